@@ -1,0 +1,104 @@
+//! How one endpoint is set up; every default is Linux's, with the sysctl or constant it comes from.
+
+use units::{Size, Span};
+
+/// The era of loss detection and recovery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Recovery {
+    /// Duplicate ACK counting, NewReno partial ACKs; no SACK is negotiated (RFC 6582).
+    NewReno,
+    /// SACK scoreboard with the conservative algorithm (RFC 6675).
+    Sack,
+    /// RACK-TLP (RFC 8985) and PRR (RFC 6937), as Linux.
+    Rack,
+}
+
+/// What an endpoint does with arriving data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reader {
+    /// The application reads at once.
+    Immediate,
+    /// The application reads only when `Endpoint::read` is called.
+    Manual,
+}
+
+/// Settings of one endpoint. Both ends of a flow normally share one.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Largest IP packet, bytes: 68 ..= 65535.
+    pub mtu: u32,
+    /// Era of recovery.
+    pub recovery: Recovery,
+    /// Initial window, segments; Linux TCP_INIT_CWND = 10 (RFC 6928); 1 in the dsan paper.
+    pub initial_cwnd: u32,
+    /// Initial ssthresh, segments; None = infinite.
+    pub initial_ssthresh: Option<u32>,
+    /// Offer and accept timestamps (RFC 7323; net.ipv4.tcp_timestamps).
+    pub timestamps: bool,
+    /// Offer and accept window scaling (RFC 7323; net.ipv4.tcp_window_scaling). Without: 65,535 bytes at most.
+    pub window_scaling: bool,
+    /// Force this shift instead of deriving it from the buffer: 0..=14 (the dsan gateways always use 10).
+    pub window_scale: Option<u8>,
+    /// Receive window limit, bytes: what the receiver may at most advertise (not memory: no overhead is subtracted).
+    pub receive_window: Size,
+    /// Grow the advertised window towards `receive_window` as the application reads (tcp_moderate_rcvbuf); off = offer all at once.
+    pub receive_autotuning: bool,
+    /// Send buffer, bytes written and not yet acknowledged; None = unlimited.
+    pub send_buffer: Option<Size>,
+    /// Delayed ACKs (RFC 1122, 4.2.3.2; RFC 5681, 4.2): every second full segment or when the timer fires.
+    pub delayed_ack: bool,
+    /// Segments acknowledged at once at the start (Linux TCP_MAX_QUICKACKS = 16); 0 = none.
+    pub quickack_segments: u32,
+    /// ECN negotiated and reacted to (RFC 3168; net.ipv4.tcp_ecn = 1).
+    pub ecn: bool,
+    /// Pace even when the algorithm does not ask for it (sch_fq style, Linux pacing ratios 200 % and 120 %).
+    pub pacing: bool,
+    /// Restart from the initial window after idle (net.ipv4.tcp_slow_start_after_idle = 1).
+    pub slow_start_after_idle: bool,
+    /// Lower bound of the RTO; Linux TCP_RTO_MIN = 200 ms (RFC 6298 says 1 s).
+    pub rto_min: Span,
+    /// Upper bound of the RTO; Linux TCP_RTO_MAX = 120 s.
+    pub rto_max: Span,
+    /// Initial duplicate ACK threshold (net.ipv4.tcp_reordering = 3).
+    pub reordering: u32,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: bool,
+    /// Reader at this end.
+    pub reader: Reader,
+    /// Upper bound of the congestion window, segments; None = unlimited.
+    pub cwnd_clamp: Option<u32>,
+    /// F-RTO (RFC 5682; net.ipv4.tcp_frto).
+    pub frto: bool,
+    /// Fast retransmit at all; off = the time-out alone repairs (the dsan paper's figure 5).
+    pub fast_retransmit: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            mtu: 1500,
+            recovery: Recovery::Rack,
+            initial_cwnd: 10,
+            initial_ssthresh: None,
+            timestamps: true,
+            window_scaling: true,
+            window_scale: None,
+            receive_window: Size(1 << 30),
+            receive_autotuning: false,
+            send_buffer: None,
+            delayed_ack: true,
+            quickack_segments: 16,
+            ecn: false,
+            pacing: false,
+            slow_start_after_idle: true,
+            rto_min: Span::from_millis(200),
+            rto_max: Span::from_secs(120),
+            reordering: 3,
+            limited_transmit: true,
+            reader: Reader::Immediate,
+            cwnd_clamp: None,
+            frto: true,
+            fast_retransmit: true,
+        }
+    }
+}

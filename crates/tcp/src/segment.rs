@@ -1,0 +1,118 @@
+//! One TCP segment as the endpoints exchange it: numbers that never wrap, no payload bytes, only their count.
+
+/// Bytes of an IPv4 and a TCP header without options.
+pub const BASE_HEADER_BYTES: u32 = 40;
+/// Bytes of the timestamp option with its padding (RFC 7323, appendix A).
+pub const TIMESTAMP_OPTION_BYTES: u32 = 12;
+/// Most SACK blocks that fit the 40 option bytes: 4 alone, 3 beside timestamps (RFC 2018, 3).
+pub const MAX_SACK_BLOCKS: usize = 4;
+
+/// Segment flags, as in the TCP header, with the two ECN bits of the IP header beside them.
+pub mod flags {
+    /// No more data from the sender.
+    pub const FIN: u16 = 0x01;
+    /// Synchronize sequence numbers.
+    pub const SYN: u16 = 0x02;
+    /// Push.
+    pub const PSH: u16 = 0x08;
+    /// Acknowledgment field is significant.
+    pub const ACK: u16 = 0x10;
+    /// ECN-Echo (RFC 3168).
+    pub const ECE: u16 = 0x40;
+    /// Congestion window reduced (RFC 3168).
+    pub const CWR: u16 = 0x80;
+    /// IP: ECN-capable transport, ECT(0).
+    pub const ECT: u16 = 0x100;
+    /// IP: congestion experienced, set by a queue on the way.
+    pub const CE: u16 = 0x200;
+    /// The timestamp option is present.
+    pub const TIMESTAMPS: u16 = 0x400;
+    /// SYN only: the sender offers SACK.
+    pub const SACK_PERMITTED: u16 = 0x800;
+}
+
+/// Bytes `start..end` that the receiver holds beyond the cumulative ACK.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SackBlock {
+    /// First byte held.
+    pub start: u64,
+    /// First byte not held.
+    pub end: u64,
+}
+
+/// A segment. Sequence numbers are byte numbers from the SYN at 0 on and never wrap (u64: 16 EB).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Segment {
+    /// Number of the first byte (of the SYN or FIN itself when there is no payload).
+    pub seq: u64,
+    /// Next byte expected from the peer; meaningful with ACK.
+    pub ack: u64,
+    /// Payload bytes. A SYN and a FIN each take one number more.
+    pub len: u32,
+    /// Receive window offered, bytes, after scaling: what the peer reads, its low `wscale` bits lost.
+    pub window: u32,
+    /// Timestamp value, ms of the sender's clock (RFC 7323); wraps after 49 days.
+    pub ts_val: u32,
+    /// Timestamp echoed, ms.
+    pub ts_ecr: u32,
+    /// See [`flags`].
+    pub flags: u16,
+    /// SYN only: maximum segment size offered, bytes.
+    pub mss: u16,
+    /// SYN only: window scale offered, 0..=14; 255 = option absent.
+    pub wscale: u8,
+    /// SACK blocks in use.
+    pub sack_count: u8,
+    /// SACK blocks, most recent first; a DSACK (RFC 2883) comes first of all.
+    pub sacks: [SackBlock; MAX_SACK_BLOCKS],
+}
+
+impl Segment {
+    /// Whether all of `mask` is set.
+    #[inline]
+    pub fn has(&self, mask: u16) -> bool {
+        self.flags & mask == mask
+    }
+
+    /// Numbers the segment takes: payload, SYN and FIN.
+    #[inline]
+    pub fn seq_len(&self) -> u64 {
+        u64::from(self.len) + u64::from(self.flags & flags::SYN != 0) + u64::from(self.flags & flags::FIN != 0)
+    }
+
+    /// Number after the segment's last byte.
+    #[inline]
+    pub fn end_seq(&self) -> u64 {
+        self.seq + self.seq_len()
+    }
+
+    /// Bytes of TCP options with padding, as Linux lays them out.
+    pub fn option_bytes(&self) -> u32 {
+        let mut bytes = 0;
+        if self.flags & flags::SYN != 0 {
+            bytes += 4; // MSS
+            if self.wscale != 255 {
+                bytes += 4; // window scale and a NOP
+            }
+            if self.flags & flags::TIMESTAMPS != 0 {
+                bytes += TIMESTAMP_OPTION_BYTES; // shares its padding with SACK-permitted
+            } else if self.flags & flags::SACK_PERMITTED != 0 {
+                bytes += 4;
+            }
+            return bytes;
+        }
+        if self.flags & flags::TIMESTAMPS != 0 {
+            bytes += TIMESTAMP_OPTION_BYTES;
+        }
+        if self.sack_count > 0 {
+            bytes += 4 + 8 * u32::from(self.sack_count);
+        }
+        bytes
+    }
+
+    /// Bytes of the IPv4 packet: headers, options, payload.
+    #[inline]
+    pub fn packet_bytes(&self) -> u32 {
+        BASE_HEADER_BYTES + self.option_bytes() + self.len
+    }
+}
