@@ -1,1 +1,15 @@
+//! The Python face of the core: converts arguments, maps errors, releases the GIL, and nothing else.
+//!
+//! **Invariant: no logic lives here; what Python gets, another Rust caller could get from the crates below.**
 
+#![allow(missing_docs)]
+
+mod quantity;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("version", env!("CARGO_PKG_VERSION"))?;
+    quantity::register(module)
+}
