@@ -1,0 +1,30 @@
+"""Errors that a person can act on. The command prints them as one line and never with a traceback.
+
+Everything else that is raised is a fault of elephan and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+
+class ElephanError(Exception):
+    """Base of what a user can cause and repair; `exit_code` is what the command returns."""
+
+    exit_code = 1
+
+
+class InputError(ElephanError):
+    """The input is wrong: a file, a key, a value, an id. Names what is wrong and what would be right."""
+
+    exit_code = 2
+
+
+class StoreError(ElephanError):
+    """A result could not be written or read: no permission, disk full, a store of a newer elephan."""
+
+
+class CoreMissing(ElephanError):
+    """The native core is not built or does not fit this interpreter."""
+
+
+class RunError(ElephanError):
+    """A run could not be done on its ground."""

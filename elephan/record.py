@@ -1,0 +1,193 @@
+"""The record: what one run leaves behind, and all that is needed to run it again.
+
+A record is JSON with a format number. Floats are finite; what could not be measured is null, never a made-up zero. Its
+`id` names what was run (specification, inputs, version, ground), so that equal runs have equal ids on every machine.
+Nothing downstream of a record knows which ground made it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from elephan.errors import StoreError
+
+FORMAT = 1
+"""Form of a record. Raise it when a key changes its name or meaning, and teach `upgrade` the old one."""
+
+HOST_DEPENDENT_METRICS = frozenset({"cpu_s", "wall_s", "peak_memory_bytes"})
+"""What the machine, and not the scenario, decides. Left out when two records are compared."""
+
+Value = bool | int | float | str | None
+"""A parameter's value: as written in the scenario, units and all."""
+
+Metric = int | float | None
+"""A metric's value in the unit its name ends with; None when it does not apply or could not be measured."""
+
+
+def canonical_json(value: Any) -> str:
+    """Return JSON with sorted keys and no spaces: equal values give equal text. Raises ValueError on NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def finite(value: Any) -> Any:
+    """Return `value` with every NaN and infinity, at any depth, replaced by None, and numpy scalars by Python's."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, (bool, int, str)) or value is None:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    if hasattr(value, "item"):
+        return finite(value.item())
+    raise TypeError(f"a record cannot hold {type(value).__name__}: {value!r}")
+
+
+class ScenarioInfo(BaseModel):
+    """Which scenario a run belongs to."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    """The scenario's own name, or its file's without the ending."""
+    file: str | None = None
+    """Where it was read from."""
+    text: str = ""
+    """The TOML as it was."""
+    overrides: list[str] = Field(default_factory=list)
+    """What `--set` and `--seed` changed, as `key=value`."""
+
+
+class InputFile(BaseModel):
+    """A file that the run read: a trace, a user's own congestion control."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str
+    sha256: str
+    bytes: int
+    text: str | None = None
+    """Contents of a congestion control, so that the run can be done again when the file has changed."""
+
+
+class SeriesInfo(BaseModel):
+    """What the time series beside the record hold."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    flow_rows: int
+    link_rows: int
+    sha256: str
+    """Over names, types and bytes of all columns."""
+
+
+class Record(BaseModel):
+    """One run. See the module's text; docs/metrics.md says what each metric is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: int = FORMAT
+    id: str
+    """16 hex digits, see `run_id`."""
+    scenario: ScenarioInfo
+    ground: str
+    """Where it ran: "sim"."""
+    parameters: dict[str, Value]
+    """Flat, dotted; the swept keys among them."""
+    seed: int = Field(ge=0, lt=2**64)
+    version: str
+    metrics: dict[str, Metric]
+    flows: list[dict[str, Any]]
+    """Per connection: `name`, `group`, `stack` and its metrics."""
+    links: list[dict[str, Any]]
+    """Per one-way link: `name` and its metrics."""
+    notes: list[str] = Field(default_factory=list)
+    """What a reader must know to trust the numbers; the report shows every one."""
+    host: dict[str, Any]
+    created: str
+    """UTC, ISO 8601, seconds."""
+    spec: dict[str, Any]
+    """What the ground was given, complete; see crates/lab/src/spec.rs."""
+    inputs: list[InputFile] = Field(default_factory=list)
+    series: SeriesInfo | None = None
+
+    @field_validator("parameters", "metrics", "flows", "links", "host", mode="before")
+    @classmethod
+    def _finite(cls, value: Any) -> Any:
+        return finite(value)
+
+    def to_json(self) -> str:
+        """Return the record as one line of canonical JSON."""
+        return canonical_json(self.model_dump(mode="json"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Record:
+        """Read a record of this or an older format. Raises `StoreError` for a newer or a damaged one."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise StoreError(f"a stored record is damaged: {error}") from error
+        try:
+            return cls.model_validate(upgrade(data))
+        except ValueError as error:
+            first = str(error).splitlines()
+            raise StoreError(f"a stored record is damaged: {' '.join(line.strip() for line in first[:3])}") from error
+
+    def reproducible(self) -> dict[str, Any]:
+        """Return what equal scenario, seed and version make equal to the byte, on every machine.
+
+        Left out: the host, the date, the time it took, and where files lie.
+        """
+        data = self.model_dump(mode="json")
+        for key in ("host", "created"):
+            del data[key]
+        for name in HOST_DEPENDENT_METRICS:
+            data["metrics"].pop(name, None)
+        del data["scenario"]["file"]
+        data["spec"] = without_places(self.spec, self.inputs)
+        for item in data["inputs"]:
+            del item["path"]
+        return data
+
+
+def upgrade(data: dict[str, Any]) -> dict[str, Any]:
+    """Return `data` in the present format. Raises `StoreError` when it is newer than this elephan."""
+    found = data.get("format") if isinstance(data, dict) else None
+    if not isinstance(found, int) or found < 1:
+        raise StoreError(f"not a record: its format is {found!r}, expected a number from 1 to {FORMAT}")
+    if found > FORMAT:
+        raise StoreError(
+            f"a record has format {found}; this elephan reads up to {FORMAT}: it was written by a newer one, update"
+        )
+    return data
+
+
+def without_places(spec: Mapping[str, Any], inputs: list[InputFile]) -> dict[str, Any]:
+    """Return `spec` with each input's path replaced by its digest, and without outputs that change no result."""
+    places = {item.path: f"sha256:{item.sha256}" for item in inputs}
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, str):
+            return places.get(value, value)
+        if isinstance(value, Mapping):
+            return {key: walk(item) for key, item in value.items() if not key.startswith("pcap")}
+        if isinstance(value, (list, tuple)):
+            return [walk(item) for item in value]
+        return value
+
+    result = walk(spec)
+    assert isinstance(result, dict)
+    return result
+
+
+def run_id(spec: Mapping[str, Any], inputs: list[InputFile], version: str, ground: str) -> str:
+    """Return the id of a run: 16 hex digits (64 bits; a store of 10^6 runs collides with probability 3e-8)."""
+    what = {"ground": ground, "spec": without_places(spec, inputs), "version": version}
+    return hashlib.sha256(canonical_json(what).encode()).hexdigest()[:16]

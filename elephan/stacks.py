@@ -1,0 +1,112 @@
+"""Stacks: the congestion controls that a scenario can name, with their parameters, as the C files themselves say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from elephan.core import native
+from elephan.errors import InputError
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A named parameter of a congestion control. A value as text is the integer divided by `scale`."""
+
+    name: str
+    unit: str
+    default: int
+    minimum: int
+    maximum: int
+    scale: int
+    doc: str
+
+    def text(self, value: int) -> str:
+        """Return an integer value as a scenario writes it: 128 of scale 1024 as "1/8", a switch as "on"."""
+        if self.is_switch:
+            return "on" if value else "off"
+        if self.scale == 1:
+            return str(value)
+        fraction = Fraction(value, self.scale)
+        # A short fraction says more than a decimal ("1/8"); a long one less ("717/1024" is 0.7 as CUBIC's beta).
+        short = fraction.denominator <= 16 and abs(fraction.numerator) <= 16
+        return str(fraction) if short else f"{float(fraction):.4g}"
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is on or off."""
+        return self.scale == 1 and (self.minimum, self.maximum) == (0, 1)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A congestion control."""
+
+    name: str
+    summary: str
+    source: str
+    parameters: tuple[Parameter, ...]
+
+    @classmethod
+    def from_core(cls, entry: dict[str, Any]) -> Stack:
+        """Take over what the core says."""
+        return cls(
+            name=entry["name"],
+            summary=entry["summary"],
+            source=entry["source"],
+            parameters=tuple(
+                Parameter(
+                    name=item["name"],
+                    unit=item["unit"],
+                    default=item["default"],
+                    minimum=item["min"],
+                    maximum=item["max"],
+                    scale=item["scale"],
+                    doc=item["doc"],
+                )
+                for item in entry["params"]
+            ),
+        )
+
+
+@cache
+def stacks() -> tuple[Stack, ...]:
+    """Return all built-in stacks, by name."""
+    return tuple(sorted((Stack.from_core(entry) for entry in native().stacks()), key=lambda stack: stack.name))
+
+
+def find(name: str) -> Stack:
+    """Return the built-in stack `name`, or the one compiled from a `.c` file. Raises `InputError`."""
+    if name.endswith(".c"):
+        return compiled(name)
+    for stack in stacks():
+        if stack.name == name:
+            return stack
+    raise InputError(f"no stack {name!r}; there are {', '.join(stack.name for stack in stacks())}, or a path to a .c file")
+
+
+def compiled(path: str) -> Stack:
+    """Compile a user's congestion control and return what it says of itself. Raises `InputError`."""
+    core = native()
+    if not Path(path).is_file():
+        raise InputError(f"no file {path}")
+    try:
+        return Stack.from_core(core.compile_stack(str(Path(path).absolute())))
+    except core.CompileError as error:
+        raise InputError(str(error)) from error
+
+
+def label_of(stack: dict[str, Any]) -> str:
+    """Return a specified stack as one reads it: "storage_friendly, reduction 1/2, congestion_avoidance off"."""
+    congestion = stack["congestion"]
+    declared: dict[str, Parameter] = {}
+    if not congestion.endswith(".c"):
+        declared = {item.name: item for item in find(congestion).parameters}
+    values = [
+        f"{name} {declared[name].text(value) if name in declared else value}"
+        for name, value in sorted(stack["parameters"].items())
+    ]
+    return ", ".join([Path(congestion).name, *values])

@@ -1,0 +1,9 @@
+"""The store: every run is in it as soon as it has ended, whole or not at all.
+
+Records are rows of a database (SQLite unless a URL says otherwise); time series are Parquet files in a folder beside it.
+"""
+
+from elephan.store.database import Filter, Store, default_location, open_store
+from elephan.store.series import Series
+
+__all__ = ["Filter", "Series", "Store", "default_location", "open_store"]

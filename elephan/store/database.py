@@ -1,0 +1,234 @@
+"""Records in a database. Each run is one transaction, committed after its series are on the disk.
+
+So a crash, a full disk or a kill leaves every earlier run, and at worst a series file without a row, which the next
+run of the same point replaces.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, delete, event, func, select
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from elephan.errors import InputError, StoreError
+from elephan.record import Record, canonical_json
+from elephan.store.migrate import migrate
+from elephan.store.schema import MetricRow, ParameterRow, RunRow
+from elephan.store.series import Series
+
+BUSY_TIMEOUT_MS = 30_000
+"""How long SQLite waits for another writer, ms: longer than any single store of a run."""
+
+LEAST_PREFIX = 4
+"""Hex digits of an id that a person must give at least."""
+
+
+def data_folder() -> Path:
+    """Return where elephan keeps what it stores (XDG Base Directory Specification: XDG_DATA_HOME)."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "elephan"
+
+
+def default_location() -> str:
+    """Return $ELEPHAN_STORE, else the file `results.sqlite` in the user's data folder."""
+    return os.environ.get("ELEPHAN_STORE") or str(data_folder() / "results.sqlite")
+
+
+def as_url(location: str) -> URL:
+    """Return the database URL of a URL or of a path to an SQLite file. Raises `InputError`."""
+    if "://" not in location:
+        return URL.create("sqlite", database=str(Path(location).expanduser().absolute()))
+    try:
+        return make_url(location)
+    except ArgumentError as error:
+        raise InputError(
+            f"--store {location}: not a database URL; right are a file name, sqlite:///FILE, postgresql://USER@HOST/NAME"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which runs to list; what is None does not restrict."""
+
+    scenario: str | None = None
+    """The scenario's name."""
+    parameters: dict[str, str] = field(default_factory=dict)
+    """Parameters with their value as text."""
+    newest: int | None = None
+    """At most so many, newest first."""
+
+
+class Store:
+    """A database and the folder of its series."""
+
+    def __init__(self, location: str, series_folder: Path | None = None) -> None:
+        """Open the store, make or upgrade its tables. Raises `StoreError`, `InputError` for a wrong URL."""
+        self.url = as_url(location)
+        self.location = self.url.render_as_string(hide_password=True)
+        self.series_folder = series_folder or self._series_folder()
+        self._engine = self._open()
+        with self._guard("open"), self._engine.begin() as connection:
+            migrate(connection)
+
+    def _series_folder(self) -> Path:
+        if self.url.get_backend_name() == "sqlite" and self.url.database:
+            file = Path(self.url.database)
+            return file.with_name(f"{file.stem}.series")
+        return data_folder() / "series"
+
+    def _open(self) -> Engine:
+        sqlite = self.url.get_backend_name() == "sqlite"
+        if sqlite and self.url.database and self.url.database != ":memory:":
+            folder = Path(self.url.database).parent
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(f"cannot make the store's folder {folder}: {error.strerror}") from error
+        try:
+            engine = create_engine(self.url)
+        except ImportError as error:
+            raise InputError(
+                f"--store {self.location}: the driver {error.name} is not installed; pip install {error.name}"
+            ) from error
+        except SQLAlchemyError as error:
+            raise InputError(f"--store {self.location}: {reason_of(error)}") from error
+        if sqlite:
+            event.listen(engine, "connect", _prepare_sqlite)
+        return engine
+
+    @contextmanager
+    def _guard(self, act: str) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            raise StoreError(f"cannot {act} the store {self.location}: {reason_of(error)}") from error
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def save(self, record: Record, series: Series | None) -> None:
+        """Store one run in one transaction, in place of an earlier one with its id. Raises `StoreError`."""
+        names = series.write(self.series_folder, f"{record.id[:2]}/{record.id}") if series else {}
+        row = RunRow(
+            id=record.id,
+            format=record.format,
+            created=record.created,
+            scenario=record.scenario.name[:255],
+            ground=record.ground,
+            version=record.version,
+            build=str(record.host.get("build", "")),
+            seed=str(record.seed),
+            record=record.to_json(),
+            flow_series=names.get("flow"),
+            link_series=names.get("link"),
+        )
+        with self._guard("write to"), Session(self._engine) as session, session.begin():
+            for table in (MetricRow, ParameterRow):
+                session.execute(delete(table).where(table.run_id == record.id))
+            session.execute(delete(RunRow).where(RunRow.id == record.id))
+            session.add(row)
+            session.flush()
+            session.add_all(
+                MetricRow(run_id=record.id, name=name, value=value) for name, value in record.metrics.items()
+            )
+            session.add_all(
+                ParameterRow(run_id=record.id, name=name, value=as_text(value))
+                for name, value in record.parameters.items()
+            )
+
+    def find(self, run_id: str, build: str | None = None) -> Record | None:
+        """Return the run with exactly this id (and, when given, made by this build of the core), else None."""
+        query = select(RunRow.record).where(RunRow.id == run_id)
+        if build is not None:
+            query = query.where(RunRow.build == build)
+        with self._guard("read"), Session(self._engine) as session:
+            text = session.scalar(query)
+        return None if text is None else Record.from_json(text)
+
+    def get(self, prefix: str) -> Record:
+        """Return the run whose id begins with `prefix`. Raises `InputError` when none or several do."""
+        if len(prefix) < LEAST_PREFIX:
+            raise InputError(f"id {prefix!r}: give at least its first {LEAST_PREFIX} characters")
+        query = select(RunRow.record).where(RunRow.id.startswith(prefix, autoescape=True)).limit(2)
+        with self._guard("read"), Session(self._engine) as session:
+            found = session.scalars(query).all()
+        if not found:
+            raise InputError(f"no run {prefix} in {self.location}; `elephan results list` shows those there are")
+        if len(found) > 1:
+            raise InputError(f"several runs begin with {prefix}; give more characters of the id")
+        return Record.from_json(found[0])
+
+    def list(self, which: Filter | None = None) -> list[Record]:
+        """Return runs, newest first. Raises `StoreError`."""
+        which = which or Filter()
+        query = select(RunRow.record).order_by(RunRow.created.desc(), RunRow.id)
+        if which.scenario is not None:
+            query = query.where(RunRow.scenario == which.scenario)
+        for name, value in which.parameters.items():
+            query = query.where(
+                RunRow.id.in_(
+                    select(ParameterRow.run_id).where(ParameterRow.name == name, ParameterRow.value == value)
+                )
+            )
+        if which.newest is not None:
+            query = query.limit(which.newest)
+        with self._guard("read"), Session(self._engine) as session:
+            return [Record.from_json(text) for text in session.scalars(query)]
+
+    def count(self) -> int:
+        """Return how many runs there are."""
+        with self._guard("read"), Session(self._engine) as session:
+            return session.scalar(select(func.count()).select_from(RunRow)) or 0
+
+    def series(self, run_id: str) -> Series | None:
+        """Return the time series of a run, None when it has none. Raises `StoreError` when its files are gone."""
+        with self._guard("read"), Session(self._engine) as session:
+            row = session.get(RunRow, run_id)
+            names = {} if row is None else {"flow": row.flow_series, "link": row.link_series}
+        present = {kind: name for kind, name in names.items() if name}
+        return Series.read(self.series_folder, present) if len(present) == 2 else None
+
+
+def open_store(location: str | None = None, series_folder: Path | None = None) -> Store:
+    """Open the store at `location`, by default the user's own. Raises `StoreError`, `InputError`."""
+    return Store(location or default_location(), series_folder)
+
+
+def as_text(value: Any) -> str:
+    """Return a parameter's value as `--where` and the parameter table write it."""
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the database's own words, one line, without SQL and without links."""
+    origin = getattr(error, "orig", None) or error
+    return str(origin).strip().splitlines()[0]
+
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    """WAL lets readers go on while a run is stored; FULL makes a commit last through a power cut (sqlite.org/wal.html)."""
+    cursor = connection.cursor()
+    for pragma in (
+        f"busy_timeout = {BUSY_TIMEOUT_MS}",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+    ):
+        cursor.execute(f"pragma {pragma}")
+    cursor.close()

@@ -1,0 +1,1 @@
+"""Alembic's folder: how the store of an older elephan becomes that of this one."""

@@ -1,0 +1,46 @@
+"""Runs with their metrics and parameters."""
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects.mysql import LONGTEXT
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+LONG_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+
+
+def upgrade() -> None:
+    """Make the three tables."""
+    op.create_table(
+        "run",
+        sa.Column("id", sa.String(64), primary_key=True),
+        sa.Column("format", sa.Integer, nullable=False),
+        sa.Column("created", sa.String(32), nullable=False),
+        sa.Column("scenario", sa.String(255), nullable=False),
+        sa.Column("ground", sa.String(16), nullable=False),
+        sa.Column("version", sa.String(64), nullable=False),
+        sa.Column("build", sa.String(64), nullable=False),
+        sa.Column("seed", sa.String(20), nullable=False),
+        sa.Column("record", LONG_TEXT, nullable=False),
+        sa.Column("flow_series", sa.String(255)),
+        sa.Column("link_series", sa.String(255)),
+    )
+    op.create_index("ix_run_created", "run", ["created"])
+    op.create_index("ix_run_scenario", "run", ["scenario"])
+    op.create_table(
+        "metric",
+        sa.Column("run_id", sa.String(64), sa.ForeignKey("run.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("name", sa.String(255), primary_key=True),
+        sa.Column("value", sa.Float(53)),
+    )
+    op.create_index("metric_name_value", "metric", ["name", "value"])
+    op.create_table(
+        "parameter",
+        sa.Column("run_id", sa.String(64), sa.ForeignKey("run.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("name", sa.String(255), primary_key=True),
+        sa.Column("value", LONG_TEXT, nullable=False),
+    )
+    op.create_index("parameter_name", "parameter", ["name"])
