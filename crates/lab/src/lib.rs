@@ -1,1 +1,30 @@
+//! Builds a simulated run from a validated scenario and runs it: the only place that knows network and storage alike.
+//!
+//! What it does: turns a [`spec::RunSpec`] into endpoints, links and workloads, runs them in [`sim`], measures, and returns
+//! an [`Outcome`]. What it does not: parse scenarios, store results, read clocks. It reads the files that the spec names
+//! (traces, a user's algorithm) and writes the capture that it asks for.
+//!
+//! **Invariant: the outcome is a function of the spec alone: same spec and version, same outcome to the byte.**
+
+mod assemble;
+mod background;
+mod capture;
+mod changes;
+mod error;
+mod flow;
+mod histogram;
+mod measure;
+mod outcome;
+mod packet;
+mod run;
 pub mod spec;
+mod stack;
+mod workload;
+mod world;
+
+pub use assemble::check_trace;
+pub use error::LabError;
+pub use histogram::Histogram;
+pub use measure::{FlowSeries, LinkSeries};
+pub use outcome::{Metric, Outcome};
+pub use run::{simulate, Pulse, Verdict};

@@ -5,11 +5,15 @@
 #![allow(missing_docs)]
 
 mod quantity;
+mod simulate;
+mod stacks;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
-    quantity::register(module)
+    quantity::register(module)?;
+    stacks::register(module)?;
+    simulate::register(module)
 }

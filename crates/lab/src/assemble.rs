@@ -1,0 +1,279 @@
+//! From the spec to a world and a network, with every index and number checked on the way.
+
+use crate::background::Background;
+use crate::capture::Capture;
+use crate::changes::{self, Change};
+use crate::error::LabError;
+use crate::flow::Flow;
+use crate::packet::Packet;
+use crate::spec::{
+    FlowSpec, JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec, RunSpec, TraceSpec, WhenSpec, WorkloadSpec,
+};
+use crate::stack::{tcp_config, Algorithms};
+use crate::workload::Workload;
+use crate::world::{Timers, World};
+use link::random::stream_seed;
+use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, QueueConfig};
+use sim::{Network, Routes};
+use std::collections::BTreeMap;
+use storage::{Replay, Trace};
+use tcp::Endpoint;
+use units::{Rate, Size, Span, Time};
+
+/// The form of [`RunSpec`] that this version reads.
+const FORMAT: u32 = 1;
+
+/// Builds everything that `spec` describes, with all first timers set.
+pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
+    if spec.format != FORMAT {
+        return Err(LabError::Spec(format!("format = {}: this version reads {FORMAT}", spec.format)));
+    }
+    let mut routes = Routes::default();
+    let mut builder = Builder { spec, routes: &mut routes, algorithms: Algorithms::default(), traces: BTreeMap::new() };
+    let flows = builder.flows()?;
+    let background = builder.background(flows.len())?;
+    let links = spec.links.iter().map(|l| build_link(l, spec)).collect::<Result<Vec<_>, _>>()?;
+
+    // Changes at a time go before packets of the same ns; changes that watch a flow look after them.
+    let mut events = spec.events.clone();
+    events.sort_by_key(|e| match e.when {
+        WhenSpec::At { time_ns } => (0, time_ns),
+        WhenSpec::FlowReaches { .. } => (1, 0),
+    });
+    for event in &events {
+        changes::check(event, spec.links.len(), spec.flows.len(), spec.background.len())?;
+    }
+    let timers = Timers::new(events.len(), flows.len(), background.len());
+    let mut net = Network::new(links, routes, timers.count(), events.len());
+    let capture = match &spec.measure.pcap {
+        Some(path) => Some(Capture::create(path, spec.measure.pcap_node, spec.measure.pcap_packets)?),
+        None => None,
+    };
+    let changes: Vec<_> = events.into_iter().map(Change::new).collect();
+    let mut world = World::new(spec, flows, background, changes, timers, capture);
+    set_first_timers(spec, &mut world, &mut net);
+    Ok((world, net))
+}
+
+fn set_first_timers(spec: &RunSpec, world: &mut World, net: &mut Network<Packet>) {
+    for (index, change) in world.changes.iter().enumerate() {
+        net.set_timer(index as u32, change.first_look());
+    }
+    for (index, flow) in world.flows.iter().enumerate() {
+        net.set_timer(world.timers.application(index), Time(flow.spec.start_ns));
+        if let Some(stop) = flow.spec.stop_ns {
+            net.set_timer(world.timers.stop(index), Time(stop));
+        }
+    }
+    for index in 0..world.background.len() {
+        if world.background[index].enabled {
+            let start = Time(world.background[index].spec.start_ns);
+            let due = world.background[index].start(start);
+            net.set_timer(world.timers.background(index), due);
+        }
+    }
+    if spec.measure.warmup_ns > 0 {
+        net.set_timer(world.timers.warmup(), Time(spec.measure.warmup_ns));
+    }
+    if let Some(interval) = spec.measure.series_interval_ns {
+        net.set_timer(world.timers.sampler(), Time(interval));
+    }
+}
+
+struct Builder<'a> {
+    spec: &'a RunSpec,
+    routes: &'a mut Routes,
+    algorithms: Algorithms,
+    traces: BTreeMap<String, Trace>,
+}
+
+impl Builder<'_> {
+    fn flows(&mut self) -> Result<Vec<Flow>, LabError> {
+        let spec = self.spec;
+        spec.flows.iter().enumerate().map(|(index, flow)| self.flow(index, flow)).collect()
+    }
+
+    fn flow(&mut self, index: usize, spec: &FlowSpec) -> Result<Flow, LabError> {
+        let what = format!("flow {}", spec.name);
+        check_route(&what, "route", &spec.route, spec.source, spec.destination, &self.spec.links)?;
+        check_route(&what, "return_route", &spec.return_route, spec.destination, spec.source, &self.spec.links)?;
+        let bottleneck = *spec
+            .route
+            .iter()
+            .min_by_key(|&&l| self.spec.links[l].rate_bps)
+            .expect("check_route refuses empty routes");
+        let config = tcp_config(&spec.name, &spec.stack)?;
+        let sender_control = self.algorithms.controller(&spec.name, &spec.stack)?;
+        let receiver_control = self.algorithms.controller(&spec.name, &spec.stack)?;
+        // Host numbers: the sender of flow i is 2i, its receiver 2i + 1; packets go to the other end.
+        let sender_host = 2 * index as u32;
+        let hops = [
+            self.routes.add(&spec.route, sender_host + 1).0,
+            self.routes.add(&spec.return_route, sender_host).0,
+        ];
+        Ok(Flow {
+            sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
+            receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),
+            workload: self.workload(spec)?,
+            spec: spec.clone(),
+            hops,
+            armed: [Time::NEVER; 2],
+            dropped_packets: 0,
+            received_at_warmup: 0,
+            received_at_end: 0,
+            received_at_sample: 0,
+            bottleneck_bps: self.spec.links[bottleneck].rate_bps,
+            bottleneck,
+        })
+    }
+
+    fn workload(&mut self, spec: &FlowSpec) -> Result<Workload, LabError> {
+        let limited = spec.stack.send_buffer_bytes.is_some();
+        Ok(match &spec.workload {
+            WorkloadSpec::Bulk { bytes } => Workload::bulk(*bytes, limited),
+            WorkloadSpec::Offered { frame_bytes, rate_bps, credits } => {
+                if *frame_bytes == 0 || *rate_bps == 0 {
+                    let name = &spec.name;
+                    return Err(LabError::Spec(format!("flow {name}: offered: frame and rate must be above zero")));
+                }
+                Workload::offered(Size(*frame_bytes), Rate(*rate_bps), *credits, limited)
+            }
+            WorkloadSpec::Replicate { trace } => {
+                let loaded = self.trace(trace)?;
+                let replay = Replay::new(loaded, trace.slowdown_e6, trace.looped);
+                Workload::replicate(replay, u64::from(trace.header_bytes), limited)
+            }
+        })
+    }
+
+    fn trace(&mut self, spec: &TraceSpec) -> Result<Trace, LabError> {
+        if let Some(trace) = self.traces.get(&spec.path) {
+            return Ok(trace.clone());
+        }
+        let trace = storage::open(&spec.path, &spec.format).map_err(|e| LabError::Trace(e.to_string()))?;
+        self.traces.insert(spec.path.clone(), trace.clone());
+        Ok(trace)
+    }
+
+    fn background(&mut self, flows: usize) -> Result<Vec<Background>, LabError> {
+        let spec = self.spec;
+        let mut sources = vec![];
+        for (index, source) in spec.background.iter().enumerate() {
+            let what = format!("background {}", source.name);
+            check_chain(&what, "route", &source.route, &spec.links)?;
+            if source.rate_bps == 0 || source.packet_bytes == 0 || source.packet_bytes > 65_535 {
+                return Err(LabError::Spec(format!("{what}: rate above zero and packets of 1 to 65535 B")));
+            }
+            let host = (2 * flows + index) as u32;
+            let hop = self.routes.add(&source.route, host).0;
+            sources.push(Background::new(source.clone(), hop, spec.seed));
+        }
+        Ok(sources)
+    }
+}
+
+fn check_chain(what: &str, key: &str, route: &[usize], links: &[LinkSpec]) -> Result<(), LabError> {
+    if route.is_empty() {
+        return Err(LabError::Spec(format!("{what}: {key} is empty: at least one link")));
+    }
+    if let Some(bad) = route.iter().find(|&&l| l >= links.len()) {
+        return Err(LabError::Spec(format!("{what}: {key}: link {bad} does not exist, there are {}", links.len())));
+    }
+    for pair in route.windows(2) {
+        if links[pair[0]].to != links[pair[1]].from {
+            let (a, b) = (&links[pair[0]].name, &links[pair[1]].name);
+            return Err(LabError::Spec(format!("{what}: {key}: {b} does not begin where {a} ends")));
+        }
+    }
+    Ok(())
+}
+
+fn check_route(
+    what: &str,
+    key: &str,
+    route: &[usize],
+    from: usize,
+    to: usize,
+    links: &[LinkSpec],
+) -> Result<(), LabError> {
+    check_chain(what, key, route, links)?;
+    if links[route[0]].from != from || links[route[route.len() - 1]].to != to {
+        return Err(LabError::Spec(format!("{what}: {key} does not lead from node {from} to node {to}")));
+    }
+    Ok(())
+}
+
+fn build_link(spec: &LinkSpec, run: &RunSpec) -> Result<Link<Packet>, LabError> {
+    if spec.from >= run.nodes.len() || spec.to >= run.nodes.len() {
+        return Err(LabError::Spec(format!("link {}: its nodes do not exist", spec.name)));
+    }
+    if spec.rate_bps == 0 {
+        return Err(LabError::Spec(format!("link {}: rate = 0: above zero", spec.name)));
+    }
+    let config = LinkConfig {
+        rate: Rate(spec.rate_bps),
+        delay: Span(spec.delay_ns),
+        queue: queue_config(&spec.queue),
+        loss: loss_model(&spec.loss),
+        jitter: spec.jitter.as_ref().map(jitter),
+    };
+    Ok(Link::new(config, stream_seed(run.seed, &format!("link/{}", spec.name))))
+}
+
+fn queue_config(spec: &QueueSpec) -> QueueConfig {
+    match *spec {
+        QueueSpec::DropTail { limit_bytes, limit_packets } => QueueConfig::DropTail { limit_bytes, limit_packets },
+        QueueSpec::Red { limit_bytes, min_bytes, max_bytes, max_probability_ppm, weight_shift, ecn } => {
+            QueueConfig::Red { limit_bytes, min_bytes, max_bytes, max_probability_ppm, weight_shift, ecn }
+        }
+        QueueSpec::Codel { limit_packets, target_ns, interval_ns, ecn } => {
+            QueueConfig::Codel { limit_packets, target: Span(target_ns), interval: Span(interval_ns), ecn }
+        }
+        QueueSpec::FqCodel { limit_packets, flows, quantum_bytes, target_ns, interval_ns, ecn } => {
+            QueueConfig::FqCodel {
+                limit_packets,
+                flows,
+                quantum_bytes,
+                target: Span(target_ns),
+                interval: Span(interval_ns),
+                ecn,
+            }
+        }
+    }
+}
+
+/// The link crate's loss model for `spec`.
+pub fn loss_model(spec: &LossSpec) -> LossModel {
+    match spec.clone() {
+        LossSpec::None => LossModel::None,
+        LossSpec::Independent { probability_e12 } => LossModel::Independent { probability_e12 },
+        LossSpec::GilbertElliott { good_to_bad_e12, bad_to_good_e12, loss_good_e12, loss_bad_e12 } => {
+            LossModel::GilbertElliott { good_to_bad_e12, bad_to_good_e12, loss_good_e12, loss_bad_e12 }
+        }
+        LossSpec::EveryNth { n } => LossModel::EveryNth { n },
+        LossSpec::BitErrorRate { probability_e18 } => LossModel::BitErrorRate { probability_e18 },
+        LossSpec::List { packets } => LossModel::List { packets },
+    }
+}
+
+fn jitter(spec: &JitterSpec) -> Jitter {
+    let distribution = match spec.distribution {
+        JitterKind::Uniform => JitterDistribution::Uniform,
+        JitterKind::Exponential => JitterDistribution::Exponential,
+        JitterKind::Normal => JitterDistribution::Normal,
+    };
+    Jitter { distribution, scale: Span(spec.scale_ns), reordering: spec.reordering }
+}
+
+/// Reads the trace at `path`: (requests, writes, bytes written, duration in ns).
+///
+/// # Errors
+/// [`LabError::Trace`] names file, line and what would be right.
+pub fn check_trace(path: &str, format: &str) -> Result<(u64, u64, u64, u64), LabError> {
+    let trace = storage::open(path, format).map_err(|e| LabError::Trace(e.to_string()))?;
+    let writes = trace.requests.iter().filter(|r| r.kind == storage::Kind::Write);
+    let (count, bytes) = writes.fold((0, 0), |(n, sum), r| (n + 1, sum + u64::from(r.bytes)));
+    let first = trace.requests.first().map_or(0, |r| r.arrival_ns);
+    let last = trace.requests.last().map_or(0, |r| r.arrival_ns);
+    Ok((trace.requests.len() as u64, count, bytes, last - first))
+}

@@ -1,0 +1,49 @@
+//! One TCP connection of a run: two endpoints, where their packets go, what the application does.
+
+use crate::spec::FlowSpec;
+use crate::workload::Workload;
+use tcp::Endpoint;
+use units::Time;
+
+/// The end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// The end that opens the connection and sends the data.
+    Sender = 0,
+    /// The other.
+    Receiver = 1,
+}
+
+/// A connection.
+pub struct Flow {
+    pub spec: FlowSpec,
+    pub sender: Endpoint,
+    pub receiver: Endpoint,
+    /// First hop of the packets of either side.
+    pub hops: [u32; 2],
+    /// When either side's timer is set to fire: at its deadline or before (see `World::pump`).
+    pub armed: [Time; 2],
+    pub workload: Workload,
+    /// Packets of either direction lost on the way.
+    pub dropped_packets: u64,
+    /// Payload received when the measured interval began and ended, bytes.
+    pub received_at_warmup: u64,
+    pub received_at_end: u64,
+    /// The same at the latest sample of the series, bytes.
+    pub received_at_sample: u64,
+    /// Slowest link of the data's route at the start of the run, bit/s.
+    pub bottleneck_bps: u64,
+    /// That link.
+    pub bottleneck: usize,
+}
+
+impl Flow {
+    /// The endpoint at `side`.
+    #[inline]
+    pub fn endpoint(&mut self, side: Side) -> &mut Endpoint {
+        match side {
+            Side::Sender => &mut self.sender,
+            Side::Receiver => &mut self.receiver,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! One run from spec to outcome.
+
+use crate::assemble::assemble;
+use crate::error::LabError;
+use crate::outcome::{self, Outcome};
+use crate::packet::Packet;
+use crate::spec::RunSpec;
+use crate::world::World;
+use sim::{Network, Progress};
+use units::Time;
+
+/// Events between two pulses: some 20 ms of work, so that Ctrl-C is prompt and the pulse costs nothing.
+const EVENTS_PER_PULSE: u64 = 1 << 18;
+
+/// Mirrored writes that are still on their way at the end are waited for: at most this many times the run's duration.
+const DRAIN_LIMIT: u64 = 100;
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Pulse {
+    /// Simulated time so far.
+    pub now: Time,
+    /// Simulated time at the end of the run; draining may follow.
+    pub end: Time,
+    /// Events so far.
+    pub events: u64,
+}
+
+/// What the caller wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Go on.
+    Continue,
+    /// Stop now; [`simulate`] returns [`LabError::Stopped`].
+    Stop,
+}
+
+/// Runs `spec` to its end and measures. `pulse` is called every few hundred thousand events.
+///
+/// # Errors
+/// [`LabError`]: the spec does not hold together, a file that it names cannot be read or written, or `pulse` said stop.
+pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Result<Outcome, LabError> {
+    let (mut world, mut net) = assemble(spec)?;
+    let end = Time(spec.duration_ns);
+    run_to(&mut world, &mut net, end, end, pulse)?;
+    let measured_end = net.now().min(end);
+    for flow in &mut world.flows {
+        flow.received_at_end = flow.receiver.bytes_received();
+        flow.workload.stop(measured_end, &mut flow.sender);
+    }
+    let mut limit = end;
+    while !world.drained() && limit.0 < end.0.saturating_mul(DRAIN_LIMIT) {
+        limit = Time(limit.0.saturating_add((end.0 / 8).max(1)));
+        run_to(&mut world, &mut net, limit, end, pulse)?;
+    }
+    net.flush_drops(&mut world);
+    let captured = world.capture.take().map(crate::capture::Capture::finish).transpose()?;
+    Ok(outcome::measure(spec, world, &net, measured_end, captured))
+}
+
+fn run_to(
+    world: &mut World,
+    net: &mut Network<Packet>,
+    to: Time,
+    end: Time,
+    pulse: &mut dyn FnMut(Pulse) -> Verdict,
+) -> Result<(), LabError> {
+    loop {
+        let progress = net.run(world, to, EVENTS_PER_PULSE);
+        if pulse(Pulse { now: net.now(), end, events: net.events() }) == Verdict::Stop {
+            return Err(LabError::Stopped);
+        }
+        if progress != Progress::ReachedEvents {
+            return Ok(());
+        }
+    }
+}

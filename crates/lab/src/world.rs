@@ -1,0 +1,319 @@
+//! The hosts of a run: what happens when a packet arrives, is lost, or a timer fires.
+
+use crate::background::Background;
+use crate::capture::Capture;
+use crate::changes::{self, Change};
+use crate::flow::{Flow, Side};
+use crate::measure::{FlowSeries, LinkSeries};
+use crate::packet::{Packet, SackPool};
+use crate::spec::RunSpec;
+use link::DropReason;
+use sim::{Hosts, Network};
+use tcp::segment::Segment;
+use units::{Span, Time};
+
+/// Numbers of the run's timers: changes first (they go before packets), then endpoints, applications, stops, background,
+/// warm-up and sampler last, so that a sample shows everything that happened at its time.
+#[derive(Clone, Copy)]
+pub struct Timers {
+    changes: u32,
+    flows: u32,
+    background: u32,
+}
+
+enum Timer {
+    Change(usize),
+    Endpoint(usize, Side),
+    Application(usize),
+    Stop(usize),
+    Background(usize),
+    Warmup,
+    Sampler,
+}
+
+impl Timers {
+    pub fn new(changes: usize, flows: usize, background: usize) -> Timers {
+        Timers { changes: changes as u32, flows: flows as u32, background: background as u32 }
+    }
+
+    pub fn count(&self) -> usize {
+        self.sampler() as usize + 1
+    }
+
+    #[inline]
+    fn endpoint(&self, flow: usize, side: Side) -> u32 {
+        self.changes + 2 * flow as u32 + side as u32
+    }
+
+    pub fn application(&self, flow: usize) -> u32 {
+        self.changes + 2 * self.flows + flow as u32
+    }
+
+    pub fn stop(&self, flow: usize) -> u32 {
+        self.changes + 3 * self.flows + flow as u32
+    }
+
+    pub fn background(&self, source: usize) -> u32 {
+        self.changes + 4 * self.flows + source as u32
+    }
+
+    pub fn warmup(&self) -> u32 {
+        self.changes + 4 * self.flows + self.background
+    }
+
+    pub fn sampler(&self) -> u32 {
+        self.warmup() + 1
+    }
+
+    #[inline]
+    fn which(&self, timer: u32) -> Timer {
+        let Some(rest) = timer.checked_sub(self.changes) else { return Timer::Change(timer as usize) };
+        let flows = self.flows;
+        if rest < 2 * flows {
+            let side = if rest & 1 == 0 { Side::Sender } else { Side::Receiver };
+            Timer::Endpoint((rest / 2) as usize, side)
+        } else if rest < 3 * flows {
+            Timer::Application((rest - 2 * flows) as usize)
+        } else if rest < 4 * flows {
+            Timer::Stop((rest - 3 * flows) as usize)
+        } else if rest < 4 * flows + self.background {
+            Timer::Background((rest - 4 * flows) as usize)
+        } else if rest == 4 * flows + self.background {
+            Timer::Warmup
+        } else {
+            Timer::Sampler
+        }
+    }
+}
+
+/// Everything of a run that is not the network.
+pub struct World {
+    pub flows: Vec<Flow>,
+    pub background: Vec<Background>,
+    pub changes: Vec<Change>,
+    pub timers: Timers,
+    pub capture: Option<Capture>,
+    pub flow_series: FlowSeries,
+    pub link_series: LinkSeries,
+    series_interval: Span,
+    sacks: SackPool,
+    /// Reused for every segment in and out: a segment with its SACK blocks is 104 bytes.
+    scratch: Segment,
+    stop_when_done: bool,
+    /// Flows whose finite work is not delivered yet.
+    unfinished: usize,
+    pub opened: Vec<bool>,
+}
+
+impl World {
+    pub fn new(
+        spec: &RunSpec,
+        flows: Vec<Flow>,
+        background: Vec<Background>,
+        changes: Vec<Change>,
+        timers: Timers,
+        capture: Option<Capture>,
+    ) -> World {
+        World {
+            unfinished: flows.len(),
+            opened: vec![false; flows.len()],
+            flows,
+            background,
+            changes,
+            timers,
+            capture,
+            flow_series: FlowSeries::default(),
+            link_series: LinkSeries::default(),
+            series_interval: Span(spec.measure.series_interval_ns.unwrap_or(0)),
+            sacks: SackPool::default(),
+            scratch: Segment::default(),
+            stop_when_done: spec.stop_when_done,
+        }
+    }
+
+    /// Whether every mirrored write has arrived, or can never arrive.
+    pub fn drained(&self) -> bool {
+        self.flows.iter().all(|f| {
+            let waiting = f.workload.messages().is_some_and(|m| m.in_transit() > 0);
+            !waiting || f.sender.is_closed()
+        })
+    }
+
+    /// Sends all that an endpoint has to send and sets its timer.
+    #[inline]
+    fn pump(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
+        let flow = &mut self.flows[index];
+        let hop = flow.hops[side as usize];
+        let node = if side == Side::Sender { flow.spec.source } else { flow.spec.destination };
+        let endpoint = match side {
+            Side::Sender => &mut flow.sender,
+            Side::Receiver => &mut flow.receiver,
+        };
+        while endpoint.poll_transmit(now, &mut self.scratch) {
+            if let Some(capture) = &mut self.capture {
+                if capture.sees(node) {
+                    capture.record(now, index, side == Side::Sender, &self.scratch);
+                }
+            }
+            let packet = Packet::from_segment(&self.scratch, hop, index as u32, &mut self.sacks);
+            if let Err(refused) = net.send(packet) {
+                flow.dropped_packets += 1;
+                refused.packet.discard(&mut self.sacks);
+            }
+        }
+        // The timer may fire early: then the endpoint says its real deadline. So moving a deadline back on every ACK, as
+        // the retransmission timer does, costs nothing here.
+        let due = endpoint.poll_timeout();
+        if due < flow.armed[side as usize] {
+            flow.armed[side as usize] = due;
+            net.set_timer(self.timers.endpoint(index, side), due);
+        }
+    }
+
+    fn open(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        self.opened[index] = true;
+        let flow = &mut self.flows[index];
+        flow.sender.connect(now);
+        let due = flow.workload.start(now, &mut flow.sender);
+        net.set_timer(self.timers.application(index), due);
+        self.pump(now, index, Side::Sender, net);
+    }
+
+    fn handle_delivered(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let flow = &mut self.flows[index];
+        let received = flow.receiver.bytes_received();
+        let was_done = flow.workload.done_at.is_some();
+        if let Some(due) = flow.workload.handle_delivered(now, received, &mut flow.sender) {
+            net.set_timer(self.timers.application(index), due);
+            self.pump(now, index, Side::Sender, net);
+        }
+        if !was_done && self.flows[index].workload.done_at.is_some() {
+            self.unfinished -= 1;
+            if self.unfinished == 0 && self.stop_when_done {
+                net.stop();
+            }
+        }
+    }
+
+    fn sample(&mut self, now: Time, net: &mut Network<Packet>) {
+        let time_s = now.as_secs_f64();
+        let series = &mut self.flow_series;
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            if !self.opened[index] {
+                continue;
+            }
+            let received = flow.receiver.bytes_received();
+            let control = flow.sender.controller().sock();
+            series.time_s.push(time_s);
+            series.flow.push(index as i32);
+            series.cwnd_packets.push(control.snd_cwnd);
+            series.ssthresh_packets.push(control.snd_ssthresh);
+            series.srtt_s.push(flow.sender.srtt().as_secs_f64());
+            series.in_flight_bytes.push(flow.sender.in_flight_bytes());
+            let bits = (received - flow.received_at_sample) as f64 * 8.0;
+            series.goodput_bps.push(bits / self.series_interval.as_secs_f64());
+            series.retransmitted_segments.push(flow.sender.stats().retransmitted_segments);
+            series.lag_s.push(flow.workload.messages().map_or(0.0, |m| m.lag(now).as_secs_f64()));
+            series.lag_bytes.push(flow.workload.lag_bytes(received).unwrap_or(0));
+            flow.received_at_sample = received;
+        }
+        let series = &mut self.link_series;
+        for (index, link) in net.links_mut().iter_mut().enumerate() {
+            series.time_s.push(time_s);
+            series.link.push(index as i32);
+            series.queue_packets.push(link.queue_packets(now));
+            series.queue_bytes.push(link.queue_bytes(now));
+            series.dropped_packets.push(link.stats().dropped());
+            series.delivered_bytes.push(link.stats().delivered_bytes);
+        }
+        net.set_timer(self.timers.sampler(), now + self.series_interval);
+    }
+
+    fn handle_background(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let number = (self.flows.len() + index) as u32;
+        let source = &mut self.background[index];
+        let (goes, due) = source.handle_timer(now);
+        if goes {
+            source.sent_packets += 1;
+            if net.send(Packet::background(source.spec.packet_bytes, source.hop, number)).is_err() {
+                source.dropped_packets += 1;
+            }
+        }
+        net.set_timer(self.timers.background(index), due);
+    }
+}
+
+impl Hosts<Packet> for World {
+    #[inline]
+    fn handle_packet(&mut self, now: Time, host: u32, packet: Packet, net: &mut Network<Packet>) {
+        let index = (host >> 1) as usize;
+        if index >= self.flows.len() {
+            self.background[host as usize - 2 * self.flows.len()].received_packets += 1;
+            return;
+        }
+        packet.into_segment(&mut self.scratch, &mut self.sacks);
+        let to_sender = host & 1 == 0;
+        let flow = &mut self.flows[index];
+        if let Some(capture) = &mut self.capture {
+            if capture.sees(if to_sender { flow.spec.source } else { flow.spec.destination }) {
+                capture.record(now, index, !to_sender, &self.scratch);
+            }
+        }
+        if to_sender {
+            flow.sender.handle_segment(now, &self.scratch);
+            if flow.workload.watches_buffer {
+                flow.workload.flush(now, &mut flow.sender);
+            }
+            self.pump(now, index, Side::Sender, net);
+        } else {
+            let before = flow.receiver.bytes_received();
+            flow.receiver.handle_segment(now, &self.scratch);
+            let news = flow.workload.watches_delivery && flow.receiver.bytes_received() != before;
+            self.pump(now, index, Side::Receiver, net);
+            if news {
+                self.handle_delivered(now, index, net);
+            }
+        }
+    }
+
+    fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Packet>) {
+        match self.timers.which(timer) {
+            Timer::Change(index) => changes::handle_timer(self, now, index, net),
+            Timer::Endpoint(index, side) => {
+                self.flows[index].armed[side as usize] = Time::NEVER;
+                self.flows[index].endpoint(side).handle_timeout(now);
+                self.pump(now, index, side, net);
+            }
+            Timer::Application(index) if !self.opened[index] => self.open(now, index, net),
+            Timer::Application(index) => {
+                let flow = &mut self.flows[index];
+                let due = flow.workload.handle_timer(now, &mut flow.sender);
+                net.set_timer(self.timers.application(index), due);
+                self.pump(now, index, Side::Sender, net);
+            }
+            Timer::Stop(index) => {
+                let flow = &mut self.flows[index];
+                flow.workload.stop(now, &mut flow.sender);
+                self.pump(now, index, Side::Sender, net);
+                // Everything may have arrived already.
+                self.handle_delivered(now, index, net);
+            }
+            Timer::Background(index) => self.handle_background(now, index, net),
+            Timer::Warmup => {
+                for flow in &mut self.flows {
+                    flow.received_at_warmup = flow.receiver.bytes_received();
+                }
+            }
+            Timer::Sampler => self.sample(now, net),
+        }
+    }
+
+    fn handle_drop(&mut self, _now: Time, _link: u32, packet: Packet, _reason: DropReason, _net: &mut Network<Packet>) {
+        let source = packet.source() as usize;
+        match self.flows.get_mut(source) {
+            Some(flow) => flow.dropped_packets += 1,
+            None => self.background[source - self.flows.len()].dropped_packets += 1,
+        }
+        packet.discard(&mut self.sacks);
+    }
+}

@@ -1,0 +1,145 @@
+//! Running a spec without the GIL, and its outcome as Python values.
+
+use lab::spec::RunSpec;
+use lab::{FlowSeries, LabError, LinkSeries, Metric, Outcome, Pulse, Verdict};
+use numpy::IntoPyArray;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::collections::BTreeMap;
+// The edge may look at the clock: how often Python is called back is no part of a result.
+#[allow(clippy::disallowed_types)]
+use std::time::{Duration, Instant};
+
+create_exception!(_native, Stopped, PyException, "The progress callback asked the run to stop.");
+
+/// What a run gave: metrics as dicts, series as dicts of numpy arrays that own the core's memory.
+#[pyclass(frozen, module = "elephan._native")]
+struct RunResult {
+    #[pyo3(get)]
+    metrics: Py<PyDict>,
+    #[pyo3(get)]
+    flows: Vec<Py<PyDict>>,
+    #[pyo3(get)]
+    links: Vec<Py<PyDict>>,
+    #[pyo3(get)]
+    background: Vec<Py<PyDict>>,
+    #[pyo3(get)]
+    notes: Vec<String>,
+    #[pyo3(get)]
+    flow_series: Py<PyDict>,
+    #[pyo3(get)]
+    link_series: Py<PyDict>,
+}
+
+/// Simulates the spec (JSON, form of crates/lab/src/spec.rs).
+///
+/// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the exception
+/// passes on; when it returns True, the run stops with Stopped. ValueError: the spec or a file it names is wrong.
+#[pyfunction]
+#[pyo3(signature = (spec_json, progress=None, progress_interval_s=0.1))]
+#[allow(clippy::disallowed_types, clippy::disallowed_methods)]
+fn simulate(
+    py: Python<'_>,
+    spec_json: &str,
+    progress: Option<Py<PyAny>>,
+    progress_interval_s: f64,
+) -> PyResult<RunResult> {
+    let spec: RunSpec =
+        serde_json::from_str(spec_json).map_err(|e| PyValueError::new_err(format!("the run's spec: {e}")))?;
+    let mut raised = None;
+    let outcome = py.detach(|| {
+        let interval = Duration::try_from_secs_f64(progress_interval_s).unwrap_or(Duration::ZERO);
+        let mut last = Instant::now();
+        lab::simulate(&spec, &mut |pulse: Pulse| {
+            let Some(progress) = &progress else { return Verdict::Continue };
+            if last.elapsed() < interval {
+                return Verdict::Continue;
+            }
+            last = Instant::now();
+            Python::attach(|py| match progress.call1(py, (pulse.now.0, pulse.end.0)).and_then(|r| r.is_truthy(py)) {
+                Ok(false) => Verdict::Continue,
+                Ok(true) => Verdict::Stop,
+                Err(error) => {
+                    raised = Some(error);
+                    Verdict::Stop
+                }
+            })
+        })
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    let outcome = outcome.map_err(|e| match e {
+        LabError::Stopped => Stopped::new_err(e.to_string()),
+        other => PyValueError::new_err(other.to_string()),
+    })?;
+    convert(py, outcome)
+}
+
+/// Reads the trace at `path` and returns (requests, writes, written bytes, duration in ns). ValueError names file and line.
+#[pyfunction]
+fn check_trace(path: &str, format: &str) -> PyResult<(u64, u64, u64, u64)> {
+    lab::check_trace(path, format).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
+    let all = |metrics: &[BTreeMap<&'static str, Metric>]| {
+        metrics.iter().map(|m| dict(py, m)).collect::<PyResult<Vec<_>>>()
+    };
+    Ok(RunResult {
+        metrics: dict(py, &outcome.metrics)?,
+        flows: all(&outcome.flows)?,
+        links: all(&outcome.links)?,
+        background: all(&outcome.background)?,
+        notes: outcome.notes,
+        flow_series: flow_columns(py, outcome.flow_series)?,
+        link_series: link_columns(py, outcome.link_series)?,
+    })
+}
+
+fn dict(py: Python<'_>, metrics: &BTreeMap<&'static str, Metric>) -> PyResult<Py<PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in metrics {
+        match value {
+            Metric::Integer(v) => dict.set_item(name, v)?,
+            Metric::Real(v) => dict.set_item(name, v)?,
+            Metric::Text(v) => dict.set_item(name, v)?,
+        }
+    }
+    Ok(dict.unbind())
+}
+
+fn flow_columns(py: Python<'_>, series: FlowSeries) -> PyResult<Py<PyDict>> {
+    let columns = PyDict::new(py);
+    columns.set_item("time_s", series.time_s.into_pyarray(py))?;
+    columns.set_item("flow", series.flow.into_pyarray(py))?;
+    columns.set_item("cwnd_packets", series.cwnd_packets.into_pyarray(py))?;
+    columns.set_item("ssthresh_packets", series.ssthresh_packets.into_pyarray(py))?;
+    columns.set_item("srtt_s", series.srtt_s.into_pyarray(py))?;
+    columns.set_item("in_flight_bytes", series.in_flight_bytes.into_pyarray(py))?;
+    columns.set_item("goodput_bps", series.goodput_bps.into_pyarray(py))?;
+    columns.set_item("retransmitted_segments", series.retransmitted_segments.into_pyarray(py))?;
+    columns.set_item("lag_s", series.lag_s.into_pyarray(py))?;
+    columns.set_item("lag_bytes", series.lag_bytes.into_pyarray(py))?;
+    Ok(columns.unbind())
+}
+
+fn link_columns(py: Python<'_>, series: LinkSeries) -> PyResult<Py<PyDict>> {
+    let columns = PyDict::new(py);
+    columns.set_item("time_s", series.time_s.into_pyarray(py))?;
+    columns.set_item("link", series.link.into_pyarray(py))?;
+    columns.set_item("queue_packets", series.queue_packets.into_pyarray(py))?;
+    columns.set_item("queue_bytes", series.queue_bytes.into_pyarray(py))?;
+    columns.set_item("dropped_packets", series.dropped_packets.into_pyarray(py))?;
+    columns.set_item("delivered_bytes", series.delivered_bytes.into_pyarray(py))?;
+    Ok(columns.unbind())
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("Stopped", module.py().get_type::<Stopped>())?;
+    module.add_class::<RunResult>()?;
+    module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(check_trace, module)?)
+}
