@@ -1,0 +1,258 @@
+"""The catalogue of metrics: what each is a number of. Tables, plots, exports and docs/metrics.md take it from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from elephan.report import units
+
+Better = Literal["higher", "lower", "neither"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric. `name` is its key in records and ends with its unit where it has one."""
+
+    name: str
+    title: str
+    unit: str
+    show: Callable[[float | None], str]
+    better: Better
+    text: str
+
+
+def _all() -> tuple[Metric, ...]:
+    rate, size, time, count, share = units.rate, units.size, units.duration, units.count, units.share
+    return (
+        Metric(
+            "goodput_bps",
+            "goodput",
+            "bit/s",
+            rate,
+            "higher",
+            "Payload handed to the receiving application in order, per second of the measured interval "
+            "(after the warm-up).",
+        ),
+        Metric(
+            "line_share",
+            "share of line",
+            "1",
+            share,
+            "higher",
+            "Goodput as a part of the bottleneck's line rate. Headers take the rest of a full line: with 1500-byte "
+            "packets and timestamps at most 1448/1500 = 96.5 %.",
+        ),
+        Metric(
+            "delivered_bytes",
+            "delivered",
+            "B",
+            size,
+            "higher",
+            "Payload handed to the receiving application in order.",
+        ),
+        Metric(
+            "delivered_packets",
+            "delivered packets",
+            "packets",
+            count,
+            "higher",
+            "Distinct data segments that arrived at their receiver.",
+        ),
+        Metric(
+            "offered_bytes",
+            "offered",
+            "B",
+            size,
+            "neither",
+            "What the workload's generator wanted to send.",
+        ),
+        Metric(
+            "retransmitted_segments",
+            "retransmitted",
+            "segments",
+            count,
+            "lower",
+            "Data segments sent again, needed or not.",
+        ),
+        Metric(
+            "retransmitted_bytes",
+            "retransmitted bytes",
+            "B",
+            size,
+            "lower",
+            "Payload sent again, needed or not.",
+        ),
+        Metric(
+            "dropped_packets",
+            "dropped",
+            "packets",
+            count,
+            "lower",
+            "Packets lost on their way, by full queues, active queue management and the lines themselves; "
+            "of a run over all links, of a flow its own.",
+        ),
+        Metric(
+            "duplicate_acks",
+            "duplicate ACKs",
+            "ACKs",
+            count,
+            "lower",
+            "ACKs at the sender that acknowledge nothing new while data is outstanding (RFC 5681, section 2).",
+        ),
+        Metric(
+            "timeouts",
+            "time-outs",
+            "",
+            count,
+            "lower",
+            "Expiries of the retransmission timer (RFC 6298).",
+        ),
+        Metric(
+            "fast_retransmits",
+            "fast recoveries",
+            "",
+            count,
+            "neither",
+            "Episodes of loss recovery that began without a time-out.",
+        ),
+        Metric("rtt_mean_s", "RTT mean", "s", time, "lower", "Mean of the sender's round-trip time samples."),
+        Metric("rtt_min_s", "RTT min", "s", time, "lower", "Least round-trip time sample."),
+        Metric("rtt_max_s", "RTT max", "s", time, "lower", "Largest round-trip time sample."),
+        Metric(
+            "queue_mean_packets",
+            "queue mean",
+            "packets",
+            count,
+            "lower",
+            "Mean length of the bottleneck's queue over time.",
+        ),
+        Metric(
+            "latency_mean_s",
+            "latency mean",
+            "s",
+            time,
+            "lower",
+            "Mean over frames of the time from when the workload offers a frame to when its last byte is delivered.",
+        ),
+        Metric("latency_p50_s", "latency p50", "s", time, "lower", "Median of the frames' latency."),
+        Metric(
+            "latency_p99_s", "latency p99", "s", time, "lower", "99 of 100 frames were delivered within this time."
+        ),
+        Metric("latency_max_s", "latency max", "s", time, "lower", "Largest latency of a frame."),
+        Metric(
+            "writes",
+            "writes",
+            "",
+            count,
+            "neither",
+            "Writes of the block trace that the local site issued.",
+        ),
+        Metric(
+            "lag_mean_s",
+            "lag mean",
+            "s",
+            time,
+            "lower",
+            "Mean of the replication lag, the time from a write at the local site to its arrival, whole, at the far "
+            "one: how far the copy is behind.",
+        ),
+        Metric("lag_p50_s", "lag p50", "s", time, "lower", "Median of the replication lag over all writes."),
+        Metric("lag_p99_s", "lag p99", "s", time, "lower", "99 of 100 writes were at the far site within this time."),
+        Metric("lag_max_s", "lag max", "s", time, "lower", "Largest replication lag of a write."),
+        Metric(
+            "lag_max_bytes",
+            "data at risk",
+            "B",
+            size,
+            "lower",
+            "Most data written at the local site and not yet at the far one: what a disaster would have lost at the "
+            "worst instant.",
+        ),
+        Metric(
+            "drain_s",
+            "drain",
+            "s",
+            time,
+            "lower",
+            "Time from the last write at the local site until the far copy is equal; none when the run ended before.",
+        ),
+        Metric("simulated_s", "simulated", "s", time, "neither", "Length of the run in virtual time."),
+        Metric("cpu_s", "CPU", "s", time, "neither", "Processor time that the simulation took on the host."),
+        Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
+    )
+
+
+CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _all()}
+
+HEADLINE = (
+    "lag_p50_s",
+    "lag_p99_s",
+    "lag_max_s",
+    "lag_max_bytes",
+    "drain_s",
+    "latency_p50_s",
+    "latency_p99_s",
+    "latency_max_s",
+    "goodput_bps",
+    "line_share",
+    "retransmitted_segments",
+    "dropped_packets",
+)
+"""Columns of a table, in order; those that no record has are left out."""
+
+SUFFIXES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
+    ("_bps", "bit/s", units.rate),
+    ("_bytes", "B", units.size),
+    ("_packets", "packets", units.count),
+    ("_segments", "segments", units.count),
+    ("_s", "s", units.duration),
+)
+
+
+def metric(name: str) -> Metric:
+    """Return the catalogue's entry; for a metric of a later ground one made from its name's unit."""
+    known = CATALOGUE.get(name)
+    if known is not None:
+        return known
+    for suffix, unit, show in SUFFIXES:
+        if name.endswith(suffix):
+            return Metric(name, name.removesuffix(suffix).replace("_", " "), unit, show, "neither", "")
+    return Metric(name, name.replace("_", " "), "", units.plain, "neither", "")
+
+
+def present(metrics: Iterable[dict[str, int | float | None]], names: Iterable[str] = HEADLINE) -> list[Metric]:
+    """Return the catalogue's entries of those `names` that at least one of `metrics` has a value for."""
+    given = list(metrics)
+    return [metric(name) for name in names if any(item.get(name) is not None for item in given)]
+
+
+HEADER = """# Metrics
+
+Every number of a record under `metrics` and, where it makes sense, under `flows`. Names carry units; a value that does
+not apply or could not be measured is `null`. This page is generated: `python -m elephan.report.metrics --write`.
+
+| name | unit | better | what it is |
+|---|---|---|---|
+"""
+
+
+def as_markdown() -> str:
+    """Return docs/metrics.md."""
+    rows = (
+        f"| `{item.name}` | {item.unit if item.unit != '1' else 'part of 1'} | "
+        f"{'' if item.better == 'neither' else item.better} | {item.text} |\n"
+        for item in CATALOGUE.values()
+    )
+    return HEADER + "".join(rows)
+
+
+if __name__ == "__main__":
+    import sys
+    from pathlib import Path
+
+    if sys.argv[1:] == ["--write"]:
+        (Path(__file__).parents[2] / "docs" / "metrics.md").write_text(as_markdown())
+    else:
+        print(as_markdown(), end="")

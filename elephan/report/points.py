@@ -1,0 +1,158 @@
+"""Records as points: repetitions put together, what was varied told from what was fixed, and each given a name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elephan.record import Record, canonical_json
+from elephan.report.statistics import Estimate, estimate
+
+REPETITION_KEYS = frozenset({"seed", "repetition", "repeat"})
+"""Parameters that tell repetitions of one point apart, and not points."""
+
+
+@dataclass(frozen=True)
+class Entity:
+    """What a row of a table is about: a whole run, or one flow entry of it with all its connections."""
+
+    name: str
+    """The flow's name; "" for the run."""
+    stack: str
+    workload: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a sweep with all its repetitions."""
+
+    records: tuple[Record, ...]
+    varied: dict[str, Any]
+    """Parameters in which points differ, with this point's values; without those that the stack's name tells."""
+    stack: str
+    """Stacks of the run; "reno + cubic" when flows differ."""
+    names_stack: bool
+    """Whether points differ in the stack."""
+
+    @property
+    def first(self) -> Record:
+        """The repetition that is drawn over time."""
+        return self.records[0]
+
+    @property
+    def label(self) -> str:
+        """Name of the point among the others: stack and varied parameters."""
+        parts = [self.stack] if self.names_stack or not self.varied else []
+        parts += [f"{short(key)} {shown(value)}" for key, value in self.varied.items()]
+        return ", ".join(parts)
+
+    def metric(self, name: str) -> Estimate | None:
+        """Return a metric of the run over the repetitions."""
+        return estimate([record.metrics.get(name) for record in self.records])
+
+    def entities(self) -> list[Entity]:
+        """Return the flow entries of the run, in order."""
+        found: dict[Any, Entity] = {}
+        for flow in self.first.flows:
+            name = re.sub(r"\.\d+$", "", str(flow["name"])) if _connections(self.first, flow) > 1 else str(flow["name"])
+            found.setdefault(flow.get("group", name), Entity(name, str(flow["stack"]), str(flow.get("workload", ""))))
+        return list(found.values())
+
+    def flow_metric(self, group: int, name: str, total: bool) -> Estimate | None:
+        """Return a metric of a flow entry: the sum over its connections, or their mean, over the repetitions."""
+        values: list[float | None] = []
+        for record in self.records:
+            given = [flow.get(name) for flow in record.flows if flow.get("group") == group]
+            numbers = [float(value) for value in given if value is not None]
+            values.append((sum(numbers) if total else sum(numbers) / len(numbers)) if numbers else None)
+        return estimate(values)
+
+
+def points_of(records: Sequence[Record]) -> list[Point]:
+    """Put records together into points, in order of their first record."""
+    varied = varied_keys(records)
+    stacks = [stack_of(record) for record in records]
+    names_stack = len(set(stacks)) > 1
+    told = told_by_stack(records) if names_stack else frozenset()
+    keys = [key for key in varied if key not in told]
+    groups: dict[str, list[Record]] = {}
+    for record, stack in zip(records, stacks, strict=True):
+        identity = [stack, *(record.parameters.get(key) for key in keys)]
+        groups.setdefault(canonical_json(identity), []).append(record)
+    return [
+        Point(
+            records=tuple(group),
+            varied={key: group[0].parameters.get(key) for key in keys},
+            stack=stack_of(group[0]),
+            names_stack=names_stack,
+        )
+        for group in groups.values()
+    ]
+
+
+def varied_keys(records: Sequence[Record]) -> list[str]:
+    """Return the parameters whose value is not the same in all records, in order of their first appearance."""
+    keys = dict.fromkeys(key for record in records for key in record.parameters)
+    return [
+        key
+        for key in keys
+        if key.rsplit(".", 1)[-1] not in REPETITION_KEYS
+        and len({canonical_json(record.parameters.get(key)) for record in records}) > 1
+    ]
+
+
+def stack_of(record: Record) -> str:
+    """Return the run's stacks as one name."""
+    return " + ".join(dict.fromkeys(str(flow["stack"]) for flow in record.flows)) or "no flow"
+
+
+def told_by_stack(records: Sequence[Record]) -> frozenset[str]:
+    """Return the parameters that a stack's label tells already: its name and its algorithm's own parameters."""
+    own = {
+        name for record in records for flow in record.spec.get("flows", []) for name in flow["stack"]["parameters"]
+    } | {"stack", "congestion", "name"}
+    keys = dict.fromkeys(key for record in records for key in record.parameters)
+    return frozenset(
+        key for key in keys if "stack" in key.split(".") and key.rsplit(".", 1)[-1] in own
+    )
+
+
+def _connections(record: Record, flow: dict[str, Any]) -> int:
+    return sum(1 for other in record.flows if other.get("group") == flow.get("group"))
+
+
+def short(key: str) -> str:
+    """Return the last part of a dotted key: "path.loss" as "loss"."""
+    return key.rsplit(".", 1)[-1].replace("_", " ")
+
+
+def shown(value: Any) -> str:
+    """Return a parameter's value as the scenario writes it."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def number(value: Any) -> float | None:
+    """Return a parameter's value as a number for an axis: 0.001, "25ms" as 0.025, "1Gbit/s" as 1e9; None for a word."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        return float(value)
+    from elephan.core import native
+
+    text = str(value)
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    for parse, factor in ((native().parse_span, 1e-9), (native().parse_rate, 1.0), (native().parse_size, 1.0)):
+        try:
+            return float(parse(text)) * factor
+        except ValueError:
+            continue
+    return None

@@ -1,0 +1,78 @@
+"""Numbers as people read them: three significant digits and a unit, decimal prefixes as networks and disks use them."""
+
+from __future__ import annotations
+
+import math
+
+NOTHING = "–"
+"""Shown where there is no value."""
+
+
+def digits(value: float) -> str:
+    """Return a number with three significant digits and no exponent: 0.0123, 1.23, 12.3, 123, 1230."""
+    if value == 0:
+        return "0"
+    places = 2 - math.floor(math.log10(abs(value)))
+    rounded = round(value, places)
+    return f"{rounded:.{max(0, 2 - math.floor(math.log10(abs(rounded))))}f}"
+
+
+def scaled(value: float | None, unit: str, steps: tuple[tuple[float, str], ...]) -> str:
+    """Return `value` with the largest prefix that leaves at least 1; `steps` are (factor, prefix), falling."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    for factor, prefix in steps:
+        # 999.95 would round up to 1000 of the smaller prefix.
+        if abs(value) >= factor * 0.9995:
+            return f"{digits(value / factor)} {prefix}{unit}"
+    factor, prefix = steps[-1]
+    return f"{digits(value / factor)} {prefix}{unit}"
+
+
+DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def rate(value: float | None) -> str:
+    """Return bit/s: 8.12e8 as "812 Mbit/s"."""
+    return scaled(value, "bit/s", DECIMAL)
+
+
+def size(value: float | None) -> str:
+    """Return bytes, decimal: 8.4e6 as "8.40 MB"."""
+    return scaled(value, "B", DECIMAL)
+
+
+def duration(value: float | None) -> str:
+    """Return seconds: 0.0123 as "12.3 ms", 90 as "1 min 30 s", 7300 as "2 h 2 min"."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if value == 0:
+        return "0 s"
+    if value >= 3600:
+        return f"{int(value // 3600)} h {int(value % 3600 // 60)} min"
+    if value >= 120:
+        return f"{int(value // 60)} min {int(value % 60)} s"
+    return scaled(value, "s", ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")))
+
+
+def share(value: float | None) -> str:
+    """Return a part of 1 as per cent: 0.8123 as "81.2 %"."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return f"{digits(value * 100)} %" if abs(value) < 0.0995 else f"{value * 100:.1f} %"
+
+
+def count(value: float | None) -> str:
+    """Return a number of things: 241936 as "241,936"; a mean of counts keeps a digit below 100."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if float(value).is_integer() or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}"
+
+
+def plain(value: float | None) -> str:
+    """Return a number without unit, three significant digits."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return digits(value)

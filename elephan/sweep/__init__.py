@@ -1,0 +1,1 @@
+"""Sweeps: a scenario becomes points (`grid`), and points become records (`executor`)."""

@@ -1,0 +1,257 @@
+"""Run points on several workers and store each as it ends.
+
+**Invariant: outcomes are in the order of the points, and equal for every number of workers.** Workers are threads: the
+core releases the GIL. Only the calling thread writes to the store, so that a run is stored whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from elephan.core import build_digest
+from elephan.errors import ElephanError, InputError
+from elephan.grounds import Job, Progress, Stopped
+from elephan.grounds import sim
+from elephan.record import Record
+from elephan.store.database import Store
+from elephan.store.series import Series
+from elephan.sweep.progress import NoProgress, Watcher
+
+Ground = Callable[[Job, Progress | None], tuple[Record, Series]]
+
+POLL_S = 0.1
+"""How often the calling thread shows progress and looks for Ctrl-C, s."""
+
+SERIES_IN_MEMORY_BYTES = 256 * 2**20
+"""Series that are in the store are kept in memory as well up to this sum, bytes; beyond, they are read when asked for."""
+
+
+@dataclass
+class Outcome:
+    """What became of a job."""
+
+    job: Job
+    record: Record
+    series: Series | None
+    """None when it is to be read from the store."""
+    reused: bool
+    """Whether it was in the store already."""
+
+
+class Interrupted(ElephanError):
+    """Ctrl-C. What had ended is in the store."""
+
+    exit_code = 130
+
+    def __init__(self, ended: int, total: int, stored: bool) -> None:
+        """Say how to go on."""
+        kept = "are stored; the same command goes on from here" if stored else "are lost: there was no store"
+        super().__init__(f"stopped: {ended} of {total} runs had ended and {kept}")
+
+
+def default_workers() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def execute(
+    jobs: Sequence[Job],
+    *,
+    store: Store | None = None,
+    workers: int | None = None,
+    again: bool = False,
+    watcher: Watcher | None = None,
+    ground: Ground = sim.run,
+) -> list[Outcome]:
+    """Run `jobs` and return their outcomes in order.
+
+    A job whose record is in the store, made by this very build, is not run unless `again` or `must_run`. Raises
+    `Interrupted` on Ctrl-C, and the first job's error when one fails; what had ended is stored in either case.
+    """
+    if workers is not None and workers < 1:
+        raise InputError(f"workers = {workers}: at least 1")
+    outcomes: dict[int, Outcome] = {}
+    waiting: list[int] = []
+    for number, job in enumerate(jobs):
+        stored = None if store is None or again or job.must_run else store.find(job.id, build_digest())
+        if stored is None:
+            waiting.append(number)
+        else:
+            # The same run may have been made under another name or from another sweep.
+            record = stored.model_copy(update={"scenario": job.scenario, "parameters": job.parameters})
+            outcomes[number] = Outcome(job, record, None, reused=True)
+    if waiting:
+        _Pool(jobs, waiting, outcomes, store, ground, watcher or NoProgress()).run(workers or default_workers())
+    return [outcomes[number] for number in range(len(jobs))]
+
+
+@dataclass
+class _Message:
+    """From a worker: an outcome or an error; neither when the worker was stopped."""
+
+    number: int
+    outcome: Outcome | None = None
+    error: BaseException | None = None
+
+
+class _Pool:
+    """The workers of one call of `execute`."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        waiting: Sequence[int],
+        outcomes: dict[int, Outcome],
+        store: Store | None,
+        ground: Ground,
+        watcher: Watcher,
+    ) -> None:
+        self._jobs = jobs
+        self._waiting = waiting
+        self._outcomes = outcomes
+        self._store = store
+        self._ground = ground
+        self._watcher = watcher
+        self._todo: queue.SimpleQueue[int] = queue.SimpleQueue()
+        # Bounded, so that results do not pile up in memory when the store is slower than the workers.
+        self._done: queue.Queue[_Message] = queue.Queue(maxsize=4)
+        self._stop = threading.Event()
+        self._errors: dict[int, BaseException] = {}
+        self._series_bytes = 0
+
+    def run(self, workers: int) -> None:
+        """Run all waiting jobs."""
+        for number in self._waiting:
+            self._todo.put(number)
+        threads = [
+            threading.Thread(target=self._work, name=f"elephan-{index}", daemon=True)
+            for index in range(min(workers, len(self._waiting)))
+        ]
+        interrupted = False
+        with _ctrl_c(self._stop) as was_pressed:
+            self._watcher.start(len(self._jobs), len(self._jobs) - len(self._waiting))
+            for thread in threads:
+                thread.start()
+            try:
+                self._collect(threads)
+            finally:
+                self._stop.set()
+                self._drain(threads)
+                self._watcher.finish()
+            interrupted = was_pressed()
+        if self._errors:
+            number = min(self._errors)
+            raise self._named(number, self._errors[number])
+        if interrupted and len(self._outcomes) < len(self._jobs):
+            raise Interrupted(len(self._outcomes), len(self._jobs), self._store is not None)
+
+    def _named(self, number: int, error: BaseException) -> BaseException:
+        """Say which run failed, when there are several and the error is the user's."""
+        if isinstance(error, ElephanError) and len(self._jobs) > 1:
+            return type(error)(f"run {number + 1} of {len(self._jobs)}: {error}")
+        return error
+
+    def _collect(self, threads: list[threading.Thread]) -> None:
+        """Take what the workers finish until all is done, one failed, or Ctrl-C."""
+        left = len(self._waiting)
+        while left and not self._stop.is_set():
+            try:
+                message = self._done.get(timeout=POLL_S)
+            except queue.Empty:
+                self._watcher.refresh()
+                continue
+            left -= 1
+            self._take(message)
+            self._watcher.refresh()
+
+    def _drain(self, threads: list[threading.Thread]) -> None:
+        """Wait for the workers, and keep what they had finished when they were told to stop."""
+        while any(thread.is_alive() for thread in threads) or not self._done.empty():
+            try:
+                self._take(self._done.get(timeout=POLL_S))
+            except queue.Empty:
+                self._watcher.refresh()
+        for thread in threads:
+            thread.join()
+
+    def _take(self, message: _Message) -> None:
+        if message.error is not None:
+            self._errors[message.number] = message.error
+            self._stop.set()
+            return
+        outcome = message.outcome
+        if outcome is None:
+            return
+        if self._store is not None:
+            try:
+                self._store.save(outcome.record, outcome.series)
+            except ElephanError as error:
+                self._errors[message.number] = error
+                self._stop.set()
+                return
+            assert outcome.series is not None
+            self._series_bytes += outcome.series.nbytes
+            if self._series_bytes > SERIES_IN_MEMORY_BYTES:
+                outcome.series = None
+        self._outcomes[message.number] = outcome
+        self._watcher.ended(message.number)
+
+    def _work(self) -> None:
+        """A worker's life: take a job, run it, hand it over."""
+        while not self._stop.is_set():
+            try:
+                number = self._todo.get_nowait()
+            except queue.Empty:
+                return
+            job = self._jobs[number]
+            self._watcher.began(number, job)
+            try:
+                record, series = self._ground(job, self._progress_of(number))
+                message = _Message(number, outcome=Outcome(job, record, series, reused=False))
+            except Stopped:
+                message = _Message(number)
+            except BaseException as error:  # handed to the caller's thread, which raises it
+                message = _Message(number, error=error)
+            self._done.put(message)
+
+    def _progress_of(self, number: int) -> Progress:
+        def progress(simulated_ns: int, total_ns: int) -> None:
+            if self._stop.is_set():
+                raise Stopped
+            self._watcher.moved(number, simulated_ns, total_ns)
+
+        return progress
+
+
+@contextmanager
+def _ctrl_c(stop: threading.Event) -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into `stop`, so that no store is cut short; the second one is Python's usual.
+
+    Outside the main thread (a notebook's server, a web request) signals cannot be taken over and stay as they are.
+    """
+    pressed = False
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: pressed
+        return
+
+    previous = signal.getsignal(signal.SIGINT)
+
+    def handler(number: int, frame: Any) -> None:
+        nonlocal pressed
+        if pressed and callable(previous):
+            previous(number, frame)
+        pressed = True
+        stop.set()
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, previous)
