@@ -1,0 +1,77 @@
+# One target per act. `make help` lists them. Everything lands under this folder (.venv, target, out), except Debian
+# packages, which scripts/packages.sh installs when they are missing and root or sudo is there.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+JOBS   ?= $(shell nproc)
+
+# What the native module is built from: when none of it changed, setup does nothing.
+NATIVE_SOURCES := Cargo.toml Cargo.lock $(shell find crates congestion -type f \
+	\( -name '*.rs' -o -name '*.toml' -o -name '*.c' -o -name '*.h' \) -not -path '*/tests/*' 2>/dev/null)
+
+# Versions that the tests were last run with; pip keeps to them.
+export PYTHON
+export PIP_CONSTRAINT := $(CURDIR)/scripts/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export CARGO_BUILD_JOBS := $(JOBS)
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(VENV)/.stamp-native ## build everything that demo and the elephan command need (seconds when nothing changed)
+
+.PHONY: demo
+demo: setup ## mirror a real OLTP trace over 67 ms under three stacks; table, HTML report and plots in out/demo
+	$(BIN)/elephan run examples/replicate-oltp.toml --out out/demo
+	@echo "Open out/demo/report.html in a browser."
+
+.PHONY: test
+test: setup $(VENV)/.stamp-tools ## every test and lint; last line: N passed, N failed, N skipped
+	@$(BIN)/python scripts/check.py
+
+.PHONY: lint
+lint: setup ## formatting and lints only
+	@$(BIN)/python scripts/check.py --only lint
+
+.PHONY: bench
+bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to bench/history.jsonl, writes docs/speed.md
+	$(BIN)/python -m bench
+
+.PHONY: peers
+peers: ## install the simulators that bench and fidelity compare with (Debian's ns2 and libns3-dev)
+	scripts/packages.sh peers
+
+.PHONY: fidelity
+fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; writes docs/fidelity.md
+	$(BIN)/python -m fidelity
+
+.PHONY: docs
+docs: setup ## regenerate what is generated in docs/ (schema, scenario reference)
+	@$(BIN)/python scripts/docs.py
+
+.PHONY: clean
+clean: ## remove everything that was built (stored results stay)
+	rm -rf $(VENV) target out elephan/_native*.so .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Set-up, in steps that each leave a stamp. A changed input runs its step again and those after it.
+
+$(VENV)/.stamp-python: pyproject.toml scripts/constraints.txt scripts/packages.sh
+	scripts/packages.sh build
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet maturin
+	touch $@
+
+$(VENV)/.stamp-native: $(VENV)/.stamp-python $(NATIVE_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --extras dev
+	touch $@
+
+$(VENV)/.stamp-tools: scripts/packages.sh
+	scripts/packages.sh test
+	mkdir -p $(VENV) && touch $@

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that one act needs, only those that are missing, and checks the compilers.
+#
+#   packages.sh build   what the native module and the virtual environment need
+#   packages.sh test    what some tests need beside that: each of them says so and is skipped where it is missing
+#   packages.sh peers   the other simulators, for `make bench` and `make fidelity`
+#
+# Without root or sudo nothing is installed: the missing packages are named, and it fails only for `build`.
+set -euo pipefail
+
+case "${1:-}" in
+    build) packages=(gcc libc6-dev python3-venv) ;;
+    test)  packages=(clang-16 libbpf-dev bpftool tshark) ;;
+    peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
+    *) echo "usage: $0 build|test|peers" >&2; exit 2 ;;
+esac
+act=$1
+
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
+
+# Whether the need behind a package is met already, whoever installed it (a compiler under /usr/local, pyenv's Python).
+met() {
+    case "$1" in
+        gcc|libc6-dev) command -v cc >/dev/null && echo 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null ;;
+        python3-venv) "${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null ;;
+        *) command -v dpkg-query >/dev/null && installed "$1" ;;
+    esac
+}
+
+missing=()
+for package in "${packages[@]}"; do met "$package" || missing+=("$package"); done
+
+if ((${#missing[@]})); then
+    if ! command -v apt-get >/dev/null; then root=none
+    elif ((EUID == 0)); then root=()
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then root=(sudo)
+    else root=none
+    fi
+    if [[ ${root[*]-} == none ]]; then
+        echo "elephan: missing: ${missing[*]}. As root: apt-get install --no-install-recommends ${missing[*]}" >&2
+        [[ $act == test ]] || exit 1
+    else
+        echo "elephan: installing ${missing[*]}"
+        apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600)
+        "${apt[@]}" update
+        # One by one for tests: a package that this release does not have costs its own test and no other.
+        if [[ $act == test ]]; then
+            for package in "${missing[@]}"; do
+                "${apt[@]}" install -y --no-install-recommends "$package" >/dev/null ||
+                    echo "elephan: could not install $package; the tests that need it will be skipped" >&2
+            done
+        else
+            "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
+        fi
+    fi
+fi
+
+if [[ $act == build ]]; then
+    if ! command -v cargo >/dev/null; then
+        echo "elephan: Rust is missing (cargo is not on the PATH). Install it from https://rustup.rs" >&2
+        exit 1
+    fi
+    "${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+        echo "elephan: Python 3.11 or newer is needed; make PYTHON=/path/to/python3.11" >&2
+        exit 1
+    }
+fi
