@@ -1,1 +1,30 @@
+//! Congestion control from one C source: builds the algorithms of `congestion/`, wraps them, loads a user's own.
+//!
+//! What it does: compiles every file of `congestion/` into this library, describes each (name, source, parameters with
+//! unit, range and default), and runs it on a flow through the hooks of Linux's `tcp_congestion_ops`. A user's own file
+//! is compiled by the system's compiler and loaded ([`compile`]). What it does not: decide when a hook is called, that
+//! is TCP's part; load BPF into a kernel.
+//!
+//! **Invariant: an algorithm sees and does here what Linux would let it see and do, so that the same file can be loaded
+//! into the kernel.** Tests hold it: each built-in is also compiled for BPF and put through the kernel's verifier.
 
+mod builtin;
+mod compile;
+mod controller;
+mod descriptor;
+#[cfg(test)]
+mod layout;
+pub mod sock;
+
+pub use builtin::{builtin, find};
+pub use compile::{compile, CompileError};
+pub use controller::{Controller, ParamError};
+pub use descriptor::{Algorithm, ParamDesc};
+pub use sock::*;
+
+/// The headers of an algorithm, path below the include folder and text: cc.h and its two environments.
+pub const HEADERS: [(&str, &str); 3] = [
+    ("cc.h", include_str!("../../../congestion/cc.h")),
+    ("native/env.h", include_str!("../../../congestion/native/env.h")),
+    ("bpf/env.h", include_str!("../../../congestion/bpf/env.h")),
+];

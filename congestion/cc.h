@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * The one header of a congestion control algorithm.
+ *
+ * An algorithm is one C file that includes this header and nothing else. The same file is compiled
+ *   - natively, for the simulator (native/env.h), and
+ *   - by clang for BPF, as struct_ops for the running Linux kernel (bpf/env.h).
+ * What can be said here is therefore what Linux's tcp_congestion_ops lets an algorithm see and do, and no more.
+ *
+ * An algorithm in full:
+ *
+ *	#include "cc.h"
+ *
+ *	CC_PARAMS((keep, 500000, 1000, 999000, 1000000, "1", "share of the window kept after a loss"));
+ *
+ *	static u32 mine_ssthresh(struct cc_sock *sk)
+ *	{
+ *		return cc_max((u64)cc_snd_cwnd(sk) * (u64)cc_param(sk, keep) / 1000000, 2);
+ *	}
+ *
+ *	static void mine_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
+ *	{
+ *		if (!cc_is_cwnd_limited(sk))
+ *			return;
+ *		if (cc_in_slow_start(sk))
+ *			acked = cc_slow_start(sk, acked);
+ *		if (acked)
+ *			cc_cong_avoid_ai(sk, cc_snd_cwnd(sk), acked);
+ *	}
+ *
+ *	CC_ALGORITHM(mine, "what it does, in one line", "where it is described",
+ *		(ssthresh, mine_ssthresh),
+ *		(cong_avoid, mine_cong_avoid),
+ *		(undo_cwnd, cc_undo_cwnd));
+ *
+ * Rules, each held by the compilers or by the loader:
+ *   - integers only: `float` and `double` are poisoned below;
+ *   - no other header, no library: the file is compiled with -nostdinc and linked with nothing;
+ *   - loops have a constant bound, and there is no recursion (the kernel's verifier);
+ *   - u64 division only where it cannot be avoided, no signed division (BPF has none before its cpu v4), and
+ *     cc_div() where a divisor may be zero: BPF gives 0 there, a processor stops the program;
+ *   - no variable outside a function: state per flow lives in the CC_PRIVATE_BYTES behind cc_state().
+ *
+ * Hooks (name, signature, when it is called; * = required, as by Linux's tcp_validate_congestion_control):
+ *	init		void (sk)			once, before anything else; the state is all zero
+ *	ssthresh *	u32 (sk)			a loss episode, ECN-Echo or time-out begins: the new threshold, >= 2
+ *	cong_avoid *	void (sk, u32 ack, u32 acked)	an ACK that may raise the window; acked = segments it delivered
+ *	set_state	void (sk, u8 state)		before the state changes to one of CC_OPEN .. CC_LOSS
+ *	cwnd_event	void (sk, u32 event)		one of CC_EVENT_*
+ *	in_ack_event	void (sk, u32 flags)		every ACK, before it is processed; CC_ACK_* flags
+ *	pkts_acked	void (sk, const struct cc_ack_sample *)	an ACK that acknowledged or SACKed something
+ *	min_tso_segs	u32 (sk)			least segments per burst of segmentation offload
+ *	cong_control *	void (sk, u32 ack, int flag, const struct cc_rate_sample *)
+ *							every ACK, in every state, in place of cong_avoid and of the
+ *							window reduction: sets window and pacing itself
+ *							(one of cong_avoid and cong_control; kernel >= 6.10)
+ *	undo_cwnd *	u32 (sk)			the reduction was not called for: the window to go back to
+ *	release		void (sk)			the flow ends
+ *	flags		CC_NEEDS_ECN or 0		not a hook: wants ECN negotiated and packets marked ECT
+ *
+ * Reading the sender (Linux's name after cc_; counts in segments, u32; times in us):
+ *	cc_snd_cwnd, cc_snd_ssthresh, cc_snd_cwnd_cnt, cc_snd_cwnd_clamp, cc_prior_cwnd, cc_packets_out, cc_sacked_out,
+ *	cc_lost_out, cc_retrans_out, cc_max_packets_out, cc_delivered, cc_delivered_ce, cc_lost, cc_app_limited,
+ *	cc_srtt_us (8 times the smoothed RTT, 0 before the first sample), cc_min_rtt_us (~0 before the first sample),
+ *	cc_mss_cache (bytes), cc_snd_una, cc_snd_nxt (low 32 bits: compare with cc_before, cc_after),
+ *	cc_cwnd_limited_flag, cc_ca_state, cc_pacing_status, cc_ecn_flags (bit 0: negotiated),
+ *	cc_pacing_rate (u64, bytes/s), cc_now_us, cc_delivered_mstamp_us, cc_first_tx_mstamp_us (u64),
+ *	cc_idle_us (u64, since data was last sent), cc_gso_max_bytes (longest burst that counts as one packet)
+ * Writing it, all that the kernel lets BPF write:
+ *	cc_set_snd_cwnd (0 becomes 1), cc_set_snd_cwnd_cnt, cc_set_snd_ssthresh, cc_set_pacing_rate,
+ *	cc_set_pacing_status (0 none, 1 wanted), cc_set_ecn_flags; and cc_state(sk), the algorithm's own.
+ * Reading the samples:
+ *	cc_sample_pkts_acked, cc_sample_rtt_us (s32, -1 none), cc_sample_in_flight
+ *	cc_rs_prior_mstamp_us, cc_rs_prior_delivered, cc_rs_prior_delivered_ce, cc_rs_delivered (s32, -1 invalid),
+ *	cc_rs_delivered_ce, cc_rs_interval_us (s64, -1 invalid), cc_rs_snd_interval_us, cc_rs_rcv_interval_us,
+ *	cc_rs_rtt_us (s64, -1 unknown), cc_rs_losses, cc_rs_acked_sacked, cc_rs_prior_in_flight, cc_rs_last_end_seq,
+ *	cc_rs_is_app_limited, cc_rs_is_retrans, cc_rs_is_ack_delayed
+ */
+#ifndef ELEPHAN_CC_H
+#define ELEPHAN_CC_H
+
+/* Raised when a descriptor or a shared structure changes: a file compiled against another version is refused. */
+#define CC_ABI_VERSION 1u
+
+/* State of an algorithm per flow: Linux's ICSK_CA_PRIV_SIZE, 13 u64. */
+#define CC_PRIVATE_BYTES 104
+
+/* Most parameters of one algorithm. */
+#define CC_MAX_PARAMS 16
+
+/* Threshold before the first loss (Linux's TCP_INFINITE_SSTHRESH). */
+#define CC_INFINITE_SSTHRESH 0x7fffffffu
+
+typedef __UINT8_TYPE__ u8;
+typedef __UINT16_TYPE__ u16;
+typedef __UINT32_TYPE__ u32;
+typedef __INT32_TYPE__ s32;
+#ifdef __bpf__
+typedef unsigned long long u64;
+typedef long long s64;
+#else
+typedef __UINT64_TYPE__ u64;
+typedef __INT64_TYPE__ s64;
+#endif
+
+/* Loss recovery as `set_state` and cc_ca_state() give it (enum tcp_ca_state). */
+enum {
+	CC_OPEN = 0,		/* nothing suspicious */
+	CC_DISORDER = 1,	/* duplicate ACKs or SACKs, nothing judged lost */
+	CC_CWR = 2,		/* reducing after ECN-Echo */
+	CC_RECOVERY = 3,	/* fast recovery */
+	CC_LOSS = 4,		/* after a time-out */
+};
+
+/* Events of `cwnd_event` (enum tcp_ca_event). */
+enum {
+	CC_EVENT_TX_START = 0,		/* first transmission with nothing in flight */
+	CC_EVENT_CWND_RESTART = 1,	/* window restarted after idle (RFC 5681, 4.1) */
+	CC_EVENT_COMPLETE_CWR = 2,	/* end of a reduction */
+	CC_EVENT_LOSS = 3,		/* time-out */
+	CC_EVENT_ECN_NO_CE = 4,		/* data came in without a congestion mark */
+	CC_EVENT_ECN_IS_CE = 5,		/* data came in with one */
+};
+
+/* Flags of `in_ack_event` (enum tcp_ca_ack_event_flags). */
+enum {
+	CC_ACK_SLOWPATH = 1,	/* not the expected next ACK */
+	CC_ACK_WIN_UPDATE = 2,	/* moved the window */
+	CC_ACK_ECE = 4,		/* carried ECN-Echo */
+};
+
+/* Values of `flags` in CC_ALGORITHM (Linux's TCP_CONG_NEEDS_ECN). */
+#define CC_NEEDS_ECN 2u
+
+/*
+ * CC_EACH(M, (a, ...), (b, ...), ...) is M(a, ...) M(b, ...) ..., for 1 to 16 tuples.
+ */
+#define CC_EACH_1(M, t) M t
+#define CC_EACH_2(M, t, ...) M t CC_EACH_1(M, __VA_ARGS__)
+#define CC_EACH_3(M, t, ...) M t CC_EACH_2(M, __VA_ARGS__)
+#define CC_EACH_4(M, t, ...) M t CC_EACH_3(M, __VA_ARGS__)
+#define CC_EACH_5(M, t, ...) M t CC_EACH_4(M, __VA_ARGS__)
+#define CC_EACH_6(M, t, ...) M t CC_EACH_5(M, __VA_ARGS__)
+#define CC_EACH_7(M, t, ...) M t CC_EACH_6(M, __VA_ARGS__)
+#define CC_EACH_8(M, t, ...) M t CC_EACH_7(M, __VA_ARGS__)
+#define CC_EACH_9(M, t, ...) M t CC_EACH_8(M, __VA_ARGS__)
+#define CC_EACH_10(M, t, ...) M t CC_EACH_9(M, __VA_ARGS__)
+#define CC_EACH_11(M, t, ...) M t CC_EACH_10(M, __VA_ARGS__)
+#define CC_EACH_12(M, t, ...) M t CC_EACH_11(M, __VA_ARGS__)
+#define CC_EACH_13(M, t, ...) M t CC_EACH_12(M, __VA_ARGS__)
+#define CC_EACH_14(M, t, ...) M t CC_EACH_13(M, __VA_ARGS__)
+#define CC_EACH_15(M, t, ...) M t CC_EACH_14(M, __VA_ARGS__)
+#define CC_EACH_16(M, t, ...) M t CC_EACH_15(M, __VA_ARGS__)
+#define CC_PICK_17TH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, x, ...) x
+#define CC_EACH(M, ...)                                                                                         \
+	CC_PICK_17TH(__VA_ARGS__, CC_EACH_16, CC_EACH_15, CC_EACH_14, CC_EACH_13, CC_EACH_12, CC_EACH_11,       \
+		     CC_EACH_10, CC_EACH_9, CC_EACH_8, CC_EACH_7, CC_EACH_6, CC_EACH_5, CC_EACH_4, CC_EACH_3,   \
+		     CC_EACH_2, CC_EACH_1, )(M, __VA_ARGS__)
+
+#define CC_TEXT_(x) #x
+#define CC_TEXT(x) CC_TEXT_(x)
+
+/*
+ * What an environment defines:
+ *   struct cc_sock, struct cc_ack_sample, struct cc_rate_sample and the accessors named above;
+ *
+ *   CC_PARAMS((name, default, min, max, scale, unit, doc), ...)
+ *	The parameters, set per flow natively and at load time in the kernel; once per file, before their first use.
+ *	Integers: a value reads as value / scale in the unit ("1": a plain number or share; "bool": 0 or 1).
+ *	cc_param(sk, name) is the value, s64. CC_NO_PARAMS for an algorithm without.
+ *
+ *   CC_STATE(type)
+ *	The algorithm's state; cc_state(sk) is then a pointer to it, zero before `init`.
+ *
+ *   CC_ALGORITHM(name, summary, source, (hook, function), ...)
+ *	The algorithm, at the end of the file; once. `name` is what a scenario calls it.
+ */
+#ifdef __bpf__
+#include "bpf/env.h"
+#else
+#include "native/env.h"
+#endif
+
+/* Smaller of two. */
+static inline u64 cc_min(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* Larger of two. */
+static inline u64 cc_max(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* n / d, and 0 for d = 0 as in BPF. */
+static inline u64 cc_div(u64 n, u64 d)
+{
+	return d ? n / d : 0;
+}
+
+/* a comes before b among numbers that wrap at 2^32, when they are less than 2^31 apart. */
+static inline int cc_before(u32 a, u32 b)
+{
+	return (s32)(a - b) < 0;
+}
+
+/* a comes after b, likewise. */
+static inline int cc_after(u32 a, u32 b)
+{
+	return cc_before(b, a);
+}
+
+/*
+ * Largest r with r^3 <= x. Exact for all of u64; r < 2^22.
+ * One bit of r per step, from the top: r' = 2r + bit, where the bit is 1 when (2r + 1)^3 still fits, that is when
+ * 3 (2r) (2r + 1) + 1 fits into what is left. No division; and no branch, since the kernel's verifier would follow
+ * all 2^22 paths. What is left stays below 8 (3 r^2 + 3 r + 1) in units of the step, so that bit 63 is the sign.
+ */
+static inline u32 cc_cbrt(u64 x)
+{
+	u64 r = 0;
+
+	for (int shift = 63; shift >= 0; shift -= 3) {
+		u64 step, short_of;
+
+		r *= 2;
+		step = 3 * r * (r + 1) + 1;
+		short_of = ((x >> shift) - step) >> 63;
+		x -= (step << shift) & (short_of - 1);
+		r += 1 - short_of;
+	}
+	return (u32)r;
+}
+
+/* Segments in flight (tcp_packets_in_flight). */
+static inline u32 cc_in_flight(const struct cc_sock *sk)
+{
+	return cc_packets_out(sk) - (cc_sacked_out(sk) + cc_lost_out(sk)) + cc_retrans_out(sk);
+}
+
+/* The window is below its threshold. */
+static inline int cc_in_slow_start(const struct cc_sock *sk)
+{
+	return cc_snd_cwnd(sk) < cc_snd_ssthresh(sk);
+}
+
+/*
+ * The window is what limits the sender, so that it may grow (RFC 7661, 4.1, and Linux's tcp_is_cwnd_limited).
+ * A window that doubles per RTT may also grow up to twice what has lately been in flight.
+ */
+static inline int cc_is_cwnd_limited_at(const struct cc_sock *sk, int exponential)
+{
+	if (cc_cwnd_limited_flag(sk))
+		return 1;
+	return exponential && cc_snd_cwnd(sk) < 2 * (u64)cc_max_packets_out(sk);
+}
+
+static inline int cc_is_cwnd_limited(const struct cc_sock *sk)
+{
+	return cc_is_cwnd_limited_at(sk, cc_in_slow_start(sk));
+}
+
+/*
+ * Slow start with appropriate byte counting (RFC 5681, 3.1, with RFC 3465): one segment more for each one delivered,
+ * up to the threshold. Returns the delivered segments that are left over for congestion avoidance.
+ */
+static inline u32 cc_slow_start(struct cc_sock *sk, u32 acked)
+{
+	u64 before = cc_snd_cwnd(sk);
+	u64 after = cc_min(before + acked, cc_snd_ssthresh(sk));
+
+	if (after < before)
+		after = before;
+	cc_set_snd_cwnd(sk, (u32)cc_min(after, cc_snd_cwnd_clamp(sk)));
+	return acked - (u32)(after - before);
+}
+
+/*
+ * Linear growth: one segment more for each `per` segments delivered; `per` = the window gives one segment per RTT.
+ * Credit is kept in snd_cwnd_cnt. When `per` has fallen below the credit gathered at an earlier, higher `per`, that
+ * credit is worth one segment, no more: a lower `per` must not turn old ACKs into a burst (as tcp_cong_avoid_ai).
+ */
+static inline void cc_cong_avoid_ai(struct cc_sock *sk, u32 per, u32 acked)
+{
+	u64 cwnd = cc_snd_cwnd(sk);
+	u64 credit = cc_snd_cwnd_cnt(sk);
+
+	if (!per)
+		per = 1;
+	if (credit >= per) {
+		credit = 0;
+		cwnd += 1;
+	}
+	credit += acked;
+	if (credit >= per) {
+		u64 more = credit / per;
+
+		credit -= more * per;
+		cwnd += more;
+	}
+	cc_set_snd_cwnd_cnt(sk, (u32)credit);
+	cc_set_snd_cwnd(sk, (u32)cc_min(cwnd, cc_snd_cwnd_clamp(sk)));
+}
+
+/* The window before the reduction, or the present one if that has grown beyond (tcp_reno_undo_cwnd). */
+static inline u32 cc_undo_cwnd(struct cc_sock *sk)
+{
+	return (u32)cc_max(cc_snd_cwnd(sk), cc_prior_cwnd(sk));
+}
+
+/* Integers only, from here on. */
+#pragma GCC poison float double
+
+#endif

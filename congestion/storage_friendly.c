@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * Storage-friendly TCP: Reno with a smaller backoff, and on request without congestion avoidance.
+ *
+ * Idea. Between two storage gateways on a long fat path of known capacity, a lost packet is far more often a line error
+ * than congestion. Halving a window of thousands of segments, then regaining one per round trip, costs such a path most
+ * of its rate. Two changes, each of its own: give back only an eighth of the window at a loss; and after a loss
+ * keep growing as in slow start.
+ *
+ * Equations (W = cwnd, segments):
+ *	slow start, W < ssthresh:	W += acked
+ *	avoidance, W >= ssthresh:	W += acked / W		congestion_avoidance on (RFC 5681, 3.1)
+ *					W += acked		congestion_avoidance off: W doubles per RTT
+ *	loss:				ssthresh = max(W (1 - reduction), 2)
+ * With congestion avoidance on, W = sqrt((2 - r) / (2 r b p)) under loss p with reduction r, b segments per ACK: 2.2
+ * times Reno's at r = 1/8.
+ *
+ * Parameters
+ *	reduction		share of the window given up at a loss; 1/8 is the paper's, 1/2 is Reno
+ *	congestion_avoidance	on: linear growth above ssthresh; off: exponential, bounded only by the receiver's window
+ *
+ * Off, the algorithm does not share: it overruns any drop-tail queue once per round trip or two, and others on the
+ * bottleneck with it. It is meant for a path that one owns, with a receive window no larger than the path holds.
+ *
+ * Source: the modifications that the paper in papers/dsan makes to its gateways' TCP: "1/8 reduction" in place of 1/2,
+ * and "congestion avoidance disabled". The paper gives no formula for the rounding: W (1 - r) is rounded down, so that
+ * r = 1/2 is Reno to the segment and every loss takes at least one segment.
+ */
+#include "cc.h"
+
+/* A share of 1 as an integer: 1e-6 is the resolution of `reduction`. W x 1e6 ends at 1.8e13 segments. */
+#define SHARE 1000000
+
+CC_PARAMS(
+	(reduction, 125000, 1000, 900000, 1000000, "1", "share of the window given up at a loss (1/2: Reno)"),
+	(congestion_avoidance, 1, 0, 1, 1, "bool", "linear growth above ssthresh; off: growth stays exponential"));
+
+/* RFC 5681, 3.1: at least 2 segments. */
+#define MIN_SSTHRESH 2
+
+static u32 storage_friendly_ssthresh(struct cc_sock *sk)
+{
+	u64 kept = SHARE - (u64)cc_param(sk, reduction);
+
+	return (u32)cc_max(cc_snd_cwnd(sk) * kept / SHARE, MIN_SSTHRESH);
+}
+
+static void storage_friendly_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
+{
+	(void)ack;
+	if (!cc_param(sk, congestion_avoidance)) {
+		u64 grown = (u64)cc_snd_cwnd(sk) + acked;
+
+		if (cc_is_cwnd_limited_at(sk, 1))
+			cc_set_snd_cwnd(sk, (u32)cc_min(grown, cc_snd_cwnd_clamp(sk)));
+		return;
+	}
+	if (!cc_is_cwnd_limited(sk))
+		return;
+	if (cc_in_slow_start(sk)) {
+		acked = cc_slow_start(sk, acked);
+		if (!acked)
+			return;
+	}
+	cc_cong_avoid_ai(sk, cc_snd_cwnd(sk), acked);
+}
+
+CC_ALGORITHM(storage_friendly, "Reno that gives up an eighth at a loss; exponential growth on request",
+	"storage-friendly TCP for iFCP gateways (papers/dsan)",
+	(ssthresh, storage_friendly_ssthresh),
+	(cong_avoid, storage_friendly_cong_avoid),
+	(undo_cwnd, cc_undo_cwnd));

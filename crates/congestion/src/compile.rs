@@ -1,0 +1,172 @@
+//! A user's own algorithm: one C file, compiled by the system's compiler, checked, loaded.
+
+use crate::descriptor::{Algorithm, RawAlgorithm};
+use crate::HEADERS;
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, io, process};
+
+/// What makes the rules of cc.h hold: no header but ours, no library, no floating point (with
+/// `-mgeneral-regs-only` also where no variable is declared), integers that wrap as in BPF.
+const FLAGS: [&str; 14] = [
+    "-std=c11",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Werror=float-conversion",
+    "-Werror=implicit-function-declaration",
+    "-Werror=incompatible-pointer-types",
+    "-nostdinc",
+    "-ffreestanding",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fvisibility=hidden",
+    "-fPIC",
+    "-shared",
+];
+
+/// Why a user's own algorithm cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// The file cannot be read.
+    #[error("{}: cannot read: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// No compiler, or no room to work in.
+    #[error("{}: cannot compile: {doing}: {error}", path.display())]
+    Environment {
+        /// The file.
+        path: PathBuf,
+        /// What was attempted.
+        doing: String,
+        /// Why it failed.
+        error: io::Error,
+    },
+    /// The compiler refuses it.
+    #[error("{}: does not compile:\n{text}", path.display())]
+    Compiler {
+        /// The file.
+        path: PathBuf,
+        /// The compiler's words.
+        text: String,
+    },
+    /// It compiles, but it is not an algorithm as cc.h describes one.
+    #[error("{}: not a usable algorithm: {reason}", path.display())]
+    NotAnAlgorithm {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// Compiles the algorithm in the C file `path` and loads it.
+///
+/// The compiler is `$CC` (words: a program and its arguments) or `cc`; gcc or clang. The headers come from this
+/// library, not from a checkout. Nothing stays on disk. The code runs in this process: load what you trust.
+///
+/// # Errors
+/// The file or the compiler cannot be had, the compiler refuses (its text is in the error), or the file is not an
+/// algorithm as cc.h describes one.
+pub fn compile(path: &Path) -> Result<Algorithm, CompileError> {
+    let code = fs::read_to_string(path).map_err(|error| CompileError::Unreadable { path: path.to_owned(), error })?;
+    let failed = |doing: String, error| CompileError::Environment { path: path.to_owned(), doing, error };
+    let work = WorkDir::new().map_err(|e| failed(format!("create a folder in {}", env::temp_dir().display()), e))?;
+    work.write_headers().map_err(|e| failed(format!("write to {}", work.0.display()), e))?;
+
+    let object = work.0.join("algorithm.so");
+    let mut command = compiler();
+    let program = command.get_program().to_owned();
+    let output = command
+        .args(FLAGS)
+        .args(integers_only())
+        .args(["-nostdlib", "-Wl,-z,defs", "-I"])
+        .arg(&work.0)
+        .arg("-o")
+        .args([object.as_os_str(), path.as_os_str()])
+        .env("LC_ALL", "C")
+        .output()
+        .map_err(|e| failed(format!("run {} (is a C compiler installed? set CC)", program.to_string_lossy()), e))?;
+    if !output.status.success() {
+        let mut text = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+        if text.contains("undefined reference") || text.contains("undefined symbol") {
+            text.push_str("\nAn algorithm is linked with nothing: no library functions, no floating point.");
+        }
+        return Err(CompileError::Compiler { path: path.to_owned(), text });
+    }
+    load(&object, code).map_err(|reason| CompileError::NotAnAlgorithm { path: path.to_owned(), reason })
+}
+
+fn load(object: &Path, code: String) -> Result<Algorithm, String> {
+    // SAFETY: linked with nothing, it has no initializers but a user's own, whom `compile` tells to load what they
+    // trust.
+    let library = unsafe { Library::open(Some(object), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| e.to_string())?;
+    // SAFETY: CC_ALGORITHM defines a symbol of this name and type; `read` checks its version first.
+    unsafe {
+        let raw: *const RawAlgorithm = *library
+            .get::<*const RawAlgorithm>(b"cc_algorithm\0")
+            .map_err(|_| "it has no CC_ALGORITHM(...)".to_owned())?;
+        Algorithm::read(raw, code, Some(library))
+    }
+}
+
+fn compiler() -> Command {
+    let cc = env::var("CC").unwrap_or_default();
+    let mut words = cc.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words);
+    command
+}
+
+/// The option that forbids floating point altogether, where the processor has one.
+fn integers_only() -> Option<&'static str> {
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64")).then_some("-mgeneral-regs-only")
+}
+
+/// A folder of our own, gone when dropped.
+struct WorkDir(PathBuf);
+
+impl WorkDir {
+    fn new() -> io::Result<WorkDir> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        loop {
+            let mut name = OsString::from("elephan-cc-");
+            name.push(format!("{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+            let path = env::temp_dir().join(name);
+            let mut builder = fs::DirBuilder::new();
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            match builder.create(&path) {
+                Ok(()) => return Ok(WorkDir(path)),
+                // Left by a process of this id that was killed, or laid out for us by somebody: not ours.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn write_headers(&self) -> io::Result<()> {
+        for (name, text) in HEADERS {
+            let path = self.0.join(name);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(path, text)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        // What cannot be removed stays, named as ours, in the folder for such things; the result is not touched by it.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

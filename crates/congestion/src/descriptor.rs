@@ -1,0 +1,307 @@
+//! An algorithm as its C file describes it.
+
+use crate::sock::{AckSample, CcSock, RateSample, MAX_PARAMS};
+use libloading::os::unix::Library;
+use std::ffi::{c_char, c_int, CStr};
+use std::fmt;
+use std::mem::size_of;
+use std::sync::Arc;
+
+/// `CC_ABI_VERSION` of cc.h.
+const ABI_VERSION: u32 = 1;
+
+/// `CC_NEEDS_ECN` of cc.h.
+const NEEDS_ECN: u32 = 2;
+
+type Hook = unsafe extern "C" fn(*mut CcSock);
+type HookGet = unsafe extern "C" fn(*mut CcSock) -> u32;
+type HookU32 = unsafe extern "C" fn(*mut CcSock, u32);
+
+/// `struct cc_param` of congestion/native/env.h.
+#[repr(C)]
+pub(crate) struct RawParam {
+    pub(crate) name: *const c_char,
+    pub(crate) unit: *const c_char,
+    pub(crate) doc: *const c_char,
+    pub(crate) initial: i64,
+    pub(crate) min: i64,
+    pub(crate) max: i64,
+    pub(crate) scale: i64,
+}
+
+/// `struct cc_algorithm` of congestion/native/env.h.
+#[repr(C)]
+pub(crate) struct RawAlgorithm {
+    pub(crate) abi_version: u32,
+    pub(crate) sock_bytes: u32,
+    pub(crate) name: *const c_char,
+    pub(crate) summary: *const c_char,
+    pub(crate) source: *const c_char,
+    pub(crate) params: *const RawParam,
+    pub(crate) params_count: u32,
+    pub(crate) flags: u32,
+    pub(crate) init: Option<Hook>,
+    pub(crate) release: Option<Hook>,
+    pub(crate) ssthresh: Option<HookGet>,
+    pub(crate) cong_avoid: Option<unsafe extern "C" fn(*mut CcSock, u32, u32)>,
+    pub(crate) set_state: Option<unsafe extern "C" fn(*mut CcSock, u8)>,
+    pub(crate) cwnd_event: Option<HookU32>,
+    pub(crate) in_ack_event: Option<HookU32>,
+    pub(crate) pkts_acked: Option<unsafe extern "C" fn(*mut CcSock, *const AckSample)>,
+    pub(crate) min_tso_segs: Option<HookGet>,
+    pub(crate) cong_control: Option<unsafe extern "C" fn(*mut CcSock, u32, c_int, *const RateSample)>,
+    pub(crate) undo_cwnd: Option<HookGet>,
+}
+
+/// The hooks of an algorithm, each a plain function of C; those that Linux requires are there.
+#[derive(Clone, Copy)]
+pub(crate) struct Hooks {
+    pub(crate) ssthresh: HookGet,
+    pub(crate) undo_cwnd: HookGet,
+    pub(crate) cong_avoid: Option<unsafe extern "C" fn(*mut CcSock, u32, u32)>,
+    pub(crate) pkts_acked: Option<unsafe extern "C" fn(*mut CcSock, *const AckSample)>,
+    pub(crate) cong_control: Option<unsafe extern "C" fn(*mut CcSock, u32, c_int, *const RateSample)>,
+    pub(crate) in_ack_event: Option<HookU32>,
+    pub(crate) cwnd_event: Option<HookU32>,
+    pub(crate) set_state: Option<unsafe extern "C" fn(*mut CcSock, u8)>,
+    pub(crate) min_tso_segs: Option<HookGet>,
+    pub(crate) init: Option<Hook>,
+    pub(crate) release: Option<Hook>,
+}
+
+/// A parameter of an algorithm, as its C file declares it.
+///
+/// Values are integers: what a user writes is `value / scale` in `unit`; a scale of 1 is a plain integer, and the unit
+/// "bool" one that is 0 or 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamDesc {
+    /// Name, as in a scenario.
+    pub name: String,
+    /// Unit; "1" for a plain number or a share.
+    pub unit: String,
+    /// Value when the scenario gives none.
+    pub default: i64,
+    /// Least value allowed.
+    pub min: i64,
+    /// Greatest value allowed.
+    pub max: i64,
+    /// Integer steps per unit; at least 1.
+    pub scale: i64,
+    /// One line on what it does.
+    pub doc: String,
+}
+
+impl ParamDesc {
+    /// `value` as a user writes it: `value / scale` in decimal, exact up to 12 places.
+    pub fn text(&self, value: i64) -> String {
+        let (scale, size) = (u128::from(self.scale.unsigned_abs()), u128::from(value.unsigned_abs()));
+        let mut text = format!("{}{}", if value < 0 { "-" } else { "" }, size / scale);
+        let mut rest = size % scale;
+        for place in 0..12 {
+            if rest == 0 {
+                break;
+            }
+            if place == 0 {
+                text.push('.');
+            }
+            rest *= 10;
+            text.push(char::from(b'0' + (rest / scale) as u8));
+            rest %= scale;
+        }
+        text
+    }
+}
+
+/// A congestion control algorithm: its description and its code. Cheap to clone; shared between threads.
+#[derive(Clone)]
+pub struct Algorithm(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    summary: String,
+    source: String,
+    params: Vec<ParamDesc>,
+    needs_ecn: bool,
+    code: String,
+    hooks: Hooks,
+    /// Holds the code of a user's own algorithm in memory as long as anyone can call it.
+    _library: Option<Library>,
+}
+
+impl Algorithm {
+    /// Reads and checks a descriptor. `code` is the C text behind it. The error says what is wrong with it.
+    ///
+    /// # Safety
+    /// `raw` points to the `struct cc_algorithm` that CC_ALGORITHM defines, in this program or in `library`.
+    pub(crate) unsafe fn read(
+        raw: *const RawAlgorithm,
+        code: String,
+        library: Option<Library>,
+    ) -> Result<Algorithm, String> {
+        // SAFETY: the first two fields are the same in all versions; the others are read once these have agreed.
+        let (abi, sock_bytes) = unsafe { ((*raw).abi_version, (*raw).sock_bytes) };
+        if abi != ABI_VERSION || sock_bytes as usize != size_of::<CcSock>() {
+            return Err(format!(
+                "it was compiled with another version's cc.h (ABI {abi}, sender of {sock_bytes} bytes; this is ABI \
+                 {ABI_VERSION}, {} bytes): is there a cc.h beside it?",
+                size_of::<CcSock>()
+            ));
+        }
+        // SAFETY: as the caller promises, now that the version is ours; the strings are literals of the C file.
+        let raw = unsafe { &*raw };
+        // SAFETY: likewise.
+        let text = |p| unsafe { read_text(p) };
+        let name = text(raw.name)?;
+        if !is_name(&name) {
+            return Err(format!("its name is {name:?}: a-z, 0-9 and _, a letter first"));
+        }
+        let count = raw.params_count as usize;
+        if count > MAX_PARAMS {
+            return Err(format!("it has {count} parameters: at most {MAX_PARAMS}"));
+        }
+        let mut params: Vec<ParamDesc> = vec![];
+        for i in 0..count {
+            // SAFETY: the array that CC_PARAMS defines holds `params_count` of them.
+            let p = unsafe { &*raw.params.add(i) };
+            let (default, min, max, scale) = (p.initial, p.min, p.max, p.scale);
+            let name = text(p.name)?;
+            if scale < 1 || !(min..=max).contains(&default) {
+                return Err(format!("parameter {name}: min <= default <= max and scale >= 1"));
+            }
+            params.push(ParamDesc { name, unit: text(p.unit)?, default, min, max, scale, doc: text(p.doc)? });
+        }
+        let (Some(ssthresh), Some(undo_cwnd)) = (raw.ssthresh, raw.undo_cwnd) else {
+            return Err("it lacks ssthresh or undo_cwnd: Linux requires both".into());
+        };
+        if raw.cong_avoid.is_none() && raw.cong_control.is_none() {
+            return Err("it has neither cong_avoid nor cong_control: Linux requires one".into());
+        }
+        let hooks = Hooks {
+            ssthresh,
+            undo_cwnd,
+            cong_avoid: raw.cong_avoid,
+            pkts_acked: raw.pkts_acked,
+            cong_control: raw.cong_control,
+            in_ack_event: raw.in_ack_event,
+            cwnd_event: raw.cwnd_event,
+            set_state: raw.set_state,
+            min_tso_segs: raw.min_tso_segs,
+            init: raw.init,
+            release: raw.release,
+        };
+        Ok(Algorithm(Arc::new(Inner {
+            name,
+            summary: text(raw.summary)?,
+            source: text(raw.source)?,
+            params,
+            needs_ecn: raw.flags & NEEDS_ECN != 0,
+            code,
+            hooks,
+            _library: library,
+        })))
+    }
+
+    /// Name, as a scenario gives it: a-z, 0-9 and _.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What it does, in one line.
+    pub fn summary(&self) -> &str {
+        &self.0.summary
+    }
+
+    /// Where it is described: RFC, paper.
+    pub fn source(&self) -> &str {
+        &self.0.source
+    }
+
+    /// Its parameters, in the order of their declaration; at most [`MAX_PARAMS`].
+    pub fn params(&self) -> &[ParamDesc] {
+        &self.0.params
+    }
+
+    /// The text of its C file: what a record keeps, and what clang makes BPF of.
+    pub fn code(&self) -> &str {
+        &self.0.code
+    }
+
+    /// Wants ECN negotiated and its packets marked as capable of it.
+    pub fn needs_ecn(&self) -> bool {
+        self.0.needs_ecn
+    }
+
+    /// Sets window and pacing itself on every ACK, in place of `cong_avoid` and of TCP's own window reduction.
+    pub fn has_cong_control(&self) -> bool {
+        self.0.hooks.cong_control.is_some()
+    }
+
+    /// Names of the hooks it has, in the order of cc.h.
+    pub fn hooks(&self) -> Vec<&'static str> {
+        let h = &self.0.hooks;
+        let has = [
+            ("init", h.init.is_some()),
+            ("ssthresh", true),
+            ("cong_avoid", h.cong_avoid.is_some()),
+            ("set_state", h.set_state.is_some()),
+            ("cwnd_event", h.cwnd_event.is_some()),
+            ("in_ack_event", h.in_ack_event.is_some()),
+            ("pkts_acked", h.pkts_acked.is_some()),
+            ("min_tso_segs", h.min_tso_segs.is_some()),
+            ("cong_control", h.cong_control.is_some()),
+            ("undo_cwnd", true),
+            ("release", h.release.is_some()),
+        ];
+        has.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
+    }
+
+    pub(crate) fn raw_hooks(&self) -> Hooks {
+        self.0.hooks
+    }
+}
+
+impl fmt::Debug for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Algorithm").field("name", &self.0.name).field("params", &self.0.params).finish_non_exhaustive()
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// # Safety
+/// `p` is null or the address of a C string.
+unsafe fn read_text(p: *const c_char) -> Result<String, String> {
+    if p.is_null() {
+        return Err("a text of its description is missing".into());
+    }
+    // SAFETY: as the caller promises.
+    let text = unsafe { CStr::from_ptr(p) };
+    text.to_str().map(str::to_owned).map_err(|_| "a text of its description is not UTF-8".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_print_as_a_user_writes_them() {
+        let param = |scale| ParamDesc {
+            name: "x".into(),
+            unit: "1".into(),
+            default: 0,
+            min: -10,
+            max: 10,
+            scale,
+            doc: String::new(),
+        };
+        assert_eq!(param(1).text(-7), "-7");
+        assert_eq!(param(1_000_000).text(125_000), "0.125");
+        assert_eq!(param(1024).text(717), "0.7001953125");
+        assert_eq!(param(1000).text(2000), "2");
+        assert_eq!(param(3).text(1), "0.333333333333");
+        assert_eq!(param(1).text(i64::MIN), "-9223372036854775808");
+    }
+}
