@@ -23,7 +23,7 @@ FORMAT = 1
 HOST_DEPENDENT_METRICS = frozenset({"cpu_s", "wall_s", "peak_memory_bytes"})
 """What the machine, and not the scenario, decides. Left out when two records are compared."""
 
-Value = bool | int | float | str | None
+Value = bool | int | float | str | list[Any] | dict[str, Any] | None
 """A parameter's value: as written in the scenario, units and all."""
 
 Metric = int | float | None
@@ -108,6 +108,8 @@ class Record(BaseModel):
     """Per connection: `name`, `group`, `stack` and its metrics."""
     links: list[dict[str, Any]]
     """Per one-way link: `name` and its metrics."""
+    background: list[dict[str, Any]] = Field(default_factory=list)
+    """Per source of background traffic: `name` and its counters."""
     notes: list[str] = Field(default_factory=list)
     """What a reader must know to trust the numbers; the report shows every one."""
     host: dict[str, Any]
@@ -118,7 +120,7 @@ class Record(BaseModel):
     inputs: list[InputFile] = Field(default_factory=list)
     series: SeriesInfo | None = None
 
-    @field_validator("parameters", "metrics", "flows", "links", "host", mode="before")
+    @field_validator("parameters", "metrics", "flows", "links", "background", "host", mode="before")
     @classmethod
     def _finite(cls, value: Any) -> Any:
         return finite(value)

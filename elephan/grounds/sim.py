@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 from elephan.core import native, version
 from elephan.errors import InputError, RunError
 from elephan.grounds.host import host_facts
-from elephan.grounds.job import Job, Progress, Stopped
+from elephan.grounds.job import Job, Progress
 from elephan.record import Record, SeriesInfo, canonical_json
 from elephan.stacks import label_of
 from elephan.store.series import Series
@@ -27,17 +28,18 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     """
     core = native()
     inputs = job.inputs
+    # Of this thread alone, so that workers beside it do not count; the core runs on the thread that calls it.
+    began_s = time.thread_time()
     try:
         result = core.simulate(canonical_json(job.spec), progress, PROGRESS_INTERVAL_S)
-    except Stopped:
-        raise
-    except (ValueError, OSError) as error:
-        raise InputError(one_line(error)) from error
     except core.CompileError as error:
         # The compiler's text has many lines, and every one of them is what the user needs.
         raise InputError(str(error)) from error
+    except (ValueError, OSError) as error:
+        raise InputError(one_line(error)) from error
     except RuntimeError as error:
         raise RunError(one_line(error)) from error
+    cpu_s = time.thread_time() - began_s
     series = Series.from_columns(result.flow_series, result.link_series)
     record = Record(
         id=job.id,
@@ -46,9 +48,10 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
         parameters=job.parameters,
         seed=job.seed,
         version=version(),
-        metrics=result.metrics,
+        metrics={**result.metrics, "cpu_s": cpu_s},
         flows=[described(flow, spec) for flow, spec in zip(result.flows, job.spec["flows"], strict=True)],
         links=list(result.links),
+        background=list(result.background),
         notes=list(result.notes),
         host=host_facts(),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -117,17 +117,27 @@ def _all() -> tuple[Metric, ...]:
             "neither",
             "Episodes of loss recovery that began without a time-out.",
         ),
+        Metric(
+            "tlp_probes",
+            "tail loss probes",
+            "",
+            count,
+            "neither",
+            "Probes sent because ACKs stayed out (RFC 8985, section 7).",
+        ),
+        Metric(
+            "spurious_recoveries",
+            "undone recoveries",
+            "",
+            count,
+            "lower",
+            "Reductions taken back because DSACK or timestamps proved that nothing was lost (RFC 3708, RFC 3522).",
+        ),
+        Metric("sent_segments", "sent", "segments", count, "neither", "Data segments sent, those sent again among them."),
+        Metric("acks", "ACKs", "segments", count, "neither", "Pure ACKs that the receiver sent."),
         Metric("rtt_mean_s", "RTT mean", "s", time, "lower", "Mean of the sender's round-trip time samples."),
         Metric("rtt_min_s", "RTT min", "s", time, "lower", "Least round-trip time sample."),
         Metric("rtt_max_s", "RTT max", "s", time, "lower", "Largest round-trip time sample."),
-        Metric(
-            "queue_mean_packets",
-            "queue mean",
-            "packets",
-            count,
-            "lower",
-            "Mean length of the bottleneck's queue over time.",
-        ),
         Metric(
             "latency_mean_s",
             "latency mean",
@@ -142,12 +152,12 @@ def _all() -> tuple[Metric, ...]:
         ),
         Metric("latency_max_s", "latency max", "s", time, "lower", "Largest latency of a frame."),
         Metric(
-            "writes",
-            "writes",
+            "messages",
+            "messages",
             "",
             count,
             "neither",
-            "Writes of the block trace that the local site issued.",
+            "Frames that the generator offered, or writes of the block trace that the local site issued.",
         ),
         Metric(
             "lag_mean_s",
@@ -178,13 +188,50 @@ def _all() -> tuple[Metric, ...]:
             "lower",
             "Time from the last write at the local site until the far copy is equal; none when the run ended before.",
         ),
+        Metric(
+            "completion_s",
+            "completion",
+            "s",
+            time,
+            "lower",
+            "Time from opening the connection to the delivery of the last byte; none when the run ended before.",
+        ),
+        Metric(
+            "jain_index",
+            "fairness",
+            "1",
+            units.plain,
+            "higher",
+            "Jain's index of the connections' goodput: 1 when all are equal, 1/n when one of n has everything "
+            "(Jain, Chiu and Hawe 1984).",
+        ),
         Metric("simulated_s", "simulated", "s", time, "neither", "Length of the run in virtual time."),
         Metric("cpu_s", "CPU", "s", time, "neither", "Processor time that the simulation took on the host."),
         Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
     )
 
 
+def _of_links() -> tuple[Metric, ...]:
+    size, count = units.size, units.count
+    return (
+        Metric("carried_bps", "carried", "bit/s", units.rate, "neither", "IP packets delivered, per second of the run."),
+        Metric("delivered_packets", "delivered", "packets", count, "higher", "IP packets that left the line's far end."),
+        Metric("delivered_bytes", "delivered", "B", size, "higher", "Bytes of those packets, headers included."),
+        Metric("dropped_packets", "dropped", "packets", count, "lower", "All packets lost here; the sum of the next four."),
+        Metric("dropped_by_queue", "by queue", "packets", count, "lower", "Found the queue full."),
+        Metric("dropped_by_aqm", "by AQM", "packets", count, "lower", "Dropped early by RED, CoDel or FQ-CoDel."),
+        Metric("dropped_by_loss", "by line", "packets", count, "lower", "Taken by the line's loss model."),
+        Metric("dropped_by_outage", "by outage", "packets", count, "lower", "On the line when it went down."),
+        Metric("marked_packets", "marked", "packets", count, "neither", "Marked congestion experienced (RFC 3168)."),
+        Metric("queue_max_packets", "queue max", "packets", count, "lower", "Longest queue, packets."),
+        Metric("queue_max_bytes", "queue max", "B", size, "lower", "Longest queue, bytes."),
+    )
+
+
 CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _all()}
+
+LINKS: dict[str, Metric] = {metric.name: metric for metric in _of_links()}
+"""Metrics of one direction of a link, under `links`."""
 
 HEADLINE = (
     "lag_p50_s",
@@ -195,6 +242,7 @@ HEADLINE = (
     "latency_p50_s",
     "latency_p99_s",
     "latency_max_s",
+    "completion_s",
     "goodput_bps",
     "line_share",
     "retransmitted_segments",
@@ -230,22 +278,26 @@ def present(metrics: Iterable[dict[str, int | float | None]], names: Iterable[st
 
 HEADER = """# Metrics
 
-Every number of a record under `metrics` and, where it makes sense, under `flows`. Names carry units; a value that does
-not apply or could not be measured is `null`. This page is generated: `python -m elephan.report.metrics --write`.
+Every number of a record, under `metrics` for the run and under `flows` for a connection where it makes sense. Names carry
+units; what does not apply or could not be measured is `null` or absent, never a made-up zero. This page is generated:
+`python -m elephan.report.metrics --write`.
 
-| name | unit | better | what it is |
-|---|---|---|---|
 """
+
+COLUMNS = "| name | unit | better | what it is |\n|---|---|---|---|\n"
 
 
 def as_markdown() -> str:
     """Return docs/metrics.md."""
-    rows = (
+    return HEADER + _rows(CATALOGUE) + "\n## Of a link\n\nUnder `links`, for each direction.\n\n" + _rows(LINKS)
+
+
+def _rows(catalogue: dict[str, Metric]) -> str:
+    return COLUMNS + "".join(
         f"| `{item.name}` | {item.unit if item.unit != '1' else 'part of 1'} | "
         f"{'' if item.better == 'neither' else item.better} | {item.text} |\n"
-        for item in CATALOGUE.values()
+        for item in catalogue.values()
     )
-    return HEADER + "".join(rows)
 
 
 if __name__ == "__main__":

@@ -155,7 +155,7 @@ class _Pool:
     def _named(self, number: int, error: BaseException) -> BaseException:
         """Say which run failed, when there are several and the error is the user's."""
         if isinstance(error, ElephanError) and len(self._jobs) > 1:
-            return type(error)(f"run {number + 1} of {len(self._jobs)}: {error}")
+            error.args = (f"run {number + 1} of {len(self._jobs)}: {error}",)
         return error
 
     def _collect(self, threads: list[threading.Thread]) -> None:

@@ -1,0 +1,205 @@
+"""How figures are drawn: matplotlib without a window, to PNG for files and to SVG that takes its colours from the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from elephan.report.figures import MOST_CURVES, SweepFigure, TimeFigure
+
+LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B0609A", "#B98500", "#3A9BD6", "#6B6B6B", "#8C3B1A")
+"""Curves on white: Okabe and Ito's colours for the colour-blind (2008), the bright ones darkened to be seen on white."""
+
+DARK = ("#56B4E9", "#F58A4B", "#2CC79A", "#E39CC5", "#F0C04A", "#9AD0F5", "#B5B5B5", "#D9825B")
+"""The same on black, lightened."""
+
+assert len(LIGHT) == len(DARK) == MOST_CURVES
+
+# Colours that stand for a CSS variable in SVG; none is used for anything else.
+INK, MUTED, GRID = "#010101", "#020202", "#030303"
+_VARIABLES = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)"} | {
+    f"#0a00{index:02x}": f"var(--c{index})" for index in range(MOST_CURVES)
+}
+
+SIZE_INCHES = (6.4, 2.7)
+PNG_DPI = 160
+
+
+class Ink:
+    """The colours of one drawing."""
+
+    def __init__(self, themed: bool) -> None:
+        """`themed`: for SVG in a page, whose style sheet decides; else for white paper."""
+        self.themed = themed
+        self.text = INK if themed else "#1A1A1A"
+        self.muted = MUTED if themed else "#5F5F5F"
+        self.grid = GRID if themed else "#DDDDDD"
+
+    def curve(self, index: int) -> str:
+        """Return the colour of a curve."""
+        return f"#0a00{index:02x}" if self.themed else LIGHT[index]
+
+
+def svg(figure: TimeFigure | SweepFigure, name: str) -> str:
+    """Return an SVG element for a page; `name` makes its ids unique there."""
+    text = _rendered(figure, Ink(themed=True), "svg").decode()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\b(id="|xlink:href="#|href="#|url\(#)', lambda found: f"{found[1]}{name}-", text)
+    for sentinel, variable in _VARIABLES.items():
+        text = text.replace(sentinel, variable)
+    # The page decides how wide it is; the view box keeps its shape.
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{figure.title}" ', 1).strip()
+
+
+def png(figure: TimeFigure | SweepFigure) -> bytes:
+    """Return a PNG with title and legend, for a document or a chat."""
+    return _rendered(figure, Ink(themed=False), "png")
+
+
+def _rendered(figure: TimeFigure | SweepFigure, ink: Ink, form: str) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with _style(ink):
+        drawing = Figure(figsize=SIZE_INCHES, layout="constrained")
+        FigureCanvasAgg(drawing)
+        axes = drawing.add_subplot()
+        _frame(axes, ink)
+        if isinstance(figure, TimeFigure):
+            _draw_time(axes, figure, ink)
+        else:
+            _draw_sweep(axes, figure, ink)
+        if not ink.themed:
+            axes.set_title(figure.title, loc="left", color=ink.text, fontsize=11, fontweight="bold", pad=10)
+            _legend(drawing, axes, ink)
+        buffer = io.BytesIO()
+        # No date, no version: the same figure gives the same bytes.
+        metadata = {"Date": None} if form == "svg" else {"Software": None}
+        drawing.savefig(buffer, format=form, dpi=PNG_DPI, transparent=ink.themed, metadata=metadata)
+    return buffer.getvalue()
+
+
+@contextmanager
+def _style(ink: Ink) -> Iterator[None]:
+    import matplotlib
+
+    settings: dict[str, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "elephan",
+        "font.family": "DejaVu Sans",
+        "font.size": 9.0,
+        "path.simplify": True,
+        "path.simplify_threshold": 0.3,
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def _frame(axes: Any, ink: Ink) -> None:
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(ink.muted)
+    axes.tick_params(colors=ink.muted, labelcolor=ink.muted, length=3, which="both")
+    axes.tick_params(axis="y", length=0, which="both")
+    axes.grid(axis="y", color=ink.grid, linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _shown(show: Callable[[float | None], str]) -> Any:
+    from matplotlib.ticker import FuncFormatter
+
+    return FuncFormatter(lambda value, _: re.sub(r"(\.\d*?)0+(?=\D|$)", r"\1", show(value)).replace(". ", " "))
+
+
+def _vertical(axes: Any, show: Callable[[float | None], str], log: bool) -> None:
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(numticks=6))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        # Less than a decade would show one label or none.
+        low, high = axes.get_ylim()
+        if high / low < 30:
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+    else:
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
+    axes.yaxis.set_major_formatter(_shown(show))
+
+
+def _draw_time(axes: Any, figure: TimeFigure, ink: Ink) -> None:
+    for curve in figure.curves:
+        axes.plot(
+            curve.line.time_s,
+            curve.line.values,
+            color=ink.curve(curve.colour),
+            linewidth=0.9 if curve.secondary else 1.3,
+            linestyle=(0, (3, 2)) if curve.secondary else "-",
+            alpha=0.7 if curve.secondary else 1.0,
+            label="_" if curve.secondary else curve.label,
+            solid_joinstyle="round",
+        )
+    end = max(float(curve.line.time_s[-1]) for curve in figure.curves)
+    start = min(float(curve.line.time_s[0]) for curve in figure.curves)
+    axes.set_xlim(min(start, 0.02 * end) if start < 0.02 * end else start, end)
+    for time_s, what in figure.events:
+        axes.axvline(time_s, color=ink.muted, linewidth=0.8, linestyle=":")
+        axes.annotate(
+            what,
+            (time_s, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(3, -2),
+            textcoords="offset points",
+            va="top",
+            color=ink.muted,
+            fontsize=7.5,
+        )
+    axes.set_xlabel("time, s", color=ink.muted, loc="right", labelpad=1)
+    _vertical(axes, figure.show, figure.log)
+
+
+def _draw_sweep(axes: Any, figure: SweepFigure, ink: Ink) -> None:
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    smallest = min((x for x, _ in figure.x_names if x > 0), default=1.0)
+    if figure.x_log and any(x <= 0 for x, _ in figure.x_names):
+        axes.set_xscale("symlog", linthresh=smallest, linscale=0.6)
+    elif figure.x_log:
+        axes.set_xscale("log")
+    for label, colour, line in figure.lines:
+        spread = [item.half_width or 0.0 for _, item in line]
+        axes.errorbar(
+            [x for x, _ in line],
+            [item.mean for _, item in line],
+            yerr=spread if any(spread) else None,
+            color=ink.curve(colour),
+            marker="o",
+            markersize=4.5,
+            linewidth=1.5,
+            elinewidth=1.1,
+            capsize=2.5,
+            label=label,
+        )
+    step = -(-len(figure.x_names) // 9)
+    ticks = figure.x_names[::step]
+    axes.xaxis.set_major_locator(FixedLocator([x for x, _ in ticks]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticklabels([name for _, name in ticks])
+    axes.set_xlabel(figure.x_label, color=ink.muted, loc="right", labelpad=1)
+    _vertical(axes, figure.metric.show, figure.y_log)
+
+
+def _legend(drawing: Any, axes: Any, ink: Ink) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    if not handles:
+        return
+    columns = min(len(handles), 4 if max(map(len, labels)) < 26 else 2)
+    drawing.legend(handles, labels, loc="outside lower left", ncols=columns, frameon=False, labelcolor=ink.text, fontsize=8)

@@ -1,0 +1,369 @@
+"""What is drawn, without how: figures over time for each panel, and figures of metrics against swept parameters.
+
+A panel puts together what belongs side by side: the stacks at one point of a sweep, or the flows of one run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from elephan.record import Record
+from elephan.report import units
+from elephan.report.metrics import Metric, metric
+from elephan.report.points import Point, number, short, shown
+from elephan.report.statistics import Estimate
+from elephan.report.timeline import Floats, Line, averaged, bottleneck, flow_line, group_rows, link_line, thinned
+from elephan.store.series import Series
+
+MOST_CURVES = 8
+"""Curves in one figure: as many as there are colours that can be told apart."""
+
+MOST_PANELS = 6
+"""Panels of one report; of more points, evenly spread ones are drawn."""
+
+LOG_FROM = 30.0
+"""Largest over smallest value from which an axis is logarithmic."""
+
+Loader = Callable[[Record], Series | None]
+"""Gives the series of a record."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line over time."""
+
+    label: str
+    colour: int
+    line: Line
+    secondary: bool = False
+    """Thin and dashed, beside the main line of the same colour (ssthresh beside cwnd)."""
+
+
+@dataclass(frozen=True)
+class TimeFigure:
+    """Curves over time with the unit of the vertical axis."""
+
+    key: str
+    title: str
+    caption: str
+    show: Callable[[float | None], str]
+    curves: tuple[Curve, ...]
+    log: bool
+    events: tuple[tuple[float, str], ...] = ()
+    """Changes of the path: time in s and what changed."""
+
+
+@dataclass(frozen=True)
+class SweepFigure:
+    """A metric against a swept parameter."""
+
+    key: str
+    title: str
+    caption: str
+    x_label: str
+    x_names: tuple[tuple[float, str], ...]
+    """Each value on the axis and how the scenario writes it."""
+    metric: Metric
+    lines: tuple[tuple[str, int, tuple[tuple[float, Estimate], ...]], ...]
+    """Label, colour, and points in ascending order."""
+    x_log: bool
+    y_log: bool
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Figures over time that share their curves' labels and colours."""
+
+    title: str
+    slug: str
+    legend: tuple[tuple[str, int], ...]
+    figures: tuple[TimeFigure, ...]
+    seed: int
+
+
+@dataclass
+class Colours:
+    """One colour per name for a whole report."""
+
+    known: dict[str, int] = field(default_factory=dict)
+
+    def of(self, name: str) -> int:
+        """Return the colour's number for `name`."""
+        return self.known.setdefault(name, len(self.known) % MOST_CURVES)
+
+
+@dataclass(frozen=True)
+class _Track:
+    """A run, or a flow entry of it, to be drawn in one colour."""
+
+    label: str
+    record: Record
+    series: Series
+    rows: list[int]
+
+
+def panels_of(points: Sequence[Point], load: Loader, colours: Colours) -> list[Panel]:
+    """Return the panels over time; empty when nothing has series."""
+    groups = _grouped(points)
+    chosen = _spread(groups, MOST_PANELS)
+    panels = []
+    for title, members in chosen:
+        tracks = [track for member in members for track in _tracks(member, load, len(members) > 1)][:MOST_CURVES]
+        if not tracks:
+            continue
+        figures = _time_figures(tracks, colours)
+        if figures:
+            legend = tuple((track.label, colours.of(track.label)) for track in tracks)
+            panels.append(Panel(title, slug(title), legend, figures, members[0].first.seed))
+    return panels
+
+
+def _grouped(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
+    """Put points that differ only in their stack into one panel; runs of several flows have one each."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        if len(point.entities()) > 1:
+            title = point.label
+        elif point.names_stack:
+            title = ", ".join(f"{short(key)} {shown(value)}" for key, value in point.varied.items())
+        else:
+            title = ""
+        groups.setdefault(title, []).append(point)
+    return list(groups.items())
+
+
+def _spread(groups: list[tuple[str, list[Point]]], most: int) -> list[tuple[str, list[Point]]]:
+    if len(groups) <= most:
+        return groups
+    return [groups[round(index * (len(groups) - 1) / (most - 1))] for index in range(most)]
+
+
+def _tracks(point: Point, load: Loader, several: bool) -> list[_Track]:
+    series = load(point.first)
+    if not series:
+        return []
+    entities = point.entities()
+    if len(entities) <= 1:
+        label = point.stack if point.names_stack else point.label
+        return [_Track(label, point.first, series, group_rows(point.first, None))]
+    groups = list(dict.fromkeys(flow.get("group") for flow in point.first.flows))
+    return [
+        _Track(f"{entity.name} ({entity.stack})", point.first, series, group_rows(point.first, group))
+        for group, entity in zip(groups, entities, strict=True)
+    ]
+
+
+def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigure, ...]:
+    messages = any("lag_max_s" in track.record.metrics for track in tracks)
+    frames = any("latency_max_s" in track.record.metrics for track in tracks)
+    events = _events(tracks[0].record)
+    found: list[TimeFigure | None] = []
+    if messages or frames:
+        found.append(
+            _figure(
+                "lag",
+                "Replication lag" if messages else "Age of the oldest frame",
+                "How far the far copy is behind: age of the oldest write that is not there yet."
+                if messages
+                else "Age of the oldest frame that was offered and not yet delivered.",
+                units.duration,
+                [_curve(track, colours, "lag_s", "max") for track in tracks],
+                events,
+                may_log=True,
+            )
+        )
+        found.append(
+            _figure(
+                "at-risk",
+                "Data at risk" if messages else "Backlog",
+                "Bytes written here and not yet there: what a disaster at this instant would lose."
+                if messages
+                else "Bytes offered and not yet delivered.",
+                units.size,
+                [_curve(track, colours, "lag_bytes", "sum") for track in tracks],
+                events,
+                may_log=True,
+            )
+        )
+    found.append(
+        _figure(
+            "goodput",
+            "Goodput",
+            "Payload delivered in order, averaged over each step of the line.",
+            units.rate,
+            [_curve(track, colours, "goodput_bps", "sum", average=True) for track in tracks],
+            events,
+        )
+    )
+    found.append(
+        _figure(
+            "cwnd",
+            "Congestion window",
+            "Packets that the congestion control allows in flight; dashed: slow-start threshold.",
+            units.count,
+            [curve for track in tracks for curve in _window(track, colours)],
+            events,
+        )
+    )
+    found.append(
+        _figure(
+            "rtt",
+            "Round-trip time",
+            "The sender's smoothed estimate (RFC 6298).",
+            units.duration,
+            [_curve(track, colours, "srtt_s", "mean") for track in tracks],
+            events,
+        )
+    )
+    found.append(
+        _figure(
+            "queue",
+            "Queue at the bottleneck",
+            "Packets waiting for the line.",
+            units.count,
+            _queues(tracks, colours),
+            events,
+        )
+    )
+    return tuple(figure for figure in found if figure is not None)
+
+
+def _curve(track: _Track, colours: Colours, column: str, combine: str, average: bool = False) -> Curve:
+    line = flow_line(track.series, track.rows, column, combine)
+    return Curve(track.label, colours.of(track.label), averaged(line) if average else thinned(line))
+
+
+def _window(track: _Track, colours: Colours) -> list[Curve]:
+    curves = [_curve(track, colours, "cwnd_packets", "sum")]
+    # The sum of thresholds means nothing while some connections have none.
+    if len(track.rows) == 1:
+        line = thinned(flow_line(track.series, track.rows, "ssthresh_packets", "sum"))
+        curves.append(Curve(track.label, colours.of(track.label), line, secondary=True))
+    return curves
+
+
+def _queues(tracks: Sequence[_Track], colours: Colours) -> list[Curve]:
+    """Return a curve per run: flows of one run share the queue."""
+    curves: list[Curve] = []
+    shared = len({id(track.series) for track in tracks}) < len(tracks)
+    for track in tracks:
+        link = bottleneck(track.record, track.series)
+        if link is None:
+            continue
+        label = str(track.record.links[link]["name"]) if shared else track.label
+        colour = colours.of(track.label)
+        curves.append(Curve(label, colour, thinned(link_line(track.series, link, "queue_packets"))))
+        if shared:
+            break
+    return curves
+
+
+def _figure(
+    key: str,
+    title: str,
+    caption: str,
+    show: Callable[[float | None], str],
+    curves: Sequence[Curve],
+    events: tuple[tuple[float, str], ...],
+    may_log: bool = False,
+) -> TimeFigure | None:
+    drawn = [curve for curve in curves if curve.line]
+    if not any(not curve.secondary for curve in drawn):
+        return None
+    log = may_log and _wide([curve.line.values for curve in drawn])
+    if log:
+        drawn = _floored(drawn)
+        caption += " Logarithmic; zero is drawn at the bottom."
+    return TimeFigure(key, title, caption, show, tuple(drawn), log, events)
+
+
+def _wide(values: Sequence[Floats]) -> bool:
+    """Whether typical values of the curves are so far apart that one would lie on the axis."""
+    typical = [float(np.median(item[item > 0])) for item in values if np.any(item > 0)]
+    largest = max((float(np.nanmax(item)) for item in values), default=0.0)
+    return bool(typical) and min(typical) > 0 and largest / min(typical) > LOG_FROM
+
+
+def _floored(curves: Sequence[Curve]) -> list[Curve]:
+    """Lift zeros to the smallest positive value, so that a line on a logarithmic axis does not break."""
+    floor = min(float(curve.line.values[curve.line.values > 0].min()) for curve in curves if np.any(curve.line.values > 0))
+    return [
+        Curve(c.label, c.colour, Line(c.line.time_s, np.maximum(c.line.values, floor)), c.secondary) for c in curves
+    ]
+
+
+def _events(record: Record) -> tuple[tuple[float, str], ...]:
+    """Return changes at given times, as the specification lists them."""
+    found = []
+    for event in record.spec.get("events", []):
+        when, action = event["when"], event["action"]
+        if when.get("kind") == "at":
+            found.append((when["time_ns"] / 1e9, str(action["kind"]).replace("_", " ")))
+    return tuple(found)
+
+
+def sweep_figures(points: Sequence[Point], colours: Colours) -> list[SweepFigure]:
+    """Return metrics against each parameter that has at least two numbers."""
+    if not points or any(len(point.entities()) > 1 for point in points):
+        names = ("goodput_bps", "jain_index", "retransmitted_segments")
+    else:
+        names = ("lag_p99_s", "lag_max_bytes", "latency_p99_s", "goodput_bps", "retransmitted_segments")
+    figures = []
+    for key in points[0].varied if points else ():
+        numbers = {shown(point.varied[key]): number(point.varied[key]) for point in points}
+        if any(value is None for value in numbers.values()) or len(set(numbers.values())) < 2:
+            continue
+        for name in names:
+            figure = _sweep_figure(points, key, metric(name), colours)
+            if figure is not None:
+                figures.append(figure)
+    return figures
+
+
+def _sweep_figure(points: Sequence[Point], key: str, what: Metric, colours: Colours) -> SweepFigure | None:
+    lines: dict[str, list[tuple[float, Estimate]]] = {}
+    names: dict[float, str] = {}
+    for point in points:
+        x, y = number(point.varied[key]), point.metric(what.name)
+        if x is None or y is None:
+            continue
+        names[x] = shown(point.varied[key])
+        lines.setdefault(_others(point, key), []).append((x, y))
+    if len(names) < 2 or not lines:
+        return None
+    left_out = len(lines) - MOST_CURVES
+    kept = list(lines.items())[:MOST_CURVES]
+    values = [y.mean for _, line in kept for _, y in line]
+    caption = what.text + (f" {left_out} more lines are not drawn." if left_out > 0 else "")
+    return SweepFigure(
+        key=f"{slug(what.name)}-by-{slug(key)}",
+        title=f"{what.title[0].upper()}{what.title[1:]} by {short(key)}",
+        caption=caption,
+        x_label=short(key),
+        x_names=tuple(sorted(names.items())),
+        metric=what,
+        lines=tuple((label, colours.of(label), tuple(sorted(line, key=lambda item: item[0]))) for label, line in kept),
+        x_log=_ratio([x for x in names if x > 0]) > LOG_FROM / 2,
+        y_log=_ratio([value for value in values if value > 0]) > LOG_FROM,
+    )
+
+
+def _others(point: Point, key: str) -> str:
+    """Return the label of a point without one of its parameters."""
+    parts = [point.stack] if point.names_stack else []
+    parts += [f"{short(name)} {shown(value)}" for name, value in point.varied.items() if name != key]
+    return ", ".join(parts) or point.stack
+
+
+def _ratio(values: Sequence[float]) -> float:
+    return max(values) / min(values) if values and min(values) > 0 else 1.0
+
+
+def slug(text: Any) -> str:
+    """Return text as a part of a file name."""
+    return re.sub(r"[^a-z0-9]+", "-", str(text).lower()).strip("-")

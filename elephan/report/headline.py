@@ -1,0 +1,112 @@
+"""What a storage engineer wants to see first: how far the copy is behind, what is at risk, and at which price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from elephan.report.figures import MOST_CURVES, Colours
+from elephan.report.metrics import Metric, metric
+from elephan.report.points import Point
+
+LAG = ("lag_p99_s", "lag_max_bytes", "goodput_bps", "retransmitted_segments")
+LATENCY = ("latency_p99_s", "latency_p50_s", "goodput_bps", "retransmitted_segments")
+BULK = ("goodput_bps", "line_share", "retransmitted_segments", "timeouts")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A point's value and its part of the largest."""
+
+    label: str
+    colour: int
+    text: str
+    part: float
+    best: bool
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One metric compared over all points."""
+
+    metric: Metric
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A sentence and the tiles below it."""
+
+    sentence: str
+    tiles: tuple[Tile, ...]
+
+
+def headline_of(points: Sequence[Point], colours: Colours) -> Headline | None:
+    """Return the headline; of more points than there are colours only the sentence."""
+    if not points:
+        return None
+    names = _names(points)
+    mixed = any(len(point.entities()) > 1 for point in points)
+    tiles: tuple[Tile, ...] = ()
+    if len(points) <= MOST_CURVES:
+        tiles = tuple(tile for name in names if (tile := _tile(points, metric(name), colours, mixed)) is not None)
+    return Headline(_sentence(points, names), tiles)
+
+
+def _names(points: Sequence[Point]) -> tuple[str, ...]:
+    for names in (LAG, LATENCY):
+        if any(point.metric(names[0]) is not None for point in points):
+            return names
+    return BULK
+
+
+def _tile(points: Sequence[Point], what: Metric, colours: Colours, mixed: bool) -> Tile | None:
+    values = [(point, point.metric(what.name)) for point in points]
+    given = [value.mean for _, value in values if value is not None]
+    if not given:
+        return None
+    largest = max(given)
+    best = (max if what.better == "higher" else min)(given) if len(given) > 1 and max(given) > min(given) else None
+    bars = tuple(
+        Bar(
+            label=_label(point, points),
+            # Runs of several flows have their flows' colours below; a colour for the run would promise a line.
+            colour=0 if mixed else colours.of(point.stack if point.names_stack else point.label),
+            text=what.show(None if value is None else value.mean),
+            part=0.0 if value is None or largest <= 0 else value.mean / largest,
+            best=value is not None and value.mean == best,
+        )
+        for point, value in values
+    )
+    return Tile(what, bars)
+
+
+def _label(point: Point, points: Sequence[Point]) -> str:
+    """Return the same label that the point's curve has when its panel shows nothing but stacks."""
+    return point.stack if point.names_stack and len({p.stack for p in points}) == len(points) else point.label
+
+
+def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
+    """Say which point is best in the first metric, and how it compares with the worst."""
+    what = metric(names[0])
+    ranked = sorted(
+        ((value.mean, point) for point in points if (value := point.metric(what.name)) is not None),
+        key=lambda item: item[0],
+        reverse=what.better == "higher",
+    )
+    if not ranked:
+        return ""
+    best, point = ranked[0]
+    clause = {
+        "lag_p99_s": "99 of 100 writes reach the far site within {}",
+        "latency_p99_s": "99 of 100 frames are delivered within {}",
+        "goodput_bps": "the path gives {} of payload",
+    }[what.name].format(what.show(best))
+    if what.name == "lag_p99_s" and (risk := point.metric("lag_max_bytes")) is not None:
+        clause += f", and at the worst instant {metric('lag_max_bytes').show(risk.mean)} were at risk"
+    if len(ranked) == 1:
+        return f"{clause[0].upper()}{clause[1:]}."
+    worst, other = ranked[-1]
+    if worst == best:
+        return f"With every setting {clause}."
+    return f"With {point.label} {clause}. Worst is {other.label}: {what.show(worst)}."

@@ -1,0 +1,152 @@
+"""The report: one HTML file that needs nothing else, and a PNG of each figure beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from elephan.record import Record
+from elephan.report import draw, units
+from elephan.report.figures import Colours, Loader, Panel, SweepFigure, panels_of, slug, sweep_figures
+from elephan.report.headline import Headline, headline_of
+from elephan.report.metrics import LINKS
+from elephan.report.points import points_of
+from elephan.report.table import Table, table_of
+from elephan.store.series import write_atomically
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+PAGE = Path(__file__).parent / "page"
+
+
+@dataclass(frozen=True)
+class Written:
+    """Files of a report."""
+
+    html: Path
+    images: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A figure as the page wants it."""
+
+    title: str
+    caption: str
+    svg: str
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("report.html.j2")
+
+
+def write_report(records: Sequence[Record], load: Loader, folder: Path) -> Written:
+    """Write report.html and the PNGs into `folder`. Raises `StoreError` when it cannot be written."""
+    points = points_of(records)
+    colours = Colours()
+    # First, so that the colours of the headline's bars are those of the stacks in every figure.
+    headline = headline_of(points, colours)
+    panels = panels_of(points, load, colours)
+    sweeps = sweep_figures(points, colours)
+    images = []
+    for panel in panels:
+        for figure in panel.figures:
+            name = f"{panel.slug}-{figure.key}.png" if len(panels) > 1 else f"{figure.key}.png"
+            images.append(_write_image(folder / name, draw.png(figure)))
+    for sweep in sweeps:
+        images.append(_write_image(folder / f"{sweep.key}.png", draw.png(sweep)))
+    page = render(records, table_of(records), headline, panels, sweeps, len(points))
+    html = folder / "report.html"
+    write_atomically(html, page.encode())
+    return Written(html, tuple(images))
+
+
+def _write_image(path: Path, content: bytes) -> Path:
+    write_atomically(path, content)
+    return path
+
+
+def render(
+    records: Sequence[Record],
+    table: Table,
+    headline: Headline | None,
+    panels: Sequence[Panel],
+    sweeps: Sequence[SweepFigure],
+    points: int,
+) -> str:
+    """Return the page."""
+    first = records[0]
+    drawn = [
+        (
+            panel,
+            [
+                _Drawn(item.title, item.caption, draw.svg(item, f"p{number}-{item.key}"))
+                for item in panel.figures
+            ],
+        )
+        for number, panel in enumerate(panels)
+    ]
+    return _template().render(
+        title=first.scenario.name,
+        table=table,
+        headline=headline,
+        panels=drawn,
+        sweeps=[
+            (_Drawn(item.title, item.caption, draw.svg(item, f"s{number}")), [(line[0], line[1]) for line in item.lines])
+            for number, item in enumerate(sweeps)
+        ],
+        not_drawn=max(0, points - sum(len(panel.legend) for panel in panels)) if panels else 0,
+        facts=facts_of(records),
+        scenarios=scenarios_of(records),
+        links=[(link["name"], [(item.title, item.show(link.get(item.name))) for item in LINKS.values()]) for link in first.links],
+        link_heads=[item.title for item in LINKS.values()],
+        first=first,
+        runs=[(record.id, str(record.seed), units.duration(record.metrics.get("cpu_s"))) for record in records],
+        light=draw.LIGHT,
+        dark=draw.DARK,
+        style=(PAGE / "style.css").read_text(),
+    )
+
+
+def facts_of(records: Sequence[Record]) -> list[tuple[str, str]]:
+    """Return what the report says about how it came about."""
+    first = records[0]
+    seeds = sorted({record.seed for record in records})
+    host = first.host
+    simulated = sum(record.metrics.get("simulated_s") or 0 for record in records)
+    cpu = sum(record.metrics.get("cpu_s") or 0 for record in records)
+    facts = [
+        ("scenario", first.scenario.file or first.scenario.name),
+        ("ground", first.ground),
+        ("runs", f"{len(records)}, {units.duration(simulated)} simulated in {units.duration(cpu)} of processor time"),
+        ("seeds", ", ".join(map(str, seeds[:12])) + (" …" if len(seeds) > 12 else "")),
+        ("elephan", f"{first.version} (core {host.get('build', '')})"),
+        ("host", f"{host.get('cpu', '')}, {host.get('cores', '')} cores, {host.get('kernel', '')}"),
+        ("python", str(host.get("python", ""))),
+        ("date", max(record.created for record in records).replace("T", " ").replace("Z", " UTC")),
+    ]
+    if first.scenario.overrides:
+        facts.insert(1, ("set", ", ".join(first.scenario.overrides)))
+    for item in {item.sha256: item for record in records for item in record.inputs}.values():
+        facts.append(("input", f"{Path(item.path).name}, {units.size(item.bytes)}, sha256 {item.sha256[:16]}"))
+    return facts
+
+
+def scenarios_of(records: Sequence[Record]) -> list[tuple[str, str]]:
+    """Return each scenario's name and text, once."""
+    return list(dict.fromkeys((record.scenario.name, record.scenario.text) for record in records))
+
+
+def folder_of(records: Sequence[Record], base: Path) -> Path:
+    """Return where a report goes unless told otherwise: a folder named after the scenario."""
+    return base / (slug(records[0].scenario.name) or "report")

@@ -1,0 +1,149 @@
+"""The table: a row per point, or per flow where flows share a run; columns that have something to say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from elephan.record import Record
+from elephan.report.metrics import Metric, present
+from elephan.report.points import Point, points_of, short, shown
+from elephan.report.statistics import Estimate
+
+SUMMED_OVER_CONNECTIONS = frozenset({"goodput_bps", "line_share", "lag_max_bytes"})
+"""Besides counters (by their unit) what adds up over the connections of one flow entry."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of the table."""
+
+    text: str
+    spread: str
+    """Half the 95 % interval, as text; "" for a single run."""
+    best: bool
+    """Best of its column, where there are several rows and better has a meaning."""
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    heads: tuple[str, ...]
+    """Point's parameters, stack, flow: as many as the table has head columns."""
+    cells: tuple[Cell, ...]
+    of_run: bool
+    """Whether it sums up a run whose flows follow."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """All that a table shows, for a terminal, HTML and notebooks alike."""
+
+    heads: tuple[str, ...]
+    columns: tuple[Metric, ...]
+    rows: tuple[Row, ...]
+    repetitions: int
+    """Most repetitions that a point has."""
+    notes: tuple[str, ...]
+
+    @property
+    def caption(self) -> str:
+        """What the numbers are of."""
+        if self.repetitions > 1:
+            return f"mean ± 95 % confidence interval over {self.repetitions} repetitions (Student's t)"
+        return "one run per row"
+
+
+def table_of(records: Sequence[Record]) -> Table:
+    """Make the table of records: what differs between them in front, then the metrics they have."""
+    points = points_of(records)
+    columns = present(record.metrics for record in records)
+    several = any(len(point.entities()) > 1 for point in points)
+    keys = list(points[0].varied) if points else []
+    # Rows of a sweep over parameters alone need no column that says the same stack in every line.
+    with_stack = several or (bool(points) and (points[0].names_stack or not keys))
+    heads = tuple(short(key) for key in keys) + (("flow",) if several else ()) + (("stack",) if with_stack else ())
+    drafts: list[tuple[tuple[str, ...], list[Estimate | None], bool]] = []
+    for point in points:
+        entities = point.entities()
+        mixed = len(entities) > 1
+        values = tuple(shown(value) for value in point.varied.values())
+        head = values + (("all",) if several else ()) + ((("" if mixed else point.stack),) if with_stack else ())
+        drafts.append((head, [point.metric(column.name) for column in columns], mixed))
+        if mixed:
+            groups = list(dict.fromkeys(flow.get("group") for flow in point.first.flows))
+            for group, entity in zip(groups, entities, strict=True):
+                drafts.append(
+                    (
+                        (*values, entity.name, entity.stack),
+                        [point.flow_metric(group, item.name, _adds_up(item)) for item in columns],
+                        False,
+                    )
+                )
+    best = [_best(column, [draft[1][index] for draft in drafts if not several]) for index, column in enumerate(columns)]
+    rows = tuple(
+        Row(head, tuple(_cell(column, item, best[i]) for i, (column, item) in enumerate(zip(columns, row, strict=True))), mixed)
+        for head, row, mixed in drafts
+    )
+    return Table(
+        heads=heads,
+        columns=tuple(columns),
+        rows=rows,
+        repetitions=max((len(point.records) for point in points), default=0),
+        notes=notes_of(points),
+    )
+
+
+def notes_of(points: Sequence[Point]) -> tuple[str, ...]:
+    """Return every note once, with the points it is about."""
+    about: dict[str, dict[str, None]] = {}
+    for point in points:
+        for record in point.records:
+            for note in record.notes:
+                about.setdefault(note, {})[point.label] = None
+    if len(points) == 1:
+        return tuple(about)
+    return tuple(f"{' | '.join(labels)}: {note}" for note, labels in about.items())
+
+
+def _adds_up(column: Metric) -> bool:
+    return column.name in SUMMED_OVER_CONNECTIONS or column.unit in ("packets", "segments", "ACKs")
+
+
+def _best(column: Metric, values: Sequence[Estimate | None]) -> float | None:
+    given = [value.mean for value in values if value is not None]
+    if column.better == "neither" or len(given) < 2 or min(given) == max(given):
+        return None
+    return max(given) if column.better == "higher" else min(given)
+
+
+def _cell(column: Metric, value: Estimate | None, best: float | None) -> Cell:
+    if value is None:
+        return Cell(column.show(None), "", False, None)
+    spread = "" if value.half_width is None else column.show(value.half_width)
+    return Cell(column.show(value.mean), spread, best is not None and value.mean == best, value.mean)
+
+
+def print_table(table: Table, console: object) -> None:
+    """Print the table and its notes on a rich console."""
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    assert isinstance(console, Console)
+    drawn = RichTable(box=None, header_style="bold", pad_edge=False, caption=table.caption, caption_justify="left")
+    for head in table.heads:
+        drawn.add_column(head, overflow="fold")
+    for column in table.columns:
+        drawn.add_column(column.title, justify="right", overflow="fold")
+    for row in table.rows:
+        cells = [Text(f"{cell.text}\n± {cell.spread}" if cell.spread else cell.text) for cell in row.cells]
+        for cell, text in zip(row.cells, cells, strict=True):
+            if cell.best:
+                text.stylize("bold green")
+        drawn.add_row(*row.heads, *cells, style="dim" if row.of_run and len(table.rows) > 1 else "")
+    console.print(drawn)
+    for note in table.notes:
+        console.print(Text(f"note: {note}", style="yellow"))

@@ -1,0 +1,132 @@
+"""Fixtures for all tests. Records here are made by hand: only for tests of what comes after a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from elephan.record import Record, ScenarioInfo, SeriesInfo, run_id
+from elephan.store.series import Series
+
+
+def spec_of(stack: str = "reno", seed: int = 1, flows: int = 1, **parameters: int) -> dict[str, Any]:
+    """A specification as far as what comes after a record looks at it."""
+    return {
+        "format": 1,
+        "seed": seed,
+        "links": [{"name": "local->far", "rate_bps": 10**9}, {"name": "far->local", "rate_bps": 10**9}],
+        "flows": [
+            {
+                "name": f"mirror.{index}" if flows > 1 else "mirror",
+                "group": 0,
+                "route": [0],
+                "return_route": [1],
+                "stack": {"congestion": stack, "parameters": parameters},
+                "workload": {"kind": "replicate"},
+            }
+            for index in range(flows)
+        ],
+        "events": [],
+    }
+
+
+def metrics_of(goodput: float, lag: float) -> dict[str, float]:
+    """Metrics of a replication."""
+    return {
+        "goodput_bps": goodput,
+        "line_share": goodput / 1e9,
+        "delivered_bytes": int(goodput * 7.5),
+        "retransmitted_segments": int(1e10 / goodput),
+        "dropped_packets": 97,
+        "lag_p50_s": lag / 8,
+        "lag_p99_s": lag,
+        "lag_max_s": lag * 1.3,
+        "lag_max_bytes": int(lag * goodput / 8),
+        "drain_s": lag / 2,
+        "simulated_s": 60.0,
+        "cpu_s": 0.81,
+    }
+
+
+@pytest.fixture
+def make_record() -> Callable[..., Record]:
+    """Make a record of one run."""
+
+    def make(
+        stack: str = "reno",
+        seed: int = 1,
+        goodput: float = 3e8,
+        lag: float = 2.0,
+        name: str = "replicate-oltp",
+        parameters: dict[str, Any] | None = None,
+        notes: list[str] | None = None,
+        series: Series | None = None,
+        **own: int,
+    ) -> Record:
+        spec = spec_of(stack, seed, **own) | {"varied": parameters or {}}
+        label = ", ".join([stack, *(f"{key} {value}" for key, value in own.items())])
+        return Record(
+            id=run_id(spec, [], "0.1.0", "sim"),
+            scenario=ScenarioInfo(name=name, file=f"{name}.toml", text=f'name = "{name}"\n'),
+            ground="sim",
+            parameters={"flow.stack": stack, "path.loss": 1e-4, **(parameters or {})},
+            seed=seed,
+            version="0.1.0",
+            metrics=metrics_of(goodput, lag),
+            flows=[
+                {"name": flow["name"], "group": 0, "stack": label, "workload": "replicate", **metrics_of(goodput, lag)}
+                for flow in spec["flows"]
+            ],
+            links=[{"name": link["name"], "dropped_packets": 97} for link in spec["links"]],
+            notes=notes or [],
+            host={"kernel": "Linux", "cpu": "test", "cores": 2, "python": "3.11", "build": "b" * 16},
+            created="2026-01-02T03:04:05Z",
+            spec=spec,
+            series=None
+            if series is None
+            else SeriesInfo(
+                flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()
+            ),
+        )
+
+    return make
+
+
+@pytest.fixture
+def make_series() -> Callable[..., Series]:
+    """Make the series of a sawtooth, `count` instants 10 ms apart."""
+
+    def make(count: int = 6000, scale: float = 1.0, flows: int = 1) -> Series:
+        instant = np.arange(count) * 0.01
+        saw = (np.arange(count) % 700) / 700
+        cwnd = 2000 + 3500 * saw * scale
+
+        def spread(values: Any, kind: Any = np.float64) -> Any:
+            return np.repeat(np.asarray(values), flows).astype(kind)
+
+        flow = {
+            "time_s": spread(instant),
+            "flow": np.tile(np.arange(flows, dtype=np.int32), count),
+            "cwnd_packets": spread(cwnd, np.uint32),
+            "ssthresh_packets": spread(np.where(instant < 3, 2**31 - 1, 2000), np.uint32),
+            "srtt_s": spread(0.067 + 0.03 * saw),
+            "in_flight_bytes": spread(cwnd * 1448, np.uint64),
+            "goodput_bps": spread(cwnd * 1448 * 8 / 0.067 / 2),
+            "retransmitted_segments": spread(np.arange(count) // 700, np.uint64),
+            "lag_s": spread(np.abs(np.sin(instant / 9)) * 4 * scale + 0.034),
+            "lag_bytes": spread(np.abs(np.sin(instant / 9)) * 4e7 * scale, np.uint64),
+        }
+        link = {
+            "time_s": np.repeat(instant, 2),
+            "link": np.tile(np.arange(2, dtype=np.int32), count),
+            "queue_packets": np.stack([saw * 300, saw * 0], axis=1).ravel().astype(np.uint64),
+            "queue_bytes": np.stack([saw * 450000, saw * 0], axis=1).ravel().astype(np.uint64),
+            "dropped_packets": np.zeros(2 * count, np.uint64),
+            "delivered_bytes": np.zeros(2 * count, np.uint64),
+        }
+        return Series.from_columns(flow, link)
+
+    return make
