@@ -1,0 +1,131 @@
+"""The whole file as one model, and what must hold between its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from elephan.scenario.flow import Flow, FlowSettings
+from elephan.scenario.path import Link, Node, Path
+from elephan.scenario.problem import wrong
+from elephan.scenario.run import Background, Event, Measure, Run
+from elephan.scenario.table import Name, Table
+
+FORMAT = 1
+
+
+class Document(Table):
+    """One scenario file with one value for every key: what is left when sweeps are expanded."""
+
+    name: Name | None = Field(None, examples=["replicate-oltp"])
+    """Name of the scenario in tables and in the store. When absent: the file's name without its ending."""
+    title: str | None = Field(None, examples=["An OLTP volume mirrored over 67 ms"])
+    """Heading of the report. When absent: the name."""
+    description: str = Field("", examples=["What does the far copy lag behind?"])
+    """What the scenario is to show; the report prints it."""
+    run: Run
+    """How long a run takes, and how often it is repeated."""
+    path: Path | None = None
+    """Short form: two sites with one line between them."""
+    node: list[Node] = Field([])
+    """Long form: hosts and routers."""
+    link: list[Link] = Field([])
+    """Long form: links between them."""
+    defaults: FlowSettings | None = None
+    """Keys for all flows; a flow's own key counts more."""
+    flow: list[Flow]
+    """TCP flows."""
+    background: list[Background] = Field([])
+    """Traffic that does not react."""
+    event: list[Event] = Field([])
+    """What changes in time."""
+    measure: Measure = Field({})
+    """What to observe."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_into_flows(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or not isinstance(value.get("flow"), list):
+            return value
+        defaults = value.get("defaults", {})
+        if not isinstance(defaults, dict):
+            return value
+        known = set(FlowSettings.keys())
+        usable = {key: item for key, item in defaults.items() if key in known}
+        flows = [{**usable, **flow} if isinstance(flow, dict) else flow for flow in value["flow"]]
+        return {**value, "flow": flows}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Document:
+        if not self.flow:
+            raise wrong("at least one [[flow]]", "flow")
+        if self.path is not None and (self.node or self.link):
+            raise wrong("either [path], or [[node]] and [[link]]", "node" if self.node else "link")
+        if self.path is None and not self.link:
+            raise wrong("a [path] (two sites), or [[node]] and [[link]] (a network)", "path")
+        self._places()
+        self._times()
+        for key, names in (
+            ("node", [node.name for node in self.node]),
+            ("link", self.link_names()),
+            ("flow", self.flow_names()),
+            ("background", self.background_names()),
+        ):
+            _unique(key, names)
+        return self
+
+    def _places(self) -> None:
+        for key, entries in (("flow", self.flow), ("background", self.background)):
+            for index, entry in enumerate(entries):
+                place = {"from": entry.from_, "to": entry.to, "route": entry.route}
+                if self.path is not None:
+                    place["return_route"] = getattr(entry, "return_route", None)
+                    for name, value in place.items():
+                        if value is not None:
+                            raise wrong("absent: with [path], direction says where it goes", key, index, name)
+                else:
+                    for name in ("from", "to"):
+                        if place[name] is None:
+                            raise wrong("missing; required with [[link]]: the name of a node", key, index, name)
+                    if "direction" in entry.model_fields_set:
+                        raise wrong("absent: with [[link]], from and to say where it goes", key, index, "direction")
+        if self.path is None:
+            for index, event in enumerate(self.event):
+                if event.rtt is not None:
+                    raise wrong("absent: with [[link]], delay changes a link", "event", index, "rtt")
+
+    def _times(self) -> None:
+        end = self.run.duration
+        for index, flow in enumerate(self.flow):
+            if flow.start + (flow.connections - 1) * flow.stagger >= end:
+                key = "start" if flow.start >= end else "stagger"
+                raise wrong("every connection opened before the end of the run (run.duration)", "flow", index, key)
+        for index, source in enumerate(self.background):
+            if source.start >= end:
+                raise wrong("a time before the end of the run (run.duration)", "background", index, "start")
+        for index, event in enumerate(self.event):
+            if event.at is not None and event.at >= end:
+                raise wrong("a time before the end of the run (run.duration)", "event", index, "at")
+        if self.measure.warmup >= end:
+            raise wrong("a time before the end of the run (run.duration)", "measure", "warmup")
+
+    def flow_names(self) -> list[str]:
+        """Names of the flow entries."""
+        return [flow.name or f"flow{index}" for index, flow in enumerate(self.flow, start=1)]
+
+    def background_names(self) -> list[str]:
+        """Names of the background sources."""
+        return [source.name or f"background{index}" for index, source in enumerate(self.background, start=1)]
+
+    def link_names(self) -> list[str]:
+        """Names of the long form's links."""
+        return [link.name or f"{link.from_}-{link.to}" for link in self.link]
+
+
+def _unique(key: str, names: Sequence[str]) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            what = f'"{name}" is the name of {key} number {names.index(name) + 1} already; a name that is not taken'
+            raise wrong(what, key, index, "name")

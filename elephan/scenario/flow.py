@@ -1,0 +1,167 @@
+"""Flows: a stack, a workload, a place on the path and a time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+
+from elephan.scenario.problem import wrong
+from elephan.scenario.quantity import U32_MAX, Mtu, PositiveSize, PositiveSpan, Span, Whole, parse_size
+from elephan.scenario.table import Name, Table
+from elephan.scenario.workload import Workload
+
+#: RFC 7323, 2.3: the largest shift is 14, on a field of 16 bits.
+WINDOW_FIELD_MAX = 65_535
+WINDOW_SHIFT_MAX = 14
+WINDOW_MAX = WINDOW_FIELD_MAX << WINDOW_SHIFT_MAX
+
+
+def _window(value: Any) -> int | None:
+    expected = '"auto", or a size with a unit such as "8MB" or "64KiB"'
+    if value == "auto":
+        return None
+    try:
+        window = parse_size(value)
+    except Exception:
+        raise wrong(expected) from None
+    if not 0 < window <= WINDOW_MAX:
+        raise wrong(f'"auto", or a size from 1B to {WINDOW_MAX}B, the largest that TCP can express (RFC 7323)')
+    return window
+
+
+def _stack(value: Any) -> dict[str, Any]:
+    expected = (
+        'a stack\'s name such as "cubic", a C file such as "./mine.c", or a table such as '
+        '{ name = "storage_friendly", reduction = "1/8" }'
+    )
+    if isinstance(value, str):
+        value = {"name": value}
+    if not isinstance(value, dict):
+        raise wrong(expected)
+    if not isinstance(value.get("name"), str) or not value["name"]:
+        raise wrong('a name such as "cubic" or "./mine.c"', "name")
+    for key, item in value.items():
+        if not isinstance(item, str | int | float):
+            raise wrong('a number, a fraction such as "1/8", or true or false', key)
+    return value
+
+
+_STACK_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "string"},
+            {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}},
+                "additionalProperties": {"type": ["string", "number", "boolean"]},
+            },
+        ],
+        "x-type": "name, C file, or table",
+    }
+)
+_WINDOW_SCHEMA = WithJsonSchema({"type": "string", "x-type": "size or auto"})
+
+
+class FlowSettings(Table):
+    """Keys that a flow has and `[defaults]` may set for all flows."""
+
+    stack: Annotated[dict[str, Any], PlainValidator(_stack), _STACK_SCHEMA] = Field(
+        "cubic", examples=["reno", "./mine.c", {"name": "storage_friendly", "reduction": "1/8"}]
+    )
+    """Congestion control: a name that `elephan stacks` lists, a C file of your own (relative to the scenario file), or a
+    table with `name` and the parameters that `elephan stacks` lists for it."""
+    workload: Workload = Field({"kind": "bulk"}, examples=["bulk", {"kind": "offered", "load": "90%"}])
+    """What the flow carries."""
+    start: Span = Field("0s", examples=["5s"])
+    """When the connection is opened."""
+    stop: Span | None = Field(None, examples=["25s"])
+    """When the application stops writing. When absent: when its workload ends."""
+    connections: Annotated[int, Whole(1, 100_000)] = Field(1, examples=[4])
+    """Number of parallel connections; each carries the whole workload."""
+    stagger: Span = Field("0s", examples=["100ms"])
+    """Time between the starts of two connections of this flow."""
+    direction: Literal["forward", "reverse"] = Field("forward", examples=["reverse"])
+    """Short form only: data from left to right, or from right to left."""
+    window: Annotated[int | None, PlainValidator(_window), _WINDOW_SCHEMA] = Field("auto", examples=["8MB"])
+    """Largest receive window. "auto": twice the bandwidth-delay product plus the queues of the route, so that it never is
+    the limit (as far as TCP can express it). Without window scaling at most 65,535 B; "64KiB" is taken as that."""
+    window_scaling: bool = Field(True, examples=[False])
+    """Negotiate window scaling (RFC 7323)."""
+    window_scale: Annotated[int, Whole(0, WINDOW_SHIFT_MAX)] | None = Field(None, examples=[10])
+    """Shift to announce. When absent: the smallest that can express the window, as Linux."""
+    receive_autotuning: bool = Field(False, examples=[True])
+    """Grow the advertised window with use up to `window`, as Linux (tcp_moderate_rcvbuf); off: advertise it all at once."""
+    send_buffer: PositiveSize | None = Field(None, examples=["4MB"])
+    """Bytes written and not yet acknowledged that the sender may hold. When absent: no limit."""
+    mtu: Mtu | None = Field(None, examples=["1500B"])
+    """Largest IP packet of this flow. When absent: the smallest MTU on its route."""
+    recovery: Literal["newreno", "sack", "rack"] = Field("rack", examples=["sack"])
+    """Loss recovery: RFC 6582 without SACK; RFC 6675; or RACK-TLP (RFC 8985) with PRR (RFC 6937), as Linux."""
+    initial_cwnd: Annotated[int, Whole(1, 65535)] = Field(10, examples=[1])
+    """Initial window in segments (RFC 6928: 10)."""
+    initial_ssthresh: Annotated[int, Whole(2, U32_MAX)] | None = Field(None, examples=[64])
+    """Initial slow start threshold in segments. When absent: infinite."""
+    cwnd_clamp: Annotated[int, Whole(1, U32_MAX)] | None = Field(None, examples=[1000])
+    """Upper bound of the congestion window in segments. When absent: none."""
+    timestamps: bool = Field(True, examples=[False])
+    """Negotiate timestamps (RFC 7323)."""
+    delayed_ack: bool = Field(True, examples=[False])
+    """Delay ACKs: every second full segment, or when the timer fires (RFC 5681, 4.2)."""
+    quickack_segments: Annotated[int, Whole(0, 65535)] = Field(16, examples=[0])
+    """Segments acknowledged at once at the start (Linux TCP_MAX_QUICKACKS)."""
+    ecn: bool = Field(False, examples=[True])
+    """Negotiate and react to ECN (RFC 3168)."""
+    pacing: bool = Field(False, examples=[True])
+    """Pace segments even when the congestion control does not ask for it."""
+    slow_start_after_idle: bool = Field(True, examples=[False])
+    """Restart from the initial window after idle (RFC 5681, 4.1; Linux tcp_slow_start_after_idle)."""
+    rto_min: PositiveSpan = Field("200ms", examples=["1s"])
+    """Lower bound of the retransmission time-out (Linux 200 ms; RFC 6298 says 1 s)."""
+    rto_max: PositiveSpan = Field("120s", examples=["60s"])
+    """Upper bound of the retransmission time-out (Linux 120 s)."""
+    reordering: Annotated[int, Whole(1, 1000)] = Field(3, examples=[3])
+    """Duplicate ACK threshold at the start (Linux tcp_reordering)."""
+    limited_transmit: bool = Field(True, examples=[False])
+    """Send new data on the first duplicate ACKs (RFC 3042)."""
+    frto: bool = Field(True, examples=[False])
+    """Detect spurious time-outs (RFC 5682)."""
+    fast_retransmit: bool = Field(True, examples=[False])
+    """Fast retransmit and recovery; off: only the time-out repairs (the dsan paper's figure 5)."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> FlowSettings:
+        if self.stop is not None and self.stop <= self.start + (self.connections - 1) * self.stagger:
+            raise wrong("a time after the start of the last connection", "stop")
+        if self.stop is not None and getattr(self.workload, "duration", None) is not None:
+            raise wrong("either stop or workload.duration, not both", "stop")
+        if self.rto_max < self.rto_min:
+            raise wrong("a time not below rto_min", "rto_max")
+        if not self.window_scaling:
+            if self.window_scale is not None:
+                raise wrong("absent, because window_scaling is false", "window_scale")
+            # 64 KiB is how people name the unscaled limit; the field ends one byte below.
+            if self.window is not None and self.window > WINDOW_FIELD_MAX + 1:
+                raise wrong("at most 65535B, because window_scaling is false", "window")
+        elif self.window_scale is not None and self.window is not None:
+            limit = WINDOW_FIELD_MAX << self.window_scale
+            if self.window > limit:
+                raise wrong(f"at most {limit}B, because window_scale is {self.window_scale}", "window")
+        return self
+
+
+class Flow(FlowSettings):
+    """One TCP flow; `connections` of them make one entry, whose metrics are also added up."""
+
+    name: Name | None = Field(None, examples=["backup"])
+    """Unique name. When absent: flow1, flow2, ... by place in the file."""
+    from_: Name | None = Field(None, alias="from", examples=["host1"])
+    """Long form only, required there: sending node."""
+    to: Name | None = Field(None, examples=["host2"])
+    """Long form only, required there: receiving node."""
+    route: list[str] | None = Field(None, examples=[["host1", "r1", "r2", "host2"]])
+    """Long form only: nodes that data passes; a link's name between two nodes says which of several links. When absent: the
+    route with the fewest links, of these the one with the least delay, of these the one first in the file."""
+    return_route: list[str] | None = Field(None, examples=[["host2", "r2", "r1", "host1"]])
+    """Long form only: nodes that ACKs pass. When absent: an explicit `route` backwards, else found as `route`."""

@@ -1,0 +1,279 @@
+"""Read a scenario file: TOML in, validated points out, one clear error where it cannot be."""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from elephan.scenario import keys
+from elephan.scenario.document import Document
+from elephan.scenario.problem import ABSENT, Location, Problem, ScenarioError, expected_of
+from elephan.scenario.quantity import U64_MAX
+from elephan.scenario.spec import specify
+from elephan.scenario.stack import label
+from elephan.scenario.toml import format_value, key_lines, parse_value
+from elephan.sweep.grid import Axis, Mode, parse_axes, points
+
+Value = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a scenario: every key has one value, and the seed is known."""
+
+    scenario: Scenario
+    index: int
+    """Place among all points of the scenario, from 0; repetitions of one combination stand together."""
+    repetition: int
+    """From 0."""
+    seed: int
+    swept: Mapping[str, Any]
+    """Swept keys as the file writes them, with this point's values."""
+    document: Document
+
+    @cached_property
+    def parameters(self) -> dict[str, Value]:
+        """All keys that the file or the command line sets, dotted, with values as written; swept keys come first."""
+        raw, places = self.scenario._substituted(self.swept)
+        result = {key: _flat(key, value) for key, value in self.swept.items()}
+        covered = [location for location in places if places[location] in self.swept]
+        for location, value in keys.flatten(raw).items():
+            told = location[0] in ("name", "title", "description") or location[-1:] == ("name",)
+            if not told and not any(location[: len(place)] == place for place in covered):
+                result[keys.dotted(location, raw)] = _flat(str(location[-1]), value)
+        return result
+
+    def to_spec(self, pcap: Path | None = None) -> dict[str, Any]:
+        """The specification of the run for `elephan._native.simulate`; `pcap` names a capture to write.
+
+        Raises `ScenarioError` when an input (a trace, a C file) is no longer what it was at loading.
+        """
+        try:
+            return specify(self.document, self.scenario.base, self.seed, pcap)
+        except Problem as problem:
+            raise self.scenario._error(problem.location, problem.expected, self.swept) from None
+
+
+class Scenario:
+    """A scenario file with its overrides, validated: all of its points can run.
+
+    `file` is the path as given, `text` the TOML as it is, `overrides` what the command line changed.
+    """
+
+    def __init__(self, file: Path, text: str, overrides: Sequence[str] = ()) -> None:
+        self.file = file
+        self.text = text
+        self.overrides = tuple(overrides)
+        self.base = file.resolve().parent
+        self._lines = key_lines(text)
+        self._overridden: dict[Location, str] = {}
+        try:
+            self._raw: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ScenarioError(file, None, None, f"not TOML: {error}") from None
+        sweep = self._override(self._raw.pop("sweep", {}))
+        self.axes: list[Axis]
+        self.mode: Mode
+        try:
+            self.axes, self.mode = parse_axes(sweep)
+        except Problem as problem:
+            raise self._error(problem.location, problem.expected, {}, {**self._raw, "sweep": sweep}) from None
+        self._sweep = sweep
+        self._points = self._all_points()
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """Its own name, or the file's without the ending."""
+        return str(self._raw.get("name", self.file.stem))
+
+    @property
+    def title(self) -> str:
+        """Heading of reports."""
+        return str(self._raw.get("title", self.name))
+
+    @property
+    def description(self) -> str:
+        """What it is to show; may be empty."""
+        return str(self._raw.get("description", ""))
+
+    @property
+    def swept(self) -> list[str]:
+        """The swept keys, as the file writes them."""
+        return [axis.key for axis in self.axes]
+
+    def points(self) -> list[Point]:
+        """All runs: combinations of the sweep in file order, the last axis fastest; repetitions of each together."""
+        return list(self._points)
+
+    # How it gets there
+
+    def _override(self, sweep: Any) -> Any:
+        for override in self.overrides:
+            key, equals, text = override.partition("=")
+            key = key.strip()
+            if not key or not equals:
+                raise ScenarioError("--set", None, None, f'"{override}" is not of the form key=value')
+            value = parse_value(text.strip())
+            if key == "sweep" or key.startswith("sweep."):
+                if not isinstance(sweep, dict):
+                    sweep = {}
+                if key == "sweep":
+                    sweep = value if isinstance(value, dict) else {} if value in ("", False) else value
+                else:
+                    sweep = {**_without(sweep, key[6:]), key[6:]: value}
+                continue
+            try:
+                for place in keys.assign(self._raw, key, value):
+                    self._overridden[place] = "--set"
+            except Problem as problem:
+                raise ScenarioError(self.file, key, value, problem.expected) from None
+            # A value from the command line stands for the whole axis.
+            sweep = _without(sweep, key) if isinstance(sweep, dict) else sweep
+        return sweep
+
+    def _all_points(self) -> list[Point]:
+        result: list[Point] = []
+        for values in points(self.axes, self.mode):
+            raw, _ = self._substituted(values)
+            try:
+                document = Document.model_validate(raw)
+            except ValidationError as error:
+                raise self._first(error, raw, values) from None
+            if document.run.seed + document.run.repetitions - 1 > U64_MAX:
+                expected = f"at most {U64_MAX}, together with the repetitions"
+                raise self._error(("run", "seed"), expected, values, raw)
+            for repetition in range(document.run.repetitions):
+                seed = document.run.seed + repetition
+                result.append(Point(self, len(result), repetition, seed, values, document))
+            # What only the whole shows (routes, stacks, traces) is checked now too, not when half the sweep has run.
+            try:
+                specify(document, self.base, document.run.seed)
+            except Problem as problem:
+                raise self._error(problem.location, problem.expected, values, raw) from None
+        return result
+
+    def _substituted(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Location, str]]:
+        """The parsed file with a point's values in their places, and which place took which swept key's value."""
+        raw = copy.deepcopy(self._raw)
+        places: dict[Location, str] = {}
+        for key, value in values.items():
+            try:
+                places |= {place: key for place in keys.assign(raw, key, value)}
+            except Problem as problem:
+                axis = next(axis for axis in self.axes if axis.key == key)
+                line = self._line(axis.location)
+                raise ScenarioError(self.file, f"sweep.{key}", value, problem.expected, line) from None
+        return raw, places
+
+    def _first(self, error: ValidationError, raw: dict[str, Any], values: Mapping[str, Any]) -> ScenarioError:
+        """The problem that stands first in the file."""
+        problems = []
+        for item in error.errors(include_url=False):
+            location = _location(item)
+            problems.append(self._error(location, expected_of(dict(item)), values, raw))
+        # Those without a line (what is missing, what the command line set) come last, in pydantic's order.
+        return min(problems, key=lambda problem: problem.line if problem.line is not None else 1 << 30)
+
+    def _error(
+        self, location: Location, expected: str, values: Mapping[str, Any], raw: dict[str, Any] | None = None
+    ) -> ScenarioError:
+        substituted, places = self._substituted(values)
+        raw = substituted if raw is None else raw
+        location, value = _reach(raw, location)
+        if value is ABSENT and location[:1] == ("flow",) and len(location) > 2:
+            location, value = self._from_defaults(raw, location)
+        line = self._line(location)
+        for place, key in places.items():
+            if location[: len(place)] == place or place[: len(location)] == location:
+                line = self._line(next(axis.location for axis in self.axes if axis.key == key))
+        for place in self._overridden:
+            if location[: len(place)] == place:
+                line = None
+        return ScenarioError(self.file, keys.dotted(location, raw) or None, value, expected, line)
+
+    def _from_defaults(self, raw: dict[str, Any], location: Location) -> tuple[Location, Any]:
+        place, value = _reach(raw, ("defaults", *location[2:]))
+        return (place, value) if value is not ABSENT else (location, ABSENT)
+
+    def _line(self, location: Location) -> int | None:
+        """Line of a place, or of the nearest table around it."""
+        for end in range(len(location), 0, -1):
+            if location[:end] in self._lines:
+                return self._lines[location[:end]]
+            dotted_key = (location[0], ".".join(str(part) for part in location[1:end]))
+            if location[0] == "sweep" and dotted_key in self._lines:
+                return self._lines[dotted_key]
+        return None
+
+
+def load(file: Path | str, overrides: Sequence[str] = ()) -> Scenario:
+    """Read and validate a scenario.
+
+    `overrides` are `key=value` texts, as after `--set`: the key is dotted, the value TOML or a bare text; a swept key
+    that is overridden is no longer swept. Relative paths in them, too, start from the scenario file's folder. Raises
+    `ScenarioError`.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(path, None, None, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ScenarioError(path, None, None, f"not UTF-8, as TOML must be: {error}") from None
+    return Scenario(path, text, overrides)
+
+
+def expand(scenario: Scenario) -> list[Point]:
+    """All runs of a scenario; see `Scenario.points`."""
+    return scenario.points()
+
+
+def _location(item: Any) -> Location:
+    """Where an error of pydantic is: tags of unions left out, the key that a validator named put on."""
+    location = [step for step in item["loc"] if not (isinstance(step, str) and step.startswith("~"))]
+    if item["type"] == "scenario":
+        location += item["ctx"]["key"]
+    return tuple(location)
+
+
+def _reach(raw: Any, location: Location) -> tuple[Location, Any]:
+    """The value at a place. A short form has no keys below it: the place is then its own."""
+    value = raw
+    for position, step in enumerate(location):
+        if isinstance(value, dict):
+            if step not in value:
+                return location, ABSENT
+            value = value[step]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return location[:position], value
+    return location, value
+
+
+def _without(sweep: dict[str, Any], key: str) -> dict[str, Any]:
+    """A sweep table without a key, however it is nested; `flow.stack` does not remove `flow.backup.stack`."""
+    head, _, rest = key.partition(".")
+    result = {name: value for name, value in sweep.items() if name != key}
+    if rest and isinstance(result.get(head), dict):
+        inner = _without(result[head], rest)
+        result = {**result, head: inner} if inner else {name: v for name, v in result.items() if name != head}
+    return result
+
+
+def _flat(key: str, value: Any) -> Value:
+    """A value as tables show it: numbers and texts as they are, stacks by their label, the rest as TOML."""
+    if key.rsplit(".", 1)[-1] == "stack":
+        return _flat("", label(value))
+    return value if isinstance(value, bool | int | float | str) else format_value(value)
+
+

@@ -1,0 +1,258 @@
+"""Nodes, one-way links and routes of a scenario, from either form."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from elephan.scenario.document import Document
+from elephan.scenario.flow import Flow
+from elephan.scenario.path import Link, Path
+from elephan.scenario.problem import Location, Problem, unknown
+from elephan.scenario.run import Background
+
+LEFT, RIGHT = "left", "right"
+
+#: An access link's queue. Linux holds a sender back before its own interface drops (TCP small queues), so it never does.
+ACCESS_QUEUE_BYTES = 1 << 50
+
+
+@dataclass(frozen=True)
+class Line:
+    """One direction of a link."""
+
+    name: str
+    """NAME.forward or NAME.reverse."""
+    link: str
+    """Name of the link."""
+    forward: bool
+    source: int
+    target: int
+    rate_bps: int
+    delay_ns: int
+    mtu_bytes: int
+    queue: Any = None
+    """A queue model; None for an access link."""
+    loss: Any = None
+    jitter: Any = None
+
+
+@dataclass
+class Network:
+    """What a run's packets cross. Indices are those of the specification."""
+
+    nodes: list[str] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    flow_routes: list[tuple[list[int], list[int]]] = field(default_factory=list)
+    """Per flow entry: lines for data, lines for ACKs."""
+    background_routes: list[list[int]] = field(default_factory=list)
+
+    def node(self, name: str) -> int:
+        """Index of a node, which is added when it is new."""
+        if name not in self.nodes:
+            self.nodes.append(name)
+        return self.nodes.index(name)
+
+    def round_trip_ns(self, route: list[int], return_route: list[int]) -> int:
+        """Propagation RTT of a pair of routes."""
+        return sum(self.lines[index].delay_ns for index in (*route, *return_route))
+
+    def slowest_bps(self, route: list[int]) -> int:
+        """Rate of the slowest line of a route."""
+        return min(self.lines[index].rate_bps for index in route)
+
+    def longest_round_trips(self) -> dict[int, int]:
+        """Per line the longest propagation RTT of the flows that cross it, ns."""
+        longest: dict[int, int] = {}
+        for route, return_route in self.flow_routes:
+            rtt = self.round_trip_ns(route, return_route)
+            for line in (*route, *return_route):
+                longest[line] = max(longest.get(line, 0), rtt)
+        return longest
+
+    def lines_named(self, name: str) -> list[int]:
+        """Indices of a link's directions, by the link's name or a direction's; empty when there is none."""
+        return [index for index, line in enumerate(self.lines) if name in (line.link, line.name)]
+
+    def line_names(self) -> list[str]:
+        """All names that `lines_named` knows."""
+        return list(dict.fromkeys(name for line in self.lines for name in (line.link, line.name)))
+
+
+def build(document: Document) -> Network:
+    """The network of a scenario. Raises `Problem` for unknown nodes and for routes that do not exist."""
+    if document.path is not None:
+        return _sites(document, document.path)
+    return _graph(document)
+
+
+def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, int], delays: tuple[int, int]) -> None:
+    network.lines.append(
+        Line(
+            name=f"{name}.forward",
+            link=name,
+            forward=True,
+            source=ends[0],
+            target=ends[1],
+            rate_bps=link.bandwidth,
+            delay_ns=delays[0],
+            mtu_bytes=link.mtu,
+            queue=link.queue,
+            loss=link.loss,
+            jitter=link.jitter,
+        )
+    )
+    if isinstance(link, Link) and not link.duplex:
+        return
+    back = link.reverse
+    network.lines.append(
+        Line(
+            name=f"{name}.reverse",
+            link=name,
+            forward=False,
+            source=ends[1],
+            target=ends[0],
+            rate_bps=(back and back.bandwidth) or link.bandwidth,
+            delay_ns=delays[1],
+            mtu_bytes=link.mtu,
+            queue=(back and back.queue) or link.queue,
+            loss=back.loss if back else None,
+            jitter=(back and back.jitter) or link.jitter,
+        )
+    )
+
+
+def _sites(document: Document, path: Path) -> Network:
+    network = Network()
+    ends = (network.node(LEFT), network.node(RIGHT))
+    # An odd ns goes to the way there.
+    _two_lines(network, path, "path", ends, (path.rtt - path.rtt // 2, path.rtt // 2))
+    forward, reverse = [0], [1]
+    for index, flow in enumerate(document.flow):
+        there, back = forward, reverse
+        if path.access is not None:
+            name = document.flow_names()[index]
+            near = _access(network, path, f"{name}.left", f"{name}.access-left", ends[0])
+            far = _access(network, path, f"{name}.right", f"{name}.access-right", ends[1])
+            there, back = [near[0], 0, far[1]], [far[0], 1, near[1]]
+        network.flow_routes.append((there, back) if flow.direction == "forward" else (back, there))
+    network.background_routes = [forward if b.direction == "forward" else reverse for b in document.background]
+    return network
+
+
+def _access(network: Network, path: Path, host: str, name: str, site: int) -> tuple[int, int]:
+    """Add a host and its link; return the line to the site and the line from it."""
+    rate = int(path.access * path.bandwidth) if isinstance(path.access, Fraction) else path.access
+    network.nodes.append(host)
+    node = len(network.nodes) - 1
+    first = len(network.lines)
+    for direction, source, target in (("forward", node, site), ("reverse", site, node)):
+        line = Line(f"{name}.{direction}", name, direction == "forward", source, target, max(1, rate), 0, path.mtu)
+        network.lines.append(line)
+    return first, first + 1
+
+
+def _graph(document: Document) -> Network:
+    network = Network(nodes=[node.name for node in document.node])
+    for index, (link, name) in enumerate(zip(document.link, document.link_names(), strict=True)):
+        ends = []
+        for key, node in (("from", link.from_), ("to", link.to)):
+            if node not in network.nodes:
+                raise Problem(("link", index, key), unknown("node", node, network.nodes))
+            ends.append(network.nodes.index(node))
+        if ends[0] == ends[1]:
+            raise Problem(("link", index, "to"), "another node than from")
+        if not link.duplex and link.reverse is not None:
+            raise Problem(("link", index, "reverse"), "absent, because duplex is false")
+        reverse_delay = link.reverse.delay if link.reverse and link.reverse.delay is not None else link.delay
+        _two_lines(network, link, name, (ends[0], ends[1]), (link.delay, reverse_delay))
+
+    @cache
+    def shortest(source: int, target: int) -> list[int] | None:
+        return _shortest(network, source, target)
+
+    def route(where: Location, entry: Flow | Background, back: bool) -> list[int]:
+        source, target = _ends(network, where, entry)
+        explicit = getattr(entry, "return_route", None) if back else entry.route
+        if back:
+            source, target = target, source
+        if explicit is not None:
+            return _explicit(network, explicit, (*where, "return_route" if back else "route"), source, target)
+        if back and entry.route is not None:
+            return _explicit(network, entry.route[::-1], (*where, "route"), source, target)
+        found = shortest(source, target)
+        if found is None:
+            ends = f'links from "{network.nodes[source]}" to "{network.nodes[target]}"; there is no route'
+            raise Problem((*where, "from" if back else "to"), ends)
+        return found
+
+    for index, flow in enumerate(document.flow):
+        where: Location = ("flow", index)
+        network.flow_routes.append((route(where, flow, False), route(where, flow, True)))
+    for index, source in enumerate(document.background):
+        network.background_routes.append(route(("background", index), source, False))
+    return network
+
+
+def _ends(network: Network, where: Location, entry: Flow | Background) -> tuple[int, int]:
+    ends = []
+    for key, name in (("from", entry.from_), ("to", entry.to)):
+        if name not in network.nodes:
+            raise Problem((*where, key), unknown("node", str(name), network.nodes))
+        ends.append(network.nodes.index(name))
+    if ends[0] == ends[1]:
+        raise Problem((*where, "to"), "another node than from")
+    return ends[0], ends[1]
+
+
+def _shortest(network: Network, source: int, target: int) -> list[int] | None:
+    """Fewest lines, then least delay, then the lines first in the file: one answer on every machine."""
+    leaving: dict[int, list[int]] = {}
+    for index, line in enumerate(network.lines):
+        leaving.setdefault(line.source, []).append(index)
+    heap: list[tuple[int, int, tuple[int, ...], int]] = [(0, 0, (), source)]
+    done: set[int] = set()
+    while heap:
+        hops, delay, route, node = heapq.heappop(heap)
+        if node == target:
+            return list(route)
+        if node in done:
+            continue
+        done.add(node)
+        for index in leaving.get(node, []):
+            line = network.lines[index]
+            if line.target not in done:
+                heapq.heappush(heap, (hops + 1, delay + line.delay_ns, (*route, index), line.target))
+    return None
+
+
+def _explicit(network: Network, steps: list[str], where: Location, source: int, target: int) -> list[int]:
+    """A route by node names, with a link's name between two nodes where it matters which link."""
+    route: list[int] = []
+    here, wanted = None, None
+    for step in steps:
+        if step in network.nodes:
+            node = network.nodes.index(step)
+            if here is not None:
+                route.append(_line_between(network, here, node, wanted, where))
+            here, wanted = node, None
+        elif network.lines_named(step):
+            wanted = step
+        else:
+            raise Problem(where, unknown("node or link", step, [*network.nodes, *network.line_names()]))
+    if not route or network.lines[route[0]].source != source or here != target:
+        ends = f'a route from "{network.nodes[source]}" to "{network.nodes[target]}"'
+        raise Problem(where, ends)
+    return route
+
+
+def _line_between(network: Network, here: int, there: int, wanted: str | None, where: Location) -> int:
+    candidates = network.lines_named(wanted) if wanted is not None else range(len(network.lines))
+    for index in candidates:
+        if (network.lines[index].source, network.lines[index].target) == (here, there):
+            return index
+    via = f' over "{wanted}"' if wanted is not None else ""
+    raise Problem(where, f'links that exist; none goes from "{network.nodes[here]}" to "{network.nodes[there]}"{via}')

@@ -1,0 +1,114 @@
+"""Paths: the short form (`[path]`) and the long form (`[[node]]`, `[[link]]`)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+
+from elephan.scenario.line import JitterOrText, Loss, Queue
+from elephan.scenario.problem import wrong
+from elephan.scenario.quantity import Mtu, Positive, Rate, Span, parse_rate
+from elephan.scenario.table import Name, Table
+
+_FACTOR = Positive(1_000_000, "4")
+
+
+def _access(value: Any) -> Any:
+    expected = 'a rate such as "10Gbit/s", a multiple of the path\'s rate such as "4x", or "none"'
+    if not isinstance(value, str):
+        raise wrong(expected)
+    text = value.strip()
+    if text == "none":
+        return None
+    if text.endswith("x"):
+        try:
+            return _FACTOR.check(text[:-1])
+        except Exception:
+            raise wrong(expected) from None
+    try:
+        rate = parse_rate(value)
+    except Exception:
+        raise wrong(expected) from None
+    if rate == 0:
+        raise wrong("a rate above zero")
+    return rate
+
+
+class ReverseLine(Table):
+    """What differs on the way back (the ACKs' direction)."""
+
+    bandwidth: Rate | None = Field(None, examples=["100Mbit/s"])
+    """Rate of the way back. When absent: as forward."""
+    queue: Queue | None = Field(None, examples=["50 packets"])
+    """Queue of the way back. When absent: as forward."""
+    loss: Loss | None = Field(None, examples=[1e-5])
+    """Loss on the way back. When absent: none, whatever the loss forward is."""
+    jitter: JitterOrText | None = Field(None, examples=["1ms"])
+    """Jitter of the way back. When absent: as forward."""
+
+
+class Path(Table):
+    """Two sites, "left" and "right", with one line between them: the short form. Flows go from left to right."""
+
+    bandwidth: Rate = Field(examples=["1Gbit/s"])
+    """Rate of the line, in bits of IP packets per second; both directions."""
+    rtt: Span = Field(examples=["67ms"])
+    """Round-trip time without queueing: propagation only, half of it each way."""
+    loss: Loss = Field(0, examples=[1e-4])
+    """Loss on the line from left to right, after the queue. The way back loses nothing unless `reverse.loss` says so."""
+    queue: Queue = Field("1bdp", examples=["100 packets"])
+    """Queue before the line; each direction has its own."""
+    mtu: Mtu = Field("1500B", examples=["9000B"])
+    """Largest IP packet."""
+    jitter: JitterOrText | None = Field(None, examples=["1ms"])
+    """Random extra delay, each direction its own. When absent: none."""
+    access: Annotated[Any, PlainValidator(_access), WithJsonSchema({"type": "string", "x-type": "rate, multiple or none"})] = (
+        Field("none", examples=["4x", "10Gbit/s"])
+    )
+    """Rate of the links between each flow's hosts and the line. "none": the hosts sit on the line. Otherwise each flow
+    gets a host of its own at either end (its connections share it), on links without delay and loss that never drop."""
+    reverse: ReverseLine | None = Field(None, examples=[{"loss": 1e-5}])
+    """What differs on the way back. When absent: nothing but the loss."""
+
+
+class Node(Table):
+    """A host or router of the long form."""
+
+    name: Name = Field(examples=["r1"])
+    """Unique name."""
+
+
+class ReverseLink(ReverseLine):
+    """What differs in the direction from `to` to `from`."""
+
+    delay: Span | None = Field(None, examples=["10ms"])
+    """One-way propagation delay of the way back. When absent: as forward."""
+
+
+class Link(Table):
+    """A link between two nodes: the long form. Its directions are called NAME.forward and NAME.reverse."""
+
+    name: Name | None = Field(None, examples=["lightpath"])
+    """Unique name. When absent: FROM-TO."""
+    from_: Name = Field(alias="from", examples=["r1"])
+    """Node where the forward direction begins."""
+    to: Name = Field(examples=["r2"])
+    """Node where the forward direction ends."""
+    bandwidth: Rate = Field(examples=["10Gbit/s"])
+    """Rate, in bits of IP packets per second; both directions."""
+    delay: Span = Field("0ms", examples=["5ms"])
+    """One-way propagation delay; both directions."""
+    loss: Loss = Field(0, examples=[1e-4])
+    """Loss of the forward direction, after the queue. The way back loses nothing unless `reverse.loss` says so."""
+    queue: Queue = Field("1bdp", examples=["500 packets"])
+    """Queue before the line; each direction has its own. One bdp takes the longest propagation RTT of the flows that
+    cross this direction (the link's own where there is none)."""
+    mtu: Mtu = Field("1500B", examples=["9000B"])
+    """Largest IP packet."""
+    jitter: JitterOrText | None = Field(None, examples=["1ms"])
+    """Random extra delay, each direction its own. When absent: none."""
+    duplex: bool = Field(True, examples=[False])
+    """Whether there is a way back."""
+    reverse: ReverseLink | None = Field(None, examples=[{"bandwidth": "1Gbit/s"}])
+    """What differs on the way back. When absent: nothing but the loss."""

@@ -1,0 +1,171 @@
+"""How long, how often and what to observe; other traffic; what changes in time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+
+from elephan.scenario.line import Loss
+from elephan.scenario.problem import wrong
+from elephan.scenario.quantity import U64_MAX, Load, PositiveSpan, Rate, Span, Whole, parse_size, parse_span
+from elephan.scenario.table import Name, Table, one_of
+
+
+class Run(Table):
+    """How long a run takes, and how often it is repeated."""
+
+    duration: PositiveSpan = Field(examples=["60s"])
+    """Simulated time after which the run ends."""
+    stop_when_done: bool = Field(True, examples=[False])
+    """End as soon as every flow has delivered all it had to send (never before, where a flow is without end)."""
+    seed: Annotated[int, Whole(0, U64_MAX)] = Field(1, examples=[7])
+    """Seed of the first repetition; repetition i (from 0) has seed + i."""
+    repetitions: Annotated[int, Whole(1, 100_000)] = Field(1, examples=[10])
+    """Runs of each point with different seeds; tables then show means with confidence intervals."""
+
+
+def _series(value: Any) -> int | None:
+    expected = 'a time such as "10ms", or false'
+    if value is False:
+        return None
+    try:
+        span = parse_span(value)
+    except Exception:
+        raise wrong(expected) from None
+    if span < 1_000:
+        raise wrong("at least 1us, or false")
+    return span
+
+
+class Measure(Table):
+    """What to observe."""
+
+    series: Annotated[
+        int | None, PlainValidator(_series), WithJsonSchema({"type": ["string", "boolean"], "x-type": "time or false"})
+    ] = Field("100ms", examples=["10ms", False])
+    """Interval of the time series (cwnd, RTT, queue, goodput, lag ...); false: none."""
+    warmup: Span = Field("0s", examples=["5s"])
+    """Time at the start that goodput and shares leave out."""
+    pcap_node: Name | None = Field(None, examples=["left"])
+    """Node whose packets a capture (`elephan run --pcap FILE`) takes. When absent: the first flow's sender."""
+    pcap_packets: Annotated[int, Whole(1, U64_MAX)] | None = Field(None, examples=[100000])
+    """Packets captured at most; only headers are stored. When absent: no bound."""
+
+
+def _packet(value: Any) -> int:
+    size = parse_size(value)
+    # An IPv4 and a UDP header are 28 bytes; the total length field ends at 65,535.
+    if not 28 <= size <= 65535:
+        raise wrong('a size from 28B to 65535B, such as "1500B"')
+    return size
+
+
+class Background(Table):
+    """Traffic that does not react to loss: at a constant rate, or on and off."""
+
+    name: Name | None = Field(None, examples=["cross"])
+    """Unique name. When absent: background1, background2, ... by place in the file."""
+    rate: Load = Field(examples=["200Mbit/s", "20%"])
+    """Rate while on, in bits of IP packets per second, or a share of the slowest line on the route."""
+    packet: Annotated[int, PlainValidator(_packet), WithJsonSchema({"type": "string", "x-type": "size 28B to 65535B"})] = (
+        Field("1500B", examples=["64B"])
+    )
+    """Size of an IP packet."""
+    start: Span = Field("0s", examples=["10s"])
+    """When it is first on."""
+    stop: Span | None = Field(None, examples=["20s"])
+    """When it is off for good. When absent: the end of the run."""
+    on: PositiveSpan | None = Field(None, examples=["500ms"])
+    """Mean time on, exponentially distributed; with `off`. When absent: constantly on."""
+    off: PositiveSpan | None = Field(None, examples=["500ms"])
+    """Mean time off, exponentially distributed; with `on`."""
+    enabled: bool = Field(True, examples=[False])
+    """Whether it sends at all before an event says so."""
+    direction: str = Field("forward", examples=["reverse"])
+    """Short form only: "forward" (left to right) or "reverse"."""
+    from_: Name | None = Field(None, alias="from", examples=["r1"])
+    """Long form only, required there: node where it enters."""
+    to: Name | None = Field(None, examples=["r2"])
+    """Long form only, required there: node where it ends."""
+    route: list[str] | None = Field(None, examples=[["r1", "r2"]])
+    """Long form only: as a flow's route."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Background:
+        if self.direction not in ("forward", "reverse"):
+            raise wrong('one of "forward", "reverse"', "direction")
+        if (self.on is None) != (self.off is None):
+            raise wrong("both on and off, or neither", "on" if self.off is None else "off")
+        if self.stop is not None and self.stop <= self.start:
+            raise wrong("a time after start", "stop")
+        return self
+
+
+class FlowReaches(Table):
+    """When a flow first reaches a rate."""
+
+    flow: str = Field(examples=["backup", "backup.2"])
+    """Flow; of a flow with several connections one of them, counted from 1."""
+    reaches: Rate = Field(examples=["900Mbit/s"])
+    """Delivered payload per second."""
+    over: PositiveSpan = Field("100ms", examples=["1s"])
+    """Time over which the rate is averaged."""
+
+
+def _names(value: Any) -> list[str] | None:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise wrong('a name such as "path", or a list of names')
+    return names
+
+
+_Names = Annotated[
+    list[str] | None,
+    PlainValidator(_names),
+    WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}, "x-type": "name or list of names"}),
+]
+_ACTIONS = ("bandwidth", "rtt", "delay", "loss", "link_down", "link_up", "background_on", "background_off")
+
+
+class Event(Table):
+    """Something that changes: at a time, or when a flow first reaches a rate. One entry may change several things.
+
+    A link is named by its name ("path" in the short form), which means both of its directions (only forward for
+    loss), or as NAME.forward or NAME.reverse.
+    """
+
+    at: Span | None = Field(None, examples=["10s"])
+    """When."""
+    when: FlowReaches | None = Field(None, examples=[{"flow": "backup", "reaches": "900Mbit/s"}])
+    """When, by what a flow does; instead of `at`."""
+    link: _Names = Field(None, validate_default=False, examples=["path", "r1-r2.reverse"])
+    """Link or links that `bandwidth`, `delay` and `loss` change. When absent: the path, or the only link."""
+    bandwidth: Rate | None = Field(None, examples=["500Mbit/s"])
+    """New rate."""
+    rtt: Span | None = Field(None, examples=["120ms"])
+    """Short form only: new round-trip time, half of it each way."""
+    delay: Span | None = Field(None, examples=["60ms"])
+    """New one-way delay."""
+    loss: Loss | None = Field(None, examples=[1e-3])
+    """New loss."""
+    link_down: _Names = Field(None, validate_default=False, examples=["path"])
+    """Links that carry nothing from now on: what is on the line is lost, the queue waits."""
+    link_up: _Names = Field(None, validate_default=False, examples=["path"])
+    """Links that carry again."""
+    background_on: _Names = Field(None, validate_default=False, examples=["cross"])
+    """Background sources that start."""
+    background_off: _Names = Field(None, validate_default=False, examples=["cross"])
+    """Background sources that stop."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_time_and_a_change(cls, value: object) -> object:
+        if isinstance(value, dict):
+            if len(one_of(value, ("at", "when"))) != 1:
+                raise wrong("exactly one of at and when", *one_of(value, ("when",)))
+            if not one_of(value, _ACTIONS):
+                raise wrong("at least one change: " + ", ".join(_ACTIONS))
+            if "link" in value and not one_of(value, ("bandwidth", "delay", "loss")):
+                raise wrong("beside it bandwidth, delay or loss", "link")
+        return value

@@ -1,0 +1,99 @@
+"""A scenario's stack table to what the core takes: an algorithm and integers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from elephan import stacks
+from elephan.errors import InputError
+from elephan.scenario.problem import Location, Problem, unknown
+from elephan.scenario.quantity import number, parse_span
+
+#: ns in the units that an algorithm may declare for a time.
+_TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+def resolve(stack: dict[str, Any], base: Path, location: Location) -> tuple[str, dict[str, int]]:
+    """The algorithm (a built-in name, or the absolute path of a C file) and the values of its parameters as integers.
+
+    A user's own file is compiled and checked here. Raises `Problem`, with the compiler's words where it failed.
+    """
+    name = stack["name"]
+    where = (*location, "name")
+    if name.endswith(".c"):
+        path = (base / name).resolve()
+        described = _compiled(path, where)
+        name = str(path)
+    else:
+        known = {known.name: known for known in stacks.stacks()}
+        if name not in known:
+            raise Problem(where, unknown("stack", name, known) + ' (or a C file, such as "./mine.c")')
+        described = known[name]
+    parameters = {parameter.name: parameter for parameter in described.parameters}
+    values: dict[str, int] = {}
+    for key, value in stack.items():
+        if key == "name":
+            continue
+        if key not in parameters:
+            raise Problem((*location, key), unknown(f"parameter of {described.name}", key, parameters))
+        values[key] = _value(parameters[key], value, (*location, key))
+    return name, values
+
+
+def _compiled(path: Path, where: Location) -> stacks.Stack:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise Problem(where, f"a C file that can be read; {path}: {error.strerror}") from None
+    try:
+        return _compile(path, status.st_mtime_ns, status.st_size)
+    except InputError as error:
+        raise Problem(where, f"a congestion control that compiles:\n{error}") from None
+
+
+@lru_cache(maxsize=64)
+def _compile(path: Path, _mtime_ns: int, _size: int) -> stacks.Stack:
+    return stacks.compiled(str(path))
+
+
+def _value(parameter: stacks.Parameter, value: Any, location: Location) -> int:
+    low, high = parameter.text(parameter.minimum), parameter.text(parameter.maximum)
+    if parameter.is_switch:
+        if isinstance(value, bool) or value in (0, 1):
+            return int(value)
+        if value in ("on", "off"):
+            return int(value == "on")
+        raise Problem(location, f"true or false: {parameter.doc}")
+    unit = f" {parameter.unit}" if parameter.unit not in ("", "1") else ""
+    expected = f"{'a number' if parameter.scale != 1 else 'a whole number'} from {low} to {high}{unit}: {parameter.doc}"
+    try:
+        scaled = _fraction(parameter, value, expected) * parameter.scale
+    except Problem:
+        raise
+    except Exception:
+        raise Problem(location, expected) from None
+    # With a scale the value is fixed-point and is rounded to its grid; without, a fraction is a mistake.
+    if (parameter.scale == 1 and scaled.denominator != 1) or not parameter.minimum <= round(scaled) <= parameter.maximum:
+        raise Problem(location, expected)
+    return round(scaled)
+
+
+def _fraction(parameter: stacks.Parameter, value: Any, expected: str) -> Fraction:
+    if isinstance(value, str) and parameter.unit in _TIME_UNITS and value.strip()[-1:].isalpha():
+        return Fraction(parse_span(value), _TIME_UNITS[parameter.unit])
+    return number(value, expected)
+
+
+def label(stack: Any) -> Any:
+    """A stack as one text for tables: `storage_friendly(reduction=1/8)`."""
+    if not isinstance(stack, dict):
+        return stack
+    values = ", ".join(f"{key}={_plain(value)}" for key, value in stack.items() if key != "name")
+    return f"{stack.get('name', '')}({values})" if values else stack.get("name", "")
+
+
+def _plain(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -1,0 +1,106 @@
+"""What all tables of a scenario have in common: no unknown key, no silent conversion, no change afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from elephan.scenario.problem import unknown, wrong
+
+
+class Table(BaseModel):
+    """A TOML table. A field's docstring is its documentation in the reference and in the JSON schema."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, validate_default=True, use_attribute_docstrings=True
+    )
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        """The keys as a user writes them."""
+        return [field.alias or name for name, field in cls.model_fields.items()]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_unknown_key(cls, value: Any) -> Any:
+        # Before the fields: a misspelt key is the reason for the missing one.
+        if isinstance(value, dict):
+            for key in value:
+                if key not in cls.keys():
+                    raise wrong(unknown("key", key, cls.keys()), key)
+        return value
+
+
+def _usable_name(value: str) -> str:
+    if not value or any(c.isspace() or c in '."*' for c in value) or value.isdigit():
+        raise wrong('a name without spaces, dots, quotes or "*", and not only digits, such as "backup"')
+    return value
+
+
+#: A name that dotted keys can hold.
+Name = Annotated[str, StringConstraints(strict=True), AfterValidator(_usable_name)]
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Annotates a union of tables that one key tells apart: its value, or which of several keys is there.
+
+    `kinds` maps the value of `key` (or the telling key itself, when `key` is None) to the table; `default` is the kind
+    of a table that does not say; a text or number instead of a table stands for `{ short = value }`.
+    """
+
+    kinds: tuple[tuple[str, type[Table]], ...]
+    key: str | None
+    default: str | None
+    short: str | None
+    expected: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # Tags begin with "~": they are no keys of the file, and messages leave them out.
+        choices = {f"~{kind}": handler.generate_schema(table) for kind, table in self.kinds}
+        union = core_schema.tagged_union_schema(choices, discriminator=self._tag)
+        return core_schema.no_info_before_validator_function(self._as_table, union)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        inner: dict[str, Any] = dict(handler(schema))
+        inner.pop("discriminator", None)
+        tables = inner.get("oneOf") or inner.get("anyOf") or [inner]
+        short = [{"type": ["string", "number"]}] if self.short else []
+        return {"anyOf": [*short, *tables], "x-type": ("text or table" if self.short else "table")}
+
+    def _tag(self, value: Any) -> str:
+        return f"~{self._kind(value)}"
+
+    def _kind(self, value: dict[str, Any]) -> str | None:
+        if self.key is not None:
+            return value.get(self.key, self.default)
+        return next((kind for kind, _ in self.kinds if kind in value), self.default)
+
+    def _as_table(self, value: Any) -> Any:
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and self.short is not None:
+            value = {self.short: value}
+        if not isinstance(value, dict):
+            raise wrong(self.expected)
+        kind = self._kind(value)
+        known = [name for name, _ in self.kinds]
+        if kind not in known:
+            if self.key is None or (self.key not in value):
+                raise wrong(self.expected)
+            raise wrong("one of " + ", ".join(f'"{name}"' for name in known), self.key)
+        return value
+
+
+def one_of(value: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
+    """Which of these keys a table has."""
+    return [key for key in keys if key in value]

@@ -1,0 +1,72 @@
+"""What a flow carries."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from elephan.scenario.problem import wrong
+from elephan.scenario.quantity import U64_MAX, Load, Positive, PositiveSize, PositiveSpan, Size, Whole
+from elephan.scenario.table import Table, Tagged
+
+
+class Bulk(Table):
+    """As much as the connection takes. `workload = "bulk"` is short for this table without a limit."""
+
+    kind: Literal["bulk"]
+    """Kind of workload."""
+    bytes: PositiveSize | None = Field(None, examples=["1GB"])
+    """Data to send, per connection. When absent: without end."""
+    duration: PositiveSpan | None = Field(None, examples=["30s"])
+    """Time after the flow's start during which it sends. When absent: until `stop`, or the end of the run."""
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Bulk:
+        if self.bytes is not None and self.duration is not None:
+            raise wrong("either bytes or duration, not both", "duration")
+        return self
+
+
+class Offered(Table):
+    """Constant load: one frame every so often, the latency of each measured (the dsan paper's FC traffic generator)."""
+
+    kind: Literal["offered"]
+    """Kind of workload."""
+    load: Load = Field(examples=["90%", "450Mbit/s"])
+    """Frame bits per second and connection: a rate, or a share of the slowest line on the flow's route."""
+    frame: PositiveSize = Field("2112B", examples=["2048B"])
+    """Payload of a frame. The default is the largest data field of a Fibre Channel frame (FC-FS)."""
+    credits: Annotated[int, Whole(1, U64_MAX)] | None = Field(None, examples=[256])
+    """Frames that may be on their way before the generator waits (buffer-to-buffer credits). When absent: no limit; what
+    the connection does not take waits in the sender, and the wait counts in the latency."""
+
+
+class Replicate(Table):
+    """The writes of a block trace, mirrored to the other site; the lag of the far copy is measured."""
+
+    kind: Literal["replicate"]
+    """Kind of workload."""
+    trace: str = Field(examples=["traces/tpcc-small.trace"])
+    """Trace file; relative to the scenario file."""
+    format: Literal["mqsim"] = Field("mqsim", examples=["mqsim"])
+    """Form of the trace. mqsim: per line arrival in ns, device, LBA, size in 512 B sectors, 1 = read or 0 = write."""
+    slowdown: Annotated[Fraction, Positive(1_000_000, "4.5")] = Field(1, examples=[4.5])
+    """Factor on all times: 2 is half as fast as recorded; held to 10^-6."""
+    loop: bool = Field(False, examples=[True])
+    """Begin again when the trace ends."""
+    header: Size = Field("48B", examples=["48B"])
+    """Bytes sent beside each write's data. The default is iSCSI's basic header segment (RFC 7143, 11.2.1)."""
+
+
+Workload = Annotated[
+    Bulk | Offered | Replicate,
+    Tagged(
+        (("bulk", Bulk), ("offered", Offered), ("replicate", Replicate)),
+        key="kind",
+        default=None,
+        short="kind",
+        expected='"bulk", or a table whose kind is "bulk", "offered" or "replicate"',
+    ),
+]

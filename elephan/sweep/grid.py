@@ -1,0 +1,163 @@
+"""Sweeps as data: axes, and the points they span.
+
+**Invariant: the same `[sweep]` gives the same points in the same order, with exact values: 0.1 + 0.2 is 0.3.**
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any, Literal
+
+from elephan.scenario.problem import Problem
+
+Mode = Literal["grid", "zip"]
+
+#: A grid beyond this is a slip: at one second a run it takes twelve days.
+POINTS_MAX = 1_000_000
+
+_RANGE_KEYS = {"from", "to", "step", "factor", "count", "spacing"}
+_EXPECTED = (
+    "a list of values, or a range such as { from = 1e-6, to = 1e-2, factor = 10 }, "
+    '{ from = "10ms", to = "200ms", step = "10ms" } or { from = 1, to = 16, count = 4 }'
+)
+_TEXT = re.compile(r"^\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*(\D*?)\s*$")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One swept key, as the user wrote it, and its values in order."""
+
+    key: str
+    values: tuple[Any, ...]
+    location: tuple[str, ...]
+    """Where it stands in the file."""
+
+
+def parse_axes(table: Any) -> tuple[list[Axis], Mode]:
+    """The axes of a `[sweep]` table, in file order. Raises `Problem`."""
+    if not isinstance(table, dict):
+        raise Problem(("sweep",), 'a table such as { "path.loss" = [0, 1e-4] }')
+    mode = table.get("mode", "grid")
+    if mode not in ("grid", "zip"):
+        raise Problem(("sweep", "mode"), 'one of "grid", "zip"')
+    axes = [axis for key, value in table.items() if key != "mode" for axis in _axes((key,), value)]
+    seen: set[str] = set()
+    for axis in axes:
+        if axis.key in seen:
+            raise Problem(axis.location, "each key once; it is swept twice")
+        seen.add(axis.key)
+    if mode == "zip":
+        for axis in axes:
+            if len(axis.values) != len(axes[0].values):
+                expected = f'{len(axes[0].values)} values, as "{axes[0].key}", because mode is "zip"'
+                raise Problem(axis.location, expected)
+    elif math.prod(len(axis.values) for axis in axes) > POINTS_MAX:
+        raise Problem(("sweep",), f"at most {POINTS_MAX} points in all")
+    return axes, mode
+
+
+def points(axes: Sequence[Axis], mode: Mode) -> Iterator[dict[str, Any]]:
+    """Every point as key -> value; in a grid the last axis runs fastest. One empty point without axes."""
+    if mode == "zip" and axes:
+        combinations: Iterator[tuple[Any, ...]] = zip(*(axis.values for axis in axes), strict=True)
+    else:
+        combinations = itertools.product(*(axis.values for axis in axes))
+    for values in combinations:
+        yield {axis.key: value for axis, value in zip(axes, values, strict=True)}
+
+
+def _axes(location: tuple[str, ...], value: Any) -> Iterator[Axis]:
+    key = ".".join(location)
+    if isinstance(value, list):
+        if not value:
+            raise Problem(("sweep", *location), "at least one value")
+        yield Axis(key, tuple(value), ("sweep", *location))
+    elif isinstance(value, dict) and "from" in value and not isinstance(value["from"], list | dict):
+        yield Axis(key, tuple(_range(value, ("sweep", *location))), ("sweep", *location))
+    elif isinstance(value, dict) and value:
+        for part, inner in value.items():
+            yield from _axes((*location, part), inner)
+    else:
+        raise Problem(("sweep", *location), _EXPECTED)
+
+
+def _range(table: dict[str, Any], location: tuple[str, ...]) -> list[Any]:
+    for key in table:
+        if key not in _RANGE_KEYS:
+            raise Problem((*location, key), "unknown key; a range has " + ", ".join(sorted(_RANGE_KEYS)))
+    if "to" not in table or len(table.keys() & {"step", "factor", "count"}) != 1:
+        raise Problem(location, "a range with from, to and exactly one of step, factor and count")
+    first, unit = _number(table, "from", location)
+    last, other = _number(table, "to", location)
+    if other != unit:
+        raise Problem((*location, "to"), f'the same unit as from ("{unit}")' if unit else "a number without a unit")
+    if "count" in table:
+        values = _counted(table, first, last, location)
+    elif "factor" in table:
+        values = _geometric(_number(table, "factor", location)[0], first, last, location)
+    else:
+        step, step_unit = _number(table, "step", location)
+        if step == 0 or (last - first) * step < 0 or step_unit != unit:
+            raise Problem((*location, "step"), "a step that leads from `from` to `to`, in the same unit")
+        count = int((last - first) / step) + 1
+        if count > POINTS_MAX:
+            raise Problem((*location, "step"), f"at most {POINTS_MAX} values")
+        values = [first + i * step for i in range(count)]
+    return [_written(value, unit) for value in values]
+
+
+def _counted(table: dict[str, Any], first: Fraction, last: Fraction, location: tuple[str, ...]) -> list[Fraction]:
+    count, spacing = table["count"], table.get("spacing", "linear")
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= POINTS_MAX:
+        raise Problem((*location, "count"), f"a whole number from 2 to {POINTS_MAX}")
+    if spacing == "linear":
+        return [first + (last - first) * i / (count - 1) for i in range(count)]
+    if spacing != "log" or first <= 0 or last <= 0:
+        raise Problem((*location, "spacing"), '"linear", or "log" between values above zero')
+    ratio = math.log(last / first)
+    inner = [float(first) * math.exp(ratio * i / (count - 1)) for i in range(1, count - 1)]
+    # Six digits: what a person writes, and equal on every machine whatever its libm.
+    return [first, *(Fraction(f"{value:.6g}") for value in inner), last]
+
+
+def _geometric(factor: Fraction, first: Fraction, last: Fraction, location: tuple[str, ...]) -> list[Fraction]:
+    grows = last >= first
+    if first <= 0 or last <= 0 or factor <= 0 or factor == 1 or (factor > 1) != grows:
+        raise Problem((*location, "factor"), "a factor that leads from `from` to `to`, both above zero")
+    values = [first]
+    while (values[-1] * factor <= last) if grows else (values[-1] * factor >= last):
+        values.append(values[-1] * factor)
+        if len(values) > POINTS_MAX:
+            raise Problem((*location, "factor"), f"at most {POINTS_MAX} values")
+    return values
+
+
+def _number(table: dict[str, Any], key: str, location: tuple[str, ...]) -> tuple[Fraction, str]:
+    value = table[key]
+    expected = 'a number, or a quantity such as "10ms"'
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise Problem((*location, key), expected)
+    if isinstance(value, str):
+        match = _TEXT.match(value)
+        if not match:
+            raise Problem((*location, key), expected)
+        return Fraction(match.group(1).replace("_", "")), match.group(2)
+    try:
+        return Fraction(Decimal(repr(value))), ""
+    except (InvalidOperation, ValueError, OverflowError):
+        raise Problem((*location, key), expected) from None
+
+
+def _written(value: Fraction, unit: str) -> Any:
+    if not unit:
+        return int(value) if value.denominator == 1 else float(value)
+    if value.denominator == 1:
+        return f"{value.numerator}{unit}"
+    # The core reads decimals without exponent; nine digits after the point are ns of a second.
+    return f"{float(value):.9f}".rstrip("0").rstrip(".") + unit
