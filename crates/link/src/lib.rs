@@ -1,1 +1,52 @@
+//! One direction of a link: a queue, a transmitter of fixed rate, a line with delay, loss and jitter.
+//!
+//! What it does: says when each packet arrives at the other end, or why it does not: drop-tail, RED, CoDel or FQ-CoDel before
+//! the line; independent, bursty, periodic, bit-error or listed loss on it; constant or random delay, with or without
+//! overtaking; rate, delay, loss and outage that change while packets are inside. What it does not: it reads no clock and no
+//! unseeded random source, and does not know what a packet holds ([`Packet`] is all it asks). The same model runs in
+//! virtual time and, with a real clock and real packets, as an emulator.
+//!
+//! **Invariant: packets in = packets delivered + packets reported as dropped + packets inside, at every moment, and packets
+//! leave in the order in which they came, unless jitter with reordering or FQ-CoDel was asked for.**
+//!
+//! Use: [`Link::handle_packet`] for each arrival, [`Link::handle_timeout`] and then [`Link::poll_delivery`] when the time of
+//! [`Link::poll_timeout`] has come, [`Link::poll_dropped`] for what was lost inside.
+//!
+//! Cost: drop-tail and RED without jitter are analytic: a packet's departure is known when it is admitted, so a packet costs
+//! one append, one removal and no event of its own. Disciplines that decide when a packet leaves the queue (CoDel, FQ-CoDel),
+//! and jitter, are served by one pending event.
 
+#![deny(unsafe_code)]
+
+mod codel;
+mod config;
+mod fifo;
+mod fq_codel;
+mod jitter;
+mod ledger;
+mod line;
+mod link;
+mod loss;
+pub mod random;
+mod red;
+mod ring;
+mod serializer;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use config::{ConfigError, Jitter, JitterDistribution, LinkConfig, LossModel, QueueConfig, MAX_RATE};
+pub use ledger::{DropReason, Stats};
+pub use link::{Admission, Link};
+
+/// What a link needs to know of a packet.
+pub trait Packet {
+    /// Bytes that the line's rate counts: those of the IP packet.
+    fn bytes(&self) -> u32;
+    /// Equal for packets of one flow; FQ-CoDel spreads flows over its queues by it.
+    fn flow_hash(&self) -> u64;
+    /// Whether the packet may be marked instead of dropped (ECT(0), ECT(1) or CE, RFC 3168).
+    fn is_ect(&self) -> bool;
+    /// Sets "congestion experienced" (RFC 3168).
+    fn mark_ce(&mut self);
+}

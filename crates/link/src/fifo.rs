@@ -1,0 +1,312 @@
+//! Drop-tail and RED without jitter, analytically: a packet's departure is known when it is admitted.
+//!
+//! One ring holds the packets that wait and, before them, those on the line; a cursor marks the first that waits. The cursor is
+//! moved when someone asks (an arrival, a delivery at the cursor, a reader), not by an event of its own, and passes each packet once.
+
+use crate::config::LossModel;
+use crate::ledger::{DropReason, Ledger};
+use crate::loss::Loss;
+use crate::red::{Red, Verdict};
+use crate::ring::{Position, Ring};
+use crate::serializer::Serializer;
+use crate::{Admission, Packet};
+use std::collections::VecDeque;
+use units::Rate;
+
+/// A time that does not come.
+const NEVER: u64 = u64::MAX;
+
+pub(crate) struct Fifo<P> {
+    /// When the oldest packet arrives at the far end (or is noticed to be lost).
+    due: u64,
+    /// Packets with their departures; NEVER for those that wait while the link is down.
+    ring: Ring<P>,
+    line: Serializer,
+    /// Packets that wait: the last `waiting` of the ring, from `cursor` on.
+    waiting: u64,
+    waiting_bytes: u64,
+    /// First packet that waits, and when it starts: when the packet before it has left. Meaningful when `waiting > 0`.
+    cursor: Position,
+    starts: u64,
+    limit_packets: u64,
+    limit_bytes: u64,
+    up: bool,
+    /// Delay of the oldest packet.
+    delay: u64,
+    /// Number of the oldest packet, counted from 0 over all that were in the ring.
+    oldest: u64,
+    /// Number of the first packet with another delay; NEVER when there is none.
+    delay_changes_at: u64,
+    /// Later delays: (number of the first packet, delay); its first entry is at `delay_changes_at`.
+    delays: VecDeque<(u64, u64)>,
+    loss: Loss,
+    /// Packets numbered below were on the line when the loss model changed: their fate is in `doomed`.
+    decided: u64,
+    /// Numbers of the packets below `decided` that are lost, ascending.
+    doomed: VecDeque<u64>,
+    red: Option<Box<Red>>,
+}
+
+impl<P: Packet> Fifo<P> {
+    pub fn new(rate: Rate, delay: u64, limits: (u64, u64), red: Option<Red>, loss: Loss) -> Fifo<P> {
+        let ring = Ring::new();
+        Fifo {
+            due: NEVER,
+            cursor: ring.head(),
+            ring,
+            line: Serializer::new(rate),
+            waiting: 0,
+            waiting_bytes: 0,
+            starts: 0,
+            limit_packets: limits.0,
+            limit_bytes: limits.1,
+            up: true,
+            delay,
+            oldest: 0,
+            delay_changes_at: NEVER,
+            delays: VecDeque::new(),
+            loss,
+            decided: 0,
+            doomed: VecDeque::new(),
+            red: red.map(Box::new),
+        }
+    }
+
+    #[inline]
+    pub fn due(&self) -> u64 {
+        self.due
+    }
+
+    pub fn inside(&self) -> u64 {
+        self.ring.len()
+    }
+
+    pub fn queue(&mut self, now: u64) -> (u64, u64) {
+        self.advance(now);
+        (self.waiting, self.waiting_bytes)
+    }
+
+    #[inline]
+    pub fn handle_packet(&mut self, now: u64, mut packet: P, ledger: &mut Ledger<P>) -> Admission<P> {
+        let bytes = packet.bytes();
+        self.advance(now);
+        let free_at = self.line.free_at();
+        if self.red.is_some() {
+            match self.ask_red(now, free_at, &packet) {
+                Verdict::Pass => {}
+                Verdict::Mark => {
+                    packet.mark_ce();
+                    ledger.stats.marked += 1;
+                }
+                Verdict::Drop => return refuse(packet, DropReason::Aqm, ledger),
+            }
+        }
+        // A free line takes the packet at once: it never waits and no limit holds for it.
+        let waits = now < free_at;
+        if waits {
+            let after = self.waiting_bytes + u64::from(bytes);
+            if self.waiting >= self.limit_packets || after > self.limit_bytes {
+                return refuse(packet, DropReason::QueueFull, ledger);
+            }
+            self.waiting += 1;
+            self.waiting_bytes = after;
+            ledger.stats.saw_queue(self.waiting, after);
+        }
+        ledger.stats.enqueued += 1;
+        let depart = self.line.send(now, bytes);
+        let at = self.ring.push(depart, bytes, packet);
+        if waits && self.waiting == 1 {
+            self.cursor = at;
+            self.starts = free_at;
+        }
+        if self.ring.len() == 1 {
+            self.refresh_due();
+        }
+        Admission::Queued
+    }
+
+    /// The next packet that has arrived; those lost on the line go to the ledger.
+    #[inline]
+    pub fn poll_delivery(&mut self, now: u64, ledger: &mut Ledger<P>) -> Option<P> {
+        while self.due <= now {
+            if self.waiting == self.ring.len() {
+                // The oldest packet is at the cursor: it started long ago, and nobody asked since.
+                self.advance(now);
+            }
+            let number = self.oldest;
+            let (bytes, packet) = self.take_oldest()?;
+            if self.is_lost(number, bytes) {
+                ledger.lose(packet, DropReason::Loss);
+                continue;
+            }
+            ledger.deliver(bytes);
+            return Some(packet);
+        }
+        None
+    }
+
+    #[inline]
+    fn is_lost(&mut self, number: u64, bytes: u32) -> bool {
+        if number >= self.decided {
+            return self.loss.takes(bytes);
+        }
+        let doomed = self.doomed.front() == Some(&number);
+        if doomed {
+            self.doomed.pop_front();
+        }
+        doomed
+    }
+
+    #[inline]
+    fn take_oldest(&mut self) -> Option<(u32, P)> {
+        let taken = self.ring.pop()?;
+        self.oldest += 1;
+        let previous = self.due;
+        self.refresh_due();
+        // A delay that became shorter does not let packets overtake.
+        self.due = self.due.max(previous);
+        Some(taken)
+    }
+
+    #[inline]
+    fn refresh_due(&mut self) {
+        if self.ring.len() == 0 {
+            self.due = NEVER;
+            return;
+        }
+        if self.oldest >= self.delay_changes_at {
+            self.next_delay();
+        }
+        self.due = self.ring.time(self.ring.head()).saturating_add(self.delay);
+    }
+
+    #[cold]
+    fn next_delay(&mut self) {
+        while let Some(&(from, delay)) = self.delays.front() {
+            if from > self.oldest {
+                break;
+            }
+            self.delay = delay;
+            self.delays.pop_front();
+        }
+        self.delay_changes_at = self.delays.front().map_or(NEVER, |d| d.0);
+    }
+
+    /// Moves the cursor over the packets that have started by `now`.
+    #[inline]
+    fn advance(&mut self, now: u64) {
+        while self.waiting > 0 && self.starts <= now && self.up {
+            self.waiting -= 1;
+            self.waiting_bytes -= u64::from(self.ring.bytes(self.cursor));
+            self.starts = self.ring.time(self.cursor);
+            if self.waiting > 0 {
+                self.cursor = self.ring.after(self.cursor);
+            }
+        }
+    }
+
+    #[cold]
+    fn ask_red(&mut self, now: u64, free_at: u64, packet: &P) -> Verdict {
+        let Some(red) = &mut self.red else { return Verdict::Pass };
+        // RED's queue is idle once the line asked for a packet and got none.
+        let idle_since = (self.waiting == 0 && free_at <= now).then_some(free_at);
+        red.admit(now, self.waiting_bytes, idle_since, packet.is_ect())
+    }
+
+    /// Number of the first packet that waits.
+    fn first_waiting(&self) -> u64 {
+        self.oldest + self.ring.len() - self.waiting
+    }
+
+    /// Sends what waits again: from `start` on at the present rate, or never while the link is down.
+    fn resend_waiting(&mut self, start: u64) {
+        self.line.restart(start);
+        self.starts = start;
+        let mut at = self.cursor;
+        for left in (0..self.waiting).rev() {
+            let depart = if self.up { self.line.send(start, self.ring.bytes(at)) } else { NEVER };
+            self.ring.set_time(at, depart);
+            if left > 0 {
+                at = self.ring.after(at);
+            }
+        }
+        if !self.up {
+            self.line.halt();
+        }
+        self.update_due();
+    }
+
+    /// After departures changed; never earlier than a packet that has arrived.
+    fn update_due(&mut self) {
+        let all_wait = self.waiting == self.ring.len();
+        if all_wait {
+            self.refresh_due();
+        }
+    }
+
+    pub fn set_rate(&mut self, now: u64, rate: Rate) {
+        self.advance(now);
+        self.line.set_rate(rate);
+        if let Some(red) = &mut self.red {
+            red.set_rate(rate);
+        }
+        if self.waiting > 0 && self.up {
+            self.resend_waiting(self.starts);
+        }
+    }
+
+    pub fn set_delay(&mut self, now: u64, delay: u64) {
+        self.advance(now);
+        let from = self.first_waiting();
+        while self.delays.back().is_some_and(|d| d.0 >= from) {
+            self.delays.pop_back();
+        }
+        self.delays.push_back((from, delay));
+        self.delay_changes_at = self.delays.front().map_or(NEVER, |d| d.0);
+        self.update_due();
+    }
+
+    pub fn set_loss(&mut self, now: u64, model: &LossModel) {
+        self.advance(now);
+        self.decide_line();
+        self.loss.replace(model);
+    }
+
+    /// Decides by the present model which packets on the line are lost, before something else changes.
+    fn decide_line(&mut self) {
+        let end = self.first_waiting();
+        let mut at = self.ring.head();
+        for number in self.oldest..end {
+            if number >= self.decided && self.loss.takes(self.ring.bytes(at)) {
+                self.doomed.push_back(number);
+            }
+            if number + 1 < end {
+                at = self.ring.after(at);
+            }
+        }
+        self.decided = self.decided.max(end);
+    }
+
+    pub fn set_up(&mut self, now: u64, up: bool, ledger: &mut Ledger<P>) {
+        if up == self.up {
+            return;
+        }
+        self.advance(now);
+        self.up = up;
+        if !up {
+            while self.waiting < self.ring.len() {
+                let number = self.oldest;
+                let Some((bytes, packet)) = self.take_oldest() else { break };
+                let reason = if self.is_lost(number, bytes) { DropReason::Loss } else { DropReason::Outage };
+                ledger.lose(packet, reason);
+            }
+        }
+        self.resend_waiting(now);
+    }
+}
+
+#[cold]
+fn refuse<P>(packet: P, reason: DropReason, ledger: &mut Ledger<P>) -> Admission<P> {
+    ledger.stats.count_drop(reason);
+    Admission::Dropped(packet, reason)
+}

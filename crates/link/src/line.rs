@@ -1,0 +1,104 @@
+//! What is on the line, in the order in which it arrives at the far end.
+
+use crate::ring::Ring;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// A time that does not come.
+const NEVER: u64 = u64::MAX;
+
+pub(crate) enum Line<P> {
+    /// Packets keep their order.
+    Ordered {
+        ring: Ring<P>,
+        /// Latest arrival so far: nothing arrives before what was sent before it.
+        last: u64,
+    },
+    /// Packets may overtake.
+    Reordering {
+        heap: BinaryHeap<Entry<P>>,
+        /// Packets so far; breaks ties in the order of sending.
+        number: u64,
+    },
+}
+
+pub(crate) struct Entry<P> {
+    due: u64,
+    number: u64,
+    bytes: u32,
+    packet: P,
+}
+
+impl<P> Line<P> {
+    pub fn new(reordering: bool) -> Line<P> {
+        if reordering {
+            Line::Reordering { heap: BinaryHeap::new(), number: 0 }
+        } else {
+            Line::Ordered { ring: Ring::new(), last: 0 }
+        }
+    }
+
+    pub fn len(&self) -> u64 {
+        match self {
+            Line::Ordered { ring, .. } => ring.len(),
+            Line::Reordering { heap, .. } => heap.len() as u64,
+        }
+    }
+
+    /// When the next packet arrives.
+    pub fn due(&self) -> u64 {
+        match self {
+            Line::Ordered { ring, .. } if ring.len() > 0 => ring.time(ring.head()),
+            Line::Ordered { .. } => NEVER,
+            Line::Reordering { heap, .. } => heap.peek().map_or(NEVER, |e| e.due),
+        }
+    }
+
+    pub fn push(&mut self, due: u64, bytes: u32, packet: P) {
+        match self {
+            Line::Ordered { ring, last } => {
+                *last = due.max(*last);
+                ring.push(*last, bytes, packet);
+            }
+            Line::Reordering { heap, number } => {
+                heap.push(Entry { due, number: *number, bytes, packet });
+                *number += 1;
+            }
+        }
+    }
+
+    pub fn pop(&mut self) -> Option<(u32, P)> {
+        match self {
+            Line::Ordered { ring, .. } => ring.pop(),
+            Line::Reordering { heap, .. } => heap.pop().map(|e| (e.bytes, e.packet)),
+        }
+    }
+
+    /// Everything is gone: what is sent next need not wait for it.
+    pub fn forget_order(&mut self) {
+        if let Line::Ordered { last, .. } = self {
+            *last = 0;
+        }
+    }
+}
+
+impl<P> Ord for Entry<P> {
+    /// The earliest is the greatest: `BinaryHeap` hands out the greatest.
+    fn cmp(&self, other: &Entry<P>) -> Ordering {
+        (other.due, other.number).cmp(&(self.due, self.number))
+    }
+}
+
+impl<P> PartialOrd for Entry<P> {
+    fn partial_cmp(&self, other: &Entry<P>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> PartialEq for Entry<P> {
+    fn eq(&self, other: &Entry<P>) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<P> Eq for Entry<P> {}

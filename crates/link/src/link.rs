@@ -1,0 +1,212 @@
+//! The link as its users see it.
+
+use crate::config::{LinkConfig, LossModel, QueueConfig};
+use crate::fifo::Fifo;
+use crate::ledger::{DropReason, Ledger, Stats};
+use crate::loss::Loss;
+use crate::random::{stream_seed, Random};
+use crate::red::Red;
+use crate::server::Server;
+use crate::Packet;
+use units::{Rate, Span, Time};
+
+/// What became of a packet that was handed in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission<P> {
+    /// It is inside: it will be delivered, or reported by [`Link::poll_dropped`].
+    Queued,
+    /// It was refused, and is not reported again.
+    Dropped(P, DropReason),
+}
+
+enum Engine<P> {
+    Fifo(Fifo<P>),
+    Served(Box<Server<P>>),
+}
+
+/// One direction of a link. See the crate's documentation.
+///
+/// Times handed in must not go back. Whoever calls late (a real clock) gets what was due by then; a packet's time on the link
+/// is computed from its own arrival, not from the call.
+pub struct Link<P> {
+    /// Copy of the engine's next event, so that asking for it is one load.
+    due: u64,
+    engine: Engine<P>,
+    ledger: Ledger<P>,
+}
+
+impl<P: Packet> Link<P> {
+    /// A link that is up, its streams of random numbers derived from `seed`.
+    ///
+    /// # Panics
+    /// When [`LinkConfig::check`] refuses `config`.
+    pub fn new(config: LinkConfig, seed: u64) -> Link<P> {
+        if let Err(error) = config.check() {
+            panic!("a link cannot be made: {error}");
+        }
+        let random = |name: &str| Random::new(stream_seed(seed, name));
+        let analytic = matches!(config.queue, QueueConfig::DropTail { .. } | QueueConfig::Red { .. });
+        let engine = if analytic && config.jitter.is_none() {
+            let red = Red::new(&config.queue, config.rate, random("red"));
+            let loss = Loss::new(&config.loss, random("loss"));
+            Engine::Fifo(Fifo::new(config.rate, config.delay.0, config.queue.limits(), red, loss))
+        } else {
+            Engine::Served(Box::new(Server::new(&config, random)))
+        };
+        Link { due: u64::MAX, engine, ledger: Ledger::new() }
+    }
+
+    /// A packet arrives at the queue at `now`.
+    #[inline]
+    pub fn handle_packet(&mut self, now: Time, packet: P) -> Admission<P> {
+        match &mut self.engine {
+            Engine::Fifo(fifo) => {
+                let admission = fifo.handle_packet(now.0, packet, &mut self.ledger);
+                self.due = fifo.due();
+                admission
+            }
+            Engine::Served(server) => {
+                let admission = server.handle_packet(now.0, packet, &mut self.ledger);
+                self.due = server.due();
+                admission
+            }
+        }
+    }
+
+    /// The time of [`Link::poll_timeout`] has come. Poll for deliveries and drops afterwards.
+    #[inline]
+    pub fn handle_timeout(&mut self, now: Time) {
+        if let Engine::Served(server) = &mut self.engine {
+            server.handle_timeout(now.0, &mut self.ledger);
+            self.due = server.due();
+        }
+    }
+
+    /// The next packet that has reached the far end by `now`; call until None, or once per [`Link::poll_timeout`].
+    #[inline]
+    pub fn poll_delivery(&mut self, now: Time) -> Option<P> {
+        if self.due > now.0 {
+            return None;
+        }
+        match &mut self.engine {
+            Engine::Fifo(fifo) => {
+                let packet = fifo.poll_delivery(now.0, &mut self.ledger);
+                self.due = fifo.due();
+                packet
+            }
+            Engine::Served(server) => {
+                let packet = server.poll_delivery(now.0, &mut self.ledger);
+                self.due = server.due();
+                packet
+            }
+        }
+    }
+
+    /// When something happens next: a delivery, a loss that becomes known, or a packet that starts; [`Time::NEVER`] if nothing
+    /// will. Never later than the next delivery.
+    #[inline]
+    pub fn poll_timeout(&self) -> Time {
+        Time(self.due)
+    }
+
+    /// A packet lost after it was admitted, and why; call until None.
+    ///
+    /// A loss on the line is known when the packet would have arrived (drop-tail and RED without jitter) or when it starts
+    /// (the others); an outage and a drop by CoDel or FQ-CoDel at once.
+    pub fn poll_dropped(&mut self) -> Option<(P, DropReason)> {
+        self.ledger.dropped.pop_front()
+    }
+
+    /// Whether [`Link::poll_dropped`] has something.
+    #[inline]
+    pub fn has_dropped(&self) -> bool {
+        !self.ledger.dropped.is_empty()
+    }
+
+    /// The line's rate is `rate` from `now` on. The packet being sent ends as it began; those that wait go at the new rate.
+    ///
+    /// # Panics
+    /// When `rate` is zero or above [`crate::MAX_RATE`].
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        assert!((1..=crate::MAX_RATE.0).contains(&rate.0), "rate = {rate}: must be from 1 bit/s to 2^62 bit/s");
+        match &mut self.engine {
+            Engine::Fifo(fifo) => fifo.set_rate(now.0, rate),
+            Engine::Served(server) => server.set_rate(now.0, rate, &mut self.ledger),
+        }
+        self.refresh();
+    }
+
+    /// Packets that start from `now` on take `delay`. Those on the line keep theirs; no packet overtakes them even when the
+    /// delay shrinks (it arrives with the last of them), unless the link has jitter with reordering.
+    pub fn set_delay(&mut self, now: Time, delay: Span) {
+        match &mut self.engine {
+            Engine::Fifo(fifo) => fifo.set_delay(now.0, delay.0),
+            Engine::Served(server) => server.set_delay(now.0, delay.0, &mut self.ledger),
+        }
+        self.refresh();
+    }
+
+    /// Packets that start from `now` on are lost by `model`, which counts them from 1.
+    ///
+    /// # Panics
+    /// When [`LossModel::check`] refuses `model`.
+    pub fn set_loss(&mut self, now: Time, model: LossModel) {
+        if let Err(error) = model.check() {
+            panic!("a link cannot lose packets so: {error}");
+        }
+        match &mut self.engine {
+            Engine::Fifo(fifo) => fifo.set_loss(now.0, &model),
+            Engine::Served(server) => server.set_loss(now.0, &model, &mut self.ledger),
+        }
+        self.refresh();
+    }
+
+    /// Takes the link down or up. Going down loses what is on the line (and being sent); what waits stays and goes when the
+    /// link comes up. While it is down, packets are queued within the queue's limits.
+    pub fn set_up(&mut self, now: Time, up: bool) {
+        match &mut self.engine {
+            Engine::Fifo(fifo) => fifo.set_up(now.0, up, &mut self.ledger),
+            Engine::Served(server) => server.set_up(now.0, up, &mut self.ledger),
+        }
+        self.refresh();
+    }
+
+    /// Packets that wait at `now`, the one being sent not among them.
+    pub fn queue_packets(&mut self, now: Time) -> u64 {
+        self.queue(now).0
+    }
+
+    /// Bytes that wait at `now`.
+    pub fn queue_bytes(&mut self, now: Time) -> u64 {
+        self.queue(now).1
+    }
+
+    /// Packets inside: waiting, being sent, on the line. Those that [`Link::poll_dropped`] has not handed out are not.
+    pub fn packets_inside(&self) -> u64 {
+        match &self.engine {
+            Engine::Fifo(fifo) => fifo.inside(),
+            Engine::Served(server) => server.inside(),
+        }
+    }
+
+    /// Counters since the link was made.
+    pub fn stats(&self) -> &Stats {
+        &self.ledger.stats
+    }
+
+    fn queue(&mut self, now: Time) -> (u64, u64) {
+        let queue = match &mut self.engine {
+            Engine::Fifo(fifo) => fifo.queue(now.0),
+            Engine::Served(server) => server.queue(now.0, &mut self.ledger),
+        };
+        self.refresh();
+        queue
+    }
+
+    fn refresh(&mut self) {
+        self.due = match &self.engine {
+            Engine::Fifo(fifo) => fifo.due(),
+            Engine::Served(server) => server.due(),
+        };
+    }
+}

@@ -1,0 +1,128 @@
+//! Which packets a line loses.
+//!
+//! Whatever the model, what is drawn is the distance to the next loss, so that a packet costs a subtraction. Independent
+//! trials with probability p until the first success are a geometric distance; the result has the same distribution as one
+//! drawing per packet.
+
+use crate::config::{LossModel, E12, E18};
+use crate::random::{Geometric, Random};
+
+/// A loss model with its state.
+pub(crate) struct Loss {
+    /// Packets, or bits, that still pass before the next loss; `u64::MAX` is as good as never (2^64 packets).
+    gap: u64,
+    /// Whether `gap` counts bits.
+    by_bits: bool,
+    random: Random,
+    source: Source,
+}
+
+enum Source {
+    Never,
+    Independent(Geometric),
+    Bursty(Box<Bursty>),
+    EveryNth { n: u64 },
+    List { packets: Vec<u64>, next: usize },
+}
+
+impl Loss {
+    pub fn new(model: &LossModel, random: Random) -> Loss {
+        let source = match *model {
+            LossModel::None => Source::Never,
+            LossModel::Independent { probability_e12 } => Source::Independent(Geometric::new(probability_e12, E12)),
+            LossModel::GilbertElliott { good_to_bad_e12, bad_to_good_e12, loss_good_e12, loss_bad_e12 } => {
+                if loss_good_e12 == 0 && (loss_bad_e12 == 0 || good_to_bad_e12 == 0) {
+                    Source::Never
+                } else {
+                    let change = [Geometric::new(good_to_bad_e12, E12), Geometric::new(bad_to_good_e12, E12)];
+                    let loss = [Geometric::new(loss_good_e12, E12), Geometric::new(loss_bad_e12, E12)];
+                    Source::Bursty(Box::new(Bursty { change, loss, bad: false, stay: None }))
+                }
+            }
+            LossModel::EveryNth { n } => Source::EveryNth { n },
+            LossModel::BitErrorRate { probability_e18 } => Source::Independent(Geometric::new(probability_e18, E18)),
+            LossModel::List { ref packets } => Source::List { packets: packets.clone(), next: 0 },
+        };
+        let by_bits = matches!(model, LossModel::BitErrorRate { .. });
+        let mut loss = Loss { gap: 0, by_bits, random, source };
+        loss.draw();
+        loss
+    }
+
+    /// Another model from here on; it counts from the next packet.
+    pub fn replace(&mut self, model: &LossModel) {
+        *self = Loss::new(model, self.random.clone());
+    }
+
+    /// Whether the next packet to enter the line is lost.
+    #[inline]
+    pub fn takes(&mut self, bytes: u32) -> bool {
+        let distance = if self.by_bits { u64::from(bytes) * 8 } else { 1 };
+        if self.gap >= distance {
+            self.gap -= distance;
+            return false;
+        }
+        self.draw();
+        true
+    }
+
+    /// Draws the distance to the loss after this one. A bit error ends its packet: what follows it there does not matter,
+    /// and the bits of the next packet know nothing of it.
+    #[cold]
+    fn draw(&mut self) {
+        self.gap = match &mut self.source {
+            Source::Never => u64::MAX,
+            Source::Independent(distance) => distance.sample(&mut self.random),
+            Source::Bursty(bursty) => bursty.draw(&mut self.random),
+            Source::EveryNth { n } => *n - 1,
+            Source::List { packets, next } => {
+                let before = next.checked_sub(1).map_or(0, |i| packets[i]);
+                let gap = packets.get(*next).map_or(u64::MAX, |number| number - before - 1);
+                *next += 1;
+                gap
+            }
+        };
+    }
+}
+
+/// Gilbert-Elliott: sojourns and distances within a sojourn are both geometric.
+struct Bursty {
+    /// Packets before the state changes: from good, from bad.
+    change: [Geometric; 2],
+    /// Packets that pass before a loss: in good, in bad.
+    loss: [Geometric; 2],
+    bad: bool,
+    /// Packets left in this state; drawn on first use.
+    stay: Option<u64>,
+}
+
+impl Bursty {
+    fn draw(&mut self, random: &mut Random) -> u64 {
+        let mut passed = 0u64;
+        loop {
+            let state = usize::from(self.bad);
+            let stay = match self.stay {
+                Some(stay) => stay,
+                // The chain may change before the first packet.
+                None => self.change[state].sample(random),
+            };
+            let gap = self.loss[state].sample(random);
+            if gap < stay {
+                self.stay = Some(if stay == u64::MAX { stay } else { stay - gap - 1 });
+                return passed.saturating_add(gap);
+            }
+            if stay == u64::MAX {
+                self.stay = Some(stay);
+                return u64::MAX;
+            }
+            passed = passed.saturating_add(stay);
+            self.bad = !self.bad;
+            // The packet that caused the change is in the new state; from the next on, it may change again.
+            self.stay = Some(self.change[usize::from(self.bad)].sample(random).saturating_add(1));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "loss_tests.rs"]
+mod tests;

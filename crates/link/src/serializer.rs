@@ -1,0 +1,130 @@
+//! When the last bit of each packet has left, exactly.
+
+use units::{Rate, NS_PER_S};
+
+/// Sizes whose transmission time is remembered: data, and ACKs with 0 to 3 SACK blocks, fall into different entries.
+const CACHE: usize = 8;
+/// Time of one byte at 1 bit/s, ns.
+const NS_PER_BYTE: u64 = 8 * NS_PER_S;
+
+#[derive(Clone, Copy)]
+struct Entry {
+    bytes: u32,
+    /// bytes * 8e9 / rate, ns: whole part.
+    whole: u64,
+    /// Remainder of that division, in 1/rate ns.
+    part: u64,
+}
+
+/// A transmitter: sends one packet after the other at a rate.
+///
+/// A departure is a whole number of ns and a remainder in 1/rate ns that is carried to the next packet, so that a busy line
+/// sends exactly its rate however long it is busy (9.95328 Gbit/s has no whole number of ns per packet). What is visible is
+/// rounded up to the ns: no bit leaves before it can.
+pub(crate) struct Serializer {
+    /// Departure of the last packet, rounded down; `u64::MAX`: never.
+    last: u64,
+    /// What rounding took, 1/rate ns; below `rate` <= 2^62.
+    part: u64,
+    rate: u64,
+    cache: [Entry; CACHE],
+}
+
+impl Serializer {
+    pub fn new(rate: Rate) -> Serializer {
+        // 0 bytes take 0 ns at any rate: a valid entry.
+        Serializer { last: 0, part: 0, rate: rate.0, cache: [Entry { bytes: 0, whole: 0, part: 0 }; CACHE] }
+    }
+
+    /// When the line is free for the next packet; `u64::MAX` while halted.
+    #[inline]
+    pub fn free_at(&self) -> u64 {
+        self.last.saturating_add(u64::from(self.part != 0))
+    }
+
+    /// Sends a packet that is there at `now`, after those before it; returns when its last bit has left.
+    #[inline]
+    pub fn send(&mut self, now: u64, bytes: u32) -> u64 {
+        let entry = self.cache[(bytes >> 3) as usize % CACHE];
+        let entry = if entry.bytes == bytes { entry } else { self.divide(bytes) };
+        // At now == last with a remainder the line is still busy for a part of a ns, which is carried.
+        let (base, carried) = if now > self.last { (now, 0) } else { (self.last, self.part) };
+        let mut part = carried + entry.part;
+        let mut last = base.saturating_add(entry.whole);
+        if part >= self.rate {
+            part -= self.rate;
+            last = last.saturating_add(1);
+        }
+        (self.last, self.part) = (last, part);
+        self.free_at()
+    }
+
+    #[cold]
+    fn divide(&mut self, bytes: u32) -> Entry {
+        let bits_ns = u128::from(bytes) * u128::from(NS_PER_BYTE);
+        let rate = u128::from(self.rate);
+        // u32::MAX bytes at 1 bit/s: 3.4e19 ns, beyond u64; saturated, which is 584 years.
+        let whole = u64::try_from(bits_ns / rate).unwrap_or(u64::MAX);
+        let entry = Entry { bytes, whole, part: (bits_ns % rate) as u64 };
+        self.cache[(bytes >> 3) as usize % CACHE] = entry;
+        entry
+    }
+
+    /// Packets sent from now on go at `rate`. What was sent keeps its departure, rounded up to the ns.
+    pub fn set_rate(&mut self, rate: Rate) {
+        (self.last, self.part) = (self.free_at(), 0);
+        self.rate = rate.0;
+        self.cache = [Entry { bytes: 0, whole: 0, part: 0 }; CACHE];
+    }
+
+    /// The next packet goes at `time` at the earliest, whatever was sent before.
+    pub fn restart(&mut self, time: u64) {
+        (self.last, self.part) = (time, 0);
+    }
+
+    /// Nothing goes until [`Serializer::restart`].
+    pub fn halt(&mut self) {
+        (self.last, self.part) = (u64::MAX, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_packets_do_not_drift() {
+        for rate in [9_953_280_000u64, 1_000_000_007, 3, 622_080_000, 400_000_000_000] {
+            let mut line = Serializer::new(Rate(rate));
+            let mut bytes_sent = 0u128;
+            for i in 0..1_000_000u32 {
+                let bytes = if i % 3 == 0 { 52 } else { 1500 };
+                bytes_sent += u128::from(bytes);
+                let exact = (bytes_sent * 8_000_000_000).div_ceil(u128::from(rate));
+                assert_eq!(u128::from(line.send(0, bytes)), exact, "rate {rate}, packet {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_idle_line_starts_at_the_arrival() {
+        let mut line = Serializer::new(Rate(3));
+        assert_eq!(line.send(10, 1), 10 + 2_666_666_667);
+        assert_eq!(line.send(10, 1), 10 + 5_333_333_334);
+        assert_eq!(line.send(10, 1), 10 + 8_000_000_000);
+        assert_eq!(line.send(9_000_000_000, 1), 11_666_666_667);
+    }
+
+    #[test]
+    fn extremes_saturate() {
+        let mut line = Serializer::new(Rate(1));
+        assert_eq!(line.send(0, u32::MAX), u64::MAX);
+        assert_eq!(line.send(0, u32::MAX), u64::MAX);
+        let mut fast = Serializer::new(crate::MAX_RATE);
+        assert_eq!(fast.send(5, 1500), 6);
+        for _ in 0..1000 {
+            fast.send(5, 1500);
+        }
+        assert_eq!(fast.free_at(), 6, "1001 packets at 4.6e18 bit/s take 3 ps");
+    }
+}
