@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from collections.abc import Callable, Iterator
@@ -45,7 +46,18 @@ class Ink:
 
 def svg(figure: TimeFigure | SweepFigure, name: str) -> str:
     """Return an SVG element for a page; `name` makes its ids unique there."""
-    text = _rendered(figure, Ink(themed=True), "svg").decode()
+    ink = Ink(themed=True)
+    return for_page(rendered(lambda drawing: _draw(drawing, figure, ink), ink, "svg").decode(), name, figure.title)
+
+
+def png(figure: TimeFigure | SweepFigure) -> bytes:
+    """Return a PNG with title and legend, for a document or a chat."""
+    ink = Ink(themed=False)
+    return rendered(lambda drawing: _draw(drawing, figure, ink), ink, "png")
+
+
+def for_page(text: str, name: str, title: str) -> str:
+    """Return matplotlib's SVG as an element whose colours the page decides; `name` makes its ids unique there."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)
@@ -55,35 +67,37 @@ def svg(figure: TimeFigure | SweepFigure, name: str) -> str:
     # The page decides how wide it is; the view box keeps its shape.
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    return text.replace("<svg ", f'<svg role="img" aria-label="{figure.title}" ', 1).strip()
+    return text.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title)}" ', 1).strip()
 
 
-def png(figure: TimeFigure | SweepFigure) -> bytes:
-    """Return a PNG with title and legend, for a document or a chat."""
-    return _rendered(figure, Ink(themed=False), "png")
-
-
-def _rendered(figure: TimeFigure | SweepFigure, ink: Ink, form: str) -> bytes:
+def rendered(
+    draw: Callable[[Any], None], ink: Ink, form: str, size_inches: tuple[float, float] = SIZE_INCHES
+) -> bytes:
+    """Return what `draw` puts on a matplotlib figure, as "svg" or "png"."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     with _style(ink):
-        drawing = Figure(figsize=SIZE_INCHES, layout="constrained")
+        drawing = Figure(figsize=size_inches, layout="constrained")
         FigureCanvasAgg(drawing)
-        axes = drawing.add_subplot()
-        _frame(axes, ink)
-        if isinstance(figure, TimeFigure):
-            _draw_time(axes, figure, ink)
-        else:
-            _draw_sweep(axes, figure, ink)
-        if not ink.themed:
-            axes.set_title(figure.title, loc="left", color=ink.text, fontsize=11, fontweight="bold", pad=10)
-            _legend(drawing, axes, ink)
+        draw(drawing)
         buffer = io.BytesIO()
         # No date, no version: the same figure gives the same bytes.
         metadata = {"Date": None} if form == "svg" else {"Software": None}
         drawing.savefig(buffer, format=form, dpi=PNG_DPI, transparent=ink.themed, metadata=metadata)
     return buffer.getvalue()
+
+
+def _draw(drawing: Any, figure: TimeFigure | SweepFigure, ink: Ink) -> None:
+    axes = drawing.add_subplot()
+    frame(axes, ink)
+    if isinstance(figure, TimeFigure):
+        _draw_time(axes, figure, ink)
+    else:
+        _draw_sweep(axes, figure, ink)
+    if not ink.themed:
+        axes.set_title(figure.title, loc="left", color=ink.text, fontsize=11, fontweight="bold", pad=10)
+        _legend(drawing, axes, ink)
 
 
 @contextmanager
@@ -102,7 +116,8 @@ def _style(ink: Ink) -> Iterator[None]:
         yield
 
 
-def _frame(axes: Any, ink: Ink) -> None:
+def frame(axes: Any, ink: Ink) -> None:
+    """Give axes the look of all figures: a baseline, horizontal grid lines, quiet ticks."""
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(ink.muted)
