@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from elephan.scenario.flow import Flow, FlowSettings
 from elephan.scenario.path import Link, Node, Path
 from elephan.scenario.problem import wrong
 from elephan.scenario.run import Background, Event, Measure, Run
-from elephan.scenario.table import Name, Table
+from elephan.scenario.table import Name, Table, setting
 
 FORMAT = 1
 
@@ -19,29 +19,29 @@ FORMAT = 1
 class Document(Table):
     """One scenario file with one value for every key: what is left when sweeps are expanded."""
 
-    name: Name | None = Field(None, examples=["replicate-oltp"])
+    name: Name | None = setting(None, examples=["replicate-oltp"])
     """Name of the scenario in tables and in the store. When absent: the file's name without its ending."""
-    title: str | None = Field(None, examples=["An OLTP volume mirrored over 67 ms"])
+    title: str | None = setting(None, examples=["An OLTP volume mirrored over 67 ms"])
     """Heading of the report. When absent: the name."""
-    description: str = Field("", examples=["What does the far copy lag behind?"])
+    description: str = setting("", examples=["What does the far copy lag behind?"])
     """What the scenario is to show; the report prints it."""
     run: Run
     """How long a run takes, and how often it is repeated."""
     path: Path | None = None
     """Short form: two sites with one line between them."""
-    node: list[Node] = Field([])
+    node: list[Node] = setting([], examples=[])
     """Long form: hosts and routers."""
-    link: list[Link] = Field([])
+    link: list[Link] = setting([], examples=[])
     """Long form: links between them."""
     defaults: FlowSettings | None = None
     """Keys for all flows; a flow's own key counts more."""
     flow: list[Flow]
     """TCP flows."""
-    background: list[Background] = Field([])
+    background: list[Background] = setting([], examples=[])
     """Traffic that does not react."""
-    event: list[Event] = Field([])
+    event: list[Event] = setting([], examples=[])
     """What changes in time."""
-    measure: Measure = Field({})
+    measure: Measure = setting({}, examples=[])
     """What to observe."""
 
     @model_validator(mode="before")
@@ -77,7 +77,8 @@ class Document(Table):
         return self
 
     def _places(self) -> None:
-        for key, entries in (("flow", self.flow), ("background", self.background)):
+        groups: list[tuple[str, Sequence[Flow | Background]]] = [("flow", self.flow), ("background", self.background)]
+        for key, entries in groups:
             for index, entry in enumerate(entries):
                 place = {"from": entry.from_, "to": entry.to, "route": entry.route}
                 if self.path is not None:

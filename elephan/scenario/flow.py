@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import U32_MAX, Mtu, PositiveSize, PositiveSpan, Span, Whole, parse_size
-from elephan.scenario.table import Name, Table
+from elephan.scenario.table import Name, Table, setting
 from elephan.scenario.workload import Workload
 
 #: RFC 7323, 2.3: the largest shift is 14, on a field of 16 bits.
@@ -67,67 +67,67 @@ _WINDOW_SCHEMA = WithJsonSchema({"type": "string", "x-type": "size or auto"})
 class FlowSettings(Table):
     """Keys that a flow has and `[defaults]` may set for all flows."""
 
-    stack: Annotated[dict[str, Any], PlainValidator(_stack), _STACK_SCHEMA] = Field(
+    stack: Annotated[dict[str, Any], PlainValidator(_stack), _STACK_SCHEMA] = setting(
         "cubic", examples=["reno", "./mine.c", {"name": "storage_friendly", "reduction": "1/8"}]
     )
-    """Congestion control: a name that `elephan stacks` lists, a C file of your own (relative to the scenario file), or a
-    table with `name` and the parameters that `elephan stacks` lists for it."""
-    workload: Workload = Field({"kind": "bulk"}, examples=["bulk", {"kind": "offered", "load": "90%"}])
+    """Congestion control: a name that `elephan stacks` lists, a C file of your own (relative to the scenario file), or
+    a table with `name` and the parameters that `elephan stacks` lists for it."""
+    workload: Workload = setting({"kind": "bulk"}, examples=["bulk", {"kind": "offered", "load": "90%"}])
     """What the flow carries."""
-    start: Span = Field("0s", examples=["5s"])
+    start: Span = setting("0s", examples=["5s"])
     """When the connection is opened."""
-    stop: Span | None = Field(None, examples=["25s"])
+    stop: Span | None = setting(None, examples=["25s"])
     """When the application stops writing. When absent: when its workload ends."""
-    connections: Annotated[int, Whole(1, 100_000)] = Field(1, examples=[4])
+    connections: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[4])
     """Number of parallel connections; each carries the whole workload."""
-    stagger: Span = Field("0s", examples=["100ms"])
+    stagger: Span = setting("0s", examples=["100ms"])
     """Time between the starts of two connections of this flow."""
-    direction: Literal["forward", "reverse"] = Field("forward", examples=["reverse"])
+    direction: Literal["forward", "reverse"] = setting("forward", examples=["reverse"])
     """Short form only: data from left to right, or from right to left."""
-    window: Annotated[int | None, PlainValidator(_window), _WINDOW_SCHEMA] = Field("auto", examples=["8MB"])
-    """Largest receive window. "auto": twice the bandwidth-delay product plus the queues of the route, so that it never is
-    the limit (as far as TCP can express it). Without window scaling at most 65,535 B; "64KiB" is taken as that."""
-    window_scaling: bool = Field(True, examples=[False])
+    window: Annotated[int | None, PlainValidator(_window), _WINDOW_SCHEMA] = setting("auto", examples=["8MB"])
+    """Largest receive window. "auto": twice the bandwidth-delay product plus the queues of the route, so that it never
+    is the limit (as far as TCP can express it). Without window scaling at most 65,535 B; "64KiB" is taken as that."""
+    window_scaling: bool = setting(True, examples=[False])
     """Negotiate window scaling (RFC 7323)."""
-    window_scale: Annotated[int, Whole(0, WINDOW_SHIFT_MAX)] | None = Field(None, examples=[10])
+    window_scale: Annotated[int, Whole(0, WINDOW_SHIFT_MAX)] | None = setting(None, examples=[10])
     """Shift to announce. When absent: the smallest that can express the window, as Linux."""
-    receive_autotuning: bool = Field(False, examples=[True])
-    """Grow the advertised window with use up to `window`, as Linux (tcp_moderate_rcvbuf); off: advertise it all at once."""
-    send_buffer: PositiveSize | None = Field(None, examples=["4MB"])
+    receive_autotuning: bool = setting(False, examples=[True])
+    """Grow the advertised window with use up to `window`, as Linux (tcp_moderate_rcvbuf); off: all of it at once."""
+    send_buffer: PositiveSize | None = setting(None, examples=["4MB"])
     """Bytes written and not yet acknowledged that the sender may hold. When absent: no limit."""
-    mtu: Mtu | None = Field(None, examples=["1500B"])
+    mtu: Mtu | None = setting(None, examples=["1500B"])
     """Largest IP packet of this flow. When absent: the smallest MTU on its route."""
-    recovery: Literal["newreno", "sack", "rack"] = Field("rack", examples=["sack"])
+    recovery: Literal["newreno", "sack", "rack"] = setting("rack", examples=["sack"])
     """Loss recovery: RFC 6582 without SACK; RFC 6675; or RACK-TLP (RFC 8985) with PRR (RFC 6937), as Linux."""
-    initial_cwnd: Annotated[int, Whole(1, 65535)] = Field(10, examples=[1])
+    initial_cwnd: Annotated[int, Whole(1, 65535)] = setting(10, examples=[1])
     """Initial window in segments (RFC 6928: 10)."""
-    initial_ssthresh: Annotated[int, Whole(2, U32_MAX)] | None = Field(None, examples=[64])
+    initial_ssthresh: Annotated[int, Whole(2, U32_MAX)] | None = setting(None, examples=[64])
     """Initial slow start threshold in segments. When absent: infinite."""
-    cwnd_clamp: Annotated[int, Whole(1, U32_MAX)] | None = Field(None, examples=[1000])
+    cwnd_clamp: Annotated[int, Whole(1, U32_MAX)] | None = setting(None, examples=[1000])
     """Upper bound of the congestion window in segments. When absent: none."""
-    timestamps: bool = Field(True, examples=[False])
+    timestamps: bool = setting(True, examples=[False])
     """Negotiate timestamps (RFC 7323)."""
-    delayed_ack: bool = Field(True, examples=[False])
+    delayed_ack: bool = setting(True, examples=[False])
     """Delay ACKs: every second full segment, or when the timer fires (RFC 5681, 4.2)."""
-    quickack_segments: Annotated[int, Whole(0, 65535)] = Field(16, examples=[0])
+    quickack_segments: Annotated[int, Whole(0, 65535)] = setting(16, examples=[0])
     """Segments acknowledged at once at the start (Linux TCP_MAX_QUICKACKS)."""
-    ecn: bool = Field(False, examples=[True])
+    ecn: bool = setting(False, examples=[True])
     """Negotiate and react to ECN (RFC 3168)."""
-    pacing: bool = Field(False, examples=[True])
+    pacing: bool = setting(False, examples=[True])
     """Pace segments even when the congestion control does not ask for it."""
-    slow_start_after_idle: bool = Field(True, examples=[False])
+    slow_start_after_idle: bool = setting(True, examples=[False])
     """Restart from the initial window after idle (RFC 5681, 4.1; Linux tcp_slow_start_after_idle)."""
-    rto_min: PositiveSpan = Field("200ms", examples=["1s"])
+    rto_min: PositiveSpan = setting("200ms", examples=["1s"])
     """Lower bound of the retransmission time-out (Linux 200 ms; RFC 6298 says 1 s)."""
-    rto_max: PositiveSpan = Field("120s", examples=["60s"])
+    rto_max: PositiveSpan = setting("120s", examples=["60s"])
     """Upper bound of the retransmission time-out (Linux 120 s)."""
-    reordering: Annotated[int, Whole(1, 1000)] = Field(3, examples=[3])
+    reordering: Annotated[int, Whole(1, 1000)] = setting(3, examples=[3])
     """Duplicate ACK threshold at the start (Linux tcp_reordering)."""
-    limited_transmit: bool = Field(True, examples=[False])
+    limited_transmit: bool = setting(True, examples=[False])
     """Send new data on the first duplicate ACKs (RFC 3042)."""
-    frto: bool = Field(True, examples=[False])
+    frto: bool = setting(True, examples=[False])
     """Detect spurious time-outs (RFC 5682)."""
-    fast_retransmit: bool = Field(True, examples=[False])
+    fast_retransmit: bool = setting(True, examples=[False])
     """Fast retransmit and recovery; off: only the time-out repairs (the dsan paper's figure 5)."""
 
     @model_validator(mode="after")
@@ -154,14 +154,14 @@ class FlowSettings(Table):
 class Flow(FlowSettings):
     """One TCP flow; `connections` of them make one entry, whose metrics are also added up."""
 
-    name: Name | None = Field(None, examples=["backup"])
+    name: Name | None = setting(None, examples=["backup"])
     """Unique name. When absent: flow1, flow2, ... by place in the file."""
-    from_: Name | None = Field(None, alias="from", examples=["host1"])
+    from_: Name | None = setting(None, alias="from", examples=["host1"])
     """Long form only, required there: sending node."""
-    to: Name | None = Field(None, examples=["host2"])
+    to: Name | None = setting(None, examples=["host2"])
     """Long form only, required there: receiving node."""
-    route: list[str] | None = Field(None, examples=[["host1", "r1", "r2", "host2"]])
-    """Long form only: nodes that data passes; a link's name between two nodes says which of several links. When absent: the
-    route with the fewest links, of these the one with the least delay, of these the one first in the file."""
-    return_route: list[str] | None = Field(None, examples=[["host2", "r2", "r1", "host1"]])
+    route: list[str] | None = setting(None, examples=[["host1", "r1", "r2", "host2"]])
+    """Long form only: nodes that data passes; a link's name between two nodes says which of several links. When absent:
+    the route with the fewest links, of these the one with the least delay, of these the one first in the file."""
+    return_route: list[str] | None = setting(None, examples=[["host2", "r2", "r1", "host1"]])
     """Long form only: nodes that ACKs pass. When absent: an explicit `route` backwards, else found as `route`."""

@@ -93,7 +93,7 @@ def _take_over_default(raw: dict[str, Any], entry: dict[str, Any], key: str) -> 
 
 
 def _assign(table: dict[str, Any], parts: list[str], value: Any, prefix: Location) -> None:
-    for position, part in enumerate(parts[:-1]):
+    for part in parts[:-1]:
         inner = table.get(part)
         if inner is None:
             inner = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import (
@@ -16,7 +16,7 @@ from elephan.scenario.quantity import (
     QueueLimit,
     Whole,
 )
-from elephan.scenario.table import Table, Tagged
+from elephan.scenario.table import Table, Tagged, setting
 
 
 class DropTail(Table):
@@ -24,7 +24,7 @@ class DropTail(Table):
 
     discipline: Literal["droptail"] = "droptail"
     """Queue discipline."""
-    limit: QueueLimit = Field("1bdp", examples=["100 packets", "64kB", "0.5bdp"])
+    limit: QueueLimit = setting("1bdp", examples=["100 packets", "64kB", "0.5bdp"])
     """How much the queue holds. One bdp is rate x propagation RTT in bytes, at least one packet."""
 
 
@@ -33,17 +33,17 @@ class Red(Table):
 
     discipline: Literal["red"]
     """Queue discipline."""
-    limit: QueueLimit = Field("1bdp", examples=["1bdp", "4MB"])
+    limit: QueueLimit = setting("1bdp", examples=["1bdp", "4MB"])
     """Hard limit. Packets count as MTU-sized."""
-    min: PositiveSize | None = Field(None, examples=["300kB"])
+    min: PositiveSize | None = setting(None, examples=["300kB"])
     """Average queue where dropping starts. When absent: a third of max."""
-    max: PositiveSize | None = Field(None, examples=["1MB"])
+    max: PositiveSize | None = setting(None, examples=["1MB"])
     """Average queue where the drop probability reaches `max_probability`. When absent: a quarter of limit."""
-    max_probability: Probability = Field(0.02, examples=[0.1])
+    max_probability: Probability = setting(0.02, examples=[0.1])
     """Drop probability at `max`; held to 10^-6."""
-    weight_shift: Annotated[int, Whole(1, 31)] = Field(9, examples=[9])
+    weight_shift: Annotated[int, Whole(1, 31)] = setting(9, examples=[9])
     """Weight of the moving average as a negative power of two: 9 is 1/512 (Floyd and Jacobson: 0.002)."""
-    ecn: bool = Field(False, examples=[True])
+    ecn: bool = setting(False, examples=[True])
     """Mark ECN-capable packets instead of dropping them."""
 
 
@@ -52,13 +52,13 @@ class Codel(Table):
 
     discipline: Literal["codel"]
     """Queue discipline."""
-    limit: QueueLimit = Field("1000 packets", examples=["1bdp"])
+    limit: QueueLimit = setting("1000 packets", examples=["1bdp"])
     """Hard limit. Bytes count as MTU-sized packets."""
-    target: PositiveSpan = Field("5ms", examples=["5ms"])
+    target: PositiveSpan = setting("5ms", examples=["5ms"])
     """Acceptable standing delay."""
-    interval: PositiveSpan = Field("100ms", examples=["200ms"])
+    interval: PositiveSpan = setting("100ms", examples=["200ms"])
     """Sliding interval: about the largest RTT."""
-    ecn: bool = Field(False, examples=[True])
+    ecn: bool = setting(False, examples=[True])
     """Mark ECN-capable packets instead of dropping them."""
 
 
@@ -67,17 +67,17 @@ class FqCodel(Table):
 
     discipline: Literal["fq_codel"]
     """Queue discipline."""
-    limit: QueueLimit = Field("10240 packets", examples=["10240 packets"])
+    limit: QueueLimit = setting("10240 packets", examples=["10240 packets"])
     """Hard limit over all queues. Bytes count as MTU-sized packets."""
-    flows: Annotated[int, Whole(1, 65536)] = Field(1024, examples=[1024])
+    flows: Annotated[int, Whole(1, 65536)] = setting(1024, examples=[1024])
     """Number of queues that flows are hashed into."""
-    quantum: PositiveSize = Field("1514B", examples=["9014B"])
+    quantum: PositiveSize = setting("1514B", examples=["9014B"])
     """Bytes a queue may send in one round."""
-    target: PositiveSpan = Field("5ms", examples=["5ms"])
+    target: PositiveSpan = setting("5ms", examples=["5ms"])
     """Acceptable standing delay."""
-    interval: PositiveSpan = Field("100ms", examples=["200ms"])
+    interval: PositiveSpan = setting("100ms", examples=["200ms"])
     """Sliding interval."""
-    ecn: bool = Field(True, examples=[False])
+    ecn: bool = setting(True, examples=[False])
     """Mark ECN-capable packets instead of dropping them."""
 
 
@@ -96,20 +96,20 @@ Queue = Annotated[
 class IndependentLoss(Table):
     """Each packet is lost independently. `loss = 1e-4` is short for this table."""
 
-    probability: Probability = Field(examples=[1e-4, "0.01%"])
+    probability: Probability = setting(examples=[1e-4, "0.01%"])
     """Loss probability per packet, 0 to 1 in steps of 1e-12."""
 
 
 class GilbertElliottLoss(Table):
     """Bursts: a two-state Markov chain, one step per packet (Gilbert 1960, Elliott 1963)."""
 
-    good_to_bad: Probability = Field(examples=[1e-5])
+    good_to_bad: Probability = setting(examples=[1e-5])
     """Probability per packet of going from the good to the bad state."""
-    bad_to_good: Probability = Field(examples=[0.1])
+    bad_to_good: Probability = setting(examples=[0.1])
     """Probability per packet of going from the bad to the good state: mean burst is 1/bad_to_good packets."""
-    loss_good: Probability = Field(0, examples=[0])
+    loss_good: Probability = setting(0, examples=[0])
     """Loss probability in the good state."""
-    loss_bad: Probability = Field(1, examples=[0.5])
+    loss_bad: Probability = setting(1, examples=[0.5])
     """Loss probability in the bad state."""
 
     @model_validator(mode="after")
@@ -122,21 +122,21 @@ class GilbertElliottLoss(Table):
 class PeriodicLoss(Table):
     """Every n-th packet is lost, counted from 1."""
 
-    every: Annotated[int, Whole(1, U64_MAX)] = Field(examples=[1000])
+    every: Annotated[int, Whole(1, U64_MAX)] = setting(examples=[1000])
     """The period in packets."""
 
 
 class BitErrorLoss(Table):
     """Bit errors: a packet of b bits survives with (1 - p)^b."""
 
-    bit_error_rate: BitErrorRate = Field(examples=[1e-12])
+    bit_error_rate: BitErrorRate = setting(examples=[1e-12])
     """Error probability per bit, 0 to 1 in steps of 1e-18."""
 
 
 class ListedLoss(Table):
     """Exactly these packets are lost, counted from 1 over everything that enters the line."""
 
-    packets: list[Annotated[int, Whole(1, U64_MAX)]] = Field(examples=[[100, 101, 500]])
+    packets: list[Annotated[int, Whole(1, U64_MAX)]] = setting(examples=[[100, 101, 500]])
     """Packet numbers, strictly ascending."""
 
     @model_validator(mode="after")
@@ -168,11 +168,11 @@ Loss = Annotated[
 class Jitter(Table):
     """Random extra delay per packet. `jitter = "1ms"` is short for uniform up to 1 ms without reordering."""
 
-    scale: PositiveSpan = Field(examples=["1ms"])
-    """Largest value (uniform), mean (exponential), or standard deviation (normal: its absolute value, cut at 4 sigma)."""
-    distribution: Literal["uniform", "exponential", "normal"] = Field("uniform", examples=["normal"])
+    scale: PositiveSpan = setting(examples=["1ms"])
+    """Largest value (uniform), mean (exponential), or standard deviation (normal; absolute value, cut at 4 sigma)."""
+    distribution: Literal["uniform", "exponential", "normal"] = setting("uniform", examples=["normal"])
     """Shape."""
-    reordering: bool = Field(False, examples=[True])
+    reordering: bool = setting(False, examples=[True])
     """Whether packets may overtake each other; off: a packet waits for the one before it."""
 
 
@@ -186,4 +186,3 @@ JitterOrText = Annotated[
         expected='a time such as "1ms", or a table such as { scale = "1ms", distribution = "normal" }',
     ),
 ]
-

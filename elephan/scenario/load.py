@@ -167,7 +167,7 @@ class Scenario:
         places: dict[Location, str] = {}
         for key, value in values.items():
             try:
-                places |= {place: key for place in keys.assign(raw, key, value)}
+                places |= dict.fromkeys(keys.assign(raw, key, value), key)
             except Problem as problem:
                 axis = next(axis for axis in self.axes if axis.key == key)
                 line = self._line(axis.location)
@@ -275,5 +275,3 @@ def _flat(key: str, value: Any) -> Value:
     if key.rsplit(".", 1)[-1] == "stack":
         return _flat("", label(value))
     return value if isinstance(value, bool | int | float | str) else format_value(value)
-
-

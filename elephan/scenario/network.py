@@ -16,7 +16,7 @@ from elephan.scenario.run import Background
 
 LEFT, RIGHT = "left", "right"
 
-#: An access link's queue. Linux holds a sender back before its own interface drops (TCP small queues), so it never does.
+#: An access link's queue never fills: Linux holds a sender back before its own interface drops (TCP small queues).
 ACCESS_QUEUE_BYTES = 1 << 50
 
 

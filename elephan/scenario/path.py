@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import PlainValidator, WithJsonSchema
 
 from elephan.scenario.line import JitterOrText, Loss, Queue
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import Mtu, Positive, Rate, Span, parse_rate
-from elephan.scenario.table import Name, Table
+from elephan.scenario.table import Name, Table, setting
 
 _FACTOR = Positive(1_000_000, "4")
 
@@ -35,80 +35,84 @@ def _access(value: Any) -> Any:
     return rate
 
 
+#: None: no access links; a Fraction: multiple of the path's rate; else bit/s.
+_Access = Annotated[
+    Any, PlainValidator(_access), WithJsonSchema({"type": "string", "x-type": "rate, multiple or none"})
+]
+
+
 class ReverseLine(Table):
     """What differs on the way back (the ACKs' direction)."""
 
-    bandwidth: Rate | None = Field(None, examples=["100Mbit/s"])
+    bandwidth: Rate | None = setting(None, examples=["100Mbit/s"])
     """Rate of the way back. When absent: as forward."""
-    queue: Queue | None = Field(None, examples=["50 packets"])
+    queue: Queue | None = setting(None, examples=["50 packets"])
     """Queue of the way back. When absent: as forward."""
-    loss: Loss | None = Field(None, examples=[1e-5])
+    loss: Loss | None = setting(None, examples=[1e-5])
     """Loss on the way back. When absent: none, whatever the loss forward is."""
-    jitter: JitterOrText | None = Field(None, examples=["1ms"])
+    jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Jitter of the way back. When absent: as forward."""
 
 
 class Path(Table):
     """Two sites, "left" and "right", with one line between them: the short form. Flows go from left to right."""
 
-    bandwidth: Rate = Field(examples=["1Gbit/s"])
+    bandwidth: Rate = setting(examples=["1Gbit/s"])
     """Rate of the line, in bits of IP packets per second; both directions."""
-    rtt: Span = Field(examples=["67ms"])
+    rtt: Span = setting(examples=["67ms"])
     """Round-trip time without queueing: propagation only, half of it each way."""
-    loss: Loss = Field(0, examples=[1e-4])
-    """Loss on the line from left to right, after the queue. The way back loses nothing unless `reverse.loss` says so."""
-    queue: Queue = Field("1bdp", examples=["100 packets"])
+    loss: Loss = setting(0, examples=[1e-4])
+    """Loss on the line from left to right, after the queue. The way back loses nothing unless `reverse.loss` says."""
+    queue: Queue = setting("1bdp", examples=["100 packets"])
     """Queue before the line; each direction has its own."""
-    mtu: Mtu = Field("1500B", examples=["9000B"])
+    mtu: Mtu = setting("1500B", examples=["9000B"])
     """Largest IP packet."""
-    jitter: JitterOrText | None = Field(None, examples=["1ms"])
+    jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Random extra delay, each direction its own. When absent: none."""
-    access: Annotated[Any, PlainValidator(_access), WithJsonSchema({"type": "string", "x-type": "rate, multiple or none"})] = (
-        Field("none", examples=["4x", "10Gbit/s"])
-    )
+    access: _Access = setting("none", examples=["4x", "10Gbit/s"])
     """Rate of the links between each flow's hosts and the line. "none": the hosts sit on the line. Otherwise each flow
     gets a host of its own at either end (its connections share it), on links without delay and loss that never drop."""
-    reverse: ReverseLine | None = Field(None, examples=[{"loss": 1e-5}])
+    reverse: ReverseLine | None = setting(None, examples=[{"loss": 1e-5}])
     """What differs on the way back. When absent: nothing but the loss."""
 
 
 class Node(Table):
     """A host or router of the long form."""
 
-    name: Name = Field(examples=["r1"])
+    name: Name = setting(examples=["r1"])
     """Unique name."""
 
 
 class ReverseLink(ReverseLine):
     """What differs in the direction from `to` to `from`."""
 
-    delay: Span | None = Field(None, examples=["10ms"])
+    delay: Span | None = setting(None, examples=["10ms"])
     """One-way propagation delay of the way back. When absent: as forward."""
 
 
 class Link(Table):
     """A link between two nodes: the long form. Its directions are called NAME.forward and NAME.reverse."""
 
-    name: Name | None = Field(None, examples=["lightpath"])
+    name: Name | None = setting(None, examples=["lightpath"])
     """Unique name. When absent: FROM-TO."""
-    from_: Name = Field(alias="from", examples=["r1"])
+    from_: Name = setting(alias="from", examples=["r1"])
     """Node where the forward direction begins."""
-    to: Name = Field(examples=["r2"])
+    to: Name = setting(examples=["r2"])
     """Node where the forward direction ends."""
-    bandwidth: Rate = Field(examples=["10Gbit/s"])
+    bandwidth: Rate = setting(examples=["10Gbit/s"])
     """Rate, in bits of IP packets per second; both directions."""
-    delay: Span = Field("0ms", examples=["5ms"])
+    delay: Span = setting("0ms", examples=["5ms"])
     """One-way propagation delay; both directions."""
-    loss: Loss = Field(0, examples=[1e-4])
+    loss: Loss = setting(0, examples=[1e-4])
     """Loss of the forward direction, after the queue. The way back loses nothing unless `reverse.loss` says so."""
-    queue: Queue = Field("1bdp", examples=["500 packets"])
+    queue: Queue = setting("1bdp", examples=["500 packets"])
     """Queue before the line; each direction has its own. One bdp takes the longest propagation RTT of the flows that
     cross this direction (the link's own where there is none)."""
-    mtu: Mtu = Field("1500B", examples=["9000B"])
+    mtu: Mtu = setting("1500B", examples=["9000B"])
     """Largest IP packet."""
-    jitter: JitterOrText | None = Field(None, examples=["1ms"])
+    jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Random extra delay, each direction its own. When absent: none."""
-    duplex: bool = Field(True, examples=[False])
+    duplex: bool = setting(True, examples=[False])
     """Whether there is a way back."""
-    reverse: ReverseLink | None = Field(None, examples=[{"bandwidth": "1Gbit/s"}])
+    reverse: ReverseLink | None = setting(None, examples=[{"bandwidth": "1Gbit/s"}])
     """What differs on the way back. When absent: nothing but the loss."""

@@ -22,14 +22,12 @@ ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT"})()
 class ScenarioError(InputError):
     """A scenario that cannot run: which file, which key, which value, and what would be right.
 
-    `file` is the path as given, `key` the dotted key (None when the file as a whole is at fault), `value` what was found
-    there (ABSENT when the key is missing), `expected` a phrase that says what would be right, `line` the line in the
-    file, from 1 (None when the value came from the command line).
+    `file` is the path as given, `key` the dotted key (None when the file as a whole is at fault), `value` what was
+    found there (ABSENT when the key is missing), `expected` a phrase that says what would be right, `line` the line in
+    the file, from 1 (None when the value came from the command line).
     """
 
-    def __init__(
-        self, file: Path | str, key: str | None, value: Any, expected: str, line: int | None = None
-    ) -> None:
+    def __init__(self, file: Path | str, key: str | None, value: Any, expected: str, line: int | None = None) -> None:
         self.file = str(file)
         self.key = key
         self.value = value

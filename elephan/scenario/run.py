@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.scenario.line import Loss
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import U64_MAX, Load, PositiveSpan, Rate, Span, Whole, parse_size, parse_span
-from elephan.scenario.table import Name, Table, one_of
+from elephan.scenario.table import Name, Table, one_of, setting
 
 
 class Run(Table):
     """How long a run takes, and how often it is repeated."""
 
-    duration: PositiveSpan = Field(examples=["60s"])
+    duration: PositiveSpan = setting(examples=["60s"])
     """Simulated time after which the run ends."""
-    stop_when_done: bool = Field(True, examples=[False])
+    stop_when_done: bool = setting(True, examples=[False])
     """End as soon as every flow has delivered all it had to send (never before, where a flow is without end)."""
-    seed: Annotated[int, Whole(0, U64_MAX)] = Field(1, examples=[7])
+    seed: Annotated[int, Whole(0, U64_MAX)] = setting(1, examples=[7])
     """Seed of the first repetition; repetition i (from 0) has seed + i."""
-    repetitions: Annotated[int, Whole(1, 100_000)] = Field(1, examples=[10])
+    repetitions: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[10])
     """Runs of each point with different seeds; tables then show means with confidence intervals."""
 
 
@@ -43,13 +43,13 @@ class Measure(Table):
 
     series: Annotated[
         int | None, PlainValidator(_series), WithJsonSchema({"type": ["string", "boolean"], "x-type": "time or false"})
-    ] = Field("100ms", examples=["10ms", False])
+    ] = setting("100ms", examples=["10ms", False])
     """Interval of the time series (cwnd, RTT, queue, goodput, lag ...); false: none."""
-    warmup: Span = Field("0s", examples=["5s"])
+    warmup: Span = setting("0s", examples=["5s"])
     """Time at the start that goodput and shares leave out."""
-    pcap_node: Name | None = Field(None, examples=["left"])
+    pcap_node: Name | None = setting(None, examples=["left"])
     """Node whose packets a capture (`elephan run --pcap FILE`) takes. When absent: the first flow's sender."""
-    pcap_packets: Annotated[int, Whole(1, U64_MAX)] | None = Field(None, examples=[100000])
+    pcap_packets: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[100000])
     """Packets captured at most; only headers are stored. When absent: no bound."""
 
 
@@ -61,34 +61,35 @@ def _packet(value: Any) -> int:
     return size
 
 
+_Packet = Annotated[int, PlainValidator(_packet), WithJsonSchema({"type": "string", "x-type": "size 28B to 65535B"})]
+
+
 class Background(Table):
     """Traffic that does not react to loss: at a constant rate, or on and off."""
 
-    name: Name | None = Field(None, examples=["cross"])
+    name: Name | None = setting(None, examples=["cross"])
     """Unique name. When absent: background1, background2, ... by place in the file."""
-    rate: Load = Field(examples=["200Mbit/s", "20%"])
+    rate: Load = setting(examples=["200Mbit/s", "20%"])
     """Rate while on, in bits of IP packets per second, or a share of the slowest line on the route."""
-    packet: Annotated[int, PlainValidator(_packet), WithJsonSchema({"type": "string", "x-type": "size 28B to 65535B"})] = (
-        Field("1500B", examples=["64B"])
-    )
+    packet: _Packet = setting("1500B", examples=["64B"])
     """Size of an IP packet."""
-    start: Span = Field("0s", examples=["10s"])
+    start: Span = setting("0s", examples=["10s"])
     """When it is first on."""
-    stop: Span | None = Field(None, examples=["20s"])
+    stop: Span | None = setting(None, examples=["20s"])
     """When it is off for good. When absent: the end of the run."""
-    on: PositiveSpan | None = Field(None, examples=["500ms"])
+    on: PositiveSpan | None = setting(None, examples=["500ms"])
     """Mean time on, exponentially distributed; with `off`. When absent: constantly on."""
-    off: PositiveSpan | None = Field(None, examples=["500ms"])
+    off: PositiveSpan | None = setting(None, examples=["500ms"])
     """Mean time off, exponentially distributed; with `on`."""
-    enabled: bool = Field(True, examples=[False])
+    enabled: bool = setting(True, examples=[False])
     """Whether it sends at all before an event says so."""
-    direction: str = Field("forward", examples=["reverse"])
+    direction: str = setting("forward", examples=["reverse"])
     """Short form only: "forward" (left to right) or "reverse"."""
-    from_: Name | None = Field(None, alias="from", examples=["r1"])
+    from_: Name | None = setting(None, alias="from", examples=["r1"])
     """Long form only, required there: node where it enters."""
-    to: Name | None = Field(None, examples=["r2"])
+    to: Name | None = setting(None, examples=["r2"])
     """Long form only, required there: node where it ends."""
-    route: list[str] | None = Field(None, examples=[["r1", "r2"]])
+    route: list[str] | None = setting(None, examples=[["r1", "r2"]])
     """Long form only: as a flow's route."""
 
     @model_validator(mode="after")
@@ -105,15 +106,15 @@ class Background(Table):
 class FlowReaches(Table):
     """When a flow first reaches a rate."""
 
-    flow: str = Field(examples=["backup", "backup.2"])
+    flow: str = setting(examples=["backup", "backup.2"])
     """Flow; of a flow with several connections one of them, counted from 1."""
-    reaches: Rate = Field(examples=["900Mbit/s"])
+    reaches: Rate = setting(examples=["900Mbit/s"])
     """Delivered payload per second."""
-    over: PositiveSpan = Field("100ms", examples=["1s"])
+    over: PositiveSpan = setting("100ms", examples=["1s"])
     """Time over which the rate is averaged."""
 
 
-def _names(value: Any) -> list[str] | None:
+def _names(value: Any) -> list[str]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise wrong('a name such as "path", or a list of names')
@@ -121,7 +122,7 @@ def _names(value: Any) -> list[str] | None:
 
 
 _Names = Annotated[
-    list[str] | None,
+    list[str],
     PlainValidator(_names),
     WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}, "x-type": "name or list of names"}),
 ]
@@ -135,27 +136,27 @@ class Event(Table):
     loss), or as NAME.forward or NAME.reverse.
     """
 
-    at: Span | None = Field(None, examples=["10s"])
+    at: Span | None = setting(None, examples=["10s"])
     """When."""
-    when: FlowReaches | None = Field(None, examples=[{"flow": "backup", "reaches": "900Mbit/s"}])
+    when: FlowReaches | None = setting(None, examples=[{"flow": "backup", "reaches": "900Mbit/s"}])
     """When, by what a flow does; instead of `at`."""
-    link: _Names = Field(None, validate_default=False, examples=["path", "r1-r2.reverse"])
+    link: _Names | None = setting(None, examples=["path", "r1-r2.reverse"])
     """Link or links that `bandwidth`, `delay` and `loss` change. When absent: the path, or the only link."""
-    bandwidth: Rate | None = Field(None, examples=["500Mbit/s"])
+    bandwidth: Rate | None = setting(None, examples=["500Mbit/s"])
     """New rate."""
-    rtt: Span | None = Field(None, examples=["120ms"])
+    rtt: Span | None = setting(None, examples=["120ms"])
     """Short form only: new round-trip time, half of it each way."""
-    delay: Span | None = Field(None, examples=["60ms"])
+    delay: Span | None = setting(None, examples=["60ms"])
     """New one-way delay."""
-    loss: Loss | None = Field(None, examples=[1e-3])
+    loss: Loss | None = setting(None, examples=[1e-3])
     """New loss."""
-    link_down: _Names = Field(None, validate_default=False, examples=["path"])
+    link_down: _Names | None = setting(None, examples=["path"])
     """Links that carry nothing from now on: what is on the line is lost, the queue waits."""
-    link_up: _Names = Field(None, validate_default=False, examples=["path"])
+    link_up: _Names | None = setting(None, examples=["path"])
     """Links that carry again."""
-    background_on: _Names = Field(None, validate_default=False, examples=["cross"])
+    background_on: _Names | None = setting(None, examples=["cross"])
     """Background sources that start."""
-    background_off: _Names = Field(None, validate_default=False, examples=["cross"])
+    background_off: _Names | None = setting(None, examples=["cross"])
     """Background sources that stop."""
 
     @model_validator(mode="before")

@@ -1,4 +1,7 @@
-"""From a validated scenario to the specification of one run: complete, integers only, as crates/lab/src/spec.rs reads it."""
+"""From a validated scenario to the specification of one run, as crates/lab/src/spec.rs reads it.
+
+**Invariant: complete and in integers; no default is left to the core.**
+"""
 
 from __future__ import annotations
 
@@ -386,5 +389,3 @@ def _pcap_node(document: Document, network: Network, flows: list[dict[str, Any]]
     if name not in network.nodes:
         raise Problem(("measure", "pcap_node"), unknown("node", name, network.nodes))
     return network.nodes.index(name)
-
-

@@ -7,10 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from elephan import stacks
 from elephan.errors import InputError
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import number, parse_span
+from elephan.stacks import Parameter, Stack, compiled, stacks
 
 #: ns in the units that an algorithm may declare for a time.
 _TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -28,7 +28,7 @@ def resolve(stack: dict[str, Any], base: Path, location: Location) -> tuple[str,
         described = _compiled(path, where)
         name = str(path)
     else:
-        known = {known.name: known for known in stacks.stacks()}
+        known = {known.name: known for known in stacks()}
         if name not in known:
             raise Problem(where, unknown("stack", name, known) + ' (or a C file, such as "./mine.c")')
         described = known[name]
@@ -43,7 +43,7 @@ def resolve(stack: dict[str, Any], base: Path, location: Location) -> tuple[str,
     return name, values
 
 
-def _compiled(path: Path, where: Location) -> stacks.Stack:
+def _compiled(path: Path, where: Location) -> Stack:
     try:
         status = path.stat()
     except OSError as error:
@@ -55,11 +55,11 @@ def _compiled(path: Path, where: Location) -> stacks.Stack:
 
 
 @lru_cache(maxsize=64)
-def _compile(path: Path, _mtime_ns: int, _size: int) -> stacks.Stack:
-    return stacks.compiled(str(path))
+def _compile(path: Path, _mtime_ns: int, _size: int) -> Stack:
+    return compiled(str(path))
 
 
-def _value(parameter: stacks.Parameter, value: Any, location: Location) -> int:
+def _value(parameter: Parameter, value: Any, location: Location) -> int:
     low, high = parameter.text(parameter.minimum), parameter.text(parameter.maximum)
     if parameter.is_switch:
         if isinstance(value, bool) or value in (0, 1):
@@ -76,12 +76,14 @@ def _value(parameter: stacks.Parameter, value: Any, location: Location) -> int:
     except Exception:
         raise Problem(location, expected) from None
     # With a scale the value is fixed-point and is rounded to its grid; without, a fraction is a mistake.
-    if (parameter.scale == 1 and scaled.denominator != 1) or not parameter.minimum <= round(scaled) <= parameter.maximum:
+    exact = parameter.scale != 1 or scaled.denominator == 1
+    rounded = round(scaled)
+    if not exact or not parameter.minimum <= rounded <= parameter.maximum:
         raise Problem(location, expected)
-    return round(scaled)
+    return rounded
 
 
-def _fraction(parameter: stacks.Parameter, value: Any, expected: str) -> Fraction:
+def _fraction(parameter: Parameter, value: Any, expected: str) -> Fraction:
     if isinstance(value, str) and parameter.unit in _TIME_UNITS and value.strip()[-1:].isalpha():
         return Fraction(parse_span(value), _TIME_UNITS[parameter.unit])
     return number(value, expected)

@@ -9,6 +9,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     StringConstraints,
@@ -40,6 +41,11 @@ class Table(BaseModel):
                 if key not in cls.keys():
                     raise wrong(unknown("key", key, cls.keys()), key)
         return value
+
+
+def setting(default: Any = ..., *, examples: list[Any], alias: str | None = None) -> Any:
+    """A key, its default as a user would write it (validated as if written), and examples for the reference."""
+    return Field(default, alias=alias, examples=examples)
 
 
 def _usable_name(value: str) -> str:

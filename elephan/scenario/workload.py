@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import U64_MAX, Load, Positive, PositiveSize, PositiveSpan, Size, Whole
-from elephan.scenario.table import Table, Tagged
+from elephan.scenario.table import Table, Tagged, setting
 
 
 class Bulk(Table):
@@ -17,9 +17,9 @@ class Bulk(Table):
 
     kind: Literal["bulk"]
     """Kind of workload."""
-    bytes: PositiveSize | None = Field(None, examples=["1GB"])
+    bytes: PositiveSize | None = setting(None, examples=["1GB"])
     """Data to send, per connection. When absent: without end."""
-    duration: PositiveSpan | None = Field(None, examples=["30s"])
+    duration: PositiveSpan | None = setting(None, examples=["30s"])
     """Time after the flow's start during which it sends. When absent: until `stop`, or the end of the run."""
 
     @model_validator(mode="after")
@@ -34,13 +34,13 @@ class Offered(Table):
 
     kind: Literal["offered"]
     """Kind of workload."""
-    load: Load = Field(examples=["90%", "450Mbit/s"])
+    load: Load = setting(examples=["90%", "450Mbit/s"])
     """Frame bits per second and connection: a rate, or a share of the slowest line on the flow's route."""
-    frame: PositiveSize = Field("2112B", examples=["2048B"])
+    frame: PositiveSize = setting("2112B", examples=["2048B"])
     """Payload of a frame. The default is the largest data field of a Fibre Channel frame (FC-FS)."""
-    credits: Annotated[int, Whole(1, U64_MAX)] | None = Field(None, examples=[256])
-    """Frames that may be on their way before the generator waits (buffer-to-buffer credits). When absent: no limit; what
-    the connection does not take waits in the sender, and the wait counts in the latency."""
+    credits: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[256])
+    """Frames that may be on their way before the generator waits (buffer-to-buffer credits). When absent: no limit;
+    what the connection does not take waits in the sender, and the wait counts in the latency."""
 
 
 class Replicate(Table):
@@ -48,15 +48,15 @@ class Replicate(Table):
 
     kind: Literal["replicate"]
     """Kind of workload."""
-    trace: str = Field(examples=["traces/tpcc-small.trace"])
+    trace: str = setting(examples=["traces/tpcc-small.trace"])
     """Trace file; relative to the scenario file."""
-    format: Literal["mqsim"] = Field("mqsim", examples=["mqsim"])
+    format: Literal["mqsim"] = setting("mqsim", examples=["mqsim"])
     """Form of the trace. mqsim: per line arrival in ns, device, LBA, size in 512 B sectors, 1 = read or 0 = write."""
-    slowdown: Annotated[Fraction, Positive(1_000_000, "4.5")] = Field(1, examples=[4.5])
+    slowdown: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
     """Factor on all times: 2 is half as fast as recorded; held to 10^-6."""
-    loop: bool = Field(False, examples=[True])
+    loop: bool = setting(False, examples=[True])
     """Begin again when the trace ends."""
-    header: Size = Field("48B", examples=["48B"])
+    header: Size = setting("48B", examples=["48B"])
     """Bytes sent beside each write's data. The default is iSCSI's basic header segment (RFC 7143, 11.2.1)."""
 
 
