@@ -46,8 +46,9 @@ def run(command: list[str], *, capture: bool = False) -> tuple[int, str]:
     if not capture:
         return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode, ""
     lines: list[str] = []
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        command, cwd=ROOT, env=environment, stdout=pipe, stderr=both, text=True, errors="replace"
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -70,7 +71,8 @@ def lint(command: list[str]) -> Callable[[], Count]:
 
 def cargo_test() -> Count:
     """All Rust tests but the Python face's, which has none and would need a shared libpython to link."""
-    status, output = run(["cargo", "test", "--workspace", "--exclude", "elephan-python", "--no-fail-fast"], capture=True)
+    command = ["cargo", "test", "--workspace", "--exclude", "elephan-python", "--no-fail-fast"]
+    status, output = run(command, capture=True)
     count = Count()
     for match in CARGO_RESULT.finditer(output):
         count += Count(*(int(number) for number in match.groups()))

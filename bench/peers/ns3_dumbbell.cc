@@ -100,6 +100,7 @@ main(int argc, char* argv[])
     double staggerS = 0.1;
     double seconds = 10;
     double markS = 1;
+    bool hystart = false;
     std::uint32_t seed = 1;
     CommandLine command(__FILE__);
     command.AddValue("flows", "number of flows", flows);
@@ -111,12 +112,14 @@ main(int argc, char* argv[])
     command.AddValue("staggerS", "time between the starts of flows, s", staggerS);
     command.AddValue("seconds", "simulated time, s", seconds);
     command.AddValue("markS", "interval of progress lines, simulated s", markS);
+    command.AddValue("hystart", "whether cubic leaves slow start by HyStart", hystart);
     command.AddValue("seed", "run number of the random streams", seed);
     command.Parse(argc, argv);
     RngSeedManager::SetRun(seed);
 
     Config::SetDefault("ns3::TcpL4Protocol::SocketType",
                        TypeIdValue(TypeId::LookupByName(ca == "reno" ? "ns3::TcpNewReno" : "ns3::TcpCubic")));
+    Config::SetDefault("ns3::TcpCubic::HyStart", BooleanValue(hystart));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(SEGMENT_BYTES));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
     Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));

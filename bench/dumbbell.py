@@ -1,0 +1,177 @@
+"""A dumbbell as data, and as the specification that elephan's core takes.
+
+Sources on the left, destinations on the right, one bottleneck between two routers; every flow has access links of its
+own, four times as fast as the bottleneck and with a tenth of the one-way delay each. The scripts under peers/ build the
+same network in ns-2 and ns-3. This module writes crates/lab/src/spec.rs's form directly, so that the bench
+and the fidelity tables depend on the core alone and not on the scenario front.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+PACKET_BYTES = 1500
+"""An IP packet with a full segment."""
+PAYLOAD_BYTES = 1448
+"""What it carries beside 20 bytes of IP, 20 of TCP and 12 of timestamps."""
+LARGEST_WINDOW_BYTES = 65_535 << 14
+"""RFC 7323, section 2.3."""
+ACCESS_FACTOR = 4
+"""Rate of the access links over the bottleneck's."""
+NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Dumbbell:
+    """One dumbbell with greedy flows. Times in ns, rates in bit/s of IP packets."""
+
+    rate_bps: int
+    rtt_ns: int
+    duration_ns: int
+    flows: int = 1
+    congestion: str = "cubic"
+    parameters: dict[str, int] = field(default_factory=dict)
+    loss_e12: int = 0
+    """Independent loss of data packets at the bottleneck, 10^-12 per packet."""
+    loss_every: int | None = None
+    """Loss of every n-th data packet instead."""
+    queue_packets: int | None = None
+    """Bottleneck queue; none: one bandwidth-delay product."""
+    window_bytes: int = LARGEST_WINDOW_BYTES
+    stagger_ns: int = 0
+    """Time between the starts of two flows."""
+    seed: int = 1
+    warmup_ns: int = 0
+    series_ns: int | None = None
+    stack: dict[str, Any] = field(default_factory=dict)
+    """Deviations from `STACK`."""
+
+    @property
+    def product_packets(self) -> int:
+        """Bandwidth-delay product, packets."""
+        return self.rate_bps * self.rtt_ns // (8 * NS_PER_S * PACKET_BYTES)
+
+    @property
+    def limit_packets(self) -> int:
+        """Bottleneck queue, packets."""
+        return self.product_packets if self.queue_packets is None else self.queue_packets
+
+    @property
+    def in_flight_packets(self) -> int:
+        """Most packets that can be on their way: line and queue full, or all windows used."""
+        return min(self.product_packets + self.limit_packets, self.flows * self.window_bytes // PAYLOAD_BYTES)
+
+
+STACK: dict[str, Any] = {
+    "parameters": {},
+    "recovery": "rack",
+    "initial_cwnd": 10,
+    "initial_ssthresh": None,
+    "window_scaling": True,
+    "window_scale": None,
+    "receive_autotuning": False,
+    "send_buffer_bytes": None,
+    "mtu_bytes": PACKET_BYTES,
+    "timestamps": True,
+    "delayed_ack": True,
+    "quickack_segments": 16,
+    "ecn": False,
+    "pacing": False,
+    "slow_start_after_idle": True,
+    "rto_min_ns": 200_000_000,
+    "rto_max_ns": 120_000_000_000,
+    "reordering": 3,
+    "limited_transmit": True,
+    "frto": True,
+    "fast_retransmit": True,
+    "cwnd_clamp": None,
+}
+"""Linux's defaults, as crates/tcp/src/config.rs lists them with their sysctls."""
+
+DEEP_QUEUE = {"kind": "drop_tail", "limit_bytes": None, "limit_packets": 10_000_000}
+"""Queue of every link but the bottleneck: it never drops."""
+
+
+def run_spec(bell: Dumbbell) -> dict[str, Any]:
+    """Return the core's specification of a dumbbell (crates/lab/src/spec.rs, format 1)."""
+    access_ns = bell.rtt_ns // 20
+    middle_ns = bell.rtt_ns // 2 - 2 * access_ns
+    nodes = ["left", "right"]
+    bottleneck_queue = {"kind": "drop_tail", "limit_bytes": None, "limit_packets": bell.limit_packets}
+    loss: dict[str, Any] = {"kind": "none"}
+    if bell.loss_every is not None:
+        loss = {"kind": "every_nth", "n": bell.loss_every}
+    elif bell.loss_e12:
+        loss = {"kind": "independent", "probability_e12": bell.loss_e12}
+    links = [
+        link("left->right", 0, 1, bell.rate_bps, middle_ns, bottleneck_queue, loss),
+        link("right->left", 1, 0, bell.rate_bps, middle_ns),
+    ]
+    access_bps = ACCESS_FACTOR * bell.rate_bps
+    flows = []
+    for index in range(bell.flows):
+        source, destination = len(nodes), len(nodes) + 1
+        nodes += [f"source{index}", f"destination{index}"]
+        first = len(links)
+        links += [
+            link(f"source{index}->left", source, 0, access_bps, access_ns),
+            link(f"right->destination{index}", 1, destination, access_bps, access_ns),
+            link(f"destination{index}->right", destination, 1, access_bps, access_ns),
+            link(f"left->source{index}", 0, source, access_bps, access_ns),
+        ]
+        stack = STACK | {"congestion": bell.congestion, "parameters": bell.parameters} | bell.stack
+        flows.append(
+            {
+                "name": f"flow{index}",
+                "group": index,
+                "source": source,
+                "destination": destination,
+                "route": [first, 0, first + 1],
+                "return_route": [first + 2, 1, first + 3],
+                "stack": stack | {"window_bytes": bell.window_bytes},
+                "start_ns": index * bell.stagger_ns,
+                "stop_ns": None,
+                "workload": {"kind": "bulk", "bytes": None},
+            }
+        )
+    return {
+        "format": 1,
+        "seed": bell.seed,
+        "duration_ns": bell.duration_ns,
+        "stop_when_done": False,
+        "nodes": nodes,
+        "links": links,
+        "flows": flows,
+        "background": [],
+        "events": [],
+        "measure": {
+            "series_interval_ns": bell.series_ns,
+            "warmup_ns": bell.warmup_ns,
+            "pcap": None,
+            "pcap_node": 2,
+            "pcap_packets": None,
+        },
+    }
+
+
+def link(
+    name: str,
+    start: int,
+    end: int,
+    rate_bps: int,
+    delay_ns: int,
+    queue: dict[str, Any] | None = None,
+    loss: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return one direction of a link."""
+    return {
+        "name": name,
+        "from": start,
+        "to": end,
+        "rate_bps": rate_bps,
+        "delay_ns": delay_ns,
+        "queue": queue or DEEP_QUEUE,
+        "loss": loss or {"kind": "none"},
+        "jitter": None,
+    }

@@ -1,0 +1,158 @@
+"""Writes docs/speed.md from the history's last complete line: a page without a number that was not measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "speed.md"
+
+TEMPLATE = """\
+# Speed
+
+Delivered data packets per second of CPU time, one core, measured by `make bench` on {date} at commit
+`{commit}`{changed}: {cpu}, {cores} cores, Linux {kernel}, rustc {rustc}. This page is
+generated; every run is a line of `bench/history.jsonl`.
+
+{rates}
+
+elephan and the skeleton: median of several runs in turn, each the whole workload. The peers run once, for a bounded CPU
+time, and count from when their window is full, because their cost per packet grows with it. Where that time did not
+suffice to fill the window, the rate has a star and is better than the peer's true one.
+
+{peers}
+
+Peers: {versions}. `skeleton` is `bench/skeleton.rs`: three FIFO hops each way, an ACK per two packets, one
+pending event per link, a fixed window and no TCP. It is the limit that no simulator of this form can pass; what else the
+machine does moves both, their ratio stays.
+
+## What else it costs
+
+{costs}
+
+*over real time*: simulated seconds per CPU second. *series*: extra CPU time for cwnd, ssthresh, RTT, goodput and queue
+every 10 ms. *memory*: resident memory at its peak less that of the same hosts and links with an almost empty window, per
+packet that line and queue (or the receive window, where that is the limit) can hold.
+
+## Workloads
+
+Packets of 1500 bytes, drop-tail queue of one bandwidth-delay product, SACK, delayed ACKs, timestamps, three hops each
+way, access links four times the bottleneck. `bench/workloads.toml` defines them; the same network for the peers is
+`bench/peers/ns2_dumbbell.tcl` (Agent/TCP/Linux, SACK sink with delayed ACKs) and `bench/peers/ns3_dumbbell.cc`
+(optimized, against libns3-dev). CUBIC runs without HyStart everywhere, so that the window gets full.
+
+{workloads}
+"""
+
+
+def write_page(history: Path) -> None:
+    """Rewrite docs/speed.md from the last line of the history."""
+    lines = history.read_text(encoding="utf-8").splitlines()
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(json.loads(lines[-1])), encoding="utf-8")
+
+
+def page(line: dict[str, Any]) -> str:
+    """Return the page for one line of the history."""
+    workloads = line["workloads"]
+    return TEMPLATE.format(
+        date=line["date"][:10],
+        commit=line["commit"],
+        changed=" with changes not committed" if line["changed"] else "",
+        cpu=line["cpu"],
+        cores=line["cores"],
+        kernel=line["kernel"],
+        rustc=line["rustc"],
+        versions=", ".join(line["versions"].values()) or "no other simulator was installed",
+        rates=rates_table(workloads),
+        peers=peers_table(workloads),
+        costs=costs_table(workloads),
+        workloads="\n".join(f"- **{entry['name']}**: {entry['what']}." for entry in workloads),
+    )
+
+
+def rates_table(workloads: list[dict[str, Any]]) -> str:
+    """Rates of all engines and elephan's ratio to each."""
+    head = ["", "elephan", "events/s", "skeleton", "of skeleton", "ns-2", "times ns-2", "ns-3", "times ns-3"]
+    rows = []
+    for entry in workloads:
+        ours = result(entry, "elephan")
+        events = f"{ours['events'] / ours['cpu_s']:,.0f}" if ours else "-"
+        rows.append(
+            [
+                entry["name"],
+                rate(ours),
+                events,
+                rate(result(entry, "skeleton")),
+                share(entry.get("over_skeleton")),
+                rate(result(entry, "ns-2")),
+                times(entry.get("over_ns-2")),
+                rate(result(entry, "ns-3")),
+                times(entry.get("over_ns-3")),
+            ]
+        )
+    return table(head, rows)
+
+
+def peers_table(workloads: list[dict[str, Any]]) -> str:
+    """What part of its run each peer's rate is from."""
+    rows = []
+    for entry in workloads:
+        for found in entry["results"]:
+            if found["engine"] in ("ns-2", "ns-3"):
+                cpu, packets = f"{found['cpu_s']:.0f} s", f"{found['delivered_packets']:,}"
+                rows.append([entry["name"], found["engine"], cpu, packets, found.get("note", "")])
+    return table(["", "peer", "CPU time", "packets", "simulated"], rows) if rows else "No peer was run."
+
+
+def costs_table(workloads: list[dict[str, Any]]) -> str:
+    """Real time, series and memory."""
+    rows = []
+    for entry in workloads:
+        ours = result(entry, "elephan")
+        if ours is None:
+            continue
+        rows.append(
+            [
+                entry["name"],
+                times(entry.get("over_real_time")),
+                share(entry.get("series_cost")),
+                f"{entry['bytes_per_packet_in_flight']:.0f} B/packet" if "bytes_per_packet_in_flight" in entry else "-",
+                f"{entry['in_flight_packets']:,}" if "in_flight_packets" in entry else "-",
+                f"{ours['peak_rss_bytes'] / 1e6:,.1f} MB" if "peak_rss_bytes" in ours else "-",
+                f"{ours['delivered_packets']:,}",
+            ]
+        )
+    return table(["", "over real time", "series", "memory", "packets in flight", "peak", "packets delivered"], rows)
+
+
+def result(entry: dict[str, Any], engine: str) -> dict[str, Any] | None:
+    """Return an engine's result of a workload."""
+    return next((found for found in entry["results"] if found["engine"] == engine), None)
+
+
+def rate(found: dict[str, Any] | None) -> str:
+    """Return a rate as text, with a mark where it is an upper bound."""
+    if found is None:
+        return "-"
+    return f"{found['packets_per_cpu_s']:,.0f}" + (" \\*" if "slower still" in found.get("note", "") else "")
+
+
+def share(value: float | None) -> str:
+    """Return a part of one in percent."""
+    return "-" if value is None else f"{100 * value:.0f} %"
+
+
+def times(value: float | None) -> str:
+    """Return a ratio with the digits that it deserves."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f} x" if value >= 10 else f"{value:.1f} x"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table: the first column to the left, all others to the right."""
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
