@@ -25,16 +25,16 @@ suffice to fill the window, the rate has a star and is better than the peer's tr
 {peers}
 
 Peers: {versions}. `skeleton` is `bench/skeleton.rs`: three FIFO hops each way, an ACK per two packets, one
-pending event per link, a fixed window and no TCP. It is the limit that no simulator of this form can pass; what else the
-machine does moves both, their ratio stays.
+pending event per link, a fixed window and no TCP. It is the limit that no simulator of this form can pass; what else
+the machine does moves both, their ratio stays.
 
 ## What else it costs
 
 {costs}
 
-*over real time*: simulated seconds per CPU second. *series*: extra CPU time for cwnd, ssthresh, RTT, goodput and queue
-every 10 ms. *memory*: resident memory at its peak less that of the same hosts and links with an almost empty window, per
-packet that line and queue (or the receive window, where that is the limit) can hold.
+*over real time*: simulated seconds per CPU second. *series*: extra CPU time for cwnd, ssthresh, RTT, goodput and
+queue every 10 ms. *memory*: resident memory at its peak less that of the same hosts and links with an almost empty
+window, per packet that line and queue (or the receive window, where that is the limit) can hold.
 
 ## Workloads
 
