@@ -100,13 +100,14 @@ def compiled(path: str) -> Stack:
 
 
 def label_of(stack: dict[str, Any]) -> str:
-    """Return a specified stack as one reads it: "storage_friendly, reduction 1/2, congestion_avoidance off"."""
+    """Return a specified stack as one reads it: "storage_friendly(congestion_avoidance=off, reduction=1/2)"."""
     congestion = stack["congestion"]
     declared: dict[str, Parameter] = {}
     if not congestion.endswith(".c"):
         declared = {item.name: item for item in find(congestion).parameters}
-    values = [
-        f"{name} {declared[name].text(value) if name in declared else value}"
+    values = ", ".join(
+        f"{name}={declared[name].text(value) if name in declared else value}"
         for name, value in sorted(stack["parameters"].items())
-    ]
-    return ", ".join([Path(congestion).name, *values])
+    )
+    name = Path(congestion).name
+    return f"{name}({values})" if values else name

@@ -55,7 +55,8 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
         notes=list(result.notes),
         host=host_facts(),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        spec=job.spec,
+        # To run it again must not write the capture again, nor over another one.
+        spec={**job.spec, "measure": {**job.spec["measure"], "pcap": None}},
         inputs=inputs,
         series=SeriesInfo(
             flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()

@@ -291,7 +291,9 @@ def _wide(values: Sequence[Floats]) -> bool:
 
 def _floored(curves: Sequence[Curve]) -> list[Curve]:
     """Lift zeros to the smallest positive value, so that a line on a logarithmic axis does not break."""
-    floor = min(float(curve.line.values[curve.line.values > 0].min()) for curve in curves if np.any(curve.line.values > 0))
+    positive = np.concatenate([curve.line.values[curve.line.values > 0] for curve in curves])
+    # Four decades are enough to see; a single byte at risk is as good as none.
+    floor = max(float(positive.min()), float(positive.max()) / 1e4)
     return [
         Curve(c.label, c.colour, Line(c.line.time_s, np.maximum(c.line.values, floor)), c.secondary) for c in curves
     ]

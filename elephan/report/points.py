@@ -79,7 +79,7 @@ def points_of(records: Sequence[Record]) -> list[Point]:
     keys = [key for key in varied if key not in told]
     groups: dict[str, list[Record]] = {}
     for record, stack in zip(records, stacks, strict=True):
-        identity = [stack, *(record.parameters.get(key) for key in keys)]
+        identity = [stack, *(record.parameters.get(key) for key in varied)]
         groups.setdefault(canonical_json(identity), []).append(record)
     return [
         Point(

@@ -27,6 +27,9 @@ from elephan.store.series import Series
 BUSY_TIMEOUT_MS = 30_000
 """How long SQLite waits for another writer, ms: longer than any single store of a run."""
 
+DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
+"""Driver of a URL that names none: those that the package's extras `postgresql` and `mariadb` install."""
+
 LEAST_PREFIX = 4
 """Hex digits of an id that a person must give at least."""
 
@@ -47,7 +50,8 @@ def as_url(location: str) -> URL:
     if "://" not in location:
         return URL.create("sqlite", database=str(Path(location).expanduser().absolute()))
     try:
-        return make_url(location)
+        url = make_url(location)
+        return url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
     except ArgumentError as error:
         raise InputError(
             f"--store {location}: not a database URL; right are a file name, sqlite:///FILE, postgresql://USER@HOST/NAME"

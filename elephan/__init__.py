@@ -1,0 +1,64 @@
+"""elephan: storage traffic over long fat networks, simulated, compared and tuned.
+
+    import elephan
+
+    results = elephan.run("examples/replicate-oltp.toml", set={"path.loss": 1e-3})
+    results.to_pandas()
+
+Everything is imported when it is first used, so that the command starts at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from elephan.api import Results, check, open_results, run
+    from elephan.errors import ElephanError, InputError, StoreError
+    from elephan.record import Record
+    from elephan.stacks import Stack, stacks
+
+    __version__: str
+
+__all__ = [
+    "ElephanError",
+    "InputError",
+    "Record",
+    "Results",
+    "Stack",
+    "StoreError",
+    "__version__",
+    "check",
+    "open_results",
+    "run",
+    "stacks",
+]
+
+_PLACES = {
+    "Results": "elephan.api",
+    "check": "elephan.api",
+    "open_results": "elephan.api",
+    "run": "elephan.api",
+    "ElephanError": "elephan.errors",
+    "InputError": "elephan.errors",
+    "StoreError": "elephan.errors",
+    "Record": "elephan.record",
+    "Stack": "elephan.stacks",
+    # Not `stacks`: the submodule has that name too, see below.
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name == "__version__":
+        from elephan.core import version
+
+        return version()
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    raise AttributeError(f"module 'elephan' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,249 @@
+"""What a notebook or a script calls: the same as the command, with objects instead of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elephan.errors import InputError
+from elephan.grounds import Job
+from elephan.record import Record, ScenarioInfo
+from elephan.report.table import Table, table_of
+from elephan.store import Filter, Series, Store, open_store
+from elephan.sweep.executor import Outcome, execute
+from elephan.sweep.progress import NoProgress, Watcher
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from elephan.report.html import Written
+    from elephan.scenario import Scenario
+
+Overrides = Mapping[str, Any] | Sequence[str]
+"""Changes of a scenario: {"path.loss": 1e-3}, or ["path.loss=1e-3"] as on the command line."""
+
+
+class Results(Sequence[Record]):
+    """Records of runs in order, with their time series."""
+
+    def __init__(self, outcomes: Sequence[Outcome], store: Store | None) -> None:
+        """Take over what `execute` gave."""
+        self.outcomes = list(outcomes)
+        self._series = {item.record.id: item.series for item in outcomes if item.series is not None}
+        self._records = [item.record for item in outcomes]
+        self._store = store
+
+    @classmethod
+    def of_records(cls, records: Sequence[Record], store: Store | None) -> Results:
+        """Make results of stored records; their series are read when asked for."""
+        results = cls([], store)
+        results._records = list(records)
+        return results
+
+    @property
+    def records(self) -> list[Record]:
+        """The records in order."""
+        return list(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._records[index]
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def series_of(self, record: Record) -> Series | None:
+        """Return both series of a record; None when none were taken or they were not stored."""
+        held = self._series.get(record.id)
+        if held is not None:
+            return held
+        return None if self._store is None else self._store.series(record.id)
+
+    def series(self, index: int = 0, kind: str = "flow") -> pyarrow.Table:
+        """Return the time series of run `index` as an Arrow table: kind "flow" or "link".
+
+        Straight after a run its columns are the core's own memory, without a copy; `elephan.store.series` says which
+        columns there are. Raises `InputError` when the run has no series.
+        """
+        if kind not in ("flow", "link"):
+            raise InputError(f'kind {kind!r}: "flow" or "link"')
+        series = self.series_of(self._records[index])
+        if series is None:
+            raise InputError(f"run {index} has no series: the scenario says measure.series = false")
+        return getattr(series, kind)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a frame with a row per run: id, scenario, seed, parameters, then metrics."""
+        import pandas
+
+        return pandas.DataFrame(flat_rows(self._records))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the same as an Arrow table."""
+        import pyarrow
+
+        return pyarrow.Table.from_pylist(uniform(flat_rows(self._records)))
+
+    def table(self) -> Table:
+        """Return the table of the report, aggregated over repetitions."""
+        return table_of(self._records)
+
+    def report(self, folder: str | Path) -> Written:
+        """Write report.html and its PNGs into `folder`. Raises `StoreError`."""
+        from elephan.report.html import write_report
+
+        if not self._records:
+            raise InputError("there is no run to report")
+        return write_report(self._records, self.series_of, Path(folder))
+
+    def _repr_html_(self) -> str:
+        from elephan.report.notebook import as_html
+
+        return as_html(self.table())
+
+    def __repr__(self) -> str:
+        return f"<Results: {len(self)} runs>"
+
+
+def flat_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return a flat row per record: `id`, `scenario`, `ground`, `version`, `seed`, parameters, metrics.
+
+    A parameter that has a metric's name is not overwritten: dotted parameters and metrics never meet.
+    """
+    rows = []
+    for record in records:
+        head = {
+            "id": record.id,
+            "scenario": record.scenario.name,
+            "ground": record.ground,
+            "version": record.version,
+            "seed": record.seed,
+        }
+        rows.append(head | record.parameters | record.metrics)
+    return rows
+
+
+def uniform(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows that all have all columns, and one type in each: text where values are of several."""
+    columns = dict.fromkeys(name for row in rows for name in row)
+    mixed = {name for name in columns if len({_kind(row.get(name)) for row in rows} - {None}) > 1}
+    mixed |= {name for name in columns if any(isinstance(row.get(name), (list, dict)) for row in rows)}
+    result = []
+    for row in rows:
+        result.append(
+            {name: _text(row.get(name)) if name in mixed else _number(row.get(name)) for name in columns}
+        )
+    return result
+
+
+def _kind(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "bool"
+    return "number" if isinstance(value, (int, float)) else type(value).__name__
+
+
+def _number(value: Any) -> Any:
+    """Arrow has no integers beyond 64 bits with a sign; a seed may be larger."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63 else value
+
+
+def _text(value: Any) -> str | None:
+    from elephan.store.database import as_text
+
+    return None if value is None else as_text(value)
+
+
+def load(file: str | Path, set: Overrides | None = None, seed: int | None = None) -> Scenario:
+    """Read and validate a scenario with changes. Raises `elephan.scenario.ScenarioError`, an `InputError`."""
+    from elephan import scenario
+
+    changes = as_strings(set)
+    if seed is not None:
+        changes.append(f"run.seed={seed}")
+    return scenario.load(Path(file), changes)
+
+
+def as_strings(changes: Overrides | None) -> list[str]:
+    """Return changes as the command line writes them."""
+    if changes is None:
+        return []
+    if isinstance(changes, str):
+        raise InputError(f'set = {changes!r}: a list such as ["path.loss=1e-3"], or a table')
+    if isinstance(changes, Mapping):
+        from elephan.scenario.toml import format_value
+
+        return [f"{key}={value if isinstance(value, str) else format_value(value)}" for key, value in changes.items()]
+    return list(changes)
+
+
+def jobs_of(scenario: Scenario, pcap: Path | None = None) -> list[Job]:
+    """Return a job per point. `pcap` is numbered when there are several."""
+    info = ScenarioInfo(
+        name=scenario.name, file=str(scenario.file), text=scenario.text, overrides=list(scenario.overrides)
+    )
+    points = scenario.points()
+    jobs = []
+    for point in points:
+        capture = None
+        if pcap is not None:
+            numbered = pcap.with_name(f"{pcap.stem}-{point.index + 1}{pcap.suffix}")
+            capture = (pcap if len(points) == 1 else numbered).absolute()
+        jobs.append(
+            Job(
+                index=point.index,
+                spec=point.to_spec(capture),
+                parameters=point.parameters,
+                seed=point.seed,
+                scenario=info,
+                must_run=capture is not None,
+            )
+        )
+    return jobs
+
+
+def run(
+    file: str | Path,
+    set: Overrides | None = None,
+    *,
+    seed: int | None = None,
+    workers: int | None = None,
+    store: str | Store | None = None,
+    again: bool = False,
+    pcap: str | Path | None = None,
+    watcher: Watcher | None = None,
+) -> Results:
+    """Run a scenario: every point of its sweep, every repetition.
+
+    `set` changes keys ({"path.loss": 1e-3}); `seed` the first seed; `workers` how many runs go at once (all cores);
+    `store` where results are kept (a database URL or file, "none" for nowhere; default $ELEPHAN_STORE or the user's
+    own); `again` runs what is stored already; `pcap` writes a capture. Raises `InputError`, `StoreError`,
+    `elephan.sweep.executor.Interrupted`; what had ended is stored in any case.
+    """
+    scenario = load(file, set, seed)
+    jobs = jobs_of(scenario, None if pcap is None else Path(pcap))
+    keep = store if isinstance(store, Store) else None if store == "none" else open_store(store)
+    return Results(
+        execute(jobs, store=keep, workers=workers, again=again, watcher=watcher or NoProgress()), keep
+    )
+
+
+def check(file: str | Path, set: Overrides | None = None) -> Scenario:
+    """Validate a scenario and all its points without running it; return it. Raises `InputError`."""
+    scenario = load(file, set)
+    for job in jobs_of(scenario):
+        _ = job.inputs
+    return scenario
+
+
+def open_results(
+    store: str | None = None, *, scenario: str | None = None, parameters: dict[str, str] | None = None
+) -> Results:
+    """Return stored runs, newest first. Raises `StoreError`."""
+    opened = open_store(store)
+    return Results.of_records(opened.list(Filter(scenario=scenario, parameters=parameters or {})), opened)

@@ -1,0 +1,167 @@
+"""Stored runs as text and as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elephan.api import Results, flat_rows, uniform
+from elephan.errors import InputError
+from elephan.record import Record
+from elephan.report.metrics import LINKS, metric, present
+from elephan.report.points import shown, stack_of
+from elephan.store import Filter, open_store
+from elephan.store.series import KINDS, write_parquet
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+SHORT_ID = 10
+"""Digits of an id in lists: two runs of a million share them with probability 40 %, and `get` then asks for more."""
+
+OVERVIEW = ("goodput_bps", "lag_p99_s", "latency_p99_s", "retransmitted_segments", "dropped_packets")
+
+
+def chosen(
+    store: str | None,
+    ids: Sequence[str] | None = None,
+    scenario: str | None = None,
+    where: Sequence[str] | None = None,
+    newest: int | None = None,
+) -> Results:
+    """Return the named runs in that order, or all that the filter passes. Raises `InputError` when there is none."""
+    opened = open_store(store)
+    if ids:
+        return Results.of_records([opened.get(prefix) for prefix in ids], opened)
+    parameters = {}
+    for text in where or ():
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--where {text}: expected KEY=VALUE, such as path.loss=0.001")
+        parameters[key.strip()] = value.strip()
+    found = opened.list(Filter(scenario=scenario, parameters=parameters, newest=newest))
+    if not found and (scenario or parameters):
+        raise InputError(f"no run in {opened.location} fits; `elephan results list` shows those there are")
+    return Results.of_records(found, opened)
+
+
+def overview(records: Sequence[Record]) -> Table:
+    """Return a line per run."""
+    from rich.table import Table
+
+    columns = present([record.metrics for record in records], OVERVIEW)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for head in ("id", "date", "scenario", "stack", "seed"):
+        table.add_column(head, overflow="fold")
+    for column in columns:
+        table.add_column(column.title, justify="right")
+    for record in records:
+        table.add_row(
+            record.id[:SHORT_ID],
+            record.created.replace("T", " ").rstrip("Z"),
+            record.scenario.name,
+            stack_of(record),
+            str(record.seed),
+            *(column.show(record.metrics.get(column.name)) for column in columns),
+        )
+    return table
+
+
+def details(record: Record) -> list[RenderableType]:
+    """Return everything about one run, as tables."""
+    from rich.text import Text
+
+    head = Text.assemble((f"run {record.id}", "bold"), f"  {record.scenario.name}, {stack_of(record)}")
+    facts = _pairs(
+        [
+            ("scenario file", record.scenario.file or ""),
+            ("set", ", ".join(record.scenario.overrides)),
+            ("date", record.created),
+            ("ground", record.ground),
+            ("seed", str(record.seed)),
+            ("version", record.version),
+            *((name, str(value)) for name, value in record.host.items()),
+            *(("input", f"{item.path} ({item.bytes} B, sha256 {item.sha256[:16]})") for item in record.inputs),
+        ]
+    )
+    parts: list[RenderableType] = [
+        head,
+        facts,
+        Text("parameters", style="bold"),
+        _pairs([(name, shown(value)) for name, value in record.parameters.items()]),
+        Text("metrics", style="bold"),
+        _pairs([(name, f"{metric(name).show(value)}  {metric(name).text}") for name, value in record.metrics.items()]),
+    ]
+    if len(record.flows) > 1:
+        parts += [Text("flows", style="bold"), _columns(record.flows, ("name", "stack"), OVERVIEW)]
+    if record.links:
+        parts += [Text("links", style="bold"), _columns(record.links, ("name",), tuple(LINKS))]
+    parts += [Text(f"note: {note}", style="yellow") for note in record.notes]
+    return [*parts, Text("")]
+
+
+def _pairs(pairs: Sequence[tuple[str, str]]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value:
+            table.add_row(name, Text(value))
+    return table
+
+
+def _columns(rows: Sequence[dict[str, Any]], heads: Sequence[str], names: Sequence[str]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    given = [name for name in names if any(row.get(name) is not None for row in rows)]
+    items = [LINKS[name] if name in LINKS and heads == ("name",) else metric(name) for name in given]
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2))
+    for head in heads:
+        table.add_column(head)
+    for item in items:
+        table.add_column(item.title, justify="right")
+    for row in rows:
+        table.add_row(
+            *(Text(str(row.get(head, ""))) for head in heads), *(item.show(row.get(item.name)) for item in items)
+        )
+    return table
+
+
+def exported(results: Results, form: str) -> bytes:
+    """Return runs as "csv", "json" or "parquet"."""
+    if form == "json":
+        from elephan.cli.run import as_json
+
+        return as_json(results).encode() + b"\n"
+    if form == "parquet":
+        import pyarrow.parquet
+
+        buffer = io.BytesIO()
+        pyarrow.parquet.write_table(results.to_arrow(), buffer, compression="zstd")
+        return buffer.getvalue()
+    rows = uniform(flat_rows(results.records))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else ["id"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def export_series(results: Results, folder: Path) -> int:
+    """Write the series of each run into `folder` as ID.flow.parquet and ID.link.parquet; return of how many runs."""
+    count = 0
+    for record in results.records:
+        series = results.series_of(record)
+        if series:
+            for kind in KINDS:
+                write_parquet(getattr(series, kind), folder / f"{record.id}.{kind}.parquet")
+            count += 1
+    return count

@@ -1,0 +1,93 @@
+"""The root of the command, and the one place where an error becomes a line and an exit code.
+
+Exit codes: 0 done; 1 a result could not be written, read or reproduced; 2 the input is wrong; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from elephan.cli import paper, results, run, stacks
+from elephan.cli.console import emit
+from elephan.errors import ElephanError
+
+app = typer.Typer(
+    name="elephan",
+    help="What will this path give my storage traffic, and which settings get the most out of it?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+run.register(app)
+stacks.register(app)
+app.add_typer(results.app, name="results")
+app.add_typer(paper.app, name="paper")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from elephan.core import build_digest, version
+
+        emit(f"elephan {version()} (core {build_digest()})")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and the digest of the core.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options that belong to no subcommand."""
+
+
+@app.command()
+def schema() -> None:
+    """Print the scenario's JSON schema, for editors and checkers."""
+    import json
+
+    from elephan.scenario.schema import schema as scenario_schema
+
+    emit(json.dumps(scenario_schema(), indent=2, ensure_ascii=False))
+
+
+def main() -> None:
+    """Run the command and exit."""
+    sys.exit(call(sys.argv[1:]))
+
+
+def call(arguments: list[str]) -> int:
+    """Run the command with `arguments` and return its exit code. What is no fault of the user keeps its traceback."""
+    try:
+        result = app(args=arguments, prog_name="elephan", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except ElephanError as error:
+        return failed(str(error), error.exit_code)
+    except TyperException as error:
+        return wrong_arguments(error)
+    except (typer.Abort, KeyboardInterrupt):
+        return failed("stopped", 130)
+    except BrokenPipeError:
+        # The reader (head, less) has gone: Python must not complain again when it flushes stdout at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def wrong_arguments(error: TyperException) -> int:
+    """Say what is wrong with the arguments; without any, the help has been asked for."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        emit(str(error))
+        return 2
+    return failed(error.format_message(), 2)
+
+
+def failed(text: str, code: int) -> int:
+    """Say what is wrong and return the exit code."""
+    print(f"error: {text}", file=sys.stderr)
+    return code

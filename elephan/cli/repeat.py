@@ -1,0 +1,125 @@
+"""Run a stored run again and compare to the byte."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from elephan.cli.console import emit
+from elephan.core import build_digest, version
+from elephan.errors import InputError
+from elephan.grounds import Job, sim
+from elephan.grounds.inputs import read_inputs
+from elephan.record import InputFile, Record, canonical_json
+from elephan.store import open_store
+from elephan.sweep.executor import execute
+from elephan.sweep.progress import Bars
+
+MOST_DIFFERENCES = 12
+"""Differences that are listed."""
+
+
+def all_same(ids: Sequence[str], location: str | None) -> bool:
+    """Run each again and print what came of it; return whether all were the same. Nothing is stored."""
+    store = open_store(location)
+    same = True
+    for record in [store.get(prefix) for prefix in ids]:
+        with tempfile.TemporaryDirectory(prefix="elephan-") as folder:
+            job, original = job_of(record, Path(folder))
+            (outcome,) = execute([job], store=None, watcher=Bars(), ground=sim.run)
+        again = renamed(outcome.record, original)
+        differences = list(different(comparable(record), comparable(again)))
+        emit(verdict(record, differences))
+        same = same and not differences
+    return same
+
+
+def verdict(record: Record, differences: Sequence[str]) -> str:
+    """Return what is printed."""
+    size = len(canonical_json(comparable(record)).encode())
+    rows = record.series.flow_rows + record.series.link_rows if record.series else 0
+    versions = ""
+    if record.version != version() or record.host.get("build") != build_digest():
+        versions = f" (stored by {record.version} core {record.host.get('build')}, now {version()} core {build_digest()})"
+    if not differences:
+        return f"{record.id}: same to the byte, {size} bytes of record and {rows} rows of series{versions}"
+    listed = "\n".join(f"  {line}" for line in differences[:MOST_DIFFERENCES])
+    more = len(differences) - MOST_DIFFERENCES
+    return f"{record.id}: different{versions}\n{listed}" + (f"\n  and {more} more" if more > 0 else "")
+
+
+def job_of(record: Record, folder: Path) -> tuple[Job, dict[str, str]]:
+    """Return the job that made `record`, and which temporary file stands for which original.
+
+    A congestion control that is gone or has changed is written to `folder` from the record. Raises `InputError` when a
+    trace is not the one of then.
+    """
+    spec: dict[str, Any] = record.spec
+    original: dict[str, str] = {}
+    for item in record.inputs:
+        if unchanged(item):
+            continue
+        if item.text is None:
+            raise InputError(f"{item.path} is not the file of then (sha256 {item.sha256[:16]}): the run cannot be repeated")
+        place = folder / f"{len(original)}-{Path(item.path).name}"
+        place.write_text(item.text)
+        original[str(place)] = item.path
+        spec = replaced(spec, item.path, str(place))
+    job = Job(
+        index=0, spec=spec, parameters=record.parameters, seed=record.seed, scenario=record.scenario, ground=record.ground
+    )
+    return job, original
+
+
+def unchanged(item: InputFile) -> bool:
+    """Whether a file is there and has the contents it had."""
+    flow = {"stack": {"congestion": item.path if item.text is not None else ""}, "workload": {}}
+    if item.text is None:
+        flow["workload"] = {"trace": {"path": item.path}}
+    try:
+        return read_inputs({"flows": [flow]})[0].sha256 == item.sha256
+    except InputError:
+        return False
+
+
+def renamed(record: Record, original: dict[str, str]) -> Record:
+    """Return the record with the files' own names."""
+    spec: dict[str, Any] = record.spec
+    for place, path in original.items():
+        spec = replaced(spec, place, path)
+    inputs = [item.model_copy(update={"path": original.get(item.path, item.path)}) for item in record.inputs]
+    flows = record.flows
+    for place, path in original.items():
+        flows = [replaced(flow, Path(place).name, Path(path).name) for flow in flows]
+    return record.model_copy(update={"spec": spec, "inputs": inputs, "flows": flows})
+
+
+def replaced(value: Any, old: str, new: str) -> Any:
+    """Return `value` with every text equal to `old` replaced, at any depth."""
+    if isinstance(value, dict):
+        return {key: replaced(item, old, new) for key, item in value.items()}
+    if isinstance(value, list):
+        return [replaced(item, old, new) for item in value]
+    return new if value == old else value
+
+
+def comparable(record: Record) -> dict[str, Any]:
+    """Return what is compared: all that is reproducible, without the version, which is told beside it."""
+    data = record.reproducible()
+    for key in ("id", "version"):
+        del data[key]
+    return data
+
+
+def different(old: Any, new: Any, place: str = "") -> Iterator[str]:
+    """Yield a line per value that differs."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from different(old.get(key), new.get(key), f"{place}.{key}" if place else key)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from different(one, other, f"{place}[{index}]")
+    elif canonical_json(old) != canonical_json(new):
+        yield f"{place}: was {canonical_json(old)[:60]}, now {canonical_json(new)[:60]}"

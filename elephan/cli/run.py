@@ -1,0 +1,91 @@
+"""`elephan run` and `elephan check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elephan.cli.console import console, emit, say
+from elephan.cli.options import Changes, File, Out, StoreAt, Workers
+
+if TYPE_CHECKING:
+    from elephan.api import Results
+
+DEFAULT_OUT = Path("out")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(run)
+    app.command()(check)
+
+
+def run(
+    file: File,
+    set_: Changes = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="First seed.", show_default=False)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one array of records, and nothing else.")] = False,
+    out: Out = None,
+    store: StoreAt = None,
+    workers: Workers = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a pcapng capture (numbered when there are several runs).", show_default=False),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run what is in the store already.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="No HTML, no plots.")] = False,
+) -> None:
+    """Run a scenario: print a table, store every run, write a report with plots.
+
+    What is in the store already is not run again: a sweep that was stopped goes on where it was.
+    """
+    from elephan import api
+    from elephan.sweep.progress import Bars
+
+    done = api.run(
+        file, set_ or [], seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars()
+    )
+    if json:
+        emit(as_json(done))
+    else:
+        show(done)
+    if not no_report and (out is not None or not json):
+        from elephan.report.html import folder_of
+
+        write(done, out or folder_of(done.records, DEFAULT_OUT))
+
+
+def as_json(results: Results) -> str:
+    """Return one JSON array of records, one record per line."""
+    return "[" + ",\n ".join(record.to_json() for record in results.records) + "]"
+
+
+def show(results: Results) -> None:
+    """Print the table, and say what was not run because it was there."""
+    from elephan.report.table import print_table
+
+    print_table(results.table(), console())
+    reused = sum(outcome.reused for outcome in results.outcomes)
+    if reused:
+        say(f"{reused} of {len(results)} runs were in the store; --again runs them anew")
+
+
+def write(results: Results, folder: Path) -> None:
+    """Write the report and say where it is."""
+    written = results.report(folder)
+    say(f"report: {written.html} ({len(written.images)} plots beside it)")
+
+
+def check(file: File, set_: Changes = None) -> None:
+    """Validate a scenario and every point of its sweep, without running it."""
+    from elephan import api
+
+    scenario = api.check(file, set_ or [])
+    points = scenario.points()
+    swept = ", ".join(f"{axis.key} ({len(axis.values)})" for axis in scenario.axes)
+    text = f"{file}: valid, {len(points)} {'run' if len(points) == 1 else 'runs'}"
+    emit(text + (f" over {swept}" if swept else ""))

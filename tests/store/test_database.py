@@ -1,0 +1,219 @@
+"""The store: whole runs or none, old stores read, newer ones refused."""
+
+import resource
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import create_engine
+
+from elephan.errors import InputError, StoreError
+from elephan.record import Record
+from elephan.store import Filter, Series, Store, open_store
+from elephan.store.migrate import HEAD
+from elephan.store.schema import Base
+
+Make = Callable[..., Record]
+MakeSeries = Callable[..., Series]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(str(tmp_path / "results.sqlite")) as opened:
+        yield opened
+
+
+def test_a_run_comes_back_as_it_was(store: Store, make_record: Make, make_series: MakeSeries) -> None:
+    series = make_series(count=50, flows=2)
+    record = make_record(series=series)
+    store.save(record, series)
+    assert store.get(record.id[:8]).to_json() == record.to_json()
+    read = store.series(record.id)
+    assert read is not None
+    assert read.digest() == series.digest()
+
+
+def test_saving_again_replaces(store: Store, make_record: Make) -> None:
+    record = make_record()
+    store.save(record, None)
+    store.save(record.model_copy(update={"notes": ["second"]}), None)
+    assert store.count() == 1
+    assert store.get(record.id).notes == ["second"]
+
+
+def test_a_run_of_another_build_is_not_taken_for_this_one(store: Store, make_record: Make) -> None:
+    record = make_record()
+    store.save(record, None)
+    assert store.find(record.id, "b" * 16) is not None
+    assert store.find(record.id, "c" * 16) is None
+
+
+def test_list_filters_by_scenario_parameter_and_number(store: Store, make_record: Make) -> None:
+    for loss in (0.0, 1e-3):
+        store.save(make_record(parameters={"path.loss": loss}), None)
+    store.save(make_record(seed=5, name="other"), None)
+    assert len(store.list()) == 3
+    assert [r.seed for r in store.list(Filter(scenario="other"))] == [5]
+    assert [r.parameters["path.loss"] for r in store.list(Filter(parameters={"path.loss": "0.001"}))] == [1e-3]
+    assert len(store.list(Filter(newest=1))) == 1
+
+
+def test_ids_must_be_found_and_be_unique(store: Store, make_record: Make) -> None:
+    first = make_record()
+    store.save(first, None)
+    store.save(first.model_copy(update={"id": first.id[:6] + "0" * 10}), None)
+    with pytest.raises(InputError, match="several runs begin with"):
+        store.get(first.id[:6])
+    with pytest.raises(InputError, match="no run ffff0000"):
+        store.get("ffff0000")
+    with pytest.raises(InputError, match="at least its first 4"):
+        store.get("ab")
+
+
+def test_metrics_can_be_asked_for_in_sql(store: Store, make_record: Make, tmp_path: Path) -> None:
+    store.save(make_record(goodput=2e8), None)
+    with sqlite3.connect(tmp_path / "results.sqlite") as connection:
+        assert connection.execute("select value from metric where name = 'goodput_bps'").fetchall() == [(2e8,)]
+        assert connection.execute("pragma journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def test_migrations_make_the_tables_that_the_models_say(tmp_path: Path) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.config import Config
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    import elephan.store.migrate as module
+
+    Store(str(tmp_path / "new.sqlite")).close()
+    engine = create_engine(f"sqlite:///{tmp_path / 'new.sqlite'}")
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+    engine.dispose()
+    config = Config()
+    config.set_main_option("script_location", str(Path(module.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+def test_a_newer_store_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "results.sqlite"
+    Store(str(place)).close()
+    connection = sqlite3.connect(place)
+    connection.execute("update alembic_version set version_num = '0999'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreError, match="revision 0999; this elephan knows up to"):
+        Store(str(place))
+
+
+def test_what_is_no_store_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "text.sqlite").write_text("this is not a database, but text that is long enough to be looked at\n" * 20)
+    with pytest.raises(StoreError, match="file is not a database"):
+        Store(str(tmp_path / "text.sqlite"))
+    with pytest.raises(StoreError, match="cannot make the store's folder"):
+        Store(str(tmp_path / "text.sqlite" / "below.sqlite"))
+    with pytest.raises(InputError, match="not a database URL"):
+        Store("://nonsense")
+    with pytest.raises(InputError, match="nosuchbase"):
+        Store("nosuchbase://host/name")
+
+
+def test_without_a_driver_the_error_names_it() -> None:
+    pytest.importorskip("sqlalchemy")
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        with pytest.raises(InputError, match="psycopg"):
+            Store("postgresql://nobody@localhost/nothing")
+    else:
+        pytest.skip("psycopg is installed")
+
+
+def test_a_full_disk_keeps_what_was_there_and_leaves_nothing_half(
+    make_record: Make, make_series: MakeSeries, tmp_path: Path
+) -> None:
+    """A limit on file sizes stands for the full disk: the kernel refuses the write with an error in the same place."""
+    place = tmp_path / "results.sqlite"
+    first = make_record(seed=1)
+    with Store(str(place)) as store:
+        store.save(first, make_series(count=20))
+    child = textwrap.dedent(
+        f"""
+        import resource, sys
+        import numpy as np
+        from elephan.errors import StoreError
+        from elephan.record import Record
+        from elephan.store import Series, Store
+        record = Record.from_json(open({str(tmp_path / "second.json")!r}).read())
+        noise = np.random.default_rng(1).random(200_000)
+        series = Series.from_columns({{"time_s": noise}}, {{"time_s": noise}})
+        with Store({str(place)!r}) as store:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+            try:
+                store.save(record, series)
+            except StoreError as error:
+                sys.exit(f"error: {{error}}")
+        """
+    )
+    second = make_record(seed=2)
+    (tmp_path / "second.json").write_text(second.to_json())
+    done = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("error: cannot write") and done.stderr.count("\n") == 1
+    with Store(str(place)) as store:
+        assert [record.id for record in store.list()] == [first.id]
+    assert not list(tmp_path.rglob("*.tmp"))
+    assert not list(tmp_path.rglob(f"{second.id}*"))
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+
+
+def test_a_killed_process_leaves_every_stored_run(make_record: Make, tmp_path: Path) -> None:
+    place = tmp_path / "results.sqlite"
+    (tmp_path / "record.json").write_text(make_record().to_json())
+    child = textwrap.dedent(
+        f"""
+        import os, signal
+        from elephan.record import Record
+        from elephan.store import Store
+        record = Record.from_json(open({str(tmp_path / "record.json")!r}).read())
+        store = Store({str(place)!r})
+        for number in range(100):
+            store.save(record.model_copy(update={{"id": f"{{number:016x}}"}}), None)
+            if number == 6:
+                os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    subprocess.run([sys.executable, "-c", child], timeout=50, check=False)
+    with Store(str(place)) as store:
+        assert store.count() == 7
+
+
+def test_series_are_not_copied_on_their_way_to_arrow() -> None:
+    values = np.arange(1000, dtype=np.float64)
+    series = Series.from_columns({"time_s": values}, {})
+    assert series.flow.column("time_s").chunk(0).buffers()[1].address == values.ctypes.data
+
+
+def test_a_lost_series_file_says_so(store: Store, make_record: Make, make_series: MakeSeries, tmp_path: Path) -> None:
+    record = make_record()
+    store.save(record, make_series(count=5))
+    for file in (tmp_path / "results.series").rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(StoreError, match="is gone; run it again with --again"):
+        store.series(record.id)
+
+
+def test_the_default_place_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "mine.sqlite"))
+    open_store().close()
+    assert (tmp_path / "mine.sqlite").is_file()
+    monkeypatch.delenv("ELEPHAN_STORE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    open_store().close()
+    assert (tmp_path / "data" / "elephan" / "results.sqlite").is_file()
