@@ -218,6 +218,8 @@ class _Pool:
             except Stopped:
                 message = _Message(number)
             except BaseException as error:  # handed to the caller's thread, which raises it
+                # Now, and not when that thread hears of it: no further job is to begin.
+                self._stop.set()
                 message = _Message(number, error=error)
             self._done.put(message)
 

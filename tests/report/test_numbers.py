@@ -1,0 +1,71 @@
+"""Units, statistics, the catalogue."""
+
+from pathlib import Path
+
+import pytest
+
+from elephan.report import metrics, units
+from elephan.report.statistics import estimate, t_975
+
+
+@pytest.mark.parametrize(
+    ("show", "value", "text"),
+    [
+        (units.rate, 8.12e8, "812 Mbit/s"),
+        (units.rate, 999_999_999, "1.00 Gbit/s"),
+        (units.rate, 0, "0 bit/s"),
+        (units.rate, None, "–"),
+        (units.rate, float("nan"), "–"),
+        (units.size, 8_388_608, "8.39 MB"),
+        (units.size, 1, "1.00 B"),
+        (units.duration, 0.067, "67.0 ms"),
+        (units.duration, 0.0000123, "12.3 µs"),
+        (units.duration, 12.34, "12.3 s"),
+        (units.duration, 135, "2 min 15 s"),
+        (units.duration, 7300, "2 h 1 min"),
+        (units.share, 0.8123, "81.2 %"),
+        (units.share, 0.001234, "0.123 %"),
+        (units.share, 1.0, "100.0 %"),
+        (units.count, 241936, "241,936"),
+        (units.count, 2.5, "2.5"),
+        (units.plain, 0.99951, "1.00"),
+    ],
+)
+def test_numbers_as_people_read_them(show: object, value: float | None, text: str) -> None:
+    assert show(value) == text  # type: ignore[operator]
+
+
+def test_t_is_students() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    for degrees in (*range(1, 40), 60, 120, 1000, 10**6):
+        assert t_975(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), abs=1e-4)
+
+
+def test_interval_of_known_values() -> None:
+    found = estimate([10.0, 12.0, 14.0, None])
+    assert found is not None
+    assert (found.mean, found.count) == (12.0, 3)
+    assert found.half_width == pytest.approx(4.3027 * 2 / 3**0.5)
+    single = estimate([3])
+    assert single is not None and single.half_width is None
+    assert estimate([None]) is None
+
+
+def test_docs_are_what_the_catalogue_says() -> None:
+    page = Path(__file__).parents[2] / "docs" / "metrics.md"
+    assert page.read_text() == metrics.as_markdown(), "python -m elephan.report.metrics --write"
+
+
+def test_names_carry_the_unit_they_claim() -> None:
+    for catalogue in (metrics.CATALOGUE, metrics.LINKS):
+        for item in catalogue.values():
+            for suffix, unit, _ in metrics.SUFFIXES:
+                if item.name.endswith(suffix):
+                    assert item.unit == unit, item.name
+                    break
+    assert set(metrics.HEADLINE) <= set(metrics.CATALOGUE)
+
+
+def test_an_unknown_metric_is_shown_by_its_unit() -> None:
+    assert metrics.metric("disk_wait_s").show(0.25) == "250 ms"
+    assert metrics.metric("disk_wait_s").title == "disk wait"

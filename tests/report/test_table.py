@@ -1,0 +1,80 @@
+"""Points and the table: repetitions together, distinct points apart."""
+
+import io
+from collections.abc import Callable
+
+from rich.console import Console
+
+from elephan.record import Record
+from elephan.report.notebook import as_html
+from elephan.report.points import points_of
+from elephan.report.table import print_table, table_of
+
+Make = Callable[..., Record]
+
+
+def printed(records: list[Record]) -> str:
+    stream = io.StringIO()
+    print_table(table_of(records), Console(file=stream, width=240))
+    return stream.getvalue()
+
+
+def test_repetitions_become_a_mean_with_its_interval(make_record: Make) -> None:
+    records = [make_record(seed=seed, goodput=goodput) for seed, goodput in ((1, 1e8), (2, 1.2e8), (3, 1.4e8))]
+    table = table_of(records)
+    assert len(table.rows) == 1
+    column = [item.name for item in table.columns].index("goodput_bps")
+    assert table.rows[0].cells[column].text == "120 Mbit/s"
+    assert table.rows[0].cells[column].spread == "49.7 Mbit/s"
+    assert "mean ± 95 % confidence interval over 3 repetitions" in printed(records)
+
+
+def test_stacks_are_rows_and_the_best_of_a_column_is_marked(make_record: Make) -> None:
+    table = table_of([make_record("reno", goodput=1e8), make_record("cubic", goodput=2e8)])
+    assert table.heads == ("stack",)
+    assert [row.heads for row in table.rows] == [("reno",), ("cubic",)]
+    goodput = [item.name for item in table.columns].index("goodput_bps")
+    retransmitted = [item.name for item in table.columns].index("retransmitted_segments")
+    assert [row.cells[goodput].best for row in table.rows] == [False, True]
+    assert [row.cells[retransmitted].best for row in table.rows] == [False, True]
+
+
+def test_points_that_differ_in_one_parameter_are_apart(make_record: Make) -> None:
+    records = [
+        make_record(stack, parameters={"path.loss": loss}, seed=seed)
+        for stack in ("reno", "cubic")
+        for loss in (0, 1e-3)
+        for seed in (1, 2)
+    ]
+    points = points_of(records)
+    assert [point.label for point in points] == ["reno, loss 0", "reno, loss 0.001", "cubic, loss 0", "cubic, loss 0.001"]
+    assert {len(point.records) for point in points} == {2}
+
+
+def test_points_of_one_label_but_other_parameters_are_apart(make_record: Make) -> None:
+    records = [make_record("reno", parameters={"flow.stack": text}) for text in ("reno", "reno(beta=1/2)", "cubic")]
+    records[2] = make_record("cubic")
+    assert len(points_of(records)) == 3
+
+
+def test_flows_that_share_a_run_have_rows_of_their_own(make_record: Make) -> None:
+    record = make_record()
+    flow = record.flows[0]
+    record.flows = [flow, {**flow, "name": "backup.1", "group": 1}, {**flow, "name": "backup.2", "group": 1}]
+    table = table_of([record])
+    assert table.heads == ("flow", "stack")
+    assert [row.heads[0] for row in table.rows] == ["all", "mirror", "backup"]
+    goodput = [item.name for item in table.columns].index("goodput_bps")
+    assert table.rows[2].cells[goodput].value == 2 * flow["goodput_bps"]
+
+
+def test_notes_say_which_points_they_are_about(make_record: Make) -> None:
+    records = [make_record("reno", notes=["not converged"]), make_record("cubic")]
+    assert table_of(records).notes == ("reno: not converged",)
+    assert "note: reno: not converged" in printed(records)
+
+
+def test_notebook_table_is_escaped_html(make_record: Make) -> None:
+    page = as_html(table_of([make_record("reno", notes=["a < b"])]))
+    assert "a &lt; b" in page
+    assert page.startswith("<table>")

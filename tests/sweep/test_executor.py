@@ -1,0 +1,178 @@
+"""Workers: order, stored runs, errors, Ctrl-C. Grounds here are functions of the test; the real one is in tests/cli."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elephan.errors import InputError, StoreError
+from elephan.grounds import Job, Progress, Stopped
+from elephan.record import Record, ScenarioInfo
+from elephan.store import Series, Store
+from elephan.sweep import executor
+from elephan.sweep.executor import Interrupted, execute
+from elephan.sweep.progress import Bars
+
+Make = Callable[..., Record]
+MakeSeries = Callable[..., Series]
+
+
+@pytest.fixture(autouse=True)
+def build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records of the fixture say that this build made them."""
+    monkeypatch.setattr(executor, "build_digest", lambda: "b" * 16)
+
+
+@pytest.fixture
+def jobs(make_record: Make) -> list[Job]:
+    """Ten jobs whose ids are those of the records that `ground` gives."""
+    made = []
+    for seed in range(10):
+        record = make_record(seed=seed)
+        job = Job(seed, record.spec, record.parameters, seed, ScenarioInfo(name="sweep"))
+        job.__dict__["id"] = record.id  # the cached property: a real id needs the core's version
+        made.append(job)
+    return made
+
+
+@pytest.fixture
+def ground(make_record: Make, make_series: MakeSeries) -> Callable[[Job, Progress | None], tuple[Record, Series]]:
+    """Later jobs end sooner, so that the order of ending is not that of the points."""
+
+    def run(job: Job, progress: Progress | None) -> tuple[Record, Series]:
+        time.sleep(0.01 * (10 - job.seed) / 10)
+        if progress is not None:
+            progress(5, 10)
+        series = make_series(count=3)
+        return make_record(seed=job.seed, series=series), series
+
+    return run
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(str(tmp_path / "results.sqlite")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_outcomes_are_in_the_order_of_points(jobs: list[Job], ground: Any, store: Store, workers: int) -> None:
+    outcomes = execute(jobs, store=store, workers=workers, ground=ground)
+    assert [outcome.record.seed for outcome in outcomes] == list(range(10))
+    assert store.count() == 10
+
+
+def test_stored_points_are_not_run_again(jobs: list[Job], ground: Any, store: Store) -> None:
+    execute(jobs[:4], store=store, ground=ground)
+    ran: list[int] = []
+
+    def counting(job: Job, progress: Progress | None) -> tuple[Record, Series]:
+        ran.append(job.seed)
+        return ground(job, progress)
+
+    outcomes = execute(jobs, store=store, ground=counting)
+    assert sorted(ran) == [4, 5, 6, 7, 8, 9]
+    assert [outcome.reused for outcome in outcomes] == [True] * 4 + [False] * 6
+    assert {outcome.record.scenario.name for outcome in outcomes[:4]} == {"sweep"}
+    ran.clear()
+    execute(jobs, store=store, ground=counting, again=True)
+    assert len(ran) == 10
+
+
+def test_another_build_runs_again(
+    jobs: list[Job], ground: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(jobs, store=store, ground=ground)
+    monkeypatch.setattr(executor, "build_digest", lambda: "c" * 16)
+    assert not any(outcome.reused for outcome in execute(jobs, store=store, ground=ground))
+
+
+def test_an_error_names_its_run_and_keeps_the_others(jobs: list[Job], ground: Any, store: Store) -> None:
+    def failing(job: Job, progress: Progress | None) -> tuple[Record, Series]:
+        if job.seed == 5:
+            raise InputError("trace.txt:3: not a number")
+        return ground(job, progress)
+
+    with pytest.raises(InputError, match=r"run 6 of 10: trace.txt:3: not a number"):
+        execute(jobs, store=store, workers=1, ground=failing)
+    assert store.count() == 5
+
+
+def test_a_fault_of_elephan_keeps_its_own_error(jobs: list[Job]) -> None:
+    def broken(job: Job, progress: Progress | None) -> tuple[Record, Series]:
+        raise AssertionError("an invariant")
+
+    with pytest.raises(AssertionError, match="an invariant"):
+        execute(jobs, ground=broken)
+
+
+def test_ctrl_c_keeps_what_ended_and_says_how_to_go_on(jobs: list[Job], ground: Any, store: Store) -> None:
+    def slow(job: Job, progress: Progress | None) -> tuple[Record, Series]:
+        if job.seed < 3:
+            return ground(job, progress)
+        if job.seed == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        assert progress is not None
+        for step in range(1000):
+            time.sleep(0.01)
+            progress(step, 1000)
+        raise AssertionError("was not stopped")
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(Interrupted, match="3 of 10 runs had ended and are stored; the same command goes on") as caught:
+        execute(jobs, store=store, workers=1, ground=slow)
+    assert caught.value.exit_code == 130
+    assert signal.getsignal(signal.SIGINT) is before
+    assert store.count() == 3
+    assert len(execute(jobs, store=store, ground=ground)) == 10
+
+
+def test_a_store_that_fails_stops_the_sweep(
+    jobs: list[Job], ground: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(record: Record, series: Series | None) -> None:
+        raise StoreError("cannot write: No space left on device")
+
+    monkeypatch.setattr(store, "save", full)
+    with pytest.raises(StoreError, match="No space left"):
+        execute(jobs, store=store, workers=2, ground=ground)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("elephan-")]
+
+
+def test_it_works_outside_the_main_thread(jobs: list[Job], ground: Any) -> None:
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(len(execute(jobs, ground=ground))))
+    thread.start()
+    thread.join()
+    assert found == [10]
+
+
+def test_no_workers_is_an_error(jobs: list[Job]) -> None:
+    with pytest.raises(InputError, match="workers = 0: at least 1"):
+        execute(jobs, workers=0)
+
+
+def test_a_stopped_run_leaves_no_outcome(jobs: list[Job]) -> None:
+    def stopped(job: Job, progress: Progress | None) -> tuple[Record, Series]:
+        raise Stopped
+
+    with pytest.raises(KeyError):
+        execute(jobs[:1], ground=stopped)
+
+
+def test_progress_counts_runs_and_parts_of_running_ones() -> None:
+    bars = Bars(stream=open(os.devnull, "w"))  # noqa: SIM115
+    job = Job(0, {"flows": []}, {}, 1, ScenarioInfo(name="x"))
+    bars.start(total=5, reused=1)
+    for number in (1, 2):
+        bars.began(number, job)
+    bars.moved(2, 25, 50)
+    bars.ended(1)
+    assert bars.share() == pytest.approx(1.5 / 4)
+    assert bars.line(bars._began_s + 3).startswith("2 of 5 runs, 38%, about 5.00 s left")
+    bars._stream.close()
