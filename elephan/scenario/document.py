@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import model_validator
+from pydantic import WithJsonSchema, model_validator
 
 from elephan.scenario.flow import Flow, FlowSettings
 from elephan.scenario.path import Link, Node, Path
@@ -13,7 +13,33 @@ from elephan.scenario.problem import wrong
 from elephan.scenario.run import Background, Event, Measure, Run
 from elephan.scenario.table import Name, Table, setting
 
-FORMAT = 1
+_VALUES = {
+    "anyOf": [
+        {"type": "array", "minItems": 1},
+        {
+            "type": "object",
+            "required": ["from", "to"],
+            "properties": {
+                "from": {"type": ["number", "string"]},
+                "to": {"type": ["number", "string"]},
+                "step": {"type": ["number", "string"]},
+                "factor": {"type": "number"},
+                "count": {"type": "integer", "minimum": 2},
+                "spacing": {"enum": ["linear", "log"]},
+            },
+            "additionalProperties": False,
+        },
+        {"type": "object", "description": "tables that dotted keys without quotes make"},
+    ]
+}
+_SWEEP_SCHEMA = WithJsonSchema(
+    {
+        "type": "object",
+        "properties": {"mode": {"enum": ["grid", "zip"], "default": "grid"}},
+        "additionalProperties": _VALUES,
+        "x-type": "table of lists or ranges",
+    }
+)
 
 
 class Document(Table):
@@ -26,7 +52,7 @@ class Document(Table):
     description: str = setting("", examples=["What does the far copy lag behind?"])
     """What the scenario is to show; the report prints it."""
     run: Run
-    """How long a run takes, and how often it is repeated."""
+    """Length, seed and repetitions."""
     path: Path | None = None
     """Short form: two sites with one line between them."""
     node: list[Node] = setting([], examples=[])
@@ -42,7 +68,12 @@ class Document(Table):
     event: list[Event] = setting([], examples=[])
     """What changes in time."""
     measure: Measure = setting({}, examples=[])
-    """What to observe."""
+    """Series, warm-up and capture."""
+
+    sweep: Annotated[dict[str, Any] | None, _SWEEP_SCHEMA] = setting(
+        None, examples=[{"path.loss": [0, 1e-4], "flow.stack": ["reno", "cubic"]}]
+    )
+    """Keys that take several values; see Sweeps. Gone before a point is validated."""
 
     @model_validator(mode="before")
     @classmethod

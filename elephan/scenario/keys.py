@@ -28,7 +28,9 @@ _SHORT = {"stack": "name", "workload": "kind", "queue": "limit", "loss": "probab
 
 
 def entry_name(array: str, index: int, entry: Any) -> str:
-    """The name an entry of an array of tables goes by."""
+    """The name an entry of an array of tables goes by; events have none but their place."""
+    if array == "event":
+        return str(index)
     if isinstance(entry, dict):
         if isinstance(entry.get("name"), str):
             return str(entry["name"])
@@ -41,7 +43,7 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> list[Location]:
     """Put `value` at `key` in the parsed file `raw`; return the places it went to. Raises `Problem` on unknown keys."""
     parts = key.split(".")
     head, rest = parts[0], parts[1:]
-    if head not in Document.keys():
+    if head not in Document.keys() or head == "sweep":
         raise Problem(parts, unknown("key", head, Document.keys()))
     if head not in _ARRAYS:
         _assign(raw, parts, value, ())

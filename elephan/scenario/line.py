@@ -161,6 +161,7 @@ Loss = Annotated[
         short="probability",
         expected="a probability such as 1e-4, or a table with probability, good_to_bad and bad_to_good, every, "
         "bit_error_rate, or packets",
+        numbers=True,
     ),
 ]
 

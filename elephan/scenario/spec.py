@@ -105,7 +105,7 @@ def _queue(network: Network, index: int, longest: dict[int, int]) -> dict[str, A
                 "limit_bytes": limit,
                 "min_bytes": least,
                 "max_bytes": largest,
-                "max_probability_ppm": queue.max_probability // 10**6,
+                "max_probability_ppm": round(queue.max_probability / 10**6),
                 "weight_shift": queue.weight_shift,
                 "ecn": queue.ecn,
             }

@@ -71,6 +71,8 @@ class Tagged:
     default: str | None
     short: str | None
     expected: str
+    numbers: bool = False
+    """Whether the short form may be a number."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         # Tags begin with "~": they are no keys of the file, and messages leave them out.
@@ -82,8 +84,8 @@ class Tagged:
         inner: dict[str, Any] = dict(handler(schema))
         inner.pop("discriminator", None)
         tables = inner.get("oneOf") or inner.get("anyOf") or [inner]
-        short = [{"type": ["string", "number"]}] if self.short else []
-        return {"anyOf": [*short, *tables], "x-type": ("text or table" if self.short else "table")}
+        short = [{"type": ["string", "number"] if self.numbers else "string"}] if self.short else []
+        return {"anyOf": [*short, *tables]}
 
     def _tag(self, value: Any) -> str:
         return f"~{self._kind(value)}"

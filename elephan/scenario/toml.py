@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
 import tomllib
+from decimal import Decimal
 from typing import Any
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
@@ -28,10 +30,18 @@ def format_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(format_value(v) for v in value) + "]"
     if isinstance(value, float):
-        return repr(value)
+        return _float(value)
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return str(value)
+
+
+def _float(value: float) -> str:
+    """0.25, but 1e-4: small numbers as people write probabilities. Reads back as the same float."""
+    if value == 0 or not math.isfinite(value) or 1e-3 <= abs(value) < 1e16:
+        return repr(value)
+    mantissa, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"
 
 
 def parse_value(text: str) -> Any:

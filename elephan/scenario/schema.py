@@ -1,0 +1,65 @@
+"""The JSON schema of a scenario file, from the models, for editors and checkers.
+
+`python -m elephan.scenario.schema --write` writes docs/scenario.schema.json anew; `--check` fails when it has drifted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from elephan.scenario.document import Document
+
+FILE = Path(__file__).resolve().parents[2] / "docs" / "scenario.schema.json"
+
+
+def schema() -> dict[str, Any]:
+    """The schema, JSON Schema 2020-12. `x-type` names a quantity's type as docs/scenario.md does."""
+    generated = _without_null(Document.model_json_schema(by_alias=True))
+    generated["title"] = "elephan scenario"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **generated}
+
+
+def _without_null(node: Any) -> Any:
+    """TOML has no null: a key that may be absent is just not required."""
+    if isinstance(node, list):
+        return [_without_null(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    node = {key: _without_null(item) for key, item in node.items() if not _says_nothing(key, item)}
+    choices = node.get("anyOf")
+    if isinstance(choices, list) and {"type": "null"} in choices:
+        rest = [choice for choice in choices if choice != {"type": "null"}]
+        node = {key: item for key, item in node.items() if key != "anyOf"}
+        node = {**rest[0], **node} if len(rest) == 1 else {**node, "anyOf": rest}
+    return node
+
+
+def _says_nothing(key: str, item: Any) -> bool:
+    generated_title = key == "title" and isinstance(item, str)
+    return generated_title or (key == "default" and item is None) or (key == "examples" and item == [])
+
+
+def text() -> str:
+    """The schema as the file holds it."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def write_or_check(file: Path, content: str, arguments: list[str]) -> int:
+    """`--write` the generated `content` to `file`, or `--check` that it is there; the exit code."""
+    if arguments == ["--write"]:
+        file.write_text(content, encoding="utf-8")
+        return 0
+    if arguments == ["--check"]:
+        if file.is_file() and file.read_text(encoding="utf-8") == content:
+            return 0
+        print(f"{file}: not what the models say; write it anew with --write", file=sys.stderr)
+        return 1
+    print("one of --write, --check", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(write_or_check(FILE, text(), sys.argv[1:]))
