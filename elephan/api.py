@@ -134,9 +134,7 @@ def uniform(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     mixed |= {name for name in columns if any(isinstance(row.get(name), (list, dict)) for row in rows)}
     result = []
     for row in rows:
-        result.append(
-            {name: _text(row.get(name)) if name in mixed else _number(row.get(name)) for name in columns}
-        )
+        result.append({name: _text(row.get(name)) if name in mixed else _number(row.get(name)) for name in columns})
     return result
 
 
@@ -228,9 +226,7 @@ def run(
     scenario = load(file, set, seed)
     jobs = jobs_of(scenario, None if pcap is None else Path(pcap))
     keep = store if isinstance(store, Store) else None if store == "none" else open_store(store)
-    return Results(
-        execute(jobs, store=keep, workers=workers, again=again, watcher=watcher or NoProgress()), keep
-    )
+    return Results(execute(jobs, store=keep, workers=workers, again=again, watcher=watcher or NoProgress()), keep)
 
 
 def check(file: str | Path, set: Overrides | None = None) -> Scenario:

@@ -85,7 +85,8 @@ def find(name: str) -> Stack:
     for stack in stacks():
         if stack.name == name:
             return stack
-    raise InputError(f"no stack {name!r}; there are {', '.join(stack.name for stack in stacks())}, or a path to a .c file")
+    names = ", ".join(stack.name for stack in stacks())
+    raise InputError(f"no stack {name!r}; there are {names}, or a path to a .c file")
 
 
 def compiled(path: str) -> Stack:

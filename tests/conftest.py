@@ -87,9 +87,7 @@ def make_record() -> Callable[..., Record]:
             spec=spec,
             series=None
             if series is None
-            else SeriesInfo(
-                flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()
-            ),
+            else SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
         )
 
     return make

@@ -41,7 +41,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and the digest of the core.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print version and core.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Take the options that belong to no subcommand."""

@@ -30,7 +30,7 @@ def list_() -> None:
 
 @app.command("run")
 def run(
-    paper: Annotated[str, typer.Argument(metavar="ID", help="The paper, as `elephan paper list` calls it.", show_default=False)],
+    paper: Annotated[str, typer.Argument(metavar="ID", help="As `elephan paper list` calls it.", show_default=False)],
     out: Out = None,
     store: StoreAt = None,
     workers: Workers = None,

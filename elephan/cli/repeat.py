@@ -42,7 +42,8 @@ def verdict(record: Record, differences: Sequence[str]) -> str:
     rows = record.series.flow_rows + record.series.link_rows if record.series else 0
     versions = ""
     if record.version != version() or record.host.get("build") != build_digest():
-        versions = f" (stored by {record.version} core {record.host.get('build')}, now {version()} core {build_digest()})"
+        then, now = f"{record.version} core {record.host.get('build')}", f"{version()} core {build_digest()}"
+        versions = f" (stored by {then}, now {now})"
     if not differences:
         return f"{record.id}: same to the byte, {size} bytes of record and {rows} rows of series{versions}"
     listed = "\n".join(f"  {line}" for line in differences[:MOST_DIFFERENCES])
@@ -62,20 +63,26 @@ def job_of(record: Record, folder: Path) -> tuple[Job, dict[str, str]]:
         if unchanged(item):
             continue
         if item.text is None:
-            raise InputError(f"{item.path} is not the file of then (sha256 {item.sha256[:16]}): the run cannot be repeated")
+            then = f"sha256 {item.sha256[:16]}"
+            raise InputError(f"{item.path} is not the file of then ({then}): the run cannot be repeated")
         place = folder / f"{len(original)}-{Path(item.path).name}"
         place.write_text(item.text)
         original[str(place)] = item.path
         spec = replaced(spec, item.path, str(place))
     job = Job(
-        index=0, spec=spec, parameters=record.parameters, seed=record.seed, scenario=record.scenario, ground=record.ground
+        index=0,
+        spec=spec,
+        parameters=record.parameters,
+        seed=record.seed,
+        scenario=record.scenario,
+        ground=record.ground,
     )
     return job, original
 
 
 def unchanged(item: InputFile) -> bool:
     """Whether a file is there and has the contents it had."""
-    flow = {"stack": {"congestion": item.path if item.text is not None else ""}, "workload": {}}
+    flow: dict[str, Any] = {"stack": {"congestion": item.path if item.text is not None else ""}, "workload": {}}
     if item.text is None:
         flow["workload"] = {"trace": {"path": item.path}}
     try:

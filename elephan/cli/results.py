@@ -14,18 +14,20 @@ from elephan.errors import InputError
 
 app = typer.Typer(help="List, show, plot, export and repeat stored runs.", no_args_is_help=True)
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Runs, by the beginning of their id.", show_default=False)]
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Runs, by the start of their id.", show_default=False)]
 MaybeIds = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID...]", help="Runs, by the beginning of their id.", show_default=False)
+    list[str] | None, typer.Argument(metavar="[ID...]", help="Runs, by the start of their id.", show_default=False)
 ]
 ScenarioName = Annotated[
     str | None, typer.Option("--scenario", metavar="NAME", help="Only runs of this scenario.", show_default=False)
 ]
 Where = Annotated[
     list[str] | None,
-    typer.Option(metavar="KEY=VALUE", help="Only runs with this parameter, as written in the scenario. May be repeated."),
+    typer.Option(metavar="KEY=VALUE", help="Only runs with this parameter. May be repeated."),
 ]
-Newest = Annotated[int | None, typer.Option(min=1, metavar="N", help="At most so many, newest first.", show_default=False)]
+Newest = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="At most so many, newest first.", show_default=False)
+]
 
 
 class Form(StrEnum):

@@ -25,16 +25,14 @@ def register(app: typer.Typer) -> None:
 def run(
     file: File,
     set_: Changes = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="First seed.", show_default=False)
-    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="First seed.", show_default=False)] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one array of records, and nothing else.")] = False,
     out: Out = None,
     store: StoreAt = None,
     workers: Workers = None,
     pcap: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a pcapng capture (numbered when there are several runs).", show_default=False),
+        typer.Option(metavar="FILE", help="Write a pcapng capture, one per run.", show_default=False),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Run what is in the store already.")] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="No HTML, no plots.")] = False,
@@ -46,9 +44,7 @@ def run(
     from elephan import api
     from elephan.sweep.progress import Bars
 
-    done = api.run(
-        file, set_ or [], seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars()
-    )
+    done = api.run(file, set_ or [], seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars())
     if json:
         emit(as_json(done))
     else:

@@ -58,9 +58,7 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
         # To run it again must not write the capture again, nor over another one.
         spec={**job.spec, "measure": {**job.spec["measure"], "pcap": None}},
         inputs=inputs,
-        series=SeriesInfo(
-            flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()
-        ),
+        series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
     )
     return record, series
 

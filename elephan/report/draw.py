@@ -1,4 +1,4 @@
-"""How figures are drawn: matplotlib without a window, to PNG for files and to SVG that takes its colours from the page."""
+"""How figures are drawn: matplotlib without a window, PNG for files, SVG that takes its colours from the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from elephan.report.figures import MOST_CURVES, SweepFigure, TimeFigure
 
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B0609A", "#B98500", "#3A9BD6", "#6B6B6B", "#8C3B1A")
-"""Curves on white: Okabe and Ito's colours for the colour-blind (2008), the bright ones darkened to be seen on white."""
+"""Curves on white: Okabe and Ito's colours for the colour-blind (2008), the bright ones darkened."""
 
 DARK = ("#56B4E9", "#F58A4B", "#2CC79A", "#E39CC5", "#F0C04A", "#9AD0F5", "#B5B5B5", "#D9825B")
 """The same on black, lightened."""
@@ -70,9 +70,7 @@ def for_page(text: str, name: str, title: str) -> str:
     return text.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title)}" ', 1).strip()
 
 
-def rendered(
-    draw: Callable[[Any], None], ink: Ink, form: str, size_inches: tuple[float, float] = SIZE_INCHES
-) -> bytes:
+def rendered(draw: Callable[[Any], None], ink: Ink, form: str, size_inches: tuple[float, float] = SIZE_INCHES) -> bytes:
     """Return what `draw` puts on a matplotlib figure, as "svg" or "png"."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -104,7 +102,7 @@ def _draw(drawing: Any, figure: TimeFigure | SweepFigure, ink: Ink) -> None:
 def _style(ink: Ink) -> Iterator[None]:
     import matplotlib
 
-    settings: dict[str, Any] = {
+    settings: Any = {
         "svg.fonttype": "none",
         "svg.hashsalt": "elephan",
         "font.family": "DejaVu Sans",
@@ -217,4 +215,5 @@ def _legend(drawing: Any, axes: Any, ink: Ink) -> None:
     if not handles:
         return
     columns = min(len(handles), 4 if max(map(len, labels)) < 26 else 2)
-    drawing.legend(handles, labels, loc="outside lower left", ncols=columns, frameon=False, labelcolor=ink.text, fontsize=8)
+    place = "outside lower left"
+    drawing.legend(handles, labels, loc=place, ncols=columns, frameon=False, labelcolor=ink.text, fontsize=8)

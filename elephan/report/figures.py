@@ -312,7 +312,7 @@ def _events(record: Record) -> tuple[tuple[float, str], ...]:
 def sweep_figures(points: Sequence[Point], colours: Colours) -> list[SweepFigure]:
     """Return metrics against each parameter that has at least two numbers."""
     if not points or any(len(point.entities()) > 1 for point in points):
-        names = ("goodput_bps", "jain_index", "retransmitted_segments")
+        names: tuple[str, ...] = ("goodput_bps", "jain_index", "retransmitted_segments")
     else:
         names = ("lag_p99_s", "lag_max_bytes", "latency_p99_s", "goodput_bps", "retransmitted_segments")
     figures = []

@@ -89,10 +89,7 @@ def render(
     drawn = [
         (
             panel,
-            [
-                _Drawn(item.title, item.caption, draw.svg(item, f"p{number}-{item.key}"))
-                for item in panel.figures
-            ],
+            [_Drawn(item.title, item.caption, draw.svg(item, f"p{number}-{item.key}")) for item in panel.figures],
         )
         for number, panel in enumerate(panels)
     ]
@@ -102,13 +99,13 @@ def render(
         headline=headline,
         panels=drawn,
         sweeps=[
-            (_Drawn(item.title, item.caption, draw.svg(item, f"s{number}")), [(line[0], line[1]) for line in item.lines])
+            (_Drawn(item.title, item.caption, draw.svg(item, f"s{number}")), [line[:2] for line in item.lines])
             for number, item in enumerate(sweeps)
         ],
         not_drawn=max(0, points - sum(len(panel.legend) for panel in panels)) if panels else 0,
         facts=facts_of(records),
         scenarios=scenarios_of(records),
-        links=[(link["name"], [(item.title, item.show(link.get(item.name))) for item in LINKS.values()]) for link in first.links],
+        links=[(link["name"], [item.show(link.get(item.name)) for item in LINKS.values()]) for link in first.links],
         link_heads=[item.title for item in LINKS.values()],
         first=first,
         runs=[(record.id, str(record.seed), units.duration(record.metrics.get("cpu_s"))) for record in records],

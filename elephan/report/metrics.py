@@ -133,7 +133,7 @@ def _all() -> tuple[Metric, ...]:
             "lower",
             "Reductions taken back because DSACK or timestamps proved that nothing was lost (RFC 3708, RFC 3522).",
         ),
-        Metric("sent_segments", "sent", "segments", count, "neither", "Data segments sent, those sent again among them."),
+        Metric("sent_segments", "sent", "segments", count, "neither", "Data segments sent, repeated ones too."),
         Metric("acks", "ACKs", "segments", count, "neither", "Pure ACKs that the receiver sent."),
         Metric("rtt_mean_s", "RTT mean", "s", time, "lower", "Mean of the sender's round-trip time samples."),
         Metric("rtt_min_s", "RTT min", "s", time, "lower", "Least round-trip time sample."),
@@ -147,9 +147,7 @@ def _all() -> tuple[Metric, ...]:
             "Mean over frames of the time from when the workload offers a frame to when its last byte is delivered.",
         ),
         Metric("latency_p50_s", "latency p50", "s", time, "lower", "Median of the frames' latency."),
-        Metric(
-            "latency_p99_s", "latency p99", "s", time, "lower", "99 of 100 frames were delivered within this time."
-        ),
+        Metric("latency_p99_s", "latency p99", "s", time, "lower", "99 of 100 frames were delivered within this time."),
         Metric("latency_max_s", "latency max", "s", time, "lower", "Largest latency of a frame."),
         Metric(
             "messages",
@@ -214,10 +212,10 @@ def _all() -> tuple[Metric, ...]:
 def _of_links() -> tuple[Metric, ...]:
     size, count = units.size, units.count
     return (
-        Metric("carried_bps", "carried", "bit/s", units.rate, "neither", "IP packets delivered, per second of the run."),
-        Metric("delivered_packets", "delivered", "packets", count, "higher", "IP packets that left the line's far end."),
+        Metric("carried_bps", "carried", "bit/s", units.rate, "neither", "IP packets delivered, per second."),
+        Metric("delivered_packets", "delivered", "packets", count, "higher", "IP packets that left the line."),
         Metric("delivered_bytes", "delivered", "B", size, "higher", "Bytes of those packets, headers included."),
-        Metric("dropped_packets", "dropped", "packets", count, "lower", "All packets lost here; the sum of the next four."),
+        Metric("dropped_packets", "dropped", "packets", count, "lower", "All lost here: the sum of the next four."),
         Metric("dropped_by_queue", "by queue", "packets", count, "lower", "Found the queue full."),
         Metric("dropped_by_aqm", "by AQM", "packets", count, "lower", "Dropped early by RED, CoDel or FQ-CoDel."),
         Metric("dropped_by_loss", "by line", "packets", count, "lower", "Taken by the line's loss model."),
@@ -278,9 +276,9 @@ def present(metrics: Iterable[dict[str, int | float | None]], names: Iterable[st
 
 HEADER = """# Metrics
 
-Every number of a record, under `metrics` for the run and under `flows` for a connection where it makes sense. Names carry
-units; what does not apply or could not be measured is `null` or absent, never a made-up zero. This page is generated:
-`python -m elephan.report.metrics --write`.
+Every number of a record, under `metrics` for the run and under `flows` for a connection where it makes sense.
+Names carry units; what does not apply or could not be measured is `null` or absent, never a made-up zero. This page
+is generated: `python -m elephan.report.metrics --write`.
 
 """
 

@@ -60,7 +60,7 @@ class Point:
             found.setdefault(flow.get("group", name), Entity(name, str(flow["stack"]), str(flow.get("workload", ""))))
         return list(found.values())
 
-    def flow_metric(self, group: int, name: str, total: bool) -> Estimate | None:
+    def flow_metric(self, group: object, name: str, total: bool) -> Estimate | None:
         """Return a metric of a flow entry: the sum over its connections, or their mean, over the repetitions."""
         values: list[float | None] = []
         for record in self.records:
@@ -114,9 +114,7 @@ def told_by_stack(records: Sequence[Record]) -> frozenset[str]:
         name for record in records for flow in record.spec.get("flows", []) for name in flow["stack"]["parameters"]
     } | {"stack", "congestion", "name"}
     keys = dict.fromkeys(key for record in records for key in record.parameters)
-    return frozenset(
-        key for key in keys if "stack" in key.split(".") and key.rsplit(".", 1)[-1] in own
-    )
+    return frozenset(key for key in keys if "stack" in key.split(".") and key.rsplit(".", 1)[-1] in own)
 
 
 def _connections(record: Record, flow: dict[str, Any]) -> int:

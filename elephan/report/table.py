@@ -84,7 +84,7 @@ def table_of(records: Sequence[Record]) -> Table:
                 )
     best = [_best(column, [draft[1][index] for draft in drafts if not several]) for index, column in enumerate(columns)]
     rows = tuple(
-        Row(head, tuple(_cell(column, item, best[i]) for i, (column, item) in enumerate(zip(columns, row, strict=True))), mixed)
+        Row(head, tuple(_cell(*parts) for parts in zip(columns, row, best, strict=True)), mixed)
         for head, row, mixed in drafts
     )
     return Table(

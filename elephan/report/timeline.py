@@ -93,7 +93,7 @@ def cleaned(column: str, values: Floats) -> Floats:
 
 
 def _sum(place: npt.NDArray[np.intp], values: Floats, count: int) -> Floats:
-    return np.bincount(place, weights=np.nan_to_num(values), minlength=count)
+    return np.asarray(np.bincount(place, weights=np.nan_to_num(values), minlength=count), dtype=np.float64)
 
 
 def _mean(place: npt.NDArray[np.intp], values: Floats, count: int) -> Floats:
@@ -110,7 +110,7 @@ def _max(place: npt.NDArray[np.intp], values: Floats, count: int) -> Floats:
 
 
 def bottleneck(record: Record, series: Series) -> int | None:
-    """Return the index of the link whose queue was longest on average; with no queue at all, of the slowest one used."""
+    """Return the index of the link whose queue was longest on average; without any queue the slowest used."""
     if not series.link.num_rows:
         return None
     index = series.link.column("link").to_numpy()

@@ -1,6 +1,6 @@
 """The store: every run is in it as soon as it has ended, whole or not at all.
 
-Records are rows of a database (SQLite unless a URL says otherwise); time series are Parquet files in a folder beside it.
+Records are rows of a database (SQLite unless a URL says otherwise); time series are Parquet files beside it.
 """
 
 from elephan.store.database import Filter, Store, default_location, open_store

@@ -7,7 +7,7 @@ run of the same point replaces.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,9 +185,7 @@ class Store:
             query = query.where(RunRow.scenario == which.scenario)
         for name, value in which.parameters.items():
             query = query.where(
-                RunRow.id.in_(
-                    select(ParameterRow.run_id).where(ParameterRow.name == name, ParameterRow.value == value)
-                )
+                RunRow.id.in_(select(ParameterRow.run_id).where(ParameterRow.name == name, ParameterRow.value == value))
             )
         if which.newest is not None:
             query = query.limit(which.newest)
@@ -224,9 +222,8 @@ def reason_of(error: BaseException) -> str:
     return str(origin).strip().splitlines()[0]
 
 
-
 def _prepare_sqlite(connection: Any, _: object) -> None:
-    """WAL lets readers go on while a run is stored; FULL makes a commit last through a power cut (sqlite.org/wal.html)."""
+    """WAL: readers go on while a run is stored. FULL: a commit lasts through a power cut (sqlite.org/wal.html)."""
     cursor = connection.cursor()
     for pragma in (
         f"busy_timeout = {BUSY_TIMEOUT_MS}",

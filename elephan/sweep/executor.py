@@ -17,8 +17,7 @@ from typing import Any
 
 from elephan.core import build_digest
 from elephan.errors import ElephanError, InputError
-from elephan.grounds import Job, Progress, Stopped
-from elephan.grounds import sim
+from elephan.grounds import Job, Progress, Stopped, sim
 from elephan.record import Record
 from elephan.store.database import Store
 from elephan.store.series import Series
@@ -30,7 +29,7 @@ POLL_S = 0.1
 """How often the calling thread shows progress and looks for Ctrl-C, s."""
 
 SERIES_IN_MEMORY_BYTES = 256 * 2**20
-"""Series that are in the store are kept in memory as well up to this sum, bytes; beyond, they are read when asked for."""
+"""Stored series are kept in memory as well up to this sum, bytes; beyond, they are read when asked for."""
 
 
 @dataclass

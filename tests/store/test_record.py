@@ -18,7 +18,8 @@ def test_json_round_trip_is_equal_to_the_byte(make_record: Make) -> None:
 
 
 def test_what_is_not_finite_becomes_null() -> None:
-    assert finite({"a": float("nan"), "b": [float("inf"), 1.5], "c": 2**63}) == {"a": None, "b": [None, 1.5], "c": 2**63}
+    given = {"a": float("nan"), "b": [float("inf"), 1.5], "c": 2**63}
+    assert finite(given) == {"a": None, "b": [None, 1.5], "c": 2**63}
 
 
 def test_a_record_refuses_what_json_cannot_hold() -> None:

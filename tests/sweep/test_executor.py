@@ -84,9 +84,7 @@ def test_stored_points_are_not_run_again(jobs: list[Job], ground: Any, store: St
     assert len(ran) == 10
 
 
-def test_another_build_runs_again(
-    jobs: list[Job], ground: Any, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_build_runs_again(jobs: list[Job], ground: Any, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     execute(jobs, store=store, ground=ground)
     monkeypatch.setattr(executor, "build_digest", lambda: "c" * 16)
     assert not any(outcome.reused for outcome in execute(jobs, store=store, ground=ground))
