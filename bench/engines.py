@@ -212,16 +212,21 @@ def marks_of(command: list[str], budget_s: float) -> Iterator[dict[str, Any]]:
 
 
 def run_peer(engine: str, command: list[str], workload: str, bell: Dumbbell, budget_s: float) -> Result:
-    """Measure a peer's rate once its window is full; when time does not suffice for that, say so."""
+    """Measure a peer's rate once its window is full; when time does not suffice for that, say so.
+
+    The second half of the CPU time after that counts, so that the end of slow start, which costs most, does not.
+    """
     marks = list(marks_of(command, budget_s))
     last = marks[-1]
     full_packets = FULL_SHARE * bell.product_packets / bell.flows
-    started = [mark for mark in marks if mark["cwnd_packets"] >= full_packets and mark["cpu_s"] < last["cpu_s"]]
-    # The window first gets full one mark before slow start ends; a multiplicative decrease may halve it later.
-    first = started[0] if started else marks[len(marks) // 2]
+    filled = [mark for mark in marks[:-1] if mark["cwnd_packets"] >= full_packets]
+    from_s = (filled or marks)[0]["cpu_s"]
+    first = next(mark for mark in marks if mark["cpu_s"] >= (from_s + last["cpu_s"]) / 2)
+    if first is last:
+        first = marks[-2]
     packets, cpu_s = last["delivered_packets"] - first["delivered_packets"], last["cpu_s"] - first["cpu_s"]
     note = f"{first['simulated_s']:g} to {last['simulated_s']:g} s of {bell.duration_ns / NS_PER_S:g} s"
-    if not started:
+    if not filled:
         note += f"; window of {last['cwnd_packets']:,} packets only, slower still when full"
     return Result(
         engine=engine,

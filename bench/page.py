@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bench.markdown import filled, table
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "speed.md"
 
@@ -19,8 +21,8 @@ generated; every run is a line of `bench/history.jsonl`.
 {rates}
 
 elephan and the skeleton: median of several runs in turn, each the whole workload. The peers run once, for a bounded CPU
-time, and count from when their window is full, because their cost per packet grows with it. Where that time did not
-suffice to fill the window, the rate has a star and is better than the peer's true one.
+time, and the second half of it after their window got full counts, because their cost per packet grows with the window.
+Where that time did not suffice to fill it, the rate has a star and is better than the peer's true one.
 
 {peers}
 
@@ -41,7 +43,8 @@ window, per packet that line and queue (or the receive window, where that is the
 Packets of 1500 bytes, drop-tail queue of one bandwidth-delay product, SACK, delayed ACKs, timestamps, three hops each
 way, access links four times the bottleneck. `bench/workloads.toml` defines them; the same network for the peers is
 `bench/peers/ns2_dumbbell.tcl` (Agent/TCP/Linux, SACK sink with delayed ACKs) and `bench/peers/ns3_dumbbell.cc`
-(optimized, against libns3-dev). CUBIC runs without HyStart everywhere, so that the window gets full.
+(optimized, against libns3-dev). CUBIC runs without HyStart, so that the window gets full; ns-3's keeps it, because the
+overshoot of slow start alone would take it many minutes.
 
 {workloads}
 """
@@ -51,7 +54,7 @@ def write_page(history: Path) -> None:
     """Rewrite docs/speed.md from the last line of the history."""
     lines = history.read_text(encoding="utf-8").splitlines()
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(json.loads(lines[-1])), encoding="utf-8")
+    PAGE.write_text(filled(page(json.loads(lines[-1]))), encoding="utf-8")
 
 
 def page(line: dict[str, Any]) -> str:
@@ -150,9 +153,3 @@ def times(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,.0f} x" if value >= 10 else f"{value:.1f} x"
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table: the first column to the left, all others to the right."""
-    rule = ["---"] + ["---:"] * (len(head) - 1)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])

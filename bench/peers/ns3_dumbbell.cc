@@ -100,7 +100,7 @@ main(int argc, char* argv[])
     double staggerS = 0.1;
     double seconds = 10;
     double markS = 1;
-    bool hystart = false;
+    bool hystart = true;
     std::uint32_t seed = 1;
     CommandLine command(__FILE__);
     command.AddValue("flows", "number of flows", flows);

@@ -1,0 +1,87 @@
+"""`make fidelity`: runs every comparison of reference.toml, writes docs/fidelity.md, fails when one is out of bounds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from bench.engines import Unavailable, ns2_version
+from fidelity import cases, formulas, judge, page
+
+Rows = TypeVar("Rows")
+
+
+def step(name: str, run: Callable[[], Rows]) -> Rows:
+    """Run one table and say how long it took."""
+    began_s = time.monotonic()
+    print(f"{name} ...", end=" ", file=sys.stderr, flush=True)
+    rows = run()
+    print(f"{time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
+    return rows
+
+
+def main() -> int:
+    """Run, write, judge."""
+    parser = argparse.ArgumentParser(prog="python -m fidelity", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="judge only; leave docs/fidelity.md as it is")
+    options = parser.parse_args()
+    from elephan import _native
+
+    reference = cases.load()
+    kernel = reference["kernel"]
+    formula_rows = step("formulas", lambda: judge.formula_rows(list(cases.formula_cases(reference))))
+    window_rows = step("window", lambda: judge.window_rows(reference, list(cases.window_cases(reference))))
+    sawtooth_rows = step("sawtooth", lambda: judge.sawtooth_rows(reference, list(cases.sawtooth_cases(reference))))
+    kernel_rows = step("kernel", lambda: judge.kernel_rows(reference, list(cases.kernel_cases(reference))))
+    price_rows = step("price", lambda: judge.price_rows(reference))
+    try:
+        version = ns2_version()
+        ns2_rows = step("ns-2", lambda: judge.ns2_rows(reference, list(cases.ns2_cases(reference))))
+        table = reference["ns2"]
+        ns2 = (
+            f"{version}, Agent/TCP/Linux on the same dumbbell: {table['rate_mbps']} Mbit/s, queue of one "
+            f"bandwidth-delay product, {table['seconds']} s from the first segment, CUBIC without HyStart in both. "
+            f"Medians of {table['seeds']} seeds each. Allowed: {page.between(table['tolerance'])}.\n\n"
+            + page.goodput_table(["algorithm", "RTT", "loss"], "ns-2", ns2_rows)
+        )
+    except Unavailable as missing:
+        ns2_rows, ns2 = [], f"Not compared in this run: {missing}."
+
+    rows = [row for pair in formula_rows for row in pair]
+    rows += window_rows + sawtooth_rows + kernel_rows + ns2_rows
+    if not options.check:
+        page.write_page(
+            {
+                "version": _native.version,
+                "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+                "verdict": page.verdict(rows),
+                "ott": formulas.OTT_FACTOR,
+                "mathis_tolerance": page.between(reference["formulas"]["mathis_tolerance"]),
+                "padhye_tolerance": page.between(reference["formulas"]["padhye_tolerance"]),
+                "scatter_tolerance": page.between(reference["formulas"]["scatter_tolerance"]),
+                "formulas": page.formula_table(formula_rows),
+                "window_bytes": reference["window"]["window_bytes"],
+                "window_tolerance": page.between(reference["window"]["tolerance"]),
+                "window": page.goodput_table(["RTT"], "W / RTT", window_rows),
+                "sawtooth_tolerance": page.between(reference["sawtooth"]["tolerance"]),
+                "sawtooth": page.period_table(sawtooth_rows),
+                "kernel_source": kernel["source"],
+                "kernel_path": f"{kernel['rate_mbps']} Mbit/s, RTT {kernel['rtt_ms']} ms, queue of one product",
+                "kernel_seeds": kernel["seeds"],
+                "kernel_seconds": kernel["seconds"],
+                "kernel_tolerance": page.between(kernel["tolerance"]),
+                "kernel": page.goodput_table(["stack", "loss"], "kernel", kernel_rows),
+                "price": page.price_table(price_rows),
+                "ns2": ns2,
+            }
+        )
+    print(page.verdict(rows))
+    return 0 if all(row.holds for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

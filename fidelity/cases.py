@@ -1,0 +1,209 @@
+"""The points that are simulated, made from reference.toml: no running and no judging here."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.dumbbell import NS_PER_S, PAYLOAD_BYTES, Dumbbell
+from fidelity import formulas
+
+REFERENCE = Path(__file__).resolve().parent / "reference.toml"
+NS_PER_MS = 1_000_000
+BPS_PER_MBPS = 1_000_000
+SEGMENT_BITS = 8 * PAYLOAD_BYTES
+NEVER_FULL_PACKETS = 10_000_000
+
+
+def load() -> dict[str, Any]:
+    """Read reference.toml."""
+    return tomllib.loads(REFERENCE.read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class FormulaCase:
+    """Reno under independent loss."""
+
+    loss: float
+    rtt_ms: int
+    events: int
+    mathis_bps: float
+    padhye_bps: float
+    tolerance_mathis: tuple[float, float]
+    tolerance_padhye: tuple[float, float]
+    bell: Dumbbell
+
+
+def formula_cases(reference: dict[str, Any], seed: int = 1) -> Iterator[FormulaCase]:
+    """Yield the grid of loss and RTT; each run is as long as its number of loss events takes."""
+    table = reference["formulas"]
+    for rtt_ms in table["rtt_ms"]:
+        for loss, events in zip(table["loss"], table["loss_events"], strict=True):
+            rtt_s = rtt_ms / 1000
+            rate = formulas.mathis(loss, rtt_s)
+            event_s = 1 / loss / rate
+            scatter = tuple(table["scatter_tolerance"])
+            few = events <= 60
+            yield FormulaCase(
+                loss=loss,
+                rtt_ms=rtt_ms,
+                events=events,
+                mathis_bps=rate * SEGMENT_BITS,
+                padhye_bps=formulas.padhye(loss, rtt_s, rtt_s + table["rto_min_s"]) * SEGMENT_BITS,
+                tolerance_mathis=scatter if few else tuple(table["mathis_tolerance"]),
+                tolerance_padhye=scatter if few else tuple(table["padhye_tolerance"]),
+                bell=Dumbbell(
+                    rate_bps=table["line_bps"],
+                    rtt_ns=rtt_ms * NS_PER_MS,
+                    duration_ns=int((events + table["warmup_events"]) * event_s * NS_PER_S),
+                    warmup_ns=int(table["warmup_events"] * event_s * NS_PER_S),
+                    congestion="reno",
+                    loss_e12=round(loss * 1e12),
+                    queue_packets=NEVER_FULL_PACKETS,
+                    seed=seed,
+                    stack={"initial_ssthresh": max(2, int(rate * rtt_s))},
+                ),
+            )
+
+
+@dataclass(frozen=True)
+class WindowCase:
+    """A receive window as the limit."""
+
+    rtt_ms: int
+    expected_bps: float
+    bell: Dumbbell
+
+
+def window_cases(reference: dict[str, Any]) -> Iterator[WindowCase]:
+    """Yield one case per RTT."""
+    table = reference["window"]
+    for rtt_ms in table["rtt_ms"]:
+        segments = table["window_bytes"] // PAYLOAD_BYTES
+        yield WindowCase(
+            rtt_ms=rtt_ms,
+            expected_bps=formulas.window_limited(segments, rtt_ms / 1000) * SEGMENT_BITS,
+            bell=Dumbbell(
+                rate_bps=10_000_000_000,
+                rtt_ns=rtt_ms * NS_PER_MS,
+                duration_ns=400 * rtt_ms * NS_PER_MS,
+                warmup_ns=20 * rtt_ms * NS_PER_MS,
+                congestion="reno",
+                window_bytes=table["window_bytes"],
+                stack={"window_scaling": False},
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class SawtoothCase:
+    """One Reno flow that fills a queue again and again."""
+
+    rate_mbps: int
+    rtt_ms: int
+    expected_s: float
+    bell: Dumbbell
+
+
+def sawtooth_cases(reference: dict[str, Any]) -> Iterator[SawtoothCase]:
+    """Yield one case per path."""
+    for path in reference["sawtooth"]["paths"]:
+        bell = Dumbbell(
+            rate_bps=path["rate_mbps"] * BPS_PER_MBPS,
+            rtt_ns=path["rtt_ms"] * NS_PER_MS,
+            duration_ns=path["seconds"] * NS_PER_S,
+            congestion="reno",
+        )
+        line = bell.rate_bps / 12_000
+        expected_s = formulas.sawtooth_period(line, bell.product_packets, bell.limit_packets)
+        yield SawtoothCase(path["rate_mbps"], path["rtt_ms"], expected_s, bell)
+
+
+@dataclass(frozen=True)
+class KernelCase:
+    """One cell of the kernel's table, with as many seeds as the reference asks for."""
+
+    stack: str
+    loss: float
+    expected_bps: float
+    bells: tuple[Dumbbell, ...]
+
+
+def kernel_cases(reference: dict[str, Any], seeds: int | None = None) -> Iterator[KernelCase]:
+    """Yield stacks by losses."""
+    table = reference["kernel"]
+    for stack in table["stack"]:
+        for loss, goodput_mbps in zip(table["loss"], stack["goodput_mbps"], strict=True):
+            bells = tuple(
+                kernel_bell(table, stack["congestion"], stack["parameters"], loss, seed)
+                for seed in range(1, (seeds or table["seeds"]) + 1 if loss else 2)
+            )
+            yield KernelCase(stack["name"], loss, goodput_mbps * BPS_PER_MBPS, bells)
+
+
+def kernel_bell(table: dict[str, Any], congestion: str, parameters: dict[str, int], loss: float, seed: int) -> Dumbbell:
+    """The path of the kernel's table."""
+    return Dumbbell(
+        rate_bps=table["rate_mbps"] * BPS_PER_MBPS,
+        rtt_ns=table["rtt_ms"] * NS_PER_MS,
+        duration_ns=table["seconds"] * NS_PER_S,
+        congestion=congestion,
+        parameters=parameters,
+        loss_e12=round(loss * 1e12),
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True)
+class PriceCase:
+    """Retransmissions without random loss."""
+
+    stack: str
+    window: str
+    expected_segments: int
+    bell: Dumbbell
+
+
+def price_cases(reference: dict[str, Any]) -> Iterator[PriceCase]:
+    """Yield reno, then "both" under each receive window."""
+    table = reference["kernel"]
+    price = table["price"]
+    yield PriceCase("reno", "largest", price["reno_segments"], kernel_bell(table, "reno", {}, 0, 1))
+    for window_mib in price["window_mib"]:
+        bell = kernel_bell(table, "storage_friendly", price["both"], 0, 1)
+        bell = Dumbbell(**(vars(bell) | {"window_bytes": int(window_mib * 2**20)}))
+        yield PriceCase("both", f"{window_mib:g} MiB", price["both_segments"], bell)
+
+
+@dataclass(frozen=True)
+class Ns2Case:
+    """One dumbbell for both simulators, with seeds."""
+
+    congestion: str
+    rtt_ms: int
+    loss: float
+    bells: tuple[Dumbbell, ...]
+
+
+def ns2_cases(reference: dict[str, Any], seeds: int | None = None) -> Iterator[Ns2Case]:
+    """Yield the grid."""
+    table = reference["ns2"]
+    for congestion in table["congestion"]:
+        for rtt_ms in table["rtt_ms"]:
+            for loss in table["loss"]:
+                bells = tuple(
+                    Dumbbell(
+                        rate_bps=table["rate_mbps"] * BPS_PER_MBPS,
+                        rtt_ns=rtt_ms * NS_PER_MS,
+                        duration_ns=table["seconds"] * NS_PER_S,
+                        congestion=congestion,
+                        parameters={"hystart": 0} if congestion == "cubic" else {},
+                        loss_e12=round(loss * 1e12),
+                        seed=seed,
+                    )
+                    for seed in range(1, (seeds or table["seeds"]) + 1 if loss else 2)
+                )
+                yield Ns2Case(congestion, rtt_ms, loss, bells)
