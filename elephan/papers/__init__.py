@@ -1,0 +1,30 @@
+"""Papers: what they claim as data, measured by running their scenarios, with a verdict on each claim.
+
+What it does: runs the scenarios of `papers/<id>/`, measures what the claims name, judges, prints, draws. What it does
+not: tune anything until a number fits. **Invariant: a verdict follows from claims.toml and the records alone.**
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from elephan.papers.catalogue import catalogue, find
+    from elephan.papers.runner import PaperRun, run
+
+__all__ = ["PaperRun", "catalogue", "find", "run"]
+
+_PLACES = {
+    "catalogue": "elephan.papers.catalogue",
+    "find": "elephan.papers.catalogue",
+    "run": "elephan.papers.runner",
+    "PaperRun": "elephan.papers.runner",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    raise AttributeError(f"module 'elephan.papers' has no attribute {name!r}")

@@ -1,0 +1,151 @@
+"""What a paper claims, as data: `papers/<id>/claims.toml`, read and checked once.
+
+A claim is a sentence of the paper with the numbers in it. Each number is a `Value` (paper's value and how far a
+measured one may be off), each statement about sizes an `Order`. Code measures quantities by name;
+`elephan.papers.verdict` holds them against the claim. No number of a paper stands anywhere else.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from elephan.errors import InputError
+
+FORMAT = 1
+"""Form of claims.toml; raise it when a key changes its meaning."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Value(_Table):
+    """A number in the paper."""
+
+    name: str
+    """Key of the measured quantity."""
+    label: str
+    """What it is a number of, as a reader sees it: "RTT 80 ms"."""
+    paper: float
+    tolerance: float = Field(ge=0)
+    """Largest relative deviation that still counts as the same; 0 = equal."""
+    unit: str | None = None
+    """Where it is not the claim's."""
+
+    def holds(self, measured: float) -> bool:
+        """Whether a measured number is the paper's within the tolerance."""
+        # 1e-9: a count that went through a division stays a count.
+        return abs(measured - self.paper) <= self.tolerance * abs(self.paper) + 1e-9
+
+
+class Order(_Table):
+    """A statement about sizes: the quantities grow from left to right."""
+
+    label: str
+    rising: tuple[str, ...] = Field(min_length=2)
+
+
+class Runs(_Table):
+    """A scenario file of the paper and what is changed in it."""
+
+    file: str
+    set: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    """Dotted keys and values, as `elephan run --set` takes them."""
+
+
+class Claim(_Table):
+    """One claim of a paper."""
+
+    id: str
+    title: str
+    text: str
+    """The claim in a sentence."""
+    source: str
+    """Where in the paper: "Table 1"."""
+    unit: str = ""
+    runs: tuple[Runs, ...] = ()
+    """Scenario files under papers/<id>/ that measure it."""
+    value: tuple[Value, ...] = ()
+    order: tuple[Order, ...] = ()
+    why: str = ""
+    """Why the measured numbers are as they are: prose, no numbers that a run could change."""
+    not_yet: str = ""
+    """What is missing before it can be measured; empty when it is measured."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Claim:
+        if self.not_yet and (self.value or self.order or self.runs):
+            raise ValueError(f"{self.id}: what is not measured yet has no scenarios and no values")
+        if not self.not_yet and not (self.value or self.order):
+            raise ValueError(f"{self.id}: has neither a value nor an order, so nothing could refute it")
+        names = [item.name for item in self.value]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise ValueError(f"{self.id}: the value {', '.join(sorted(twice))} is there twice")
+        return self
+
+    def paper_value(self, name: str) -> float:
+        """Return the paper's number by name. Raises KeyError."""
+        for item in self.value:
+            if item.name == name:
+                return item.paper
+        raise KeyError(name)
+
+
+class Reference(_Table):
+    """A measurement from elsewhere that is drawn beside ours."""
+
+    id: str
+    label: str
+    provenance: str
+    unit: str
+    value: dict[str, float]
+
+
+class Paper(_Table):
+    """A paper and what it claims."""
+
+    format: Literal[1]
+    id: str
+    title: str
+    authors: tuple[str, ...]
+    venue: str
+    summary: str
+    claims: tuple[Claim, ...] = Field(alias="claim")
+    references: tuple[Reference, ...] = Field(default=(), alias="reference")
+    folder: Path
+
+    def claim(self, claim_id: str) -> Claim:
+        """Return one claim. Raises KeyError."""
+        for item in self.claims:
+            if item.id == claim_id:
+                return item
+        raise KeyError(claim_id)
+
+    def reference(self, reference_id: str) -> Reference:
+        """Return one reference. Raises KeyError."""
+        for item in self.references:
+            if item.id == reference_id:
+                return item
+        raise KeyError(reference_id)
+
+
+def read(folder: Path) -> Paper:
+    """Read `folder`/claims.toml. Raises `InputError` that names the file and what is wrong."""
+    file = folder / "claims.toml"
+    try:
+        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: {error}") from error
+    try:
+        return Paper.model_validate({**data, "folder": folder})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{file}: {place}: {first['msg']}") from error

@@ -1,0 +1,107 @@
+"""Print a paper: its claims, the paper's numbers beside ours, the verdicts and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elephan.papers.evaluation import Table
+from elephan.papers.verdict import Judgement, ValueCheck, Verdict, shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from elephan.papers.runner import PaperRun
+
+STYLES = {
+    Verdict.REPRODUCED: "bold green",
+    Verdict.ORDERING_HOLDS: "bold yellow",
+    Verdict.DIFFERS: "bold red",
+    Verdict.NOT_YET: "dim",
+}
+
+
+def summary(judgements: tuple[Judgement, ...]) -> str:
+    """Return how many claims got which verdict, in a sentence."""
+    counts = {verdict: sum(1 for item in judgements if item.verdict is verdict) for verdict in Verdict}
+    parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
+    return f"{len(judgements)} claims: {', '.join(parts)}."
+
+
+def paper_number(check: ValueCheck) -> str:
+    """Return the paper's number as the paper writes it, with its unit."""
+    value = check.value.paper
+    digits = f"{value:.2f}" if check.unit == "MB/s" and not value.is_integer() else shown(value)
+    return _with_unit(digits, check.unit)
+
+
+def our_number(check: ValueCheck) -> str:
+    """Return the measured number with its unit."""
+    return _with_unit(shown(check.measured), check.unit)
+
+
+def _with_unit(text: str, unit: str) -> str:
+    return f"{text} {unit}".rstrip()
+
+
+def show(done: PaperRun, console: Console) -> None:
+    """Print everything on a rich console."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    console.print(Text(done.paper.title, style="bold"))
+    table = RichTable(box=None, header_style="bold", pad_edge=False)
+    for head, justify in (("claim", "left"), ("quantity", "left"), ("paper", "right"), ("measured", "right")):
+        table.add_column(head, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    table.add_column("verdict", overflow="fold")
+    for item in done.judgements:
+        verdict = Text(item.verdict.value, style=STYLES[item.verdict])
+        if not item.values:
+            table.add_row(Text(item.claim.id, style="bold"), Text(item.claim.title), "", "", verdict)
+            continue
+        for index, check in enumerate(item.values):
+            first = index == 0
+            measured = Text(our_number(check), style="" if check.holds else "red")
+            table.add_row(
+                Text(item.claim.id if first else "", style="bold"),
+                Text(check.value.label),
+                Text(paper_number(check)),
+                measured,
+                verdict if first else Text(""),
+            )
+    console.print(table)
+    for extra in done.evaluation.tables:
+        _show_table(extra, console)
+    console.print()
+    for item in done.judgements:
+        line = Text.assemble(
+            (item.claim.id, "bold"), " ", (item.verdict.value, STYLES[item.verdict]), f": {item.because}."
+        )
+        console.print(line)
+        if item.verdict in (Verdict.ORDERING_HOLDS, Verdict.DIFFERS) and item.claim.why:
+            console.print(Text(f"  {item.claim.why}", style="dim"))
+    console.print()
+    console.print(Text(summary(done.judgements), style="bold"))
+    if done.page is not None:
+        console.print(Text(f"Figures and all of this: {done.page}"))
+
+
+def _show_table(extra: Table, console: Console) -> None:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    drawn = RichTable(
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+        title=extra.title,
+        title_style="bold",
+        title_justify="left",
+        caption=extra.caption,
+        caption_justify="left",
+    )
+    for index, head in enumerate(extra.heads):
+        drawn.add_column(head, justify="left" if index == 0 else "right", overflow="fold")
+    for row in extra.rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    console.print()
+    console.print(drawn)

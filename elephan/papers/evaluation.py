@@ -1,0 +1,124 @@
+"""What the code of one paper hands back: measured quantities by claim, figures, and tables beside the claims'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from elephan.api import Results
+from elephan.papers.claims import Claim, Paper, Runs
+from elephan.record import Record
+from elephan.report.draw import Ink
+
+Draw = Callable[[Any, Ink], None]
+"""Puts a figure on a matplotlib figure, without its title."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure to draw."""
+
+    key: str
+    """Name of its file and anchor."""
+    claim: str
+    """Claim it belongs to."""
+    title: str
+    caption: str
+    draw: Draw
+    size_inches: tuple[float, float] = (7.4, 3.6)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that belongs to a claim, beside the one of its values."""
+
+    claim: str
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+
+@dataclass
+class Evaluation:
+    """What was measured for a paper's claims."""
+
+    measured: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Claim, quantity, value in the claim's unit."""
+    figures: list[Figure] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+
+    def add(self, other: Evaluation) -> None:
+        """Take over what another part of the paper measured."""
+        self.measured |= other.measured
+        self.figures += other.figures
+        self.tables += other.tables
+
+
+class PaperResults:
+    """The records of a paper's scenarios, found by file."""
+
+    def __init__(self, paper: Paper, results: Sequence[tuple[Runs, Results]]) -> None:
+        """`results` are those of each entry that the claims name."""
+        self.paper = paper
+        self._results = list(results)
+
+    def has(self, file: str) -> bool:
+        """Whether a scenario file was run."""
+        return any(runs.file == file for runs, _ in self._results)
+
+    def of(self, file: str) -> list[Record]:
+        """Return the records of a scenario file, with everything that was set in it, in order. Raises KeyError."""
+        found = [record for runs, results in self._results if runs.file == file for record in results]
+        if not found:
+            raise KeyError(f"{file} was not run")
+        return found
+
+    def series(self, record: Record) -> Any:
+        """Return the time series of a record. Raises KeyError when it has none."""
+        for _, results in self._results:
+            if any(item is record for item in results):
+                series = results.series_of(record)
+                if series is not None:
+                    return series
+        raise KeyError(f"run {record.id} has no series")
+
+
+Evaluate = Callable[[PaperResults], Evaluation]
+"""The code of a paper."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The code of one table or figure, and the scenario files that it needs."""
+
+    files: tuple[str, ...]
+    evaluate: Evaluate
+
+
+def part(*files: str) -> Callable[[Evaluate], Part]:
+    """Make a function a `Part`."""
+    return lambda function: Part(files, function)
+
+
+def megabytes_per_s(bits_per_s: float | int | None) -> float:
+    """Return MB/s (10^6 B), the paper's unit of throughput; NaN for what was not measured."""
+    return float("nan") if bits_per_s is None else float(bits_per_s) / 8e6
+
+
+def round_trip_s(record: Record, flow: int = 0) -> float:
+    """Return the propagation round-trip time of a flow, s: the sum over its links, both ways."""
+    spec = record.spec["flows"][flow]
+    return sum(record.spec["links"][link]["delay_ns"] for link in (*spec["route"], *spec["return_route"])) / 1e9
+
+
+def line_bps(record: Record, flow: int = 0) -> int:
+    """Return the rate of the slowest link of a flow's way forward, bit/s."""
+    return min(int(record.spec["links"][link]["rate_bps"]) for link in record.spec["flows"][flow]["route"])
+
+
+def names_of(claim: Claim, measured: Mapping[str, float]) -> list[str]:
+    """Return the quantities that a claim names and that are missing in `measured`."""
+    wanted = [item.name for item in claim.value] + [name for order in claim.order for name in order.rising]
+    return [name for name in wanted if name not in measured]

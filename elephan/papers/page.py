@@ -1,0 +1,113 @@
+"""The page of a paper: claims, numbers, verdicts and figures in one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elephan.api import Results
+from elephan.papers import drawing
+from elephan.papers.claims import Paper, Runs
+from elephan.papers.console import our_number, paper_number, summary
+from elephan.papers.evaluation import Evaluation
+from elephan.papers.verdict import Judgement, Verdict
+from elephan.report import draw
+from elephan.report.html import PAGE as REPORT_PAGE
+from elephan.report.html import facts_of
+from elephan.store.series import write_atomically
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+PAGE = Path(__file__).parent / "page"
+
+CLASSES = {
+    Verdict.REPRODUCED: "good",
+    Verdict.ORDERING_HOLDS: "fair",
+    Verdict.DIFFERS: "poor",
+    Verdict.NOT_YET: "open",
+}
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["verdict_class"] = lambda verdict: CLASSES[verdict]
+    return environment.get_template("paper.html.j2")
+
+
+def write(
+    paper: Paper,
+    judgements: Sequence[Judgement],
+    evaluation: Evaluation,
+    results: Sequence[tuple[Runs, Results]],
+    folder: Path,
+) -> tuple[Path, tuple[Path, ...]]:
+    """Write paper.html and a PNG per figure into `folder`; return their paths. Raises `StoreError`."""
+    images = []
+    for figure in evaluation.figures:
+        images.append(folder / f"{figure.key}.png")
+        write_atomically(images[-1], drawing.png(figure))
+    page = folder / "paper.html"
+    write_atomically(page, render(paper, judgements, evaluation, results).encode())
+    return page, tuple(images)
+
+
+def render(
+    paper: Paper,
+    judgements: Sequence[Judgement],
+    evaluation: Evaluation,
+    results: Sequence[tuple[Runs, Results]],
+) -> str:
+    """Return the page."""
+    records = [record for _, part in results for record in part]
+    return _template().render(
+        paper=paper,
+        lead=summary(tuple(judgements)),
+        claims=[_claim(item, evaluation) for item in judgements],
+        facts=[fact for fact in facts_of(records) if fact[0] not in ("scenario", "set")] if records else [],
+        scenarios=list(dict.fromkeys((runs.file, (paper.folder / runs.file).read_text()) for runs, _ in results)),
+        light=draw.LIGHT,
+        dark=draw.DARK,
+        style=(REPORT_PAGE / "style.css").read_text() + (PAGE / "paper.css").read_text(),
+    )
+
+
+def _claim(item: Judgement, evaluation: Evaluation) -> dict[str, Any]:
+    return {
+        "claim": item.claim,
+        "verdict": item.verdict,
+        "because": item.because,
+        "values": [
+            {
+                "label": check.value.label,
+                "paper": paper_number(check),
+                "measured": our_number(check),
+                "holds": check.holds,
+                "off": "" if check.deviation is None else f"{check.deviation * 100:+.2g} %",
+                "tolerance": "equal" if check.value.tolerance == 0 else f"± {check.value.tolerance * 100:g} %",
+            }
+            for check in item.values
+        ],
+        "orders": [{"label": check.order.label, "holds": check.holds} for check in item.orders],
+        "commands": [_command(runs) for runs in item.claim.runs],
+        "figures": [
+            {"title": figure.title, "caption": figure.caption, "svg": drawing.svg(figure), "key": figure.key}
+            for figure in evaluation.figures
+            if figure.claim == item.claim.id
+        ],
+        "tables": [table for table in evaluation.tables if table.claim == item.claim.id],
+    }
+
+
+def _command(runs: Runs) -> str:
+    """Return the command that does the same runs alone."""
+    changes = " ".join(f"--set {key}={value}" for key, value in runs.set.items())
+    return re.sub(r"\s+", " ", f"elephan run papers/dsan/{runs.file} {changes}").strip()

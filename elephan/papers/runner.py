@@ -1,0 +1,118 @@
+"""Run a paper: all its scenarios in one go, then measure, judge, print, draw.
+
+The runs are ordinary ones: each is stored when it ends, and what is stored is not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from elephan.api import Results, jobs_of, load
+from elephan.errors import RunError
+from elephan.grounds import Job
+from elephan.papers.catalogue import code_of, find
+from elephan.papers.claims import Claim, Paper, Runs
+from elephan.papers.evaluation import Evaluation, PaperResults
+from elephan.papers.verdict import Judgement, judge
+from elephan.store import Store, open_store
+from elephan.sweep.executor import Outcome, execute
+from elephan.sweep.progress import Bars, Watcher
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class PaperRun:
+    """A paper, what was measured, the verdicts, and the files that were written."""
+
+    paper: Paper
+    judgements: tuple[Judgement, ...]
+    evaluation: Evaluation
+    results: tuple[tuple[Runs, Results], ...]
+    page: Path | None
+    images: tuple[Path, ...]
+
+
+def run(
+    paper_id: str,
+    out: str | Path | None = None,
+    store: str | Store | None = None,
+    workers: int | None = None,
+    console: Console | None = None,
+    *,
+    claims: Sequence[str] | None = None,
+    again: bool = False,
+    watcher: Watcher | None = None,
+) -> PaperRun:
+    """Reproduce a paper.
+
+    `out` takes paper.html and the PNGs (none when None); `store` is where records are kept and looked for, as for
+    `elephan.run` ("none" for nowhere); `claims` are ids to restrict the work to; `console` is printed to. Raises
+    `InputError` for an unknown paper or claim, and what `elephan.sweep.executor.execute` raises; what had ended is
+    stored in any case.
+    """
+    paper = find(paper_id)
+    chosen = _chosen(paper, claims)
+    keep = store if isinstance(store, Store) else None if store == "none" else open_store(store)
+    results = _run_all(paper, chosen, keep, workers, again, watcher or Bars())
+    evaluation = code_of(paper)(PaperResults(paper, results))
+    judgements = tuple(_judged(claim, evaluation) for claim in chosen)
+    page, images = None, ()
+    if out is not None:
+        from elephan.papers.page import write
+
+        page, images = write(paper, judgements, evaluation, results, Path(out))
+    done = PaperRun(paper, judgements, evaluation, results, page, images)
+    if console is not None:
+        from elephan.papers.console import show
+
+        show(done, console)
+    return done
+
+
+def _chosen(paper: Paper, claims: Sequence[str] | None) -> tuple[Claim, ...]:
+    from elephan.errors import InputError
+
+    if claims is None:
+        return paper.claims
+    known = {claim.id: claim for claim in paper.claims}
+    for claim_id in claims:
+        if claim_id not in known:
+            raise InputError(f"no claim {claim_id!r} of {paper.id}; there are {', '.join(known)}")
+    return tuple(claim for claim in paper.claims if claim.id in claims)
+
+
+def _run_all(
+    paper: Paper,
+    claims: Sequence[Claim],
+    store: Store | None,
+    workers: int | None,
+    again: bool,
+    watcher: Watcher,
+) -> tuple[tuple[Runs, Results], ...]:
+    """Run every scenario that the claims name, once, in one pool: a short one does not leave a core idle."""
+    entries: list[tuple[Runs, list[Job]]] = []
+    for runs in (runs for claim in claims for runs in claim.runs):
+        if any(runs == known for known, _ in entries):
+            continue
+        scenario = load(paper.folder / runs.file, runs.set)
+        entries.append((runs, jobs_of(scenario)))
+    jobs = [job for _, part in entries for job in part]
+    outcomes = execute(jobs, store=store, workers=workers, again=again, watcher=watcher) if jobs else []
+    results, start = [], 0
+    for runs, part in entries:
+        own: list[Outcome] = outcomes[start : start + len(part)]
+        start += len(part)
+        results.append((runs, Results(own, store)))
+    return tuple(results)
+
+
+def _judged(claim: Claim, evaluation: Evaluation) -> Judgement:
+    try:
+        return judge(claim, evaluation.measured.get(claim.id, {}))
+    except KeyError as error:
+        raise RunError(f"{error.args[0]}") from error
