@@ -31,8 +31,8 @@ impl<P> TimedQueue<P> {
         if self.ring.len() == 0 {
             return None;
         }
-        let came = self.ring.time(self.ring.head());
-        let (bytes, packet) = self.ring.pop()?;
+        let (came, bytes) = (self.ring.time(self.ring.head()), self.ring.bytes(self.ring.head()));
+        let packet = self.ring.pop()?;
         self.bytes -= u64::from(bytes);
         Some((came, bytes, packet))
     }

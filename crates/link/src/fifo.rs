@@ -33,13 +33,11 @@ pub(crate) struct Fifo<P> {
     up: bool,
     /// Delay of the oldest packet.
     delay: u64,
-    /// Number of the oldest packet, counted from 0 over all that were in the ring.
-    oldest: u64,
-    /// Number of the first packet with another delay; NEVER when there is none.
-    delay_changes_at: u64,
-    /// Later delays: (number of the first packet, delay); its first entry is at `delay_changes_at`.
-    delays: VecDeque<(u64, u64)>,
     loss: Loss,
+    /// Every packet inside has the same delay and its loss still to be drawn: nothing below is in use.
+    plain: bool,
+    /// Later delays: (number of the first packet, delay). Numbers count all packets that were in the ring, from 0.
+    delays: VecDeque<(u64, u64)>,
     /// Packets numbered below were on the line when the loss model changed: their fate is in `doomed`.
     decided: u64,
     /// Numbers of the packets below `decided` that are lost, ascending.
@@ -62,10 +60,9 @@ impl<P: Packet> Fifo<P> {
             limit_bytes: limits.1,
             up: true,
             delay,
-            oldest: 0,
-            delay_changes_at: NEVER,
-            delays: VecDeque::new(),
             loss,
+            plain: true,
+            delays: VecDeque::new(),
             decided: 0,
             doomed: VecDeque::new(),
             red: red.map(Box::new),
@@ -120,7 +117,7 @@ impl<P: Packet> Fifo<P> {
             self.starts = free_at;
         }
         if self.ring.len() == 1 {
-            self.refresh_due();
+            self.due = self.head_due();
         }
         Admission::Queued
     }
@@ -128,29 +125,39 @@ impl<P: Packet> Fifo<P> {
     /// The next packet that has arrived; those lost on the line go to the ledger.
     #[inline]
     pub fn poll_delivery(&mut self, now: u64, ledger: &mut Ledger<P>) -> Option<P> {
-        while self.due <= now {
+        while self.due <= now && self.ring.len() > 0 {
             if self.waiting == self.ring.len() {
                 // The oldest packet is at the cursor: it started long ago, and nobody asked since.
                 self.advance(now);
             }
-            let number = self.oldest;
-            let (bytes, packet) = self.take_oldest()?;
-            if self.is_lost(number, bytes) {
-                ledger.lose(packet, DropReason::Loss);
-                continue;
+            let bytes = self.ring.bytes(self.ring.head());
+            let lost = self.oldest_is_lost(bytes, ledger);
+            let packet = self.take_oldest(ledger);
+            if !lost {
+                ledger.deliver(bytes);
+                return packet;
             }
-            ledger.deliver(bytes);
-            return Some(packet);
+            ledger.lose_some(packet, DropReason::Loss);
         }
         None
     }
 
     #[inline]
-    fn is_lost(&mut self, number: u64, bytes: u32) -> bool {
-        if number >= self.decided {
+    fn oldest_is_lost(&mut self, bytes: u32, ledger: &Ledger<P>) -> bool {
+        if self.plain {
+            self.loss.takes(bytes)
+        } else {
+            self.oldest_is_doomed(bytes, ledger)
+        }
+    }
+
+    #[cold]
+    fn oldest_is_doomed(&mut self, bytes: u32, ledger: &Ledger<P>) -> bool {
+        let oldest = self.oldest(ledger);
+        if oldest >= self.decided {
             return self.loss.takes(bytes);
         }
-        let doomed = self.doomed.front() == Some(&number);
+        let doomed = self.doomed.front() == Some(&oldest);
         if doomed {
             self.doomed.pop_front();
         }
@@ -158,44 +165,48 @@ impl<P: Packet> Fifo<P> {
     }
 
     #[inline]
-    fn take_oldest(&mut self) -> Option<(u32, P)> {
-        let taken = self.ring.pop()?;
-        self.oldest += 1;
-        let previous = self.due;
-        self.refresh_due();
+    fn take_oldest(&mut self, ledger: &Ledger<P>) -> Option<P> {
+        let packet = self.ring.pop();
+        if !self.plain {
+            self.settle(ledger);
+        }
         // A delay that became shorter does not let packets overtake.
-        self.due = self.due.max(previous);
-        Some(taken)
+        self.due = self.head_due().max(self.due);
+        packet
     }
 
+    /// When the oldest packet would arrive if none were before it.
     #[inline]
-    fn refresh_due(&mut self) {
+    fn head_due(&self) -> u64 {
         if self.ring.len() == 0 {
-            self.due = NEVER;
-            return;
+            return NEVER;
         }
-        if self.oldest >= self.delay_changes_at {
-            self.next_delay();
-        }
-        self.due = self.ring.time(self.ring.head()).saturating_add(self.delay);
+        self.ring.time(self.ring.head()).saturating_add(self.delay)
     }
 
+    /// Makes what has changed hold for the oldest packet, and forgets changes that all packets inside have seen.
     #[cold]
-    fn next_delay(&mut self) {
+    fn settle(&mut self, ledger: &Ledger<P>) {
+        let oldest = self.oldest(ledger);
         while let Some(&(from, delay)) = self.delays.front() {
-            if from > self.oldest {
+            if from > oldest {
                 break;
             }
             self.delay = delay;
             self.delays.pop_front();
         }
-        self.delay_changes_at = self.delays.front().map_or(NEVER, |d| d.0);
+        self.plain = self.delays.is_empty() && oldest >= self.decided;
+    }
+
+    /// Number of the oldest packet; of the next to come when there is none.
+    fn oldest(&self, ledger: &Ledger<P>) -> u64 {
+        ledger.stats.enqueued - self.ring.len()
     }
 
     /// Moves the cursor over the packets that have started by `now`.
     #[inline]
     fn advance(&mut self, now: u64) {
-        while self.waiting > 0 && self.starts <= now && self.up {
+        while self.waiting > 0 && self.starts <= now {
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(self.ring.bytes(self.cursor));
             self.starts = self.ring.time(self.cursor);
@@ -213,34 +224,34 @@ impl<P: Packet> Fifo<P> {
         red.admit(now, self.waiting_bytes, idle_since, packet.is_ect())
     }
 
-    /// Number of the first packet that waits.
-    fn first_waiting(&self) -> u64 {
-        self.oldest + self.ring.len() - self.waiting
+    /// Number of the first packet that waits; of the next to come when none does.
+    fn first_waiting(&self, ledger: &Ledger<P>) -> u64 {
+        ledger.stats.enqueued - self.waiting
     }
 
     /// Sends what waits again: from `start` on at the present rate, or never while the link is down.
     fn resend_waiting(&mut self, start: u64) {
-        self.line.restart(start);
-        self.starts = start;
+        if self.up {
+            self.line.restart(start);
+        } else {
+            self.line.halt();
+        }
+        self.starts = self.line.free_at();
         let mut at = self.cursor;
         for left in (0..self.waiting).rev() {
-            let depart = if self.up { self.line.send(start, self.ring.bytes(at)) } else { NEVER };
+            let depart = self.line.send(start, self.ring.bytes(at));
             self.ring.set_time(at, depart);
             if left > 0 {
                 at = self.ring.after(at);
             }
         }
-        if !self.up {
-            self.line.halt();
-        }
         self.update_due();
     }
 
-    /// After departures changed; never earlier than a packet that has arrived.
+    /// After departures or delays of what waits have changed.
     fn update_due(&mut self) {
-        let all_wait = self.waiting == self.ring.len();
-        if all_wait {
-            self.refresh_due();
+        if self.waiting == self.ring.len() {
+            self.due = self.head_due();
         }
     }
 
@@ -250,33 +261,34 @@ impl<P: Packet> Fifo<P> {
         if let Some(red) = &mut self.red {
             red.set_rate(rate);
         }
-        if self.waiting > 0 && self.up {
+        if self.waiting > 0 {
             self.resend_waiting(self.starts);
         }
     }
 
-    pub fn set_delay(&mut self, now: u64, delay: u64) {
+    pub fn set_delay(&mut self, now: u64, delay: u64, ledger: &Ledger<P>) {
         self.advance(now);
-        let from = self.first_waiting();
+        let from = self.first_waiting(ledger);
         while self.delays.back().is_some_and(|d| d.0 >= from) {
             self.delays.pop_back();
         }
         self.delays.push_back((from, delay));
-        self.delay_changes_at = self.delays.front().map_or(NEVER, |d| d.0);
+        self.settle(ledger);
         self.update_due();
     }
 
-    pub fn set_loss(&mut self, now: u64, model: &LossModel) {
+    pub fn set_loss(&mut self, now: u64, model: &LossModel, ledger: &Ledger<P>) {
         self.advance(now);
-        self.decide_line();
+        self.decide_line(ledger);
         self.loss.replace(model);
+        self.settle(ledger);
     }
 
-    /// Decides by the present model which packets on the line are lost, before something else changes.
-    fn decide_line(&mut self) {
-        let end = self.first_waiting();
+    /// Decides by the present model which packets on the line are lost, before another takes over.
+    fn decide_line(&mut self, ledger: &Ledger<P>) {
+        let (oldest, end) = (self.oldest(ledger), self.first_waiting(ledger));
         let mut at = self.ring.head();
-        for number in self.oldest..end {
+        for number in oldest..end {
             if number >= self.decided && self.loss.takes(self.ring.bytes(at)) {
                 self.doomed.push_back(number);
             }
@@ -295,10 +307,10 @@ impl<P: Packet> Fifo<P> {
         self.up = up;
         if !up {
             while self.waiting < self.ring.len() {
-                let number = self.oldest;
-                let Some((bytes, packet)) = self.take_oldest() else { break };
-                let reason = if self.is_lost(number, bytes) { DropReason::Loss } else { DropReason::Outage };
-                ledger.lose(packet, reason);
+                let bytes = self.ring.bytes(self.ring.head());
+                let lost = self.oldest_is_lost(bytes, ledger);
+                let packet = self.take_oldest(ledger);
+                ledger.lose_some(packet, if lost { DropReason::Loss } else { DropReason::Outage });
             }
         }
         self.resend_waiting(now);

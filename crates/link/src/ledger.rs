@@ -80,6 +80,14 @@ impl<P> Ledger<P> {
         self.dropped.push_back((packet, reason));
     }
 
+    /// [`Ledger::lose`] for what a queue gave back.
+    #[cold]
+    pub fn lose_some(&mut self, packet: Option<P>, reason: DropReason) {
+        if let Some(packet) = packet {
+            self.lose(packet, reason);
+        }
+    }
+
     #[inline]
     pub fn deliver(&mut self, bytes: u32) {
         self.stats.delivered += 1;

@@ -69,7 +69,11 @@ impl<P> Line<P> {
 
     pub fn pop(&mut self) -> Option<(u32, P)> {
         match self {
-            Line::Ordered { ring, .. } => ring.pop(),
+            Line::Ordered { ring, .. } if ring.len() > 0 => {
+                let bytes = ring.bytes(ring.head());
+                ring.pop().map(|packet| (bytes, packet))
+            }
+            Line::Ordered { .. } => None,
             Line::Reordering { heap, .. } => heap.pop().map(|e| (e.bytes, e.packet)),
         }
     }

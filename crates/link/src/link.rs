@@ -19,6 +19,8 @@ pub enum Admission<P> {
     Dropped(P, DropReason),
 }
 
+// Links are few and each is used all the time: an indirection to the FIFO would cost every packet a load.
+#[allow(clippy::large_enum_variant)]
 enum Engine<P> {
     Fifo(Fifo<P>),
     Served(Box<Server<P>>),
@@ -140,7 +142,7 @@ impl<P: Packet> Link<P> {
     /// delay shrinks (it arrives with the last of them), unless the link has jitter with reordering.
     pub fn set_delay(&mut self, now: Time, delay: Span) {
         match &mut self.engine {
-            Engine::Fifo(fifo) => fifo.set_delay(now.0, delay.0),
+            Engine::Fifo(fifo) => fifo.set_delay(now.0, delay.0, &self.ledger),
             Engine::Served(server) => server.set_delay(now.0, delay.0, &mut self.ledger),
         }
         self.refresh();
@@ -155,7 +157,7 @@ impl<P: Packet> Link<P> {
             panic!("a link cannot lose packets so: {error}");
         }
         match &mut self.engine {
-            Engine::Fifo(fifo) => fifo.set_loss(now.0, &model),
+            Engine::Fifo(fifo) => fifo.set_loss(now.0, &model, &self.ledger),
             Engine::Served(server) => server.set_loss(now.0, &model, &mut self.ledger),
         }
         self.refresh();

@@ -9,24 +9,41 @@
 
 use std::mem::MaybeUninit;
 
-/// Packets of a block.
-const SLOTS: u32 = 32;
+/// Packets of a block: 2^5.
+const SLOT_BITS: u32 = 5;
+const SLOTS: usize = 1 << SLOT_BITS;
+const SLOT_MASK: u32 = SLOTS as u32 - 1;
 /// No block.
 const NIL: u32 = u32::MAX;
 
 /// Times, sizes and packets apart: the walk behind the transmitter reads only the first two.
 struct Block<P> {
-    time: [u64; SLOTS as usize],
-    bytes: [u32; SLOTS as usize],
+    time: [u64; SLOTS],
+    bytes: [u32; SLOTS],
     next: u32,
-    packet: [MaybeUninit<P>; SLOTS as usize],
+    packet: [MaybeUninit<P>; SLOTS],
 }
 
-/// Where a packet is; valid until it is popped.
+/// Where a packet is, valid until it is popped: number of the block, then of the slot, in one word (two halves written
+/// apart and read together would make the processor wait at every packet). Range: 2^27 blocks, 4e9 packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Position {
-    block: u32,
-    slot: u32,
+pub(crate) struct Position(u32);
+
+impl Position {
+    #[inline]
+    fn start_of(block: u32) -> Position {
+        Position(block << SLOT_BITS)
+    }
+
+    #[inline]
+    fn block(self) -> usize {
+        (self.0 >> SLOT_BITS) as usize
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        (self.0 & SLOT_MASK) as usize
+    }
 }
 
 /// First in, first out: packets with a time (ns) and their size (bytes).
@@ -34,18 +51,18 @@ pub(crate) struct Ring<P> {
     blocks: Vec<Box<Block<P>>>,
     /// First block of the free list.
     free: u32,
-    /// The oldest packet. `slot < SLOTS` whenever `len > 0`.
+    /// The oldest packet, when there is one.
     head: Position,
-    /// Where the next packet goes; `slot == SLOTS`: into a new block.
+    /// Where the next packet goes, unless the last block is full.
     tail: Position,
+    /// The last block is full (or there is none): the next packet needs another.
+    full: bool,
     len: u64,
 }
 
 impl<P> Ring<P> {
     pub fn new() -> Ring<P> {
-        // No block yet: a tail that is full makes the first push take one.
-        let none = Position { block: NIL, slot: SLOTS };
-        Ring { blocks: Vec::new(), free: NIL, head: none, tail: none, len: 0 }
+        Ring { blocks: Vec::new(), free: NIL, head: Position(0), tail: Position(0), full: true, len: 0 }
     }
 
     #[inline]
@@ -61,68 +78,69 @@ impl<P> Ring<P> {
 
     #[inline]
     pub fn push(&mut self, time: u64, bytes: u32, packet: P) -> Position {
-        if self.tail.slot == SLOTS {
+        if self.full {
             self.grow();
         }
         let at = self.tail;
-        let block = &mut self.blocks[at.block as usize];
-        let slot = (at.slot % SLOTS) as usize;
-        block.time[slot] = time;
-        block.bytes[slot] = bytes;
-        block.packet[slot].write(packet);
-        self.tail.slot += 1;
+        let block = &mut self.blocks[at.block()];
+        block.time[at.slot()] = time;
+        block.bytes[at.slot()] = bytes;
+        block.packet[at.slot()].write(packet);
+        // Behind the last slot this names the next block's first, which `full` forbids to use.
+        self.tail = Position(at.0.wrapping_add(1));
+        self.full = self.tail.slot() == 0;
         self.len += 1;
         at
     }
 
-    /// Takes the oldest packet and its size.
+    /// Takes the oldest packet. What else is wanted of it is read before: a packet alone is moved but once.
     #[inline]
-    pub fn pop(&mut self) -> Option<(u32, P)> {
+    pub fn pop(&mut self) -> Option<P> {
         if self.len == 0 {
             return None;
         }
-        let block = &mut self.blocks[self.head.block as usize];
-        let slot = (self.head.slot % SLOTS) as usize;
-        let bytes = block.bytes[slot];
+        let at = self.head;
+        let block = &mut self.blocks[at.block()];
         // SAFETY: len > 0, so the head's slot was written by `push` and not read since: `head` moves on below.
-        let packet = unsafe { block.packet[slot].assume_init_read() };
+        let packet = unsafe { block.packet[at.slot()].assume_init_read() };
         self.len -= 1;
-        self.head.slot += 1;
         if self.len == 0 {
             // The same block from its start: it is in the cache.
-            self.head.slot = 0;
+            self.head = Position(at.0 & !SLOT_MASK);
             self.tail = self.head;
-        } else if self.head.slot == SLOTS {
-            let next = block.next;
+            self.full = false;
+        } else if at.slot() + 1 == SLOTS {
+            self.head = Position::start_of(block.next);
             block.next = self.free;
-            self.free = self.head.block;
-            self.head = Position { block: next, slot: 0 };
+            self.free = at.block() as u32;
+        } else {
+            self.head = Position(at.0 + 1);
         }
-        Some((bytes, packet))
+        Some(packet)
     }
 
     #[inline]
     pub fn time(&self, at: Position) -> u64 {
-        self.blocks[at.block as usize].time[(at.slot % SLOTS) as usize]
+        self.blocks[at.block()].time[at.slot()]
     }
 
     #[inline]
     pub fn set_time(&mut self, at: Position, time: u64) {
-        self.blocks[at.block as usize].time[(at.slot % SLOTS) as usize] = time;
+        self.blocks[at.block()].time[at.slot()] = time;
     }
 
     #[inline]
     pub fn bytes(&self, at: Position) -> u32 {
-        self.blocks[at.block as usize].bytes[(at.slot % SLOTS) as usize]
+        self.blocks[at.block()].bytes[at.slot()]
     }
 
     /// Position of the packet after `at`; meaningful when there is one.
     #[inline]
     pub fn after(&self, at: Position) -> Position {
-        if at.slot + 1 < SLOTS {
-            Position { block: at.block, slot: at.slot + 1 }
+        if at.slot() + 1 < SLOTS {
+            Position(at.0 + 1)
         } else {
-            Position { block: self.blocks[at.block as usize].next, slot: 0 }
+            Position::start_of(self.blocks[at.block()].next)
         }
     }
 
@@ -133,11 +151,11 @@ impl<P> Ring<P> {
             self.free = self.blocks[block as usize].next;
             block
         } else {
-            // Range: 2^32 blocks of 32 packets.
-            let block = u32::try_from(self.blocks.len()).expect("fewer than 1.4e11 packets on a link");
+            let block = self.blocks.len() as u32;
+            assert!(block < 1 << (32 - SLOT_BITS), "more than 4e9 packets on a link");
             self.blocks.push(Box::new(Block {
-                time: [0; SLOTS as usize],
-                bytes: [0; SLOTS as usize],
+                time: [0; SLOTS],
+                bytes: [0; SLOTS],
                 next: NIL,
                 packet: std::array::from_fn(|_| MaybeUninit::uninit()),
             }));
@@ -145,11 +163,13 @@ impl<P> Ring<P> {
         };
         self.blocks[block as usize].next = NIL;
         if self.len > 0 {
-            self.blocks[self.tail.block as usize].next = block;
+            let last = Position(self.tail.0.wrapping_sub(1));
+            self.blocks[last.block()].next = block;
         } else {
-            self.head = Position { block, slot: 0 };
+            self.head = Position::start_of(block);
         }
-        self.tail = Position { block, slot: 0 };
+        self.tail = Position::start_of(block);
+        self.full = false;
     }
 }
 
@@ -177,7 +197,7 @@ mod tests {
                 ring.push(i, i as u32, Box::new(i));
                 model.push_back(i);
             } else {
-                assert_eq!(ring.pop().map(|(b, p)| (u64::from(b), *p)), model.pop_front().map(|i| (i, i)));
+                assert_eq!(ring.pop().map(|p| *p), model.pop_front());
             }
             assert_eq!(ring.len(), model.len() as u64);
             if let Some(&front) = model.front() {

@@ -45,8 +45,10 @@ impl Serializer {
     /// Sends a packet that is there at `now`, after those before it; returns when its last bit has left.
     #[inline]
     pub fn send(&mut self, now: u64, bytes: u32) -> u64 {
-        let entry = self.cache[(bytes >> 3) as usize % CACHE];
-        let entry = if entry.bytes == bytes { entry } else { self.divide(bytes) };
+        let entry = &mut self.cache[(bytes >> 3) as usize % CACHE];
+        if entry.bytes != bytes {
+            *entry = divide(bytes, self.rate);
+        }
         // At now == last with a remainder the line is still busy for a part of a ns, which is carried.
         let (base, carried) = if now > self.last { (now, 0) } else { (self.last, self.part) };
         let mut part = carried + entry.part;
@@ -57,17 +59,6 @@ impl Serializer {
         }
         (self.last, self.part) = (last, part);
         self.free_at()
-    }
-
-    #[cold]
-    fn divide(&mut self, bytes: u32) -> Entry {
-        let bits_ns = u128::from(bytes) * u128::from(NS_PER_BYTE);
-        let rate = u128::from(self.rate);
-        // u32::MAX bytes at 1 bit/s: 3.4e19 ns, beyond u64; saturated, which is 584 years.
-        let whole = u64::try_from(bits_ns / rate).unwrap_or(u64::MAX);
-        let entry = Entry { bytes, whole, part: (bits_ns % rate) as u64 };
-        self.cache[(bytes >> 3) as usize % CACHE] = entry;
-        entry
     }
 
     /// Packets sent from now on go at `rate`. What was sent keeps its departure, rounded up to the ns.
@@ -86,6 +77,14 @@ impl Serializer {
     pub fn halt(&mut self) {
         (self.last, self.part) = (u64::MAX, 0);
     }
+}
+
+#[cold]
+fn divide(bytes: u32, rate: u64) -> Entry {
+    let bits_ns = u128::from(bytes) * u128::from(NS_PER_BYTE);
+    // u32::MAX bytes at 1 bit/s: 3.4e19 ns, beyond u64; saturated, which is 584 years.
+    let whole = u64::try_from(bits_ns / u128::from(rate)).unwrap_or(u64::MAX);
+    Entry { bytes, whole, part: (bits_ns % u128::from(rate)) as u64 }
 }
 
 #[cfg(test)]
