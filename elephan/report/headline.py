@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from elephan.record import canonical_json
 from elephan.report.figures import MOST_CURVES, Colours
 from elephan.report.metrics import Metric, metric
 from elephan.report.points import Point
@@ -96,6 +97,8 @@ def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
     )
     if not ranked:
         return ""
+    if any(item.names_stack and item.varied for item in points):
+        return _wins(points, what)
     best, point = ranked[0]
     clause = {
         "lag_p99_s": "99 of 100 writes reach the far site within {}",
@@ -110,3 +113,26 @@ def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
     if worst == best:
         return f"With every setting {clause}."
     return f"With {point.label} {clause}. Worst is {other.label}: {what.show(worst)}."
+
+
+def _wins(points: Sequence[Point], what: Metric) -> str:
+    """Say at how many points of a sweep each stack is best: a value of one point says nothing of the others."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(canonical_json(point.varied), []).append(point)
+    wins: dict[str, int] = {}
+    compared = 0
+    for members in groups.values():
+        given = [(value.mean, point.stack) for point in members if (value := point.metric(what.name)) is not None]
+        if len(given) < 2:
+            continue
+        compared += 1
+        best = (max if what.better == "higher" else min)(value for value, _ in given)
+        for value, stack in given:
+            if value == best:
+                wins[stack] = wins.get(stack, 0) + 1
+    if not compared:
+        return ""
+    order = {"higher": "highest", "lower": "lowest", "neither": "first"}[what.better]
+    listed = ", ".join(f"{stack} at {count}" for stack, count in sorted(wins.items(), key=lambda item: -item[1]))
+    return f"Of {compared} points, {what.title} is {order} with {listed}."

@@ -132,7 +132,8 @@ def shown(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "on" if value else "off"
-    return str(value) if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+    # 1e-05 is how C writes it; people, and scenarios, write 1e-5.
+    return re.sub(r"e([+-])0+", r"e\1", f"{value:g}") if isinstance(value, float) else str(value)
 
 
 def number(value: Any) -> float | None:

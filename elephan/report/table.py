@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from elephan.record import Record
+from elephan.record import Record, canonical_json
 from elephan.report.metrics import Metric, present
 from elephan.report.points import Point, points_of, short, shown
 from elephan.report.statistics import Estimate
@@ -82,10 +82,17 @@ def table_of(records: Sequence[Record]) -> Table:
                         False,
                     )
                 )
-    best = [_best(column, [draft[1][index] for draft in drafts if not several]) for index, column in enumerate(columns)]
+    best = _best_of_each(points, columns) if not several else {}
     rows = tuple(
-        Row(head, tuple(_cell(*parts) for parts in zip(columns, row, best, strict=True)), mixed)
-        for head, row, mixed in drafts
+        Row(
+            head,
+            tuple(
+                _cell(column, value, best.get((number, column.name)))
+                for column, value in zip(columns, row, strict=True)
+            ),
+            mixed,
+        )
+        for number, (head, row, mixed) in enumerate(drafts)
     )
     return Table(
         heads=heads,
@@ -112,11 +119,20 @@ def _adds_up(column: Metric) -> bool:
     return column.name in SUMMED_OVER_CONNECTIONS or column.unit in ("packets", "segments", "ACKs")
 
 
-def _best(column: Metric, values: Sequence[Estimate | None]) -> float | None:
-    given = [value.mean for value in values if value is not None]
-    if column.better == "neither" or len(given) < 2 or min(given) == max(given):
-        return None
-    return max(given) if column.better == "higher" else min(given)
+def _best_of_each(points: Sequence[Point], columns: Sequence[Metric]) -> dict[tuple[int, str], float]:
+    """Return the best value of a column for each row: among the stacks at one point of a sweep, else among all."""
+    groups: dict[str, list[int]] = {}
+    for number, point in enumerate(points):
+        groups.setdefault(canonical_json(point.varied) if point.names_stack else "", []).append(number)
+    found = {}
+    for numbers in groups.values():
+        for column in columns:
+            given = [value.mean for n in numbers if (value := points[n].metric(column.name)) is not None]
+            if column.better == "neither" or len(given) < 2 or min(given) == max(given):
+                continue
+            best = max(given) if column.better == "higher" else min(given)
+            found.update({(n, column.name): best for n in numbers})
+    return found
 
 
 def _cell(column: Metric, value: Estimate | None, best: float | None) -> Cell:
