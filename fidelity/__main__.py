@@ -1,4 +1,4 @@
-"""`make fidelity`: runs every comparison of reference.toml, writes docs/fidelity.md, fails when one is out of bounds."""
+"""`make fidelity`: runs all comparisons of reference.toml, writes docs/fidelity.md, fails when one is out of bounds."""
 
 from __future__ import annotations
 

@@ -1,0 +1,170 @@
+"""Rules over the source tree that no compiler checks. Each failure names the file, the line and what to do instead."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CRATES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim", "lab", "kernel", "python"]
+"""In order: a crate depends only on crates before it (ARCHITECTURE.md)."""
+
+CORES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim"]
+"""Crates without I/O: time is an argument, inputs are handle_*, outputs are poll_*."""
+
+IO_ALLOWED = {
+    # A user's own algorithm is a file that the system's compiler turns into a library.
+    "crates/congestion/src/compile.rs": {"std::fs", "std::process", "std::env"},
+}
+"""Documented exceptions: file and what it may use."""
+
+IO = re.compile(r"\bstd::(time|net|fs|process|env|thread)\b|\b(rand|getrandom)::")
+
+FILE_LINES_MAX = 700
+"""A longer file holds more than one subject."""
+
+ELSEWHERE = re.compile(r"/(work|home|root|opt|mnt|workspace)/|/tmp/(?!$)[a-z-]+[a-z]", re.IGNORECASE)
+"""Paths of one machine. Tests use tmp_path, set-up finds its tools on the PATH."""
+
+TEXT = {".rs", ".py", ".c", ".h", ".toml", ".md", ".sh", ".tcl", ".cc", ".html", ".css", ".js", ".yml", ""}
+
+
+def tracked() -> list[Path]:
+    """Return what git tracks or would track."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git clone: the list of files is git's")
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def text_files() -> Iterator[tuple[str, list[str]]]:
+    """Yield the path and lines of each text file."""
+    for path in tracked():
+        if path.suffix in TEXT:
+            try:
+                lines = path.read_text(encoding="utf-8").splitlines()
+            except UnicodeDecodeError:
+                continue
+            yield path.relative_to(ROOT).as_posix(), lines
+
+
+def code_of(line: str) -> str:
+    """Return a Rust line without its comment."""
+    return line.split("//", 1)[0]
+
+
+def test_no_file_holds_more_than_one_subject() -> None:
+    generated = {"Cargo.lock", "docs/scenario.md", "docs/scenario.schema.json"}
+    long = [
+        f"{name}: {len(lines)} lines, at most {FILE_LINES_MAX}: split it by subject"
+        for name, lines in text_files()
+        if name not in generated
+        and name.startswith(("crates/", "elephan/", "congestion/", "bench/", "fidelity/", "scripts/"))
+        if Path(name).suffix in {".rs", ".py", ".c", ".h", ".cc"} and len(lines) > FILE_LINES_MAX
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_protocol_cores_do_no_io() -> None:
+    found = []
+    for name, lines in text_files():
+        parts = name.split("/")
+        if parts[0] != "crates" or parts[1] not in CORES or parts[2] != "src" or not name.endswith(".rs"):
+            continue
+        for number, line in enumerate(lines, 1):
+            if "#[cfg(test)]" in line:
+                break
+            for match in IO.finditer(code_of(line)):
+                if match.group(0) not in IO_ALLOWED.get(name, set()) and not name.endswith(("tests.rs", "test.rs")):
+                    found.append(f"{name}:{number}: {match.group(0)} in a core: take it as an argument")
+    assert not found, "\n".join(found)
+
+
+def test_a_crate_depends_only_on_crates_before_it() -> None:
+    found = []
+    for manifest in sorted((ROOT / "crates").glob("*/Cargo.toml")):
+        crate = manifest.parent.name
+        assert crate in CRATES, f"{crate}: name its place in the order (ARCHITECTURE.md and this test)"
+        allowed = CRATES[: CRATES.index(crate)]
+        for name in tomllib.loads(manifest.read_text(encoding="utf-8")).get("dependencies", {}):
+            if name in CRATES and name not in allowed:
+                found.append(f"crates/{crate}: depends on {name}, which comes after it")
+    assert not found, "\n".join(found)
+
+
+def test_every_crate_states_its_invariant() -> None:
+    missing = []
+    for source in sorted((ROOT / "crates").glob("*/src/lib.rs")):
+        lines = source.read_text(encoding="utf-8").splitlines()
+        doc = [line for line in lines if line.startswith("//!")]
+        if not lines or not lines[0].startswith("//!") or not any("nvariant" in line for line in doc):
+            missing.append(f"{source.relative_to(ROOT)}: open with //! what it does and its **Invariant**")
+    assert not missing, "\n".join(missing)
+
+
+def algorithms() -> list[Path]:
+    """Return the C sources of the algorithms."""
+    return sorted((ROOT / "congestion").glob("*.c"))
+
+
+@pytest.mark.parametrize("path", algorithms(), ids=lambda path: path.stem)
+def test_an_algorithm_includes_one_header_and_no_floats(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"^\s*#\s*include\s+(\S+)", text, re.MULTILINE) == ['"cc.h"']
+    code = re.sub(r'/\*.*?\*/|//[^\n]*|"(\\.|[^"\\])*"', " ", text, flags=re.DOTALL)
+    assert not re.search(r"\b(float|double)\b", code), "the kernel has no floating point: scale an integer"
+    assert not re.search(r"\b\d+\.\d|\b\d+[eE]-?\d+\b", code), "a literal with a fraction: scale an integer"
+
+
+def test_algorithms_are_there() -> None:
+    assert {"reno", "cubic", "storage_friendly"} <= {path.stem for path in algorithms()}
+
+
+def test_links_in_documents_resolve() -> None:
+    broken = []
+    for name, lines in text_files():
+        if not name.endswith(".md"):
+            continue
+        for number, line in enumerate(lines, 1):
+            for target in re.findall(r"\]\(([^)\s]+)\)", line):
+                if re.match(r"[a-z]+:", target) or target.startswith("#"):
+                    continue
+                if not ((ROOT / name).parent / target.split("#", 1)[0]).exists():
+                    broken.append(f"{name}:{number}: {target} does not exist")
+    assert not broken, "\n".join(broken)
+
+
+def test_nothing_names_one_machine() -> None:
+    found = [
+        f"{name}:{number}: {match.group(0)}"
+        for name, lines in text_files()
+        if not name.startswith("tests/tidy/")
+        for number, line in enumerate(lines, 1)
+        if (match := ELSEWHERE.search(line))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_nothing_is_left_to_do_in_the_code() -> None:
+    mark = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b|\b(todo|unimplemented)!\(")
+    found = [
+        f"{name}:{number}: {match.group(0)}: do it, or write an issue"
+        for name, lines in text_files()
+        if Path(name).suffix in {".rs", ".py", ".c", ".h", ".sh", ".tcl", ".cc"}
+        for number, line in enumerate(lines, 1)
+        if (match := mark.search(line))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_generated_pages_name_their_generator() -> None:
+    for page, command in {"docs/speed.md": "make bench", "docs/fidelity.md": "make fidelity"}.items():
+        assert command in (ROOT / page).read_text(encoding="utf-8"), f"{page}: write it with `{command}`"
