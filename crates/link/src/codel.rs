@@ -4,41 +4,37 @@
 //! of RFC 8290 (a marked packet leaves the queue, and the schedule goes on as if it had been dropped).
 
 use crate::ledger::{DropReason, Ledger};
-use crate::ring::Ring;
 use crate::Packet;
+use std::collections::VecDeque;
 
 /// How soon after the last dropping state a new one starts from the old drop rate, in intervals (RFC 8289, section 5.5).
 const RECENT_INTERVALS: u64 = 16;
 
 /// Packets with the times at which they came.
 pub(crate) struct TimedQueue<P> {
-    ring: Ring<P>,
+    packets: VecDeque<(u64, u32, P)>,
     bytes: u64,
 }
 
 impl<P> TimedQueue<P> {
     pub fn new() -> TimedQueue<P> {
-        TimedQueue { ring: Ring::new(), bytes: 0 }
+        TimedQueue { packets: VecDeque::new(), bytes: 0 }
     }
 
     pub fn push(&mut self, now: u64, bytes: u32, packet: P) {
-        self.ring.push(now, bytes, packet);
+        self.packets.push_back((now, bytes, packet));
         self.bytes += u64::from(bytes);
     }
 
     /// The oldest packet: (when it came, bytes, packet).
     pub fn pop(&mut self) -> Option<(u64, u32, P)> {
-        if self.ring.len() == 0 {
-            return None;
-        }
-        let (came, bytes) = (self.ring.time(self.ring.head()), self.ring.bytes(self.ring.head()));
-        let packet = self.ring.pop()?;
-        self.bytes -= u64::from(bytes);
-        Some((came, bytes, packet))
+        let oldest = self.packets.pop_front()?;
+        self.bytes -= u64::from(oldest.1);
+        Some(oldest)
     }
 
     pub fn len(&self) -> u64 {
-        self.ring.len()
+        self.packets.len() as u64
     }
 
     pub fn bytes(&self) -> u64 {

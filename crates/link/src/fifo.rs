@@ -7,7 +7,7 @@ use crate::config::LossModel;
 use crate::ledger::{DropReason, Ledger};
 use crate::loss::Loss;
 use crate::red::{Red, Verdict};
-use crate::ring::{Position, Ring};
+use crate::ring::Ring;
 use crate::serializer::Serializer;
 use crate::{Admission, Packet};
 use std::collections::VecDeque;
@@ -22,11 +22,8 @@ pub(crate) struct Fifo<P> {
     /// Packets with their departures; NEVER for those that wait while the link is down.
     ring: Ring<P>,
     line: Serializer,
-    /// Packets that wait: the last `waiting` of the ring, from `cursor` on.
-    waiting: u64,
     waiting_bytes: u64,
-    /// First packet that waits, and when it starts: when the packet before it has left. Meaningful when `waiting > 0`.
-    cursor: Position,
+    /// When the first packet that waits starts: when the packet before it has left. Without meaning when none waits.
     starts: u64,
     limit_packets: u64,
     limit_bytes: u64,
@@ -47,13 +44,10 @@ pub(crate) struct Fifo<P> {
 
 impl<P: Packet> Fifo<P> {
     pub fn new(rate: Rate, delay: u64, limits: (u64, u64), red: Option<Red>, loss: Loss) -> Fifo<P> {
-        let ring = Ring::new();
         Fifo {
             due: NEVER,
-            cursor: ring.head(),
-            ring,
+            ring: Ring::new(),
             line: Serializer::new(rate),
-            waiting: 0,
             waiting_bytes: 0,
             starts: 0,
             limit_packets: limits.0,
@@ -80,7 +74,7 @@ impl<P: Packet> Fifo<P> {
 
     pub fn queue(&mut self, now: u64) -> (u64, u64) {
         self.advance(now);
-        (self.waiting, self.waiting_bytes)
+        (self.ring.waiting(), self.waiting_bytes)
     }
 
     #[inline]
@@ -101,21 +95,19 @@ impl<P: Packet> Fifo<P> {
         // A free line takes the packet at once: it never waits and no limit holds for it.
         let waits = now < free_at;
         if waits {
-            let after = self.waiting_bytes + u64::from(bytes);
-            if self.waiting >= self.limit_packets || after > self.limit_bytes {
+            let (others, total) = (self.ring.waiting(), self.waiting_bytes + u64::from(bytes));
+            if others >= self.limit_packets || total > self.limit_bytes {
                 return refuse(packet, DropReason::QueueFull, ledger);
             }
-            self.waiting += 1;
-            self.waiting_bytes = after;
-            ledger.stats.saw_queue(self.waiting, after);
+            if others == 0 {
+                self.starts = free_at;
+            }
+            self.waiting_bytes = total;
+            ledger.stats.saw_queue(others + 1, total);
         }
         ledger.stats.enqueued += 1;
         let depart = self.line.send(now, bytes);
-        let at = self.ring.push(depart, bytes, packet);
-        if waits && self.waiting == 1 {
-            self.cursor = at;
-            self.starts = free_at;
-        }
+        self.ring.push(depart, bytes, packet, waits);
         if self.ring.len() == 1 {
             self.due = self.head_due();
         }
@@ -125,12 +117,15 @@ impl<P: Packet> Fifo<P> {
     /// The next packet that has arrived; those lost on the line go to the ledger.
     #[inline]
     pub fn poll_delivery(&mut self, now: u64, ledger: &mut Ledger<P>) -> Option<P> {
-        while self.due <= now && self.ring.len() > 0 {
-            if self.waiting == self.ring.len() {
-                // The oldest packet is at the cursor: it started long ago, and nobody asked since.
+        while self.due <= now {
+            if self.ring.on_line() == 0 {
+                // The oldest packet still counts as waiting: it started long ago, and nobody asked since.
                 self.advance(now);
+                if self.ring.on_line() == 0 {
+                    return None;
+                }
             }
-            let bytes = self.ring.bytes(self.ring.head());
+            let bytes = self.ring.head_bytes();
             let lost = self.oldest_is_lost(bytes, ledger);
             let packet = self.take_oldest(ledger);
             if !lost {
@@ -178,10 +173,7 @@ impl<P: Packet> Fifo<P> {
     /// When the oldest packet would arrive if none were before it.
     #[inline]
     fn head_due(&self) -> u64 {
-        if self.ring.len() == 0 {
-            return NEVER;
-        }
-        self.ring.time(self.ring.head()).saturating_add(self.delay)
+        self.ring.head_time().saturating_add(self.delay)
     }
 
     /// Makes what has changed hold for the oldest packet, and forgets changes that all packets inside have seen.
@@ -203,16 +195,13 @@ impl<P: Packet> Fifo<P> {
         ledger.stats.enqueued - self.ring.len()
     }
 
-    /// Moves the cursor over the packets that have started by `now`.
+    /// Puts onto the line what has started by `now`.
     #[inline]
     fn advance(&mut self, now: u64) {
-        while self.waiting > 0 && self.starts <= now {
-            self.waiting -= 1;
-            self.waiting_bytes -= u64::from(self.ring.bytes(self.cursor));
-            self.starts = self.ring.time(self.cursor);
-            if self.waiting > 0 {
-                self.cursor = self.ring.after(self.cursor);
-            }
+        while self.ring.waiting() > 0 && self.starts <= now {
+            let Some((depart, bytes)) = self.ring.start() else { return };
+            self.waiting_bytes -= u64::from(bytes);
+            self.starts = depart;
         }
     }
 
@@ -220,13 +209,13 @@ impl<P: Packet> Fifo<P> {
     fn ask_red(&mut self, now: u64, free_at: u64, packet: &P) -> Verdict {
         let Some(red) = &mut self.red else { return Verdict::Pass };
         // RED's queue is idle once the line asked for a packet and got none.
-        let idle_since = (self.waiting == 0 && free_at <= now).then_some(free_at);
+        let idle_since = (self.ring.waiting() == 0 && free_at <= now).then_some(free_at);
         red.admit(now, self.waiting_bytes, idle_since, packet.is_ect())
     }
 
     /// Number of the first packet that waits; of the next to come when none does.
     fn first_waiting(&self, ledger: &Ledger<P>) -> u64 {
-        ledger.stats.enqueued - self.waiting
+        ledger.stats.enqueued - self.ring.waiting()
     }
 
     /// Sends what waits again: from `start` on at the present rate, or never while the link is down.
@@ -237,20 +226,14 @@ impl<P: Packet> Fifo<P> {
             self.line.halt();
         }
         self.starts = self.line.free_at();
-        let mut at = self.cursor;
-        for left in (0..self.waiting).rev() {
-            let depart = self.line.send(start, self.ring.bytes(at));
-            self.ring.set_time(at, depart);
-            if left > 0 {
-                at = self.ring.after(at);
-            }
-        }
+        let line = &mut self.line;
+        self.ring.retime_waiting(|bytes| line.send(start, bytes));
         self.update_due();
     }
 
     /// After departures or delays of what waits have changed.
     fn update_due(&mut self) {
-        if self.waiting == self.ring.len() {
+        if self.ring.on_line() == 0 {
             self.due = self.head_due();
         }
     }
@@ -261,7 +244,7 @@ impl<P: Packet> Fifo<P> {
         if let Some(red) = &mut self.red {
             red.set_rate(rate);
         }
-        if self.waiting > 0 {
+        if self.ring.waiting() > 0 {
             self.resend_waiting(self.starts);
         }
     }
@@ -286,17 +269,15 @@ impl<P: Packet> Fifo<P> {
 
     /// Decides by the present model which packets on the line are lost, before another takes over.
     fn decide_line(&mut self, ledger: &Ledger<P>) {
-        let (oldest, end) = (self.oldest(ledger), self.first_waiting(ledger));
-        let mut at = self.ring.head();
-        for number in oldest..end {
-            if number >= self.decided && self.loss.takes(self.ring.bytes(at)) {
-                self.doomed.push_back(number);
+        let mut number = self.oldest(ledger);
+        let Fifo { ring, loss, doomed, decided, .. } = self;
+        ring.for_each_on_line(|bytes| {
+            if number >= *decided && loss.takes(bytes) {
+                doomed.push_back(number);
             }
-            if number + 1 < end {
-                at = self.ring.after(at);
-            }
-        }
-        self.decided = self.decided.max(end);
+            number += 1;
+        });
+        *decided = number.max(*decided);
     }
 
     pub fn set_up(&mut self, now: u64, up: bool, ledger: &mut Ledger<P>) {
@@ -306,8 +287,8 @@ impl<P: Packet> Fifo<P> {
         self.advance(now);
         self.up = up;
         if !up {
-            while self.waiting < self.ring.len() {
-                let bytes = self.ring.bytes(self.ring.head());
+            while self.ring.on_line() > 0 {
+                let bytes = self.ring.head_bytes();
                 let lost = self.oldest_is_lost(bytes, ledger);
                 let packet = self.take_oldest(ledger);
                 ledger.lose_some(packet, if lost { DropReason::Loss } else { DropReason::Outage });

@@ -48,8 +48,7 @@ impl<P> Line<P> {
     /// When the next packet arrives.
     pub fn due(&self) -> u64 {
         match self {
-            Line::Ordered { ring, .. } if ring.len() > 0 => ring.time(ring.head()),
-            Line::Ordered { .. } => NEVER,
+            Line::Ordered { ring, .. } => ring.head_time(),
             Line::Reordering { heap, .. } => heap.peek().map_or(NEVER, |e| e.due),
         }
     }
@@ -58,7 +57,7 @@ impl<P> Line<P> {
         match self {
             Line::Ordered { ring, last } => {
                 *last = due.max(*last);
-                ring.push(*last, bytes, packet);
+                ring.push(*last, bytes, packet, false);
             }
             Line::Reordering { heap, number } => {
                 heap.push(Entry { due, number: *number, bytes, packet });
@@ -69,11 +68,10 @@ impl<P> Line<P> {
 
     pub fn pop(&mut self) -> Option<(u32, P)> {
         match self {
-            Line::Ordered { ring, .. } if ring.len() > 0 => {
-                let bytes = ring.bytes(ring.head());
+            Line::Ordered { ring, .. } => {
+                let bytes = ring.head_bytes();
                 ring.pop().map(|packet| (bytes, packet))
             }
-            Line::Ordered { .. } => None,
             Line::Reordering { heap, .. } => heap.pop().map(|e| (e.bytes, e.packet)),
         }
     }

@@ -1,215 +1,304 @@
-//! A FIFO of packets in blocks that are used again.
+//! The packets inside a FIFO link: first those on the line, then those that wait, in blocks that are used again.
 //!
 //! One array that doubles would copy a gigabyte in flight and hold two of them; blocks of a fixed size grow with the packets
-//! inside and are handed back to a free list, so the steady state allocates nothing. A block is sized so that the thousands
-//! of mostly idle access links of a large run stay small.
+//! inside and go back to a free list, so the steady state allocates nothing. A block is small, so that the thousands of
+//! mostly idle access links of a large run stay small. Three marks (oldest packet, first that waits, place of the next) hold
+//! pointers into blocks: this list is the innermost part of a simulation, and indices checked at each step cost a third of a
+//! packet's time on a link.
+//!
+//! **Invariant: `len` packets lie between the marks `head` and `tail`, the last `waiting` of them from `cursor` on; all other
+//! slots hold no packet. Blocks live until the ring is dropped.**
 
-// The one place of the crate that needs it: slots of a block are empty or full, as `head`, `tail` and `len` say.
+// The one place of the crate that needs it; what is public here is safe to call in any order.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
+use std::ptr;
 
-/// Packets of a block: 2^5.
-const SLOT_BITS: u32 = 5;
-const SLOTS: usize = 1 << SLOT_BITS;
-const SLOT_MASK: u32 = SLOTS as u32 - 1;
-/// No block.
-const NIL: u32 = u32::MAX;
+/// Packets of a block.
+const SLOTS: usize = 32;
+/// A time that does not come.
+const NEVER: u64 = u64::MAX;
 
-/// Times, sizes and packets apart: the walk behind the transmitter reads only the first two.
+/// Times and sizes apart from packets: the cursor reads only them, five packets to a cache line.
 struct Block<P> {
     time: [u64; SLOTS],
     bytes: [u32; SLOTS],
-    next: u32,
+    next: *mut Block<P>,
     packet: [MaybeUninit<P>; SLOTS],
 }
 
-/// Where a packet is, valid until it is popped: number of the block, then of the slot, in one word (two halves written
-/// apart and read together would make the processor wait at every packet). Range: 2^27 blocks, 4e9 packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Position(u32);
+/// A place in a block; `slot == SLOTS` only at the tail: the block is full.
+struct Mark<P> {
+    block: *mut Block<P>,
+    slot: usize,
+}
 
-impl Position {
-    #[inline]
-    fn start_of(block: u32) -> Position {
-        Position(block << SLOT_BITS)
-    }
-
-    #[inline]
-    fn block(self) -> usize {
-        (self.0 >> SLOT_BITS) as usize
-    }
-
-    #[inline]
-    fn slot(self) -> usize {
-        (self.0 & SLOT_MASK) as usize
+impl<P> Clone for Mark<P> {
+    fn clone(&self) -> Mark<P> {
+        *self
     }
 }
 
-/// First in, first out: packets with a time (ns) and their size (bytes).
+impl<P> Copy for Mark<P> {}
+
+/// First in, first out: packets with a time (ns) and their size (bytes), in two parts.
 pub(crate) struct Ring<P> {
-    blocks: Vec<Box<Block<P>>>,
-    /// First block of the free list.
-    free: u32,
-    /// The oldest packet, when there is one.
-    head: Position,
-    /// Where the next packet goes, unless the last block is full.
-    tail: Position,
-    /// The last block is full (or there is none): the next packet needs another.
-    full: bool,
+    /// The oldest packet, when `len > 0`.
+    head: Mark<P>,
+    /// The first packet that waits, when `waiting > 0`.
+    cursor: Mark<P>,
+    /// Where the next packet goes; `slot == SLOTS`: into another block.
+    tail: Mark<P>,
     len: u64,
+    waiting: u64,
+    /// Blocks to use again, linked by `next`.
+    free: *mut Block<P>,
 }
+
+// SAFETY: the blocks belong to this ring alone, and nothing is shared by reference.
+unsafe impl<P: Send> Send for Ring<P> {}
 
 impl<P> Ring<P> {
     pub fn new() -> Ring<P> {
-        Ring { blocks: Vec::new(), free: NIL, head: Position(0), tail: Position(0), full: true, len: 0 }
+        // No block yet: a tail that is full makes the first push take one.
+        let none = Mark { block: ptr::null_mut(), slot: SLOTS };
+        Ring { head: none, cursor: none, tail: none, len: 0, waiting: 0, free: ptr::null_mut() }
     }
 
+    /// Packets inside.
     #[inline]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Position of the oldest packet; meaningful when there is one.
+    /// Packets that wait.
     #[inline]
-    pub fn head(&self) -> Position {
-        self.head
+    pub fn waiting(&self) -> u64 {
+        self.waiting
     }
 
+    /// Packets on the line.
     #[inline]
-    pub fn push(&mut self, time: u64, bytes: u32, packet: P) -> Position {
-        if self.full {
+    pub fn on_line(&self) -> u64 {
+        self.len - self.waiting
+    }
+
+    /// Adds a packet: to those on the line when none waits and `waits` is false, otherwise to those that wait.
+    #[inline]
+    pub fn push(&mut self, time: u64, bytes: u32, packet: P, waits: bool) {
+        if self.tail.slot == SLOTS {
             self.grow();
         }
         let at = self.tail;
-        let block = &mut self.blocks[at.block()];
-        block.time[at.slot()] = time;
-        block.bytes[at.slot()] = bytes;
-        block.packet[at.slot()].write(packet);
-        // Behind the last slot this names the next block's first, which `full` forbids to use.
-        self.tail = Position(at.0.wrapping_add(1));
-        self.full = self.tail.slot() == 0;
+        // SAFETY: after `grow` or a push before, `tail` is a slot below SLOTS of a live block, and holds no packet.
+        unsafe {
+            let slot = at.slot;
+            (*at.block).time[slot] = time;
+            (*at.block).bytes[slot] = bytes;
+            (*at.block).packet[slot].write(packet);
+        }
+        self.tail.slot = at.slot + 1;
         self.len += 1;
-        at
+        if waits || self.waiting > 0 {
+            if self.waiting == 0 {
+                self.cursor = at;
+            }
+            self.waiting += 1;
+        }
     }
 
-    /// Takes the oldest packet. What else is wanted of it is read before: a packet alone is moved but once.
+    /// Takes the oldest packet on the line. What else is wanted of it is read before: a packet alone is moved but once.
     #[inline]
     pub fn pop(&mut self) -> Option<P> {
-        if self.len == 0 {
+        if self.len == self.waiting {
             return None;
         }
         let at = self.head;
-        let block = &mut self.blocks[at.block()];
         // SAFETY: len > 0, so the head's slot was written by `push` and not read since: `head` moves on below.
-        let packet = unsafe { block.packet[at.slot()].assume_init_read() };
+        let packet = unsafe { (*at.block).packet[at.slot].assume_init_read() };
         self.len -= 1;
         if self.len == 0 {
-            // The same block from its start: it is in the cache.
-            self.head = Position(at.0 & !SLOT_MASK);
+            // The same block from its start: it is in the cache. Nothing waits, so the cursor means nothing.
+            self.head.slot = 0;
             self.tail = self.head;
-            self.full = false;
-        } else if at.slot() + 1 == SLOTS {
-            self.head = Position::start_of(block.next);
-            block.next = self.free;
-            self.free = at.block() as u32;
+        } else if at.slot + 1 == SLOTS {
+            // SAFETY: packets are left, so there is a next block; the cursor is not in this one, as its packets are gone.
+            unsafe {
+                self.head = Mark { block: (*at.block).next, slot: 0 };
+                (*at.block).next = self.free;
+            }
+            self.free = at.block;
         } else {
-            self.head = Position(at.0 + 1);
+            self.head.slot = at.slot + 1;
         }
         Some(packet)
     }
 
+    /// Time of the oldest packet; never when there is none.
     #[inline]
-    pub fn time(&self, at: Position) -> u64 {
-        self.blocks[at.block()].time[at.slot()]
+    pub fn head_time(&self) -> u64 {
+        if self.len == 0 {
+            return NEVER;
+        }
+        // SAFETY: len > 0, so `head` is a slot of a live block; times are plain numbers, always initialised.
+        unsafe { (*self.head.block).time[self.head.slot] }
     }
 
+    /// Size of the oldest packet; 0 when there is none.
     #[inline]
-    pub fn set_time(&mut self, at: Position, time: u64) {
-        self.blocks[at.block()].time[at.slot()] = time;
+    pub fn head_bytes(&self) -> u32 {
+        if self.len == 0 {
+            return 0;
+        }
+        // SAFETY: as in `head_time`.
+        unsafe { (*self.head.block).bytes[self.head.slot] }
     }
 
+    /// Puts the first packet that waits onto the line: its (time, bytes).
     #[inline]
-    pub fn bytes(&self, at: Position) -> u32 {
-        self.blocks[at.block()].bytes[at.slot()]
+    pub fn start(&mut self) -> Option<(u64, u32)> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let at = self.cursor;
+        self.waiting -= 1;
+        // SAFETY: waiting was above 0, so `cursor` is a slot of a live block; when another packet waits, it is in the next
+        // slot, or in the first slot of the next block, which then exists.
+        unsafe {
+            if at.slot + 1 < SLOTS {
+                self.cursor.slot = at.slot + 1;
+            } else if self.waiting > 0 {
+                self.cursor = Mark { block: (*at.block).next, slot: 0 };
+            }
+            Some(((*at.block).time[at.slot], (*at.block).bytes[at.slot]))
+        }
     }
 
-    /// Position of the packet after `at`; meaningful when there is one.
-    #[inline]
-    pub fn after(&self, at: Position) -> Position {
-        if at.slot() + 1 < SLOTS {
-            Position(at.0 + 1)
-        } else {
-            Position::start_of(self.blocks[at.block()].next)
+    /// Gives each packet that waits a new time, oldest first.
+    pub fn retime_waiting(&mut self, mut time: impl FnMut(u32) -> u64) {
+        self.walk(self.cursor, self.waiting, |at_time, bytes| *at_time = time(bytes));
+    }
+
+    /// Sizes of the packets on the line, oldest first.
+    pub fn for_each_on_line(&mut self, mut visit: impl FnMut(u32)) {
+        self.walk(self.head, self.on_line(), |_, bytes| visit(bytes));
+    }
+
+    /// `count` packets from `at` on; there must be that many.
+    fn walk(&mut self, mut at: Mark<P>, count: u64, mut visit: impl FnMut(&mut u64, u32)) {
+        for left in (0..count).rev() {
+            // SAFETY: `at` is a packet's slot; while packets are left, the next is behind it as in `start`.
+            unsafe {
+                let bytes = (*at.block).bytes[at.slot];
+                visit(&mut (*at.block).time[at.slot], bytes);
+                if at.slot + 1 < SLOTS {
+                    at.slot += 1;
+                } else if left > 0 {
+                    at = Mark { block: (*at.block).next, slot: 0 };
+                }
+            }
         }
     }
 
     #[cold]
     fn grow(&mut self) {
-        let block = if self.free != NIL {
-            let block = self.free;
-            self.free = self.blocks[block as usize].next;
-            block
-        } else {
-            let block = self.blocks.len() as u32;
-            assert!(block < 1 << (32 - SLOT_BITS), "more than 4e9 packets on a link");
-            self.blocks.push(Box::new(Block {
+        let block = if self.free.is_null() {
+            Box::into_raw(Box::new(Block {
                 time: [0; SLOTS],
                 bytes: [0; SLOTS],
-                next: NIL,
+                next: ptr::null_mut(),
                 packet: std::array::from_fn(|_| MaybeUninit::uninit()),
-            }));
+            }))
+        } else {
+            let block = self.free;
+            // SAFETY: blocks of the free list are live and in no other list.
+            unsafe { self.free = (*block).next };
             block
         };
-        self.blocks[block as usize].next = NIL;
-        if self.len > 0 {
-            let last = Position(self.tail.0.wrapping_sub(1));
-            self.blocks[last.block()].next = block;
-        } else {
-            self.head = Position::start_of(block);
+        // SAFETY: `block` is live and only ours; with packets inside, the tail's block is live and the last of them.
+        unsafe {
+            (*block).next = ptr::null_mut();
+            if self.len > 0 {
+                (*self.tail.block).next = block;
+            } else {
+                // Empty with a full tail: only before the first packet, as `pop` starts an empty block anew.
+                self.head = Mark { block, slot: 0 };
+            }
         }
-        self.tail = Position::start_of(block);
-        self.full = false;
+        self.tail = Mark { block, slot: 0 };
+    }
+
+    #[cfg(test)]
+    fn blocks(&self) -> usize {
+        let count = |mut block: *mut Block<P>| {
+            let mut n = 0;
+            while !block.is_null() {
+                n += 1;
+                // SAFETY: both lists hold live blocks and end with null.
+                block = unsafe { (*block).next };
+            }
+            n
+        };
+        count(self.head.block) + count(self.free)
     }
 }
 
 impl<P> Drop for Ring<P> {
     fn drop(&mut self) {
+        self.waiting = 0;
         while self.pop().is_some() {}
+        for mut block in [self.head.block, self.free] {
+            while !block.is_null() {
+                // SAFETY: each block came from `Box::into_raw` and is in exactly one of the two lists; both end with null.
+                let owned = unsafe { Box::from_raw(block) };
+                block = owned.next;
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
     use std::collections::VecDeque;
     use std::rc::Rc;
 
     #[test]
-    fn behaves_as_a_queue() {
+    fn behaves_as_two_queues_in_a_row() {
         let mut ring = Ring::new();
-        let mut model = VecDeque::new();
-        let mut random = crate::random::Random::new(7);
-        for i in 0..200_000u64 {
+        let (mut line, mut queue) = (VecDeque::new(), VecDeque::new());
+        let mut random = Random::new(7);
+        for i in 0..300_000u64 {
             // Phases of growing and shrinking, so that blocks are freed and used again.
             let growing = i / 10_000 % 2 == 0;
-            if random.below(10) < if growing { 6 } else { 4 } {
-                ring.push(i, i as u32, Box::new(i));
-                model.push_back(i);
-            } else {
-                assert_eq!(ring.pop().map(|p| *p), model.pop_front());
+            match random.below(if growing { 8 } else { 12 }) {
+                0..=3 => {
+                    let waits = random.below(3) > 0;
+                    ring.push(i, i as u32, Box::new(i), waits);
+                    if waits || !queue.is_empty() { &mut queue } else { &mut line }.push_back((i, i as u32));
+                }
+                4 | 5 => {
+                    let started = queue.pop_front();
+                    assert_eq!(ring.start(), started);
+                    line.extend(started);
+                }
+                6 if random.below(100) == 0 => {
+                    ring.retime_waiting(|bytes| u64::from(bytes) + i);
+                    queue.iter_mut().for_each(|(time, bytes)| *time = u64::from(*bytes) + i);
+                }
+                7 if random.below(100) == 0 => {
+                    let mut seen = vec![];
+                    ring.for_each_on_line(|bytes| seen.push(bytes));
+                    assert!(seen.iter().eq(line.iter().map(|(_, bytes)| bytes)));
+                }
+                _ => assert_eq!(ring.pop().map(|p| *p as u32), line.pop_front().map(|(_, bytes)| bytes)),
             }
-            assert_eq!(ring.len(), model.len() as u64);
-            if let Some(&front) = model.front() {
-                assert_eq!(ring.time(ring.head()), front);
-            }
-        }
-        let mut at = ring.head();
-        for (n, &i) in model.iter().enumerate() {
-            assert_eq!((ring.time(at), ring.bytes(at)), (i, i as u32));
-            if n + 1 < model.len() {
-                at = ring.after(at);
-            }
+            assert_eq!((ring.on_line(), ring.waiting()), (line.len() as u64, queue.len() as u64));
+            let oldest = line.front().or(queue.front());
+            assert_eq!(ring.head_time(), oldest.map_or(NEVER, |p| p.0));
+            assert_eq!(ring.head_bytes(), oldest.map_or(0, |p| p.1));
         }
     }
 
@@ -218,13 +307,16 @@ mod tests {
         let mut ring = Ring::new();
         for round in 0..1000u64 {
             for i in 0..100 {
-                ring.push(round, i, ());
+                ring.push(round, i, (), false);
             }
-            for _ in 0..100 {
+            for _ in 0..100 - round % 2 {
+                ring.pop();
+            }
+            if round % 2 == 1 {
                 ring.pop();
             }
         }
-        assert!(ring.blocks.len() <= 5, "100 packets need 4 blocks of 32, there are {}", ring.blocks.len());
+        assert!(ring.blocks() <= 5, "101 packets need 5 blocks of 32 at most, there are {}", ring.blocks());
     }
 
     #[test]
@@ -232,7 +324,7 @@ mod tests {
         let shared = Rc::new(());
         let mut ring = Ring::new();
         for i in 0..100 {
-            ring.push(i, 0, shared.clone());
+            ring.push(i, 0, shared.clone(), i > 50);
         }
         for _ in 0..40 {
             ring.pop();
@@ -240,5 +332,6 @@ mod tests {
         assert_eq!(Rc::strong_count(&shared), 61);
         drop(ring);
         assert_eq!(Rc::strong_count(&shared), 1);
+        drop(Ring::<u64>::new());
     }
 }

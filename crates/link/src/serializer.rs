@@ -18,28 +18,30 @@ struct Entry {
 
 /// A transmitter: sends one packet after the other at a rate.
 ///
-/// A departure is a whole number of ns and a remainder in 1/rate ns that is carried to the next packet, so that a busy line
-/// sends exactly its rate however long it is busy (9.95328 Gbit/s has no whole number of ns per packet). What is visible is
-/// rounded up to the ns: no bit leaves before it can.
+/// Departures are rounded up to the ns (no bit leaves before it can), and what the rounding added is carried to the next
+/// packet, so that a busy line sends exactly its rate however long it is busy (9.95328 Gbit/s has no whole number of ns per
+/// packet).
 pub(crate) struct Serializer {
-    /// Departure of the last packet, rounded down; `u64::MAX`: never.
-    last: u64,
-    /// What rounding took, 1/rate ns; below `rate` <= 2^62.
-    part: u64,
+    /// Departure of the last packet, rounded up; `u64::MAX`: never.
+    free_at: u64,
+    /// What rounding added to it, in 1/rate ns; below `rate` <= 2^62.
+    early: u64,
     rate: u64,
     cache: [Entry; CACHE],
 }
 
+/// 0 bytes take 0 ns at any rate: a valid entry.
+const NOTHING: Entry = Entry { bytes: 0, whole: 0, part: 0 };
+
 impl Serializer {
     pub fn new(rate: Rate) -> Serializer {
-        // 0 bytes take 0 ns at any rate: a valid entry.
-        Serializer { last: 0, part: 0, rate: rate.0, cache: [Entry { bytes: 0, whole: 0, part: 0 }; CACHE] }
+        Serializer { free_at: 0, early: 0, rate: rate.0, cache: [NOTHING; CACHE] }
     }
 
     /// When the line is free for the next packet; `u64::MAX` while halted.
     #[inline]
     pub fn free_at(&self) -> u64 {
-        self.last.saturating_add(u64::from(self.part != 0))
+        self.free_at
     }
 
     /// Sends a packet that is there at `now`, after those before it; returns when its last bit has left.
@@ -49,41 +51,37 @@ impl Serializer {
         if entry.bytes != bytes {
             *entry = divide(bytes, self.rate);
         }
-        // At now == last with a remainder the line is still busy for a part of a ns, which is carried.
-        let (base, carried) = if now > self.last { (now, 0) } else { (self.last, self.part) };
-        let mut part = carried + entry.part;
-        let mut last = base.saturating_add(entry.whole);
-        if part >= self.rate {
-            part -= self.rate;
-            last = last.saturating_add(1);
-        }
-        (self.last, self.part) = (last, part);
-        self.free_at()
+        let (base, early) = if now >= self.free_at { (now, 0) } else { (self.free_at, self.early) };
+        // Whole ns pass until what was early covers the part of a ns that is left.
+        let short = early < entry.part;
+        self.early = if short { early + self.rate } else { early } - entry.part;
+        self.free_at = base.saturating_add(entry.whole + u64::from(short));
+        self.free_at
     }
 
     /// Packets sent from now on go at `rate`. What was sent keeps its departure, rounded up to the ns.
     pub fn set_rate(&mut self, rate: Rate) {
-        (self.last, self.part) = (self.free_at(), 0);
+        self.early = 0;
         self.rate = rate.0;
-        self.cache = [Entry { bytes: 0, whole: 0, part: 0 }; CACHE];
+        self.cache = [NOTHING; CACHE];
     }
 
     /// The next packet goes at `time` at the earliest, whatever was sent before.
     pub fn restart(&mut self, time: u64) {
-        (self.last, self.part) = (time, 0);
+        (self.free_at, self.early) = (time, 0);
     }
 
     /// Nothing goes until [`Serializer::restart`].
     pub fn halt(&mut self) {
-        (self.last, self.part) = (u64::MAX, 0);
+        (self.free_at, self.early) = (u64::MAX, 0);
     }
 }
 
 #[cold]
 fn divide(bytes: u32, rate: u64) -> Entry {
     let bits_ns = u128::from(bytes) * u128::from(NS_PER_BYTE);
-    // u32::MAX bytes at 1 bit/s: 3.4e19 ns, beyond u64; saturated, which is 584 years.
-    let whole = u64::try_from(bits_ns / u128::from(rate)).unwrap_or(u64::MAX);
+    // u32::MAX bytes at 1 bit/s: 3.4e19 ns, beyond u64; saturated, which is 584 years (less one ns, for the carry).
+    let whole = u64::try_from(bits_ns / u128::from(rate)).map_or(u64::MAX - 1, |whole| whole.min(u64::MAX - 1));
     Entry { bytes, whole, part: (bits_ns % u128::from(rate)) as u64 }
 }
 
@@ -111,13 +109,13 @@ mod tests {
         assert_eq!(line.send(10, 1), 10 + 2_666_666_667);
         assert_eq!(line.send(10, 1), 10 + 5_333_333_334);
         assert_eq!(line.send(10, 1), 10 + 8_000_000_000);
-        assert_eq!(line.send(9_000_000_000, 1), 11_666_666_667);
+        assert_eq!(line.send(9_000_000_000, 1), 11_666_666_667, "a pause forgets the fraction");
     }
 
     #[test]
     fn extremes_saturate() {
         let mut line = Serializer::new(Rate(1));
-        assert_eq!(line.send(0, u32::MAX), u64::MAX);
+        assert_eq!(line.send(0, u32::MAX), u64::MAX - 1);
         assert_eq!(line.send(0, u32::MAX), u64::MAX);
         let mut fast = Serializer::new(crate::MAX_RATE);
         assert_eq!(fast.send(5, 1500), 6);
