@@ -42,12 +42,12 @@ CC_ALGORITHM(mine, "for the test", "this file",
 
 /// Writes `code` to a file of this name and compiles it.
 fn compiled(name: &str, code: &str) -> Result<Algorithm, CompileError> {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("own-{}", std::process::id()));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("own-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).expect("cargo's folder for tests can be written");
     let path = folder.join(format!("{name}.c"));
     fs::write(&path, code).expect("cargo's folder for tests can be written");
     let result = compile(&path);
-    fs::remove_file(&path).expect("the file is still there");
+    fs::remove_dir_all(&folder).expect("the folder is still there");
     result
 }
 

@@ -1,0 +1,218 @@
+//! The same files, for the running kernel: compiled by clang for BPF, through this kernel's verifier, at work in its TCP.
+//!
+//! What a machine lacks is said on stderr, and the part that needs it is skipped: clang; for the kernel's part also
+//! libbpf's headers, root and BTF. Nothing stays behind: programs and registration belong to a process that ends.
+
+use congestion::{builtin, HEADERS};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs, process};
+
+/// As bpf/env.h says, with warnings as errors.
+const FLAGS: [&str; 13] = [
+    "-target",
+    "bpf",
+    "-mcpu=v3",
+    "-g",
+    "-O2",
+    "-std=c11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-nostdinc",
+    "-ffreestanding",
+    "-fwrapv",
+    "-c",
+];
+
+/// A folder for one test, gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bpf-{test}-{}", process::id()));
+        fs::create_dir_all(&path).expect("cargo's folder for tests can be written");
+        for (name, text) in HEADERS {
+            let header = path.join(name);
+            fs::create_dir_all(header.parent().expect("below the folder")).expect("it can be written");
+            fs::write(header, text).expect("it can be written");
+        }
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Past the test harness, which swallows what a passing test prints.
+fn skipped(why: &str) {
+    writeln!(std::io::stderr(), "SKIPPED part of the BPF tests: {why}").expect("stderr can be written");
+}
+
+fn clang() -> Option<String> {
+    let versions = (11..=25).rev().map(|v| format!("clang-{v}"));
+    env::var("CLANG").into_iter().chain(["clang".to_owned()]).chain(versions).find(|name| {
+        Command::new(name).args(["-target", "bpf", "--version"]).output().is_ok_and(|o| o.status.success())
+    })
+}
+
+/// Compiles `code` for BPF; `kernel_name` is what the kernel is to call it. None, with a word on why, without clang.
+fn object(folder: &Folder, stem: &str, code: &str, kernel_name: Option<&str>) -> Option<PathBuf> {
+    let Some(clang) = clang() else {
+        skipped("clang is not installed (or set CLANG): nothing was compiled for BPF");
+        return None;
+    };
+    let source = folder.0.join(format!("{stem}.c"));
+    let object = folder.0.join(format!("{stem}.o"));
+    fs::write(&source, code).expect("it can be written");
+    let name = kernel_name.map(|n| format!("-DCC_BPF_NAME=\"{n}\""));
+    let output = Command::new(clang)
+        .args(FLAGS)
+        .args(name)
+        .arg("-I")
+        .arg(&folder.0)
+        .args([source.as_os_str(), "-o".as_ref(), object.as_os_str()])
+        .output()
+        .expect("clang runs");
+    assert!(output.status.success(), "{stem}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(object)
+}
+
+/// The program that loads an object, built from c/probe.c; None, with a word on why, where this machine cannot.
+fn probe(folder: &Folder) -> Option<PathBuf> {
+    let root = fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+    if !root {
+        skipped("not root: nothing was put through the kernel's verifier");
+        return None;
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        skipped("this kernel has no BTF: nothing was put through its verifier");
+        return None;
+    }
+    let program = folder.0.join("probe");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/probe.c");
+    let built = Command::new("cc")
+        .args(["-O2", "-Wall", "-Wextra", "-o"])
+        .args([program.as_os_str(), source.as_os_str(), "-lbpf".as_ref(), "-pthread".as_ref()])
+        .output()
+        .expect("cc runs");
+    if !built.status.success() {
+        let text = String::from_utf8_lossy(&built.stderr).into_owned();
+        assert!(text.contains("bpf/bpf.h") || text.contains("-lbpf"), "probe.c: {text}");
+        skipped("libbpf's headers (libbpf-dev) are not installed: nothing was put through the kernel's verifier");
+        return None;
+    }
+    Some(program)
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+const EVERYTHING: &str = include_str!("c/everything.c");
+
+/// Each algorithm with its text; also the file that uses every accessor and every hook.
+fn all() -> Vec<(String, String)> {
+    let mut all: Vec<_> = builtin().iter().map(|a| (a.name().to_owned(), a.code().to_owned())).collect();
+    all.push(("everything".to_owned(), EVERYTHING.to_owned()));
+    all
+}
+
+/// A name that no other process and no other test gives an algorithm: at most 15 characters.
+fn kernel_name(number: usize) -> String {
+    format!("cct{}_{number}", process::id())
+}
+
+#[test]
+fn every_algorithm_passes_this_kernels_verifier() {
+    let folder = Folder::new("verifier");
+    for (name, code) in all() {
+        let Some(object) = object(&folder, &name, &code, None) else { return };
+        let Some(probe) = probe(&folder) else { return };
+        let output = Command::new(&probe).arg(object).output().expect("the probe runs");
+        assert!(output.status.success(), "{name}: {}", text(&output));
+        assert!(text(&output).starts_with("verified "), "{name}: {}", text(&output));
+    }
+}
+
+#[test]
+fn every_algorithm_carries_data_in_this_kernels_tcp() {
+    let folder = Folder::new("carries");
+    for (number, (name, code)) in all().into_iter().enumerate() {
+        let kernel_name = kernel_name(number);
+        let Some(object) = object(&folder, &name, &code, Some(&kernel_name)) else { return };
+        let Some(probe) = probe(&folder) else { return };
+        let bytes = "20000000";
+        let output = Command::new(&probe).arg(object).args(["--carry", &kernel_name, bytes]).output();
+        let said = text(&output.expect("the probe runs"));
+        assert!(said.contains(&format!("carried {bytes} bytes under {kernel_name}")), "{name}: {said}");
+        assert!(!registered().contains(&kernel_name), "{name} is still registered");
+    }
+}
+
+#[test]
+fn a_parameter_set_at_load_time_reaches_the_kernel() {
+    let folder = Folder::new("parameter");
+    for (window, number) in [("33", 90), ("7", 91)] {
+        let kernel_name = kernel_name(number);
+        let Some(object) = object(&folder, "everything", EVERYTHING, Some(&kernel_name)) else { return };
+        let Some(probe) = probe(&folder) else { return };
+        let set = format!("first_window={window}");
+        let output = Command::new(&probe).arg(object).args(["--carry", &kernel_name, "1000", &set]).output();
+        let said = text(&output.expect("the probe runs"));
+        assert!(said.contains(&format!("first window {window},")), "{said}");
+    }
+}
+
+#[test]
+fn what_fails_leaves_nothing_registered() {
+    let folder = Folder::new("fails");
+    let kernel_name = kernel_name(92);
+    let Some(object) = object(&folder, "everything", EVERYTHING, Some(&kernel_name)) else { return };
+    let Some(probe) = probe(&folder) else { return };
+    // Registered under one name, asked for by another: it fails after the registration.
+    let output = Command::new(&probe).arg(object).args(["--carry", "no_such_name", "1000"]).output();
+    let output = output.expect("the probe runs");
+    assert!(!output.status.success());
+    assert!(text(&output).contains("setsockopt(TCP_CONGESTION)"), "{}", text(&output));
+    assert!(!registered().contains(&kernel_name));
+}
+
+#[test]
+fn the_verifier_refuses_what_a_native_build_would_run() {
+    // So that a pass means something: a loop without a bound is caught.
+    let folder = Folder::new("refuses");
+    let endless = EVERYTHING.replace(
+        "static u32 every_min_tso_segs(struct cc_sock *sk)\n{\n",
+        "static u32 every_min_tso_segs(struct cc_sock *sk)\n{\n\twhile (cc_snd_cwnd(sk))\n\t\tcc_state(sk)->acks++;\n",
+    );
+    assert_ne!(endless, EVERYTHING);
+    let Some(object) = object(&folder, "endless", &endless, None) else { return };
+    let Some(probe) = probe(&folder) else { return };
+    let output = Command::new(&probe).arg(object).output().expect("the probe runs");
+    assert!(!output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("infinite loop"), "{}", text(&output));
+}
+
+/// The kernel's list of algorithms.
+fn registered() -> String {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default()
+}
+
+#[test]
+fn the_kernels_name_fits_and_can_be_told_apart() {
+    // `elephan_` and seven characters of the name; the bytes lie in the object's .struct_ops section.
+    let folder = Folder::new("name");
+    for (name, kernel_name) in [("reno", "elephan_reno"), ("storage_friendly", "elephan_storage")] {
+        let code = congestion::find(name).expect("built in").code().to_owned();
+        let Some(object) = object(&folder, name, &code, None) else { return };
+        let bytes = fs::read(object).expect("clang wrote it");
+        let mut ended = kernel_name.as_bytes().to_vec();
+        ended.push(0);
+        assert!(bytes.windows(ended.len()).any(|w| w == ended), "{kernel_name}");
+    }
+}
