@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from elephan.api import Results, check, open_results, run
     from elephan.errors import ElephanError, InputError, StoreError
     from elephan.record import Record
-    from elephan.stacks import Stack, stacks
+    from elephan.stack import Stack, stacks
 
     __version__: str
 
@@ -43,8 +43,8 @@ _PLACES = {
     "InputError": "elephan.errors",
     "StoreError": "elephan.errors",
     "Record": "elephan.record",
-    "Stack": "elephan.stacks",
-    # Not `stacks`: the submodule has that name too, see below.
+    "Stack": "elephan.stack",
+    "stacks": "elephan.stack",
 }
 
 

@@ -183,7 +183,12 @@ def as_strings(changes: Overrides | None) -> list[str]:
 def jobs_of(scenario: Scenario, pcap: Path | None = None) -> list[Job]:
     """Return a job per point. `pcap` is numbered when there are several."""
     info = ScenarioInfo(
-        name=scenario.name, file=str(scenario.file), text=scenario.text, overrides=list(scenario.overrides)
+        name=scenario.name,
+        title=scenario.title,
+        description=scenario.description.strip(),
+        file=str(scenario.file),
+        text=scenario.text,
+        overrides=list(scenario.overrides),
     )
     points = scenario.points()
     jobs = []

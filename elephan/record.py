@@ -57,6 +57,10 @@ class ScenarioInfo(BaseModel):
 
     name: str
     """The scenario's own name, or its file's without the ending."""
+    title: str = ""
+    """Heading of reports; the name when empty."""
+    description: str = ""
+    """What it is to show."""
     file: str | None = None
     """Where it was read from."""
     text: str = ""

@@ -50,11 +50,9 @@ def root(
 @app.command()
 def schema() -> None:
     """Print the scenario's JSON schema, for editors and checkers."""
-    import json
+    from elephan.scenario.schema import text
 
-    from elephan.scenario.schema import schema as scenario_schema
-
-    emit(json.dumps(scenario_schema(), indent=2, ensure_ascii=False))
+    emit(text())
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import typer
 from elephan.cli.console import console, emit
 
 if TYPE_CHECKING:
-    from elephan.stacks import Parameter, Stack
+    from elephan.stack import Parameter, Stack
 
 
 def register(app: typer.Typer) -> None:
@@ -22,8 +22,8 @@ def stacks(
     json: Annotated[bool, typer.Option("--json", help="Print one array, and nothing else.")] = False,
 ) -> None:
     """List the congestion controls with their parameters: unit, range, default."""
-    from elephan.stacks import find
-    from elephan.stacks import stacks as all_stacks
+    from elephan.stack import find
+    from elephan.stack import stacks as all_stacks
 
     chosen = all_stacks() if name is None else (find(name),)
     if json:

@@ -11,7 +11,7 @@ from elephan.errors import InputError, RunError
 from elephan.grounds.host import host_facts
 from elephan.grounds.job import Job, Progress
 from elephan.record import Record, SeriesInfo, canonical_json
-from elephan.stacks import label_of
+from elephan.stack import label_of
 from elephan.store.series import Series
 
 PROGRESS_INTERVAL_S = 0.1

@@ -127,9 +127,9 @@ def _wins(points: Sequence[Point], what: Metric) -> str:
         if len(given) < 2:
             continue
         compared += 1
-        best = (max if what.better == "higher" else min)(value for value, _ in given)
-        for value, stack in given:
-            if value == best:
+        best = (max if what.better == "higher" else min)(mean for mean, _ in given)
+        for mean, stack in given:
+            if mean == best:
                 wins[stack] = wins.get(stack, 0) + 1
     if not compared:
         return ""

@@ -94,7 +94,8 @@ def render(
         for number, panel in enumerate(panels)
     ]
     return _template().render(
-        title=first.scenario.name,
+        title=first.scenario.title or first.scenario.name,
+        description=first.scenario.description,
         table=table,
         headline=headline,
         panels=drawn,

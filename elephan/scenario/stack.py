@@ -10,7 +10,7 @@ from typing import Any
 from elephan.errors import InputError
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import number, parse_span
-from elephan.stacks import Parameter, Stack, compiled, stacks
+from elephan.stack import Parameter, Stack, compiled, stacks
 
 #: ns in the units that an algorithm may declare for a time.
 _TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}

@@ -1,0 +1,84 @@
+"""The Python API with the real core."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import elephan
+from elephan.grounds import Job, sim
+from elephan.record import ScenarioInfo
+
+SCENARIO = """
+[run]
+duration = "2s"
+repetitions = 2
+[path]
+bandwidth = "10Mbit/s"
+rtt = "20ms"
+[[flow]]
+name = "copy"
+connections = 2
+[measure]
+series = "100ms"
+[sweep]
+"path.loss" = [0, 1e-3]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "results.sqlite"))
+    (tmp_path / "api.toml").write_text(SCENARIO)
+    return tmp_path / "api.toml"
+
+
+def test_run_to_pandas(file: Path) -> None:
+    results = elephan.run(file, set={"flow.stack": "cubic"}, seed=5, workers=2)
+    frame = results.to_pandas()
+    assert list(frame["seed"]) == [5, 6, 5, 6]
+    assert list(frame["path.loss"]) == [0, 0, 1e-3, 1e-3]
+    assert set(frame["flow.stack"]) == {"cubic"}
+    assert (frame["goodput_bps"] > 1e6).all()
+    assert len(results.table().rows) == 2
+    assert "<table>" in results._repr_html_()
+
+
+def test_series_come_from_memory_and_from_the_store_alike(file: Path) -> None:
+    fresh = elephan.run(file)
+    stored = elephan.open_results()
+    for index, record in enumerate(fresh):
+        other = next(item for item in stored if item.id == record.id)
+        one, two = fresh.series_of(record), stored.series_of(other)
+        assert one is not None and two is not None
+        assert one.digest() == two.digest() == record.series.sha256
+        assert fresh.series(index).column_names[:3] == ["time_s", "flow", "cwnd_packets"]
+        assert set(fresh.series(index).column("flow").to_pylist()) == {0, 1}
+
+
+def test_series_share_the_cores_memory(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = elephan.check(file).points()[0]
+    given: dict[str, np.ndarray] = {}
+    original = sim.Series.from_columns
+
+    def spying(flow: dict[str, np.ndarray], link: dict[str, np.ndarray]) -> sim.Series:
+        given.update(flow)
+        return original(flow, link)
+
+    monkeypatch.setattr(sim.Series, "from_columns", spying)
+    job = Job(0, point.to_spec(), point.parameters, point.seed, ScenarioInfo(name="x"))
+    _, series = sim.run(job)
+    for name, values in given.items():
+        assert series.flow.column(name).chunk(0).buffers()[1].address == values.ctypes.data
+
+
+def test_check_returns_the_scenario_and_stacks_are_listed(file: Path) -> None:
+    assert len(elephan.check(file, set=["run.repetitions=3"]).points()) == 6
+    assert {"reno", "cubic", "storage_friendly"} <= {stack.name for stack in elephan.stacks()}
+
+
+def test_an_error_is_one_that_can_be_caught(file: Path) -> None:
+    with pytest.raises(elephan.InputError, match=r"path\.rtt"):
+        elephan.run(file, set={"path.rtt": "fast"})
+    with pytest.raises(elephan.InputError, match='"flow" or "link"'):
+        elephan.run(file).series(0, kind="disk")

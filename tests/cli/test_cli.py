@@ -1,0 +1,282 @@
+"""The command from end to end, with the real core: what goes to stdout, what to stderr, and with which exit code."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from elephan.cli.main import call
+
+SCENARIO = """
+name = "small"
+title = "A small copy"
+
+[run]
+duration = "3s"
+
+[path]
+bandwidth = "20Mbit/s"
+rtt = "20ms"
+loss = 1e-3
+
+[[flow]]
+name = "copy"
+
+[measure]
+series = "50ms"
+
+[sweep]
+"flow.stack" = ["reno", "cubic"]
+"""
+
+LONG = SCENARIO.replace('"3s"', '"30min"').replace('"20Mbit/s"', '"1Gbit/s"').replace('"50ms"', '"1s"')
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a scenario and a store of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "results.sqlite"))
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    return tmp_path
+
+
+@pytest.fixture
+def elephan(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call the command; return exit code, stdout, stderr."""
+    from elephan.cli.console import console
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        console.cache_clear()
+        code = call(list(arguments))
+        done = capsys.readouterr()
+        return code, done.out, done.err
+
+    return run
+
+
+def test_run_prints_a_table_stores_and_reports(elephan: Run, folder: Path) -> None:
+    code, out, err = elephan("run", "small.toml", "--out", "report")
+    assert code == 0, err
+    assert "goodput" in out and "reno" in out and "cubic" in out
+    assert "Mbit/s" in out
+    assert "report: report/report.html" in err
+    assert {"report.html", "goodput.png", "cwnd.png", "rtt.png", "queue.png"} <= {
+        path.name for path in (folder / "report").iterdir()
+    }
+    assert "A small copy" in (folder / "report" / "report.html").read_text()
+    _, _, err = elephan("run", "small.toml", "--no-report")
+    assert "2 of 2 runs were in the store" in err
+
+
+def test_json_is_one_array_of_records_and_nothing_else(elephan: Run, folder: Path) -> None:
+    code, out, err = elephan("run", "small.toml", "--json", "--set", "path.loss=0", "--seed", "7")
+    assert (code, err) == (0, "")
+    records = json.loads(out)
+    assert len(records) == 2
+    for record in records:
+        assert record["parameters"]["path.loss"] == 0
+        assert record["seed"] == 7
+        assert record["metrics"]["goodput_bps"] > 1e7
+        assert record["metrics"]["cpu_s"] > 0
+        assert record["flows"][0]["name"] == "copy"
+        assert {"kernel", "cpu", "cores", "python", "machine"} <= record["host"].keys()
+        assert record["version"]
+    assert not (folder / "out").exists()
+
+
+def test_workers_and_repetition_change_no_byte(elephan: Run) -> None:
+    def strip(text: str) -> list[dict[str, object]]:
+        records = json.loads(text)
+        for record in records:
+            del record["created"], record["metrics"]["cpu_s"]
+        return records
+
+    _, one, _ = elephan("run", "small.toml", "--json", "--workers", "1", "--store", "none")
+    _, two, _ = elephan("run", "small.toml", "--json", "--workers", "2", "--store", "none")
+    assert strip(one) == strip(two)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["run", "nothing.toml"], 2, "nothing.toml: cannot be read: No such file or directory"),
+        (["run", "small.toml", "--set", "path.los=1"], 2, 'did you mean "loss"'),
+        (["run", "small.toml", "--set", "path.rtt=20"], 2, "path.rtt = 20"),
+        (["run", "small.toml", "--set", "nothing"], 2, "key=value"),
+        (["run", "small.toml", "--store", "/proc/none/x.sqlite"], 1, "cannot make the store's folder"),
+        (["run", "small.toml", "--out", "/proc/none"], 1, "cannot write /proc/none"),
+        (["run", "small.toml", "--workers", "0"], 2, "--workers"),
+        (["run", "small.toml", "--nonsense"], 2, "No such option"),
+        (["stacks", "nonsense"], 2, "no stack 'nonsense'; there are"),
+        (["results", "show", "deadbeef"], 2, "no run deadbeef"),
+        (["results", "list", "--where", "path.loss"], 2, "expected KEY=VALUE"),
+        (["results", "export", "--format", "parquet"], 2, "give a file with --out"),
+    ],
+)
+def test_errors_are_one_line_with_an_exit_code(elephan: Run, arguments: list[str], code: int, text: str) -> None:
+    found, out, err = elephan(*arguments)
+    assert found == code
+    assert text in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_check_says_what_would_run(elephan: Run) -> None:
+    code, out, _ = elephan("check", "small.toml")
+    assert (code, out) == (0, "small.toml: valid, 2 runs over flow.stack (2)\n")
+
+
+def test_stacks_list_parameters_with_range_and_default(elephan: Run) -> None:
+    code, out, _ = elephan("stacks")
+    assert code == 0
+    for name in ("reno", "cubic", "storage_friendly", "reduction", "congestion_avoidance"):
+        assert name in out
+    _, out, _ = elephan("stacks", "storage_friendly", "--json")
+    (stack,) = json.loads(out)
+    assert {parameter["name"] for parameter in stack["parameters"]} == {"reduction", "congestion_avoidance"}
+
+
+def test_stored_runs_are_listed_shown_and_exported(elephan: Run, folder: Path) -> None:
+    elephan("run", "small.toml", "--no-report")
+    code, out, _ = elephan("results", "list", "--json")
+    records = json.loads(out)
+    assert (code, len(records)) == (0, 2)
+    ids = [record["id"] for record in records]
+    _, out, _ = elephan("results", "list", "--where", "flow.stack=cubic")
+    assert len(re.findall(r"^[0-9a-f]{10} ", out, re.MULTILINE)) == 1
+    _, out, _ = elephan("results", "show", ids[0][:6])
+    assert ids[0] in out and "dropped_packets" in out
+    _, out, _ = elephan("results", "export")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert {row["flow.stack"] for row in rows} == {"reno", "cubic"}
+    assert float(rows[0]["goodput_bps"]) > 0
+    elephan("results", "export", "--format", "parquet", "--out", "all.parquet")
+    assert pyarrow.parquet.read_table(folder / "all.parquet").num_rows == 2
+    elephan("results", "export", "--series", "--out", "series")
+    assert len(list((folder / "series").glob("*.flow.parquet"))) == 2
+    code, _, err = elephan("results", "plot", *ids, "--out", "plots")
+    assert code == 0 and "plots/report.html" in err
+
+
+def test_rerun_is_the_same_to_the_byte_and_sees_a_difference(elephan: Run, folder: Path) -> None:
+    elephan("run", "small.toml", "--no-report")
+    ids = [record["id"] for record in json.loads(elephan("results", "list", "--json")[1])]
+    code, out, _ = elephan("results", "rerun", *ids)
+    assert code == 0
+    assert out.count("same to the byte") == 2
+    connection = sqlite3.connect(folder / "results.sqlite")
+    (text,) = connection.execute("select record from run where id = ?", (ids[0],)).fetchone()
+    record = json.loads(text)
+    record["metrics"]["timeouts"] += 1
+    connection.execute("update run set record = ? where id = ?", (json.dumps(record), ids[0]))
+    connection.commit()
+    connection.close()
+    code, out, _ = elephan("results", "rerun", ids[0])
+    assert code == 1
+    assert "metrics.timeouts: was" in out
+
+
+def test_a_stack_of_ones_own_is_kept_in_the_record(elephan: Run, folder: Path) -> None:
+    source = Path(__file__).parents[2] / "congestion" / "reno.c"
+    (folder / "mine.c").write_text(source.read_text())
+    code, _, err = elephan("run", "small.toml", "--set", "flow.stack=./mine.c", "--no-report")
+    assert code == 0, err
+    (record,) = json.loads(elephan("results", "list", "--json")[1])
+    assert record["flows"][0]["stack"] == "mine.c"
+    (folder / "mine.c").unlink()
+    code, out, err = elephan("results", "rerun", record["id"])
+    assert code == 0, out + err
+    (folder / "mine.c").write_text("int broken(")
+    code, _, err = elephan("run", "small.toml", "--set", "flow.stack=./mine.c", "--no-report")
+    assert code == 2
+    assert "mine.c" in err and "error:" in err and "Traceback" not in err
+
+
+def test_pcap_writes_a_capture_per_run(elephan: Run, folder: Path) -> None:
+    assert elephan("run", "small.toml", "--pcap", "all.pcapng", "--no-report")[0] == 0
+    for number in (1, 2):
+        assert (folder / f"all-{number}.pcapng").read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
+
+
+def test_schema_is_the_committed_one(elephan: Run) -> None:
+    code, out, _ = elephan("schema")
+    assert code == 0
+    assert out == (Path(__file__).parents[2] / "docs" / "scenario.schema.json").read_text()
+
+
+def test_version(elephan: Run) -> None:
+    code, out, _ = elephan("--version")
+    assert code == 0
+    assert re.fullmatch(r"elephan \d+\.\d+\.\d+ \(core [0-9a-f]{16}\)\n", out)
+
+
+def process(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start the command as a user does."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "from elephan.cli import main; main()", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def stored(folder: Path) -> int:
+    """How many runs are in the store."""
+    try:
+        connection = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
+        try:
+            return int(connection.execute("select count(*) from run").fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.OperationalError:
+        return 0
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    """A sweep of one short and one long run that has stored the short one."""
+    sweep = '"run.duration" = ["1s", "30min"]'
+    (folder / "long.toml").write_text(re.sub(r'"flow.stack" = .*', sweep, LONG))
+    running = process(folder, "run", "long.toml", "--no-report", "--workers", "2")
+    deadline = time.monotonic() + 40
+    while stored(folder) < 1 and running.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert running.poll() is None, running.communicate()
+    return running
+
+
+def test_ctrl_c_keeps_what_ended_and_says_how_to_go_on(folder: Path) -> None:
+    running = started(folder)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "error: stopped: 1 of 2 runs had ended and are stored; the same command goes on from here" in err
+    assert "Traceback" not in err
+    assert stored(folder) == 1
+
+
+def test_a_killed_sweep_keeps_what_ended(folder: Path) -> None:
+    running = started(folder)
+    running.kill()
+    running.communicate(timeout=20)
+    assert stored(folder) == 1
+    again = process(folder, "run", "long.toml", "--set", "run.duration=1s", "--no-report")
+    _, err = again.communicate(timeout=40)
+    assert again.returncode == 0
+    assert "1 of 1 runs were in the store" in err
