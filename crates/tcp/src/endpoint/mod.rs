@@ -1,0 +1,574 @@
+//! The endpoint: its state, and the four kinds of methods.
+
+pub(crate) mod ack;
+mod alert;
+mod handshake;
+mod output;
+mod rate;
+mod receive;
+mod timers;
+mod window;
+
+#[cfg(doc)]
+use crate::config::Reader;
+use crate::config::{Config, Recovery};
+use crate::consts::{NS_PER_MS, NS_PER_US, TIMEOUT_INIT, TIMESTAMP_OFFSET};
+use crate::ranges::RangeSet;
+use crate::recovery::rack::Rack;
+use crate::rtt::RttEstimator;
+use crate::scoreboard::{LostQueue, Ring};
+use crate::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
+use crate::stats::Stats;
+use congestion::{CaState, CcSock, Controller};
+use receive::Receiver;
+pub(crate) use timers::Pending;
+use timers::Timers;
+use units::{Span, Time};
+
+/// State of a connection (RFC 9293, 3.3.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Made, and not yet told to connect; or done.
+    Closed,
+    /// Waits for a SYN.
+    Listen,
+    /// SYN sent.
+    SynSent,
+    /// SYN received, SYN-ACK sent.
+    SynReceived,
+    /// Open both ways.
+    Established,
+    /// Our FIN is sent.
+    FinWait1,
+    /// Our FIN is acknowledged.
+    FinWait2,
+    /// Both FINs crossed; ours is not yet acknowledged.
+    Closing,
+    /// Both sides are done; late segments are still answered.
+    TimeWait,
+    /// The peer's FIN has come.
+    CloseWait,
+    /// The peer's FIN has come, ours is sent.
+    LastAck,
+}
+
+/// How far the connection is; FINs are kept beside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    Closed,
+    Listen,
+    SynSent,
+    SynReceived,
+    Open,
+}
+
+/// What the last ACK allows to be retransmitted (Linux REXMIT_*).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rexmit {
+    /// Nothing.
+    None,
+    /// Lost segments.
+    Lost,
+    /// New data first: F-RTO's test (RFC 5682, 2.1, step 2b).
+    New,
+}
+
+/// One end of a connection. See the crate's documentation for the order of calls.
+#[derive(Debug)]
+pub struct Endpoint {
+    pub(crate) cfg: Config,
+    pub(crate) cc: Controller,
+    pub(crate) stats: Stats,
+    pub(crate) phase: Phase,
+    pub(crate) client: bool,
+    /// Era in force: NewReno when the peer does not do SACK.
+    pub(crate) era: Recovery,
+    pub(crate) timestamps: bool,
+    /// Time of the current call, ns and us.
+    pub(crate) now: u64,
+    pub(crate) now_us: u64,
+
+    // Handshake.
+    pub(crate) syn_pending: bool,
+    pub(crate) syn_sent_at: Option<u64>,
+    pub(crate) syn_retries: u32,
+    pub(crate) established_at: Option<Time>,
+
+    // Sender.
+    /// First unacknowledged byte.
+    pub(crate) una: u64,
+    /// Next byte to send.
+    pub(crate) nxt: u64,
+    /// End of what the application has written.
+    pub(crate) write_seq: u64,
+    pub(crate) fin_queued: bool,
+    pub(crate) fin_sent: bool,
+    pub(crate) fin_acked: bool,
+    /// Payload of a full segment.
+    pub(crate) mss: u32,
+    /// Window offered by the peer, bytes.
+    pub(crate) snd_wnd: u64,
+    /// First byte beyond it.
+    pub(crate) wnd_end: u64,
+    /// Number of the segment that last changed it.
+    pub(crate) snd_wl1: u64,
+    /// Largest window the peer has offered.
+    pub(crate) max_window: u64,
+    /// The application found the send buffer full.
+    pub(crate) nospace: bool,
+    pub(crate) ring: Ring,
+    pub(crate) lost: LostQueue,
+    /// What the peer has SACKed.
+    pub(crate) sacked: RangeSet,
+    /// Blocks of the last ACK, which are known already.
+    pub(crate) last_sacks: [SackBlock; MAX_SACK_BLOCKS],
+    /// Scratch for newly covered ranges.
+    pub(crate) fresh: Vec<(u64, u64)>,
+    /// End of the episode that loss recovery is in (Linux high_seq).
+    pub(crate) high_seq: u64,
+    pub(crate) rexmit: Rexmit,
+    /// Retransmissions allowed whatever the window: the fast retransmit itself.
+    pub(crate) forced: u32,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) timers: Timers,
+    pub(crate) rack: Rack,
+    /// RFC 6675 loss marking: next entry to judge, and SACKed entries at or above it.
+    pub(crate) mark_cursor: u64,
+    pub(crate) sacked_above: u32,
+    /// Duplicate ACK threshold now in force, raised by reordering seen.
+    pub(crate) reordering: u32,
+    pub(crate) reord_seen: bool,
+    /// Outstanding tail loss probe: end of data when it was sent; 0 = none.
+    pub(crate) tlp_high_seq: u64,
+    pub(crate) tlp_retrans: bool,
+    // PRR (RFC 6937).
+    pub(crate) prr_delivered: u32,
+    pub(crate) prr_out: u32,
+    // Undo.
+    pub(crate) prior_ssthresh: u32,
+    /// First byte of the episode that may be undone; 0 = none.
+    pub(crate) undo_marker: u64,
+    /// Retransmissions not yet reported as duplicates; -1 = none made yet.
+    pub(crate) undo_retrans: i64,
+    /// Timestamp of the first retransmission of the episode, ms; 0 = none.
+    pub(crate) retrans_stamp: u32,
+    pub(crate) total_retrans: u64,
+    pub(crate) dsack_dups: u64,
+    pub(crate) frto: bool,
+    /// Consecutive time-outs without progress.
+    pub(crate) retransmits: u32,
+    // cwnd validation.
+    pub(crate) cwnd_usage_seq: u64,
+    pub(crate) cwnd_used: u32,
+    pub(crate) cwnd_stamp_ns: u64,
+    /// Segments sent since the last time nothing could be sent.
+    pub(crate) burst: u32,
+    pub(crate) pace_next_ns: u64,
+    /// A zero-window probe is to be sent.
+    pub(crate) probe_pending: bool,
+    /// A tail loss probe is to be sent.
+    pub(crate) tlp_probe: bool,
+    /// Timestamp echoed by the last ACK, ms; 0 = none.
+    pub(crate) last_ecr: u32,
+    /// Consecutive zero-window probes unanswered.
+    pub(crate) backoff: u32,
+
+    // Receiver.
+    pub(crate) rx: Receiver,
+}
+
+impl Endpoint {
+    /// The end that opens the connection, when told to [`Endpoint::connect`].
+    pub fn new_client(cfg: Config, cc: Controller, now: Time) -> Endpoint {
+        Endpoint::new(cfg, cc, now, true)
+    }
+
+    /// The end that accepts the first SYN it is handed.
+    pub fn new_server(cfg: Config, cc: Controller, now: Time) -> Endpoint {
+        Endpoint::new(cfg, cc, now, false)
+    }
+
+    fn new(cfg: Config, cc: Controller, now: Time, client: bool) -> Endpoint {
+        let rtt = RttEstimator::new(TIMEOUT_INIT, cfg.rto_min, cfg.rto_max);
+        let rx = Receiver::new(&cfg);
+        Endpoint {
+            era: cfg.recovery,
+            reordering: cfg.reordering,
+            timestamps: cfg.timestamps,
+            phase: if client { Phase::Closed } else { Phase::Listen },
+            client,
+            now: now.0,
+            now_us: now.0 / NS_PER_US,
+            cc,
+            stats: Stats { rtt_min_us: u64::MAX, ..Stats::default() },
+            syn_pending: false,
+            syn_sent_at: None,
+            syn_retries: 0,
+            established_at: None,
+            una: 0,
+            nxt: 0,
+            write_seq: 1,
+            fin_queued: false,
+            fin_sent: false,
+            fin_acked: false,
+            mss: 0,
+            snd_wnd: 0,
+            wnd_end: 0,
+            snd_wl1: 0,
+            max_window: 0,
+            nospace: false,
+            ring: Ring::default(),
+            lost: LostQueue::default(),
+            sacked: RangeSet::default(),
+            last_sacks: [SackBlock::default(); MAX_SACK_BLOCKS],
+            fresh: Vec::new(),
+            high_seq: 0,
+            rexmit: Rexmit::None,
+            forced: 0,
+            rtt,
+            timers: Timers::default(),
+            rack: Rack::default(),
+            mark_cursor: 0,
+            sacked_above: 0,
+            reord_seen: false,
+            tlp_high_seq: 0,
+            tlp_retrans: false,
+            prr_delivered: 0,
+            prr_out: 0,
+            prior_ssthresh: 0,
+            undo_marker: 0,
+            undo_retrans: -1,
+            retrans_stamp: 0,
+            total_retrans: 0,
+            dsack_dups: 0,
+            frto: false,
+            retransmits: 0,
+            cwnd_usage_seq: 0,
+            cwnd_used: 0,
+            cwnd_stamp_ns: 0,
+            burst: 0,
+            pace_next_ns: 0,
+            probe_pending: false,
+            tlp_probe: false,
+            last_ecr: 0,
+            backoff: 0,
+            rx,
+            cfg,
+        }
+    }
+
+    // Commands.
+
+    /// Opens the connection: a SYN is ready to be sent. Does nothing on a server or a second time.
+    pub fn connect(&mut self, now: Time) {
+        self.set_now(now);
+        if self.client && self.phase == Phase::Closed && self.established_at.is_none() && self.syn_sent_at.is_none() {
+            self.phase = Phase::SynSent;
+            self.syn_pending = true;
+        }
+    }
+
+    /// Hands over `bytes` of data; returns how many fit the send buffer. Before the handshake ends they wait.
+    pub fn write(&mut self, now: Time, bytes: u64) -> u64 {
+        self.set_now(now);
+        if self.fin_queued {
+            return 0;
+        }
+        let accepted = bytes.min(self.send_queue_free());
+        self.nospace = accepted < bytes;
+        if accepted > 0 && self.phase == Phase::Open {
+            self.restart_after_idle();
+            self.check_app_limited();
+        }
+        self.write_seq = self.write_seq.saturating_add(accepted);
+        accepted
+    }
+
+    /// Takes back what was written and never sent; returns how many bytes. For an application that stops in the middle.
+    pub fn discard_unsent(&mut self, now: Time) -> u64 {
+        self.set_now(now);
+        let kept = self.nxt.max(1).min(self.write_seq);
+        let dropped = self.write_seq - kept;
+        self.write_seq = kept;
+        dropped
+    }
+
+    /// Sends a FIN after all that has been written.
+    pub fn close(&mut self, now: Time) {
+        self.set_now(now);
+        if matches!(self.phase, Phase::Listen) {
+            self.phase = Phase::Closed;
+        } else {
+            self.fin_queued = true;
+        }
+    }
+
+    /// Takes up to `bytes` of received data ([`Reader::Manual`]); returns how many there were.
+    pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
+        self.set_now(now);
+        let taken = bytes.min(self.rx.unread);
+        self.rx.unread -= taken;
+        self.after_read(taken);
+        taken
+    }
+
+    /// Forgets the connection without telling the peer.
+    pub fn abort(&mut self, now: Time) {
+        self.set_now(now);
+        self.phase = Phase::Closed;
+        self.timers.clear();
+        self.cc.release();
+    }
+
+    // Inputs.
+
+    /// A segment has come from the peer.
+    #[inline]
+    pub fn handle_segment(&mut self, now: Time, seg: &Segment) {
+        self.set_now(now);
+        match self.phase {
+            Phase::Open => self.segment_open(seg),
+            _ => self.segment_handshake(seg),
+        }
+        #[cfg(debug_assertions)]
+        self.check_counters();
+    }
+
+    /// The time of [`Endpoint::poll_timeout`] has come, or any other.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.set_now(now);
+        self.run_timers();
+        #[cfg(debug_assertions)]
+        self.check_counters();
+    }
+
+    // Outputs.
+
+    /// Writes the next segment to send into `seg` and returns true; false when there is none.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Time, seg: &mut Segment) -> bool {
+        self.set_now(now);
+        if self.phase == Phase::Open {
+            self.transmit_open(seg)
+        } else {
+            self.transmit_handshake(seg)
+        }
+    }
+
+    /// When [`Endpoint::handle_timeout`] is to be called at the latest; [`Time::NEVER`] when not at all.
+    #[inline]
+    pub fn poll_timeout(&self) -> Time {
+        Time(self.timers.wake)
+    }
+
+    // Getters.
+
+    /// Counters.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The congestion control, with all that it sees.
+    pub fn controller(&self) -> &Controller {
+        &self.cc
+    }
+
+    /// State of the connection.
+    pub fn state(&self) -> State {
+        match self.phase {
+            Phase::Closed => State::Closed,
+            Phase::Listen => State::Listen,
+            Phase::SynSent => State::SynSent,
+            Phase::SynReceived => State::SynReceived,
+            Phase::Open => match (self.fin_sent, self.fin_acked, self.rx.fin_received) {
+                (false, _, false) => State::Established,
+                (false, _, true) => State::CloseWait,
+                (true, false, false) => State::FinWait1,
+                (true, true, false) => State::FinWait2,
+                (true, false, true) if self.rx.fin_first => State::LastAck,
+                (true, false, true) => State::Closing,
+                (true, true, true) if self.rx.fin_first => State::Closed,
+                (true, true, true) => State::TimeWait,
+            },
+        }
+    }
+
+    /// When the handshake ended at this end.
+    pub fn established_at(&self) -> Option<Time> {
+        self.established_at
+    }
+
+    /// Payload bytes received in order.
+    #[inline]
+    pub fn bytes_received(&self) -> u64 {
+        self.rx.nxt.saturating_sub(1 + u64::from(self.rx.fin_received))
+    }
+
+    /// Payload bytes received in order and not yet read ([`Reader::Manual`]).
+    #[inline]
+    pub fn bytes_readable(&self) -> u64 {
+        self.rx.unread
+    }
+
+    /// Payload bytes that the peer has acknowledged cumulatively.
+    #[inline]
+    pub fn bytes_acked(&self) -> u64 {
+        self.una.saturating_sub(1 + u64::from(self.fin_acked))
+    }
+
+    /// Payload bytes written by the application.
+    #[inline]
+    pub fn bytes_written(&self) -> u64 {
+        self.write_seq - 1
+    }
+
+    /// Payload bytes written and not yet sent for the first time.
+    #[inline]
+    pub fn bytes_unsent(&self) -> u64 {
+        self.write_seq.saturating_sub(self.nxt.max(1))
+    }
+
+    /// Room in the send buffer, bytes; `u64::MAX` when it is unlimited.
+    #[inline]
+    pub fn send_queue_free(&self) -> u64 {
+        match self.cfg.send_buffer {
+            Some(size) => size.0.saturating_sub(self.write_seq - self.una.clamp(1, self.write_seq)),
+            None => u64::MAX - self.write_seq,
+        }
+    }
+
+    /// Smoothed RTT; zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        Span::from_micros(u64::from(self.rtt.srtt_us8() >> 3))
+    }
+
+    /// Retransmission time-out with its backoff.
+    pub fn rto(&self) -> Span {
+        Span(self.timers.rto_ns(&self.rtt, &self.cfg))
+    }
+
+    /// Segments in flight as Linux estimates them.
+    #[inline]
+    pub fn in_flight_packets(&self) -> u64 {
+        u64::from(self.cc.sock().in_flight())
+    }
+
+    /// Bytes sent and not cumulatively acknowledged.
+    #[inline]
+    pub fn in_flight_bytes(&self) -> u64 {
+        self.nxt - self.una
+    }
+
+    /// Window that the peer offers, bytes.
+    pub fn snd_wnd(&self) -> u64 {
+        self.snd_wnd
+    }
+
+    /// Window that this end offers, bytes.
+    pub fn rcv_wnd(&self) -> u64 {
+        self.rx.current_window()
+    }
+
+    /// Payload bytes of a full segment; 0 before the handshake.
+    pub fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    /// Duplicate ACK threshold, raised by the reordering seen.
+    pub fn reordering(&self) -> u32 {
+        self.reordering
+    }
+
+    /// Multiple of min_rtt / 4 that RACK waits for reordered segments.
+    pub fn reo_wnd_steps(&self) -> u32 {
+        self.rack.reo_wnd_steps
+    }
+
+    /// Whether nothing more is to come from this endpoint but answers to late segments.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state(), State::Closed | State::TimeWait) && (self.syn_sent_at.is_some() || !self.client)
+    }
+
+    // Shared by the parts.
+
+    #[inline]
+    fn set_now(&mut self, now: Time) {
+        debug_assert!(now.0 >= self.now, "time goes back: {} after {}", now.0, self.now);
+        if now.0 != self.now {
+            self.now = now.0;
+            self.now_us = now.0 / NS_PER_US;
+            self.cc.sock_mut().tcp_mstamp_us = self.now_us;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn sock(&mut self) -> &mut CcSock {
+        self.cc.sock_mut()
+    }
+
+    /// Timestamp clock, ms (RFC 7323, 5.4).
+    #[inline]
+    fn timestamp(&self) -> u32 {
+        (self.now / NS_PER_MS + TIMESTAMP_OFFSET) as u32
+    }
+
+    #[inline]
+    pub(crate) fn ca_state(&self) -> u8 {
+        self.cc.sock().ca_state
+    }
+
+    #[inline]
+    pub(crate) fn is_reno(&self) -> bool {
+        self.era == Recovery::NewReno
+    }
+
+    #[inline]
+    pub(crate) fn in_cwnd_reduction(&self) -> bool {
+        let state = self.cc.sock().ca_state;
+        state == CaState::Cwr as u8 || state == CaState::Recovery as u8
+    }
+
+    /// `ssthresh` to remember when the window is about to be reduced (Linux tcp_current_ssthresh).
+    pub(crate) fn current_ssthresh(&self) -> u32 {
+        let s = self.cc.sock();
+        if self.in_cwnd_reduction() {
+            s.snd_ssthresh
+        } else {
+            s.snd_ssthresh.max((s.snd_cwnd >> 1) + (s.snd_cwnd >> 2))
+        }
+    }
+
+    /// Compares the counters with a recount of the ring; only for small windows, since it walks.
+    #[cfg(debug_assertions)]
+    fn check_counters(&self) {
+        use crate::scoreboard::tag;
+        const MOST: u64 = 4096;
+        let s = self.cc.sock();
+        assert_eq!(u64::from(s.packets_out), self.ring.tail() - self.ring.head(), "packets_out");
+        if u64::from(s.packets_out) > MOST {
+            return;
+        }
+        let (mut sacked, mut lost, mut retrans) = (0, 0, 0);
+        for index in self.ring.head()..self.ring.tail() {
+            let f = self.ring.get(index).flags;
+            sacked += u32::from(f & tag::SACKED != 0);
+            lost += u32::from(f & tag::LOST != 0);
+            retrans += u32::from(f & tag::RETRANS != 0);
+            assert!(f & tag::SACKED == 0 || f & tag::LOST == 0, "SACKed and lost");
+        }
+        if !self.is_reno() {
+            assert_eq!(s.sacked_out, sacked, "sacked_out");
+        }
+        assert_eq!(s.lost_out, lost, "lost_out");
+        assert_eq!(s.retrans_out, retrans, "retrans_out");
+        assert!(s.snd_cwnd >= 1, "cwnd");
+        assert_eq!(s.snd_una, self.una as u32, "snd_una");
+        assert_eq!(s.snd_nxt, self.nxt as u32, "snd_nxt");
+    }
+}
+
+/// Whether `seg` has payload or takes a number.
+#[inline]
+fn carries_data(seg: &Segment) -> bool {
+    seg.len > 0 || seg.flags & flags::FIN != 0
+}

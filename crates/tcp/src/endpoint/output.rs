@@ -1,0 +1,332 @@
+//! What is sent, and in which order: retransmissions, new data, probes, acknowledgments.
+
+use super::timers::Pending;
+use super::{Endpoint, Rexmit};
+use crate::config::Recovery;
+use crate::consts::*;
+use crate::recovery::rack::Resent;
+use crate::scoreboard::{tag, Entry};
+use crate::segment::{flags, Segment};
+use congestion::{CaEvent, CaState};
+
+impl Endpoint {
+    #[inline]
+    pub(super) fn transmit_open(&mut self, seg: &mut Segment) -> bool {
+        if self.rx.ack_first {
+            self.rx.ack_first = false;
+            self.write_ack(seg);
+            return true;
+        }
+        if self.nxt != self.write_seq || !self.ring.is_empty() || self.fin_queued {
+            if self.transmit_data(seg) {
+                return true;
+            }
+            self.end_burst();
+        }
+        if self.rx.ack_now {
+            self.write_ack(seg);
+            return true;
+        }
+        false
+    }
+
+    #[inline]
+    fn transmit_data(&mut self, seg: &mut Segment) -> bool {
+        if self.tlp_probe {
+            self.tlp_probe = false;
+            if self.transmit_loss_probe(seg) {
+                return true;
+            }
+        }
+        if self.rexmit == Rexmit::Lost && self.transmit_lost(seg) {
+            return true;
+        }
+        if self.transmit_new(seg, false) {
+            return true;
+        }
+        if self.rexmit == Rexmit::New {
+            // F-RTO: no new data could be sent, so the conventional recovery goes on.
+            if self.nxt > self.high_seq {
+                self.rexmit = Rexmit::None;
+            } else {
+                self.frto = false;
+                self.rexmit = Rexmit::Lost;
+                return self.transmit_lost(seg);
+            }
+        }
+        if self.probe_pending {
+            self.probe_pending = false;
+            self.transmit_window_probe(seg);
+            return true;
+        }
+        false
+    }
+
+    /// Whether neither data nor a FIN waits to be sent for the first time.
+    #[inline]
+    pub(super) fn nothing_to_send(&self) -> bool {
+        self.nxt >= self.write_seq && (!self.fin_queued || self.fin_sent)
+    }
+
+    /// Fields that every segment carries, the acknowledgment among them.
+    #[inline]
+    fn write_header(&mut self, seg: &mut Segment, seq: u64, len: u32, bits: u16) {
+        seg.seq = seq;
+        seg.len = len;
+        seg.ack = self.rx.nxt;
+        seg.window = self.rx.select_window();
+        seg.mss = 0;
+        seg.wscale = WSCALE_NONE;
+        seg.flags = flags::ACK | bits;
+        if self.timestamps {
+            seg.flags |= flags::TIMESTAMPS;
+            seg.ts_val = self.timestamp();
+            seg.ts_ecr = self.rx.ts_recent;
+        } else {
+            seg.ts_val = 0;
+            seg.ts_ecr = 0;
+        }
+        seg.sack_count = 0;
+        if self.rx.has_sacks() && !self.is_reno() {
+            self.rx.write_sacks(seg, self.timestamps);
+        }
+        if self.cc.sock().ecn_flags & (ecn::OK | ecn::DEMAND_CWR) == ecn::OK | ecn::DEMAND_CWR {
+            seg.flags |= flags::ECE;
+        }
+        self.rx.ack_sent();
+        self.timers.delack = u64::MAX;
+        self.stats.segments_sent += 1;
+    }
+
+    #[inline]
+    fn write_ack(&mut self, seg: &mut Segment) {
+        let repeats = self.rx.wup == self.rx.nxt;
+        let nxt = self.nxt;
+        self.write_header(seg, nxt, 0, 0);
+        self.stats.acks_sent += 1;
+        self.stats.duplicate_acks_sent += u64::from(repeats);
+    }
+
+    /// New data, as the windows allow (Linux tcp_write_xmit). A probe ignores the congestion window.
+    #[inline]
+    fn transmit_new(&mut self, seg: &mut Segment, probe: bool) -> bool {
+        let unsent = self.write_seq - self.nxt.min(self.write_seq);
+        let fin = self.fin_queued && !self.fin_sent;
+        if unsent == 0 && !fin {
+            return false;
+        }
+        if !self.pacing_allows() {
+            return false;
+        }
+        let s = self.cc.sock();
+        if s.in_flight() >= s.snd_cwnd || self.beyond_limited_transmit() {
+            // The FIN alone is not held back (Linux tcp_cwnd_test).
+            if !probe && unsent > 0 {
+                return false;
+            }
+        }
+        let mut most = self.mss;
+        if self.rx.has_sacks() && !self.is_reno() {
+            // SACK blocks take their place from the payload.
+            most -= self.rx.sack_option_bytes(self.timestamps).min(most - 1);
+        }
+        let len = unsent.min(u64::from(most)) as u32;
+        let fin = fin && u64::from(len) == unsent;
+        let end = self.nxt + u64::from(len) + u64::from(fin);
+        if end - u64::from(fin) > self.wnd_end {
+            return false;
+        }
+        self.emit_new(seg, len, fin);
+        true
+    }
+
+    /// RFC 3042: at most two segments beyond the window on the first duplicate ACKs. Linux knows no such bound while
+    /// RACK will soon decide; without it the flow of duplicate ACKs would go on for ever.
+    #[inline]
+    fn beyond_limited_transmit(&self) -> bool {
+        let s = self.cc.sock();
+        if s.ca_state != CaState::Disorder as u8 || (self.cfg.limited_transmit && self.cfg.fast_retransmit) {
+            return false;
+        }
+        let more = if self.cfg.limited_transmit { LIMITED_TRANSMIT_SEGMENTS } else { 0 };
+        s.packets_out >= s.snd_cwnd.saturating_add(more)
+    }
+
+    #[inline]
+    fn emit_new(&mut self, seg: &mut Segment, len: u32, fin: bool) {
+        let mut bits = 0;
+        if fin {
+            bits |= flags::FIN;
+            self.fin_sent = true;
+        }
+        if self.nxt + u64::from(len) >= self.write_seq {
+            bits |= flags::PSH;
+        }
+        let ecn_flags = self.cc.sock().ecn_flags;
+        if ecn_flags & ecn::OK != 0 && len > 0 {
+            bits |= flags::ECT;
+            if ecn_flags & ecn::QUEUE_CWR != 0 {
+                bits |= flags::CWR;
+                self.sock().ecn_flags &= !ecn::QUEUE_CWR;
+            }
+        }
+        let seq = self.nxt;
+        self.event_data_sent();
+        let mut entry = Entry {
+            seq,
+            tx_ns: self.now,
+            len: (len + u32::from(fin)) as u16,
+            flags: if fin { tag::FIN } else { 0 },
+            ..Entry::default()
+        };
+        self.rate_sent(&mut entry);
+        self.nxt = entry.end();
+        let nxt = self.nxt as u32;
+        let reducing = self.in_cwnd_reduction();
+        let s = self.cc.sock_mut();
+        let first = s.packets_out == 0;
+        s.snd_nxt = nxt;
+        s.packets_out += 1;
+        self.ring.push(entry);
+        if first || self.timers.pending == Pending::LossProbe {
+            self.rearm_rto();
+        }
+        if reducing {
+            self.prr_out += 1;
+        }
+        self.burst += 1;
+        self.stats.data_segments_sent += 1;
+        self.pacing_sent(len);
+        self.write_header(seg, seq, len, bits);
+    }
+
+    /// Before a segment with data goes (Linux tcp_event_data_sent).
+    #[inline]
+    fn event_data_sent(&mut self) {
+        if self.cc.sock().in_flight() == 0 {
+            self.cc.cwnd_event(CaEvent::TxStart);
+        }
+        let now_us = self.now_us;
+        self.sock().lsndtime_us = now_us;
+        // An answer within the delayed ACK's time: the flow is interactive.
+        if self.rx.ato_ns != 0 && self.now - self.rx.last_data_ns < self.rx.ato_ns {
+            self.rx.pingpong = true;
+        }
+    }
+
+    /// The lowest lost segment, if the window allows (Linux tcp_xmit_retransmit_queue).
+    fn transmit_lost(&mut self, seg: &mut Segment) -> bool {
+        let s = self.cc.sock();
+        if s.retrans_out >= s.lost_out || (s.in_flight() >= s.snd_cwnd && self.forced == 0) || !self.pacing_allows() {
+            return false;
+        }
+        loop {
+            let Some(index) = self.lost.peek() else { return false };
+            self.stats.scoreboard_steps += 1;
+            let stale = index < self.ring.head()
+                || self.ring.get(index).flags & (tag::LOST | tag::RETRANS | tag::SACKED) != tag::LOST;
+            if stale {
+                self.lost.pop();
+                continue;
+            }
+            let entry = self.ring.get(index);
+            if entry.seq >= self.wnd_end && entry.seq > self.una {
+                return false;
+            }
+            self.lost.pop();
+            self.forced = self.forced.saturating_sub(1);
+            if self.in_cwnd_reduction() {
+                self.prr_out += 1;
+            }
+            self.retransmit(index, seg);
+            if index == self.ring.head() && self.timers.pending != Pending::Reordering {
+                let deadline = self.now + self.rto_now();
+                self.timers.arm_xmit(Pending::Retrans, deadline);
+            }
+            return true;
+        }
+    }
+
+    /// Sends an entry again (Linux tcp_retransmit_skb). Retransmissions are never ECN-capable (RFC 3168, 6.1.5).
+    fn retransmit(&mut self, index: u64, seg: &mut Segment) {
+        self.event_data_sent();
+        let mut entry = *self.ring.get(index);
+        self.rate_sent(&mut entry);
+        entry.tx_ns = self.now;
+        if entry.flags & tag::RETRANS == 0 {
+            self.sock().retrans_out += 1;
+        }
+        entry.flags |= tag::RETRANS | tag::EVER_RETRANS;
+        entry.retrans = entry.retrans.saturating_add(1);
+        *self.ring.get_mut(index) = entry;
+        if self.era == Recovery::Rack {
+            self.rack.resent.push_back(Resent { index, tx_ns: self.now });
+        }
+        if self.retrans_stamp == 0 {
+            self.retrans_stamp = self.timestamp();
+        }
+        self.undo_retrans = self.undo_retrans.max(0) + 1;
+        self.total_retrans += 1;
+        let fin = entry.flags & tag::FIN != 0;
+        let len = u32::from(entry.len) - u32::from(fin);
+        self.stats.data_segments_sent += 1;
+        self.stats.retransmitted_segments += 1;
+        self.stats.retransmitted_bytes += u64::from(len);
+        self.pacing_sent(len);
+        self.write_header(seg, entry.seq, len, if fin { flags::FIN } else { 0 });
+    }
+
+    /// The tail loss probe: one new segment whatever the window, else the last one again.
+    fn transmit_loss_probe(&mut self, seg: &mut Segment) -> bool {
+        if self.ring.is_empty() {
+            return false;
+        }
+        if !self.transmit_new(seg, true) {
+            let last = self.ring.tail() - 1;
+            if self.ring.get(last).flags & tag::SACKED != 0 {
+                return false;
+            }
+            self.tlp_retrans = true;
+            self.retransmit(last, seg);
+        }
+        self.tlp_high_seq = self.nxt;
+        self.burst = 0;
+        self.rearm_rto();
+        true
+    }
+
+    /// What the window has room for, else an old number without data (Linux tcp_write_wakeup).
+    fn transmit_window_probe(&mut self, seg: &mut Segment) {
+        self.stats.zero_window_probes += 1;
+        let room = self.wnd_end.saturating_sub(self.nxt).min(u64::from(self.mss));
+        let unsent = self.write_seq - self.nxt.min(self.write_seq);
+        let len = unsent.min(room) as u32;
+        if len > 0 {
+            self.emit_new(seg, len, false);
+        } else {
+            let una = self.una;
+            self.write_header(seg, una - 1, 0, 0);
+        }
+    }
+
+    /// Nothing more can be sent now (the end of Linux's tcp_write_xmit).
+    #[inline]
+    fn end_burst(&mut self) {
+        let s = self.cc.sock();
+        let limited = s.in_flight() >= s.snd_cwnd;
+        if self.burst > 0 || limited {
+            self.cwnd_validate(limited);
+        }
+        if self.burst > 0 {
+            self.burst = 0;
+            self.schedule_loss_probe(false);
+        } else if self.ring.is_empty() && self.timers.pending == Pending::None && !self.nothing_to_send() {
+            // Data waits and nothing is in flight: the peer's window is too small. Unless pacing holds it back.
+            if self.timers.pace == u64::MAX {
+                self.stats.persists += 1;
+                self.backoff = 0;
+                self.arm_window_probe();
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Timers: deadlines in fields, re-armed lazily, and what happens when they fire.
+//!
+//! One transmit timer serves as retransmission, probe, reordering and persist timer, as in Linux (icsk_pending). Moving a
+//! deadline back writes one field: `wake` stays where it was, fires early, and finds nothing to do.
+
+use super::{Endpoint, Phase, Rexmit};
+use crate::config::{Config, Recovery};
+use crate::consts::{ATO_MIN, BACKOFF_MAX, TIMEOUT_INIT, TIMEOUT_MIN};
+use crate::rtt::RttEstimator;
+use congestion::CaState;
+
+/// No deadline.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// What the transmit timer stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Pending {
+    /// Not armed.
+    #[default]
+    None,
+    /// Retransmission time-out.
+    Retrans,
+    /// Tail loss probe.
+    LossProbe,
+    /// RACK's reordering window.
+    Reordering,
+    /// Zero-window probe.
+    WindowProbe,
+}
+
+/// Deadlines, ns; [`NEVER`] when not armed.
+#[derive(Clone, Debug)]
+pub(crate) struct Timers {
+    pub pending: Pending,
+    pub xmit: u64,
+    pub delack: u64,
+    pub pace: u64,
+    pub syn: u64,
+    /// Not later than any of the above.
+    pub wake: u64,
+    /// Doublings of the RTO since the last RTT sample.
+    pub rto_shift: u32,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Timers {
+            pending: Pending::None,
+            xmit: NEVER,
+            delack: NEVER,
+            pace: NEVER,
+            syn: NEVER,
+            wake: NEVER,
+            rto_shift: 0,
+        }
+    }
+}
+
+impl Timers {
+    /// Stops everything.
+    pub fn clear(&mut self) {
+        *self = Timers::default();
+    }
+
+    /// RTO with its backoff, ns.
+    #[inline]
+    pub fn rto_ns(&self, rtt: &RttEstimator, cfg: &Config) -> u64 {
+        if self.rto_shift == 0 {
+            rtt.rto_ns()
+        } else {
+            (rtt.rto_ns() << self.rto_shift.min(BACKOFF_MAX)).min(cfg.rto_max.0)
+        }
+    }
+
+    #[inline]
+    pub fn arm_xmit(&mut self, pending: Pending, deadline: u64) {
+        self.pending = pending;
+        self.xmit = deadline;
+        self.wake = self.wake.min(deadline);
+    }
+
+    #[inline]
+    pub fn stop_xmit(&mut self) {
+        self.pending = Pending::None;
+        self.xmit = NEVER;
+    }
+
+    #[inline]
+    pub fn arm_delack(&mut self, deadline: u64) {
+        self.delack = deadline;
+        self.wake = self.wake.min(deadline);
+    }
+
+    #[inline]
+    pub fn arm_pace(&mut self, deadline: u64) {
+        self.pace = deadline;
+        self.wake = self.wake.min(deadline);
+    }
+
+    pub fn arm_syn(&mut self, deadline: u64) {
+        self.syn = deadline;
+        self.wake = self.wake.min(deadline);
+    }
+
+    fn recompute(&mut self) {
+        self.wake = self.xmit.min(self.delack).min(self.pace).min(self.syn);
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn run_timers(&mut self) {
+        let now = self.now;
+        if now >= self.timers.syn {
+            self.timers.syn = NEVER;
+            self.syn_timeout();
+        }
+        if now >= self.timers.delack {
+            self.timers.delack = NEVER;
+            self.delack_timeout();
+        }
+        if now >= self.timers.pace {
+            // poll_transmit goes on by itself.
+            self.timers.pace = NEVER;
+        }
+        if now >= self.timers.xmit {
+            let pending = self.timers.pending;
+            self.timers.stop_xmit();
+            match pending {
+                Pending::None => {}
+                Pending::Retrans => self.retransmission_timeout(),
+                Pending::LossProbe => self.send_loss_probe(),
+                Pending::Reordering => self.rack_timeout(),
+                Pending::WindowProbe => self.window_probe_timeout(),
+            }
+        }
+        self.timers.recompute();
+    }
+
+    #[inline]
+    pub(crate) fn rto_now(&self) -> u64 {
+        self.timers.rto_ns(&self.rtt, &self.cfg)
+    }
+
+    /// When the oldest segment times out, ns.
+    #[inline]
+    fn head_deadline(&self) -> u64 {
+        self.ring.get(self.ring.head()).tx_ns.saturating_add(self.rto_now())
+    }
+
+    /// (Re)starts the retransmission timer (RFC 6298, 5.3; Linux tcp_rearm_rto).
+    #[inline]
+    pub(crate) fn rearm_rto(&mut self) {
+        if self.ring.is_empty() {
+            self.timers.stop_xmit();
+            return;
+        }
+        let deadline = match self.timers.pending {
+            // The time that a probe waited counts towards the RTO of the head.
+            Pending::Reordering | Pending::LossProbe => self.head_deadline().max(self.now + 1),
+            _ => self.now + self.rto_now(),
+        };
+        self.timers.arm_xmit(Pending::Retrans, deadline);
+    }
+
+    /// Arms the tail loss probe or, where there is none, the RTO (Linux tcp_set_xmit_timer).
+    #[inline]
+    pub(crate) fn set_xmit_timer(&mut self) {
+        if !self.schedule_loss_probe(true) {
+            self.rearm_rto();
+        }
+    }
+
+    /// RFC 8985, 7.2: PTO = 2 srtt, plus the delayed-ACK allowance with one segment out; never beyond the RTO.
+    #[inline]
+    pub(crate) fn schedule_loss_probe(&mut self, advancing_rto: bool) -> bool {
+        if self.era != Recovery::Rack || self.ring.is_empty() || !self.cfg.fast_retransmit {
+            return false;
+        }
+        let s = self.cc.sock();
+        if s.ca_state != CaState::Open as u8 && s.ca_state != CaState::Cwr as u8 {
+            return false;
+        }
+        let mut timeout = TIMEOUT_INIT.0;
+        let srtt = self.rtt.srtt_us8();
+        if srtt != 0 {
+            timeout = u64::from(srtt >> 2) * 1_000;
+            timeout += if s.packets_out == 1 { self.cfg.rto_min.0 } else { TIMEOUT_MIN.0 };
+        }
+        let mut deadline = self.now + timeout;
+        let rto = if advancing_rto { self.now + self.rto_now() } else { self.head_deadline() };
+        if rto > self.now {
+            deadline = deadline.min(rto);
+        }
+        self.timers.arm_xmit(Pending::LossProbe, deadline);
+        true
+    }
+
+    /// RFC 8985, 7.3: new data if there is some, else the last segment again (Linux tcp_send_loss_probe).
+    fn send_loss_probe(&mut self) {
+        self.timers.pending = Pending::LossProbe;
+        if self.tlp_high_seq == 0 && !self.ring.is_empty() {
+            self.tlp_retrans = false;
+            self.tlp_probe = true;
+            self.stats.tlp_probes += 1;
+        }
+        self.rearm_rto();
+    }
+
+    /// RFC 6298, 5.4 to 5.7 (Linux tcp_retransmit_timer).
+    fn retransmission_timeout(&mut self) {
+        if self.ring.is_empty() {
+            return;
+        }
+        self.stats.timeouts += 1;
+        self.enter_loss();
+        self.retransmits += 1;
+        self.timers.rto_shift = (self.timers.rto_shift + 1).min(BACKOFF_MAX);
+        self.rexmit = Rexmit::Lost;
+        self.forced = 1;
+        let deadline = self.now + self.rto_now();
+        self.timers.arm_xmit(Pending::Retrans, deadline);
+    }
+
+    /// RFC 9293, 3.8.6.1 (Linux tcp_probe_timer).
+    fn window_probe_timeout(&mut self) {
+        if !self.ring.is_empty() || self.nothing_to_send() {
+            self.backoff = 0;
+            return;
+        }
+        self.probe_pending = true;
+        self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
+        self.arm_window_probe();
+    }
+
+    /// Next zero-window probe: the RTO doubled with each unanswered one (Linux tcp_probe0_when).
+    pub(crate) fn arm_window_probe(&mut self) {
+        let base = self.rto_now().max(self.cfg.rto_min.0);
+        let wait = (base << self.backoff).min(self.cfg.rto_max.0);
+        self.timers.arm_xmit(Pending::WindowProbe, self.now.saturating_add(wait));
+    }
+
+    fn delack_timeout(&mut self) {
+        if self.phase != Phase::Open || !self.rx.ack_scheduled {
+            return;
+        }
+        if self.rx.pingpong {
+            self.rx.pingpong = false;
+            self.rx.ato_ns = ATO_MIN.0;
+        } else {
+            // The peer did not send a second segment in time: wait longer for the next.
+            self.rx.ato_ns = (self.rx.ato_ns << 1).min(self.rto_now());
+        }
+        self.rx.ack_now = true;
+    }
+}

@@ -1,0 +1,129 @@
+//! Use of the congestion window: validation (RFC 2861, RFC 7661), restart after idle (RFC 5681, 4.1), pacing.
+
+use super::Endpoint;
+use crate::consts::*;
+use congestion::{CaEvent, CaState};
+
+impl Endpoint {
+    /// Notes whether the window or the application is the limit (Linux tcp_cwnd_validate).
+    #[inline]
+    pub(super) fn cwnd_validate(&mut self, limited: bool) {
+        let (una, nxt, usage) = (self.una, self.nxt, self.cwnd_usage_seq);
+        let s = self.cc.sock_mut();
+        if una >= usage || limited || (s.is_cwnd_limited == 0 && s.packets_out > s.max_packets_out) {
+            s.is_cwnd_limited = u8::from(limited);
+            s.max_packets_out = s.packets_out;
+            self.cwnd_usage_seq = nxt;
+        }
+        if s.is_cwnd_limited != 0 || (s.in_slow_start() && s.snd_cwnd < s.max_packets_out.saturating_mul(2)) {
+            self.cwnd_used = 0;
+            self.cwnd_stamp_ns = self.now;
+            return;
+        }
+        self.cwnd_used = self.cwnd_used.max(s.packets_out);
+        if self.cfg.slow_start_after_idle
+            && self.now - self.cwnd_stamp_ns >= self.rto_now()
+            && !self.cc.has_cong_control()
+        {
+            self.cwnd_application_limited();
+        }
+    }
+
+    /// RFC 2861, 2: an RTO long the window was not used: halfway back to what was.
+    fn cwnd_application_limited(&mut self) {
+        let s = self.cc.sock();
+        if s.ca_state == CaState::Open as u8 && !self.nospace {
+            let used = self.cwnd_used.max(self.cfg.initial_cwnd.min(s.snd_cwnd_clamp));
+            if used < s.snd_cwnd {
+                let ssthresh = self.current_ssthresh();
+                let s = self.sock();
+                s.snd_ssthresh = ssthresh;
+                s.snd_cwnd = ((u64::from(s.snd_cwnd) + u64::from(used)) >> 1) as u32;
+                self.stats.cwnd_restarts += 1;
+            }
+            self.cwnd_used = 0;
+        }
+        self.cwnd_stamp_ns = self.now;
+    }
+
+    /// RFC 5681, 4.1, halving per RTO of idleness as RFC 2861, 2 (Linux tcp_slow_start_after_idle_check, tcp_cwnd_restart).
+    pub(super) fn restart_after_idle(&mut self) {
+        let s = self.cc.sock();
+        if !self.cfg.slow_start_after_idle || s.packets_out > 0 || self.cc.has_cong_control() || s.lsndtime_us == 0 {
+            return;
+        }
+        let rto = (self.rto_now() / NS_PER_US).max(1);
+        let mut idle = self.now_us.saturating_sub(s.lsndtime_us);
+        if idle <= rto {
+            return;
+        }
+        self.cc.cwnd_event(CaEvent::CwndRestart);
+        let ssthresh = self.current_ssthresh();
+        let initial = self.cfg.initial_cwnd.max(1);
+        let s = self.sock();
+        s.snd_ssthresh = ssthresh;
+        let restart = initial.min(s.snd_cwnd);
+        while idle > rto && s.snd_cwnd > restart {
+            idle -= rto;
+            s.snd_cwnd >>= 1;
+        }
+        s.snd_cwnd = s.snd_cwnd.max(restart);
+        self.cwnd_stamp_ns = self.now;
+        self.cwnd_used = 0;
+        self.stats.cwnd_restarts += 1;
+    }
+
+    /// Rate by which the window would be used up in half an RTT in slow start, 5/6 of one otherwise (Linux
+    /// tcp_update_pacing_rate).
+    ///
+    /// Product: mss 16 bit * 8e6 (23 bit) * 200 % * window 20 bit: 66 bit at the extreme, hence u128 beyond 2^64.
+    pub(super) fn update_pacing_rate(&mut self) {
+        let s = self.cc.sock_mut();
+        if s.srtt_us == 0 {
+            return;
+        }
+        let percent = if s.snd_cwnd < s.snd_ssthresh / 2 { PACING_SS_PERCENT } else { PACING_CA_PERCENT };
+        let window = u64::from(s.snd_cwnd.max(s.packets_out));
+        let bytes = window * u64::from(s.mss_cache);
+        // srtt_us is 8 times the RTT: bytes * 8 * 10^6 / 100 * percent / srtt_us.
+        s.pacing_rate = match bytes.checked_mul(80_000 * percent) {
+            Some(product) => product / u64::from(s.srtt_us),
+            None => {
+                let rate = u128::from(bytes) * u128::from(80_000 * percent) / u128::from(s.srtt_us);
+                u64::try_from(rate).unwrap_or(u64::MAX)
+            }
+        };
+    }
+
+    #[inline]
+    pub(super) fn is_pacing(&self) -> bool {
+        self.cfg.pacing || self.cc.sock().pacing_status != 0
+    }
+
+    /// Whether pacing allows a segment now; arms the timer when not.
+    #[inline]
+    pub(super) fn pacing_allows(&mut self) -> bool {
+        if self.pace_next_ns <= self.now || !self.is_pacing() {
+            return true;
+        }
+        self.timers.arm_pace(self.pace_next_ns);
+        false
+    }
+
+    /// When the next segment may go (Linux tcp_update_skb_after_send).
+    #[inline]
+    pub(super) fn pacing_sent(&mut self, payload: u32) {
+        if !self.is_pacing() || self.stats.data_segments_sent < PACING_FREE_SEGMENTS {
+            return;
+        }
+        let rate = self.cc.sock().pacing_rate;
+        if rate == u64::MAX || rate == 0 {
+            return;
+        }
+        let mut gap = u64::from(payload) * 1_000_000_000 / rate;
+        // Lateness of the timer or of the application is made up for, by half a gap at most.
+        let late = self.now.saturating_sub(self.pace_next_ns);
+        gap -= late.min(gap / 2);
+        self.pace_next_ns = self.now + gap;
+    }
+}

@@ -1,0 +1,261 @@
+//! Segments sent and not yet cumulatively acknowledged: a ring of fixed blocks, and what waits for retransmission.
+//!
+//! Memory is 32 bytes per segment in flight, in blocks that are handed round; nothing is copied when the window grows.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Flags of an [`Entry`].
+pub mod tag {
+    /// The receiver holds it (Linux TCPCB_SACKED_ACKED).
+    pub const SACKED: u8 = 1;
+    /// Retransmitted, and that copy is in flight (TCPCB_SACKED_RETRANS).
+    pub const RETRANS: u8 = 2;
+    /// Judged lost (TCPCB_LOST).
+    pub const LOST: u8 = 4;
+    /// Retransmitted at some time (TCPCB_EVER_RETRANS).
+    pub const EVER_RETRANS: u8 = 8;
+    /// Sent while the application was the limit.
+    pub const APP_LIMITED: u8 = 16;
+    /// Carries the FIN.
+    pub const FIN: u8 = 32;
+    /// Its delivery has been counted in a rate sample.
+    pub const RATED: u8 = 64;
+}
+
+/// One segment in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entry {
+    /// Number of its first byte.
+    pub seq: u64,
+    /// Last transmission, ns.
+    pub tx_ns: u64,
+    /// Segments delivered when it was sent; wraps.
+    pub delivered: u32,
+    /// From the last delivery before it was sent to its sending, us; saturates at 71 min.
+    pub since_delivered_us: u32,
+    /// From the start of the sampled flight to its sending, us; saturates at 71 min.
+    pub since_first_tx_us: u32,
+    /// Numbers it takes, payload and FIN. The largest IP packet, 65,535 bytes, leaves room for the FIN.
+    pub len: u16,
+    /// See [`tag`].
+    pub flags: u8,
+    /// Retransmissions; saturates.
+    pub retrans: u8,
+}
+
+const _: () = assert!(std::mem::size_of::<Entry>() == 32);
+
+impl Entry {
+    /// Number after its last.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.seq + u64::from(self.len)
+    }
+}
+
+/// Entries per block: 32 KiB, a length the allocator serves from its arena.
+const BLOCK: usize = 1024;
+const BLOCK_BITS: u32 = BLOCK.trailing_zeros();
+/// Empty blocks kept for reuse; more are given back, so that memory follows what is in flight.
+const SPARE_BLOCKS: usize = 4;
+
+/// Entries in the order of their sequence numbers, addressed by an index that only grows.
+#[derive(Clone, Debug, Default)]
+pub struct Ring {
+    blocks: VecDeque<Box<[Entry; BLOCK]>>,
+    spare: Vec<Box<[Entry; BLOCK]>>,
+    /// Index of the first entry of the first block.
+    base: u64,
+    /// Index of the first entry in use.
+    head: u64,
+    /// Index after the last entry in use.
+    tail: u64,
+}
+
+impl Ring {
+    /// Index of the oldest entry.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Index of the next entry to come.
+    #[inline]
+    pub fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// Whether nothing is in flight.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    /// The entry at `index`, which must be in use.
+    #[inline]
+    pub fn get(&self, index: u64) -> &Entry {
+        debug_assert!(index >= self.head && index < self.tail);
+        let at = (index - self.base) as usize;
+        &self.blocks[at >> BLOCK_BITS][at & (BLOCK - 1)]
+    }
+
+    /// The entry at `index`, which must be in use.
+    #[inline]
+    pub fn get_mut(&mut self, index: u64) -> &mut Entry {
+        debug_assert!(index >= self.head && index < self.tail);
+        let at = (index - self.base) as usize;
+        &mut self.blocks[at >> BLOCK_BITS][at & (BLOCK - 1)]
+    }
+
+    /// Appends an entry; returns its index.
+    #[inline]
+    pub fn push(&mut self, entry: Entry) -> u64 {
+        let at = (self.tail - self.base) as usize;
+        if at >> BLOCK_BITS == self.blocks.len() {
+            self.grow();
+        }
+        self.blocks[at >> BLOCK_BITS][at & (BLOCK - 1)] = entry;
+        self.tail += 1;
+        self.tail - 1
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let block = self.spare.pop().unwrap_or_else(|| Box::new([Entry::default(); BLOCK]));
+        self.blocks.push_back(block);
+    }
+
+    /// Forgets the oldest entry.
+    #[inline]
+    pub fn pop_front(&mut self) {
+        self.head += 1;
+        if self.head - self.base == BLOCK as u64 {
+            self.recycle();
+        }
+    }
+
+    #[cold]
+    fn recycle(&mut self) {
+        self.base += BLOCK as u64;
+        if let Some(block) = self.blocks.pop_front() {
+            if self.spare.len() < SPARE_BLOCKS {
+                self.spare.push(block);
+            }
+        }
+    }
+
+    /// Index of the entry that begins at or covers `seq`; the tail when `seq` is beyond all.
+    ///
+    /// Segments are nearly always all of `mss` bytes: the index is guessed by division and found by bisection only when
+    /// the guess is wrong.
+    pub fn find(&self, seq: u64, mss: u32) -> u64 {
+        if self.is_empty() {
+            return self.tail;
+        }
+        let first = self.get(self.head).seq;
+        if seq <= first {
+            return self.head;
+        }
+        let guess = self.head + (seq - first) / u64::from(mss.max(1));
+        if guess < self.tail {
+            let entry = self.get(guess);
+            if entry.seq <= seq && seq < entry.end() {
+                return guess;
+            }
+        }
+        let (mut low, mut high) = (self.head, self.tail);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.get(middle).end() <= seq {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// Indices of lost segments that wait for retransmission, lowest first. Stale indices may remain: whoever takes one looks
+/// at the entry.
+#[derive(Clone, Debug, Default)]
+pub struct LostQueue {
+    /// Ascending: marking goes upwards, so nearly all arrive here.
+    ascending: VecDeque<u64>,
+    /// Those marked below the last of `ascending`: lost retransmissions.
+    others: BinaryHeap<Reverse<u64>>,
+}
+
+impl LostQueue {
+    /// Adds a segment.
+    #[inline]
+    pub fn push(&mut self, index: u64) {
+        match self.ascending.back() {
+            Some(&last) if index <= last => self.others.push(Reverse(index)),
+            _ => self.ascending.push_back(index),
+        }
+    }
+
+    /// The lowest.
+    #[inline]
+    pub fn peek(&self) -> Option<u64> {
+        match (self.ascending.front(), self.others.peek()) {
+            (Some(&a), Some(&Reverse(b))) => Some(a.min(b)),
+            (Some(&a), None) => Some(a),
+            (None, Some(&Reverse(b))) => Some(b),
+            (None, None) => None,
+        }
+    }
+
+    /// Takes the lowest.
+    #[inline]
+    pub fn pop(&mut self) -> Option<u64> {
+        let lowest = self.peek()?;
+        if self.ascending.front() == Some(&lowest) {
+            self.ascending.pop_front();
+        } else {
+            self.others.pop();
+        }
+        Some(lowest)
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.ascending.clear();
+        self.others.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ring_keeps_its_indices_over_many_blocks() {
+        let mut ring = Ring::default();
+        for i in 0..10_000u64 {
+            ring.push(Entry { seq: i * 100, len: 100, ..Entry::default() });
+            if i >= 3_000 {
+                ring.pop_front();
+            }
+        }
+        assert_eq!((ring.head(), ring.tail()), (7_000, 10_000));
+        assert!(ring.blocks.len() <= 4 && ring.spare.len() <= SPARE_BLOCKS);
+        assert_eq!(ring.get(7_000).seq, 700_000);
+        assert_eq!(ring.find(700_000, 100), 7_000);
+        assert_eq!(ring.find(999_999, 100), 9_999);
+        assert_eq!(ring.find(1_000_000, 100), 10_000);
+        assert_eq!(ring.find(850_050, 37), 8_500);
+    }
+
+    #[test]
+    fn lost_segments_leave_lowest_first() {
+        let mut lost = LostQueue::default();
+        for index in [5, 7, 9, 6, 3] {
+            lost.push(index);
+        }
+        let order: Vec<u64> = std::iter::from_fn(|| lost.pop()).collect();
+        assert_eq!(order, [3, 5, 6, 7, 9]);
+    }
+}
