@@ -52,8 +52,10 @@ fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; 
 	$(BIN)/python -m fidelity
 
 .PHONY: docs
-docs: setup ## regenerate what is generated in docs/ (schema, scenario reference)
-	@$(BIN)/python scripts/docs.py
+docs: setup ## write anew what is generated from the code: scenario schema and reference, metrics
+	$(BIN)/python -m elephan.scenario.schema --write
+	$(BIN)/python -m elephan.scenario.reference --write
+	$(BIN)/python -m elephan.report.metrics --write
 
 .PHONY: clean
 clean: ## remove everything that was built (stored results stay)
