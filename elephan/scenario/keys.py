@@ -63,6 +63,9 @@ def _select(raw: dict[str, Any], head: str, rest: list[str], parts: list[str]) -
     entries = entries if isinstance(entries, list) else []
     keys = _ARRAYS[head].keys()
     names = [entry_name(head, index, entry) for index, entry in enumerate(entries)]
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict):
+            raise Problem((head, index), f"a table: [[{head}]]")
     if not entries:
         raise Problem(parts, f"a key of this scenario; it has no [[{head}]]")
     if not rest:

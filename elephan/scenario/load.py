@@ -188,7 +188,11 @@ class Scenario:
     ) -> ScenarioError:
         substituted, places = self._substituted(values)
         raw = substituted if raw is None else raw
+        asked = location
         location, value = _reach(raw, location)
+        if len(location) < len(asked) and expected.startswith("missing"):
+            # A short form such as workload = "offered" has no room for what is missing.
+            expected = f"a table; it also needs {keys.dotted(asked[len(location) :], raw)}"
         if value is ABSENT and location[:1] == ("flow",) and len(location) > 2:
             location, value = self._from_defaults(raw, location)
         line = self._line(location)

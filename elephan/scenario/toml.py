@@ -50,10 +50,11 @@ def parse_value(text: str) -> Any:
     `100Mbit/s` and `cubic` need no quotes; `{ name = "cubic" }` is a table.
     """
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
         return text
-    return text if isinstance(value, datetime.date | datetime.time) else value
+    value = parsed.pop("value")
+    return text if parsed or isinstance(value, datetime.date | datetime.time) else value
 
 
 _HEADER = re.compile(r"^\s*(\[\[?)(.*?)\]\]?\s*(#.*)?$")

@@ -1,0 +1,305 @@
+"""What a scenario means in integers: the specification that the core gets."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.scenario.conftest import BASE, NETWORK, Load
+
+SPEC_RS = Path(__file__).resolve().parents[2] / "crates" / "lab" / "src" / "spec.rs"
+
+
+def spec(scenario: Load, *overrides: str, text: str = BASE) -> dict[str, Any]:
+    (point,) = scenario(text, *overrides).points()
+    return point.to_spec()
+
+
+def test_the_short_form_is_two_nodes_and_two_lines(scenario: Load) -> None:
+    result = spec(scenario, "path.loss=1e-4", "path.rtt=67.000001ms")
+    assert result["nodes"] == ["left", "right"]
+    forward, reverse = result["links"]
+    assert (forward["name"], forward["from"], forward["to"]) == ("path.forward", 0, 1)
+    assert (reverse["name"], reverse["from"], reverse["to"]) == ("path.reverse", 1, 0)
+    assert forward["delay_ns"] + reverse["delay_ns"] == 67_000_001
+    assert forward["rate_bps"] == reverse["rate_bps"] == 10**9
+    assert forward["loss"] == {"kind": "independent", "probability_e12": 10**8}
+    assert reverse["loss"] == {"kind": "none"}, "a loss is of the data's direction only"
+    (flow,) = result["flows"]
+    assert (flow["source"], flow["destination"], flow["route"], flow["return_route"]) == (0, 1, [0], [1])
+
+
+def test_the_way_back_can_differ(scenario: Load) -> None:
+    changes = ["path.reverse.bandwidth=10Mbit/s", "path.reverse.loss=0.5", "path.reverse.queue=7 packets"]
+    forward, reverse = spec(scenario, *changes, "path.jitter=1ms")["links"]
+    assert forward["rate_bps"] == 10**9
+    assert reverse["rate_bps"] == 10**7
+    assert reverse["loss"] == {"kind": "independent", "probability_e12": 5 * 10**11}
+    assert reverse["queue"] == {"kind": "drop_tail", "limit_bytes": None, "limit_packets": 7}
+    jitter = {"distribution": "uniform", "scale_ns": 10**6, "reordering": False}
+    assert forward["jitter"] == reverse["jitter"] == jitter
+
+
+@pytest.mark.parametrize(
+    ("queue", "limit_bytes", "limit_packets"),
+    [
+        ("1bdp", 8_375_000, None),
+        ("0.5bdp", 4_187_500, None),
+        ("0.0001bdp", 1500, None),
+        ("100 packets", None, 100),
+        ("1 packet", None, 1),
+        ("64kB", 64_000, None),
+        ("64KiB", 65_536, None),
+    ],
+)
+def test_queue_limits(scenario: Load, queue: str, limit_bytes: int | None, limit_packets: int | None) -> None:
+    expected = {"kind": "drop_tail", "limit_bytes": limit_bytes, "limit_packets": limit_packets}
+    assert spec(scenario, f"path.queue={queue}")["links"][0]["queue"] == expected
+
+
+def test_queue_disciplines_have_the_defaults_of_tc(scenario: Load) -> None:
+    def queue(table: str) -> dict[str, Any]:
+        result: dict[str, Any] = spec(scenario, f"path.queue={table}")["links"][0]["queue"]
+        return result
+
+    assert queue("{ discipline = 'red', limit = '1200kB' }") == {
+        "kind": "red",
+        "limit_bytes": 1_200_000,
+        "max_bytes": 300_000,
+        "min_bytes": 100_000,
+        "max_probability_ppm": 20_000,
+        "weight_shift": 9,
+        "ecn": False,
+    }
+    assert queue("{ discipline = 'codel' }") == {
+        "kind": "codel",
+        "limit_packets": 1000,
+        "target_ns": 5_000_000,
+        "interval_ns": 100_000_000,
+        "ecn": False,
+    }
+    assert queue("{ discipline = 'fq_codel', limit = '15000B' }") == {
+        "kind": "fq_codel",
+        "limit_packets": 10,
+        "flows": 1024,
+        "quantum_bytes": 1514,
+        "target_ns": 5_000_000,
+        "interval_ns": 100_000_000,
+        "ecn": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        ("0", {"kind": "none"}),
+        ("0.1%", {"kind": "independent", "probability_e12": 10**9}),
+        ("1/1000", {"kind": "independent", "probability_e12": 10**9}),
+        ("1", {"kind": "independent", "probability_e12": 10**12}),
+        ("{ every = 1000 }", {"kind": "every_nth", "n": 1000}),
+        ("{ packets = [1, 5] }", {"kind": "list", "packets": [1, 5]}),
+        ("{ bit_error_rate = 1e-15 }", {"kind": "bit_error_rate", "probability_e18": 1000}),
+        (
+            "{ good_to_bad = 1e-5, bad_to_good = 0.1 }",
+            {
+                "kind": "gilbert_elliott",
+                "good_to_bad_e12": 10**7,
+                "bad_to_good_e12": 10**11,
+                "loss_good_e12": 0,
+                "loss_bad_e12": 10**12,
+            },
+        ),
+    ],
+)
+def test_loss_models(scenario: Load, loss: str, expected: dict[str, Any]) -> None:
+    assert spec(scenario, f"path.loss={loss}")["links"][0]["loss"] == expected
+
+
+def test_access_links_never_drop_and_add_no_delay(scenario: Load) -> None:
+    result = spec(scenario, "path.access=4x", "flow.connections=2")
+    assert result["nodes"] == ["left", "right", "backup.left", "backup.right"]
+    lines = result["links"]
+    first, second = result["flows"]
+    assert first["route"] == second["route"], "connections of one entry share their hosts"
+    assert [(lines[i]["from"], lines[i]["to"]) for i in first["route"]] == [(2, 0), (0, 1), (1, 3)]
+    assert [(lines[i]["from"], lines[i]["to"]) for i in first["return_route"]] == [(3, 1), (1, 0), (0, 2)]
+    assert {lines[i]["rate_bps"] for i in (first["route"][0], first["route"][2])} == {4 * 10**9}
+    assert sum(lines[i]["delay_ns"] for i in (*first["route"], *first["return_route"])) == 67_000_000
+
+
+def test_reverse_flows_go_the_other_way(scenario: Load) -> None:
+    (flow,) = spec(scenario, "flow.direction=reverse", "path.access=10Gbit/s")["flows"]
+    assert (flow["source"], flow["destination"]) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "window"),
+    [
+        # 2 x 8,375,000 B in flight and a queue as long.
+        ([], 3 * 8_375_000),
+        (["flow.window=8MB"], 8_000_000),
+        (["flow.window_scaling=false"], 65_535),
+        (["flow.window_scaling=false", "flow.window=64KiB"], 65_535),
+        (["flow.window_scaling=false", "flow.window=32KiB"], 32_768),
+        (["flow.window_scale=5"], 65_535 << 5),
+        (["path.bandwidth=400Gbit/s", "path.rtt=1s"], 65_535 << 14),
+        (["path.rtt=0s", "path.queue=10 packets"], 65_535),
+    ],
+)
+def test_windows(scenario: Load, overrides: list[str], window: int) -> None:
+    assert spec(scenario, *overrides)["flows"][0]["stack"]["window_bytes"] == window
+
+
+def test_an_automatic_window_does_not_limit_after_an_event_either(scenario: Load) -> None:
+    text = BASE + "[[event]]\nat = '1s'\nbandwidth = '2Gbit/s'\nrtt = '134ms'\n"
+    assert spec(scenario, text=text)["flows"][0]["stack"]["window_bytes"] == 9 * 8_375_000
+
+
+def test_connections_are_named_and_staggered(scenario: Load) -> None:
+    flows = spec(scenario, "flow.connections=3", "flow.stagger=100ms", "flow.start=1s")["flows"]
+    assert [flow["name"] for flow in flows] == ["backup.1", "backup.2", "backup.3"]
+    assert [flow["start_ns"] for flow in flows] == [10**9, 11 * 10**8, 12 * 10**8]
+    assert {flow["group"] for flow in flows} == {0}
+
+
+def test_a_bulk_duration_is_a_stop(scenario: Load) -> None:
+    workload = "flow.workload={ kind = 'bulk', duration = '2s' }"
+    flows = spec(scenario, workload, "flow.connections=2", "flow.stagger=1s")["flows"]
+    assert [flow["stop_ns"] for flow in flows] == [2 * 10**9, 3 * 10**9]
+
+
+def test_an_offered_load_is_a_share_of_the_slowest_line(scenario: Load) -> None:
+    text = NETWORK + "[flow.workload]\nkind = 'offered'\nload = '90%'\n"
+    assert spec(scenario, text=text)["flows"][0]["workload"] == {
+        "kind": "offered",
+        "frame_bytes": 2112,
+        # The route with least delay of the shortest ones goes over the 100 Mbit/s link.
+        "rate_bps": 90_000_000,
+        "credits": None,
+    }
+    rate = spec(scenario, "flow.workload.load=123Mbit/s", text=text)["flows"][0]["workload"]["rate_bps"]
+    assert rate == 123_000_000
+
+
+def test_stack_parameters_become_the_integers_of_the_c_source(scenario: Load) -> None:
+    def stack(*overrides: str) -> dict[str, Any]:
+        result: dict[str, Any] = spec(scenario, *overrides)["flows"][0]["stack"]
+        return result
+
+    friendly = stack("flow.stack={ name = 'storage_friendly', reduction = '1/8', congestion_avoidance = false }")
+    assert friendly["congestion"] == "storage_friendly"
+    scale = 8 * friendly["parameters"]["reduction"]
+    assert friendly["parameters"]["congestion_avoidance"] == 0
+    assert stack("flow.stack=storage_friendly", "flow.stack.reduction=0.5")["parameters"] == {"reduction": scale // 2}
+    assert stack()["congestion"] == "cubic"
+    assert stack()["parameters"] == {}, "what is not set is left to the algorithm's own default"
+
+
+def test_defaults_hold_for_flows_that_do_not_say_otherwise(scenario: Load) -> None:
+    text = BASE + "[[flow]]\nname = 'other'\nstack = 'cubic'\n[defaults]\nstack = 'reno'\ninitial_cwnd = 1\n"
+    one, two = spec(scenario, text=text)["flows"]
+    assert (one["stack"]["congestion"], two["stack"]["congestion"]) == ("reno", "cubic")
+    assert one["stack"]["initial_cwnd"] == two["stack"]["initial_cwnd"] == 1
+
+
+def test_events_on_links_mean_both_directions_but_for_loss(scenario: Load) -> None:
+    text = BASE + (
+        "[[background]]\nname = 'web'\nrate = '20%'\non = '1s'\noff = '2s'\n"
+        "[[event]]\nat = '1s'\nbandwidth = '1Mbit/s'\nloss = 0.1\nbackground_off = 'web'\n"
+        "[[event]]\nwhen = { flow = 'backup', reaches = '900Mbit/s' }\n"
+        "link = 'path.reverse'\nloss = 0\nlink_down = 'path'\n"
+    )
+    result = spec(scenario, text=text)
+    at = {"kind": "at", "time_ns": 10**9}
+    when = {"kind": "flow_reaches", "flow": 0, "rate_bps": 9 * 10**8, "window_ns": 10**8}
+    assert result["events"] == [
+        {"when": at, "action": {"kind": "rate", "link": 0, "rate_bps": 10**6}},
+        {"when": at, "action": {"kind": "rate", "link": 1, "rate_bps": 10**6}},
+        {"when": at, "action": {"kind": "loss", "link": 0, "loss": {"kind": "independent", "probability_e12": 10**11}}},
+        {"when": at, "action": {"kind": "background_off", "source": 0}},
+        {"when": when, "action": {"kind": "loss", "link": 1, "loss": {"kind": "none"}}},
+        {"when": when, "action": {"kind": "link_down", "link": 0}},
+        {"when": when, "action": {"kind": "link_down", "link": 1}},
+    ]
+    (background,) = result["background"]
+    assert (background["rate_bps"], background["on_off_ns"]) == (2 * 10**8, [10**9, 2 * 10**9])
+
+
+def test_measure(scenario: Load, tmp_path: Path) -> None:
+    (point,) = scenario(BASE, "measure.series=false", "measure.warmup=1s", "measure.pcap_node=right").points()
+    assert point.to_spec(tmp_path / "x.pcapng")["measure"] == {
+        "series_interval_ns": None,
+        "warmup_ns": 10**9,
+        "pcap": str(tmp_path / "x.pcapng"),
+        "pcap_node": 1,
+        "pcap_packets": None,
+    }
+
+
+def test_shortest_route_by_links_then_by_delay(scenario: Load) -> None:
+    result = spec(scenario, text=NETWORK)
+    names = [line["name"] for line in result["links"]]
+    (flow,) = result["flows"]
+    assert [names[i] for i in flow["route"]] == ["a-c.forward", "c-d.forward"]
+    # The way back over c has the delay of its own directions: 42 ms against 10 ms.
+    assert [names[i] for i in flow["return_route"]] == ["b-d.reverse", "a-b.reverse"]
+
+
+def test_an_explicit_route_goes_back_the_way_it_came(scenario: Load) -> None:
+    result = spec(scenario, "flow.route=['a', 'b', 'd']", text=NETWORK)
+    (flow,) = result["flows"]
+    names = [line["name"] for line in result["links"]]
+    assert [names[i] for i in flow["return_route"]] == ["b-d.reverse", "a-b.reverse"]
+    assert [names[i] for i in flow["route"]] == ["a-b.forward", "b-d.forward"]
+
+
+def test_a_link_name_in_a_route_says_which_of_two_links(scenario: Load) -> None:
+    text = NETWORK + "[[link]]\nname = 'light'\nfrom = 'd'\nto = 'c'\nbandwidth = '10Gbit/s'\n"
+    result = spec(scenario, "flow.route=['a', 'c', 'light', 'd']", "flow.return_route=['d', 'c', 'a']", text=text)
+    (flow,) = result["flows"]
+    names = [line["name"] for line in result["links"]]
+    assert [names[i] for i in flow["route"]] == ["a-c.forward", "light.reverse"]
+    assert [names[i] for i in flow["return_route"]] == ["c-d.reverse", "a-c.reverse"]
+
+
+def test_a_bdp_of_a_link_takes_the_longest_round_trip_over_it(scenario: Load) -> None:
+    result = spec(scenario, text=NETWORK)
+    queues = {line["name"]: line["queue"]["limit_bytes"] for line in result["links"]}
+    # The flow's RTT is 2 + 4 + 5 + 5 ms.
+    assert queues["c-d.forward"] == 100_000_000 * 16 // 8000
+    assert queues["c-d.reverse"] == 10_000_000 * 44 // 8000, "no flow crosses it: its own 4 + 40 ms"
+
+
+def test_a_thousand_connections_are_soon_specified(scenario: Load) -> None:
+    result = spec(scenario, "flow.connections=1000", "path.access=4x")
+    assert len(result["flows"]) == 1000
+    assert len(result["links"]) == 6
+
+
+def _fields(rust: str, name: str) -> set[str]:
+    body = re.search(rf"pub struct {name} \{{(.*?)\n\}}", rust, re.DOTALL)
+    assert body, f"{SPEC_RS} has no struct {name}"
+    return set(re.findall(r"^    pub (\w+):", body.group(1), re.MULTILINE))
+
+
+def test_a_spec_has_exactly_the_fields_that_the_core_reads(scenario: Load) -> None:
+    rust = SPEC_RS.read_text(encoding="utf-8")
+    text = BASE + "[[background]]\nrate = '20%'\n[[event]]\nat = '1s'\nloss = 0.1\n"
+    result = spec(scenario, "path.jitter=1ms", text=text)
+    assert json.loads(json.dumps(result)) == result, "plain JSON"
+    flow, link = result["flows"][0], result["links"][0]
+    for name, part in [
+        ("RunSpec", result),
+        ("LinkSpec", link),
+        ("JitterSpec", link["jitter"]),
+        ("FlowSpec", flow),
+        ("StackSpec", flow["stack"]),
+        ("BackgroundSpec", result["background"][0]),
+        ("EventSpec", result["events"][0]),
+        ("MeasureSpec", result["measure"]),
+    ]:
+        assert set(part) == _fields(rust, name), name

@@ -1,0 +1,155 @@
+"""Points of a scenario: sweeps, repetitions, overrides, flat parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from elephan.scenario import expand
+from elephan.scenario.problem import Problem
+from elephan.sweep.grid import parse_axes, points
+from tests.scenario.conftest import BASE, Load
+
+
+def values(**table: object) -> tuple[object, ...]:
+    """Values of one axis."""
+    axes, _ = parse_axes({"x.y": table})
+    return axes[0].values
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ({"from": 1, "to": 4, "step": 1}, (1, 2, 3, 4)),
+        ({"from": 0.1, "to": 0.4, "step": 0.1}, (0.1, 0.2, 0.3, 0.4)),
+        ({"from": 4, "to": 1, "step": -1}, (4, 3, 2, 1)),
+        ({"from": 1, "to": 4.5, "step": 2}, (1, 3)),
+        ({"from": 1e-6, "to": 1e-3, "factor": 10}, (1e-6, 1e-5, 1e-4, 1e-3)),
+        ({"from": 16, "to": 1, "factor": 0.25}, (16, 4, 1)),
+        ({"from": 0, "to": 1, "count": 5}, (0, 0.25, 0.5, 0.75, 1)),
+        ({"from": 1, "to": 1000, "count": 4, "spacing": "log"}, (1, 10, 100, 1000)),
+        ({"from": "10ms", "to": "50ms", "step": "20ms"}, ("10ms", "30ms", "50ms")),
+        ({"from": "10 %", "to": "30 %", "step": "10 %"}, ("10%", "20%", "30%")),
+        ({"from": "0.5ms", "to": "1.5ms", "count": 3}, ("0.5ms", "1ms", "1.5ms")),
+    ],
+)
+def test_ranges_are_exact(table: dict[str, object], expected: tuple[object, ...]) -> None:
+    assert values(**table) == expected
+
+
+def test_a_grid_runs_its_last_axis_fastest_and_a_zip_runs_in_step() -> None:
+    table = {"a": {"x": [1, 2], "y": ["p", "q"]}}
+    axes, mode = parse_axes(table)
+    assert [axis.key for axis in axes] == ["a.x", "a.y"]
+    assert [tuple(point.values()) for point in points(axes, mode)] == [(1, "p"), (1, "q"), (2, "p"), (2, "q")]
+    axes, mode = parse_axes({"mode": "zip", **table})
+    assert [tuple(point.values()) for point in points(axes, mode)] == [(1, "p"), (2, "q")]
+
+
+def test_axes_of_a_zip_are_equally_long() -> None:
+    with pytest.raises(Problem, match='2 values, as "a.x", because mode is "zip"'):
+        parse_axes({"mode": "zip", "a.x": [1, 2], "a.y": [1, 2, 3]})
+
+
+def test_a_grid_beyond_all_reason_is_refused() -> None:
+    with pytest.raises(Problem, match="at most 1000000 points"):
+        parse_axes({key: {"from": 1, "to": 101, "step": 1} for key in ("a.a", "a.b", "a.c")})
+
+
+def test_one_point_without_a_sweep(scenario: Load) -> None:
+    (point,) = expand(scenario())
+    assert (point.index, point.repetition, point.seed, dict(point.swept)) == (0, 0, 1, {})
+    assert point.parameters == {"run.duration": "10s", "path.bandwidth": "1Gbit/s", "path.rtt": "67ms"}
+
+
+def test_repetitions_stand_together_and_have_seeds_in_a_row(scenario: Load) -> None:
+    loaded = scenario(BASE, "run.repetitions=3", "run.seed=7", "sweep.path.loss=[0, 0.1]")
+    assert [(p.index, p.swept["path.loss"], p.repetition, p.seed) for p in loaded.points()] == [
+        (0, 0, 0, 7),
+        (1, 0, 1, 8),
+        (2, 0, 2, 9),
+        (3, 0.1, 0, 7),
+        (4, 0.1, 1, 8),
+        (5, 0.1, 2, 9),
+    ]
+
+
+SWEEP = (
+    BASE
+    + """
+[[flow]]
+name = "other"
+
+[sweep]
+"flow.stack" = ["reno", { name = "storage_friendly", reduction = "1/8" }]
+path.loss = [0, 1e-4]
+"""
+)
+
+
+def test_swept_keys_go_where_they_say(scenario: Load) -> None:
+    loaded = scenario(SWEEP)
+    assert loaded.swept == ["flow.stack", "path.loss"]
+    last = loaded.points()[-1]
+    spec = last.to_spec()
+    assert [flow["stack"]["congestion"] for flow in spec["flows"]] == ["storage_friendly", "storage_friendly"]
+    assert spec["links"][0]["loss"]["probability_e12"] == 10**8
+
+
+def test_parameters_are_flat_swept_first_and_as_written(scenario: Load) -> None:
+    last = scenario(SWEEP, "flow.other.window=8MB").points()[-1]
+    assert list(last.parameters.items()) == [
+        ("flow.stack", "storage_friendly(reduction=1/8)"),
+        ("path.loss", 1e-4),
+        ("run.duration", "10s"),
+        ("path.bandwidth", "1Gbit/s"),
+        ("path.rtt", "67ms"),
+        ("flow.other.window", "8MB"),
+    ]
+
+
+def test_parts_of_a_short_form_can_be_swept(scenario: Load) -> None:
+    text = BASE + 'stack = "storage_friendly"\n[sweep]\nflow.stack.reduction = ["1/2", "1/8"]\n'
+    half, eighth = (p.to_spec()["flows"][0]["stack"]["parameters"]["reduction"] for p in scenario(text).points())
+    assert half == 4 * eighth
+
+
+def test_a_part_of_a_default_can_be_set(scenario: Load) -> None:
+    text = BASE + '[defaults]\nstack = "storage_friendly"\n'
+    (point,) = scenario(text, "flow.stack.reduction=1/4").points()
+    stack = point.to_spec()["flows"][0]["stack"]
+    assert stack["congestion"] == "storage_friendly"
+    assert stack["parameters"].keys() == {"reduction"}
+
+
+@pytest.mark.parametrize("key", ["flow.window", "flow.*.window", "flow.backup.window", "flow.0.window"])
+def test_ways_to_name_a_flow(scenario: Load, key: str) -> None:
+    (point,) = scenario(BASE, f"{key}=8MB").points()
+    assert point.to_spec()["flows"][0]["stack"]["window_bytes"] == 8_000_000
+
+
+def test_an_override_of_a_swept_key_ends_its_sweep(scenario: Load) -> None:
+    loaded = scenario(SWEEP, "flow.stack=cubic")
+    assert loaded.swept == ["path.loss"]
+    assert loaded.overrides == ("flow.stack=cubic",)
+    assert {point.to_spec()["flows"][1]["stack"]["congestion"] for point in loaded.points()} == {"cubic"}
+    assert scenario(SWEEP, "path.loss=0").swept == ["flow.stack"], "nested or quoted"
+
+
+def test_an_override_can_sweep(scenario: Load) -> None:
+    loaded = scenario(SWEEP, "sweep.path.loss=[0.1, 0.2, 0.3]", "sweep.run.seed=[1, 2]")
+    assert loaded.swept == ["flow.stack", "path.loss", "run.seed"]
+    assert len(loaded.points()) == 12
+
+
+def test_values_on_the_command_line_need_no_quotes(scenario: Load) -> None:
+    (point,) = scenario(BASE, "path.bandwidth=100Mbit/s", "flow.stack=reno", "flow.ecn=true", "path.loss=1e-3").points()
+    assert point.parameters["path.bandwidth"] == "100Mbit/s"
+    assert point.parameters["flow.backup.ecn"] is True
+    assert point.parameters["path.loss"] == 1e-3
+
+
+def test_names(scenario: Load) -> None:
+    loaded = scenario()
+    assert (loaded.name, loaded.title, loaded.description) == ("demo", "demo", "")
+    loaded = scenario('name = "oltp"\ntitle = "A title"\ndescription = "Why"\n' + BASE)
+    assert (loaded.name, loaded.title, loaded.description) == ("oltp", "A title", "Why")
