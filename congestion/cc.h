@@ -36,7 +36,8 @@
  * Rules, each held by the compilers or by the loader:
  *   - integers only: `float` and `double` are poisoned below;
  *   - no other header, no library: the file is compiled with -nostdinc and linked with nothing;
- *   - loops have a constant bound, and there is no recursion (the kernel's verifier);
+ *   - loops have a constant bound, and there is no recursion: the kernel's verifier follows every path, so that a
+ *     loop of n steps should not branch on data either (2^n paths);
  *   - u64 division only where it cannot be avoided, no signed division (BPF has none before its cpu v4), and
  *     cc_div() where a divisor may be zero: BPF gives 0 there, a processor stops the program;
  *   - no variable outside a function: state per flow lives in the CC_PRIVATE_BYTES behind cc_state().

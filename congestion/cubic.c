@@ -361,7 +361,8 @@ static void cubic_pkts_acked(struct cc_sock *sk, const struct cc_ack_sample *sam
 		hystart_update(sk, ca, rtt_us);
 }
 
-CC_ALGORITHM(cubic, "growth by a cubic function of time, with HyStart: Linux's default", "RFC 9438; HyStart: Ha and Rhee 2011",
+CC_ALGORITHM(cubic, "growth by a cubic function of time, with HyStart: Linux's default",
+	"RFC 9438; HyStart: Ha and Rhee 2011",
 	(init, cubic_init),
 	(ssthresh, cubic_ssthresh),
 	(cong_avoid, cubic_cong_avoid),

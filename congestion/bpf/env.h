@@ -6,7 +6,8 @@
  * access by type and name, and the loader puts in the offsets of the running kernel from its BTF (CO-RE): one object
  * for every kernel, and no kernel header here. Compile with
  *	clang -target bpf -mcpu=v3 -g -O2 -nostdinc -I<this folder's parent> -c file.c
- * Needs Linux 6.10 for cong_control (its arguments changed there), 5.13 for the rest, and BTF.
+ * Needs a kernel with BTF and tcp_congestion_ops as struct_ops (Linux 5.6), for cong_control Linux 6.10, where its
+ * arguments changed. Tried on 6.18.
  */
 #ifndef ELEPHAN_CC_BPF_ENV_H
 #define ELEPHAN_CC_BPF_ENV_H

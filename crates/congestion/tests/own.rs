@@ -82,6 +82,24 @@ fn a_file_of_ones_own_is_an_algorithm_like_any_other() {
 }
 
 #[test]
+fn the_example_in_the_header_is_an_algorithm() {
+    let header = congestion::HEADERS[0].1;
+    let lines = header.lines().skip_while(|l| *l != " *\t#include \"cc.h\"");
+    let example = lines.take_while(|l| !l.starts_with(" * Rules")).map(|l| l.trim_start_matches(" *"));
+    let example: Vec<_> = example.map(|l| l.strip_prefix('\t').unwrap_or(l)).collect();
+    let mine = compiled("example", &example.join("\n")).expect("it compiles");
+    assert_eq!((mine.name(), mine.params().len()), ("mine", 1));
+}
+
+#[test]
+fn algorithms_and_flows_may_go_to_another_thread() {
+    fn shared<T: Send + Sync>() {}
+    fn sent<T: Send>() {}
+    shared::<Algorithm>();
+    sent::<Controller>();
+}
+
+#[test]
 fn an_edited_file_is_another_algorithm() {
     let first = compiled("edited", MINE).expect("it compiles");
     let second = compiled("edited", &MINE.replace("for the test", "edited")).expect("it compiles");

@@ -1,5 +1,6 @@
 //! A sender reduced to what congestion control sees: rounds of ACKs over a path of one RTT, losses on demand.
-#![allow(dead_code, reason = "each test file uses its own part")]
+// Each test file uses its own part.
+#![allow(dead_code)]
 
 use congestion::{find, AckSample, CaState, Controller};
 use std::collections::BTreeMap;
