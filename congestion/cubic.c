@@ -28,10 +28,10 @@
  *	- a spurious loss restores cwnd and ssthresh but not W_max, K and the epoch (4.9);
  *	- the curve is evaluated at most once per clock tick, and at least every 31.25 ms.
  * And where this differs from Linux: the tick is 1 ms, whatever the kernel's HZ; the cube root is exact (Linux's is
- * within 0.2 %); products that overflow 64 bits there, on epochs beyond 346 s, do not here.
+ * 0.2 % off on average); products that overflow 64 bits there, 347 s from K on, do not here.
  *
  * Ranges. Windows: u32, tried to 34 million segments (400 Gbit/s x 1 s). Time within an epoch: 4096 s; beyond, the
- * function stands still, at more than 2^32 segments. Clock: u64 us.
+ * function stands still, at more than 2^30 segments. Clock: u64 us.
  */
 #include "cc.h"
 
@@ -191,7 +191,7 @@ static inline u64 curve(u64 c, u64 offset)
 	offset = cc_min(offset, MAX_OFFSET);
 	if (offset < EXACT_OFFSET)
 		return (c * offset * offset * offset) >> CURVE_SHIFT;
-	/* Shifted as it is multiplied; 2e-5 too low at the worst. */
+	/* Shifted as it is multiplied: 4e-5 too low at the worst with C = 0.4, 1e-3 with the least C. */
 	return (((c * offset >> 10) * offset >> 10) * offset) >> 20;
 }
 
