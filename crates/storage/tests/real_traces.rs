@@ -28,5 +28,5 @@ fn a_longer_trace_where_it_is_to_be_had() {
         return;
     }
     let trace = storage::open(&path, "mqsim").unwrap();
-    assert_eq!(trace.requests.len(), 24_782);
+    assert_eq!(trace.requests.len(), 24_783);
 }

@@ -1,1 +1,22 @@
+//! What crosses real wires: views and builders of packets, and capture files.
+//!
+//! What it does: IPv4 and TCP headers as plain values that parse from and emit to bytes ([`Ipv4Header`], [`TcpHeader`]), a
+//! conversation that turns a simulated segment's unbounded numbers into them ([`Conversation`]), and pcapng files that
+//! Wireshark reads ([`pcapng`]). What it does not: payload bytes (the simulator has none: they count as zeros), fragments,
+//! IPv6, files (any `std::io::Write` will do).
+//!
+//! **Invariant: what is emitted parses back to the same value, and its checksums are right.**
 
+#![forbid(unsafe_code)]
+
+mod checksum;
+mod conversation;
+mod error;
+mod ipv4;
+pub mod pcapng;
+mod tcp;
+
+pub use conversation::{Conversation, Headers, SegmentFields, MAX_HEADER_BYTES};
+pub use error::WireError;
+pub use ipv4::{Ecn, Ipv4Header, IPV4_HEADER_BYTES, PROTOCOL_TCP};
+pub use tcp::{tcp_flags, SackRange, TcpHeader, MAX_SACK_RANGES, MAX_TCP_HEADER_BYTES};

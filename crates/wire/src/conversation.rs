@@ -1,0 +1,217 @@
+//! From a simulated connection's numbers to headers on the wire.
+
+use crate::ipv4::{Ecn, Ipv4Header, IPV4_HEADER_BYTES, PROTOCOL_TCP};
+use crate::tcp::{tcp_flags, SackRange, TcpHeader, MAX_SACK_RANGES, MAX_TCP_HEADER_BYTES};
+use std::ops::Deref;
+
+/// Bytes of the longest IPv4 and TCP headers together.
+pub const MAX_HEADER_BYTES: usize = IPV4_HEADER_BYTES + MAX_TCP_HEADER_BYTES;
+
+/// Port of the side that accepted; 5001 is iperf's, which no dissector claims to know better.
+const SERVER_PORT: u16 = 5001;
+/// First ephemeral port (RFC 6335, section 6), and bits of their count.
+const EPHEMERAL_PORT: u16 = 49_152;
+const EPHEMERAL_BITS: u32 = 14;
+/// Largest shift of a window (RFC 7323, section 2.3).
+const MAX_SHIFT: u8 = 14;
+
+/// A segment in numbers that do not wrap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SegmentFields {
+    /// Number of the first byte, from the SYN at 0 on.
+    pub seq: u64,
+    /// Next byte expected from the other side, from its SYN at 0 on.
+    pub ack: u64,
+    /// Payload, bytes. What makes the packet longer than 65,535 bytes wraps its length field.
+    pub payload_bytes: u32,
+    /// Receive window, bytes.
+    pub window_bytes: u32,
+    /// See [`tcp_flags`].
+    pub flags: u8,
+    /// Congestion bits of the IP header.
+    pub ecn: Ecn,
+    /// SYN: maximum segment size, bytes.
+    pub mss: Option<u16>,
+    /// SYN: window scale offered.
+    pub window_scale: Option<u8>,
+    /// SYN: SACK offered.
+    pub sack_permitted: bool,
+    /// Timestamp value and echo.
+    pub timestamps: Option<(u32, u32)>,
+    /// SACK ranges in use.
+    pub sack_count: u8,
+    /// SACK ranges: (first byte held, first not held), in the other side's numbers.
+    pub sacks: [(u64, u64); MAX_SACK_RANGES],
+}
+
+/// Headers of one packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Headers {
+    bytes: [u8; MAX_HEADER_BYTES],
+    len: usize,
+}
+
+impl Deref for Headers {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Two ends of a TCP connection: addresses, ports, first sequence numbers, and the window scales they agreed on.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    client: ([u8; 4], u16),
+    server: ([u8; 4], u16),
+    /// Sequence number of the client's SYN.
+    pub client_isn: u32,
+    /// Sequence number of the server's SYN.
+    pub server_isn: u32,
+    /// Shifts that the SYNs of client and server offered.
+    offered: [Option<u8>; 2],
+}
+
+impl Conversation {
+    /// Connection `number`: from 10.1.0.1 (a higher address for each 16,384 connections), port 49152 + `number`, to
+    /// 10.128.0.1, port 5001. Sequence numbers begin at 0, so that the first 4 GiB read as the simulator counts them.
+    pub fn new(number: u32) -> Conversation {
+        // 18 bits are left of 32: the last client is 10.5.0.0, far below the server.
+        let host = ((10 << 24) | (1 << 16) | 1u32) + (number >> EPHEMERAL_BITS);
+        let port = EPHEMERAL_PORT + (number & ((1 << EPHEMERAL_BITS) - 1)) as u16;
+        Conversation {
+            client: (host.to_be_bytes(), port),
+            server: ([10, 128, 0, 1], SERVER_PORT),
+            client_isn: 0,
+            server_isn: 0,
+            offered: [None, None],
+        }
+    }
+
+    /// Headers of a segment that the client (or the server) sent. Segments must come in the order of sending at least as far
+    /// as SYNs go, since windows are scaled as these agreed: both offered a shift, or there is none (RFC 7323, section 2.2).
+    pub fn headers(&mut self, from_client: bool, segment: &SegmentFields) -> Headers {
+        let syn = segment.flags & tcp_flags::SYN != 0;
+        let side = usize::from(!from_client);
+        if syn {
+            self.offered[side] = segment.window_scale;
+        }
+        // The window of a SYN is never scaled.
+        let shift = match self.offered {
+            [Some(_), Some(_)] if !syn => self.offered[side].unwrap_or(0).min(MAX_SHIFT),
+            _ => 0,
+        };
+        let (here, there) = if from_client { (self.client, self.server) } else { (self.server, self.client) };
+        let isns = [self.client_isn, self.server_isn];
+        // Numbers wrap on the wire: only their low 32 bits are sent.
+        let theirs = |number: u64| isns[1 - side].wrapping_add(number as u32);
+        let mut sacks = [SackRange::default(); MAX_SACK_RANGES];
+        for (range, &(start, end)) in sacks.iter_mut().zip(&segment.sacks[..usize::from(segment.sack_count)]) {
+            *range = SackRange { start: theirs(start), end: theirs(end) };
+        }
+        let acks = segment.flags & tcp_flags::ACK != 0;
+        let tcp = TcpHeader {
+            source_port: here.1,
+            destination_port: there.1,
+            sequence: isns[side].wrapping_add(segment.seq as u32),
+            acknowledgment: if acks { theirs(segment.ack) } else { 0 },
+            flags: segment.flags,
+            window: u16::try_from(segment.window_bytes >> shift).unwrap_or(u16::MAX),
+            mss: segment.mss.filter(|_| syn),
+            window_scale: segment.window_scale.filter(|_| syn),
+            sack_permitted: segment.sack_permitted && syn,
+            timestamps: segment.timestamps,
+            sack_count: segment.sack_count,
+            sacks,
+        };
+        let ip = |total: usize| Ipv4Header {
+            source: here.0,
+            destination: there.0,
+            ecn: segment.ecn,
+            total_bytes: total as u16,
+            protocol: PROTOCOL_TCP,
+        };
+        // The length depends on the options and the checksum on the length: emitted twice, options are cheap.
+        let (_, tcp_len) = tcp.to_bytes(&ip(IPV4_HEADER_BYTES));
+        let len = IPV4_HEADER_BYTES + tcp_len;
+        let ip = ip(len + segment.payload_bytes as usize);
+        let mut bytes = [0; MAX_HEADER_BYTES];
+        bytes[..IPV4_HEADER_BYTES].copy_from_slice(&ip.to_bytes());
+        bytes[IPV4_HEADER_BYTES..len].copy_from_slice(&tcp.to_bytes(&ip).0[..tcp_len]);
+        Headers { bytes, len }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(headers: &Headers) -> (Ipv4Header, TcpHeader) {
+        let ip = Ipv4Header::parse(headers).unwrap();
+        let (tcp, len) = TcpHeader::parse(&headers[IPV4_HEADER_BYTES..]).unwrap();
+        assert_eq!(IPV4_HEADER_BYTES + len, headers.len());
+        (ip, tcp)
+    }
+
+    fn syn(window_scale: Option<u8>) -> SegmentFields {
+        SegmentFields {
+            flags: tcp_flags::SYN,
+            window_bytes: 65_535,
+            window_scale,
+            mss: Some(1460),
+            ..Default::default()
+        }
+    }
+
+    fn data() -> SegmentFields {
+        let flags = tcp_flags::ACK;
+        SegmentFields { seq: 1, ack: 1, payload_bytes: 1448, window_bytes: 1 << 20, flags, ..Default::default() }
+    }
+
+    #[test]
+    fn windows_are_scaled_once_both_have_agreed() {
+        let mut both = Conversation::new(0);
+        assert_eq!(parse(&both.headers(true, &syn(Some(10)))).1.window, 65_535);
+        let answer = SegmentFields { flags: tcp_flags::SYN | tcp_flags::ACK, ack: 1, ..syn(Some(3)) };
+        assert_eq!(parse(&both.headers(false, &answer)).1.window, 65_535);
+        assert_eq!(parse(&both.headers(true, &data())).1.window, 1024);
+        assert_eq!(parse(&both.headers(false, &data())).1.window, u16::MAX, "2^20 >> 3 is more than the field holds");
+        let mut one = Conversation::new(0);
+        one.headers(true, &syn(Some(10)));
+        one.headers(false, &SegmentFields { window_scale: None, ..answer });
+        assert_eq!(parse(&one.headers(true, &data())).1.window, u16::MAX);
+    }
+
+    #[test]
+    fn numbers_wrap_at_32_bits() {
+        let mut conversation = Conversation::new(0);
+        (conversation.client_isn, conversation.server_isn) = (0xFFFF_FF00, 7);
+        let segment = SegmentFields {
+            seq: (5 << 32) + 0x200,
+            ack: (1 << 32) + 3,
+            sack_count: 1,
+            sacks: [((1 << 32) + 9, (2 << 32) + 1), (0, 0), (0, 0), (0, 0)],
+            ..data()
+        };
+        let (_, tcp) = parse(&conversation.headers(true, &segment));
+        assert_eq!((tcp.sequence, tcp.acknowledgment), (0x100, 10));
+        assert_eq!(tcp.sacks[0], SackRange { start: 16, end: 8 });
+    }
+
+    #[test]
+    fn lengths_and_congestion_bits() {
+        let mut conversation = Conversation::new(3);
+        let segment = SegmentFields { timestamps: Some((1, 2)), ecn: Ecn::Ce, ..data() };
+        let (ip, tcp) = parse(&conversation.headers(true, &segment));
+        assert_eq!((ip.total_bytes, ip.ecn), (1500, Ecn::Ce));
+        assert_eq!((tcp.source_port, tcp.destination_port), (49_155, 5001));
+    }
+
+    #[test]
+    fn connections_do_not_share_addresses() {
+        let ends = |number| Conversation::new(number).client;
+        assert_ne!(ends(0), ends(16_384));
+        assert_eq!(ends(0).1, ends(16_384).1);
+        assert!(ends(u32::MAX).0 < [10, 128, 0, 1]);
+    }
+}
