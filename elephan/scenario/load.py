@@ -17,7 +17,7 @@ from elephan.scenario.document import Document
 from elephan.scenario.problem import ABSENT, Location, Problem, ScenarioError, expected_of
 from elephan.scenario.quantity import U64_MAX
 from elephan.scenario.spec import specify
-from elephan.scenario.stack import label
+from elephan.scenario.spec.stack import label
 from elephan.scenario.toml import format_value, key_lines, parse_value
 from elephan.sweep.grid import Axis, Mode, parse_axes, points
 

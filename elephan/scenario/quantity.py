@@ -173,6 +173,11 @@ class Share:
         return max(1, int(self.of_line * line_bps))
 
 
+def bits_per_second(load: Share | int, line_bps: int) -> int:
+    """A load, a share of the line's rate or a rate, in bit/s."""
+    return load.resolve(line_bps) if isinstance(load, Share) else load
+
+
 def _load(value: Any) -> Share | int:
     expected = 'a share of the line such as "90%" or 0.9, or a rate such as "900Mbit/s"'
     if isinstance(value, str) and value.strip().endswith("bit/s"):

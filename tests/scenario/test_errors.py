@@ -315,7 +315,7 @@ def test_a_trace_that_is_not_there_or_does_not_parse(scenario: Load, tmp_path: P
         scenario(BASE, workload)
     (tmp_path / "x.trace").write_text("1000 0 8 16 0\n2000 0 8 sixteen 0\n")
     with pytest.raises(
-        ScenarioError, match=r"workload.trace = \"x.trace\": a trace that parses; .*x\.trace:2"
+        ScenarioError, match=r"workload.trace = \"x.trace\": a trace that parses; .*x\.trace, line 2: "
     ) as error:
         scenario(BASE, workload)
     assert "\n" not in str(error.value)

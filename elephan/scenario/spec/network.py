@@ -45,6 +45,8 @@ class Network:
     """What a run's packets cross. Indices are those of the specification."""
 
     nodes: list[str] = field(default_factory=list)
+    short_form: bool = False
+    """Whether it was a `[path]`."""
     lines: list[Line] = field(default_factory=list)
     flow_routes: list[tuple[list[int], list[int]]] = field(default_factory=list)
     """Per flow entry: lines for data, lines for ACKs."""
@@ -126,7 +128,7 @@ def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, 
 
 
 def _sites(document: Document, path: Path) -> Network:
-    network = Network()
+    network = Network(short_form=True)
     ends = (network.node(LEFT), network.node(RIGHT))
     # An odd ns goes to the way there.
     _two_lines(network, path, "path", ends, (path.rtt - path.rtt // 2, path.rtt // 2))

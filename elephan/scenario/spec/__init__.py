@@ -1,0 +1,65 @@
+"""From a validated scenario to the specification of one run, as crates/lab/src/spec.rs reads it.
+
+**Invariant: complete and in integers; no default is left to the core.**
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from elephan.scenario.document import Document
+from elephan.scenario.problem import Problem, unknown
+from elephan.scenario.spec.changes import background_specs, event_specs
+from elephan.scenario.spec.flows import flow_specs
+from elephan.scenario.spec.lines import jitter_spec, loss_spec, queue_specs
+from elephan.scenario.spec.network import Network, build
+
+#: Form of the specification; see `RunSpec::format`.
+FORMAT = 1
+
+
+def specify(document: Document, base: Path, seed: int, pcap: Path | None = None) -> dict[str, Any]:
+    """The specification of one run. `base` is the folder that paths in the scenario start from. Raises `Problem`."""
+    network = build(document)
+    queues = queue_specs(network)
+    flows = flow_specs(document, network, queues, base)
+    return {
+        "format": FORMAT,
+        "seed": seed,
+        "duration_ns": document.run.duration,
+        "stop_when_done": document.run.stop_when_done,
+        "nodes": network.nodes,
+        "links": [
+            {
+                "name": line.name,
+                "from": line.source,
+                "to": line.target,
+                "rate_bps": line.rate_bps,
+                "delay_ns": line.delay_ns,
+                "queue": queue,
+                "loss": loss_spec(line.loss),
+                "jitter": jitter_spec(line.jitter),
+            }
+            for line, queue in zip(network.lines, queues, strict=True)
+        ],
+        "flows": flows,
+        "background": background_specs(document, network),
+        "events": event_specs(document, network, flows),
+        "measure": {
+            "series_interval_ns": document.measure.series,
+            "warmup_ns": document.measure.warmup,
+            "pcap": None if pcap is None else str(pcap.resolve()),
+            "pcap_node": _pcap_node(document, network, flows),
+            "pcap_packets": document.measure.pcap_packets,
+        },
+    }
+
+
+def _pcap_node(document: Document, network: Network, flows: list[dict[str, Any]]) -> int:
+    name = document.measure.pcap_node
+    if name is None:
+        return int(flows[0]["source"])
+    if name not in network.nodes:
+        raise Problem(("measure", "pcap_node"), unknown("node", name, network.nodes))
+    return network.nodes.index(name)

@@ -1,0 +1,142 @@
+"""Flows of a scenario as the core takes them: one entry per connection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from elephan.scenario.document import Document
+from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, Flow
+from elephan.scenario.problem import Problem
+from elephan.scenario.quantity import bits_per_second
+from elephan.scenario.spec import stack as stacks
+from elephan.scenario.spec.changes import actions
+from elephan.scenario.spec.network import Network
+from elephan.scenario.spec.trace import check_trace
+from elephan.scenario.workload import Bulk, Offered, Replicate
+
+_NS_PER_S = 1_000_000_000
+
+
+def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]], base: Path) -> list[dict[str, Any]]:
+    """One entry per connection. `queues` are specified ones, `base` is where relative paths start. Raises `Problem`."""
+    specs = []
+    fastest, longest = _extremes(document, network)
+    for group, (flow, name) in enumerate(zip(document.flow, document.flow_names(), strict=True)):
+        route, return_route = network.flow_routes[group]
+        mtu_of_route = min(network.lines[index].mtu_bytes for index in (*route, *return_route))
+        if flow.mtu is not None and flow.mtu > mtu_of_route:
+            raise Problem(("flow", group, "mtu"), f"at most {mtu_of_route}B, the smallest MTU on the route")
+        queue_bytes = sum(_queue_bytes(network, queues, index) for index in route)
+        rtt_ns = sum(longest[index] for index in (*route, *return_route))
+        in_flight = 2 * min(fastest[index] for index in route) * rtt_ns // (8 * _NS_PER_S) + queue_bytes
+        stack = _stack(flow, base, group, _window(flow, in_flight), flow.mtu or mtu_of_route)
+        workload = _workload(flow, base, group, network.slowest_bps(route))
+        for connection in range(flow.connections):
+            start = flow.start + connection * flow.stagger
+            stop = flow.stop
+            if isinstance(flow.workload, Bulk) and flow.workload.duration is not None:
+                stop = start + flow.workload.duration
+            specs.append(
+                {
+                    "name": name if flow.connections == 1 else f"{name}.{connection + 1}",
+                    "group": group,
+                    "source": network.lines[route[0]].source,
+                    "destination": network.lines[route[-1]].target,
+                    "route": route,
+                    "return_route": return_route,
+                    "stack": stack,
+                    "start_ns": start,
+                    "stop_ns": stop,
+                    "workload": workload,
+                }
+            )
+    return specs
+
+
+def _queue_bytes(network: Network, queues: list[dict[str, Any]], index: int) -> int:
+    if network.lines[index].queue is None:
+        return 0
+    queue = queues[index]
+    packets = queue.get("limit_packets")
+    return int(queue["limit_bytes"]) if packets is None else int(packets) * network.lines[index].mtu_bytes
+
+
+def _extremes(document: Document, network: Network) -> tuple[list[int], list[int]]:
+    """Per line the highest rate and the longest delay it ever has: a window found for these is never the limit."""
+    fastest = [line.rate_bps for line in network.lines]
+    longest = [line.delay_ns for line in network.lines]
+    for index, event in enumerate(document.event):
+        for action in actions(document, network, index, event):
+            if action["kind"] == "rate":
+                fastest[action["link"]] = max(fastest[action["link"]], action["rate_bps"])
+            elif action["kind"] == "delay":
+                longest[action["link"]] = max(longest[action["link"]], action["delay_ns"])
+    return fastest, longest
+
+
+def _window(flow: Flow, in_flight: int) -> int:
+    """The receive window in bytes, "auto" resolved."""
+    if not flow.window_scaling:
+        return min(flow.window or WINDOW_FIELD_MAX, WINDOW_FIELD_MAX)
+    if flow.window is not None:
+        return flow.window
+    largest = WINDOW_MAX if flow.window_scale is None else WINDOW_FIELD_MAX << flow.window_scale
+    return min(max(in_flight, WINDOW_FIELD_MAX), largest)
+
+
+def _stack(flow: Flow, base: Path, group: int, window: int, mtu: int) -> dict[str, Any]:
+    congestion, parameters = stacks.resolve(flow.stack, base, ("flow", group, "stack"))
+    return {
+        "congestion": congestion,
+        "parameters": parameters,
+        "recovery": flow.recovery,
+        "initial_cwnd": flow.initial_cwnd,
+        "initial_ssthresh": flow.initial_ssthresh,
+        "window_bytes": window,
+        "window_scaling": flow.window_scaling,
+        "window_scale": flow.window_scale,
+        "receive_autotuning": flow.receive_autotuning,
+        "send_buffer_bytes": flow.send_buffer,
+        "mtu_bytes": mtu,
+        "timestamps": flow.timestamps,
+        "delayed_ack": flow.delayed_ack,
+        "quickack_segments": flow.quickack_segments,
+        "ecn": flow.ecn,
+        "pacing": flow.pacing,
+        "slow_start_after_idle": flow.slow_start_after_idle,
+        "rto_min_ns": flow.rto_min,
+        "rto_max_ns": flow.rto_max,
+        "reordering": flow.reordering,
+        "limited_transmit": flow.limited_transmit,
+        "frto": flow.frto,
+        "fast_retransmit": flow.fast_retransmit,
+        "cwnd_clamp": flow.cwnd_clamp,
+    }
+
+
+def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> dict[str, Any]:
+    workload = flow.workload
+    match workload:
+        case Bulk():
+            return {"kind": "bulk", "bytes": workload.bytes}
+        case Offered():
+            return {
+                "kind": "offered",
+                "frame_bytes": workload.frame,
+                "rate_bps": bits_per_second(workload.load, slowest_bps),
+                "credits": workload.credits,
+            }
+        case Replicate():
+            where = ("flow", group, "workload", "trace")
+            return {
+                "kind": "replicate",
+                "trace": {
+                    "path": str(check_trace(base / workload.trace, workload.format, where)),
+                    "format": workload.format,
+                    "slowdown_e6": max(1, round(workload.slowdown * 10**6)),
+                    "looped": workload.loop,
+                    "header_bytes": workload.header,
+                },
+            }
+    raise AssertionError(f"a workload without a case: {workload!r}")
