@@ -176,7 +176,11 @@ def package_version(package: str) -> str:
 
 
 def ns3_command(program: Path, bell: Dumbbell, mark_s: float) -> list[str]:
-    """Return the command that runs a dumbbell in ns-3."""
+    """Return the command that runs a dumbbell in ns-3.
+
+    Its first slow start ends at one bandwidth-delay product: with the overshoot it would not get past the first
+    recovery in minutes (some 200 packets per CPU second on W1), and only that would be measured.
+    """
     options = {
         "flows": bell.flows,
         "ca": bell.congestion,
@@ -186,6 +190,7 @@ def ns3_command(program: Path, bell: Dumbbell, mark_s: float) -> list[str]:
         "queuePackets": bell.limit_packets,
         "staggerS": bell.stagger_ns / NS_PER_S,
         "seconds": bell.duration_ns / NS_PER_S,
+        "ssthreshPackets": max(2, bell.product_packets // bell.flows),
         "seed": bell.seed,
         "markS": mark_s,
     }

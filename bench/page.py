@@ -43,8 +43,9 @@ window, per packet that line and queue (or the receive window, where that is the
 Packets of 1500 bytes, drop-tail queue of one bandwidth-delay product, SACK, delayed ACKs, timestamps, three hops each
 way, access links four times the bottleneck. `bench/workloads.toml` defines them; the same network for the peers is
 `bench/peers/ns2_dumbbell.tcl` (Agent/TCP/Linux, SACK sink with delayed ACKs) and `bench/peers/ns3_dumbbell.cc`
-(optimized, against libns3-dev). CUBIC runs without HyStart, so that the window gets full; ns-3's keeps it, because the
-overshoot of slow start alone would take it many minutes.
+(optimized, against libns3-dev). CUBIC runs without HyStart, so that the window gets full. ns-3 alone keeps it and
+ends its first slow start at one bandwidth-delay product: the overshoot alone would take it many minutes, and its
+steady state is what is compared.
 
 {workloads}
 """

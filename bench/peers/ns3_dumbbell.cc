@@ -101,6 +101,7 @@ main(int argc, char* argv[])
     double seconds = 10;
     double markS = 1;
     bool hystart = true;
+    std::uint32_t ssthreshPackets = 0;
     std::uint32_t seed = 1;
     CommandLine command(__FILE__);
     command.AddValue("flows", "number of flows", flows);
@@ -113,6 +114,7 @@ main(int argc, char* argv[])
     command.AddValue("seconds", "simulated time, s", seconds);
     command.AddValue("markS", "interval of progress lines, simulated s", markS);
     command.AddValue("hystart", "whether cubic leaves slow start by HyStart", hystart);
+    command.AddValue("ssthreshPackets", "where the first slow start ends; 0: at the first loss", ssthreshPackets);
     command.AddValue("seed", "run number of the random streams", seed);
     command.Parse(argc, argv);
     RngSeedManager::SetRun(seed);
@@ -121,6 +123,10 @@ main(int argc, char* argv[])
                        TypeIdValue(TypeId::LookupByName(ca == "reno" ? "ns3::TcpNewReno" : "ns3::TcpCubic")));
     Config::SetDefault("ns3::TcpCubic::HyStart", BooleanValue(hystart));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(SEGMENT_BYTES));
+    if (ssthreshPackets > 0)
+    {
+        Config::SetDefault("ns3::TcpSocket::InitialSlowStartThreshold", UintegerValue(ssthreshPackets * SEGMENT_BYTES));
+    }
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
     Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
     Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
