@@ -3,8 +3,12 @@
 use crate::error::LabError;
 use std::fs::File;
 use std::io::BufWriter;
-use tcp::segment::Segment;
+use tcp::segment::{flags, Segment};
 use units::Time;
+use wire::{Conversation, Ecn, SegmentFields};
+
+/// `Segment::wscale` of a SYN without the option.
+const NO_SCALE: u8 = 255;
 
 /// An open capture file.
 pub struct Capture {
@@ -12,6 +16,8 @@ pub struct Capture {
     node: usize,
     left: u64,
     writer: wire::pcapng::Writer<BufWriter<File>>,
+    /// Addresses and agreed window scales, by connection.
+    conversations: Vec<Conversation>,
     error: Option<std::io::Error>,
     captured: u64,
     skipped: u64,
@@ -25,7 +31,16 @@ impl Capture {
         };
         let writer = open().map_err(|source| LabError::Capture { path: path.to_owned(), source })?;
         let left = limit.unwrap_or(u64::MAX);
-        Ok(Capture { path: path.to_owned(), node, left, writer, error: None, captured: 0, skipped: 0 })
+        Ok(Capture {
+            path: path.to_owned(),
+            node,
+            left,
+            writer,
+            conversations: Vec::new(),
+            error: None,
+            captured: 0,
+            skipped: 0,
+        })
     }
 
     /// Whether packets of a host at `node` are seen here.
@@ -45,8 +60,11 @@ impl Capture {
         }
         self.left -= 1;
         self.captured += 1;
-        let header = wire_header(flow, from_sender, segment);
-        if let Err(error) = self.writer.write_packet(now.0, &header.to_bytes(), segment.packet_bytes()) {
+        while self.conversations.len() <= flow {
+            self.conversations.push(Conversation::new(self.conversations.len() as u32));
+        }
+        let headers = self.conversations[flow].headers(from_sender, &fields(segment));
+        if let Err(error) = self.writer.write_packet(now.0, &headers, segment.packet_bytes()) {
             self.error = Some(error);
         }
     }
@@ -61,9 +79,25 @@ impl Capture {
     }
 }
 
-fn wire_header(flow: usize, from_sender: bool, segment: &Segment) -> wire::TcpPacket {
-    let mut packet = wire::TcpPacket::from_segment_fields(flow as u32, from_sender);
-    packet.seq = segment.seq;
-    packet.ack = segment.ack;
-    packet
+/// The segment as `wire` wants it; its flags in the header's 8 bits, its ECN bits where IP has them.
+fn fields(segment: &Segment) -> SegmentFields {
+    let ecn = match (segment.has(flags::CE), segment.has(flags::ECT)) {
+        (true, _) => Ecn::Ce,
+        (false, true) => Ecn::Ect0,
+        (false, false) => Ecn::NotEct,
+    };
+    SegmentFields {
+        seq: segment.seq,
+        ack: segment.ack,
+        payload_bytes: segment.len,
+        window_bytes: segment.window,
+        flags: (segment.flags & 0xFF) as u8,
+        ecn,
+        mss: segment.has(flags::SYN).then_some(segment.mss),
+        window_scale: (segment.has(flags::SYN) && segment.wscale != NO_SCALE).then_some(segment.wscale),
+        sack_permitted: segment.has(flags::SACK_PERMITTED),
+        timestamps: segment.has(flags::TIMESTAMPS).then_some((segment.ts_val, segment.ts_ecr)),
+        sack_count: segment.sack_count,
+        sacks: segment.sacks.map(|block| (block.start, block.end)),
+    }
 }
