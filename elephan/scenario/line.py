@@ -8,7 +8,9 @@ from pydantic import model_validator
 
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import (
+    U32_MAX,
     U64_MAX,
+    AtMost,
     BitErrorRate,
     PositiveSize,
     PositiveSpan,
@@ -37,11 +39,11 @@ class Red(Table):
     """Hard limit. Packets count as MTU-sized."""
     min: PositiveSize | None = setting(None, examples=["300kB"])
     """Average queue where dropping starts. When absent: a third of max."""
-    max: PositiveSize | None = setting(None, examples=["1MB"])
+    max: Annotated[PositiveSize, AtMost(1 << 40, "1TiB")] | None = setting(None, examples=["1MB"])
     """Average queue where the drop probability reaches `max_probability`. When absent: a quarter of limit."""
     max_probability: Probability = setting(0.02, examples=[0.1])
     """Drop probability at `max`; held to 10^-6."""
-    weight_shift: Annotated[int, Whole(1, 31)] = setting(9, examples=[9])
+    weight_shift: Annotated[int, Whole(1, 20)] = setting(9, examples=[9])
     """Weight of the moving average as a negative power of two: 9 is 1/512 (Floyd and Jacobson: 0.002)."""
     ecn: bool = setting(False, examples=[True])
     """Mark ECN-capable packets instead of dropping them."""
@@ -71,7 +73,7 @@ class FqCodel(Table):
     """Hard limit over all queues. Bytes count as MTU-sized packets."""
     flows: Annotated[int, Whole(1, 65536)] = setting(1024, examples=[1024])
     """Number of queues that flows are hashed into."""
-    quantum: PositiveSize = setting("1514B", examples=["9014B"])
+    quantum: Annotated[PositiveSize, AtMost(U32_MAX, f"{U32_MAX}B")] = setting("1514B", examples=["9014B"])
     """Bytes a queue may send in one round."""
     target: PositiveSpan = setting("5ms", examples=["5ms"])
     """Acceptable standing delay."""
@@ -169,7 +171,7 @@ Loss = Annotated[
 class Jitter(Table):
     """Random extra delay per packet. `jitter = "1ms"` is short for uniform up to 1 ms without reordering."""
 
-    scale: PositiveSpan = setting(examples=["1ms"])
+    scale: Annotated[PositiveSpan, AtMost(3_600_000_000_000, "1h")] = setting(examples=["1ms"])
     """Largest value (uniform), mean (exponential), or standard deviation (normal; absolute value, cut at 4 sigma)."""
     distribution: Literal["uniform", "exponential", "normal"] = setting("uniform", examples=["normal"])
     """Shape."""

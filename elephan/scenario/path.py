@@ -8,7 +8,7 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from elephan.scenario.line import JitterOrText, Loss, Queue
 from elephan.scenario.problem import wrong
-from elephan.scenario.quantity import Mtu, Positive, Rate, Span, parse_rate
+from elephan.scenario.quantity import Mtu, Positive, Rate, Span, parse_rate, rate
 from elephan.scenario.table import Name, Table, setting
 
 _FACTOR = Positive(1_000_000, "4")
@@ -27,12 +27,10 @@ def _access(value: Any) -> Any:
         except Exception:
             raise wrong(expected) from None
     try:
-        rate = parse_rate(value)
+        parse_rate(value)
     except Exception:
         raise wrong(expected) from None
-    if rate == 0:
-        raise wrong("a rate above zero")
-    return rate
+    return rate(value)
 
 
 #: None: no access links; a Fraction: multiple of the path's rate; else bit/s.

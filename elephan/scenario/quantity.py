@@ -21,6 +21,8 @@ from elephan.scenario.problem import wrong
 #: Largest value of the core's fields.
 U64_MAX = 2**64 - 1
 U32_MAX = 2**32 - 1
+#: Largest rate that the core takes, bit/s.
+RATE_MAX = 2**62
 
 _NUMBER = r"[0-9][0-9_]*(\.[0-9]+)?"
 _SPAN = {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*(ns|us|µs|ms|s|min|h)\s*$"}
@@ -63,6 +65,14 @@ def _at_least(parse: Callable[[Any], int], minimum: int, text: str) -> Callable[
     return convert
 
 
+def rate(value: Any) -> int:
+    """bit/s in the core's range."""
+    bits = parse_rate(value)
+    if not 0 < bits <= RATE_MAX:
+        raise wrong("a rate above zero" if bits == 0 else f"at most {RATE_MAX // 10**12}Tbit/s")
+    return bits
+
+
 def _typed(name: str, **schema: Any) -> WithJsonSchema:
     return WithJsonSchema({**schema, "x-type": name})
 
@@ -71,7 +81,7 @@ Span = Annotated[int, PlainValidator(parse_span), _typed("time", **_SPAN)]
 PositiveSpan = Annotated[
     int, PlainValidator(_at_least(parse_span, 1, "a time above zero")), _typed("time > 0", **_SPAN)
 ]
-Rate = Annotated[int, PlainValidator(_at_least(parse_rate, 1, "a rate above zero")), _typed("rate", **_RATE)]
+Rate = Annotated[int, PlainValidator(rate), _typed("rate", **_RATE)]
 Size = Annotated[int, PlainValidator(parse_size), _typed("size", **_SIZE)]
 PositiveSize = Annotated[
     int, PlainValidator(_at_least(parse_size, 1, "a size above zero")), _typed("size > 0", **_SIZE)
@@ -181,10 +191,7 @@ def bits_per_second(load: Share | int, line_bps: int) -> int:
 def _load(value: Any) -> Share | int:
     expected = 'a share of the line such as "90%" or 0.9, or a rate such as "900Mbit/s"'
     if isinstance(value, str) and value.strip().endswith("bit/s"):
-        rate = parse_rate(value)
-        if rate == 0:
-            raise wrong("a rate above zero")
-        return rate
+        return rate(value)
     share = number(value, expected)
     if not 0 < share <= 10:
         raise wrong(expected + "; a share is above 0 and at most 10 (ten times the line)")
@@ -228,6 +235,23 @@ def _limit(value: Any) -> Limit:
 
 
 QueueLimit = Annotated[Limit, PlainValidator(_limit), _typed("packets, size or bdp", type="string")]
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """Annotates a quantity already read that has an upper bound; `text` says it with its unit."""
+
+    maximum: int
+    text: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def check(self, value: int) -> int:
+        """The value, when it is in range."""
+        if value > self.maximum:
+            raise wrong(f"at most {self.text}")
+        return value
 
 
 @dataclass(frozen=True)

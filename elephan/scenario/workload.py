@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import model_validator
 
 from elephan.scenario.problem import wrong
-from elephan.scenario.quantity import U64_MAX, Load, Positive, PositiveSize, PositiveSpan, Size, Whole
+from elephan.scenario.quantity import U32_MAX, U64_MAX, AtMost, Load, Positive, PositiveSize, PositiveSpan, Size, Whole
 from elephan.scenario.table import Table, Tagged, setting
 
 
@@ -56,7 +56,7 @@ class Replicate(Table):
     """Factor on all times: 2 is half as fast as recorded; held to 10^-6."""
     loop: bool = setting(False, examples=[True])
     """Begin again when the trace ends."""
-    header: Size = setting("48B", examples=["48B"])
+    header: Annotated[Size, AtMost(U32_MAX, f"{U32_MAX}B")] = setting("48B", examples=["48B"])
     """Bytes sent beside each write's data. The default is iSCSI's basic header segment (RFC 7143, 11.2.1)."""
 
 

@@ -328,3 +328,55 @@ def test_a_stack_of_ones_own_that_is_not_there_or_does_not_compile(scenario: Loa
     with pytest.raises(ScenarioError, match=r"stack = \"./mine.c\": a congestion control that compiles") as error:
         scenario(BASE, "flow.stack=./mine.c")
     assert "mine.c:2" in str(error.value), "the compiler's own words"
+
+
+def test_a_trace_must_have_something_to_mirror(scenario: Load, tmp_path: Path) -> None:
+    workload = "flow.workload={ kind = 'replicate', trace = 'x.trace', loop = true }"
+    (tmp_path / "x.trace").write_text("1000 0 8 16 1\n")
+    with pytest.raises(ScenarioError, match="a trace with writes; this one only reads"):
+        scenario(BASE, workload)
+    (tmp_path / "x.trace").write_text("1000 0 8 160 0\n1000 0 8 160 0\n")
+    with pytest.raises(ScenarioError, match="a trace that lasts some time, because loop is true"):
+        scenario(BASE, workload)
+
+
+#: (parameters of a stack, the message after the key).
+STACK_PARAMETERS = [
+    ("{ name = 'storage_friendly', reduction = 1 }", "reduction = 1: a number from 0.001 to 9/10"),
+    ("{ name = 'storage_friendly', reduction = 'x' }", 'reduction = "x": a number from 0.001 to 9/10'),
+    ("{ name = 'storage_friendly', congestion_avoidance = 2 }", "congestion_avoidance = 2: true or false: "),
+    (
+        "{ name = 'cubic', hystart_low_window = 2.5 }",
+        "hystart_low_window = 2.5: a whole number from 2 to 1000000 segments",
+    ),
+    ("{ name = 'cubic', hystart_ack_delta = '2s' }", 'hystart_ack_delta = "2s": a whole number from 1 to 1000000 us'),
+    ("{ name = 'reno', beta = 1 }", "beta = 1: unknown parameter of reno; there is none"),
+    ("{ name = 'cubic', beta = [] }", 'beta = []: a number, a fraction such as "1/8", or true or false'),
+    ("{ reduction = 1 }", 'name: a name such as "cubic" or "./mine.c"'),
+]
+
+
+@pytest.mark.parametrize(("stack", "message"), STACK_PARAMETERS, ids=[stack for stack, _ in STACK_PARAMETERS])
+def test_wrong_parameters_of_a_stack(scenario: Load, stack: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        scenario(BASE, f"flow.stack={stack}")
+    assert told(error.value).startswith(f"flow.backup.stack.{message}")
+
+
+#: Values that have a right form and are beyond what the core or the network can do.
+TOO_LARGE = [
+    ("path.bandwidth=5000000Tbit/s", "at most 4611686Tbit/s"),
+    ("path.access=9999999Tbit/s", "at most 4611686Tbit/s"),
+    ("path.queue=99999999999999999999 packets", "at most 2251799813685248B"),
+    ("path.queue=999999999999bdp", "at most 2251799813685248B"),
+    ("path.jitter=2h", "at most 1h"),
+    ("path.queue={ discipline = 'fq_codel', quantum = '5GB' }", "at most 4294967295B"),
+    ("path.queue={ discipline = 'red', weight_shift = 21 }", "a whole number from 1 to 20"),
+]
+
+
+@pytest.mark.parametrize(("override", "expected"), TOO_LARGE, ids=[override for override, _ in TOO_LARGE])
+def test_too_large_for_the_core(scenario: Load, override: str, expected: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        scenario(BASE, "path.bandwidth=400Gbit/s", "path.rtt=1s", override)
+    assert f": {expected}" in told(error.value)

@@ -303,3 +303,17 @@ def test_a_spec_has_exactly_the_fields_that_the_core_reads(scenario: Load) -> No
         ("MeasureSpec", result["measure"]),
     ]:
         assert set(part) == _fields(rust, name), name
+
+
+def test_a_stack_of_ones_own_is_compiled_and_its_parameters_are_read_from_it(scenario: Load, tmp_path: Path) -> None:
+    source = SPEC_RS.parents[3] / "congestion" / "storage_friendly.c"
+    (tmp_path / "mine.c").write_bytes(source.read_bytes())
+    stack = spec(scenario, "flow.stack=./mine.c", "flow.stack.reduction=1/4")["flows"][0]["stack"]
+    assert stack["congestion"] == str(tmp_path / "mine.c")
+    theirs = spec(scenario, "flow.stack=storage_friendly", "flow.stack.reduction=1/4")["flows"][0]["stack"]
+    assert stack["parameters"] == theirs["parameters"]
+
+
+def test_a_time_with_a_unit_is_taken_for_a_parameter_in_us(scenario: Load) -> None:
+    stack = spec(scenario, "flow.stack.hystart_ack_delta=3ms")["flows"][0]["stack"]
+    assert stack["parameters"] == {"hystart_ack_delta": 3000}

@@ -13,7 +13,11 @@ from elephan.scenario.spec.network import Network
 
 
 def background_specs(document: Document, network: Network) -> list[dict[str, Any]]:
-    """Traffic without congestion control."""
+    """Traffic without congestion control. Raises `Problem` for packets beyond the MTU: nothing here fragments."""
+    for index, (source, route) in enumerate(zip(document.background, network.background_routes, strict=True)):
+        mtu = min(network.lines[line].mtu_bytes for line in route)
+        if source.packet > mtu:
+            raise Problem(("background", index, "packet"), f"at most {mtu}B, the smallest MTU on the route")
     return [
         {
             "name": name,

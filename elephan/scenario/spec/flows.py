@@ -8,7 +8,7 @@ from typing import Any
 from elephan.scenario.document import Document
 from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, Flow
 from elephan.scenario.problem import Problem
-from elephan.scenario.quantity import bits_per_second
+from elephan.scenario.quantity import U64_MAX, bits_per_second
 from elephan.scenario.spec import stack as stacks
 from elephan.scenario.spec.changes import actions
 from elephan.scenario.spec.network import Network
@@ -36,7 +36,7 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
             start = flow.start + connection * flow.stagger
             stop = flow.stop
             if isinstance(flow.workload, Bulk) and flow.workload.duration is not None:
-                stop = start + flow.workload.duration
+                stop = min(start + flow.workload.duration, U64_MAX)
             specs.append(
                 {
                     "name": name if flow.connections == 1 else f"{name}.{connection + 1}",
@@ -132,7 +132,7 @@ def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> dict[str,
             return {
                 "kind": "replicate",
                 "trace": {
-                    "path": str(check_trace(base / workload.trace, workload.format, where)),
+                    "path": str(check_trace(base / workload.trace, workload.format, workload.loop, where)),
                     "format": workload.format,
                     "slowdown_e6": max(1, round(workload.slowdown * 10**6)),
                     "looped": workload.loop,

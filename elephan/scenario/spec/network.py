@@ -12,6 +12,7 @@ from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
 from elephan.scenario.path import Link, Path
 from elephan.scenario.problem import Location, Problem, unknown
+from elephan.scenario.quantity import RATE_MAX
 from elephan.scenario.run import Background
 
 LEFT, RIGHT = "left", "right"
@@ -148,6 +149,8 @@ def _sites(document: Document, path: Path) -> Network:
 def _access(network: Network, path: Path, host: str, name: str, site: int) -> tuple[int, int]:
     """Add a host and its link; return the line to the site and the line from it."""
     rate = int(path.access * path.bandwidth) if isinstance(path.access, Fraction) else path.access
+    if rate > RATE_MAX:
+        raise Problem(("path", "access"), f"at most {RATE_MAX // 10**12}Tbit/s")
     network.nodes.append(host)
     node = len(network.nodes) - 1
     first = len(network.lines)

@@ -9,8 +9,11 @@ from elephan.core import native
 from elephan.scenario.problem import Location, Problem
 
 
-def check_trace(path: Path, form: str, where: Location) -> Path:
-    """The absolute path of a trace that exists and parses. Raises `Problem` with file and line where it does not."""
+def check_trace(path: Path, form: str, loop: bool, where: Location) -> Path:
+    """The absolute path of a trace that exists, parses and has writes to mirror.
+
+    Raises `Problem`, with the trace's line where that is at fault.
+    """
     path = path.resolve()
     try:
         status = path.stat()
@@ -19,13 +22,19 @@ def check_trace(path: Path, form: str, where: Location) -> Path:
     if not path.is_file():
         raise Problem(where, f"a trace file; {path} is none")
     try:
-        _parse(path, form, status.st_mtime_ns, status.st_size)
+        _requests, writes, _bytes, duration_ns = _read(path, form, status.st_mtime_ns, status.st_size)
     except (ValueError, OSError) as error:
         raise Problem(where, f"a trace that parses; {error}") from None
+    if writes == 0:
+        raise Problem(where, "a trace with writes; this one only reads")
+    if loop and duration_ns == 0:
+        raise Problem(where, "a trace that lasts some time, because loop is true; here all requests come at once")
     return path
 
 
 @lru_cache(maxsize=64)
-def _parse(path: Path, form: str, _mtime_ns: int, _size: int) -> None:
+def _read(path: Path, form: str, _mtime_ns: int, _size: int) -> tuple[int, int, int, int]:
+    """Requests, writes, bytes written, duration in ns."""
     # A sweep of a thousand points reads its trace once; a changed file is read again.
-    native().check_trace(str(path), form)
+    requests, writes, written, duration_ns = native().check_trace(str(path), form)
+    return requests, writes, written, duration_ns
