@@ -51,7 +51,7 @@ def _print(stack: Stack) -> None:
     for head in ("", "parameter", "default", "range", "unit", "what it is"):
         table.add_column(head)
     for parameter in stack.parameters:
-        unit = "" if parameter.unit == "1" else parameter.unit
+        unit = "" if parameter.unit in ("1", "bool") else parameter.unit
         table.add_row(
             "", parameter.name, parameter.text(parameter.default), range_of(parameter), unit, Text(parameter.doc)
         )

@@ -160,7 +160,7 @@ def _draw_time(axes: Any, figure: TimeFigure, ink: Ink) -> None:
             label="_" if curve.secondary else curve.label,
             solid_joinstyle="round",
         )
-    end = max(float(curve.line.time_s[-1]) for curve in figure.curves)
+    end = figure.end_s
     start = min(float(curve.line.time_s[0]) for curve in figure.curves)
     axes.set_xlim(min(start, 0.02 * end) if start < 0.02 * end else start, end)
     for time_s, what in figure.events:

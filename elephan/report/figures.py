@@ -5,6 +5,7 @@ A panel puts together what belongs side by side: the stacks at one point of a sw
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,12 @@ MOST_PANELS = 6
 
 LOG_FROM = 30.0
 """Largest over smallest value from which an axis is logarithmic."""
+
+LONG_TAIL = 4.0
+"""How many times as long as the shortest the longest run of a figure may be before its tail is left out."""
+
+ZOOM = 2.0
+"""Then the figure ends at so many times the shortest run."""
 
 Loader = Callable[[Record], Series | None]
 """Gives the series of a record."""
@@ -54,6 +61,8 @@ class TimeFigure:
     show: Callable[[float | None], str]
     curves: tuple[Curve, ...]
     log: bool
+    end_s: float
+    """Where the time axis ends."""
     events: tuple[tuple[float, str], ...] = ()
     """Changes of the path: time in s and what changed."""
 
@@ -162,6 +171,8 @@ def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigur
     messages = any("lag_max_s" in track.record.metrics for track in tracks)
     frames = any("latency_max_s" in track.record.metrics for track in tracks)
     events = _events(tracks[0].record)
+    until = _end_of_interest(tracks)
+    first = f" The first {units.duration(until)}." if math.isfinite(until) else ""
     found: list[TimeFigure | None] = []
     if messages or frames:
         found.append(
@@ -194,9 +205,9 @@ def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigur
         _figure(
             "goodput",
             "Goodput",
-            "Payload delivered in order, averaged over each step of the line.",
+            "Payload delivered in order, averaged over each step of the line." + first,
             units.rate,
-            [_curve(track, colours, "goodput_bps", "sum", average=True) for track in tracks],
+            [_curve(track, colours, "goodput_bps", "sum", until, average=True) for track in tracks],
             events,
         )
     )
@@ -204,9 +215,9 @@ def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigur
         _figure(
             "cwnd",
             "Congestion window",
-            "Packets that the congestion control allows in flight; dashed: slow-start threshold.",
+            "Packets that the congestion control allows in flight; dashed: slow-start threshold." + first,
             units.count,
-            [curve for track in tracks for curve in _window(track, colours)],
+            [curve for track in tracks for curve in _window(track, colours, until)],
             events,
         )
     )
@@ -214,9 +225,9 @@ def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigur
         _figure(
             "rtt",
             "Round-trip time",
-            "The sender's smoothed estimate (RFC 6298).",
+            "The sender's smoothed estimate (RFC 6298)." + first,
             units.duration,
-            [_curve(track, colours, "srtt_s", "mean") for track in tracks],
+            [_curve(track, colours, "srtt_s", "mean", until) for track in tracks],
             events,
         )
     )
@@ -224,30 +235,38 @@ def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigur
         _figure(
             "queue",
             "Queue at the bottleneck",
-            "Packets waiting for the line.",
+            "Packets waiting for the line." + first,
             units.count,
-            _queues(tracks, colours),
+            _queues(tracks, colours, until),
             events,
         )
     )
     return tuple(figure for figure in found if figure is not None)
 
 
-def _curve(track: _Track, colours: Colours, column: str, combine: str, average: bool = False) -> Curve:
-    line = flow_line(track.series, track.rows, column, combine)
+def _end_of_interest(tracks: Sequence[_Track]) -> float:
+    """Return where figures of the transport end, s: infinity, or soon after the shortest run when others drain long."""
+    ends = [float(track.series.flow.column("time_s").to_numpy().max(initial=0.0)) for track in tracks]
+    return ZOOM * min(ends) if min(ends) > 0 and max(ends) > LONG_TAIL * min(ends) else math.inf
+
+
+def _curve(
+    track: _Track, colours: Colours, column: str, combine: str, until: float = math.inf, average: bool = False
+) -> Curve:
+    line = flow_line(track.series, track.rows, column, combine).until(until)
     return Curve(track.label, colours.of(track.label), averaged(line) if average else thinned(line))
 
 
-def _window(track: _Track, colours: Colours) -> list[Curve]:
-    curves = [_curve(track, colours, "cwnd_packets", "sum")]
+def _window(track: _Track, colours: Colours, until: float) -> list[Curve]:
+    curves = [_curve(track, colours, "cwnd_packets", "sum", until)]
     # The sum of thresholds means nothing while some connections have none.
     if len(track.rows) == 1:
-        line = thinned(flow_line(track.series, track.rows, "ssthresh_packets", "sum"))
+        line = thinned(flow_line(track.series, track.rows, "ssthresh_packets", "sum").until(until))
         curves.append(Curve(track.label, colours.of(track.label), line, secondary=True))
     return curves
 
 
-def _queues(tracks: Sequence[_Track], colours: Colours) -> list[Curve]:
+def _queues(tracks: Sequence[_Track], colours: Colours, until: float) -> list[Curve]:
     """Return a curve per run: flows of one run share the queue."""
     curves: list[Curve] = []
     shared = len({id(track.series) for track in tracks}) < len(tracks)
@@ -256,8 +275,8 @@ def _queues(tracks: Sequence[_Track], colours: Colours) -> list[Curve]:
         if link is None:
             continue
         label = str(track.record.links[link]["name"]) if shared else track.label
-        colour = colours.of(track.label)
-        curves.append(Curve(label, colour, thinned(link_line(track.series, link, "queue_packets"))))
+        line = link_line(track.series, link, "queue_packets").until(until)
+        curves.append(Curve(label, colours.of(track.label), thinned(line)))
         if shared:
             break
     return curves
@@ -279,7 +298,8 @@ def _figure(
     if log:
         drawn = _floored(drawn)
         caption += " Logarithmic; zero is drawn at the bottom."
-    return TimeFigure(key, title, caption, show, tuple(drawn), log, events)
+    end_s = max(float(curve.line.time_s[-1]) for curve in drawn)
+    return TimeFigure(key, title, caption, show, tuple(drawn), log, end_s, events)
 
 
 def _wide(values: Sequence[Floats]) -> bool:

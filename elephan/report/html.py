@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +20,7 @@ from elephan.store.series import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 PAGE = Path(__file__).parent / "page"
 
@@ -47,7 +49,15 @@ def _template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["breakable"] = breakable
     return environment.get_template("report.html.j2")
+
+
+def breakable(label: str) -> Markup:
+    """Return a label that may be broken where its parts begin, not in the middle of a word."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"([(_,])", r"\1<wbr>", str(escape(label))))
 
 
 def write_report(records: Sequence[Record], load: Loader, folder: Path) -> Written:

@@ -33,6 +33,11 @@ class Line:
     def __bool__(self) -> bool:
         return bool(len(self.time_s)) and not bool(np.all(np.isnan(self.values)))
 
+    def until(self, end_s: float) -> Line:
+        """Return the part up to `end_s`."""
+        kept = self.time_s <= end_s
+        return self if bool(kept.all()) else Line(self.time_s[kept], self.values[kept])
+
 
 def thinned(line: Line, bins: int = MOST_BINS) -> Line:
     """Return at most two points per bin of samples, its minimum and maximum in their order (an envelope)."""

@@ -38,7 +38,7 @@ def test_run_to_pandas(file: Path) -> None:
     frame = results.to_pandas()
     assert list(frame["seed"]) == [5, 6, 5, 6]
     assert list(frame["path.loss"]) == [0, 0, 1e-3, 1e-3]
-    assert set(frame["flow.stack"]) == {"cubic"}
+    assert set(frame["flow.copy.stack"]) == {"cubic"}
     assert (frame["goodput_bps"] > 1e6).all()
     assert len(results.table().rows) == 2
     assert "<table>" in results._repr_html_()
