@@ -74,6 +74,9 @@ class Scenario:
         self.base = file.resolve().parent
         self._lines = key_lines(text)
         self._overridden: dict[Location, str] = {}
+        """Which override set which place."""
+        self._swept_anew: set[str] = set()
+        """Keys that the command line sweeps."""
         try:
             self._raw: dict[str, Any] = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -85,7 +88,7 @@ class Scenario:
             self.axes, self.mode = parse_axes(sweep)
         except Problem as problem:
             raise self._error(problem.location, problem.expected, {}, {**self._raw, "sweep": sweep}) from None
-        self._sweep = sweep
+        self.axes = self._distinct(self.axes)
         self._points = self._all_points()
 
     # What it is
@@ -130,15 +133,37 @@ class Scenario:
                     sweep = value if isinstance(value, dict) else {} if value in ("", False) else value
                 else:
                     sweep = {**_without(sweep, key[6:]), key[6:]: value}
+                    self._swept_anew.add(key[6:])
                 continue
             try:
                 for place in keys.assign(self._raw, key, value):
-                    self._overridden[place] = "--set"
+                    self._overridden[place] = key
             except Problem as problem:
                 raise ScenarioError(self.file, key, value, problem.expected) from None
             # A value from the command line stands for the whole axis.
             sweep = _without(sweep, key) if isinstance(sweep, dict) else sweep
         return sweep
+
+    def _distinct(self, axes: list[Axis]) -> list[Axis]:
+        """The axes without those that an override stands for; none may undo what another one, or an override, set."""
+        kept: list[tuple[Axis, list[Location]]] = []
+        for axis in axes:
+            _, found = self._substituted({axis.key: axis.values[0]})
+            places = list(found)
+            overridden = {} if axis.key in self._swept_anew else self._overridden
+            if places and all(any(_within(place, other) for other in overridden) for place in places):
+                continue
+            for other, key in overridden.items():
+                if any(_within(other, place) for place in places):
+                    expected = f'a key that is not swept; the sweep of "{axis.key}" would undo it'
+                    raise ScenarioError(self.file, key, _reach(self._raw, other)[1], expected)
+            for earlier, before in kept:
+                if any(_within(other, place) for place in places for other in before):
+                    expected = f'a key that does not undo "{earlier.key}", which stands before it'
+                    line = self._line(axis.location)
+                    raise ScenarioError(self.file, ".".join(axis.location), list(axis.values), expected, line)
+            kept.append((axis, places))
+        return [axis for axis, _ in kept]
 
     def _all_points(self) -> list[Point]:
         result: list[Point] = []
@@ -161,6 +186,9 @@ class Scenario:
                 raise self._error(problem.location, problem.expected, values, raw) from None
         return result
 
+    def _axis(self, key: str) -> Axis:
+        return next(axis for axis in self.axes if axis.key == key)
+
     def _substituted(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[Location, str]]:
         """The parsed file with a point's values in their places, and which place took which swept key's value."""
         raw = copy.deepcopy(self._raw)
@@ -169,8 +197,7 @@ class Scenario:
             try:
                 places |= dict.fromkeys(keys.assign(raw, key, value), key)
             except Problem as problem:
-                axis = next(axis for axis in self.axes if axis.key == key)
-                line = self._line(axis.location)
+                line = self._line(self._axis(key).location)
                 raise ScenarioError(self.file, f"sweep.{key}", value, problem.expected, line) from None
         return raw, places
 
@@ -198,7 +225,7 @@ class Scenario:
         line = self._line(location)
         for place, key in places.items():
             if location[: len(place)] == place or place[: len(location)] == location:
-                line = self._line(next(axis.location for axis in self.axes if axis.key == key))
+                line = self._line(self._axis(key).location)
         for place in self._overridden:
             if location[: len(place)] == place:
                 line = None
@@ -262,6 +289,11 @@ def _reach(raw: Any, location: Location) -> tuple[Location, Any]:
         else:
             return location[:position], value
     return location, value
+
+
+def _within(place: Location, other: Location) -> bool:
+    """Whether a place is another one or lies inside it."""
+    return place[: len(other)] == other
 
 
 def _without(sweep: dict[str, Any], key: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from elephan.scenario import expand
+from elephan.scenario import ScenarioError, expand
 from elephan.scenario.problem import Problem
 from elephan.sweep.grid import parse_axes, points
 from tests.scenario.conftest import BASE, Load
@@ -153,3 +153,44 @@ def test_names(scenario: Load) -> None:
     assert (loaded.name, loaded.title, loaded.description) == ("demo", "demo", "")
     loaded = scenario('name = "oltp"\ntitle = "A title"\ndescription = "Why"\n' + BASE)
     assert (loaded.name, loaded.title, loaded.description) == ("oltp", "A title", "Why")
+
+
+def test_an_override_by_another_name_ends_a_sweep_too(scenario: Load) -> None:
+    text = BASE + '[sweep]\n"flow.backup.stack" = ["reno", "cubic"]\n'
+    assert scenario(text, "flow.stack=cubic").swept == []
+    text = BASE + '[sweep]\n"flow.stack.reduction" = ["1/2", "1/8"]\n[defaults]\nstack = "storage_friendly"\n'
+    assert scenario(text, "flow.stack=storage_friendly").swept == []
+
+
+@pytest.mark.parametrize(
+    ("sweep", "override", "message"),
+    [
+        (
+            '"flow.stack" = ["reno", "cubic"]',
+            "flow.stack.beta=0.7",
+            'flow.stack.beta = 0.7: a key that is not swept; the sweep of "flow.stack" would undo it',
+        ),
+        (
+            '"flow.stack.beta" = [0.7, 0.8]\n"flow.stack" = ["reno", "cubic"]',
+            "run.seed=1",
+            'sweep.flow.stack = ["reno", "cubic"]: a key that does not undo "flow.stack.beta", which stands before it',
+        ),
+        (
+            '"flow.stack" = ["reno"]\n"flow.backup.stack" = ["cubic"]',
+            "run.seed=1",
+            'sweep.flow.backup.stack = ["cubic"]: a key that does not undo "flow.stack", which stands before it',
+        ),
+    ],
+)
+def test_nothing_that_was_asked_for_is_undone(scenario: Load, sweep: str, override: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        scenario(BASE + f"[sweep]\n{sweep}\n", override)
+    assert str(error.value).endswith(message)
+
+
+def test_a_stack_and_then_its_parameter_can_be_swept(scenario: Load) -> None:
+    sweep = '[sweep]\n"flow.stack" = ["storage_friendly"]\n"flow.stack.reduction" = ["1/2", "1/8"]\n'
+    reductions = [
+        point.to_spec()["flows"][0]["stack"]["parameters"]["reduction"] for point in scenario(BASE + sweep).points()
+    ]
+    assert reductions[0] == 4 * reductions[1]
