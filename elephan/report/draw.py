@@ -163,13 +163,17 @@ def _draw_time(axes: Any, figure: TimeFigure, ink: Ink) -> None:
     end = figure.end_s
     start = min(float(curve.line.time_s[0]) for curve in figure.curves)
     axes.set_xlim(min(start, 0.02 * end) if start < 0.02 * end else start, end)
+    written = [-float("inf")] * 3
     for time_s, what in figure.events:
         axes.axvline(time_s, color=ink.muted, linewidth=0.8, linestyle=":")
+        # The first of three lines of text that is free here: a letter takes about 1.1 % of the width.
+        row = next((row for row in range(3) if written[row] <= time_s), written.index(min(written)))
+        written[row] = time_s + 0.011 * end * (len(what) + 1)
         axes.annotate(
             what,
             (time_s, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(3, -2),
+            xytext=(3, -2 - 9 * row),
             textcoords="offset points",
             va="top",
             color=ink.muted,

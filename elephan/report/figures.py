@@ -16,7 +16,7 @@ import numpy as np
 from elephan.record import Record
 from elephan.report import units
 from elephan.report.metrics import Metric, metric
-from elephan.report.points import Point, number, short, shown
+from elephan.report.points import Entity, Point, number, short, shown
 from elephan.report.statistics import Estimate
 from elephan.report.timeline import Floats, Line, averaged, bottleneck, flow_line, group_rows, link_line, thinned
 from elephan.store.series import Series
@@ -137,7 +137,7 @@ def _grouped(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
     groups: dict[str, list[Point]] = {}
     for point in points:
         if len(point.entities()) > 1:
-            title = point.label
+            title = point.label if len(points) > 1 else ""
         elif point.names_stack:
             title = ", ".join(f"{short(key)} {shown(value)}" for key, value in point.varied.items())
         else:
@@ -162,9 +162,14 @@ def _tracks(point: Point, load: Loader, several: bool) -> list[_Track]:
         return [_Track(label, point.first, series, group_rows(point.first, None))]
     groups = list(dict.fromkeys(flow.get("group") for flow in point.first.flows))
     return [
-        _Track(f"{entity.name} ({entity.stack})", point.first, series, group_rows(point.first, group))
+        _Track(track_label(entity), point.first, series, group_rows(point.first, group))
         for group, entity in zip(groups, entities, strict=True)
     ]
+
+
+def track_label(entity: Entity) -> str:
+    """Return the name of a flow beside others."""
+    return f"{entity.name} ({entity.stack})"
 
 
 def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigure, ...]:
@@ -320,13 +325,13 @@ def _floored(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def _events(record: Record) -> tuple[tuple[float, str], ...]:
-    """Return changes at given times, as the specification lists them."""
-    found = []
+    """Return changes at given times; what happens to both directions of a link at once is one change."""
+    found: dict[tuple[float, str], None] = {}
     for event in record.spec.get("events", []):
         when, action = event["when"], event["action"]
         if when.get("kind") == "at":
-            found.append((when["time_ns"] / 1e9, str(action["kind"]).replace("_", " ")))
-    return tuple(found)
+            found[when["time_ns"] / 1e9, str(action["kind"]).replace("_", " ")] = None
+    return tuple(sorted(found))
 
 
 def sweep_figures(points: Sequence[Point], colours: Colours) -> list[SweepFigure]:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from elephan.record import canonical_json
-from elephan.report.figures import MOST_CURVES, Colours
+from elephan.report.figures import MOST_CURVES, Colours, track_label
 from elephan.report.metrics import Metric, metric
 from elephan.report.points import Point
+from elephan.report.statistics import Estimate
+from elephan.report.table import adds_up
 
 LAG = ("lag_p99_s", "lag_max_bytes", "goodput_bps", "retransmitted_segments")
 LATENCY = ("latency_p99_s", "latency_p50_s", "goodput_bps", "retransmitted_segments")
@@ -49,7 +51,9 @@ def headline_of(points: Sequence[Point], colours: Colours) -> Headline | None:
     names = _names(points)
     mixed = any(len(point.entities()) > 1 for point in points)
     tiles: tuple[Tile, ...] = ()
-    if len(points) <= MOST_CURVES:
+    if mixed and len(points) == 1:
+        tiles = tuple(tile for name in names if (tile := _tile_of_flows(points[0], metric(name), colours)) is not None)
+    elif len(points) <= MOST_CURVES:
         tiles = tuple(tile for name in names if (tile := _tile(points, metric(name), colours, mixed)) is not None)
     return Headline(_sentence(points, names), tiles)
 
@@ -62,24 +66,44 @@ def _names(points: Sequence[Point]) -> tuple[str, ...]:
 
 
 def _tile(points: Sequence[Point], what: Metric, colours: Colours, mixed: bool) -> Tile | None:
-    values = [(point, point.metric(what.name)) for point in points]
-    given = [value.mean for _, value in values if value is not None]
+    """Compare points."""
+    values = []
+    for point in points:
+        # Runs of several flows have their flows' colours below; a colour for the run would promise a line.
+        colour = 0 if mixed else colours.of(point.stack if point.names_stack else point.label)
+        values.append((_label(point, points), colour, point.metric(what.name)))
+    return _tile_of(what, values)
+
+
+def _tile_of_flows(point: Point, what: Metric, colours: Colours) -> Tile | None:
+    """Compare the flows of one run."""
+    groups = list(dict.fromkeys(flow.get("group") for flow in point.first.flows))
+    values = []
+    for group, entity in zip(groups, point.entities(), strict=True):
+        label = track_label(entity)
+        values.append((label, colours.of(label), point.flow_metric(group, what.name, adds_up(what))))
+    return _tile_of(what, values)
+
+
+def _tile_of(what: Metric, values: Sequence[tuple[str, int, Estimate | None]]) -> Tile | None:
+    given = [value.mean for _, _, value in values if value is not None]
     if not given:
         return None
     largest = max(given)
-    best = (max if what.better == "higher" else min)(given) if len(given) > 1 and max(given) > min(given) else None
-    bars = tuple(
-        Bar(
-            label=_label(point, points),
-            # Runs of several flows have their flows' colours below; a colour for the run would promise a line.
-            colour=0 if mixed else colours.of(point.stack if point.names_stack else point.label),
-            text=what.show(None if value is None else value.mean),
-            part=0.0 if value is None or largest <= 0 else value.mean / largest,
-            best=value is not None and value.mean == best,
-        )
-        for point, value in values
+    best = (max if what.better == "higher" else min)(given) if max(given) > min(given) else None
+    return Tile(
+        what,
+        tuple(
+            Bar(
+                label=label,
+                colour=colour,
+                text=what.show(None if value is None else value.mean),
+                part=0.0 if value is None or largest <= 0 else value.mean / largest,
+                best=value is not None and value.mean == best,
+            )
+            for label, colour, value in values
+        ),
     )
-    return Tile(what, bars)
 
 
 def _label(point: Point, points: Sequence[Point]) -> str:
@@ -133,6 +157,7 @@ def _wins(points: Sequence[Point], what: Metric) -> str:
                 wins[stack] = wins.get(stack, 0) + 1
     if not compared:
         return ""
-    order = {"higher": "highest", "lower": "lowest", "neither": "first"}[what.better]
-    listed = ", ".join(f"{stack} at {count}" for stack, count in sorted(wins.items(), key=lambda item: -item[1]))
-    return f"Of {compared} points, {what.title} is {order} with {listed}."
+    order = "highest" if what.better == "higher" else "lowest"
+    (first, most), *rest = sorted(wins.items(), key=lambda item: -item[1])
+    listed = "".join(f", {stack} at {count}" for stack, count in rest)
+    return f"{what.title[0].upper()}{what.title[1:]} is {order} with {first} at {most} of {compared} points{listed}."

@@ -137,16 +137,19 @@ def shown(value: Any) -> str:
 
 
 def number(value: Any) -> float | None:
-    """Return a parameter's value as a number for an axis: 0.001, "25ms" as 0.025, "1Gbit/s" as 1e9; None for a word."""
+    """Return a parameter's value as a number for an axis; None for a word.
+
+    0.001 is itself, "25ms" 0.025, "1Gbit/s" 1e9, "90%" 0.9.
+    """
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
         return float(value)
     from elephan.core import native
 
-    text = str(value)
+    text = str(value).strip()
     try:
-        return float(text)
+        return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
     except ValueError:
         pass
     for parse, factor in ((native().parse_span, 1e-9), (native().parse_rate, 1.0), (native().parse_size, 1.0)):

@@ -50,4 +50,7 @@ def estimate(values: Sequence[int | float | None]) -> Estimate | None:
     if count == 1:
         return Estimate(mean, None, 1)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in given) / (count - 1))
+    # Equal values differ from their own mean by the last binary digit; that is no spread.
+    if deviation <= 1e-12 * abs(mean):
+        deviation = 0.0
     return Estimate(mean, t_975(count - 1) * deviation / math.sqrt(count), count)

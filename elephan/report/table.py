@@ -10,7 +10,7 @@ from elephan.report.metrics import Metric, present
 from elephan.report.points import Point, points_of, short, shown
 from elephan.report.statistics import Estimate
 
-SUMMED_OVER_CONNECTIONS = frozenset({"goodput_bps", "line_share", "lag_max_bytes"})
+SUMMED_OVER_CONNECTIONS = frozenset({"goodput_bps", "line_share", "lag_max_bytes", "timeouts", "fast_retransmits"})
 """Besides counters (by their unit) what adds up over the connections of one flow entry."""
 
 
@@ -78,7 +78,7 @@ def table_of(records: Sequence[Record]) -> Table:
                 drafts.append(
                     (
                         (*values, entity.name, entity.stack),
-                        [point.flow_metric(group, item.name, _adds_up(item)) for item in columns],
+                        [point.flow_metric(group, item.name, adds_up(item)) for item in columns],
                         False,
                     )
                 )
@@ -115,7 +115,8 @@ def notes_of(points: Sequence[Point]) -> tuple[str, ...]:
     return tuple(f"{' | '.join(labels)}: {note}" for note, labels in about.items())
 
 
-def _adds_up(column: Metric) -> bool:
+def adds_up(column: Metric) -> bool:
+    """Whether a flow entry's value is the sum over its connections, and not their mean."""
     return column.name in SUMMED_OVER_CONNECTIONS or column.unit in ("packets", "segments", "ACKs")
 
 
