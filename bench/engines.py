@@ -22,6 +22,8 @@ SKELETON_SOURCE = ROOT / "bench" / "skeleton.rs"
 SKELETON_PACKETS = 20_000_000
 """Some two seconds: enough that start and clock resolution do not count."""
 NS3_LIBRARIES = ["applications", "point-to-point", "traffic-control", "internet", "network", "stats", "core"]
+CPU_RESOLUTION_S = 1e-3
+"""The scheduler's accounts are brought up to date at its ticks; a run shorter than one may have used none."""
 FULL_SHARE = 0.5
 """A peer's window counts as full from half a bandwidth-delay product on: where a loss may leave it."""
 
@@ -84,7 +86,7 @@ def run_elephan(program: Path, workload: str, bell: Dumbbell, engine: str = "ele
         simulated_s=bell.duration_ns / NS_PER_S,
         delivered_packets=line["delivered_packets"],
         cpu_s=line["cpu_s"],
-        packets_per_cpu_s=line["delivered_packets"] / line["cpu_s"],
+        packets_per_cpu_s=line["delivered_packets"] / max(line["cpu_s"], CPU_RESOLUTION_S),
         events=line["events"],
         peak_rss_bytes=line["peak_rss_bytes"],
         goodput_bps=line["goodput_bps"],
@@ -112,7 +114,7 @@ def run_skeleton(program: Path, workload: str, bell: Dumbbell) -> Result:
         simulated_s=line["delivered_packets"] * 12_000 / bell.rate_bps,
         delivered_packets=line["delivered_packets"],
         cpu_s=line["cpu_s"],
-        packets_per_cpu_s=line["delivered_packets"] / line["cpu_s"],
+        packets_per_cpu_s=line["delivered_packets"] / max(line["cpu_s"], CPU_RESOLUTION_S),
         events=line["events"],
         peak_rss_bytes=line["peak_rss_bytes"],
     )
