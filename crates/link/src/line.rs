@@ -66,6 +66,13 @@ impl<P> Line<P> {
         }
     }
 
+    /// A packet that would have arrived at `due` is lost. Those behind it stay behind the place it had.
+    pub fn lose(&mut self, due: u64) {
+        if let Line::Ordered { last, .. } = self {
+            *last = due.max(*last);
+        }
+    }
+
     pub fn pop(&mut self) -> Option<(u32, P)> {
         match self {
             Line::Ordered { ring, .. } => {

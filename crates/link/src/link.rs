@@ -139,7 +139,7 @@ impl<P: Packet> Link<P> {
     }
 
     /// Packets that start from `now` on take `delay`. Those on the line keep theirs; no packet overtakes them even when the
-    /// delay shrinks (it arrives with the last of them), unless the link has jitter with reordering.
+    /// delay shrinks (it arrives with the last of them, lost ones included), unless the link has jitter with reordering.
     pub fn set_delay(&mut self, now: Time, delay: Span) {
         match &mut self.engine {
             Engine::Fifo(fifo) => fifo.set_delay(now.0, delay.0, &self.ledger),

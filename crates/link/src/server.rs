@@ -148,15 +148,19 @@ impl<P: Packet> Server<P> {
                 break;
             }
             let Some((bytes, packet)) = self.queue.dequeue(start, ledger) else { continue };
-            // On a busy line the transmitter carries the fraction of a ns; only after a pause it starts on a whole one.
-            let ready = if self.backlog_since > free_at { self.backlog_since } else { 0 };
+            // On a busy line the transmitter carries the fraction of a ns; a packet that came when it was free starts on a
+            // whole one.
+            let ready = if self.backlog_since >= free_at { self.backlog_since } else { 0 };
             let depart = self.line.send(ready, bytes);
-            if self.loss.takes(bytes) {
-                ledger.lose(packet, DropReason::Loss);
-                continue;
-            }
+            // Drawn for lost packets too: losses do not change the jitter of the others.
             let extra = self.jitter.as_mut().map_or(0, JitterSource::draw);
-            self.on_line.push(depart.saturating_add(self.delay).saturating_add(extra), bytes, packet);
+            let due = depart.saturating_add(self.delay).saturating_add(extra);
+            if self.loss.takes(bytes) {
+                self.on_line.lose(due);
+                ledger.lose(packet, DropReason::Loss);
+            } else {
+                self.on_line.push(due, bytes, packet);
+            }
         }
     }
 

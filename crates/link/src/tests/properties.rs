@@ -1,0 +1,217 @@
+//! What holds for every link and every sequence of calls.
+
+use super::*;
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send { bytes: u32, flow: u64, ect: bool },
+    Wait(u64),
+    Rate(u64),
+    Delay(u64),
+    Loss(LossModel),
+    Up(bool),
+    ReadQueue,
+}
+
+fn loss() -> impl Strategy<Value = LossModel> {
+    prop_oneof![
+        Just(LossModel::None),
+        (0..=1_000_000_000_000u64).prop_map(|p| LossModel::Independent { probability_e12: p }),
+        (1..10u64).prop_map(|n| LossModel::EveryNth { n }),
+        (0..1_000_000_000_000_000u64).prop_map(|p| LossModel::BitErrorRate { probability_e18: p }),
+        prop::collection::btree_set(1..50u64, 0..9)
+            .prop_map(|set| LossModel::List { packets: set.into_iter().collect() }),
+        prop::array::uniform4(0..=1_000_000_000_000u64).prop_map(|p| LossModel::GilbertElliott {
+            good_to_bad_e12: p[0],
+            bad_to_good_e12: p[1],
+            loss_good_e12: p[2],
+            loss_bad_e12: p[3],
+        }),
+    ]
+}
+
+fn fifo_queue() -> impl Strategy<Value = QueueConfig> {
+    prop_oneof![
+        (prop::option::of(0..20_000u64), prop::option::of(0..20u64))
+            .prop_map(|(limit_bytes, limit_packets)| QueueConfig::DropTail { limit_bytes, limit_packets }),
+        (1..5000u64, 1..5000u64, 0..=1_000_000u32, any::<bool>()).prop_map(|(min, more, ppm, ecn)| QueueConfig::Red {
+            limit_bytes: 20_000,
+            min_bytes: min,
+            max_bytes: min + more,
+            max_probability_ppm: ppm,
+            weight_shift: 2,
+            ecn,
+        }),
+    ]
+}
+
+fn queue() -> impl Strategy<Value = QueueConfig> {
+    let limits = (0..30u64, 0..100_000u64, 1..1_000_000u64, any::<bool>());
+    prop_oneof![
+        fifo_queue(),
+        limits.clone().prop_map(|(limit_packets, target, interval, ecn)| QueueConfig::Codel {
+            limit_packets,
+            target: Span(target),
+            interval: Span(interval),
+            ecn,
+        }),
+        (limits, 1..8u32, 1..3000u32).prop_map(|((limit_packets, target, interval, ecn), flows, quantum_bytes)| {
+            let (target, interval) = (Span(target), Span(interval));
+            QueueConfig::FqCodel { limit_packets, flows, quantum_bytes, target, interval, ecn }
+        }),
+    ]
+}
+
+fn jitter() -> impl Strategy<Value = Option<Jitter>> {
+    let shape = prop_oneof![
+        Just(JitterDistribution::Uniform),
+        Just(JitterDistribution::Exponential),
+        Just(JitterDistribution::Normal)
+    ];
+    prop::option::of((shape, 0..100_000u64, any::<bool>()).prop_map(|(distribution, scale, reordering)| Jitter {
+        distribution,
+        scale: Span(scale),
+        reordering,
+    }))
+}
+
+fn rate() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(1_000_000_000), 50_000_000..20_000_000_000u64]
+}
+
+fn config(queue: impl Strategy<Value = QueueConfig>) -> impl Strategy<Value = LinkConfig> {
+    (rate(), 0..200_000u64, queue, loss(), jitter()).prop_map(|(rate, delay, queue, loss, jitter)| LinkConfig {
+        rate: Rate(rate),
+        delay: Span(delay),
+        queue,
+        loss,
+        jitter,
+    })
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        12 => (1..2000u32, 0..4u64, any::<bool>()).prop_map(|(bytes, flow, ect)| Step::Send { bytes, flow, ect }),
+        6 => (0..30_000u64).prop_map(Step::Wait),
+        1 => (0..400_000u64).prop_map(Step::Wait),
+        1 => rate().prop_map(Step::Rate),
+        1 => (0..200_000u64).prop_map(Step::Delay),
+        1 => loss().prop_map(Step::Loss),
+        1 => any::<bool>().prop_map(Step::Up),
+        1 => Just(Step::ReadQueue),
+    ];
+    prop::collection::vec(step, 0..200)
+}
+
+fn play(bench: &mut Bench, step: &Step) {
+    let now = Time(bench.now);
+    match step {
+        Step::Send { bytes, flow, ect } => bench.send_of(*bytes, *flow, *ect),
+        Step::Wait(ns) => bench.run_to(bench.now + ns),
+        Step::Rate(rate) => bench.link.set_rate(now, Rate(*rate)),
+        Step::Delay(delay) => bench.link.set_delay(now, Span(*delay)),
+        Step::Loss(model) => bench.link.set_loss(now, model.clone()),
+        Step::Up(up) => bench.link.set_up(now, *up),
+        Step::ReadQueue => {
+            bench.link.queue_packets(now);
+        }
+    }
+    // What a change made due is taken before time passes, as the event loop does.
+    bench.take();
+}
+
+fn run(config: &LinkConfig, steps: &[Step]) -> Bench {
+    let mut bench = Bench::new(config.clone());
+    for step in steps {
+        play(&mut bench, step);
+    }
+    bench
+}
+
+fn outcome(bench: &Bench) -> (Vec<(u64, Probe)>, Vec<u64>) {
+    let mut lost: Vec<u64> = bench.dropped.iter().map(|d| d.1.number).collect();
+    lost.sort_unstable();
+    (bench.delivered.clone(), lost)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// In = delivered + dropped + inside, at every moment; nothing twice, nothing stays for ever.
+    #[test]
+    fn packets_are_conserved(config in config(queue()), steps in steps()) {
+        let mut bench = Bench::new(config);
+        for step in &steps {
+            play(&mut bench, step);
+            let stats = bench.link.stats();
+            let known = bench.delivered.len() as u64 + bench.dropped.len() as u64;
+            prop_assert_eq!(bench.sent, known + bench.link.packets_inside());
+            prop_assert_eq!((stats.delivered, stats.dropped()), (bench.delivered.len() as u64, bench.dropped.len() as u64));
+            let queue = bench.link.queue_packets(Time(bench.now));
+            prop_assert!(queue <= bench.link.packets_inside());
+            prop_assert_eq!(queue == 0, bench.link.queue_bytes(Time(bench.now)) == 0);
+        }
+        bench.link.set_up(Time(bench.now), true);
+        bench.run_dry();
+        prop_assert_eq!(bench.link.packets_inside(), 0);
+        let (delivered, lost) = outcome(&bench);
+        let mut numbers: Vec<u64> = delivered.iter().map(|d| d.1.number).chain(lost).collect();
+        numbers.sort_unstable();
+        prop_assert!(numbers.iter().copied().eq(1..=bench.sent));
+    }
+
+    /// The analytic engine and the event-driven one are two ways to the same result.
+    #[test]
+    fn both_engines_agree(config in config(fifo_queue()), steps in steps()) {
+        let [mut analytic, mut served] = engines(&config).map(|config| run(&config, &steps));
+        prop_assert_eq!(analytic.link.queue_packets(Time(analytic.now)), served.link.queue_packets(Time(served.now)));
+        for bench in [&mut analytic, &mut served] {
+            bench.link.set_up(Time(bench.now), true);
+            bench.run_dry();
+        }
+        prop_assert_eq!(outcome(&analytic), outcome(&served));
+        prop_assert_eq!(analytic.link.stats(), served.link.stats());
+    }
+
+    /// Who looks only when `poll_timeout` says so sees what one sees who looks all the time.
+    #[test]
+    fn the_timeout_is_never_late(config in config(queue()), steps in steps()) {
+        let by_timeout = run(&config, &steps);
+        let mut by_looking = Bench::new(config.clone());
+        for step in &steps {
+            if let Step::Wait(ns) = step {
+                let end = by_looking.now + ns;
+                while by_looking.now < end {
+                    by_looking.now = (by_looking.now + 97).min(end);
+                    by_looking.take();
+                }
+            } else {
+                play(&mut by_looking, step);
+            }
+        }
+        let numbers = |bench: &Bench| bench.delivered.iter().map(|d| d.1.number).collect::<Vec<_>>();
+        prop_assert_eq!(numbers(&by_timeout), numbers(&by_looking));
+        for (a, b) in by_timeout.delivered.iter().zip(&by_looking.delivered) {
+            prop_assert!(a.0 <= b.0 && b.0 < a.0 + 97, "due at {}, seen at {}", a.0, b.0);
+        }
+        prop_assert_eq!(outcome(&by_timeout).1, outcome(&by_looking).1);
+    }
+
+    /// The same calls give the same result.
+    #[test]
+    fn links_are_deterministic(config in config(queue()), steps in steps()) {
+        prop_assert_eq!(outcome(&run(&config, &steps)), outcome(&run(&config, &steps)));
+    }
+
+    /// First in, first out, whatever changes on the way.
+    #[test]
+    fn order_is_kept(mut config in config(fifo_queue()), steps in steps()) {
+        if let Some(jitter) = &mut config.jitter {
+            jitter.reordering = false;
+        }
+        let bench = run(&config, &steps);
+        prop_assert!(bench.numbers().windows(2).all(|pair| pair[0] < pair[1]));
+        prop_assert!(bench.times().windows(2).all(|pair| pair[0] <= pair[1]));
+    }
+}
