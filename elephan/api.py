@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from elephan.report.html import Written
+    from elephan.report.html import Tell, Written
     from elephan.scenario import Scenario
 
 Overrides = Mapping[str, Any] | Sequence[str]
@@ -92,13 +92,13 @@ class Results(Sequence[Record]):
         """Return the table of the report, aggregated over repetitions."""
         return table_of(self._records)
 
-    def report(self, folder: str | Path) -> Written:
-        """Write report.html and its PNGs into `folder`. Raises `StoreError`."""
+    def report(self, folder: str | Path, tell: Tell | None = None) -> Written:
+        """Write report.html and its PNGs into `folder`; `tell` hears how many are drawn. Raises `StoreError`."""
         from elephan.report.html import write_report
 
         if not self._records:
             raise InputError("there is no run to report")
-        return write_report(self._records, self.series_of, Path(folder))
+        return write_report(self._records, self.series_of, Path(folder), tell)
 
     def _repr_html_(self) -> str:
         from elephan.report.notebook import as_html

@@ -51,7 +51,7 @@ def metrics_of(goodput: float, lag: float) -> dict[str, float]:
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_record() -> Callable[..., Record]:
     """Make a record of one run."""
 
@@ -93,7 +93,7 @@ def make_record() -> Callable[..., Record]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_series() -> Callable[..., Series]:
     """Make the series of a sawtooth, `count` instants 10 ms apart."""
 

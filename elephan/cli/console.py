@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
 PIPE_WIDTH = 200
 """Columns where stdout is no terminal: a table in a file is not folded to 80."""
@@ -26,6 +30,31 @@ def console() -> Console:
 def say(text: str) -> None:
     """Say something about a run that is no result: to stderr, so that --json stays clean."""
     print(text, file=sys.stderr)
+
+
+@contextmanager
+def counted(title: str) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that is told how many of how many are done; a bar shows it on a terminal, after a second."""
+    began_s = time.monotonic()
+    bar: Progress | None = None
+
+    def tell(done: int, total: int) -> None:
+        nonlocal bar
+        if bar is None and sys.stderr.isatty() and time.monotonic() - began_s > 1.0:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            bar = Progress(console=Console(file=sys.stderr), transient=True)
+            bar.add_task(title, total=total)
+            bar.start()
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done)
+
+    try:
+        yield tell
+    finally:
+        if bar is not None:
+            bar.stop()
 
 
 def emit(text: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from elephan.cli.console import console
+from elephan.cli.console import console, say
 from elephan.cli.options import Out, StoreAt, Workers
 
 app = typer.Typer(help="Reproduce a paper's claims: paper, measured, verdict.", no_args_is_help=True)
@@ -20,12 +20,12 @@ def list_() -> None:
 
     from elephan import papers
 
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for head in ("id", "title", "claims"):
-        table.add_column(head)
     for entry in papers.catalogue():
-        table.add_row(entry.id, entry.title, ", ".join(getattr(claim, "id", str(claim)) for claim in entry.claims))
-    console().print(table)
+        console().print(f"[bold]{entry.id}[/bold]  {entry.title}")
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+        for claim in entry.claims:
+            table.add_row(claim.id, claim.title, "not measured yet" if claim.not_yet else "")
+        console().print(table)
 
 
 @app.command("run")
@@ -34,8 +34,14 @@ def run(
     out: Out = None,
     store: StoreAt = None,
     workers: Workers = None,
+    claim: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Only this claim. May be repeated.", show_default=False)
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run what is in the store already.")] = False,
 ) -> None:
     """Run a paper's scenarios, print claim, paper, measured and verdict, draw its figures."""
     from elephan import papers
 
-    papers.run(paper, out or Path("out") / paper, store, workers, console())
+    done = papers.run(paper, out or Path("out") / paper, store, workers, console(), claims=claim, again=again)
+    if done.page is not None:
+        say(f"report: {done.page} ({len(done.images)} figures beside it)")

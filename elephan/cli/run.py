@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from elephan.cli.console import console, emit, say
+from elephan.cli.console import console, counted, emit, say
 from elephan.cli.options import Changes, File, Out, StoreAt, Workers
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def show(results: Results) -> None:
 
 def write(results: Results, folder: Path) -> None:
     """Write the report and say where it is."""
-    written = results.report(folder)
+    with counted("drawing") as tell:
+        written = results.report(folder, tell)
     say(f"report: {written.html} ({len(written.images)} plots beside it)")
 
 

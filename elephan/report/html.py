@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from elephan.record import Record
 from elephan.report import draw, units
-from elephan.report.figures import Colours, Loader, Panel, SweepFigure, panels_of, slug, sweep_figures
+from elephan.report.figures import Colours, Loader, Panel, SweepFigure, TimeFigure, panels_of, slug, sweep_figures
 from elephan.report.headline import Headline, headline_of
 from elephan.report.metrics import LINKS
 from elephan.report.points import points_of
@@ -21,6 +21,9 @@ from elephan.store.series import write_atomically
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
+
+Tell = Callable[[int, int], None]
+"""Told that so many of so many are done."""
 
 PAGE = Path(__file__).parent / "page"
 
@@ -60,22 +63,30 @@ def breakable(label: str) -> Markup:
     return Markup(re.sub(r"([(_,])", r"\1<wbr>", str(escape(label))))
 
 
-def write_report(records: Sequence[Record], load: Loader, folder: Path) -> Written:
-    """Write report.html and the PNGs into `folder`. Raises `StoreError` when it cannot be written."""
+def write_report(records: Sequence[Record], load: Loader, folder: Path, tell: Tell | None = None) -> Written:
+    """Write report.html and the PNGs into `folder`. Raises `StoreError` when it cannot be written.
+
+    `tell` is told how many of how many figures are drawn.
+    """
     points = points_of(records)
     colours = Colours()
     # First, so that the colours of the headline's bars are those of the stacks in every figure.
     headline = headline_of(points, colours)
     panels = panels_of(points, load, colours)
     sweeps = sweep_figures(points, colours)
-    images = []
+    figures: dict[str, TimeFigure | SweepFigure] = {}
     for panel in panels:
         for figure in panel.figures:
-            name = f"{panel.slug}-{figure.key}.png" if len(panels) > 1 else f"{figure.key}.png"
-            images.append(_write_image(folder / name, draw.png(figure)))
-    for sweep in sweeps:
-        images.append(_write_image(folder / f"{sweep.key}.png", draw.png(sweep)))
-    page = render(records, table_of(records), headline, panels, sweeps, len(points))
+            figures[f"{panel.slug}-{figure.key}" if len(panels) > 1 else figure.key] = figure
+    figures |= {sweep.key: sweep for sweep in sweeps}
+    images = []
+    drawn: dict[int, str] = {}
+    for number, (name, item) in enumerate(figures.items()):
+        if tell is not None:
+            tell(number, len(figures))
+        images.append(_write_image(folder / f"{name}.png", draw.png(item)))
+        drawn[id(item)] = draw.svg(item, f"f{number}")
+    page = render(records, table_of(records), headline, panels, sweeps, drawn, len(points))
     html = folder / "report.html"
     write_atomically(html, page.encode())
     return Written(html, tuple(images))
@@ -92,17 +103,12 @@ def render(
     headline: Headline | None,
     panels: Sequence[Panel],
     sweeps: Sequence[SweepFigure],
+    svgs: dict[int, str],
     points: int,
 ) -> str:
-    """Return the page."""
+    """Return the page; `svgs` has each figure's drawing by the figure's `id`."""
     first = records[0]
-    drawn = [
-        (
-            panel,
-            [_Drawn(item.title, item.caption, draw.svg(item, f"p{number}-{item.key}")) for item in panel.figures],
-        )
-        for number, panel in enumerate(panels)
-    ]
+    drawn = [(panel, [_Drawn(item.title, item.caption, svgs[id(item)]) for item in panel.figures]) for panel in panels]
     return _template().render(
         title=first.scenario.title or first.scenario.name,
         description=first.scenario.description,
@@ -110,8 +116,7 @@ def render(
         headline=headline,
         panels=drawn,
         sweeps=[
-            (_Drawn(item.title, item.caption, draw.svg(item, f"s{number}")), [line[:2] for line in item.lines])
-            for number, item in enumerate(sweeps)
+            (_Drawn(item.title, item.caption, svgs[id(item)]), [line[:2] for line in item.lines]) for item in sweeps
         ],
         not_drawn=max(0, points - sum(len(panel.legend) for panel in panels)) if panels else 0,
         facts=facts_of(records),
