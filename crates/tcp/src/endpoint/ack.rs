@@ -142,7 +142,6 @@ impl Endpoint {
             self.advance_una(seg.ack);
             self.cc.in_ack_event(event);
         }
-        self.backoff = 0;
         if prior_packets == 0 {
             self.no_queue(&mut a);
             return;
@@ -194,6 +193,7 @@ impl Endpoint {
         }
         let next = (self.write_seq - self.nxt.min(self.write_seq)).min(u64::from(self.mss));
         if self.nxt + next <= self.wnd_end {
+            self.backoff = 0;
             if self.timers.pending == Pending::WindowProbe {
                 self.timers.stop_xmit();
             }

@@ -24,7 +24,11 @@ impl Endpoint {
 
     /// The ACK was caused by an original sent before the first retransmission (RFC 3522, 3.2), or none was sent.
     fn packet_delayed(&self, ecr: u32) -> bool {
-        self.retrans_stamp == 0 || (ecr != 0 && before(ecr, self.retrans_stamp))
+        if self.retrans_stamp != 0 {
+            return ecr != 0 && before(ecr, self.retrans_stamp);
+        }
+        // Without SACK, `holds_state` has cleared it although something was retransmitted.
+        !(self.is_reno() && self.una >= self.high_seq)
     }
 
     fn may_undo(&self, ecr: u32) -> bool {
