@@ -169,7 +169,7 @@ fn of_flow(spec: &RunSpec, flow: &Flow, end: Time, notes: &mut Vec<String>) -> M
         ("timeouts", sender.timeouts),
         ("fast_retransmits", sender.fast_retransmits),
         ("tlp_probes", sender.tlp_probes),
-        ("spurious_recoveries", sender.spurious_undos),
+        ("spurious_recoveries", sender.spurious_undos()),
         ("acks", receiver.acks_sent),
     ] {
         metrics.insert(name, Metric::Integer(value));

@@ -149,11 +149,6 @@ impl Workload {
         }
     }
 
-    /// Whether the application would write for ever.
-    pub fn endless(&self) -> bool {
-        !self.stopped && !matches!(self.source, Source::Bulk { bytes: Some(_) })
-    }
-
     /// Messages, where the source has any.
     pub fn messages(&self) -> Option<&Messages> {
         match &self.source {

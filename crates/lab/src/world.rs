@@ -5,7 +5,7 @@ use crate::capture::Capture;
 use crate::changes::{self, Change};
 use crate::flow::{Flow, Side};
 use crate::measure::{FlowSeries, LinkSeries};
-use crate::packet::{Packet, SackPool};
+use crate::packet::{Packet, Pool};
 use crate::spec::RunSpec;
 use link::DropReason;
 use sim::{Hosts, Network};
@@ -96,7 +96,7 @@ pub struct World {
     pub flow_series: FlowSeries,
     pub link_series: LinkSeries,
     series_interval: Span,
-    sacks: SackPool,
+    pool: Pool,
     /// Reused for every segment in and out: a segment with its SACK blocks is 104 bytes.
     scratch: Segment,
     stop_when_done: bool,
@@ -125,7 +125,7 @@ impl World {
             flow_series: FlowSeries::default(),
             link_series: LinkSeries::default(),
             series_interval: Span(spec.measure.series_interval_ns.unwrap_or(0)),
-            sacks: SackPool::default(),
+            pool: Pool::default(),
             scratch: Segment::default(),
             stop_when_done: spec.stop_when_done,
         }
@@ -155,10 +155,10 @@ impl World {
                     capture.record(now, index, side == Side::Sender, &self.scratch);
                 }
             }
-            let packet = Packet::from_segment(&self.scratch, hop, index as u32, &mut self.sacks);
+            let packet = self.pool.pack(&self.scratch, hop, index as u32);
             if let Err(refused) = net.send(packet) {
                 flow.dropped_packets += 1;
-                refused.packet.discard(&mut self.sacks);
+                self.pool.discard(refused.packet);
             }
         }
         // The timer may fire early: then the endpoint says its real deadline. So moving a deadline back on every ACK, as
@@ -251,7 +251,7 @@ impl Hosts<Packet> for World {
             self.background[host as usize - 2 * self.flows.len()].received_packets += 1;
             return;
         }
-        packet.into_segment(&mut self.scratch, &mut self.sacks);
+        self.pool.unpack(packet, &mut self.scratch);
         let to_sender = host & 1 == 0;
         let flow = &mut self.flows[index];
         if let Some(capture) = &mut self.capture {
@@ -314,6 +314,6 @@ impl Hosts<Packet> for World {
             Some(flow) => flow.dropped_packets += 1,
             None => self.background[source - self.flows.len()].dropped_packets += 1,
         }
-        packet.discard(&mut self.sacks);
+        self.pool.discard(packet);
     }
 }
