@@ -30,7 +30,7 @@ def summary(judgements: tuple[Judgement, ...]) -> str:
 def paper_number(check: ValueCheck) -> str:
     """Return the paper's number as the paper writes it, with its unit."""
     value = check.value.paper
-    digits = f"{value:.2f}" if check.unit == "MB/s" and not value.is_integer() else shown(value)
+    digits = f"{value:.2f}" if check.unit == "MB/s" and value >= 20 else shown(value)
     return _with_unit(digits, check.unit)
 
 
@@ -81,8 +81,6 @@ def show(done: PaperRun, console: Console) -> None:
             console.print(Text(f"  {item.claim.why}", style="dim"))
     console.print()
     console.print(Text(summary(done.judgements), style="bold"))
-    if done.page is not None:
-        console.print(Text(f"Figures and all of this: {done.page}"))
 
 
 def _show_table(extra: Table, console: Console) -> None:

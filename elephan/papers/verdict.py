@@ -78,7 +78,8 @@ def judge(claim: Claim, measured: Mapping[str, float]) -> Judgement:
     if claim.not_yet:
         return Judgement(claim, Verdict.NOT_YET, (), (), claim.not_yet)
     values = tuple(
-        ValueCheck(item, _number(claim, measured, item.name), item.unit or claim.unit) for item in claim.value
+        ValueCheck(item, _number(claim, measured, item.name), claim.unit if item.unit is None else item.unit)
+        for item in claim.value
     )
     orders = tuple(
         OrderCheck(item, tuple(_number(claim, measured, name) for name in item.rising)) for item in claim.order

@@ -146,8 +146,11 @@ def figure9(results: PaperResults) -> Evaluation:
                 linewidth=1.3,
                 label="measured, 90 % of a Fibre Channel port" if special else "measured, shares of the 1 Gbit/s line",
             )
-            # Every line is still flat at RTT 0, so that is where its name can stand.
-            label_line(axes, -3, line[0][1], names[load], colour, ha="right")
+            # At RTT 0 every line is still at its load, so that is where its name can stand.
+            if special:
+                label_line(axes, 2, load + 1.0, names[load], colour, va="bottom")
+            else:
+                label_line(axes, -3, line[0][1], names[load], colour, ha="right")
         mark_paper(axes, ink, *zip(*paper, strict=True))
         axes.set_ylim(0, 128)
         axes.set_xlim(-21, 206)

@@ -1,0 +1,91 @@
+"""The paper dsan, run truly where that takes seconds: Table 1 and figure 3; and what holds the rest together."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from elephan import papers
+from elephan.errors import InputError
+from elephan.papers.catalogue import folder
+from elephan.papers.dsan import PARTS
+from elephan.papers.runner import PaperRun
+from elephan.papers.verdict import Verdict
+from elephan.scenario import load
+
+QUICK = ("dsan.table1", "dsan.fig3", "dsan.ifcp")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dsan")
+
+
+@pytest.fixture(scope="module")
+def done(place: Path) -> PaperRun:
+    return papers.run("dsan", place / "out", str(place / "store.sqlite"), claims=QUICK)
+
+
+def test_table1_and_fig3_are_reproduced(done: PaperRun) -> None:
+    verdicts = {item.claim.id: item.verdict for item in done.judgements}
+    assert verdicts == {
+        "dsan.table1": Verdict.REPRODUCED,
+        "dsan.fig3": Verdict.REPRODUCED,
+        "dsan.ifcp": Verdict.NOT_YET,
+    }
+
+
+def test_fig3_has_every_instant_of_the_paper(done: PaperRun) -> None:
+    """The paper's text, step by step: D2 at 8, D3 at 9, ACKs at 23 to 26, D11 at 27, D15 at 31."""
+    measured = done.evaluation.measured["dsan.fig3"]
+    assert measured["step_d2"] == 8
+    assert measured["step_d3"] == 9
+    assert [measured["step_a4"], measured["step_a7"], measured["step_a8"]] == [23, 26, 31]
+    assert [measured["cwnd_step_7"], measured["cwnd_step_16"], measured["cwnd_step_27"]] == [2, 4, 8]
+
+
+def test_page_is_one_file_with_figures_and_verdicts(done: PaperRun) -> None:
+    assert done.page is not None
+    text = done.page.read_text()
+    assert text.count("<svg") == 2
+    assert 'class="verdict good"' in text and 'class="verdict open"' in text
+    assert not re.findall(r'src="http|url\(http|@import', text)
+    assert [image.name for image in done.images] == ["table1.png", "fig3.png"]
+    assert all(image.read_bytes().startswith(b"\x89PNG") for image in done.images)
+
+
+def test_a_second_run_takes_everything_from_the_store(done: PaperRun, place: Path) -> None:
+    again = papers.run("dsan", None, str(place / "store.sqlite"), claims=QUICK)
+    assert all(outcome.reused for _, results in again.results for outcome in results.outcomes)
+    assert again.evaluation.measured == done.evaluation.measured
+
+
+def test_console_shows_claim_paper_measured_and_verdict(done: PaperRun) -> None:
+    from rich.console import Console
+
+    from elephan.papers.console import show
+
+    stream = io.StringIO()
+    show(done, Console(file=stream, width=160))
+    text = stream.getvalue()
+    assert re.search(r"dsan\.table1\s+RTT 80 ms\s+100\.00 MB/s\s+(99\.9\d?|100) MB/s\s+reproduced", text)
+    assert "3 claims: 2 reproduced, 1 not yet." in text
+
+
+def test_every_scenario_loads_and_serves_a_claim() -> None:
+    paper = papers.find("dsan")
+    files = {file.name for file in (folder() / "dsan").glob("*.toml")} - {"claims.toml"}
+    named = {runs.file for claim in paper.claims for runs in claim.runs}
+    assert files == named == {file for part in PARTS for file in part.files}
+    for file in files:
+        assert load(folder() / "dsan" / file).points()
+
+
+def test_unknown_paper_and_claim_are_refused_with_those_there_are() -> None:
+    with pytest.raises(InputError, match="no paper 'iscsi'; there are dsan"):
+        papers.run("iscsi")
+    with pytest.raises(InputError, match=r"no claim 'dsan\.fig8' of dsan; there are dsan\.table1, "):
+        papers.run("dsan", claims=["dsan.fig8"])
