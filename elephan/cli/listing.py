@@ -94,7 +94,7 @@ def details(record: Record) -> list[RenderableType]:
         Text("parameters", style="bold"),
         _pairs([(name, shown(value)) for name, value in record.parameters.items()]),
         Text("metrics", style="bold"),
-        _pairs([(name, f"{metric(name).show(value)}  {metric(name).text}") for name, value in record.metrics.items()]),
+        _pairs([(name, metric(name).show(value), metric(name).text) for name, value in record.metrics.items()]),
     ]
     if len(record.flows) > 1:
         parts += [Text("flows", style="bold"), _columns(record.flows, ("name", "stack"), OVERVIEW)]
@@ -104,16 +104,18 @@ def details(record: Record) -> list[RenderableType]:
     return [*parts, Text("")]
 
 
-def _pairs(pairs: Sequence[tuple[str, str]]) -> Table:
+def _pairs(rows: Sequence[tuple[str, ...]]) -> Table:
+    """Return name, value and, where given, what it is; rows without a value are left out."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2, 0, 2))
     table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in pairs:
+    table.add_column(overflow="fold", justify="right" if any(len(row) > 2 for row in rows) else "left")
+    table.add_column(overflow="fold", style="dim")
+    for name, value, *text in rows:
         if value:
-            table.add_row(name, Text(value))
+            table.add_row(name, Text(value), Text(*text))
     return table
 
 

@@ -214,7 +214,7 @@ def _of_links() -> tuple[Metric, ...]:
     return (
         Metric("carried_bps", "carried", "bit/s", units.rate, "neither", "IP packets delivered, per second."),
         Metric("delivered_packets", "delivered", "packets", count, "higher", "IP packets that left the line."),
-        Metric("delivered_bytes", "delivered", "B", size, "higher", "Bytes of those packets, headers included."),
+        Metric("delivered_bytes", "delivered bytes", "B", size, "higher", "Bytes of those packets, headers included."),
         Metric("dropped_packets", "dropped", "packets", count, "lower", "All lost here: the sum of the next four."),
         Metric("dropped_by_queue", "by queue", "packets", count, "lower", "Found the queue full."),
         Metric("dropped_by_aqm", "by AQM", "packets", count, "lower", "Dropped early by RED, CoDel or FQ-CoDel."),
@@ -222,7 +222,7 @@ def _of_links() -> tuple[Metric, ...]:
         Metric("dropped_by_outage", "by outage", "packets", count, "lower", "On the line when it went down."),
         Metric("marked_packets", "marked", "packets", count, "neither", "Marked congestion experienced (RFC 3168)."),
         Metric("queue_max_packets", "queue max", "packets", count, "lower", "Longest queue, packets."),
-        Metric("queue_max_bytes", "queue max", "B", size, "lower", "Longest queue, bytes."),
+        Metric("queue_max_bytes", "queue max bytes", "B", size, "lower", "Longest queue, bytes."),
     )
 
 

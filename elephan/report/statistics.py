@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Student's t at 97.5 %, for 1 .. 30 degrees of freedom: a two-sided 95 % interval. Abramowitz and Stegun (1964),
-# table 26.10. The tests hold it, and the expansion beyond it, against scipy.
+# table 26.10. The tests hold it, and the expansion beyond it, against the distribution itself.
 T_975 = (
     *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
     *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),

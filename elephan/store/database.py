@@ -22,7 +22,7 @@ from elephan.errors import InputError, StoreError
 from elephan.record import Record, canonical_json
 from elephan.store.migrate import migrate
 from elephan.store.schema import MetricRow, ParameterRow, RunRow
-from elephan.store.series import Series
+from elephan.store.series import Series, paths_of
 
 BUSY_TIMEOUT_MS = 30_000
 """How long SQLite waits for another writer, ms: longer than any single store of a run."""
@@ -126,8 +126,22 @@ class Store:
         self.close()
 
     def save(self, record: Record, series: Series | None) -> None:
-        """Store one run in one transaction, in place of an earlier one with its id. Raises `StoreError`."""
-        names = series.write(self.series_folder, f"{record.id[:2]}/{record.id}") if series else {}
+        """Store one run in one transaction, in place of an earlier one with its id. Raises `StoreError`.
+
+        When it fails, what was there before is there still, and no file of this run is left behind.
+        """
+        stem = f"{record.id[:2]}/{record.id}"
+        # Series of an earlier run with this id have its row to belong to, and stay.
+        new = not any(path.exists() for path in paths_of(self.series_folder, stem))
+        try:
+            self._save(record, series.write(self.series_folder, stem) if series else {})
+        except BaseException:
+            if new:
+                for path in paths_of(self.series_folder, stem):
+                    path.unlink(missing_ok=True)
+            raise
+
+    def _save(self, record: Record, names: dict[str, str]) -> None:
         row = RunRow(
             id=record.id,
             format=record.format,

@@ -62,15 +62,19 @@ class Series:
 
     def write(self, folder: Path, stem: str) -> dict[str, str]:
         """Write both tables under `folder`; return the file name of each kind. Raises `StoreError`."""
-        names = {kind: f"{stem}.{kind}.parquet" for kind in KINDS}
-        for kind, name in names.items():
-            write_parquet(getattr(self, kind), folder / name)
-        return names
+        for kind, path in zip(KINDS, paths_of(folder, stem), strict=True):
+            write_parquet(getattr(self, kind), path)
+        return {kind: str(path.relative_to(folder)) for kind, path in zip(KINDS, paths_of(folder, stem), strict=True)}
 
     @classmethod
     def read(cls, folder: Path, names: Mapping[str, str]) -> Series:
         """Read what `write` wrote. Raises `StoreError` when a file is gone or damaged."""
         return cls(**{kind: read_parquet(folder / names[kind]) for kind in KINDS})
+
+
+def paths_of(folder: Path, stem: str) -> tuple[Path, ...]:
+    """Return where the tables of a run are, one for each of `KINDS`."""
+    return tuple(folder / f"{stem}.{kind}.parquet" for kind in KINDS)
 
 
 def write_parquet(data: pa.Table, path: Path) -> None:

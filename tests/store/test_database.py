@@ -173,6 +173,16 @@ def test_a_full_disk_keeps_what_was_there_and_leaves_nothing_half(
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
 
 
+def test_series_of_a_run_that_is_not_stored_do_not_stay(
+    store: Store, make_record: Make, make_series: MakeSeries, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    record = make_record()
+    monkeypatch.setattr(Record, "to_json", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        store.save(record, make_series(count=3))
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
 def test_a_killed_process_leaves_every_stored_run(make_record: Make, tmp_path: Path) -> None:
     place = tmp_path / "results.sqlite"
     (tmp_path / "record.json").write_text(make_record().to_json())
