@@ -85,7 +85,7 @@ pub enum QueueConfig {
 pub enum LossModel {
     /// No loss.
     None,
-    /// Each packet independently.
+    /// Each packet independently; drawn per flow, so that a flow's losses do not depend on who else is there.
     Independent {
         /// Probability, 10^-12.
         probability_e12: u64,
@@ -107,7 +107,7 @@ pub enum LossModel {
         /// The period; above zero.
         n: u64,
     },
-    /// Independent bit errors: a packet of b bits survives with (1 - p)^b.
+    /// Independent bit errors: a packet of b bits survives with (1 - p)^b. Drawn per flow.
     BitErrorRate {
         /// p, 10^-18 per bit.
         probability_e18: u64,

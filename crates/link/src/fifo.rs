@@ -140,17 +140,23 @@ impl<P: Packet> Fifo<P> {
     #[inline]
     fn oldest_is_lost(&mut self, bytes: u32, ledger: &Ledger<P>) -> bool {
         if self.plain {
-            self.loss.takes(bytes)
+            self.draw_for_oldest(bytes)
         } else {
             self.oldest_is_doomed(bytes, ledger)
         }
+    }
+
+    #[inline]
+    fn draw_for_oldest(&mut self, bytes: u32) -> bool {
+        let ring = &self.ring;
+        self.loss.takes(bytes, || ring.head_packet().map_or(0, P::flow_hash))
     }
 
     #[cold]
     fn oldest_is_doomed(&mut self, bytes: u32, ledger: &Ledger<P>) -> bool {
         let oldest = self.oldest(ledger);
         if oldest >= self.decided {
-            return self.loss.takes(bytes);
+            return self.draw_for_oldest(bytes);
         }
         let doomed = self.doomed.front() == Some(&oldest);
         if doomed {
@@ -271,8 +277,8 @@ impl<P: Packet> Fifo<P> {
     fn decide_line(&mut self, ledger: &Ledger<P>) {
         let mut number = self.oldest(ledger);
         let Fifo { ring, loss, doomed, decided, .. } = self;
-        ring.for_each_on_line(|bytes| {
-            if number >= *decided && loss.takes(bytes) {
+        ring.for_each_on_line(|bytes, packet| {
+            if number >= *decided && loss.takes(bytes, || packet.flow_hash()) {
                 doomed.push_back(number);
             }
             number += 1;

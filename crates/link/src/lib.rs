@@ -32,6 +32,7 @@ mod red;
 mod ring;
 mod serializer;
 mod server;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -43,7 +44,7 @@ pub use link::{Admission, Link};
 pub trait Packet {
     /// Bytes that the line's rate counts: those of the IP packet.
     fn bytes(&self) -> u32;
-    /// Equal for packets of one flow; FQ-CoDel spreads flows over its queues by it.
+    /// Equal for packets of one flow: FQ-CoDel spreads flows over its queues by it, and independent losses are drawn per flow.
     fn flow_hash(&self) -> u64;
     /// Whether the packet may be marked instead of dropped (ECT(0), ECT(1) or CE, RFC 3168).
     fn is_ect(&self) -> bool;

@@ -46,14 +46,14 @@ impl<P: Packet> Link<P> {
         if let Err(error) = config.check() {
             panic!("a link cannot be made: {error}");
         }
-        let random = |name: &str| Random::new(stream_seed(seed, name));
+        let seed = |name: &str| stream_seed(seed, name);
         let analytic = matches!(config.queue, QueueConfig::DropTail { .. } | QueueConfig::Red { .. });
         let engine = if analytic && config.jitter.is_none() {
-            let red = Red::new(&config.queue, config.rate, random("red"));
-            let loss = Loss::new(&config.loss, random("loss"));
+            let red = Red::new(&config.queue, config.rate, Random::new(seed("red")));
+            let loss = Loss::new(&config.loss, seed("loss"));
             Engine::Fifo(Fifo::new(config.rate, config.delay.0, config.queue.limits(), red, loss))
         } else {
-            Engine::Served(Box::new(Server::new(&config, random)))
+            Engine::Served(Box::new(Server::new(&config, seed)))
         };
         Link { due: u64::MAX, engine, ledger: Ledger::new() }
     }

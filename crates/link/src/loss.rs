@@ -3,33 +3,42 @@
 //! Whatever the model, what is drawn is the distance to the next loss, so that a packet costs a subtraction. Independent
 //! trials with probability p until the first success are a geometric distance; the result has the same distribution as one
 //! drawing per packet.
+//!
+//! Where packets are lost independently (of each other, or bit by bit), each flow has a stream of its own: another flow on the
+//! line does not change what this one loses, and the sum of them is as independent as before. Bursts, periods and lists
+//! are properties of the line: they count packets whosever they are.
 
 use crate::config::{LossModel, E12, E18};
-use crate::random::{Geometric, Random};
+use crate::random::{stream_seed, Geometric, Random};
+use crate::streams::Streams;
 
 /// A loss model with its state.
 pub(crate) struct Loss {
-    /// Packets, or bits, that still pass before the next loss; `u64::MAX` is as good as never (2^64 packets).
+    /// Packets that still pass before the line's next loss; `u64::MAX` is as good as never (2^64 packets).
     gap: u64,
-    /// Whether `gap` counts bits.
-    by_bits: bool,
-    random: Random,
+    /// Losses by flow; then `gap` is not used.
+    streams: Option<Box<Streams>>,
     source: Source,
+    random: Random,
+    seed: u64,
 }
 
 enum Source {
     Never,
-    Independent(Geometric),
     Bursty(Box<Bursty>),
     EveryNth { n: u64 },
     List { packets: Vec<u64>, next: usize },
 }
 
 impl Loss {
-    pub fn new(model: &LossModel, random: Random) -> Loss {
+    pub fn new(model: &LossModel, seed: u64) -> Loss {
+        let streams = match *model {
+            LossModel::Independent { probability_e12: p } if p > 0 => Some((Geometric::new(p, E12), false)),
+            LossModel::BitErrorRate { probability_e18: p } if p > 0 => Some((Geometric::new(p, E18), true)),
+            _ => None,
+        };
         let source = match *model {
-            LossModel::None => Source::Never,
-            LossModel::Independent { probability_e12 } => Source::Independent(Geometric::new(probability_e12, E12)),
+            LossModel::None | LossModel::Independent { .. } | LossModel::BitErrorRate { .. } => Source::Never,
             LossModel::GilbertElliott { good_to_bad_e12, bad_to_good_e12, loss_good_e12, loss_bad_e12 } => {
                 if loss_good_e12 == 0 && (loss_bad_e12 == 0 || good_to_bad_e12 == 0) {
                     Source::Never
@@ -40,39 +49,38 @@ impl Loss {
                 }
             }
             LossModel::EveryNth { n } => Source::EveryNth { n },
-            LossModel::BitErrorRate { probability_e18 } => Source::Independent(Geometric::new(probability_e18, E18)),
             LossModel::List { ref packets } => Source::List { packets: packets.clone(), next: 0 },
         };
-        let by_bits = matches!(model, LossModel::BitErrorRate { .. });
-        let mut loss = Loss { gap: 0, by_bits, random, source };
+        let streams = streams.map(|(distance, by_bits)| Box::new(Streams::new(distance, by_bits, seed)));
+        let mut loss = Loss { gap: 0, streams, source, random: Random::new(seed), seed };
         loss.draw();
         loss
     }
 
-    /// Another model from here on; it counts from the next packet.
+    /// Another model from here on, with streams of its own; it counts from the next packet.
     pub fn replace(&mut self, model: &LossModel) {
-        *self = Loss::new(model, self.random.clone());
+        *self = Loss::new(model, stream_seed(self.seed, "next"));
     }
 
-    /// Whether the next packet to enter the line is lost.
+    /// Whether the next packet to enter the line is lost. `flow` is asked only where it matters.
     #[inline]
-    pub fn takes(&mut self, bytes: u32) -> bool {
-        let distance = if self.by_bits { u64::from(bytes) * 8 } else { 1 };
-        if self.gap >= distance {
-            self.gap -= distance;
+    pub fn takes(&mut self, bytes: u32, flow: impl FnOnce() -> u64) -> bool {
+        if let Some(streams) = &mut self.streams {
+            return streams.takes(bytes, flow());
+        }
+        if self.gap > 0 {
+            self.gap -= 1;
             return false;
         }
         self.draw();
         true
     }
 
-    /// Draws the distance to the loss after this one. A bit error ends its packet: what follows it there does not matter,
-    /// and the bits of the next packet know nothing of it.
+    /// Draws the distance to the loss after this one.
     #[cold]
     fn draw(&mut self) {
         self.gap = match &mut self.source {
             Source::Never => u64::MAX,
-            Source::Independent(distance) => distance.sample(&mut self.random),
             Source::Bursty(bursty) => bursty.draw(&mut self.random),
             Source::EveryNth { n } => *n - 1,
             Source::List { packets, next } => {

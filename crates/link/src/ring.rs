@@ -155,6 +155,16 @@ impl<P> Ring<P> {
         unsafe { (*self.head.block).bytes[self.head.slot] }
     }
 
+    /// The oldest packet.
+    #[inline]
+    pub fn head_packet(&self) -> Option<&P> {
+        if self.len == 0 {
+            return None;
+        }
+        // SAFETY: len > 0, so the head's slot holds a packet; the reference borrows the ring, which keeps it there.
+        Some(unsafe { (*self.head.block).packet[self.head.slot].assume_init_ref() })
+    }
+
     /// Puts the first packet that waits onto the line: its (time, bytes).
     #[inline]
     pub fn start(&mut self) -> Option<(u64, u32)> {
@@ -177,21 +187,22 @@ impl<P> Ring<P> {
 
     /// Gives each packet that waits a new time, oldest first.
     pub fn retime_waiting(&mut self, mut time: impl FnMut(u32) -> u64) {
-        self.walk(self.cursor, self.waiting, |at_time, bytes| *at_time = time(bytes));
+        self.walk(self.cursor, self.waiting, |at_time, bytes, _| *at_time = time(bytes));
     }
 
-    /// Sizes of the packets on the line, oldest first.
-    pub fn for_each_on_line(&mut self, mut visit: impl FnMut(u32)) {
-        self.walk(self.head, self.on_line(), |_, bytes| visit(bytes));
+    /// The packets on the line and their sizes, oldest first.
+    pub fn for_each_on_line(&mut self, mut visit: impl FnMut(u32, &P)) {
+        self.walk(self.head, self.on_line(), |_, bytes, packet| visit(bytes, packet));
     }
 
     /// `count` packets from `at` on; there must be that many.
-    fn walk(&mut self, mut at: Mark<P>, count: u64, mut visit: impl FnMut(&mut u64, u32)) {
+    fn walk(&mut self, mut at: Mark<P>, count: u64, mut visit: impl FnMut(&mut u64, u32, &P)) {
         for left in (0..count).rev() {
             // SAFETY: `at` is a packet's slot; while packets are left, the next is behind it as in `start`.
             unsafe {
                 let bytes = (*at.block).bytes[at.slot];
-                visit(&mut (*at.block).time[at.slot], bytes);
+                let packet = (*at.block).packet[at.slot].assume_init_ref();
+                visit(&mut (*at.block).time[at.slot], bytes, packet);
                 if at.slot + 1 < SLOTS {
                     at.slot += 1;
                 } else if left > 0 {
@@ -290,7 +301,10 @@ mod tests {
                 }
                 7 if random.below(100) == 0 => {
                     let mut seen = vec![];
-                    ring.for_each_on_line(|bytes| seen.push(bytes));
+                    ring.for_each_on_line(|bytes, packet| {
+                        assert_eq!(**packet as u32, bytes);
+                        seen.push(bytes);
+                    });
                     assert!(seen.iter().eq(line.iter().map(|(_, bytes)| bytes)));
                 }
                 _ => assert_eq!(ring.pop().map(|p| *p as u32), line.pop_front().map(|(_, bytes)| bytes)),
@@ -299,6 +313,7 @@ mod tests {
             let oldest = line.front().or(queue.front());
             assert_eq!(ring.head_time(), oldest.map_or(NEVER, |p| p.0));
             assert_eq!(ring.head_bytes(), oldest.map_or(0, |p| p.1));
+            assert_eq!(ring.head_packet().map(|p| **p as u32), oldest.map(|p| p.1));
         }
     }
 

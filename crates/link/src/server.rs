@@ -35,8 +35,9 @@ pub(crate) struct Server<P> {
 }
 
 impl<P: Packet> Server<P> {
-    /// From a checked configuration; `random` makes the stream of a given name.
-    pub fn new(config: &LinkConfig, random: impl Fn(&str) -> Random) -> Server<P> {
+    /// From a checked configuration; `seed` gives the seed of the stream of a given name.
+    pub fn new(config: &LinkConfig, seed: impl Fn(&str) -> u64) -> Server<P> {
+        let random = |name: &str| Random::new(seed(name));
         let params = |target: Span, interval: Span, ecn| CodelParams { target: target.0, interval: interval.0, ecn };
         let queue = match config.queue {
             QueueConfig::DropTail { .. } | QueueConfig::Red { .. } => {
@@ -60,7 +61,7 @@ impl<P: Packet> Server<P> {
             on_line: Line::new(config.jitter.as_ref().is_some_and(|j| j.reordering)),
             delay: config.delay.0,
             jitter: config.jitter.as_ref().map(|j| JitterSource::new(j, random("jitter"))),
-            loss: Loss::new(&config.loss, random("loss")),
+            loss: Loss::new(&config.loss, seed("loss")),
             up: true,
         }
     }
@@ -155,7 +156,7 @@ impl<P: Packet> Server<P> {
             // Drawn for lost packets too: losses do not change the jitter of the others.
             let extra = self.jitter.as_mut().map_or(0, JitterSource::draw);
             let due = depart.saturating_add(self.delay).saturating_add(extra);
-            if self.loss.takes(bytes) {
+            if self.loss.takes(bytes, || packet.flow_hash()) {
                 self.on_line.lose(due);
                 ledger.lose(packet, DropReason::Loss);
             } else {

@@ -184,3 +184,36 @@ fn what_is_out_of_range_is_named() {
         assert_eq!(loss.check().unwrap_err().field, field);
     }
 }
+
+#[test]
+fn adding_a_flow_does_not_change_the_losses_of_another() {
+    let lost = |others: bool, config: &LinkConfig| {
+        let mut bench = Bench::new(config.clone());
+        for _ in 0..20_000 {
+            bench.send_of(1500, 1, false);
+            if others {
+                bench.send_of(700, 2, false);
+            }
+            bench.run_to(bench.now + 20_000);
+        }
+        bench.run_dry();
+        let numbers = bench.dropped.iter().filter(|d| d.1.flow == 1).map(|d| d.1.came);
+        numbers.collect::<Vec<_>>()
+    };
+    for loss in [
+        LossModel::Independent { probability_e12: 10_000_000_000 },
+        LossModel::BitErrorRate { probability_e18: 1_000_000_000_000 },
+    ] {
+        for config in engines(&LinkConfig { loss: loss.clone(), ..gigabit(tail(100)) }) {
+            assert!(lost(false, &config).len() > 100);
+            assert_eq!(lost(false, &config), lost(true, &config));
+        }
+    }
+}
+
+/// The core runs on a thread of its own while Python goes on.
+#[test]
+fn a_link_may_change_threads() {
+    fn send<T: Send>(_: T) {}
+    send(Link::<Probe>::new(gigabit(tail(1)), 1));
+}
