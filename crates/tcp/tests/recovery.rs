@@ -246,7 +246,7 @@ fn dsack_undoes_a_spurious_recovery_and_widens_the_window_of_rack() {
     let mut pair = Pair::new(cfg)
         .bottleneck(20_000_000, 1_000)
         .on_data(|n, _| match n % 200 {
-            50 => Fate::Delay(ms(10)),
+            50 => Fate::Delay(ms(1)),
             100 => Fate::Delay(ms(60)),
             _ => Fate::Pass,
         })

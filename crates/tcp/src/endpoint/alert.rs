@@ -28,12 +28,10 @@ impl Endpoint {
             self.retrans_stamp = 0;
         } else if self.una >= self.high_seq {
             match self.ca_state() {
-                CWR => {
-                    // Something above high_seq must be acknowledged, or the window would grow in the same flight.
-                    if self.una != self.high_seq {
-                        self.end_cwnd_reduction();
-                        self.cc.set_state(CaState::Open);
-                    }
+                // Something above high_seq must be acknowledged, or the window would grow in the same flight.
+                CWR if self.una != self.high_seq => {
+                    self.end_cwnd_reduction();
+                    self.cc.set_state(CaState::Open);
                 }
                 RECOVERY => {
                     if self.is_reno() {

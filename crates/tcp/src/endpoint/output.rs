@@ -217,7 +217,7 @@ impl Endpoint {
     /// The lowest lost segment, if the window allows (Linux tcp_xmit_retransmit_queue).
     fn transmit_lost(&mut self, seg: &mut Segment) -> bool {
         let s = self.cc.sock();
-        if s.retrans_out >= s.lost_out || (s.in_flight() >= s.snd_cwnd && self.forced == 0) || !self.pacing_allows() {
+        if s.lost_out == 0 || (s.in_flight() >= s.snd_cwnd && self.forced == 0) || !self.pacing_allows() {
             return false;
         }
         loop {

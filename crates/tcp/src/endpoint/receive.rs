@@ -130,7 +130,7 @@ impl Receiver {
         self.ssthresh = self.clamp;
         self.wup = self.nxt;
         // Linux tcp_initialize_rcv_mss.
-        self.rcv_mss = self.advmss.min(mss).min((self.wnd / 2) as u32).min(MSS_DEFAULT).max(MSS_MIN);
+        self.rcv_mss = self.advmss.min(mss).min((self.wnd / 2) as u32).clamp(MSS_MIN, MSS_DEFAULT);
         self.space = self.clamp.min(10 * u64::from(self.advmss));
         self.space_seq = self.nxt;
         self.space_ns = now;

@@ -38,6 +38,10 @@ impl Endpoint {
                 self.sack_block(*block, a, &mut highest);
             }
         }
+        if a.flag & flag::DSACKING_ACK != 0 && blocks[0].end > self.una {
+            self.sack_block(blocks[0], a, &mut highest);
+            self.dsack_in_flight(blocks[0]);
+        }
         self.last_sacks = [SackBlock::default(); crate::segment::MAX_SACK_BLOCKS];
         self.last_sacks[..count].copy_from_slice(blocks);
         if self.ca_state() != congestion::CaState::Loss as u8 || self.undo_marker != 0 {
@@ -69,9 +73,6 @@ impl Endpoint {
         a.flag |= flag::DSACKING_ACK;
         if self.undo_marker != 0 && self.undo_retrans > 0 && block.end > self.undo_marker {
             self.undo_retrans = (self.undo_retrans - segments as i64).max(0);
-        }
-        if block.end > self.una && !self.ring.is_empty() {
-            self.dsack_in_flight(block);
         }
     }
 

@@ -234,8 +234,7 @@ impl Pair {
             None => Fate::Pass,
         };
         let mut at = self.now.0;
-        if pipe.rate > 0 {
-            let time = u64::from(seg.packet_bytes()) * 8 * 1_000_000_000 / pipe.rate;
+        if let Some(time) = (u64::from(seg.packet_bytes()) * 8 * 1_000_000_000).checked_div(pipe.rate) {
             let backlog = pipe.free_at.saturating_sub(at);
             if fate != Fate::Drop && backlog / time.max(1) >= pipe.queue {
                 fate = Fate::Drop;
