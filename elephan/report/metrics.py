@@ -32,8 +32,8 @@ def _all() -> tuple[Metric, ...]:
             "bit/s",
             rate,
             "higher",
-            "Payload handed to the receiving application in order, per second of the measured interval "
-            "(after the warm-up).",
+            "Payload handed to the receiving application in order, per second of the measured interval: "
+            "after the warm-up, before the drain.",
         ),
         Metric(
             "line_share",
