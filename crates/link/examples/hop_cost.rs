@@ -1,7 +1,7 @@
 //! Prints what one packet costs on one link: handing it in, and taking it out at the other end.
 //!
 //! `cargo run --release -p link --example hop_cost [PART OF A NAME]`. A packet arrives whenever the line can send one (every fourth time two
-//! come at once, and the next time none, so that the queue is used), 48 bytes of state each as in the simulator. Time is this
+//! come at once, and the next time none, so that the queue is used), 16 bytes each as in the simulator. Time is this
 //! process's CPU time (Linux), so that other load on the machine counts little.
 
 use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, Packet, QueueConfig};
@@ -10,13 +10,12 @@ use units::{Rate, Span, Time};
 #[derive(Clone, Copy)]
 struct Probe {
     number: u64,
-    bytes: u32,
-    _state: [u64; 4],
+    bytes: u64,
 }
 
 impl Packet for Probe {
     fn bytes(&self) -> u32 {
-        self.bytes
+        self.bytes as u32
     }
     fn flow_hash(&self) -> u64 {
         self.number % 16
@@ -50,7 +49,7 @@ fn measure(name: &str, rate: u64, delay_ms: u64, queue: QueueConfig, loss: LossM
         let arrivals = [1, 1, 2, 0][turn % 4];
         turn += 1;
         for _ in 0..arrivals {
-            let probe = Probe { number, bytes: 1500, _state: [0; 4] };
+            let probe = Probe { number, bytes: 1500 };
             number += 1;
             if let link::Admission::Dropped(..) = link.handle_packet(now, probe) {
                 lost += 1;

@@ -36,7 +36,8 @@ impl Streams {
     /// Whether the next packet of `flow` is lost.
     #[inline]
     pub fn takes(&mut self, bytes: u32, flow: u64) -> bool {
-        if !self.streams.get(self.last).is_some_and(|stream| stream.flow == flow) {
+        let same = self.streams.get(self.last).map(|stream| stream.flow) == Some(flow);
+        if !same {
             self.last = self.find(flow);
         }
         let distance = if self.by_bits { u64::from(bytes) * 8 } else { 1 };
