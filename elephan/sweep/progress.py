@@ -126,7 +126,7 @@ class Bars:
         """Return the part done of what had to be run, 0 to 1, running jobs by their simulated time."""
         to_run = self._total - self._reused
         with self._lock:
-            parts = sum(simulated / total for _, simulated, total in self._running.values())
+            parts = sum(min(1.0, simulated / total) for _, simulated, total in self._running.values())
         return min(1.0, (self._ended + parts) / to_run) if to_run else 1.0
 
     def line(self, now_s: float) -> str:
@@ -150,7 +150,10 @@ class Bars:
             if number not in self._tasks:
                 self._tasks[number] = bars.add_task(title, total=1.0, of="")
             of = f"{simulated / 1e9:.1f} of {total / 1e9:.1f} s simulated"
-            bars.update(self._tasks[number], completed=simulated / total, of=of)
+            if simulated > total:
+                # Beyond its length a run goes on only until what was written has arrived; when, nobody knows.
+                of = f"draining, {simulated / 1e9:.1f} s simulated"
+            bars.update(self._tasks[number], completed=min(1.0, simulated / total), of=of)
         if self._overall is not None:
             of = f"{self._reused + self._ended} of {self._total} runs"
             bars.update(self._overall, completed=self.share(), of=of)
