@@ -14,9 +14,12 @@ use crate::streams::Streams;
 
 /// A loss model with its state.
 pub(crate) struct Loss {
-    /// Packets that still pass before the line's next loss; `u64::MAX` is as good as never (2^64 packets).
+    /// Packets (or bits) that still pass before the line's next loss, or that of `flow`; `u64::MAX` is as good as never.
     gap: u64,
-    /// Losses by flow; then `gap` is not used.
+    /// The flow that `gap` is of, where losses are drawn by flow.
+    flow: u64,
+    by_flow: bool,
+    by_bits: bool,
     streams: Option<Box<Streams>>,
     source: Source,
     random: Random,
@@ -51,9 +54,14 @@ impl Loss {
             LossModel::EveryNth { n } => Source::EveryNth { n },
             LossModel::List { ref packets } => Source::List { packets: packets.clone(), next: 0 },
         };
-        let streams = streams.map(|(distance, by_bits)| Box::new(Streams::new(distance, by_bits, seed)));
-        let mut loss = Loss { gap: 0, streams, source, random: Random::new(seed), seed };
-        loss.draw();
+        let by_bits = matches!(streams, Some((_, true)));
+        let streams = streams.map(|(distance, _)| Box::new(Streams::new(distance, seed)));
+        let (by_flow, random) = (streams.is_some(), Random::new(seed));
+        let mut loss = Loss { gap: 0, flow: 0, by_flow, by_bits, streams, source, random, seed };
+        loss.gap = match &mut loss.streams {
+            Some(streams) => streams.switch(0, 0),
+            None => loss.draw(),
+        };
         loss
     }
 
@@ -65,21 +73,39 @@ impl Loss {
     /// Whether the next packet to enter the line is lost. `flow` is asked only where it matters.
     #[inline]
     pub fn takes(&mut self, bytes: u32, flow: impl FnOnce() -> u64) -> bool {
-        if let Some(streams) = &mut self.streams {
-            return streams.takes(bytes, flow());
+        let mut distance = 1;
+        if self.by_flow {
+            let flow = flow();
+            if flow != self.flow {
+                self.switch(flow);
+            }
+            if self.by_bits {
+                distance = u64::from(bytes) * 8;
+            }
         }
-        if self.gap > 0 {
-            self.gap -= 1;
+        if self.gap >= distance {
+            self.gap -= distance;
             return false;
         }
-        self.draw();
+        self.gap = self.draw();
         true
     }
 
-    /// Draws the distance to the loss after this one.
+    fn switch(&mut self, flow: u64) {
+        if let Some(streams) = &mut self.streams {
+            self.gap = streams.switch(flow, self.gap);
+        }
+        self.flow = flow;
+    }
+
+    /// Draws the distance to the loss after this one. A bit error ends its packet: what follows it there does not matter,
+    /// and the bits of the next packet know nothing of it.
     #[cold]
-    fn draw(&mut self) {
-        self.gap = match &mut self.source {
+    fn draw(&mut self) -> u64 {
+        if let Some(streams) = &mut self.streams {
+            return streams.draw();
+        }
+        match &mut self.source {
             Source::Never => u64::MAX,
             Source::Bursty(bursty) => bursty.draw(&mut self.random),
             Source::EveryNth { n } => *n - 1,
@@ -89,7 +115,7 @@ impl Loss {
                 *next += 1;
                 gap
             }
-        };
+        }
     }
 }
 

@@ -42,6 +42,32 @@ impl<P> Clone for Mark<P> {
 
 impl<P> Copy for Mark<P> {}
 
+impl<P> Mark<P> {
+    /// Time of the slot.
+    ///
+    /// # Safety
+    /// The mark is a slot (below `SLOTS`) of a live block, which nobody else refers to meanwhile. So for the next two.
+    #[inline]
+    unsafe fn time<'a>(self) -> &'a mut u64 {
+        // SAFETY: the slot is inside the array; times are plain numbers, always initialised.
+        unsafe { (*self.block).time.get_unchecked_mut(self.slot) }
+    }
+
+    /// Size of the slot's packet.
+    #[inline]
+    unsafe fn bytes<'a>(self) -> &'a mut u32 {
+        // SAFETY: as in `time`.
+        unsafe { (*self.block).bytes.get_unchecked_mut(self.slot) }
+    }
+
+    /// The slot's packet; initialised when the slot holds one.
+    #[inline]
+    unsafe fn packet<'a>(self) -> &'a mut MaybeUninit<P> {
+        // SAFETY: the slot is inside the array; the packet may be uninitialised.
+        unsafe { (*self.block).packet.get_unchecked_mut(self.slot) }
+    }
+}
+
 /// First in, first out: packets with a time (ns) and their size (bytes), in two parts.
 pub(crate) struct Ring<P> {
     /// The oldest packet, when `len > 0`.
@@ -93,10 +119,9 @@ impl<P> Ring<P> {
         let at = self.tail;
         // SAFETY: after `grow` or a push before, `tail` is a slot below SLOTS of a live block, and holds no packet.
         unsafe {
-            let slot = at.slot;
-            (*at.block).time[slot] = time;
-            (*at.block).bytes[slot] = bytes;
-            (*at.block).packet[slot].write(packet);
+            *at.time() = time;
+            *at.bytes() = bytes;
+            at.packet().write(packet);
         }
         self.tail.slot = at.slot + 1;
         self.len += 1;
@@ -116,7 +141,7 @@ impl<P> Ring<P> {
         }
         let at = self.head;
         // SAFETY: len > 0, so the head's slot was written by `push` and not read since: `head` moves on below.
-        let packet = unsafe { (*at.block).packet[at.slot].assume_init_read() };
+        let packet = unsafe { at.packet().assume_init_read() };
         self.len -= 1;
         if self.len == 0 {
             // The same block from its start: it is in the cache. Nothing waits, so the cursor means nothing.
@@ -141,8 +166,8 @@ impl<P> Ring<P> {
         if self.len == 0 {
             return NEVER;
         }
-        // SAFETY: len > 0, so `head` is a slot of a live block; times are plain numbers, always initialised.
-        unsafe { (*self.head.block).time[self.head.slot] }
+        // SAFETY: len > 0, so `head` is a slot of a live block.
+        unsafe { *self.head.time() }
     }
 
     /// Size of the oldest packet; 0 when there is none.
@@ -152,7 +177,7 @@ impl<P> Ring<P> {
             return 0;
         }
         // SAFETY: as in `head_time`.
-        unsafe { (*self.head.block).bytes[self.head.slot] }
+        unsafe { *self.head.bytes() }
     }
 
     /// The oldest packet.
@@ -162,7 +187,7 @@ impl<P> Ring<P> {
             return None;
         }
         // SAFETY: len > 0, so the head's slot holds a packet; the reference borrows the ring, which keeps it there.
-        Some(unsafe { (*self.head.block).packet[self.head.slot].assume_init_ref() })
+        Some(unsafe { self.head.packet().assume_init_ref() })
     }
 
     /// Puts the first packet that waits onto the line: its (time, bytes).
@@ -181,7 +206,7 @@ impl<P> Ring<P> {
             } else if self.waiting > 0 {
                 self.cursor = Mark { block: (*at.block).next, slot: 0 };
             }
-            Some(((*at.block).time[at.slot], (*at.block).bytes[at.slot]))
+            Some((*at.time(), *at.bytes()))
         }
     }
 
@@ -200,9 +225,7 @@ impl<P> Ring<P> {
         for left in (0..count).rev() {
             // SAFETY: `at` is a packet's slot; while packets are left, the next is behind it as in `start`.
             unsafe {
-                let bytes = (*at.block).bytes[at.slot];
-                let packet = (*at.block).packet[at.slot].assume_init_ref();
-                visit(&mut (*at.block).time[at.slot], bytes, packet);
+                visit(at.time(), *at.bytes(), at.packet().assume_init_ref());
                 if at.slot + 1 < SLOTS {
                     at.slot += 1;
                 } else if left > 0 {

@@ -9,47 +9,41 @@ const PLACES: usize = 8;
 
 struct Stream {
     flow: u64,
-    /// Packets, or bits, that still pass before this flow's next loss.
+    /// Packets, or bits, that still pass before this flow's next loss; out of date while the flow is the present one.
     gap: u64,
     random: Random,
 }
 
-/// The flows seen so far and what each will lose. 48 bytes per flow, and a packet costs a comparison while its flow has the
-/// line to itself, a look into a hash table otherwise.
+/// The flows seen so far and what each will lose: 48 bytes per flow. The caller keeps the distance of the present flow; a packet
+/// of another one costs a look into a hash table.
 pub(crate) struct Streams {
     distance: Geometric,
-    /// Whether distances count bits.
-    by_bits: bool,
     seed: u64,
     streams: Vec<Stream>,
     /// Numbers of streams by hash of the flow, open addressing; at most half full.
     index: Vec<u32>,
-    /// The stream of the packet before.
-    last: usize,
+    /// The present flow's stream; meaningful when there is one.
+    present: usize,
 }
 
 impl Streams {
-    pub fn new(distance: Geometric, by_bits: bool, seed: u64) -> Streams {
-        Streams { distance, by_bits, seed, streams: Vec::new(), index: vec![EMPTY; PLACES], last: 0 }
+    pub fn new(distance: Geometric, seed: u64) -> Streams {
+        Streams { distance, seed, streams: Vec::new(), index: vec![EMPTY; PLACES], present: 0 }
     }
 
-    /// Whether the next packet of `flow` is lost.
-    #[inline]
-    pub fn takes(&mut self, bytes: u32, flow: u64) -> bool {
-        let same = self.streams.get(self.last).map(|stream| stream.flow) == Some(flow);
-        if !same {
-            self.last = self.find(flow);
+    /// Puts away the distance `gap` of the present flow (without meaning before the first), and makes `flow` the present one:
+    /// its distance.
+    pub fn switch(&mut self, flow: u64, gap: u64) -> u64 {
+        if let Some(stream) = self.streams.get_mut(self.present) {
+            stream.gap = gap;
         }
-        let distance = if self.by_bits { u64::from(bytes) * 8 } else { 1 };
-        let stream = &mut self.streams[self.last];
-        if stream.gap >= distance {
-            stream.gap -= distance;
-            return false;
-        }
-        // A bit error ends its packet: what follows it there does not matter, and the bits of the next packet know nothing
-        // of it.
-        stream.gap = self.distance.sample(&mut stream.random);
-        true
+        self.present = self.find(flow);
+        self.streams[self.present].gap
+    }
+
+    /// The next distance of the present flow.
+    pub fn draw(&mut self) -> u64 {
+        self.distance.sample(&mut self.streams[self.present].random)
     }
 
     fn find(&mut self, flow: u64) -> usize {
@@ -96,28 +90,28 @@ impl Streams {
 mod tests {
     use super::*;
 
-    /// Which of the flow's first `n` packets are lost when `others` send as many each.
-    fn losses(flow: u64, others: &[u64], n: u64) -> Vec<u64> {
-        let mut streams = Streams::new(Geometric::new(1, 100), false, 3);
-        let mut lost = vec![];
-        for number in 0..n {
+    /// Distances that `flow` draws when `others` draw as many each.
+    fn distances(flow: u64, others: &[u64]) -> Vec<u64> {
+        let mut streams = Streams::new(Geometric::new(1, 100), 3);
+        let mut gap = streams.switch(u64::MAX, 0);
+        let mut drawn = vec![];
+        for _ in 0..100 {
             for &other in others {
-                streams.takes(1500, other);
+                streams.switch(other, gap);
+                gap = streams.draw();
             }
-            if streams.takes(1500, flow) {
-                lost.push(number);
-            }
+            drawn.push(streams.switch(flow, gap));
+            gap = streams.draw();
         }
-        lost
+        drawn
     }
 
     #[test]
     fn other_flows_do_not_change_what_a_flow_loses() {
-        let alone = losses(7, &[], 20_000);
-        assert!(alone.len() > 100);
-        assert_eq!(losses(7, &[1], 20_000), alone);
+        let alone = distances(7, &[]);
+        assert_eq!(distances(7, &[1]), alone);
         let many: Vec<u64> = (100..1100).map(|i| i * 0x1_0000_0001).collect();
-        assert_eq!(losses(7, &many, 2_000), alone.iter().copied().filter(|&n| n < 2_000).collect::<Vec<_>>());
-        assert_ne!(losses(8, &[], 20_000), alone);
+        assert_eq!(distances(7, &many), alone);
+        assert_ne!(distances(8, &[]), alone);
     }
 }
