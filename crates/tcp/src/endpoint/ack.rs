@@ -79,6 +79,10 @@ impl Endpoint {
             && seg.flags & flags::ECE == 0
             && u64::from(seg.window) == self.snd_wnd;
         if !nothing_new {
+            if !data && self.is_plain(seg) {
+                self.acknowledge_plain(seg);
+                return;
+            }
             self.acknowledge(seg, data);
         }
         if data {
@@ -86,6 +90,7 @@ impl Endpoint {
         }
     }
 
+    #[inline(never)]
     fn acknowledge(&mut self, seg: &Segment, data: bool) {
         if seg.ack > self.nxt {
             return;
@@ -332,7 +337,7 @@ impl Endpoint {
         self.cc.pkts_acked(&sample);
     }
 
-    fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         match self.cfg.send_buffer {
             Some(size) => self.send_queue_free() >= size.0 / crate::consts::NOSPACE_FREE_SHARE,
             None => true,
@@ -387,7 +392,7 @@ impl Endpoint {
             self.cc.cong_avoid(ack as u32, rs.acked_sacked);
             self.clamp_cwnd();
         }
-        self.update_pacing_rate();
+        self.refresh_pacing_rate();
     }
 
     #[inline]
@@ -400,7 +405,7 @@ impl Endpoint {
     }
 
     #[inline]
-    fn clamp_cwnd(&mut self) {
+    pub(crate) fn clamp_cwnd(&mut self) {
         let s = self.cc.sock_mut();
         s.snd_cwnd = s.snd_cwnd.clamp(1, s.snd_cwnd_clamp);
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod ack;
 mod alert;
+mod fast;
 mod handshake;
 mod output;
 mod rate;
@@ -153,6 +154,10 @@ pub struct Endpoint {
     /// Timestamp of the first retransmission of the episode, ms; 0 = none.
     pub(crate) retrans_stamp: u32,
     pub(crate) total_retrans: u64,
+    /// Highest end of anything ever retransmitted.
+    pub(crate) retrans_end: u64,
+    /// Window for which the pacing rate was computed last.
+    pub(crate) paced_cwnd: u32,
     pub(crate) dsack_dups: u64,
     pub(crate) frto: bool,
     /// Consecutive time-outs without progress.
@@ -240,6 +245,8 @@ impl Endpoint {
             undo_retrans: -1,
             retrans_stamp: 0,
             total_retrans: 0,
+            retrans_end: 0,
+            paced_cwnd: 0,
             dsack_dups: 0,
             frto: false,
             retransmits: 0,
@@ -347,10 +354,14 @@ impl Endpoint {
     /// Writes the next segment to send into `seg` and returns true; false when there is none.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, seg: &mut Segment) -> bool {
-        self.set_now(now);
         if self.phase == Phase::Open {
+            if self.is_quiet() {
+                return false;
+            }
+            self.set_now(now);
             self.transmit_open(seg)
         } else {
+            self.set_now(now);
             self.transmit_handshake(seg)
         }
     }

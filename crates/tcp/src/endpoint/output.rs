@@ -10,7 +10,12 @@ use crate::segment::{flags, Segment};
 use congestion::{CaEvent, CaState};
 
 impl Endpoint {
+    /// Nothing in flight, nothing to send, nothing to acknowledge now: a receiver most of the time.
     #[inline]
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.rx.ack_now && self.nxt == self.write_seq && self.ring.is_empty() && !self.fin_queued && !self.rx.ack_first
+    }
+
     pub(super) fn transmit_open(&mut self, seg: &mut Segment) -> bool {
         if self.rx.ack_first {
             self.rx.ack_first = false;
@@ -215,6 +220,7 @@ impl Endpoint {
     }
 
     /// The lowest lost segment, if the window allows (Linux tcp_xmit_retransmit_queue).
+    #[inline(never)]
     fn transmit_lost(&mut self, seg: &mut Segment) -> bool {
         let s = self.cc.sock();
         if s.lost_out == 0 || (s.in_flight() >= s.snd_cwnd && self.forced == 0) || !self.pacing_allows() {
@@ -267,6 +273,7 @@ impl Endpoint {
         }
         self.undo_retrans = self.undo_retrans.max(0) + 1;
         self.total_retrans += 1;
+        self.retrans_end = self.retrans_end.max(entry.end());
         let fin = entry.flags & tag::FIN != 0;
         let len = u32::from(entry.len) - u32::from(fin);
         self.stats.data_segments_sent += 1;
@@ -277,6 +284,7 @@ impl Endpoint {
     }
 
     /// The tail loss probe: one new segment whatever the window, else the last one again.
+    #[inline(never)]
     fn transmit_loss_probe(&mut self, seg: &mut Segment) -> bool {
         if self.ring.is_empty() {
             return false;
@@ -296,6 +304,7 @@ impl Endpoint {
     }
 
     /// What the window has room for, else an old number without data (Linux tcp_write_wakeup).
+    #[inline(never)]
     fn transmit_window_probe(&mut self, seg: &mut Segment) {
         self.stats.zero_window_probes += 1;
         let room = self.wnd_end.saturating_sub(self.nxt).min(u64::from(self.mss));

@@ -73,6 +73,17 @@ impl Endpoint {
         self.stats.cwnd_restarts += 1;
     }
 
+    /// Brings the pacing rate up to date, where someone may look at it: a division for each ACK of an unpaced flow would be a
+    /// fifth of all its cost. So without pacing it follows the window, not each RTT sample, outside slow start.
+    #[inline]
+    pub(crate) fn refresh_pacing_rate(&mut self) {
+        let s = self.cc.sock();
+        if s.snd_cwnd != self.paced_cwnd || s.in_slow_start() || self.is_pacing() {
+            self.paced_cwnd = s.snd_cwnd;
+            self.update_pacing_rate();
+        }
+    }
+
     /// Rate by which the window would be used up in half an RTT in slow start, 5/6 of one otherwise (Linux
     /// tcp_update_pacing_rate).
     ///

@@ -190,10 +190,13 @@ impl Endpoint {
     /// RFC 8985, 6.2, step 4: DSACKs widen the reordering window, 16 recoveries without narrow it again.
     #[inline]
     pub(crate) fn rack_update_reo_wnd(&mut self, a: &AckState) {
-        if self.era != Recovery::Rack || !a.newest.valid {
-            return;
+        if self.era == Recovery::Rack && a.newest.valid {
+            self.rack_adjust_reo_wnd(a.newest.entry.delivered);
         }
-        let prior = a.newest.entry.delivered;
+    }
+
+    /// `prior`: `delivered` when the newest segment delivered was sent.
+    pub(crate) fn rack_adjust_reo_wnd(&mut self, prior: u32) {
         // At most one step per round trip.
         if (prior.wrapping_sub(self.rack.last_delivered) as i32) < 0 {
             self.rack.dsack_seen = false;
