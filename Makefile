@@ -71,7 +71,8 @@ $(VENV)/.stamp-python: pyproject.toml scripts/constraints.txt scripts/packages.s
 	touch $@
 
 $(VENV)/.stamp-native: $(VENV)/.stamp-python $(NATIVE_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --extras dev
+	@echo "elephan: building the native module and installing Python packages (a minute or two the first time)"
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 $(BIN)/maturin develop --quiet --release --extras dev
 	touch $@
 
 $(VENV)/.stamp-tools: scripts/packages.sh

@@ -44,8 +44,8 @@ def main() -> int:
         table = reference["ns2"]
         ns2 = (
             f"{version}, Agent/TCP/Linux on the same dumbbell: {table['rate_mbps']} Mbit/s, queue of one "
-            f"bandwidth-delay product, {table['seconds']} s from the first segment, CUBIC without HyStart in both. "
-            f"Medians of {table['seeds']} seeds each. Allowed: {page.between(table['tolerance'])}.\n\n"
+            f"bandwidth-delay product, {table['round_trips']} round trips from the first segment, CUBIC without "
+            f"HyStart in both. Medians of {table['seeds']} seeds each. Allowed: {page.between(table['tolerance'])}.\n\n"
             + page.goodput_table(["algorithm", "RTT", "loss"], "ns-2", ns2_rows)
         )
     except Unavailable as missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -171,10 +172,13 @@ def price_cases(reference: dict[str, Any]) -> Iterator[PriceCase]:
     """Yield reno, then "both" under each receive window."""
     table = reference["kernel"]
     price = table["price"]
-    yield PriceCase("reno", "largest", price["reno_segments"], kernel_bell(table, "reno", {}, 0, 1))
+    reno = kernel_bell(table, "reno", {}, 0, 1)
+    calm = dataclasses.replace(reno, stack={"initial_ssthresh": reno.product_packets})
+    yield PriceCase("reno", "largest", price["reno_segments"], reno)
+    yield PriceCase("reno, first ssthresh one product", "largest", price["reno_segments"], calm)
     for window_mib in price["window_mib"]:
         bell = kernel_bell(table, "storage_friendly", price["both"], 0, 1)
-        bell = Dumbbell(**(vars(bell) | {"window_bytes": int(window_mib * 2**20)}))
+        bell = dataclasses.replace(bell, window_bytes=int(window_mib * 2**20))
         yield PriceCase("both", f"{window_mib:g} MiB", price["both_segments"], bell)
 
 
@@ -198,7 +202,7 @@ def ns2_cases(reference: dict[str, Any], seeds: int | None = None) -> Iterator[N
                     Dumbbell(
                         rate_bps=table["rate_mbps"] * BPS_PER_MBPS,
                         rtt_ns=rtt_ms * NS_PER_MS,
-                        duration_ns=table["seconds"] * NS_PER_S,
+                        duration_ns=table["round_trips"] * rtt_ms * NS_PER_MS,
                         congestion=congestion,
                         parameters={"hystart": 0} if congestion == "cubic" else {},
                         loss_e12=round(loss * 1e12),

@@ -36,14 +36,15 @@ few loss events are simulated, {scatter_tolerance}.
 
 ## A window as the limit
 
-A receive window of {window_bytes:,} bytes without scaling gives W / RTT. Allowed: {window_tolerance}.
+A receive window of {window_bytes:,} bytes without scaling holds 45 segments and gives W / RTT; the delayed ACK of
+an odd last segment keeps one of them waiting. Allowed: {window_tolerance}.
 
 {window}
 
 ## The sawtooth
 
 One Reno flow on a line with a queue of one bandwidth-delay product: a loss every 3/8 W^2 segments. Allowed:
-{sawtooth_tolerance}.
+{sawtooth_tolerance}; the formula does not count the round trip that each recovery takes.
 
 {sawtooth}
 
@@ -56,8 +57,9 @@ One Reno flow on a line with a queue of one bandwidth-delay product: a loss ever
 ### The price of both
 
 With 1/8 reduction and congestion avoidance off, the window doubles every round trip until the queue
-overflows. Without any random loss at all, in {kernel_seconds} s on the same path (the kernel's receive window
-is not known; it bounds the overrun, so elephan's price is shown for several):
+overflows. Without any random loss at all, in {kernel_seconds} s on the same path. Two things of the kernel's runs are
+not known, so both ends are shown: the receive window, which bounds the overrun; and the first ssthresh, which the
+kernel remembers from earlier connections to a host: with it a slow start does not overshoot.
 
 {price}
 
