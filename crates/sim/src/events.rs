@@ -1,106 +1,158 @@
-//! The event queue: a tournament over a fixed set of sources, each with at most one pending event.
+//! The event queue: a heap of (time, source) in which a source has one valid entry at most.
 //!
-//! Why not a heap: every heap operation mispredicts a branch at most levels. Here a match is a scan of eight times, one cache
-//! line, without a branch; the dozen sources of a dumbbell need two levels, a thousand flows five.
+//! Entries are not found and moved when a source changes its mind: the old one stays, is recognised as stale when it comes
+//! up (its time is not the source's), and is skipped. Sources rarely do (a link's head keeps its time, timers are allowed to
+//! fire early), so this is cheaper than an index of positions, which every step of a sift would have to keep.
 
 use units::Time;
 
-/// Contestants of a match: eight u64 are a cache line.
-const WAY: usize = 8;
+/// Children per node: the four entries of a family fill one cache line, and the depth is half that of a binary heap.
+const WAY: usize = 4;
 
-/// Times of up to eight contestants, ns; `u64::MAX` = nothing pending.
-#[derive(Clone)]
-#[repr(align(64))]
-struct Match([u64; WAY]);
+/// Time (ns, high 64 bits) and source (low 64): one number that orders events, compared by two instructions without a branch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry(u128);
 
-/// One round of matches; the last round is a single match.
-struct Round {
-    matches: Vec<Match>,
-    /// The source behind each contestant's time.
-    sources: Vec<[u32; WAY]>,
+impl Entry {
+    #[inline]
+    fn new(time: u64, source: u32) -> Entry {
+        Entry(u128::from(time) << 64 | u128::from(source))
+    }
+
+    #[inline]
+    fn time(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    #[inline]
+    fn source(self) -> u32 {
+        self.0 as u32
+    }
 }
 
 /// Pending events of a fixed set of sources, ordered by (time, source).
 pub struct EventQueue {
-    /// Round 0 holds the sources themselves, round n + 1 the winners of round n.
-    rounds: Vec<Round>,
-    sources: usize,
+    heap: Vec<Entry>,
+    /// When each source is due, ns; `u64::MAX` = idle. An entry of another time is stale.
+    due: Vec<u64>,
 }
 
 impl EventQueue {
     /// A queue for sources `0..sources`, all idle. Range: fewer than 2^32 sources.
     pub fn new(sources: usize) -> EventQueue {
         assert!(u32::try_from(sources).is_ok(), "too many event sources");
-        let mut rounds = vec![];
-        let mut contestants = sources.max(1);
-        let mut stride = 1;
-        loop {
-            let count = contestants.div_ceil(WAY);
-            let source = |match_, way| ((match_ * WAY + way) * stride) as u32;
-            rounds.push(Round {
-                matches: vec![Match([u64::MAX; WAY]); count],
-                sources: (0..count).map(|m| std::array::from_fn(|way| source(m, way))).collect(),
-            });
-            if count == 1 {
-                break;
-            }
-            contestants = count;
-            stride *= WAY;
-        }
-        EventQueue { rounds, sources }
+        EventQueue { heap: Vec::with_capacity(sources), due: vec![u64::MAX; sources] }
     }
 
     /// Number of sources.
     pub fn sources(&self) -> usize {
-        self.sources
+        self.due.len()
     }
 
     /// The earliest event, if any; of several at one time that of the lowest source.
     #[inline]
-    pub fn peek(&self) -> Option<(Time, u32)> {
-        let last = self.rounds.last()?;
-        let (time, way) = winner(&last.matches[0]);
-        (time != u64::MAX).then(|| (Time(time), last.sources[0][way]))
+    pub fn peek(&mut self) -> Option<(Time, u32)> {
+        loop {
+            let top = *self.heap.first()?;
+            if self.due[top.source() as usize] == top.time() {
+                return Some((Time(top.time()), top.source()));
+            }
+            self.drop_top();
+        }
     }
 
     /// When `source` is due; [`Time::NEVER`] when it is idle.
     #[inline]
     pub fn due(&self, source: u32) -> Time {
-        let source = source as usize;
-        Time(self.rounds[0].matches[source / WAY].0[source % WAY])
+        Time(self.due[source as usize])
     }
 
     /// Makes `source` due at `time`, replacing what was pending; [`Time::NEVER`] makes it idle.
     #[inline]
     pub fn schedule(&mut self, source: u32, time: Time) {
-        let mut at = source as usize;
-        let (mut time, mut source) = (time.0, source);
-        for round in &mut self.rounds {
-            let (index, way) = (at / WAY, at % WAY);
-            let (times, sources) = (&mut round.matches[index], &mut round.sources[index]);
-            if times.0[way] == time && sources[way] == source {
-                // No later match can end differently.
-                return;
-            }
-            times.0[way] = time;
-            sources[way] = source;
-            let (won, by) = winner(times);
-            (time, source) = (won, sources[by]);
-            at = index;
+        let due = &mut self.due[source as usize];
+        if *due == time.0 {
+            return;
         }
+        *due = time.0;
+        if time != Time::NEVER {
+            self.heap.push(Entry::new(time.0, source));
+            self.sift_up();
+        }
+    }
+
+    /// The event that [`EventQueue::peek`] gave happens: its source is due at `next` from here on, or idle.
+    #[inline]
+    pub fn reschedule_top(&mut self, next: Time) {
+        let source = self.heap[0].source();
+        self.due[source as usize] = next.0;
+        if next == Time::NEVER {
+            self.drop_top();
+        } else {
+            self.sift_down(Entry::new(next.0, source));
+        }
+    }
+
+    #[inline]
+    fn drop_top(&mut self) {
+        if let Some(last) = self.heap.pop() {
+            if !self.heap.is_empty() {
+                self.sift_down(last);
+            }
+        }
+    }
+
+    /// Lets the last entry rise to its place.
+    #[inline]
+    fn sift_up(&mut self) {
+        let heap = self.heap.as_mut_slice();
+        let mut at = heap.len() - 1;
+        let entry = heap[at];
+        while at > 0 {
+            let parent = (at - 1) / WAY;
+            if heap[parent] <= entry {
+                break;
+            }
+            heap[at] = heap[parent];
+            at = parent;
+        }
+        heap[at] = entry;
+    }
+
+    /// Puts `entry` in place of the first and lets it sink.
+    #[inline]
+    fn sift_down(&mut self, entry: Entry) {
+        let heap = self.heap.as_mut_slice();
+        let mut at = 0;
+        loop {
+            let first = at * WAY + 1;
+            let (least, child) = match heap.get(first..first + WAY) {
+                Some(family) => {
+                    let (left, l) = lesser((family[0], 0), (family[1], 1));
+                    let (right, r) = lesser((family[2], 2), (family[3], 3));
+                    lesser((left, l), (right, r))
+                }
+                None if first < heap.len() => {
+                    let family = heap[first..].iter().copied().zip(0..);
+                    family.reduce(lesser).expect("the family has a member")
+                }
+                None => break,
+            };
+            if entry <= least {
+                break;
+            }
+            heap[at] = least;
+            at = first + child;
+        }
+        heap[at] = entry;
     }
 }
 
-/// The earliest time and who has it; of several at one time the first, which has the lowest source.
+/// The earlier of two, with its place; written so that it compiles to conditional moves.
 #[inline]
-fn winner(contestants: &Match) -> (u64, usize) {
-    let (mut time, mut way) = (contestants.0[0], 0);
-    for (other, &candidate) in contestants.0.iter().enumerate().skip(1) {
-        let earlier = candidate < time;
-        time = if earlier { candidate } else { time };
-        way = if earlier { other } else { way };
-    }
-    (time, way)
+fn lesser(a: (Entry, usize), b: (Entry, usize)) -> (Entry, usize) {
+    let second = b.0 < a.0;
+    (if second { b.0 } else { a.0 }, if second { b.1 } else { a.1 })
 }
 
 #[cfg(test)]
@@ -124,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// The tournament agrees with an ordered set under any sequence of schedules and cancellations.
+        /// The heap agrees with an ordered set under any sequence of schedules and cancellations.
         #[test]
         fn agrees_with_an_ordered_set(steps in prop::collection::vec((0u32..100, prop::option::of(0u64..50)), 0..400)) {
             let mut queue = EventQueue::new(100);

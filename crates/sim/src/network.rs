@@ -131,7 +131,7 @@ impl<P: Packet + Routed> Network<P> {
             match self.link_of(source) {
                 Some(link) => self.step_link(hosts, link),
                 None => {
-                    self.queue.schedule(source, Time::NEVER);
+                    self.queue.reschedule_top(Time::NEVER);
                     let timer = if source < self.early { source } else { source - self.links.len() as u32 };
                     hosts.handle_timer(time, timer, self);
                 }
@@ -159,7 +159,7 @@ impl<P: Packet + Routed> Network<P> {
         let delivered = lnk.poll_delivery(now);
         let due = lnk.poll_timeout();
         let drops = lnk.has_dropped();
-        self.queue.schedule(self.early + link, due);
+        self.queue.reschedule_top(due);
         if drops {
             self.report_drops(hosts, link);
         }
