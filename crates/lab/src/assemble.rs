@@ -97,20 +97,15 @@ impl Builder<'_> {
         let what = format!("flow {}", spec.name);
         check_route(&what, "route", &spec.route, spec.source, spec.destination, &self.spec.links)?;
         check_route(&what, "return_route", &spec.return_route, spec.destination, spec.source, &self.spec.links)?;
-        let bottleneck = *spec
-            .route
-            .iter()
-            .min_by_key(|&&l| self.spec.links[l].rate_bps)
-            .expect("check_route refuses empty routes");
+        let bottleneck =
+            *spec.route.iter().min_by_key(|&&l| self.spec.links[l].rate_bps).expect("check_route refuses empty routes");
         let config = tcp_config(&spec.name, &spec.stack)?;
         let sender_control = self.algorithms.controller(&spec.name, &spec.stack)?;
         let receiver_control = self.algorithms.controller(&spec.name, &spec.stack)?;
         // Host numbers: the sender of flow i is 2i, its receiver 2i + 1; packets go to the other end.
         let sender_host = 2 * index as u32;
-        let hops = [
-            self.routes.add(&spec.route, sender_host + 1).0,
-            self.routes.add(&spec.return_route, sender_host).0,
-        ];
+        let hops =
+            [self.routes.add(&spec.route, sender_host + 1).0, self.routes.add(&spec.return_route, sender_host).0];
         Ok(Flow {
             sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
             receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),
@@ -120,7 +115,6 @@ impl Builder<'_> {
             armed: [Time::NEVER; 2],
             dropped_packets: 0,
             received_at_warmup: 0,
-            received_at_end: 0,
             received_at_sample: 0,
             bottleneck_bps: self.spec.links[bottleneck].rate_bps,
             bottleneck,

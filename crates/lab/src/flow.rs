@@ -5,6 +5,16 @@ use crate::workload::Workload;
 use tcp::Endpoint;
 use units::Time;
 
+/// Counters of a connection when the run proper ended: what drains afterwards is not part of them.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    pub sender: tcp::Stats,
+    pub receiver: tcp::Stats,
+    /// Payload received in order, bytes.
+    pub received: u64,
+    pub dropped_packets: u64,
+}
+
 /// The end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
@@ -26,9 +36,8 @@ pub struct Flow {
     pub workload: Workload,
     /// Packets of either direction lost on the way.
     pub dropped_packets: u64,
-    /// Payload received when the measured interval began and ended, bytes.
+    /// Payload received when the measured interval began, bytes.
     pub received_at_warmup: u64,
-    pub received_at_end: u64,
     /// The same at the latest sample of the series, bytes.
     pub received_at_sample: u64,
     /// Slowest link of the data's route at the start of the run, bit/s.
@@ -38,6 +47,16 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// The counters now.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            sender: *self.sender.stats(),
+            receiver: *self.receiver.stats(),
+            received: self.receiver.bytes_received(),
+            dropped_packets: self.dropped_packets,
+        }
+    }
+
     /// The endpoint at `side`.
     #[inline]
     pub fn endpoint(&mut self, side: Side) -> &mut Endpoint {

@@ -1,6 +1,6 @@
 //! What a run measured. Names carry units; what does not apply is absent, never zero.
 
-use crate::flow::Flow;
+use crate::flow::{Counters, Flow};
 use crate::histogram::Histogram;
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::packet::Packet;
@@ -43,17 +43,37 @@ pub struct Outcome {
     pub link_series: LinkSeries,
 }
 
-/// Sums up the finished run.
-pub fn measure(
+/// Counters when the run proper ended, before what is on its way drains.
+pub struct Measured {
+    end: Time,
+    flows: Vec<Counters>,
+    links: Vec<link::Stats>,
+}
+
+impl Measured {
+    /// The counters now, at `end`.
+    pub fn at_end(world: &World, net: &Network<Packet>, end: Time) -> Measured {
+        Measured {
+            end,
+            flows: world.flows.iter().map(Flow::counters).collect(),
+            links: net.links().iter().map(|l| *l.stats()).collect(),
+        }
+    }
+}
+
+/// Sums up the finished run. Counters and rates are those of the run proper; lag and drain tell of what came after as well.
+pub fn sum_up(
     spec: &RunSpec,
     world: World,
     net: &Network<Packet>,
-    end: Time,
+    measured: &Measured,
     captured: Option<(u64, u64)>,
 ) -> Outcome {
     let mut notes = vec![];
-    let flows: Vec<_> = world.flows.iter().map(|f| of_flow(spec, f, end, &mut notes)).collect();
-    let links: Vec<_> = spec.links.iter().zip(net.links()).map(|(s, l)| of_link(&s.name, l.stats(), end)).collect();
+    let end = measured.end;
+    let counted = world.flows.iter().zip(&measured.flows);
+    let flows: Vec<_> = counted.map(|(f, c)| of_flow(spec, f, c, end, &mut notes)).collect();
+    let links: Vec<_> = spec.links.iter().zip(&measured.links).map(|(s, l)| of_link(&s.name, l, end)).collect();
     let background = world
         .background
         .iter()
@@ -72,17 +92,9 @@ pub fn measure(
     if let Some((_, skipped)) = captured.filter(|&(_, skipped)| skipped > 0) {
         notes.push(format!("the capture is full: {skipped} later packets are not in it"));
     }
-    let mut metrics = of_run(spec, &world.flows, &flows, net, end);
+    let mut metrics = of_run(spec, &world.flows, &flows, net, measured);
     metrics.insert("events", Metric::Integer(net.events()));
-    Outcome {
-        metrics,
-        flows,
-        links,
-        background,
-        notes,
-        flow_series: world.flow_series,
-        link_series: world.link_series,
-    }
+    Outcome { metrics, flows, links, background, notes, flow_series: world.flow_series, link_series: world.link_series }
 }
 
 /// Counters that add up over flows.
@@ -102,20 +114,22 @@ const SUMMED: [&str; 13] = [
     "lag_max_bytes",
 ];
 
-fn of_run(spec: &RunSpec, flows: &[Flow], measured: &[Metrics], net: &Network<Packet>, end: Time) -> Metrics {
+fn of_run(spec: &RunSpec, flows: &[Flow], of_flows: &[Metrics], net: &Network<Packet>, measured: &Measured) -> Metrics {
+    let end = measured.end;
     let mut metrics = Metrics::new();
     for name in SUMMED {
-        let mut values = measured.iter().filter_map(|m| integer(m, name)).peekable();
+        let mut values = of_flows.iter().filter_map(|m| integer(m, name)).peekable();
         if values.peek().is_some() {
             metrics.insert(name, Metric::Integer(values.sum()));
         }
     }
-    let dropped = net.links().iter().map(|l| l.stats().dropped()).sum();
+    let dropped = measured.links.iter().map(link::Stats::dropped).sum();
     metrics.insert("dropped_packets", Metric::Integer(dropped));
 
     let first = flows.iter().map(|f| f.spec.start_ns).min().unwrap_or(0).max(spec.measure.warmup_ns);
     let interval = end.since(Time(first)).as_secs_f64();
-    let bytes: u64 = flows.iter().map(|f| f.received_at_end - f.received_at_warmup).sum();
+    let counted = flows.iter().zip(&measured.flows);
+    let bytes: u64 = counted.map(|(f, c)| c.received - f.received_at_warmup).sum();
     if interval > 0.0 {
         let goodput = bytes as f64 * 8.0 / interval;
         metrics.insert("goodput_bps", Metric::Real(goodput));
@@ -124,12 +138,12 @@ fn of_run(spec: &RunSpec, flows: &[Flow], measured: &[Metrics], net: &Network<Pa
         metrics.insert("line_share", Metric::Real(goodput / capacity as f64));
     }
     if flows.len() > 1 {
-        let rates: Vec<f64> = measured.iter().filter_map(|m| real(m, "goodput_bps")).collect();
+        let rates: Vec<f64> = of_flows.iter().filter_map(|m| real(m, "goodput_bps")).collect();
         if let Some(index) = jain(&rates) {
             metrics.insert("jain_index", Metric::Real(index));
         }
     }
-    insert_rtt(&mut metrics, flows.iter());
+    insert_rtt(&mut metrics, measured.flows.iter());
     let mut lag = Histogram::default();
     let mut latency = Histogram::default();
     for flow in flows {
@@ -141,7 +155,7 @@ fn of_run(spec: &RunSpec, flows: &[Flow], measured: &[Metrics], net: &Network<Pa
     }
     insert_latency(&mut metrics, &latency);
     insert_lag(&mut metrics, &lag);
-    let drains: Vec<_> = measured.iter().filter_map(|m| real(m, "drain_s")).collect();
+    let drains: Vec<_> = of_flows.iter().filter_map(|m| real(m, "drain_s")).collect();
     let replicating = flows.iter().filter(|f| matches!(f.workload.source, Source::Replicate(_))).count();
     if replicating > 0 && drains.len() == replicating {
         metrics.insert("drain_s", Metric::Real(drains.iter().copied().fold(0.0, f64::max)));
@@ -150,11 +164,10 @@ fn of_run(spec: &RunSpec, flows: &[Flow], measured: &[Metrics], net: &Network<Pa
     metrics
 }
 
-fn of_flow(spec: &RunSpec, flow: &Flow, end: Time, notes: &mut Vec<String>) -> Metrics {
+fn of_flow(spec: &RunSpec, flow: &Flow, counters: &Counters, end: Time, notes: &mut Vec<String>) -> Metrics {
     let mut metrics = Metrics::new();
-    let sender = flow.sender.stats();
-    let receiver = flow.receiver.stats();
-    let received = flow.received_at_end;
+    let Counters { sender, receiver, received, dropped_packets } = counters;
+    let (received, dropped_packets) = (*received, *dropped_packets);
     metrics.insert("name", Metric::Text(flow.spec.name.clone()));
     metrics.insert("stack", Metric::Text(flow.spec.stack.congestion.clone()));
     for (name, value) in [
@@ -164,7 +177,7 @@ fn of_flow(spec: &RunSpec, flow: &Flow, end: Time, notes: &mut Vec<String>) -> M
         ("sent_segments", sender.data_segments_sent),
         ("retransmitted_segments", sender.retransmitted_segments),
         ("retransmitted_bytes", sender.retransmitted_bytes),
-        ("dropped_packets", flow.dropped_packets),
+        ("dropped_packets", dropped_packets),
         ("duplicate_acks", sender.duplicate_acks_received),
         ("timeouts", sender.timeouts),
         ("fast_retransmits", sender.fast_retransmits),
@@ -183,7 +196,7 @@ fn of_flow(spec: &RunSpec, flow: &Flow, end: Time, notes: &mut Vec<String>) -> M
         metrics.insert("goodput_bps", Metric::Real(goodput));
         metrics.insert("line_share", Metric::Real(goodput / flow.bottleneck_bps as f64));
     }
-    insert_rtt(&mut metrics, std::iter::once(flow));
+    insert_rtt(&mut metrics, std::iter::once(counters));
     match &flow.workload.source {
         Source::Bulk { bytes } => {
             if let (Some(_), Some(done)) = (bytes, flow.workload.done_at) {
@@ -241,9 +254,9 @@ fn of_link(name: &str, stats: &link::Stats, end: Time) -> Metrics {
     metrics
 }
 
-fn insert_rtt<'a>(metrics: &mut Metrics, flows: impl Iterator<Item = &'a Flow>) {
+fn insert_rtt<'a>(metrics: &mut Metrics, flows: impl Iterator<Item = &'a Counters>) {
     let (mut samples, mut sum, mut min, mut max) = (0u64, 0u64, u64::MAX, 0u64);
-    for stats in flows.map(|f| f.sender.stats()) {
+    for stats in flows.map(|c| &c.sender) {
         samples += stats.rtt_samples;
         sum += stats.rtt_sum_us;
         min = min.min(stats.rtt_min_us);
@@ -257,11 +270,7 @@ fn insert_rtt<'a>(metrics: &mut Metrics, flows: impl Iterator<Item = &'a Flow>) 
 }
 
 fn insert_latency(metrics: &mut Metrics, histogram: &Histogram) {
-    insert_distribution(
-        metrics,
-        histogram,
-        ["latency_mean_s", "latency_p50_s", "latency_p99_s", "latency_max_s"],
-    );
+    insert_distribution(metrics, histogram, ["latency_mean_s", "latency_p50_s", "latency_p99_s", "latency_max_s"]);
 }
 
 fn insert_lag(metrics: &mut Metrics, histogram: &Histogram) {

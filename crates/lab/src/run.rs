@@ -2,7 +2,7 @@
 
 use crate::assemble::assemble;
 use crate::error::LabError;
-use crate::outcome::{self, Outcome};
+use crate::outcome::{self, Measured, Outcome};
 use crate::packet::Packet;
 use crate::spec::RunSpec;
 use crate::world::World;
@@ -44,8 +44,9 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     let end = Time(spec.duration_ns);
     run_to(&mut world, &mut net, end, end, pulse)?;
     let measured_end = net.now().min(end);
+    net.flush_drops(&mut world);
+    let measured = Measured::at_end(&world, &net, measured_end);
     for flow in &mut world.flows {
-        flow.received_at_end = flow.receiver.bytes_received();
         flow.workload.stop(measured_end, &mut flow.sender);
     }
     let mut limit = end;
@@ -53,9 +54,8 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         limit = Time(limit.0.saturating_add((end.0 / 8).max(1)));
         run_to(&mut world, &mut net, limit, end, pulse)?;
     }
-    net.flush_drops(&mut world);
     let captured = world.capture.take().map(crate::capture::Capture::finish).transpose()?;
-    Ok(outcome::measure(spec, world, &net, measured_end, captured))
+    Ok(outcome::sum_up(spec, world, &net, &measured, captured))
 }
 
 fn run_to(

@@ -112,15 +112,8 @@ impl Workload {
     }
 
     pub fn offered(frame: Size, rate: Rate, credits: Option<u64>, send_buffer_limited: bool) -> Workload {
-        let offered = Offered {
-            frame,
-            rate,
-            credits,
-            base: Time::ZERO,
-            sent: 0,
-            blocked: false,
-            messages: Messages::default(),
-        };
+        let offered =
+            Offered { frame, rate, credits, base: Time::ZERO, sent: 0, blocked: false, messages: Messages::default() };
         Workload::new(Source::Offered(offered), true, send_buffer_limited)
     }
 

@@ -55,9 +55,11 @@ fn a_finite_transfer_delivers_every_byte_once_and_ends() {
 #[test]
 fn the_same_spec_gives_the_same_outcome() {
     let run = || {
-        let run = Dumbbell::new(100_000_000, 20 * MS)
-            .flow("a", stack("cubic", json!({})), bulk())
-            .flow("b", stack("reno", json!({})), bulk());
+        let run = Dumbbell::new(100_000_000, 20 * MS).flow("a", stack("cubic", json!({})), bulk()).flow(
+            "b",
+            stack("reno", json!({})),
+            bulk(),
+        );
         let loss = json!({"kind": "independent", "probability_e12": 1_000_000_000u64});
         Dumbbell { loss, series_interval_ns: Some(10 * MS), ..run }.run()
     };
@@ -109,7 +111,9 @@ fn offered_frames_below_the_line_arrive_at_the_offered_rate_with_path_latency() 
 #[test]
 fn changes_of_the_path_take_effect_at_their_time() {
     let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("cubic", json!({})), bulk());
-    let events = vec![json!({"when": {"kind": "at", "time_ns": 5 * S}, "action": {"kind": "rate", "link": 0, "rate_bps": 20_000_000}})];
+    let events = vec![
+        json!({"when": {"kind": "at", "time_ns": 5 * S}, "action": {"kind": "rate", "link": 0, "rate_bps": 20_000_000}}),
+    ];
     let outcome = Dumbbell { events, warmup_ns: 8 * S, duration_ns: 18 * S, ..run }.run();
     let goodput = real(&outcome, "goodput_bps");
     assert!((goodput / (20e6 * MSS / 1500.0) - 1.0).abs() < 0.02, "{goodput}");
@@ -118,7 +122,8 @@ fn changes_of_the_path_take_effect_at_their_time() {
 #[test]
 fn a_link_that_comes_back_is_used_again() {
     let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("cubic", json!({})), bulk());
-    let at = |time: u64, kind: &str| json!({"when": {"kind": "at", "time_ns": time}, "action": {"kind": kind, "link": 0}});
+    let at =
+        |time: u64, kind: &str| json!({"when": {"kind": "at", "time_ns": time}, "action": {"kind": kind, "link": 0}});
     let events = vec![at(3 * S, "link_down"), at(4 * S, "link_up")];
     let outcome = Dumbbell { events, warmup_ns: 8 * S, duration_ns: 20 * S, ..run }.run();
     assert!(real(&outcome, "goodput_bps") > 90e6);
@@ -137,7 +142,8 @@ fn an_event_waits_for_the_rate_of_a_flow() {
 #[test]
 fn constant_background_takes_its_share() {
     let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("cubic", json!({})), bulk());
-    let background = vec![json!({"name": "bg", "route": [0], "rate_bps": 40_000_000, "packet_bytes": 1500, "start_ns": 0,
+    let background =
+        vec![json!({"name": "bg", "route": [0], "rate_bps": 40_000_000, "packet_bytes": 1500, "start_ns": 0,
         "stop_ns": null, "on_off_ns": null, "enabled": true})];
     let outcome = Dumbbell { background, warmup_ns: 4 * S, duration_ns: 24 * S, ..run }.run();
     let goodput = real(&outcome, "goodput_bps");
@@ -146,9 +152,11 @@ fn constant_background_takes_its_share() {
 
 #[test]
 fn two_flows_of_one_stack_share_a_line() {
-    let run = Dumbbell::new(100_000_000, 10 * MS)
-        .flow("a", stack("reno", json!({})), bulk())
-        .flow("b", stack("reno", json!({})), bulk());
+    let run = Dumbbell::new(100_000_000, 10 * MS).flow("a", stack("reno", json!({})), bulk()).flow(
+        "b",
+        stack("reno", json!({})),
+        bulk(),
+    );
     let outcome = Dumbbell { duration_ns: 60 * S, ..run }.run();
     assert!(real(&outcome, "jain_index") > 0.9, "{}", real(&outcome, "jain_index"));
     assert!(real(&outcome, "line_share") > 0.9);
