@@ -177,6 +177,9 @@ impl Ring {
     }
 }
 
+/// Room for lost segments that is kept when none waits; more is given back.
+const LOST_KEPT: usize = 4096;
+
 /// Indices of lost segments that wait for retransmission, lowest first. Stale indices may remain: whoever takes one looks
 /// at the entry.
 #[derive(Clone, Debug, Default)]
@@ -214,16 +217,18 @@ impl LostQueue {
         let lowest = self.peek()?;
         if self.ascending.front() == Some(&lowest) {
             self.ascending.pop_front();
+            if self.ascending.is_empty() && self.ascending.capacity() > LOST_KEPT {
+                self.ascending = VecDeque::new();
+            }
         } else {
             self.others.pop();
         }
         Some(lowest)
     }
 
-    /// Forgets all.
+    /// Forgets all, and gives the memory back: the next loss may be small.
     pub fn clear(&mut self) {
-        self.ascending.clear();
-        self.others.clear();
+        *self = LostQueue::default();
     }
 }
 

@@ -7,6 +7,8 @@ mod handshake;
 mod output;
 mod rate;
 mod receive;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod window;
 
@@ -180,6 +182,9 @@ pub struct Endpoint {
 
     // Receiver.
     pub(crate) rx: Receiver,
+    /// Tests compare the short way of a plain ACK with the long one.
+    #[cfg(test)]
+    pub(crate) slow_only: bool,
 }
 
 impl Endpoint {
@@ -261,6 +266,8 @@ impl Endpoint {
             backoff: 0,
             rx,
             cfg,
+            #[cfg(test)]
+            slow_only: false,
         }
     }
 

@@ -105,11 +105,12 @@ impl Endpoint {
 
     #[inline]
     fn write_ack(&mut self, seg: &mut Segment) {
-        let repeats = self.rx.wup == self.rx.nxt;
+        let (acked, window) = (self.rx.wup, self.rx.wnd);
         let nxt = self.nxt;
         self.write_header(seg, nxt, 0, 0);
         self.stats.acks_sent += 1;
-        self.stats.duplicate_acks_sent += u64::from(repeats);
+        // RFC 5681, 2: the same number and window again. The handshake's ACK repeats nothing.
+        self.stats.duplicate_acks_sent += u64::from(acked == self.rx.nxt && window == self.rx.wnd && acked > 1);
     }
 
     /// New data, as the windows allow (Linux tcp_write_xmit). A probe ignores the congestion window.

@@ -11,6 +11,9 @@ use crate::scoreboard::{tag, Entry};
 use congestion::CaState;
 use std::collections::VecDeque;
 
+/// Room for retransmissions that is kept when none is in flight; more is given back.
+const RESENT_KEPT: usize = 4096;
+
 /// A retransmission that awaits its fate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resent {
@@ -147,6 +150,9 @@ impl Endpoint {
                 }
             }
             self.rack.resent.pop_front();
+        }
+        if self.rack.resent.is_empty() && self.rack.resent.capacity() > RESENT_KEPT {
+            self.rack.resent = VecDeque::new();
         }
         waiting
     }

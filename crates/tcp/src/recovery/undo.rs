@@ -59,7 +59,10 @@ impl Endpoint {
             }
             self.sock().lost_out = 0;
             self.lost.clear();
+            // All is judged anew.
             self.rack.cursor = self.ring.head();
+            self.mark_cursor = self.ring.head();
+            self.sacked_above = self.cc.sock().sacked_out;
         }
         if self.prior_ssthresh != 0 {
             let cwnd = self.cc.undo_cwnd();

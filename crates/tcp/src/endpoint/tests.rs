@@ -1,0 +1,81 @@
+//! What only the inside shows.
+
+use super::*;
+use crate::config::Config;
+use std::collections::{BTreeMap, VecDeque};
+
+const RTT_NS: u64 = 20_000_000;
+const MSS: u64 = 1448;
+
+/// A transfer over a line of 1 Gbit/s that drops each `drop`-th data segment; returns the sender.
+fn transfer(cfg: &Config, algorithm: &str, drop: u64, slow_only: bool) -> Endpoint {
+    let algorithm = congestion::find(algorithm).expect("a built-in algorithm");
+    let make = || Controller::new(&algorithm, &BTreeMap::new()).expect("default parameters");
+    let mut client = Endpoint::new_client(cfg.clone(), make(), Time::ZERO);
+    let mut server = Endpoint::new_server(cfg.clone(), make(), Time::ZERO);
+    client.slow_only = slow_only;
+    let (mut forward, mut back) = (VecDeque::new(), VecDeque::new());
+    let (mut seg, mut free, mut count) = (Segment::default(), 0u64, 0u64);
+    client.connect(Time::ZERO);
+    client.write(Time::ZERO, 10_000 * MSS + 77);
+    client.close(Time::ZERO);
+    let mut now = 0;
+    while !client.fin_acked {
+        while client.poll_transmit(Time(now), &mut seg) {
+            count += u64::from(seg.len > 0);
+            if seg.len == 0 || count % drop != 0 {
+                free = free.max(now) + 12_000;
+                forward.push_back((free + RTT_NS / 2, seg));
+            }
+        }
+        while server.poll_transmit(Time(now), &mut seg) {
+            back.push_back((now + RTT_NS / 2, seg));
+        }
+        let (f, b) = (forward.front().map_or(u64::MAX, |x| x.0), back.front().map_or(u64::MAX, |x| x.0));
+        let (c, s) = (client.poll_timeout().0, server.poll_timeout().0);
+        now = f.min(b).min(c).min(s);
+        assert_ne!(now, u64::MAX, "nothing more happens");
+        if now == f {
+            server.handle_segment(Time(now), &forward.pop_front().expect("a segment").1);
+        } else if now == b {
+            client.handle_segment(Time(now), &back.pop_front().expect("a segment").1);
+        } else if now == c {
+            client.handle_timeout(Time(now));
+        } else {
+            server.handle_timeout(Time(now));
+        }
+    }
+    client
+}
+
+#[test]
+fn the_short_way_of_a_plain_ack_ends_where_the_long_one_does() {
+    for recovery in [Recovery::NewReno, Recovery::Sack, Recovery::Rack] {
+        for algorithm in ["reno", "cubic"] {
+            for (drop, timestamps, pacing) in [(u64::MAX, true, false), (700, true, false), (700, false, true)] {
+                let cfg = Config { recovery, timestamps, pacing, ..Config::default() };
+                let short = transfer(&cfg, algorithm, drop, false);
+                let long = transfer(&cfg, algorithm, drop, true);
+                let what = format!("{recovery:?} {algorithm} {drop}");
+                assert_eq!(short.now, long.now, "{what}");
+                assert_eq!(short.stats, long.stats, "{what}");
+                let (mut a, mut b) = (short.cc.sock().clone(), long.cc.sock().clone());
+                // RateSample's bookkeeping has no other reader here.
+                a.first_tx_mstamp_us = 0;
+                b.first_tx_mstamp_us = 0;
+                assert_eq!(format!("{a:?}"), format!("{b:?}"), "{what}");
+                assert_eq!(format!("{:?}", short.rtt), format!("{:?}", long.rtt), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_follows_what_is_in_flight() {
+    let cfg = Config { initial_cwnd: 9_000, ..Config::default() };
+    let client = transfer(&cfg, "reno", u64::MAX, false);
+    assert!(client.ring.is_empty() && client.lost.peek().is_none() && client.sacked.is_empty());
+    assert!(client.rack.resent.is_empty());
+    // Steps of loss detection: none without loss.
+    assert_eq!(client.stats.scoreboard_steps, 0);
+}
