@@ -48,6 +48,7 @@ def formula_cases(reference: dict[str, Any], seed: int = 1) -> Iterator[FormulaC
             event_s = 1 / loss / rate
             scatter = tuple(table["scatter_tolerance"])
             few = events <= 60
+            # A seed for each RTT: with one for all, the same packets would be lost and nothing learnt.
             yield FormulaCase(
                 loss=loss,
                 rtt_ms=rtt_ms,
@@ -64,7 +65,7 @@ def formula_cases(reference: dict[str, Any], seed: int = 1) -> Iterator[FormulaC
                     congestion="reno",
                     loss_e12=round(loss * 1e12),
                     queue_packets=NEVER_FULL_PACKETS,
-                    seed=seed,
+                    seed=seed + rtt_ms,
                     stack={"initial_ssthresh": max(2, int(rate * rtt_s))},
                 ),
             )
