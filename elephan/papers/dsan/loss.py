@@ -1,14 +1,14 @@
-"""Figure 10: the four stacks under packet loss, what they cost, and which set-ups fit the paper's numbers."""
+"""Figure 10: the four stacks under packet loss, and what they cost."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from elephan.papers.drawing import PAPER_LABEL, framed, legend
+from elephan.papers.dsan import setups
+from elephan.papers.dsan.variants import COLOURS, VARIANTS, variant
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, megabytes_per_s, part
 from elephan.record import Record
 from elephan.report import units
@@ -17,30 +17,6 @@ from elephan.report.statistics import Estimate, estimate
 
 PAPER_LOSS = 1e-3
 """Loss rate of the paper's numbers, "1 in 1000"."""
-
-VARIANTS = {
-    "standard": "standard",
-    "avoidance_off": "congestion avoidance off",
-    "eighth": "1/8 reduction",
-    "both": "both",
-}
-"""The four stacks by the key of their quantity in claims.toml, in the paper's order of throughput."""
-
-ERAS = {"newreno": "NewReno", "sack": "SACK", "rack": "RACK"}
-"""How the eras of loss recovery are called."""
-
-COLOURS = {name: index for index, name in enumerate(VARIANTS)}
-
-
-def variant(record: Record) -> str:
-    """Return which of the four stacks a record is of."""
-    parameters = record.spec["flows"][0]["stack"]["parameters"]
-    return {
-        (500_000, 1): "standard",
-        (500_000, 0): "avoidance_off",
-        (125_000, 1): "eighth",
-        (125_000, 0): "both",
-    }[(parameters["reduction"], parameters["congestion_avoidance"])]
 
 
 def loss_of(record: Record) -> float:
@@ -87,17 +63,22 @@ def grouped(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:
     return groups
 
 
-@part("fig10.toml", "fig10-modern.toml", "fig10-setups.toml")
+@part("fig10.toml", "fig10-modern.toml", "fig10-setups.toml", "fig10-queue.toml")
 def figure10(results: PaperResults) -> Evaluation:
     """Throughput by loss rate for the paper's set-up and a modern one, the costs, and the set-ups that fit."""
     stated = grouped(results.of("fig10.toml"))
     modern = grouped(results.of("fig10-modern.toml"))
     measured = {name: goodput(stated[name, PAPER_LOSS]).mean for name in VARIANTS}
-    setups = sorted(setups_of(results), key=lambda setup: setup.distance)
+    near = setups.setups_of(results)
     return Evaluation(
         {"dsan.fig10": measured},
-        [_by_loss(results, stated, modern), _costs(stated, modern), _fits(results, setups)],
-        [*(_cost_table(*item) for item in (("as the paper states", stated), ("modern", modern))), _setup_table(setups)],
+        [
+            _by_loss(results, stated, modern),
+            _costs(stated, modern),
+            setups.fits(results, near),
+            setups.by_queue(results),
+        ],
+        [_cost_table("as the paper states", stated), _cost_table("modern", modern), setups.table(near)],
     )
 
 
@@ -229,120 +210,3 @@ def _cost_table(title: str, groups: dict[Any, list[Record]]) -> Table:
         tuple(rows),
         "Means of three seeds, whole runs of 30 s with their slow start; goodput without its first 5 s.",
     )
-
-
-# Which set-ups fit
-
-
-@dataclass(frozen=True)
-class Setup:
-    """A set-up that the paper could have had, and what the four stacks give in it, MB/s."""
-
-    recovery: str
-    mtu_bytes: int
-    connections: int
-    goodput: dict[str, Estimate]
-    paper: dict[str, float]
-
-    @property
-    def values(self) -> list[float]:
-        """Mean goodput of the four, in the paper's order."""
-        return [self.goodput[name].mean for name in VARIANTS]
-
-    @property
-    def distance(self) -> float:
-        """Mean factor between ours and the paper's over the four stacks, as a logarithm; 0 = equal."""
-        factors = [abs(math.log(self.goodput[name].mean / self.paper[name])) for name in VARIANTS]
-        return sum(factors) / len(factors)
-
-    @property
-    def in_order(self) -> bool:
-        """Whether the four are in the paper's order."""
-        return all(left < right for left, right in pairwise(self.values))
-
-    @property
-    def label(self) -> str:
-        """What it is called."""
-        connections = "1 connection" if self.connections == 1 else f"{self.connections} connections"
-        return f"{ERAS[self.recovery]}, {self.mtu_bytes} B, {connections}"
-
-
-def setups_of(results: PaperResults) -> list[Setup]:
-    """Return every set-up of fig10-setups.toml."""
-    claim = results.paper.claim("dsan.fig10")
-    paper = {name: claim.paper_value(name) for name in VARIANTS}
-    found: dict[tuple[str, int, int], dict[str, list[Record]]] = {}
-    for record in results.of("fig10-setups.toml"):
-        stack = record.spec["flows"][0]["stack"]
-        key = (stack["recovery"], stack["mtu_bytes"], len(record.flows))
-        found.setdefault(key, {}).setdefault(variant(record), []).append(record)
-    return [
-        Setup(*key, {name: goodput(records) for name, records in groups.items()}, paper)
-        for key, groups in found.items()
-    ]
-
-
-def _fits(results: PaperResults, setups: Sequence[Setup]) -> Figure:
-    claim = results.paper.claim("dsan.fig10")
-    in_order = sum(setup.in_order for setup in setups)
-
-    def draw(drawing: Any, ink: Ink) -> None:
-        axes = drawing.add_subplot()
-        framed(axes, ink, "MB/s", "")
-        axes.grid(visible=False)
-        for row, setup in enumerate(setups):
-            axes.plot([min(setup.values), max(setup.values)], [row, row], color=ink.grid, linewidth=1.0, zorder=1)
-        for name, title in VARIANTS.items():
-            colour = ink.curve(COLOURS[name])
-            axes.axvline(claim.paper_value(name), color=colour, linewidth=5, alpha=0.18, zorder=0)
-            means = [setup.goodput[name].mean for setup in setups]
-            axes.plot(means, range(len(setups)), "o", color=colour, markersize=4.2, label=title)
-        axes.set_yticks(range(len(setups)))
-        labels = axes.set_yticklabels([setup.label for setup in setups], fontsize=7)
-        for label, setup in zip(labels, setups, strict=True):
-            if setup.in_order:
-                label.set_fontweight("bold")
-                label.set_color(ink.text)
-        axes.set_ylim(len(setups) - 0.4, -0.6)
-        axes.set_xscale("log")
-        axes.set_xticks([1, 2, 5, 10, 20, 50, 100])
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.minorticks_off()
-        legend(drawing, ink, axes)
-
-    return Figure(
-        "fig10-setups",
-        "dsan.fig10",
-        "Figure 10: which set-ups fit the paper's numbers at a loss of 1e-3",
-        "Each row is a set-up that the paper does not exclude, nearest first, means of three seeds; bands are the "
-        f"paper's numbers in the stacks' colours. In {in_order} of {len(setups)} (bold) the four are in its order.",
-        draw,
-        (7.4, 7.6),
-    )
-
-
-def _setup_table(setups: Sequence[Setup]) -> Table:
-    rows = [
-        (
-            setup.label,
-            *(_with_spread(setup.goodput[name]) for name in VARIANTS),
-            "yes" if setup.in_order else "no",
-            f"{math.exp(setup.distance):.2f}",
-        )
-        for setup in setups[:8]
-    ]
-    paper = setups[0].paper
-    rows.insert(0, ("the paper", *(f"{paper[name]:.1f}" for name in VARIANTS), "yes", "1.00"))
-    return Table(
-        "dsan.fig10",
-        "Set-ups nearest to the paper's numbers",
-        ("set-up, MB/s", *VARIANTS.values(), "paper's order", "mean factor off"),
-        tuple(rows),
-        f"The eight nearest of {len(setups)}, by the mean over the four stacks of the factor between ours and the "
-        "paper's; means of three seeds with 95 % intervals.",
-    )
-
-
-def _with_spread(value: Estimate) -> str:
-    spread = "" if value.half_width is None else f" ± {value.half_width:.1f}"
-    return f"{value.mean:.1f}{spread}"
