@@ -6,50 +6,83 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
 /// A set of half-open ranges that neither overlap nor touch.
+///
+/// The highest one, where nearly all happens, is kept apart: with one hole there is no tree at all.
 #[derive(Clone, Debug, Default)]
 pub struct RangeSet {
-    ranges: BTreeMap<u64, u64>,
+    /// All but the highest: start to end.
+    lower: BTreeMap<u64, u64>,
+    top: Option<(u64, u64)>,
 }
 
 impl RangeSet {
     /// Whether there is no range.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.top.is_none()
     }
 
     /// End of the highest range; 0 when empty.
     #[inline]
     pub fn end(&self) -> u64 {
-        self.ranges.last_key_value().map_or(0, |(_, &end)| end)
+        self.top.map_or(0, |(_, end)| end)
     }
 
     /// The lowest range.
     #[inline]
     pub fn first(&self) -> Option<(u64, u64)> {
-        self.ranges.first_key_value().map(|(&start, &end)| (start, end))
+        if self.lower.is_empty() {
+            return self.top;
+        }
+        self.lower.first_key_value().map(|(&start, &end)| (start, end))
     }
 
     /// The range that covers all of `start..end`.
+    #[inline]
     pub fn covering(&self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let (&s, &e) = self.ranges.range(..=start).next_back()?;
+        let (s, e) = match self.top {
+            Some(top) if top.0 <= start => top,
+            _ => self.lower.range(..=start).next_back().map(|(&s, &e)| (s, e))?,
+        };
         (e >= end).then_some((s, e))
     }
 
     /// Adds `start..end`; appends to `fresh` the parts that were not held before, ascending; returns the merged range.
+    #[inline]
     pub fn insert(&mut self, start: u64, end: u64, fresh: &mut Vec<(u64, u64)>) -> (u64, u64) {
         debug_assert!(start < end);
-        let (mut low, mut high, mut cursor) = (start, end, start);
-        if let Some((&s, e)) = self.ranges.range_mut(..=start).next_back() {
-            if *e >= end {
-                return (s, *e);
+        match &mut self.top {
+            Some(top) if start < top.0 => self.insert_lower(start, end, fresh),
+            Some(top) if start <= top.1 => {
+                if end > top.1 {
+                    fresh.push((top.1, end));
+                    top.1 = end;
+                }
+                *top
             }
-            if *e >= start {
-                low = s;
-                cursor = *e;
+            _ => {
+                if let Some((s, e)) = self.top.replace((start, end)) {
+                    self.lower.insert(s, e);
+                }
+                fresh.push((start, end));
+                (start, end)
             }
         }
-        while let Some((&s, &e)) = self.ranges.range((Excluded(start), Unbounded)).next() {
+    }
+
+    /// The same, where it begins below the highest range.
+    fn insert_lower(&mut self, start: u64, end: u64, fresh: &mut Vec<(u64, u64)>) -> (u64, u64) {
+        let (mut low, mut high, mut cursor) = (start, end, start);
+        if let Some((&s, &e)) = self.lower.range(..=start).next_back() {
+            if e >= end {
+                return (s, e);
+            }
+            if e >= start {
+                low = s;
+                cursor = e;
+            }
+        }
+        while let Some((&s, &e)) = self.lower.range((Excluded(start), Unbounded)).next() {
             if s > end {
                 break;
             }
@@ -58,25 +91,37 @@ impl RangeSet {
             }
             cursor = cursor.max(e);
             high = high.max(e);
-            self.ranges.remove(&s);
+            self.lower.remove(&s);
+        }
+        if let Some((s, e)) = self.top.filter(|top| top.0 <= end) {
+            if s > cursor {
+                fresh.push((cursor, s));
+            }
+            cursor = cursor.max(e);
+            high = high.max(e);
+            self.lower.remove(&low);
+            self.top = Some((low, high));
+        } else {
+            self.lower.insert(low, high);
         }
         if cursor < end {
             fresh.push((cursor, end));
         }
-        self.ranges.insert(low, high);
         (low, high)
+    }
+
+    fn remove_first(&mut self) {
+        if self.lower.pop_first().is_none() {
+            self.top = None;
+        }
     }
 
     /// Removes and returns the lowest range if it begins at or below `point`.
     #[inline]
     pub fn pop_reached(&mut self, point: u64) -> Option<(u64, u64)> {
-        match self.first() {
-            Some((start, end)) if start <= point => {
-                self.ranges.remove(&start);
-                Some((start, end))
-            }
-            _ => None,
-        }
+        let first = self.first().filter(|first| first.0 <= point)?;
+        self.remove_first();
+        Some(first)
     }
 
     /// Forgets everything below `point`.
@@ -86,9 +131,14 @@ impl RangeSet {
             if start >= point {
                 break;
             }
-            self.ranges.remove(&start);
+            let highest = self.lower.is_empty();
+            self.remove_first();
             if end > point {
-                self.ranges.insert(point, end);
+                if highest {
+                    self.top = Some((point, end));
+                } else {
+                    self.lower.insert(point, end);
+                }
             }
         }
     }
@@ -113,7 +163,7 @@ mod tests {
         fresh.clear();
         assert_eq!(set.insert(0, 50, &mut fresh), (0, 50));
         assert_eq!(fresh, [(0, 10), (40, 50)]);
-        assert_eq!(set.ranges.len(), 1);
+        assert!(set.lower.is_empty());
     }
 
     #[test]
@@ -129,5 +179,45 @@ mod tests {
         set.remove_below(50);
         assert_eq!(set.first(), Some((50, 60)));
         assert_eq!(set.end(), 60);
+    }
+
+    /// Against a set of single numbers.
+    #[test]
+    fn any_order_of_insertions_gives_the_same_union() {
+        let mut lottery = 1u64;
+        let mut draw = move |n: u64| {
+            lottery = lottery.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (lottery >> 33) % n
+        };
+        for _ in 0..2_000 {
+            let mut set = RangeSet::default();
+            let mut held = [false; 64];
+            for _ in 0..20 {
+                let start = draw(60);
+                let end = (start + 1 + draw(12)).min(64);
+                let mut fresh = Vec::new();
+                let (low, high) = set.insert(start, end, &mut fresh);
+                let new: Vec<u64> = (start..end).filter(|&n| !held[n as usize]).collect();
+                let told: Vec<u64> = fresh.iter().flat_map(|&(a, b)| a..b).collect();
+                assert_eq!(new, told);
+                held[start as usize..end as usize].fill(true);
+                assert!(held[low as usize..high as usize].iter().all(|&h| h));
+                assert!(low == 0 || !held[low as usize - 1]);
+                assert!(high == 64 || !held[high as usize]);
+                assert_eq!(set.covering(start, end), Some((low, high)));
+                assert_eq!(set.end() as usize, held.iter().rposition(|&h| h).expect("something") + 1);
+                if draw(4) == 0 {
+                    let point = draw(64);
+                    set.remove_below(point);
+                    held[..point as usize].fill(false);
+                }
+            }
+            let mut left = Vec::new();
+            while let Some((a, b)) = set.pop_reached(u64::MAX) {
+                left.extend(a..b);
+            }
+            assert!(set.is_empty());
+            assert_eq!(left, (0..64).filter(|&n| held[n as usize]).collect::<Vec<_>>());
+        }
     }
 }
