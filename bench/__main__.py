@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import engines
-from bench.dumbbell import NS_PER_S, Dumbbell
+from bench.dumbbell import NS_PER_S, PAYLOAD_BYTES, Dumbbell, run_spec
 from bench.engines import ROOT, Result, Unavailable
 from bench.page import write_page
 
@@ -35,6 +35,8 @@ SERIES_NS = 10_000_000
 """Interval of the series whose cost is measured (the issue's bound is for 10 ms)."""
 MARK_RTTS = 2
 """Round trips between two progress lines of a peer."""
+FIRST_RTTS = 60
+"""Round trips that the first slow start and the recovery from its overshoot take at most."""
 BUDGETS_S = {"ns-2": 40.0, "ns-3": 90.0}
 """CPU time for a peer on a workload, s: enough to fill the window of W2 even for ns-3."""
 LARGE_WINDOW_FACTOR = 4
@@ -101,8 +103,27 @@ def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_
     line: dict[str, Any] = {"format": FORMAT, **circumstances(), "versions": versions, "workloads": []}
     for workload in workloads:
         results = {engine: middle(runs[name, engine]) for name, engine in runs if name == workload.name}
-        line["workloads"].append(summary(workload, results))
+        line["workloads"].append(summary(workload, results, in_flight_packets(workload.bell) if elephan else None))
     return line
+
+
+def in_flight_packets(bell: Dumbbell) -> int:
+    """Return the most packets that the senders have had outstanding, all flows together.
+
+    The first slow start overshoots furthest, so its round trips are looked at alone, twice in each.
+    """
+    from elephan import _native
+
+    begin = dataclasses.replace(
+        bell,
+        duration_ns=min(bell.duration_ns, FIRST_RTTS * bell.rtt_ns + bell.flows * bell.stagger_ns),
+        series_ns=bell.rtt_ns // 2,
+    )
+    series = _native.simulate(json.dumps(run_spec(begin)), None, 1.0).flow_series
+    by_time: dict[float, float] = {}
+    for time_s, in_flight in zip(series["time_s"], series["in_flight_bytes"], strict=True):
+        by_time[time_s] = by_time.get(time_s, 0.0) + float(in_flight)
+    return round(max(by_time.values()) / PAYLOAD_BYTES)
 
 
 def available_peers(wanted: list[str], versions: dict[str, str]) -> dict[str, Callable[[Dumbbell, float], list[str]]]:
@@ -133,7 +154,7 @@ def middle(results: list[Result]) -> Result:
     return next(result for result in results if result.packets_per_cpu_s == rate)
 
 
-def summary(workload: Workload, results: dict[str, Result]) -> dict[str, Any]:
+def summary(workload: Workload, results: dict[str, Result], in_flight: int | None) -> dict[str, Any]:
     """Put a workload's results and the ratios between them together."""
     line: dict[str, Any] = {
         "name": workload.name,
@@ -150,10 +171,9 @@ def summary(workload: Workload, results: dict[str, Result]) -> dict[str, Any]:
     if "elephan+series" in results:
         line["series_cost"] = round(results["elephan+series"].cpu_s / ours.cpu_s - 1, 3)
     base = results.get("elephan-base")
-    if base and ours.peak_rss_bytes and base.peak_rss_bytes:
-        beyond = ours.peak_rss_bytes - base.peak_rss_bytes
-        line["in_flight_packets"] = workload.bell.in_flight_packets
-        line["bytes_per_packet_in_flight"] = round(beyond / workload.bell.in_flight_packets, 1)
+    if base and in_flight and ours.peak_rss_bytes and base.peak_rss_bytes:
+        line["in_flight_packets"] = in_flight
+        line["bytes_per_packet_in_flight"] = round((ours.peak_rss_bytes - base.peak_rss_bytes) / in_flight, 1)
         line["base_bytes"] = base.peak_rss_bytes
     return line
 

@@ -57,11 +57,6 @@ class Dumbbell:
         """Bottleneck queue, packets."""
         return self.product_packets if self.queue_packets is None else self.queue_packets
 
-    @property
-    def in_flight_packets(self) -> int:
-        """Most packets that can be on their way: line and queue full, or all windows used."""
-        return min(self.product_packets + self.limit_packets, self.flows * self.window_bytes // PAYLOAD_BYTES)
-
 
 STACK: dict[str, Any] = {
     "parameters": {},

@@ -36,7 +36,7 @@ the machine does moves both, their ratio stays.
 
 *over real time*: simulated seconds per CPU second. *series*: extra CPU time for cwnd, ssthresh, RTT, goodput and
 queue every 10 ms. *memory*: resident memory at its peak less that of the same hosts and links with an almost empty
-window, per packet that line and queue (or the receive window, where that is the limit) can hold.
+window, per packet in flight; *in flight*: the most packets that the senders had outstanding at a time.
 
 ## Workloads
 
