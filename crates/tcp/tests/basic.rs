@@ -25,7 +25,6 @@ fn bulk_is_delivered_in_every_era() {
         let mut pair = Pair::new(Config { recovery, ..Config::default() }).bottleneck(100_000_000, 100).connect();
         pair.write(20_000_000);
         pair.run_until_received(20_000_000, Time::ZERO + units::Span::from_secs(200));
-        println!("{recovery:?} {:?} {:?}", pair.now, pair.client.stats());
         pair.close();
         pair.run_for(ms(1000));
         assert_eq!(pair.client.state(), State::FinWait2);
