@@ -90,7 +90,11 @@ fn main() {
     let before = cpu_ns();
     net.run(&mut ends, Time::NEVER, u64::MAX);
     let spent = cpu_ns() - before;
-    println!("{:.1} ns per packet, {:.1} ns per event", spent as f64 / packets as f64, spent as f64 / net.events() as f64);
+    println!(
+        "{:.1} ns per packet, {:.1} ns per event",
+        spent as f64 / packets as f64,
+        spent as f64 / net.events() as f64
+    );
 }
 
 fn cpu_ns() -> u64 {

@@ -30,9 +30,14 @@ impl Entry {
     }
 }
 
+/// Later than every event: fills families up, so that the earliest of four is always a match of four.
+const NOBODY: Entry = Entry(u128::MAX);
+
 /// Pending events of a fixed set of sources, ordered by (time, source).
 pub struct EventQueue {
+    /// Entries `0..len`, then [`NOBODY`] up to a full family.
     heap: Vec<Entry>,
+    len: usize,
     /// When each source is due, ns; `u64::MAX` = idle. An entry of another time is stale.
     due: Vec<u64>,
 }
@@ -41,7 +46,7 @@ impl EventQueue {
     /// A queue for sources `0..sources`, all idle. Range: fewer than 2^32 sources.
     pub fn new(sources: usize) -> EventQueue {
         assert!(u32::try_from(sources).is_ok(), "too many event sources");
-        EventQueue { heap: Vec::with_capacity(sources), due: vec![u64::MAX; sources] }
+        EventQueue { heap: vec![NOBODY; 1 + WAY], len: 0, due: vec![u64::MAX; sources] }
     }
 
     /// Number of sources.
@@ -53,7 +58,10 @@ impl EventQueue {
     #[inline]
     pub fn peek(&mut self) -> Option<(Time, u32)> {
         loop {
-            let top = *self.heap.first()?;
+            let top = self.heap[0];
+            if top == NOBODY {
+                return None;
+            }
             if self.due[top.source() as usize] == top.time() {
                 return Some((Time(top.time()), top.source()));
             }
@@ -76,8 +84,7 @@ impl EventQueue {
         }
         *due = time.0;
         if time != Time::NEVER {
-            self.heap.push(Entry::new(time.0, source));
-            self.sift_up();
+            self.push(Entry::new(time.0, source));
         }
     }
 
@@ -95,19 +102,21 @@ impl EventQueue {
 
     #[inline]
     fn drop_top(&mut self) {
-        if let Some(last) = self.heap.pop() {
-            if !self.heap.is_empty() {
-                self.sift_down(last);
-            }
+        self.len -= 1;
+        let last = std::mem::replace(&mut self.heap[self.len], NOBODY);
+        if self.len > 0 {
+            self.sift_down(last);
         }
     }
 
-    /// Lets the last entry rise to its place.
     #[inline]
-    fn sift_up(&mut self) {
+    fn push(&mut self, entry: Entry) {
+        if self.len == self.heap.len() {
+            self.heap.extend([NOBODY; WAY]);
+        }
+        let mut at = self.len;
+        self.len += 1;
         let heap = self.heap.as_mut_slice();
-        let mut at = heap.len() - 1;
-        let entry = heap[at];
         while at > 0 {
             let parent = (at - 1) / WAY;
             if heap[parent] <= entry {
@@ -124,25 +133,15 @@ impl EventQueue {
     fn sift_down(&mut self, entry: Entry) {
         let heap = self.heap.as_mut_slice();
         let mut at = 0;
-        loop {
-            let first = at * WAY + 1;
-            let (least, child) = match heap.get(first..first + WAY) {
-                Some(family) => {
-                    let (left, l) = lesser((family[0], 0), (family[1], 1));
-                    let (right, r) = lesser((family[2], 2), (family[3], 3));
-                    lesser((left, l), (right, r))
-                }
-                None if first < heap.len() => {
-                    let family = heap[first..].iter().copied().zip(0..);
-                    family.reduce(lesser).expect("the family has a member")
-                }
-                None => break,
-            };
+        while let Some(family) = heap.get(at * WAY + 1..at * WAY + 1 + WAY) {
+            let (left, l) = lesser((family[0], 0), (family[1], 1));
+            let (right, r) = lesser((family[2], 2), (family[3], 3));
+            let (least, child) = lesser((left, l), (right, r));
             if entry <= least {
                 break;
             }
             heap[at] = least;
-            at = first + child;
+            at = at * WAY + 1 + child;
         }
         heap[at] = entry;
     }
