@@ -54,6 +54,8 @@ class OrderCheck:
 
     order: Order
     measured: tuple[float, ...]
+    names: tuple[str, ...]
+    """What the quantities are called."""
 
     @property
     def holds(self) -> bool:
@@ -81,8 +83,14 @@ def judge(claim: Claim, measured: Mapping[str, float]) -> Judgement:
         ValueCheck(item, _number(claim, measured, item.name), claim.unit if item.unit is None else item.unit)
         for item in claim.value
     )
+    labels = {item.name: item.label for item in claim.value}
     orders = tuple(
-        OrderCheck(item, tuple(_number(claim, measured, name) for name in item.rising)) for item in claim.order
+        OrderCheck(
+            item,
+            tuple(_number(claim, measured, name) for name in item.rising),
+            tuple(labels.get(name, name) for name in item.rising),
+        )
+        for item in claim.order
     )
     outside = [item for item in values if not item.holds]
     broken = [item for item in orders if not item.holds]
@@ -109,7 +117,7 @@ def _because(
     if broken:
         for check in broken:
             numbers = ", ".join(
-                f"{name} {shown(value)}" for name, value in zip(check.order.rising, check.measured, strict=True)
+                f"{name} {shown(value)}" for name, value in zip(check.names, check.measured, strict=True)
             )
             parts.append(f"not so here: {check.order.label} ({numbers})")
     elif orders:

@@ -35,7 +35,7 @@ def test_a_violated_order_differs_even_with_every_value_inside() -> None:
     wide = claim(tolerance=5.0)
     judged = judge(wide, {"small": 30.0, "large": 29.0})
     assert judged.verdict is Verdict.DIFFERS
-    assert "small < large (small 30, large 29)" in judged.because
+    assert "small < large (small stack 30, large stack 29)" in judged.because
 
 
 def test_equal_quantities_are_not_in_order() -> None:
