@@ -99,7 +99,8 @@ def _all() -> tuple[Metric, ...]:
             "ACKs",
             count,
             "lower",
-            "ACKs at the sender that acknowledge nothing new while data is outstanding (RFC 5681, section 2).",
+            "ACKs at the sender that acknowledge nothing new while data is outstanding (RFC 5681, section 2); "
+            "those that report a duplicate by DSACK (RFC 2883) are not counted, as in Linux.",
         ),
         Metric(
             "timeouts",
