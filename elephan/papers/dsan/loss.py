@@ -172,7 +172,8 @@ def _costs(stated: dict[Any, list[Record]], modern: dict[Any, list[Record]]) -> 
             _loss_lines(below, ink, groups, lambda records: mean(records, dropped_by_queue))
         rows[1][0].set_yscale("symlog", linthresh=1)
         rows[1][0].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        rows[1][0].set_ylim(bottom=0)
+        worst = max(mean(records, dropped_by_queue) for groups in (stated, modern) for records in groups.values())
+        rows[1][0].set_ylim(0, max(3.0 * worst, 10.0))
         rows[0][0].set_ylim(bottom=0)
         legend(drawing, ink, rows[0][0])
 
