@@ -1,42 +1,42 @@
-//! What crosses the simulated links: a token of 16 bytes per packet, its TCP header in a pool, its SACK blocks in another.
+//! What crosses the simulated links: a token of 16 bytes per packet; its TCP header waits at the sender's end of the flight.
 //!
-//! A packet crosses several links and each moves it once, so what moves is kept to two registers; the header is written when
-//! the packet is sent and read when it arrives. Pools grow by blocks and use slots again: no allocation in the steady state,
-//! no doubling. Together a packet in flight holds 16 + 36 bytes here, its time and size in the link, and 32 bytes in the
-//! sender's scoreboard.
+//! A packet crosses several links and each moves it once, so what moves is kept to two registers. The header is written when
+//! the packet is sent and read when it arrives, in the same order but for losses, so headers of one direction of a flow lie
+//! in a queue: a large window is read and written from one end to the other, which the processor's prefetcher follows, where
+//! a free list would scatter it over the cache. SACK blocks are rare and have a pool. Nothing is allocated in the steady
+//! state. Together a packet in flight holds 16 + 36 bytes here, 12 in the link and 32 in the sender's scoreboard.
 
 use link::Packet as LinkPacket;
 use sim::Routed;
+use std::collections::VecDeque;
 use tcp::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
-
-/// No SACK blocks, no header.
-const NO_SLOT: u32 = u32::MAX;
 
 /// A packet of a TCP flow or of background traffic, as links see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// Slot of the header in the pool (high 32 bits) and position on the route (low 32 bits).
+    /// Number of the header within its flight (high 32 bits, wraps) and position on the route (low 32 bits).
     place: u64,
-    /// Number of the flow or background source (high 32), bytes of the IP packet (16; the MTU is at most 65,535), flags (16).
+    /// Number of the source (high 32), bytes of the IP packet (16; the MTU is at most 65,535), flags (16).
     what: u64,
 }
 
 const _: () = assert!(std::mem::size_of::<Packet>() == 16, "a packet moves in two registers");
 
-/// The TCP header of a packet in flight. Four-byte aligned, so that its 64-bit numbers waste nothing.
+/// The TCP header of a packet in flight. Four-byte aligned, so that its 64-bit numbers waste nothing. The order of the fields
+/// is not that of [`Segment`]: copying two neighbours as one word, just after each was written alone, stalls the processor.
 #[derive(Clone, Copy, Default)]
 #[repr(C, packed(4))]
 struct Header {
     seq: u64,
     ack: u64,
-    window: u32,
     ts_val: u32,
-    ts_ecr: u32,
+    window: u32,
     /// Slot of the SACK blocks; on a SYN, which carries none, `mss << 8 | wscale`.
     extra: u32,
+    ts_ecr: u32,
+    sack_count: u16,
     /// Payload bytes. Range: u16.
     len: u16,
-    sack_count: u16,
 }
 
 const _: () = assert!(std::mem::size_of::<Header>() == 36, "memory per packet in flight is promised in docs/speed.md");
@@ -44,12 +44,20 @@ const _: () = assert!(std::mem::size_of::<Header>() == 36, "memory per packet in
 /// Headers and SACK blocks of all packets in flight.
 #[derive(Default)]
 pub struct Pool {
-    headers: Slots<Header>,
-    sacks: Slots<[SackBlock; MAX_SACK_BLOCKS]>,
+    /// Headers by source.
+    flights: Vec<Flight>,
+    /// Blocks of headers to use again.
+    spare: Vec<Box<Block>>,
+    sacks: Slots,
 }
 
 impl Pool {
-    /// Packs `segment` for the route that starts at `hop`.
+    /// A pool for packets of sources `0..sources`.
+    pub fn new(sources: usize) -> Pool {
+        Pool { flights: (0..sources).map(|_| Flight::default()).collect(), ..Pool::default() }
+    }
+
+    /// Packs `segment` of `source` for the route that starts at `hop`.
     #[inline]
     pub fn pack(&mut self, segment: &Segment, hop: u32, source: u32) -> Packet {
         let extra = if segment.flags & flags::SYN != 0 {
@@ -57,25 +65,26 @@ impl Pool {
         } else if segment.sack_count > 0 {
             self.sacks.put(segment.sacks)
         } else {
-            NO_SLOT
+            0
         };
-        let slot = self.headers.put(Header {
+        let header = Header {
             seq: segment.seq,
             ack: segment.ack,
-            window: segment.window,
             ts_val: segment.ts_val,
-            ts_ecr: segment.ts_ecr,
+            window: segment.window,
             extra,
-            len: segment.len as u16,
+            ts_ecr: segment.ts_ecr,
             sack_count: u16::from(segment.sack_count),
-        });
-        Packet::new(slot, hop, source, segment.packet_bytes(), segment.flags)
+            len: segment.len as u16,
+        };
+        let number = self.flights[source as usize].put(header, &mut self.spare);
+        Packet::new(number, hop, source, segment.packet_bytes(), segment.flags)
     }
 
-    /// Unpacks `packet` into `segment` and frees its slots.
+    /// Unpacks `packet`, which a TCP source sent, into `segment` and forgets its header.
     #[inline]
     pub fn unpack(&mut self, packet: Packet, segment: &mut Segment) {
-        let header = self.headers.take(packet.slot());
+        let header = self.flights[packet.source() as usize].take(packet.number(), &mut self.spare);
         segment.seq = header.seq;
         segment.ack = header.ack;
         segment.len = u32::from(header.len);
@@ -92,12 +101,9 @@ impl Pool {
         }
     }
 
-    /// Frees the slots of a lost packet.
+    /// Forgets the header of a lost packet that a TCP source sent.
     pub fn discard(&mut self, packet: Packet) {
-        if packet.slot() == NO_SLOT {
-            return;
-        }
-        let header = self.headers.take(packet.slot());
+        let header = self.flights[packet.source() as usize].take(packet.number(), &mut self.spare);
         if header.sack_count > 0 {
             self.sacks.take(header.extra);
         }
@@ -105,24 +111,24 @@ impl Pool {
 }
 
 impl Packet {
-    /// A packet of traffic that nobody answers.
+    /// A packet of traffic that nobody answers and that has no header.
     pub fn background(bytes: u32, hop: u32, source: u32) -> Packet {
-        Packet::new(NO_SLOT, hop, source, bytes, 0)
+        Packet::new(0, hop, source, bytes, 0)
     }
 
     #[inline]
-    fn new(slot: u32, hop: u32, source: u32, bytes: u32, flags: u16) -> Packet {
+    fn new(number: u32, hop: u32, source: u32, bytes: u32, flags: u16) -> Packet {
         debug_assert!(bytes <= u32::from(u16::MAX), "the front refuses larger packets");
-        let place = u64::from(slot) << 32 | u64::from(hop);
+        let place = u64::from(number) << 32 | u64::from(hop);
         Packet { place, what: u64::from(source) << 32 | u64::from(bytes as u16) << 16 | u64::from(flags) }
     }
 
     #[inline]
-    fn slot(self) -> u32 {
+    fn number(self) -> u32 {
         (self.place >> 32) as u32
     }
 
-    /// Number of the flow or background source.
+    /// Number of the source: 2 f for the sender of flow f, 2 f + 1 for its receiver, then background sources.
     #[inline]
     pub fn source(self) -> u32 {
         (self.what >> 32) as u32
@@ -164,82 +170,104 @@ impl Routed for Packet {
     }
 }
 
-/// Entries of a block: 36 KB of headers, so that a small run stays small.
-const BLOCK: usize = 1024;
+/// Headers of a block.
+const BLOCK: u32 = 32;
+/// Numbers of blocks wrap with the numbers of headers.
+const BLOCK_MASK: u32 = u32::MAX / BLOCK;
 
-/// What a pool holds; a free entry names the next free one.
-trait Entry: Copy + Default {
-    fn next_free(&self) -> u32;
-    fn set_next_free(&mut self, slot: u32);
+#[derive(Clone)]
+struct Block {
+    headers: [Header; BLOCK as usize],
+    /// Headers not taken yet.
+    live: u32,
 }
 
-impl Entry for Header {
+/// Headers of one source, in the order of sending. A number is good for 2^32 packets, six thousand of the largest windows.
+#[derive(Default)]
+struct Flight {
+    blocks: VecDeque<Box<Block>>,
+    /// Number of the first block.
+    first: u32,
+    /// Number of the next header.
+    next: u32,
+}
+
+impl Flight {
     #[inline]
-    fn next_free(&self) -> u32 {
-        self.extra
-    }
-
-    #[inline]
-    fn set_next_free(&mut self, slot: u32) {
-        self.extra = slot;
-    }
-}
-
-impl Entry for [SackBlock; MAX_SACK_BLOCKS] {
-    fn next_free(&self) -> u32 {
-        self[0].start as u32
-    }
-
-    fn set_next_free(&mut self, slot: u32) {
-        self[0].start = u64::from(slot);
-    }
-}
-
-/// Slots in blocks; freed ones are used again, the latest first: it is still in the cache.
-struct Slots<T> {
-    blocks: Vec<Box<[T; BLOCK]>>,
-    /// First free slot; [`NO_SLOT`] = none.
-    free: u32,
-}
-
-impl<T> Default for Slots<T> {
-    fn default() -> Self {
-        Slots { blocks: vec![], free: NO_SLOT }
-    }
-}
-
-impl<T: Entry> Slots<T> {
-    #[inline]
-    fn put(&mut self, value: T) -> u32 {
-        if self.free == NO_SLOT {
-            self.grow();
+    fn put(&mut self, header: Header, spare: &mut Vec<Box<Block>>) -> u32 {
+        let number = self.next;
+        if number % BLOCK == 0 {
+            self.grow(spare);
         }
-        let slot = self.free;
-        let entry = &mut self.blocks[slot as usize / BLOCK][slot as usize % BLOCK];
-        self.free = entry.next_free();
-        *entry = value;
-        slot
+        let block = self.blocks.back_mut().expect("the block of a number is there once the number is given");
+        block.headers[(number % BLOCK) as usize] = header;
+        block.live += 1;
+        self.next = number.wrapping_add(1);
+        number
     }
 
     #[inline]
-    fn take(&mut self, slot: u32) -> T {
-        let entry = &mut self.blocks[slot as usize / BLOCK][slot as usize % BLOCK];
-        let value = *entry;
-        entry.set_next_free(self.free);
-        self.free = slot;
-        value
+    fn take(&mut self, number: u32, spare: &mut Vec<Box<Block>>) -> Header {
+        let index = (number / BLOCK).wrapping_sub(self.first) & BLOCK_MASK;
+        let block = &mut self.blocks[index as usize];
+        let header = block.headers[(number % BLOCK) as usize];
+        block.live -= 1;
+        if block.live == 0 && index == 0 {
+            self.shrink(spare);
+        }
+        header
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let first = (self.blocks.len() * BLOCK) as u32;
-        let mut block = Box::new([T::default(); BLOCK]);
-        for (entry, slot) in block.iter_mut().zip(first + 1..) {
-            entry.set_next_free(slot);
+    fn grow(&mut self, spare: &mut Vec<Box<Block>>) {
+        let block = spare.pop();
+        self.blocks.push_back(
+            block.unwrap_or_else(|| Box::new(Block { headers: [Header::default(); BLOCK as usize], live: 0 })),
+        );
+    }
+
+    /// Gives back the blocks at the front of which nothing is left; the one being filled stays.
+    #[cold]
+    fn shrink(&mut self, spare: &mut Vec<Box<Block>>) {
+        while self.blocks.len() > usize::from(self.next % BLOCK != 0) && self.blocks[0].live == 0 {
+            spare.extend(self.blocks.pop_front());
+            self.first = (self.first + 1) & BLOCK_MASK;
         }
-        block[BLOCK - 1].set_next_free(NO_SLOT);
-        self.blocks.push(block);
-        self.free = first;
+    }
+}
+
+/// No free slot.
+const NO_SLOT: u32 = u32::MAX;
+
+/// SACK blocks of the packets in flight; a freed slot is used next and names the one freed before it.
+struct Slots {
+    slots: Vec<[SackBlock; MAX_SACK_BLOCKS]>,
+    free: u32,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Slots { slots: vec![], free: NO_SLOT }
+    }
+}
+
+impl Slots {
+    fn put(&mut self, blocks: [SackBlock; MAX_SACK_BLOCKS]) -> u32 {
+        if self.free == NO_SLOT {
+            self.slots.push(blocks);
+            return (self.slots.len() - 1) as u32;
+        }
+        let slot = self.free;
+        self.free = self.slots[slot as usize][0].start as u32;
+        self.slots[slot as usize] = blocks;
+        slot
+    }
+
+    fn take(&mut self, slot: u32) -> [SackBlock; MAX_SACK_BLOCKS] {
+        let blocks = self.slots[slot as usize];
+        self.slots[slot as usize][0].start = u64::from(self.free);
+        self.free = slot;
+        blocks
     }
 }
 
@@ -249,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_segment_survives_packing() {
-        let mut pool = Pool::default();
+        let mut pool = Pool::new(78);
         let mut sent = Segment {
             seq: 1 << 40,
             ack: 3,
@@ -272,12 +300,12 @@ mod tests {
         assert_eq!((got.seq, got.ack, got.len, got.window), (sent.seq, sent.ack, sent.len, sent.window));
         assert_eq!((got.flags, got.ts_val, got.ts_ecr), (sent.flags, sent.ts_val, sent.ts_ecr));
         assert_eq!(got.sacks[..2], sent.sacks[..2]);
-        assert_eq!((pool.headers.free, pool.sacks.free), (0, 0), "the slots are free again");
+        assert_eq!((pool.flights[77].blocks[0].live, pool.sacks.free), (0, 0), "both are free again");
     }
 
     #[test]
     fn a_syn_keeps_its_options() {
-        let mut pool = Pool::default();
+        let mut pool = Pool::new(1);
         let sent = Segment { flags: flags::SYN, mss: 8960, wscale: 14, ..Segment::default() };
         let mut got = Segment::default();
         let packet = pool.pack(&sent, 0, 0);
@@ -287,7 +315,7 @@ mod tests {
 
     #[test]
     fn congestion_experienced_is_kept() {
-        let mut pool = Pool::default();
+        let mut pool = Pool::new(1);
         let mut packet = pool.pack(&Segment { flags: flags::ECT, ..Segment::default() }, 0, 0);
         assert!(packet.is_ect());
         packet.mark_ce();
@@ -297,12 +325,24 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_used_again() {
-        let mut pool = Pool::default();
-        for _ in 0..100_000 {
-            let packet = pool.pack(&Segment::default(), 0, 0);
-            pool.discard(packet);
+    fn memory_follows_what_is_in_flight_whatever_the_order_of_arrival() {
+        let mut pool = Pool::new(1);
+        // Beyond the wrap of the numbers.
+        pool.flights[0].next = u32::MAX - 10_015;
+        pool.flights[0].first = pool.flights[0].next / BLOCK;
+        let mut flight = VecDeque::new();
+        for seq in 0..100_000u64 {
+            flight.push_back((seq, pool.pack(&Segment { seq, ..Segment::default() }, 0, 0)));
+            if flight.len() > 500 {
+                // One in three overtakes.
+                let at = if seq % 3 == 0 { 20 } else { 0 };
+                let (sent, packet) = flight.remove(at).expect("500 are there");
+                let mut got = Segment::default();
+                pool.unpack(packet, &mut got);
+                assert_eq!(got.seq, sent);
+            }
         }
-        assert_eq!(pool.headers.blocks.len(), 1);
+        let blocks = pool.flights[0].blocks.len() + pool.spare.len();
+        assert!(blocks <= 2 * 500 / BLOCK as usize, "{blocks} blocks for 500 packets");
     }
 }

@@ -125,7 +125,7 @@ impl World {
             flow_series: FlowSeries::default(),
             link_series: LinkSeries::default(),
             series_interval: Span(spec.measure.series_interval_ns.unwrap_or(0)),
-            pool: Pool::default(),
+            pool: Pool::new(2 * spec.flows.len()),
             scratch: Segment::default(),
             stop_when_done: spec.stop_when_done,
         }
@@ -155,7 +155,7 @@ impl World {
                     capture.record(now, index, side == Side::Sender, &self.scratch);
                 }
             }
-            let packet = self.pool.pack(&self.scratch, hop, index as u32);
+            let packet = self.pool.pack(&self.scratch, hop, 2 * index as u32 + side as u32);
             if let Err(refused) = net.send(packet) {
                 flow.dropped_packets += 1;
                 self.pool.discard(refused.packet);
@@ -230,7 +230,7 @@ impl World {
     }
 
     fn handle_background(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
-        let number = (self.flows.len() + index) as u32;
+        let number = (2 * self.flows.len() + index) as u32;
         let source = &mut self.background[index];
         let (goes, due) = source.handle_timer(now);
         if goes {
@@ -310,10 +310,12 @@ impl Hosts<Packet> for World {
 
     fn handle_drop(&mut self, _now: Time, _link: u32, packet: Packet, _reason: DropReason, _net: &mut Network<Packet>) {
         let source = packet.source() as usize;
-        match self.flows.get_mut(source) {
-            Some(flow) => flow.dropped_packets += 1,
-            None => self.background[source - self.flows.len()].dropped_packets += 1,
+        match self.flows.get_mut(source / 2) {
+            Some(flow) => {
+                flow.dropped_packets += 1;
+                self.pool.discard(packet);
+            }
+            None => self.background[source - 2 * self.flows.len()].dropped_packets += 1,
         }
-        self.pool.discard(packet);
     }
 }
