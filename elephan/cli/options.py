@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from elephan.errors import InputError
+
+
+def writable(folder: Path | None) -> Path | None:
+    """Return `folder` when files can be written there, and leave no trace. Raises `InputError`.
+
+    Asked before a run that may take hours, not after it.
+    """
+    if folder is None:
+        return None
+    made = [part for part in (folder, *folder.parents) if not part.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise InputError(f"--out {folder}: cannot write there: {error.strerror}") from error
+    finally:
+        for part in made:
+            with suppress(OSError):
+                part.rmdir()
+
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.", show_default=False)]
 
@@ -22,16 +47,17 @@ StoreAt = Annotated[
         "--store",
         metavar="URL",
         help="Where results are kept: a database URL, or a file for SQLite. "
-        "[default: $ELEPHAN_STORE, else ~/.local/share/elephan/results.sqlite]",
+        "Default: $ELEPHAN_STORE, else ~/.local/share/elephan/results.sqlite.",
         show_default=False,
     ),
 ]
 
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="How many runs go at once. [default: all cores]", show_default=False),
+    typer.Option(min=1, metavar="N", help="How many runs go at once. Default: all cores.", show_default=False),
 ]
 
 Out = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Where report and plots go.", show_default=False)
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Where report and plots go.", show_default=False, callback=writable),
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ def write_parquet(data: pa.Table, path: Path) -> None:
         os.replace(temporary, path)
         sync_folder(path.parent)
     except (OSError, pa.ArrowException) as error:
-        temporary.unlink(missing_ok=True)
+        discard(temporary)
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise StoreError(f"cannot write {path}: {reason}") from error
 
@@ -112,8 +113,14 @@ def write_atomically(path: Path, content: bytes) -> None:
         temporary.write_bytes(content)
         os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        discard(temporary)
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def discard(temporary: Path) -> None:
+    """Remove what was half written. There is nothing where the folder itself could not be made."""
+    with suppress(OSError):
+        temporary.unlink()
 
 
 def sync_folder(folder: Path) -> None:
