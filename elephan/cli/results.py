@@ -88,7 +88,7 @@ def export(
     ids: MaybeIds = None,
     form: Annotated[Form, typer.Option("--format", help="CSV and Parquet: a row per run.")] = Form.CSV,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="[default: stdout]", show_default=False)
+        Path | None, typer.Option("--out", metavar="FILE", help="Default: stdout.", show_default=False)
     ] = None,
     scenario: ScenarioName = None,
     where: Where = None,
