@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,8 +23,21 @@ def console() -> Console:
     """Return the console for results."""
     from rich.console import Console
 
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            reader_gone()
+
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
+    return Plain(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
+
+
+def reader_gone() -> NoReturn:
+    """End quietly and well when the reader of stdout (head, less) has gone: rich and typer would call it a failure."""
+    import typer
+
+    # Python must not complain again when it flushes stdout at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise typer.Exit
 
 
 def say(text: str) -> None:
@@ -59,5 +72,8 @@ def counted(title: str) -> Iterator[Callable[[int, int], None]]:
 
 def emit(text: str) -> None:
     """Write a result as it is."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        reader_gone()

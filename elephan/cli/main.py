@@ -5,7 +5,6 @@ Exit codes: 0 done; 1 a result could not be written, read or reproduced; 2 the i
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -71,10 +70,6 @@ def call(arguments: list[str]) -> int:
         return wrong_arguments(error)
     except (typer.Abort, KeyboardInterrupt):
         return failed("stopped", 130)
-    except BrokenPipeError:
-        # The reader (head, less) has gone: Python must not complain again when it flushes stdout at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def wrong_arguments(error: TyperException) -> int:

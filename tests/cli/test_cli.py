@@ -216,6 +216,16 @@ def test_pcap_writes_a_capture_per_run(elephan: Run, folder: Path) -> None:
         assert (folder / f"all-{number}.pcapng").read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
 
 
+@pytest.mark.parametrize("what", [["schema"], ["results", "show", "ID"], ["results", "list", "--json"]])
+def test_a_reader_that_goes_early_is_no_failure(elephan: Run, folder: Path, what: list[str]) -> None:
+    assert elephan("run", "small.toml", "--no-report")[0] == 0
+    run_id = json.loads(elephan("results", "list", "--json")[1])[0]["id"]
+    running = process(folder, *[run_id if part == "ID" else part for part in what])
+    assert running.stdout is not None and running.stderr is not None
+    running.stdout.close()
+    assert (running.wait(timeout=60), running.stderr.read()) == (0, "")
+
+
 def test_schema_is_the_committed_one(elephan: Run) -> None:
     code, out, _ = elephan("schema")
     assert code == 0

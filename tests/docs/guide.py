@@ -1,0 +1,106 @@
+"""The guide's commands: found, run, and what they print put into the guide (`python tests/docs/guide.py --write`).
+
+A block marked `console` holds commands after "$ " and what they printed, in full. One marked `console once` holds what
+differs from run to run (dates, hosts, processor times): it is run, but what it prints is not compared. One marked
+`console long` takes minutes and is left to whoever writes the guide. Blocks marked `python` share one interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs" / "guide.md"
+
+FENCE = re.compile(r"^```(console|python)(?: (once|long))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ID = re.compile(r"(?<= )[0-9a-f]{10}\b")
+"""A run's id in a command: stands for the newest run in the store, since ids change with the version."""
+
+
+@dataclass
+class Step:
+    """A command and what the guide says that it prints."""
+
+    command: str
+    output: str
+
+
+def steps(block: str) -> list[Step]:
+    """Return the commands of a block; a line after one that ends with a backslash belongs to it."""
+    found: list[Step] = []
+    continued = False
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append(Step(line[2:], ""))
+        elif continued:
+            found[-1].command += "\n" + line
+        else:
+            found[-1].output += line + "\n"
+        continued = (line.startswith("$ ") or continued) and line.endswith("\\")
+    return found
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return an environment whose results lie in `folder`, and whose `elephan` is that of this interpreter."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    changed = {"PATH": path, "ELEPHAN_STORE": str(folder / "results.sqlite"), "PYTHONPATH": str(ROOT)}
+    return {name: value for name, value in os.environ.items() if name != "COLUMNS"} | changed
+
+
+def prepare(folder: Path) -> None:
+    """Make `folder` look like a clone, as far as the guide needs it."""
+    for name in ("examples", "papers", "docs", "congestion"):
+        (folder / name).symlink_to(ROOT / name)
+
+
+def run(command: str, folder: Path) -> tuple[int, str]:
+    """Run a command of the guide in `folder`; return exit code and what it printed."""
+    if ID.search(command):
+        listed = run("elephan results list --newest 1 --json", folder)[1]
+        command = ID.sub(json.loads(listed)[0]["id"], command)
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"],
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    # tshark warns root, and head ends its pipe early.
+    lines = [line.rstrip() for line in done.stdout.splitlines() if not line.startswith("Running as user")]
+    return (0 if done.returncode == 141 else done.returncode), "".join(line + "\n" for line in lines)
+
+
+def write() -> None:
+    """Put what the commands print now into the guide."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder)
+
+        def fresh(match: re.Match[str]) -> str:
+            language, kind, block = match.groups()
+            if language == "python" or kind == "long":
+                return match.group(0)
+            lines = []
+            for step in steps(block):
+                code, output = run(step.command, folder)
+                print(f"{code}: {step.command}", file=sys.stderr)
+                # What a command printed once stays as its writer shortened it.
+                lines.append(f"$ {step.command}\n{(step.output or output) if kind == 'once' else output}")
+            return f"```{language}{f' {kind}' if kind else ''}\n{''.join(lines)}```"
+
+        GUIDE.write_text(FENCE.sub(fresh, GUIDE.read_text()))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit("usage: python tests/docs/guide.py --write")
+    write()

@@ -1,0 +1,103 @@
+"""The documents: the guide's commands do what it shows, links lead somewhere, and the index has every page."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import elephan
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")])
+LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
+
+
+def load_guide() -> ModuleType:
+    """Load the tool beside this file, which is also a command of its own."""
+    spec = importlib.util.spec_from_file_location("guide", Path(__file__).with_name("guide.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["guide"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+guide = load_guide()
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """Return kind and text of the guide's blocks in a language."""
+    return [(kind, text) for found, kind, text in guide.FENCE.findall(guide.GUIDE.read_text()) if found == language]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that looks like a clone; the commands of the guide build on each other."""
+    path = tmp_path_factory.mktemp("guide")
+    guide.prepare(path)
+    return path
+
+
+def test_every_command_of_the_guide_prints_what_it_shows(folder: Path) -> None:
+    """When the transport has changed: `python tests/docs/guide.py --write`, then read whether the text still fits."""
+    ran = 0
+    for kind, text in blocks("console"):
+        for step in guide.steps(text):
+            if kind == "long" or ("tshark" in step.command and shutil.which("tshark") is None):
+                continue
+            code, output = guide.run(step.command, folder)
+            assert code == 0, f"{step.command}\n{output}"
+            if kind != "once":
+                assert output == step.output, step.command
+            ran += 1
+    assert ran >= 20
+
+
+def test_the_guides_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide.prepare(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "results.sqlite"))
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names: dict[str, object] = {}
+    for _, text in blocks("python"):
+        exec(compile(text, str(guide.GUIDE), "exec"), names)
+    assert (tmp_path / "out" / "notebook" / "report.html").is_file()
+
+
+def test_the_example_stack_meets_its_equation(tmp_path: Path) -> None:
+    """Scalable TCP under loss p: W = 0.08 / p segments (Kelly 2003). At 1e-4 and 67 ms, 138 Mbit/s; three seeds."""
+    file = os.path.relpath(ROOT / "examples" / "own-stack.toml")
+    changes = {"sweep": "", "flow.stack": "./stacks/scalable.c", "run.repetitions": 3, "measure.series": False}
+    results = elephan.run(file, changes, store="none")
+    goodput = sum(record.metrics["goodput_bps"] for record in results) / len(results)
+    assert goodput == pytest.approx(800 * 1448 * 8 / 0.067, rel=0.1)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text()):
+        place = (page.parent / target).resolve() if target else page
+        assert place.exists(), f"{page.name}: {target}"
+        if anchor and place.suffix == ".md":
+            heads = re.findall(r"^#+ (.*)$", place.read_text(), re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+            assert anchor in slugs, f"{page.name}: #{anchor}"
+
+
+def test_the_index_has_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    for page in (ROOT / "docs").iterdir():
+        if page.is_file() and page.name != "README.md":
+            assert f"({page.name})" in index, page.name
+
+
+def test_pictures_are_small() -> None:
+    for picture in (ROOT / "docs" / "img").iterdir():
+        assert picture.stat().st_size < 200_000, picture.name
