@@ -27,7 +27,7 @@ help: ## list the targets
 setup: $(VENV)/.stamp-native ## build everything that demo and the elephan command need (seconds when nothing changed)
 
 .PHONY: demo
-demo: setup ## mirror a real OLTP trace over 67 ms under three stacks; table, HTML report and plots in out/demo
+demo: setup ## mirror a real OLTP trace over 67 ms under four stacks; table, HTML report and plots in out/demo
 	$(BIN)/elephan run examples/replicate-oltp.toml --out out/demo
 	@echo "Open out/demo/report.html in a browser."
 
