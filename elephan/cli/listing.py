@@ -13,7 +13,9 @@ from elephan.errors import InputError
 from elephan.record import Record
 from elephan.report.metrics import LINKS, metric, present
 from elephan.report.points import shown, stack_of
+from elephan.scenario.toml import parse_value
 from elephan.store import Filter, open_store
+from elephan.store.database import as_text
 from elephan.store.series import KINDS, write_parquet
 
 if TYPE_CHECKING:
@@ -42,7 +44,8 @@ def chosen(
         key, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"--where {text}: expected KEY=VALUE, such as path.loss=0.001")
-        parameters[key.strip()] = value.strip()
+        # As `--set` reads it and as the store writes it, so that 1e-5 finds what is kept as 1e-05.
+        parameters[key.strip()] = as_text(parse_value(value.strip()))
     found = opened.list(Filter(scenario=scenario, parameters=parameters, newest=newest))
     if not found and (scenario or parameters):
         raise InputError(f"no run in {opened.location} fits; `elephan results list` shows those there are")

@@ -160,6 +160,8 @@ def test_stored_runs_are_listed_shown_and_exported(elephan: Run, folder: Path) -
     records = json.loads(out)
     assert (code, len(records)) == (0, 2)
     ids = [record["id"] for record in records]
+    for loss in ("1e-3", "0.001"):
+        assert len(json.loads(elephan("results", "list", "--where", f"path.loss={loss}", "--json")[1])) == 2
     _, out, _ = elephan("results", "list", "--where", "flow.stack=cubic")
     assert len(re.findall(r"^[0-9a-f]{10} ", out, re.MULTILINE)) == 1
     _, out, _ = elephan("results", "show", ids[0][:6])

@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide.md"
 
 FENCE = re.compile(r"^```(console|python)(?: (once|long))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NOISE = re.compile(r"Running as user|\d+ of \d+ runs, \d+%")
+"""What depends on who runs it and on how fast: tshark's warning for root, progress where there is no terminal."""
+
 ID = re.compile(r"(?<= )[0-9a-f]{10}\b")
 """A run's id in a command: stands for the newest run in the store, since ids change with the version."""
 
@@ -58,6 +61,7 @@ def prepare(folder: Path) -> None:
     """Make `folder` look like a clone, as far as the guide needs it."""
     for name in ("examples", "papers", "docs", "congestion"):
         (folder / name).symlink_to(ROOT / name)
+    (folder / ".venv").symlink_to(sys.prefix)
 
 
 def run(command: str, folder: Path) -> tuple[int, str]:
@@ -74,9 +78,8 @@ def run(command: str, folder: Path) -> tuple[int, str]:
         text=True,
         check=False,
     )
-    # tshark warns root, and head ends its pipe early.
-    lines = [line.rstrip() for line in done.stdout.splitlines() if not line.startswith("Running as user")]
-    return (0 if done.returncode == 141 else done.returncode), "".join(line + "\n" for line in lines)
+    lines = [line.rstrip() for line in done.stdout.splitlines() if not NOISE.match(line)]
+    return done.returncode, "".join(line + "\n" for line in lines)
 
 
 def write() -> None:

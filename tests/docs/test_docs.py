@@ -45,6 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_every_command_of_the_guide_prints_what_it_shows(folder: Path) -> None:
     """When the transport has changed: `python tests/docs/guide.py --write`, then read whether the text still fits."""
     ran = 0
@@ -81,11 +83,11 @@ def test_the_example_stack_meets_its_equation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_into_a_page_meet_a_heading(page: Path) -> None:
+    """That the pages exist is held by tests/tidy."""
     for target, anchor in LINK.findall(page.read_text()):
         place = (page.parent / target).resolve() if target else page
-        assert place.exists(), f"{page.name}: {target}"
-        if anchor and place.suffix == ".md":
+        if anchor and place.suffix == ".md" and place.exists():
             heads = re.findall(r"^#+ (.*)$", place.read_text(), re.MULTILINE)
             slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
             assert anchor in slugs, f"{page.name}: #{anchor}"
