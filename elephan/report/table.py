@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from elephan.record import Record, canonical_json
 from elephan.report.metrics import Metric, present
 from elephan.report.points import Point, points_of, short, shown
 from elephan.report.statistics import Estimate
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
 SUMMED_OVER_CONNECTIONS = frozenset({"goodput_bps", "line_share", "lag_max_bytes", "timeouts", "fast_retransmits"})
 """Besides counters (by their unit) what adds up over the connections of one flow entry."""
@@ -144,23 +149,69 @@ def _cell(column: Metric, value: Estimate | None, best: float | None) -> Cell:
 
 
 def print_table(table: Table, console: object) -> None:
-    """Print the table and its notes on a rich console."""
+    """Print the table and its notes on a rich console: upright where it is too wide for it, a run per column."""
     from rich.console import Console
-    from rich.table import Table as RichTable
     from rich.text import Text
 
     assert isinstance(console, Console)
-    drawn = RichTable(box=None, header_style="bold", pad_edge=False, caption=table.caption, caption_justify="left")
+    drawn = _lying(table)
+    natural = console.measure(drawn, options=console.options.update(max_width=10_000)).maximum
+    # Numbers folded over several lines cannot be read. Many runs do not fit upright either: then they are folded.
+    if natural > console.width and _least_upright_width(table) <= console.width:
+        drawn = _upright(table)
+    console.print(drawn)
+    for note in table.notes:
+        console.print(Text(f"note: {note}", style="yellow"))
+
+
+def _lying(table: Table) -> RichTable:
+    """Return the table with a run, or a point of a sweep, per row."""
+    drawn = _empty(table)
     for head in table.heads:
         drawn.add_column(head, overflow="fold")
     for column in table.columns:
         drawn.add_column(column.title, justify="right", overflow="fold")
     for row in table.rows:
-        cells = [Text(f"{cell.text}\n± {cell.spread}" if cell.spread else cell.text) for cell in row.cells]
-        for cell, text in zip(row.cells, cells, strict=True):
-            if cell.best:
-                text.stylize("bold green")
-        drawn.add_row(*row.heads, *cells, style="dim" if row.of_run and len(table.rows) > 1 else "")
-    console.print(drawn)
-    for note in table.notes:
-        console.print(Text(f"note: {note}", style="yellow"))
+        style = "dim" if row.of_run and len(table.rows) > 1 else ""
+        drawn.add_row(*row.heads, *(_text(cell) for cell in row.cells), style=style)
+    return drawn
+
+
+def _upright(table: Table) -> RichTable:
+    """Return the table with a run, or a point of a sweep, per column. No number is folded; the heads are."""
+    drawn = _empty(table)
+    drawn.show_header = False
+    drawn.caption = table.caption.replace("per row", "per column")
+    drawn.add_column(no_wrap=True)
+    for row in table.rows:
+        style = "dim" if row.of_run and len(table.rows) > 1 else ""
+        drawn.add_column(justify="right", overflow="fold", min_width=_longest(row), style=style)
+    for index, head in enumerate(table.heads):
+        drawn.add_row(head, *(row.heads[index] for row in table.rows), style="bold")
+    for index, column in enumerate(table.columns):
+        drawn.add_row(column.title, *(_text(row.cells[index]) for row in table.rows))
+    return drawn
+
+
+def _longest(row: Row) -> int:
+    """Return the columns of the terminal that a row's widest number takes."""
+    return max((len(line) for cell in row.cells for line in _text(cell).plain.splitlines()), default=1)
+
+
+def _least_upright_width(table: Table) -> int:
+    """Return the width below which `_upright` would fold a number; rich puts one column between two."""
+    titles = [*table.heads, *(column.title for column in table.columns)]
+    return max(map(len, titles)) + sum(1 + _longest(row) for row in table.rows)
+
+
+def _empty(table: Table) -> RichTable:
+    from rich.table import Table as RichTable
+
+    return RichTable(box=None, header_style="bold", pad_edge=False, caption=table.caption, caption_justify="left")
+
+
+def _text(cell: Cell) -> Text:
+    from rich.text import Text
+
+    style = "bold green" if cell.best else ""
+    return Text(f"{cell.text}\n± {cell.spread}" if cell.spread else cell.text, style=style)

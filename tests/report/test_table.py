@@ -13,10 +13,24 @@ from elephan.report.table import print_table, table_of
 Make = Callable[..., Record]
 
 
-def printed(records: list[Record]) -> str:
+def printed(records: list[Record], width: int = 240) -> str:
     stream = io.StringIO()
-    print_table(table_of(records), Console(file=stream, width=240))
+    print_table(table_of(records), Console(file=stream, width=width))
     return stream.getvalue()
+
+
+def test_a_table_too_wide_for_the_terminal_stands_upright_with_its_numbers_whole(make_record: Make) -> None:
+    records = [make_record(stack) for stack in ("reno", "cubic", "storage_friendly", "storage_friendly_of_ones_own")]
+    lines = printed(records, width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("goodput") and line.count("300 Mbit/s") == 4 for line in lines)
+
+
+def test_a_table_that_fits_neither_way_is_folded_and_not_cut(make_record: Make) -> None:
+    records = [make_record("reno", parameters={"path.loss": loss}) for loss in range(30)]
+    lines = printed(records, width=60).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert all(any(line.startswith(f"{loss} ") for line in lines) for loss in range(30))
 
 
 def test_repetitions_become_a_mean_with_its_interval(make_record: Make) -> None:
