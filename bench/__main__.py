@@ -37,9 +37,9 @@ MARK_RTTS = 2
 """Round trips between two progress lines of a peer."""
 FIRST_RTTS = 60
 """Round trips that the first slow start and the recovery from its overshoot take at most."""
-BUDGETS_S = {"ns-2": 40.0, "ns-3": 90.0}
+BUDGETS_S = {"ns-2": 40.0, "ns-3": 75.0}
 """CPU time for a peer on a workload, s: enough to fill the window of W2 even for ns-3."""
-LARGE_WINDOW_FACTOR = 4
+LARGE_WINDOW_FACTOR = 3.5
 """More of it for ns-2 where the window is large: its slow start alone costs 100 s on W4."""
 LARGE_WINDOW_PACKETS = 50_000
 PEERS = ("ns-2", "ns-3")

@@ -219,18 +219,12 @@ def marks_of(command: list[str], budget_s: float) -> Iterator[dict[str, Any]]:
 
 
 def run_peer(engine: str, command: list[str], workload: str, bell: Dumbbell, budget_s: float) -> Result:
-    """Measure a peer's rate once its window is full; when time does not suffice for that, say so.
-
-    The second half of the CPU time after that counts, so that the end of slow start, which costs most, does not.
-    """
+    """Measure a peer's rate from when its window is full; when time does not suffice for that, say so."""
     marks = list(marks_of(command, budget_s))
     last = marks[-1]
     full_packets = FULL_SHARE * bell.product_packets / bell.flows
     filled = [mark for mark in marks[:-1] if mark["cwnd_packets"] >= full_packets]
-    from_s = (filled or marks)[0]["cpu_s"]
-    first = next(mark for mark in marks if mark["cpu_s"] >= (from_s + last["cpu_s"]) / 2)
-    if first is last:
-        first = marks[-2]
+    first = filled[0] if filled else marks[len(marks) // 2]
     packets, cpu_s = last["delivered_packets"] - first["delivered_packets"], last["cpu_s"] - first["cpu_s"]
     note = f"{first['simulated_s']:g} to {last['simulated_s']:g} s of {bell.duration_ns / NS_PER_S:g} s"
     if not filled:

@@ -21,8 +21,8 @@ generated; every run is a line of `bench/history.jsonl`.
 {rates}
 
 elephan and the skeleton: median of several runs in turn, each the whole workload. The peers run once, for a bounded CPU
-time, and the second half of it after their window got full counts, because their cost per packet grows with the window.
-Where that time did not suffice to fill it, the rate has a star and is better than the peer's true one.
+time, and count from when their window got full, because their cost per packet grows with it. Where that time did not
+suffice to fill it, the rate has a star and is better than the peer's true one.
 
 {peers}
 
