@@ -85,9 +85,8 @@ fn check_trace(path: &str, format: &str) -> PyResult<(u64, u64, u64, u64)> {
 }
 
 fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
-    let all = |metrics: &[BTreeMap<&'static str, Metric>]| {
-        metrics.iter().map(|m| dict(py, m)).collect::<PyResult<Vec<_>>>()
-    };
+    let all =
+        |metrics: &[BTreeMap<&'static str, Metric>]| metrics.iter().map(|m| dict(py, m)).collect::<PyResult<Vec<_>>>();
     Ok(RunResult {
         metrics: dict(py, &outcome.metrics)?,
         flows: all(&outcome.flows)?,
