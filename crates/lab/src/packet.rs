@@ -46,8 +46,7 @@ const _: () = assert!(std::mem::size_of::<Header>() == 36, "memory per packet in
 pub struct Pool {
     /// Headers by source.
     flights: Vec<Flight>,
-    /// Blocks of headers to use again.
-    spare: Vec<Box<Block>>,
+    spare: Spare,
     sacks: Slots,
 }
 
@@ -182,6 +181,10 @@ struct Block {
     live: u32,
 }
 
+/// Blocks of headers to use again. Boxed, because blocks move between flights and a block is a kilobyte.
+#[allow(clippy::vec_box)]
+type Spare = Vec<Box<Block>>;
+
 /// Headers of one source, in the order of sending. A number is good for 2^32 packets, six thousand of the largest windows.
 #[derive(Default)]
 struct Flight {
@@ -194,7 +197,7 @@ struct Flight {
 
 impl Flight {
     #[inline]
-    fn put(&mut self, header: Header, spare: &mut Vec<Box<Block>>) -> u32 {
+    fn put(&mut self, header: Header, spare: &mut Spare) -> u32 {
         let number = self.next;
         if number % BLOCK == 0 {
             self.grow(spare);
@@ -207,7 +210,7 @@ impl Flight {
     }
 
     #[inline]
-    fn take(&mut self, number: u32, spare: &mut Vec<Box<Block>>) -> Header {
+    fn take(&mut self, number: u32, spare: &mut Spare) -> Header {
         let index = (number / BLOCK).wrapping_sub(self.first) & BLOCK_MASK;
         let block = &mut self.blocks[index as usize];
         let header = block.headers[(number % BLOCK) as usize];
@@ -219,7 +222,7 @@ impl Flight {
     }
 
     #[cold]
-    fn grow(&mut self, spare: &mut Vec<Box<Block>>) {
+    fn grow(&mut self, spare: &mut Spare) {
         let block = spare.pop();
         self.blocks.push_back(
             block.unwrap_or_else(|| Box::new(Block { headers: [Header::default(); BLOCK as usize], live: 0 })),
@@ -228,7 +231,7 @@ impl Flight {
 
     /// Gives back the blocks at the front of which nothing is left; the one being filled stays.
     #[cold]
-    fn shrink(&mut self, spare: &mut Vec<Box<Block>>) {
+    fn shrink(&mut self, spare: &mut Spare) {
         while self.blocks.len() > usize::from(self.next % BLOCK != 0) && self.blocks[0].live == 0 {
             spare.extend(self.blocks.pop_front());
             self.first = (self.first + 1) & BLOCK_MASK;

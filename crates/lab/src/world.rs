@@ -144,13 +144,14 @@ impl World {
     fn pump(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
         let flow = &mut self.flows[index];
         let hop = flow.hops[side as usize];
-        let node = if side == Side::Sender { flow.spec.source } else { flow.spec.destination };
         let endpoint = match side {
             Side::Sender => &mut flow.sender,
             Side::Receiver => &mut flow.receiver,
         };
         while endpoint.poll_transmit(now, &mut self.scratch) {
             if let Some(capture) = &mut self.capture {
+                // Looked up only here: the spec is cold, and a line of it per packet tells where there are many flows.
+                let node = if side == Side::Sender { flow.spec.source } else { flow.spec.destination };
                 if capture.sees(node) {
                     capture.record(now, index, side == Side::Sender, &self.scratch);
                 }

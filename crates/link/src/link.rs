@@ -111,6 +111,40 @@ impl<P: Packet> Link<P> {
         Time(self.due)
     }
 
+    /// Whether the link is computed from arrival times alone: drop-tail or RED without jitter. Such a link may be polled and
+    /// handed packets late, with the times at which they were due: what it does is the same.
+    pub fn is_analytic(&self) -> bool {
+        matches!(self.engine, Engine::Fifo(_))
+    }
+
+    /// The oldest packet inside; None for links that are not analytic.
+    #[inline]
+    pub fn oldest(&self) -> Option<&P> {
+        match &self.engine {
+            Engine::Fifo(fifo) => fifo.oldest_packet(),
+            Engine::Served(_) => None,
+        }
+    }
+
+    /// Whether `packet`, when it is the next to reach the far end, certainly does. False also where that is not easily known.
+    #[inline]
+    pub fn spares(&self, packet: &P) -> bool {
+        match &self.engine {
+            Engine::Fifo(fifo) => fifo.spares(packet),
+            Engine::Served(_) => false,
+        }
+    }
+
+    /// How long a packet of `bytes` takes that comes while nothing is inside; None where that is not easily known, or it
+    /// might be dropped on arrival.
+    #[inline]
+    pub fn idle_transit(&self, bytes: u32) -> Option<Span> {
+        match &self.engine {
+            Engine::Fifo(fifo) => fifo.idle_transit(bytes).map(Span),
+            Engine::Served(_) => None,
+        }
+    }
+
     /// A packet lost after it was admitted, and why; call until None.
     ///
     /// A loss on the line is known when the packet would have arrived (drop-tail and RED without jitter) or when it starts

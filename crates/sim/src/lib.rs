@@ -7,13 +7,17 @@
 //! timers of changes come before links, links before timers of endpoints (see [`Network::new`]), so that two runs of the
 //! same input take the same steps whatever the machine.
 //!
-//! Cost: one pending event per link and per timer, never one per packet; a packet costs one queue operation per hop.
+//! Cost: one pending event per chain of links (see `chains`: mostly a route's links between two forks or joins) and per
+//! timer, never one per packet; a packet costs one queue operation per chain.
 
 #![forbid(unsafe_code)]
 
+mod chains;
 mod events;
 mod network;
 mod routes;
+#[cfg(test)]
+mod tests;
 
 pub use events::EventQueue;
 pub use network::{Hosts, Network, Progress, SendError};

@@ -1,5 +1,6 @@
 //! Links joined by routes, timers, and the loop that runs them.
 
+use crate::chains::{self, Chains, Refused};
 use crate::events::EventQueue;
 use crate::routes::{Hop, Routed, Routes};
 use link::{Admission, DropReason, Link, Packet};
@@ -11,7 +12,8 @@ pub trait Hosts<P> {
     fn handle_packet(&mut self, now: Time, host: u32, packet: P, net: &mut Network<P>);
     /// Timer `timer` is due. It is idle now; set it again where wanted.
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<P>);
-    /// `packet` was lost at `link`.
+    /// `packet` was lost at `link`. `now` is when this is known: for a link whose queue was full, when the packet came there,
+    /// which may be before [`Network::now`].
     fn handle_drop(&mut self, now: Time, link: u32, packet: P, reason: DropReason, net: &mut Network<P>);
 }
 
@@ -42,12 +44,17 @@ pub struct SendError<P> {
 pub struct Network<P> {
     links: Vec<Link<P>>,
     routes: Routes,
+    pub(crate) chains: Chains,
     queue: EventQueue,
     /// Timers that go before links at the same time.
     early: u32,
     now: Time,
+    /// Source of the latest event: at `now`, those of lower number have had their turn.
+    source: u32,
     events: u64,
     stopped: bool,
+    /// Packets refused inside chains, not yet reported.
+    refused: Vec<Refused<P>>,
 }
 
 impl<P: Packet + Routed> Network<P> {
@@ -56,7 +63,10 @@ impl<P: Packet + Routed> Network<P> {
     pub fn new(links: Vec<Link<P>>, routes: Routes, timers: usize, early: usize) -> Network<P> {
         assert!(early <= timers, "early timers are some of all timers");
         let queue = EventQueue::new(links.len() + timers);
-        Network { links, routes, queue, early: early as u32, now: Time::ZERO, events: 0, stopped: false }
+        let chains = Chains::new(&links, &routes);
+        let early = early as u32;
+        let (now, source, refused) = (Time::ZERO, 0, vec![]);
+        Network { links, routes, chains, queue, early, now, source, events: 0, stopped: false, refused }
     }
 
     /// The time of the latest event.
@@ -69,13 +79,14 @@ impl<P: Packet + Routed> Network<P> {
         self.events
     }
 
-    /// All links.
+    /// All links, as [`Network::run`] left them: while it runs, packets inside chains may lag behind.
     pub fn links(&self) -> &[Link<P>] {
         &self.links
     }
 
     /// All links, for reading what advances with time (queue lengths). Changes go through [`Network::with_link`].
     pub fn links_mut(&mut self) -> &mut [Link<P>] {
+        self.settle_all();
         &mut self.links
     }
 
@@ -86,8 +97,12 @@ impl<P: Packet + Routed> Network<P> {
 
     /// Changes a link through `change` and schedules what follows from it.
     pub fn with_link(&mut self, link: u32, change: impl FnOnce(&mut Link<P>)) {
+        let last = self.chains.last(link);
+        self.settle(last);
         change(&mut self.links[link as usize]);
-        self.reschedule_link(link);
+        let due = chains::due(&self.links, self.chains.ending_with(last));
+        // What a change made overdue happens now, not in the past.
+        self.queue.schedule(self.early + last, due.max(self.now));
     }
 
     /// When timer `timer` is due; [`Time::NEVER`] when idle.
@@ -114,6 +129,12 @@ impl<P: Packet + Routed> Network<P> {
 
     /// Runs until `end` inclusive, or `max_events` events, or [`Network::stop`].
     pub fn run<H: Hosts<P>>(&mut self, hosts: &mut H, end: Time, max_events: u64) -> Progress {
+        let progress = self.run_events(hosts, end, max_events);
+        self.settle_all();
+        progress
+    }
+
+    fn run_events<H: Hosts<P>>(&mut self, hosts: &mut H, end: Time, max_events: u64) -> Progress {
         let limit = self.events + max_events;
         while let Some((time, source)) = self.queue.peek() {
             if time > end {
@@ -127,6 +148,7 @@ impl<P: Packet + Routed> Network<P> {
             }
             debug_assert!(time >= self.now, "time goes back");
             self.now = time;
+            self.source = source;
             self.events += 1;
             match self.link_of(source) {
                 Some(link) => self.step_link(hosts, link),
@@ -140,7 +162,7 @@ impl<P: Packet + Routed> Network<P> {
         if self.stopped {
             return Progress::Stopped;
         }
-        self.now = end;
+        (self.now, self.source) = (end, u32::MAX);
         Progress::ReachedTime
     }
 
@@ -149,19 +171,30 @@ impl<P: Packet + Routed> Network<P> {
         for link in 0..self.links.len() as u32 {
             self.report_drops(hosts, link);
         }
+        self.report_refused(hosts);
     }
 
+    /// The chain that ends with `link` has an event.
     #[inline]
     fn step_link<H: Hosts<P>>(&mut self, hosts: &mut H, link: u32) {
         let now = self.now;
+        let chain = self.chains.ending_with(link);
+        let mut drops = false;
+        if chain.len() > 1 {
+            drops =
+                chains::settle(&mut self.links, chain, now, |_| true, &mut self.refused) || !self.refused.is_empty();
+        }
         let lnk = &mut self.links[link as usize];
         lnk.handle_timeout(now);
         let delivered = lnk.poll_delivery(now);
-        let due = lnk.poll_timeout();
-        let drops = lnk.has_dropped();
+        let mut due = lnk.poll_timeout();
+        drops |= lnk.has_dropped();
+        if chain.len() > 1 {
+            due = chains::due(&self.links, chain);
+        }
         self.queue.reschedule_top(due);
         if drops {
-            self.report_drops(hosts, link);
+            self.report_chain(hosts, link);
         }
         let Some(mut packet) = delivered else { return };
         packet.advance();
@@ -178,6 +211,20 @@ impl<P: Packet + Routed> Network<P> {
         }
     }
 
+    #[cold]
+    fn report_chain<H: Hosts<P>>(&mut self, hosts: &mut H, last: u32) {
+        for at in 0..self.chains.ending_with(last).len() {
+            self.report_drops(hosts, self.chains.ending_with(last)[at]);
+        }
+        self.report_refused(hosts);
+    }
+
+    fn report_refused<H: Hosts<P>>(&mut self, hosts: &mut H) {
+        for Refused { time, link, packet, reason } in std::mem::take(&mut self.refused) {
+            hosts.handle_drop(time, link, packet, reason, self);
+        }
+    }
+
     fn report_drops<H: Hosts<P>>(&mut self, hosts: &mut H, link: u32) {
         while let Some((packet, reason)) = self.links[link as usize].poll_dropped() {
             hosts.handle_drop(self.now, link, packet, reason, self);
@@ -186,6 +233,7 @@ impl<P: Packet + Routed> Network<P> {
 
     #[inline]
     fn enqueue(&mut self, link: u32, packet: P) -> Result<(), SendError<P>> {
+        let last = self.chains.last(link);
         let lnk = &mut self.links[link as usize];
         let before = lnk.poll_timeout();
         match lnk.handle_packet(self.now, packet) {
@@ -193,7 +241,13 @@ impl<P: Packet + Routed> Network<P> {
                 let due = lnk.poll_timeout();
                 // A FIFO link's next event is its head's: most packets join behind it and change nothing.
                 if due != before {
-                    self.queue.schedule(self.early + link, due);
+                    if last == link {
+                        self.queue.schedule(self.early + link, due);
+                    } else if self.queue.due(self.early + last) == Time::NEVER {
+                        // Likewise for a chain: with packets inside, the event that is set is not too late for this one.
+                        let due = chains::due(&self.links, self.chains.ending_with(last));
+                        self.queue.schedule(self.early + last, due);
+                    }
                 }
                 Ok(())
             }
@@ -201,11 +255,17 @@ impl<P: Packet + Routed> Network<P> {
         }
     }
 
-    fn reschedule_link(&mut self, link: u32) {
-        let due = self.links[link as usize].poll_timeout();
-        // What a change made overdue happens now, not in the past.
-        let due = if due == Time::NEVER { due } else { due.max(self.now) };
-        self.queue.schedule(self.early + link, due);
+    /// Moves packets inside the chain that ends with `last` to where they are after the latest event.
+    fn settle(&mut self, last: u32) {
+        let (early, source) = (self.early, self.source);
+        let chain = self.chains.ending_with(last);
+        chains::settle(&mut self.links, chain, self.now, |link| early + link < source, &mut self.refused);
+    }
+
+    fn settle_all(&mut self) {
+        for link in 0..self.links.len() as u32 {
+            self.settle(link);
+        }
     }
 
     #[inline]

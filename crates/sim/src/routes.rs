@@ -47,11 +47,20 @@ impl Routes {
     /// What stands at `position`.
     #[inline]
     pub fn at(&self, position: u32) -> Hop {
-        let hop = self.hops[position as usize];
-        if hop & HOST == 0 {
-            Hop::Link(hop)
-        } else {
-            Hop::Host(hop & !HOST)
-        }
+        decode(self.hops[position as usize])
+    }
+
+    /// All routes, one after the other; each ends with a host.
+    pub(crate) fn hops(&self) -> impl Iterator<Item = Hop> + '_ {
+        self.hops.iter().map(|&hop| decode(hop))
+    }
+}
+
+#[inline]
+fn decode(hop: u32) -> Hop {
+    if hop & HOST == 0 {
+        Hop::Link(hop)
+    } else {
+        Hop::Host(hop & !HOST)
     }
 }

@@ -135,6 +135,32 @@ impl Ring {
         }
     }
 
+    /// Forgets the oldest entries as far as they end at or below `ack`, at least one; returns how many and the last of them.
+    /// A block is looked up once, not for each entry: an ACK in the common case finds all it acknowledges in one.
+    #[inline]
+    pub fn pop_acknowledged(&mut self, ack: u64) -> (u32, Entry) {
+        debug_assert!(!self.is_empty());
+        let mut acked = 0;
+        loop {
+            let from = (self.head - self.base) as usize;
+            let to = (self.tail - self.base).min(BLOCK as u64) as usize;
+            let entries = &self.blocks[0][from..to];
+            let mut count = 1;
+            while count < entries.len() && entries[count].end() <= ack {
+                count += 1;
+            }
+            let last = entries[count - 1];
+            acked += count as u32;
+            self.head += count as u64;
+            if self.head - self.base == BLOCK as u64 {
+                self.recycle();
+            }
+            if count < to - from || self.is_empty() || self.get(self.head).end() > ack {
+                return (acked, last);
+            }
+        }
+    }
+
     #[cold]
     fn recycle(&mut self) {
         self.base += BLOCK as u64;
@@ -252,6 +278,20 @@ mod tests {
         assert_eq!(ring.find(999_999, 100), 9_999);
         assert_eq!(ring.find(1_000_000, 100), 10_000);
         assert_eq!(ring.find(850_050, 37), 8_500);
+    }
+
+    #[test]
+    fn an_ack_takes_what_ends_below_it_across_blocks() {
+        let mut ring = Ring::default();
+        for i in 0..3_000u64 {
+            ring.push(Entry { seq: i * 100, len: 100, ..Entry::default() });
+        }
+        for (ack, acked) in [(299, 2), (102_399, 1_021), (102_400, 1), (299_999, 1_975), (300_000, 1)] {
+            let (count, last) = ring.pop_acknowledged(ack);
+            assert_eq!((count, last.end()), (acked, ack / 100 * 100));
+            assert_eq!(ring.head() * 100, last.end());
+        }
+        assert!(ring.is_empty());
     }
 
     #[test]

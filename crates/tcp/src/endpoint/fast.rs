@@ -6,7 +6,7 @@
 use super::Endpoint;
 use crate::config::Recovery;
 use crate::consts::NS_PER_US;
-use crate::scoreboard::{tag, Entry};
+use crate::scoreboard::tag;
 use crate::segment::{flags, Segment};
 use congestion::{ack_flags, AckSample, CaState};
 
@@ -43,16 +43,7 @@ impl Endpoint {
         self.cc.in_ack_event(ack_flags::WIN_UPDATE);
 
         let first_tx = self.ring.get(self.ring.head()).tx_ns;
-        let mut last: Entry;
-        let mut acked = 0u32;
-        loop {
-            last = *self.ring.get(self.ring.head());
-            self.ring.pop_front();
-            acked += 1;
-            if self.ring.is_empty() || self.ring.get(self.ring.head()).end() > ack {
-                break;
-            }
-        }
+        let (acked, last) = self.ring.pop_acknowledged(ack);
         self.fin_acked |= last.flags & tag::FIN != 0;
         self.mark_cursor = self.mark_cursor.max(self.ring.head());
         if self.era == Recovery::Rack {

@@ -74,7 +74,7 @@ impl Endpoint {
     }
 
     /// Fields that every segment carries, the acknowledgment among them.
-    #[inline]
+    #[inline(always)]
     fn write_header(&mut self, seg: &mut Segment, seq: u64, len: u32, bits: u16) {
         seg.seq = seq;
         seg.len = len;
@@ -114,7 +114,7 @@ impl Endpoint {
     }
 
     /// New data, as the windows allow (Linux tcp_write_xmit). A probe ignores the congestion window.
-    #[inline]
+    #[inline(always)]
     fn transmit_new(&mut self, seg: &mut Segment, probe: bool) -> bool {
         let unsent = self.write_seq - self.nxt.min(self.write_seq);
         let fin = self.fin_queued && !self.fin_sent;
@@ -158,7 +158,7 @@ impl Endpoint {
         s.packets_out >= s.snd_cwnd.saturating_add(more)
     }
 
-    #[inline]
+    #[inline(always)]
     fn emit_new(&mut self, seg: &mut Segment, len: u32, fin: bool) {
         let mut bits = 0;
         if fin {

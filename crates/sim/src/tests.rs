@@ -1,0 +1,204 @@
+//! Networks whose links are moved as chains behave, to the ns, as those whose links each have events of their own.
+
+use crate::chains::Chains;
+use crate::{Hosts, Network, Routed, Routes};
+use link::{DropReason, Link, LinkConfig, LossModel, Packet, QueueConfig, Stats};
+use proptest::prelude::*;
+use units::{Rate, Span, Time};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Probe {
+    hop: u32,
+    bytes: u32,
+    number: u64,
+}
+
+impl Packet for Probe {
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+    fn flow_hash(&self) -> u64 {
+        self.number % 3
+    }
+    fn is_ect(&self) -> bool {
+        false
+    }
+    fn mark_ce(&mut self) {}
+}
+
+impl Routed for Probe {
+    fn hop(&self) -> u32 {
+        self.hop
+    }
+    fn advance(&mut self) {
+        self.hop += 1;
+    }
+}
+
+/// What is done to links while packets are inside.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Rate(u64),
+    Delay(u64),
+    EveryNth(u64),
+    Up(bool),
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    links: Vec<LinkConfig>,
+    routes: Vec<Vec<usize>>,
+    /// When, on which route, how many bytes.
+    sends: Vec<(u64, usize, u32)>,
+    /// When, which link, what.
+    changes: Vec<(u64, usize, Change)>,
+    /// Times at which queues are read.
+    samples: Vec<u64>,
+}
+
+/// All that can be seen of a run.
+#[derive(Default, PartialEq, Debug)]
+struct Seen {
+    delivered: Vec<(Time, u32, Probe)>,
+    dropped: Vec<(u32, u64, DropReason)>,
+    queues: Vec<(u64, u64, u64, Stats)>,
+    stats: Vec<Stats>,
+}
+
+struct Script<'a> {
+    case: &'a Case,
+    firsts: Vec<u32>,
+    seen: Seen,
+}
+
+impl Hosts<Probe> for Script<'_> {
+    fn handle_packet(&mut self, now: Time, host: u32, packet: Probe, net: &mut Network<Probe>) {
+        assert_eq!(now, net.now());
+        self.seen.delivered.push((now, host, packet));
+    }
+
+    fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Probe>) {
+        let Case { changes, sends, .. } = self.case;
+        let mut timer = timer as usize;
+        if let Some(&(_, link, change)) = changes.get(timer) {
+            return net.with_link(link as u32, |l| match change {
+                Change::Rate(rate) => l.set_rate(now, Rate(rate)),
+                Change::Delay(delay) => l.set_delay(now, Span(delay)),
+                Change::EveryNth(n) => l.set_loss(now, LossModel::EveryNth { n }),
+                Change::Up(up) => l.set_up(now, up),
+            });
+        }
+        timer -= changes.len();
+        if let Some(&(_, route, bytes)) = sends.get(timer) {
+            let probe = Probe { hop: self.firsts[route], bytes, number: timer as u64 };
+            if let Err(refused) = net.send(probe) {
+                self.seen.dropped.push((refused.link, refused.packet.number, refused.reason));
+            }
+            return;
+        }
+        for link in net.links_mut() {
+            let (packets, bytes) = (link.queue_packets(now), link.queue_bytes(now));
+            self.seen.queues.push((packets, bytes, link.packets_inside(), *link.stats()));
+        }
+    }
+
+    fn handle_drop(&mut self, now: Time, link: u32, packet: Probe, reason: DropReason, net: &mut Network<Probe>) {
+        assert!(now <= net.now());
+        self.seen.dropped.push((link, packet.number, reason));
+    }
+}
+
+/// Runs `case` to `end`, pausing at every 1000 events; returns what was seen, and the number of events.
+fn run(case: &Case, chained: bool, end: u64) -> (Seen, u64) {
+    let mut routes = Routes::default();
+    let firsts = case.routes.iter().enumerate().map(|(host, route)| routes.add(route, host as u32).0).collect();
+    let links = case.links.iter().enumerate().map(|(i, config)| Link::new(config.clone(), i as u64)).collect();
+    let timers = case.changes.len() + case.sends.len() + case.samples.len();
+    let mut net = Network::new(links, routes, timers, case.changes.len());
+    if !chained {
+        net.chains = Chains::none(case.links.len());
+    }
+    let times = case.changes.iter().map(|c| c.0).chain(case.sends.iter().map(|s| s.0)).chain(case.samples.clone());
+    for (timer, time) in times.enumerate() {
+        net.set_timer(timer as u32, Time(time));
+    }
+    let mut script = Script { case, firsts, seen: Seen::default() };
+    while net.run(&mut script, Time(end), 1000) == crate::Progress::ReachedEvents {}
+    net.flush_drops(&mut script);
+    script.seen.stats = net.links().iter().map(|l| *l.stats()).collect();
+    script.seen.dropped.sort();
+    (script.seen, net.events())
+}
+
+fn drop_tail(rate: u64, delay: u64, limit_packets: Option<u64>, loss: LossModel) -> LinkConfig {
+    let queue = QueueConfig::DropTail { limit_bytes: None, limit_packets };
+    LinkConfig { rate: Rate(rate), delay: Span(delay), queue, loss, jitter: None }
+}
+
+#[test]
+fn a_path_of_three_links_costs_one_event_per_packet() {
+    let line = |rate, delay| drop_tail(rate, delay, None, LossModel::None);
+    let case = Case {
+        links: vec![line(4_000_000_000, 500), line(1_000_000_000, 5_000), line(4_000_000_000, 500)],
+        routes: vec![vec![0, 1, 2]],
+        sends: (0..1000).map(|i| (i * 10, 0, 1500)).collect(),
+        changes: vec![],
+        samples: vec![],
+    };
+    let (alone, chained) = (run(&case, false, 1 << 40), run(&case, true, 1 << 40));
+    assert_eq!(alone.0, chained.0);
+    assert_eq!(alone.1, 4000);
+    assert!(chained.1 < 2010, "1000 sends and 1000 packets took {} events", chained.1);
+}
+
+fn link_config() -> impl Strategy<Value = LinkConfig> {
+    let loss = prop_oneof![
+        3 => Just(LossModel::None),
+        1 => (2u64..20).prop_map(|n| LossModel::EveryNth { n }),
+        1 => Just(LossModel::Independent { probability_e12: 100_000_000_000 }),
+    ];
+    let limit = prop::option::of(1u64..10);
+    (100_000_000u64..4_000_000_000, 0u64..20_000, limit, loss).prop_map(|(r, d, l, m)| drop_tail(r, d, l, m))
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        (100_000_000u64..4_000_000_000).prop_map(Change::Rate),
+        (0u64..20_000).prop_map(Change::Delay),
+        (2u64..10).prop_map(Change::EveryNth),
+        any::<bool>().prop_map(Change::Up),
+    ]
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    // Paths that share parts, fork, join and begin in the middle of each other.
+    let all: [&[usize]; 7] = [&[0, 1, 2], &[0, 1, 2, 3], &[4, 1, 5], &[2, 3], &[5, 4, 3], &[3, 4, 5, 0], &[4, 5]];
+    let routes = prop::sample::subsequence(all.iter().map(|r| r.to_vec()).collect::<Vec<_>>(), 1..=3);
+    routes.prop_flat_map(|routes| {
+        let send = (0u64..200_000, 0..routes.len(), 40u32..1500);
+        (
+            prop::collection::vec(link_config(), 6),
+            Just(routes),
+            prop::collection::vec(send, 0..200),
+            prop::collection::vec((0u64..300_000, 0usize..6, change()), 0..6),
+            prop::collection::vec(0u64..300_000, 0..10),
+        )
+            .prop_map(|(links, routes, sends, changes, samples)| Case {
+                links,
+                routes,
+                sends,
+                changes,
+                samples,
+            })
+    })
+}
+
+proptest! {
+    /// Deliveries, losses, queue lengths and counters are those of links alone, at the end and in the middle.
+    #[test]
+    fn chains_change_nothing(case in case(), end in prop_oneof![Just(1u64 << 40), 0u64..300_000]) {
+        let (alone, chained) = (run(&case, false, end), run(&case, true, end));
+        prop_assert_eq!(alone.0, chained.0);
+        prop_assert!(chained.1 <= alone.1 + 400, "{} events instead of {}", chained.1, alone.1);
+    }
+}
