@@ -67,7 +67,11 @@ def load_workloads() -> list[Workload]:
 
 def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_s: dict[str, float]) -> dict[str, Any]:
     """Run everything and return the history's line."""
+    # Before anything is built: a commit made while this runs is not what was measured.
+    line: dict[str, Any] = {"format": FORMAT, **circumstances()}
     versions: dict[str, str] = {}
+    # Before the build: what is measured is the source as it is now, whatever is committed in the meantime.
+    source = circumstances()
     elephan = engines.build_elephan() if "elephan" in wanted else None
     skeleton = engines.build_skeleton() if "skeleton" in wanted else None
     peers = available_peers([name for name in wanted if name in PEERS], versions)
@@ -100,7 +104,7 @@ def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_
                         budget_s *= LARGE_WINDOW_FACTOR
                     keep(engines.run_peer(engine, command(bell, mark_s), name, bell, budget_s))
 
-    line: dict[str, Any] = {"format": FORMAT, **circumstances(), "versions": versions, "workloads": []}
+    line |= {"versions": versions, "workloads": []}
     for workload in workloads:
         results = {engine: middle(runs[name, engine]) for name, engine in runs if name == workload.name}
         line["workloads"].append(summary(workload, results, in_flight_packets(workload.bell) if elephan else None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,27 @@ from bench.markdown import filled, table
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "speed.md"
 
+RATE_GOAL = 3_000_000
+"""Delivered packets per CPU second, on each workload that the peers run too."""
+RATIO_GOALS = {"over_skeleton": 1 / 3, "over_ns-2": 10, "over_ns-3": 100}
+"""Least ratio of rates."""
+REAL_TIME_GOAL = 3
+"""Simulated over CPU time at 10 Gbit/s."""
+REAL_TIME_WORKLOADS = ("W2", "W4")
+SCALE_WORKLOADS = ("W5a", "W5b")
+MEMORY_GOAL = 100
+"""Bytes per packet in flight beyond the base."""
+SERIES_GOAL = 0.10
+"""Extra CPU time for series at 10 ms."""
+
 TEMPLATE = """\
 # Speed
 
 Delivered data packets per second of CPU time, one core, measured by `make bench` on {date} at commit
 `{commit}`{changed}: {cpu}, {cores} cores, Linux {kernel}, rustc {rustc}. This page is
 generated; every run is a line of `bench/history.jsonl`.
+
+{goals}
 
 {rates}
 
@@ -70,11 +86,62 @@ def page(line: dict[str, Any]) -> str:
         kernel=line["kernel"],
         rustc=line["rustc"],
         versions=", ".join(line["versions"].values()) or "no other simulator was installed",
+        goals=goals_text(workloads),
         rates=rates_table(workloads),
         peers=peers_table(workloads),
         costs=costs_table(workloads),
         workloads="\n".join(f"- **{entry['name']}**: {entry['what']}." for entry in workloads),
     )
+
+
+def goals_text(workloads: list[dict[str, Any]]) -> str:
+    """Say which goals this run reaches, and name where it does not."""
+    missed = [text for text, reached in goals(workloads) if not reached]
+    count = len(list(goals(workloads)))
+    if not missed:
+        return f"All {count} goals that could be judged in this run are reached."
+    lines = [f"{count - len(missed)} of {count} goals that could be judged in this run are reached. These are not:", ""]
+    return "\n".join(lines).rstrip() + "\n\n" + "\n".join(f"- {text}" for text in missed)
+
+
+def goals(workloads: list[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
+    """Yield each goal with what was measured, and whether it is reached."""
+    half_of_w2 = next(
+        (found["packets_per_cpu_s"] / 2 for entry in workloads if entry["name"] == "W2" and (found := ours_in(entry))),
+        None,
+    )
+    for entry in workloads:
+        name, ours = entry["name"], ours_in(entry)
+        if ours is None:
+            continue
+        speed = ours["packets_per_cpu_s"]
+        if name in SCALE_WORKLOADS:
+            if half_of_w2 is not None:
+                text = f"{name}: at least half of W2's rate, {half_of_w2:,.0f} packets per CPU second; is {speed:,.0f}"
+                yield text, speed >= half_of_w2
+        else:
+            yield f"{name}: at least {RATE_GOAL:,} packets per CPU second; is {speed:,.0f}", speed >= RATE_GOAL
+            for key, least in RATIO_GOALS.items():
+                if key in entry:
+                    engine = key.removeprefix("over_")
+                    text = f"{name}: at least {least:.3g} times the rate of {engine}; is {entry[key]:.3g}"
+                    yield text, entry[key] >= least
+            if name in REAL_TIME_WORKLOADS:
+                text = (
+                    f"{name}: at least {REAL_TIME_GOAL} times faster than real time; is {entry['over_real_time']:.2g}"
+                )
+                yield text, entry["over_real_time"] >= REAL_TIME_GOAL
+        if "bytes_per_packet_in_flight" in entry:
+            size = entry["bytes_per_packet_in_flight"]
+            yield f"{name}: at most {MEMORY_GOAL} bytes per packet in flight; is {size:.0f}", size <= MEMORY_GOAL
+        if "series_cost" in entry:
+            cost = entry["series_cost"]
+            yield f"{name}: series at 10 ms cost less than 10 %; is {100 * cost:.0f} %", cost < SERIES_GOAL
+
+
+def ours_in(entry: dict[str, Any]) -> dict[str, Any] | None:
+    """Return elephan's result of a workload."""
+    return result(entry, "elephan")
 
 
 def rates_table(workloads: list[dict[str, Any]]) -> str:
