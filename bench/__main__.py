@@ -70,8 +70,6 @@ def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_
     # Before anything is built: a commit made while this runs is not what was measured.
     line: dict[str, Any] = {"format": FORMAT, **circumstances()}
     versions: dict[str, str] = {}
-    # Before the build: what is measured is the source as it is now, whatever is committed in the meantime.
-    source = circumstances()
     elephan = engines.build_elephan() if "elephan" in wanted else None
     skeleton = engines.build_skeleton() if "skeleton" in wanted else None
     peers = available_peers([name for name in wanted if name in PEERS], versions)
