@@ -22,7 +22,6 @@ def test_a_workload_begins(workload: Workload) -> None:
     assert metrics["delivered_packets"] > 10 * bell.flows
 
 
-@pytest.mark.skipif(not HISTORY.exists(), reason="no history yet: make bench")
 def test_the_page_is_that_of_the_last_run() -> None:
     last = json.loads(HISTORY.read_text(encoding="utf-8").splitlines()[-1])
     text = page.filled(page.page(last))

@@ -49,11 +49,6 @@ impl EventQueue {
         EventQueue { heap: vec![NOBODY; 1 + WAY], len: 0, due: vec![u64::MAX; sources] }
     }
 
-    /// Number of sources.
-    pub fn sources(&self) -> usize {
-        self.due.len()
-    }
-
     /// The earliest event, if any; of several at one time that of the lowest source.
     #[inline]
     pub fn peek(&mut self) -> Option<(Time, u32)> {

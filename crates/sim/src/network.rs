@@ -105,12 +105,6 @@ impl<P: Packet + Routed> Network<P> {
         self.queue.schedule(self.early + last, due.max(self.now));
     }
 
-    /// When timer `timer` is due; [`Time::NEVER`] when idle.
-    #[inline]
-    pub fn timer(&self, timer: u32) -> Time {
-        self.queue.due(self.timer_source(timer))
-    }
-
     /// Sets timer `timer` to `time`, replacing what was set; [`Time::NEVER`] clears it. A time in the past fires at once.
     #[inline]
     pub fn set_timer(&mut self, timer: u32, time: Time) {
