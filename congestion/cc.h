@@ -20,12 +20,7 @@
  *
  *	static void mine_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
  *	{
- *		if (!cc_is_cwnd_limited(sk))
- *			return;
- *		if (cc_in_slow_start(sk))
- *			acked = cc_slow_start(sk, acked);
- *		if (acked)
- *			cc_cong_avoid_ai(sk, cc_snd_cwnd(sk), acked);
+ *		cc_reno_cong_avoid(sk, acked);
  *	}
  *
  *	CC_ALGORITHM(mine, "what it does, in one line", "where it is described",
@@ -281,8 +276,9 @@ static inline u32 cc_slow_start(struct cc_sock *sk, u32 acked)
  * Linear growth: one segment more for each `per` segments delivered; `per` = the window gives one segment per RTT.
  * Credit is kept in snd_cwnd_cnt. When `per` has fallen below the credit gathered at an earlier, higher `per`, that
  * credit is worth one segment, no more: a lower `per` must not turn old ACKs into a burst (as tcp_cong_avoid_ai).
+ * An algorithm may count in another unit: a segments per RTT is `acked` = a times the segments delivered.
  */
-static inline void cc_cong_avoid_ai(struct cc_sock *sk, u32 per, u32 acked)
+static inline void cc_cong_avoid_ai(struct cc_sock *sk, u32 per, u64 acked)
 {
 	u64 cwnd = cc_snd_cwnd(sk);
 	u64 credit = cc_snd_cwnd_cnt(sk);
@@ -302,6 +298,27 @@ static inline void cc_cong_avoid_ai(struct cc_sock *sk, u32 per, u32 acked)
 	}
 	cc_set_snd_cwnd_cnt(sk, (u32)credit);
 	cc_set_snd_cwnd(sk, (u32)cc_min(cwnd, cc_snd_cwnd_clamp(sk)));
+}
+
+/*
+ * What comes before an algorithm's own growth: nothing at all while the application is the limit, slow start up to the
+ * threshold. True when the window is at its threshold, with what is left of `*acked` for congestion avoidance.
+ */
+static inline int cc_reaches_avoidance(struct cc_sock *sk, u32 *acked)
+{
+	if (!cc_is_cwnd_limited(sk))
+		return 0;
+	if (!cc_in_slow_start(sk))
+		return 1;
+	*acked = cc_slow_start(sk, *acked);
+	return *acked != 0;
+}
+
+/* Reno's growth: slow start, then one segment per window acknowledged (RFC 5681, 3.1; tcp_reno_cong_avoid). */
+static inline void cc_reno_cong_avoid(struct cc_sock *sk, u32 acked)
+{
+	if (cc_reaches_avoidance(sk, &acked))
+		cc_cong_avoid_ai(sk, cc_snd_cwnd(sk), acked);
 }
 
 /* The window before the reduction, or the present one if that has grown beyond (tcp_reno_undo_cwnd). */

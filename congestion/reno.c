@@ -16,6 +16,8 @@
  * since PRR and pacing bound the bursts; W / 2 rounds down.
  *
  * What follows a loss (cwnd during recovery, restart at 1 after a time-out) is TCP's business, not the algorithm's.
+ *
+ * Kernel: as BPF struct_ops, Linux 5.6 and later; no state of its own.
  */
 #include "cc.h"
 
@@ -32,14 +34,7 @@ static u32 reno_ssthresh(struct cc_sock *sk)
 static void reno_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 {
 	(void)ack;
-	if (!cc_is_cwnd_limited(sk))
-		return;
-	if (cc_in_slow_start(sk)) {
-		acked = cc_slow_start(sk, acked);
-		if (!acked)
-			return;
-	}
-	cc_cong_avoid_ai(sk, cc_snd_cwnd(sk), acked);
+	cc_reno_cong_avoid(sk, acked);
 }
 
 CC_ALGORITHM(reno, "additive increase, multiplicative decrease: the standard", "RFC 5681, RFC 3465",

@@ -25,6 +25,8 @@
  * Source: the modifications that the paper in papers/dsan makes to its gateways' TCP: "1/8 reduction" in place of 1/2,
  * and "congestion avoidance disabled". The paper gives no formula for the rounding: W (1 - r) is rounded down, so that
  * r = 1/2 is Reno to the segment and every loss takes at least one segment.
+ *
+ * Kernel: as BPF struct_ops, Linux 5.6 and later; no state of its own.
  */
 #include "cc.h"
 
@@ -55,14 +57,7 @@ static void storage_friendly_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 			cc_set_snd_cwnd(sk, (u32)cc_min(grown, cc_snd_cwnd_clamp(sk)));
 		return;
 	}
-	if (!cc_is_cwnd_limited(sk))
-		return;
-	if (cc_in_slow_start(sk)) {
-		acked = cc_slow_start(sk, acked);
-		if (!acked)
-			return;
-	}
-	cc_cong_avoid_ai(sk, cc_snd_cwnd(sk), acked);
+	cc_reno_cong_avoid(sk, acked);
 }
 
 CC_ALGORITHM(storage_friendly, "Reno that gives up an eighth at a loss; exponential growth on request",

@@ -35,14 +35,8 @@ static u32 scalable_ssthresh(struct cc_sock *sk)
 static void scalable_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 {
 	(void)ack;
-	if (!cc_is_cwnd_limited(sk))
-		return;
-	if (cc_in_slow_start(sk)) {
-		acked = cc_slow_start(sk, acked);
-		if (!acked)
-			return;
-	}
-	cc_cong_avoid_ai(sk, (u32)cc_min(cc_snd_cwnd(sk), (u64)cc_param(sk, growth)), acked);
+	if (cc_reaches_avoidance(sk, &acked))
+		cc_cong_avoid_ai(sk, (u32)cc_min(cc_snd_cwnd(sk), (u64)cc_param(sk, growth)), acked);
 }
 
 CC_ALGORITHM(scalable, "grows by a fixed share of the window per round trip", "Kelly 2003",
