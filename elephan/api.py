@@ -10,7 +10,8 @@ from elephan.errors import InputError
 from elephan.grounds import Job
 from elephan.record import Record, ScenarioInfo
 from elephan.report.table import Table, table_of
-from elephan.store import Filter, Series, Store, open_store
+from elephan.report.units import things
+from elephan.store import Filter, Series, Store, open_store, store_for
 from elephan.sweep.executor import Outcome, execute
 from elephan.sweep.progress import NoProgress, Watcher
 
@@ -106,7 +107,7 @@ class Results(Sequence[Record]):
         return as_html(self.table())
 
     def __repr__(self) -> str:
-        return f"<Results: {len(self)} runs>"
+        return f"<Results: {things(len(self), 'run')}>"
 
 
 def flat_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -230,7 +231,7 @@ def run(
     """
     scenario = load(file, set, seed)
     jobs = jobs_of(scenario, None if pcap is None else Path(pcap))
-    keep = store if isinstance(store, Store) else None if store == "none" else open_store(store)
+    keep = store_for(store)
     return Results(execute(jobs, store=keep, workers=workers, again=again, watcher=watcher or NoProgress()), keep)
 
 

@@ -22,6 +22,12 @@ class StoreError(ElephanError):
     """A result could not be written or read: no permission, disk full, a store of a newer elephan."""
 
 
+class StoreUnusable(StoreError):
+    """The place that was named for the store cannot be one: not a database, no such folder, read only."""
+
+    exit_code = 2
+
+
 class CoreMissing(ElephanError):
     """The native core is not built or does not fit this interpreter."""
 

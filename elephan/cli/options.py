@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from elephan.errors import InputError
+from elephan.places import why_not_writable
 
 
 def writable(folder: Path | None) -> Path | None:
@@ -19,17 +18,10 @@ def writable(folder: Path | None) -> Path | None:
     """
     if folder is None:
         return None
-    made = [part for part in (folder, *folder.parents) if not part.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError as error:
-        raise InputError(f"--out {folder}: cannot write there: {error.strerror}") from error
-    finally:
-        for part in made:
-            with suppress(OSError):
-                part.rmdir()
+    reason = why_not_writable(folder)
+    if reason is not None:
+        raise InputError(f"--out {folder}: cannot write there: {reason}")
+    return folder
 
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.", show_default=False)]

@@ -9,6 +9,7 @@ import typer
 
 from elephan.cli.console import console, say
 from elephan.cli.options import Out, StoreAt, Workers
+from elephan.report.units import things
 
 app = typer.Typer(help="Reproduce a paper's claims: paper, measured, verdict.", no_args_is_help=True)
 
@@ -44,4 +45,4 @@ def run(
 
     done = papers.run(paper, out or Path("out") / paper, store, workers, console(), claims=claim, again=again)
     if done.page is not None:
-        say(f"report: {done.page} ({len(done.images)} figures beside it)")
+        say(f"report: {done.page} ({things(len(done.images), 'figure')} beside it)")

@@ -11,6 +11,7 @@ import typer
 from elephan.cli.console import console, emit, say
 from elephan.cli.options import Out, StoreAt
 from elephan.errors import InputError
+from elephan.report.units import things
 
 app = typer.Typer(help="List, show, plot, export and repeat stored runs.", no_args_is_help=True)
 
@@ -105,7 +106,8 @@ def export(
     if series:
         if out is None:
             raise InputError("--series writes several files: give their folder with --out")
-        say(f"{listing.export_series(found, out)} runs' series are in {out}")
+        number = listing.export_series(found, out)
+        say(f"the series of {things(number, 'run')} are in {out}")
         return
     if form is Form.PARQUET and out is None:
         raise InputError("--format parquet is not text: give a file with --out")
@@ -116,7 +118,7 @@ def export(
         from elephan.store.series import write_atomically
 
         write_atomically(out, content)
-        say(f"{len(found)} runs are in {out}")
+        say(f"{things(len(found), 'run')} {'is' if len(found) == 1 else 'are'} in {out}")
 
 
 @app.command()

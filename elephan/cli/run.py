@@ -9,6 +9,7 @@ import typer
 
 from elephan.cli.console import console, counted, emit, say
 from elephan.cli.options import Changes, File, Out, StoreAt, Workers
+from elephan.report.units import things
 
 if TYPE_CHECKING:
     from elephan.api import Results
@@ -67,14 +68,15 @@ def show(results: Results) -> None:
     print_table(results.table(), console())
     reused = sum(outcome.reused for outcome in results.outcomes)
     if reused:
-        say(f"{reused} of {len(results)} runs were in the store; --again runs them anew")
+        were, them = ("was", "it") if len(results) == 1 else ("were", "them")
+        say(f"{reused} of {things(len(results), 'run')} {were} in the store; --again runs {them} anew")
 
 
 def write(results: Results, folder: Path) -> None:
     """Write the report and say where it is."""
     with counted("drawing") as tell:
         written = results.report(folder, tell)
-    say(f"report: {written.html} ({len(written.images)} plots beside it)")
+    say(f"report: {written.html} ({things(len(written.images), 'plot')} beside it)")
 
 
 def check(file: File, set_: Changes = None) -> None:
@@ -84,5 +86,5 @@ def check(file: File, set_: Changes = None) -> None:
     scenario = api.check(file, set_ or [])
     points = scenario.points()
     swept = ", ".join(f"{axis.key} ({len(axis.values)})" for axis in scenario.axes)
-    text = f"{file}: valid, {len(points)} {'run' if len(points) == 1 else 'runs'}"
+    text = f"{file}: valid, {things(len(points), 'run')}"
     emit(text + (f" over {swept}" if swept else ""))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from elephan.papers.evaluation import Table
 from elephan.papers.verdict import Judgement, ValueCheck, Verdict, shown
+from elephan.report.units import things
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +25,7 @@ def summary(judgements: tuple[Judgement, ...]) -> str:
     """Return how many claims got which verdict, in a sentence."""
     counts = {verdict: sum(1 for item in judgements if item.verdict is verdict) for verdict in Verdict}
     parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
-    return f"{len(judgements)} claims: {', '.join(parts)}."
+    return f"{things(len(judgements), 'claim')}: {', '.join(parts)}."
 
 
 def paper_number(check: ValueCheck) -> str:

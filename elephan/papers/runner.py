@@ -17,7 +17,7 @@ from elephan.papers.catalogue import code_of, find
 from elephan.papers.claims import Claim, Paper, Runs
 from elephan.papers.evaluation import Evaluation, PaperResults
 from elephan.papers.verdict import Judgement, judge
-from elephan.store import Store, open_store
+from elephan.store import Store, store_for
 from elephan.sweep.executor import Outcome, execute
 from elephan.sweep.progress import Bars, Watcher
 
@@ -57,7 +57,7 @@ def run(
     """
     paper = find(paper_id)
     chosen = _chosen(paper, claims)
-    keep = store if isinstance(store, Store) else None if store == "none" else open_store(store)
+    keep = store_for(store)
     results = _run_all(paper, chosen, keep, workers, again, watcher or Bars())
     evaluation = code_of(paper)(PaperResults(paper, results))
     judgements = tuple(_judged(claim, evaluation) for claim in chosen)

@@ -366,7 +366,9 @@ def _sweep_figure(points: Sequence[Point], key: str, what: Metric, colours: Colo
     left_out = len(lines) - MOST_CURVES
     kept = list(lines.items())[:MOST_CURVES]
     values = [y.mean for _, line in kept for _, y in line]
-    caption = what.text + (f" {left_out} more lines are not drawn." if left_out > 0 else "")
+    caption = what.text
+    if left_out > 0:
+        caption += f" {left_out} more {'line is' if left_out == 1 else 'lines are'} not drawn."
     return SweepFigure(
         key=f"{slug(what.name)}-by-{slug(key)}",
         title=f"{what.title[0].upper()}{what.title[1:]} by {short(key)}",

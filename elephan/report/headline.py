@@ -11,6 +11,7 @@ from elephan.report.metrics import Metric, metric
 from elephan.report.points import Point
 from elephan.report.statistics import Estimate
 from elephan.report.table import adds_up
+from elephan.report.units import things
 
 LAG = ("lag_p99_s", "lag_max_bytes", "goodput_bps", "retransmitted_segments")
 LATENCY = ("latency_p99_s", "latency_p50_s", "goodput_bps", "retransmitted_segments")
@@ -160,4 +161,5 @@ def _wins(points: Sequence[Point], what: Metric) -> str:
     order = "highest" if what.better == "higher" else "lowest"
     (first, most), *rest = sorted(wins.items(), key=lambda item: -item[1])
     listed = "".join(f", {stack} at {count}" for stack, count in rest)
-    return f"{what.title[0].upper()}{what.title[1:]} is {order} with {first} at {most} of {compared} points{listed}."
+    where = f"at {most} of {things(compared, 'point')}{listed}"
+    return f"{what.title[0].upper()}{what.title[1:]} is {order} with {first} {where}."

@@ -71,6 +71,11 @@ def count(value: float | None) -> str:
     return f"{value:.1f}"
 
 
+def things(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 run", "2 runs"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def plain(value: float | None) -> str:
     """Return a number without unit, three significant digits."""
     if value is None or not math.isfinite(value):

@@ -3,7 +3,7 @@
 Records are rows of a database (SQLite unless a URL says otherwise); time series are Parquet files beside it.
 """
 
-from elephan.store.database import Filter, Store, default_location, open_store
+from elephan.store.database import Filter, Store, default_location, open_store, store_for
 from elephan.store.series import Series
 
-__all__ = ["Filter", "Series", "Store", "default_location", "open_store"]
+__all__ = ["Filter", "Series", "Store", "default_location", "open_store", "store_for"]

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, delete, event, func, select
+from sqlalchemy import Engine, create_engine, delete, event, func, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from elephan.errors import InputError, StoreError
+from elephan import places
+from elephan.errors import InputError, StoreError, StoreUnusable
 from elephan.record import Record, canonical_json
 from elephan.store.migrate import migrate
 from elephan.store.schema import MetricRow, ParameterRow, RunRow
@@ -74,13 +75,70 @@ class Store:
     """A database and the folder of its series."""
 
     def __init__(self, location: str, series_folder: Path | None = None) -> None:
-        """Open the store, make or upgrade its tables. Raises `StoreError`, `InputError` for a wrong URL."""
+        """Open the store, make or upgrade its tables.
+
+        Raises `StoreUnusable` when there can be no store at `location`, and leaves nothing there then; `StoreError`,
+        `InputError` for a wrong URL.
+        """
         self.url = as_url(location)
         self.location = self.url.render_as_string(hide_password=True)
+        self.given = location if "://" not in location else self.location
         self.series_folder = series_folder or self._series_folder()
-        self._engine = self._open()
-        with self._guard("open"), self._engine.begin() as connection:
-            migrate(connection)
+        self._made = self._missing()
+        try:
+            self._engine = self._open()
+            with self._guard("open"), self._engine.begin() as connection:
+                migrate(connection)
+        except BaseException:
+            self._leave_nothing()
+            raise
+
+    def _missing(self) -> list[Path]:
+        """Return what opening would make: the database's file and the folders above it."""
+        if not self._is_file():
+            return []
+        file = Path(str(self.url.database))
+        if os.path.isdir(file):
+            raise self._unusable("it is a folder")
+        return [part for part in (file, *file.parents) if not os.path.exists(part)]
+
+    def _leave_nothing(self) -> None:
+        """Remove what opening made."""
+        if hasattr(self, "_engine"):
+            self._engine.dispose()
+        for part in self._made:
+            with suppress(OSError):
+                part.rmdir() if part.is_dir() else part.unlink(missing_ok=True)
+            if part == self._made[0]:
+                for ending in ("-wal", "-shm", "-journal"):
+                    with suppress(OSError):
+                        part.with_name(part.name + ending).unlink(missing_ok=True)
+
+    def _is_file(self) -> bool:
+        return self.url.get_backend_name() == "sqlite" and self.url.database not in (None, "", ":memory:")
+
+    def _unusable(self, reason: str) -> StoreUnusable:
+        return StoreUnusable(f"{named(self.given)}: cannot keep results there: {reason}")
+
+    def must_take(self) -> None:
+        """Raise `StoreUnusable` when no run can be stored, and leave nothing new: asked before runs that take hours."""
+        try:
+            self._must_take()
+        except StoreUnusable:
+            self._leave_nothing()
+            raise
+
+    def _must_take(self) -> None:
+        try:
+            with self._engine.connect() as connection:
+                # Needs what a write needs, and is taken back.
+                connection.execute(text("update alembic_version set version_num = version_num"))
+                connection.rollback()
+        except SQLAlchemyError as error:
+            raise self._unusable(reason_of(error)) from error
+        reason = places.why_not_writable(self.series_folder)
+        if reason is not None:
+            raise self._unusable(f"{self.series_folder}, for time series: {reason}")
 
     def _series_folder(self) -> Path:
         if self.url.get_backend_name() == "sqlite" and self.url.database:
@@ -90,12 +148,11 @@ class Store:
 
     def _open(self) -> Engine:
         sqlite = self.url.get_backend_name() == "sqlite"
-        if sqlite and self.url.database and self.url.database != ":memory:":
-            folder = Path(self.url.database).parent
+        if self._is_file():
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                Path(str(self.url.database)).parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise StoreError(f"cannot make the store's folder {folder}: {error.strerror}") from error
+                raise self._unusable(places.reason_of(error)) from error
         try:
             engine = create_engine(self.url)
         except ImportError as error:
@@ -113,6 +170,8 @@ class Store:
         try:
             yield
         except SQLAlchemyError as error:
+            if act == "open":
+                raise self._unusable(reason_of(error)) from error
             raise StoreError(f"cannot {act} the store {self.location}: {reason_of(error)}") from error
 
     def close(self) -> None:
@@ -138,7 +197,9 @@ class Store:
         except BaseException:
             if new:
                 for path in paths_of(self.series_folder, stem):
-                    path.unlink(missing_ok=True)
+                    # What keeps it from being removed has kept it from being written.
+                    with suppress(OSError):
+                        path.unlink(missing_ok=True)
             raise
 
     def _save(self, record: Record, names: dict[str, str]) -> None:
@@ -223,6 +284,22 @@ class Store:
 def open_store(location: str | None = None, series_folder: Path | None = None) -> Store:
     """Open the store at `location`, by default the user's own. Raises `StoreError`, `InputError`."""
     return Store(location or default_location(), series_folder)
+
+
+def store_for(store: str | Store | None) -> Store | None:
+    """Return where runs are to be kept, None for "none". Raises `StoreUnusable` when nothing can be kept there."""
+    if store == "none":
+        return None
+    keep = store if isinstance(store, Store) else open_store(store)
+    keep.must_take()
+    return keep
+
+
+def named(location: str) -> str:
+    """Return how the user named a place for results: the option, the variable, or not at all."""
+    if location == default_location():
+        return f"$ELEPHAN_STORE {location}" if os.environ.get("ELEPHAN_STORE") else f"the store {location}"
+    return f"--store {location}"
 
 
 def as_text(value: Any) -> str:

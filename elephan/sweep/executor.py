@@ -19,6 +19,7 @@ from elephan.core import build_digest
 from elephan.errors import ElephanError, InputError
 from elephan.grounds import Job, Progress, Stopped, sim
 from elephan.record import Record
+from elephan.report.units import things
 from elephan.store.database import Store
 from elephan.store.series import Series
 from elephan.sweep.progress import NoProgress, Watcher
@@ -51,8 +52,9 @@ class Interrupted(ElephanError):
 
     def __init__(self, ended: int, total: int, stored: bool) -> None:
         """Say how to go on."""
-        kept = "are stored; the same command goes on from here" if stored else "are lost: there was no store"
-        super().__init__(f"stopped: {ended} of {total} runs had ended and {kept}")
+        be = "is" if ended == 1 else "are"
+        kept = f"{be} stored; the same command goes on from here" if stored else f"{be} lost: there was no store"
+        super().__init__(f"stopped: {ended} of {things(total, 'run')} had ended and {kept}")
 
 
 def default_workers() -> int:

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from elephan.report.units import duration
+from elephan.report.units import duration, things
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -132,7 +132,7 @@ class Bars:
     def line(self, now_s: float) -> str:
         """Return the state as one line."""
         share = self.share()
-        text = f"{self._reused + self._ended} of {self._total} runs, {share:.0%}"
+        text = f"{self._reused + self._ended} of {things(self._total, 'run')}, {share:.0%}"
         if share > 0:
             left = (now_s - self._began_s) * (1 - share) / share
             text += f", about {duration(left)} left"
@@ -155,7 +155,7 @@ class Bars:
                 of = f"draining, {simulated / 1e9:.1f} s simulated"
             bars.update(self._tasks[number], completed=min(1.0, simulated / total), of=of)
         if self._overall is not None:
-            of = f"{self._reused + self._ended} of {self._total} runs"
+            of = f"{self._reused + self._ended} of {things(self._total, 'run')}"
             bars.update(self._overall, completed=self.share(), of=of)
 
     def _make_bars(self) -> RichProgress:

@@ -117,7 +117,10 @@ def test_workers_and_repetition_change_no_byte(elephan: Run) -> None:
         (["run", "small.toml", "--set", "path.los=1"], 2, 'did you mean "loss"'),
         (["run", "small.toml", "--set", "path.rtt=20"], 2, "path.rtt = 20"),
         (["run", "small.toml", "--set", "nothing"], 2, "key=value"),
-        (["run", "small.toml", "--store", "/proc/none/x.sqlite"], 1, "cannot make the store's folder"),
+        (["run", "small.toml", "--store", "/proc/none/x.sqlite"], 2, "--store /proc/none/x.sqlite: cannot keep"),
+        (["run", "small.toml", "--store", "."], 2, "--store .: cannot keep results there"),
+        (["run", "small.toml", "--store", "small.toml"], 2, "--store small.toml: cannot keep results there: file is"),
+        (["run", "small.toml", "--store", "small.toml/below/x.sqlite"], 2, "below/x.sqlite: cannot keep results there"),
         (["run", "small.toml", "--out", "/proc/none"], 2, "--out /proc/none: cannot write there"),
         (["run", "small.toml", "--out", "small.toml"], 2, "--out small.toml: cannot write there"),
         (["run", "small.toml", "--out", "small.toml/below"], 2, "--out small.toml/below: cannot write there"),
@@ -137,6 +140,35 @@ def test_errors_are_one_line_with_an_exit_code(elephan: Run, arguments: list[str
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("place", ["blocked.sqlite", "new/folder/blocked.sqlite"])
+def test_a_store_that_cannot_take_a_run_is_refused_before_it(elephan: Run, folder: Path, place: str) -> None:
+    """The folder for series is a file here: nothing is simulated, and nothing is left behind but what was there."""
+    series = (folder / place).with_suffix(".series")
+    series.parent.mkdir(parents=True, exist_ok=True)
+    series.write_text("not a folder")
+    before = sorted(folder.rglob("*"))
+    code, out, err = elephan("run", "small.toml", "--no-report", "--store", place)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: --store {place}: cannot keep results there: ") and err.count("\n") == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_the_environments_store_is_named_as_such(elephan: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ELEPHAN_STORE", "small.toml")
+    code, _, err = elephan("results", "list")
+    assert code == 2
+    assert err == "error: $ELEPHAN_STORE small.toml: cannot keep results there: file is not a database\n"
+    assert (folder / "small.toml").read_text() == SCENARIO
+
+
+def test_one_is_written_as_one(elephan: Run, folder: Path) -> None:
+    one = ["run", "small.toml", "--set", "flow.stack=reno", "--set", "measure.series=false"]
+    elephan(*one, "--no-report")
+    assert "1 of 1 run was in the store; --again runs it anew" in elephan(*one, "--no-report")[2]
+    assert elephan("check", "small.toml", "--set", "flow.stack=reno")[1] == "small.toml: valid, 1 run\n"
+    assert "1 run is in all.csv" in elephan("results", "export", "--out", "all.csv")[2]
 
 
 def test_check_says_what_would_run(elephan: Run) -> None:
@@ -281,7 +313,7 @@ def test_ctrl_c_keeps_what_ended_and_says_how_to_go_on(folder: Path) -> None:
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=20)
     assert running.returncode == 130
-    assert "error: stopped: 1 of 2 runs had ended and are stored; the same command goes on from here" in err
+    assert "error: stopped: 1 of 2 runs had ended and is stored; the same command goes on from here" in err
     assert "Traceback" not in err
     assert stored(folder) == 1
 
@@ -294,4 +326,4 @@ def test_a_killed_sweep_keeps_what_ended(folder: Path) -> None:
     again = process(folder, "run", "long.toml", "--set", "run.duration=1s", "--no-report")
     _, err = again.communicate(timeout=40)
     assert again.returncode == 0
-    assert "1 of 1 runs were in the store" in err
+    assert "1 of 1 run was in the store" in err

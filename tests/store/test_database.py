@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sqlalchemy import create_engine
 
-from elephan.errors import InputError, StoreError
+from elephan.errors import InputError, StoreError, StoreUnusable
 from elephan.record import Record
 from elephan.store import Filter, Series, Store, open_store
 from elephan.store.migrate import HEAD
@@ -112,11 +112,28 @@ def test_a_newer_store_is_refused(tmp_path: Path) -> None:
         Store(str(place))
 
 
+def test_a_store_that_cannot_be_leaves_nothing(tmp_path: Path) -> None:
+    """A database that may only be read; and one whose series have no place."""
+    with Store(str(tmp_path / "old.sqlite")) as store:
+        store.must_take()
+    with Store(f"sqlite:///file:{tmp_path}/old.sqlite?mode=ro&uri=true") as store:
+        with pytest.raises(StoreUnusable, match="readonly"):
+            store.must_take()
+    assert not (tmp_path / "old.series").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnusable, match="series"):
+        Store(str(tmp_path / "a" / "b" / "new.sqlite"), tmp_path / "file").must_take()
+    assert not (tmp_path / "a").exists()
+    with Store(str(tmp_path / "a" / "b" / "new.sqlite"), tmp_path / "series") as store:
+        store.must_take()
+    assert not (tmp_path / "series").exists()
+
+
 def test_what_is_no_store_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "text.sqlite").write_text("this is not a database, but text that is long enough to be looked at\n" * 20)
     with pytest.raises(StoreError, match="file is not a database"):
         Store(str(tmp_path / "text.sqlite"))
-    with pytest.raises(StoreError, match="cannot make the store's folder"):
+    with pytest.raises(StoreError, match="below.sqlite: cannot keep results there: not a folder"):
         Store(str(tmp_path / "text.sqlite" / "below.sqlite"))
     with pytest.raises(InputError, match="not a database URL"):
         Store("://nonsense")
