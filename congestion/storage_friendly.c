@@ -11,16 +11,28 @@
  *	slow start, W < ssthresh:	W += acked
  *	avoidance, W >= ssthresh:	W += acked / W		congestion_avoidance on (RFC 5681, 3.1)
  *					W += acked		congestion_avoidance off: W doubles per RTT
+ *					W += acked min(1, cap / W)	off, with a cap: at most `cap` segments per RTT
  *	loss:				ssthresh = max(W (1 - reduction), 2)
  * With congestion avoidance on, W = sqrt((2 - r) / (2 r b p)) under loss p with reduction r, b segments per ACK: 2.2
- * times Reno's at r = 1/8.
+ * times Reno's at r = 1/8. Off and above a cap of c it is sqrt(c) times that.
  *
  * Parameters
  *	reduction		share of the window given up at a loss; 1/8 is the paper's, 1/2 is Reno
  *	congestion_avoidance	on: linear growth above ssthresh; off: exponential, bounded only by the receiver's window
+ *	cap			off: most segments that growth above ssthresh adds per RTT; 1 is as with congestion
+ *				avoidance on, 0 is the paper's: no bound
  *
  * Off, the algorithm does not share: it overruns any drop-tail queue once per round trip or two, and others on the
  * bottleneck with it. It is meant for a path that one owns, with a receive window no larger than the path holds.
+ *
+ * The cap, which is not the paper's, is for where that cannot be promised. An overflow is known of one RTT after it
+ * began, and until then the window goes on growing: what it adds per RTT is what it loses at a time. So this is what
+ * is bounded, in segments, as RFC 3742 bounds slow start. Growth is by addition then, and flows with the same cap drift
+ * to equal shares, which growth by multiplication never does (Chiu and Jain, Comput. Netw. ISDN Syst. 17(1), 1989).
+ * Other forms and why not: a ceiling on the window is the flow's `window` already; doubling up to a share of the
+ * window at the last loss amounts to a smaller reduction where the share is below 1, and above 1 the window grows by
+ * being lost; a bound on the share gained per RTT is Scalable TCP, whose losses grow with the window.
+ * What a cap costs and gains is measured in papers/dsan/README.md.
  *
  * Source: the modifications that the paper in papers/dsan makes to its gateways' TCP: "1/8 reduction" in place of 1/2,
  * and "congestion avoidance disabled". The paper gives no formula for the rounding: W (1 - r) is rounded down, so that
@@ -35,7 +47,8 @@
 
 CC_PARAMS(
 	(reduction, 125000, 1000, 900000, 1000000, "1", "share of the window given up at a loss (1/2: Reno)"),
-	(congestion_avoidance, 1, 0, 1, 1, "bool", "linear growth above ssthresh; off: growth stays exponential"));
+	(congestion_avoidance, 1, 0, 1, 1, "bool", "linear growth above ssthresh; off: growth stays exponential"),
+	(cap, 0, 0, 1000000, 1, "segments", "most that growth without avoidance adds per RTT; 0: no bound"));
 
 /* RFC 5681, 3.1: at least 2 segments. */
 #define MIN_SSTHRESH 2
@@ -49,15 +62,19 @@ static u32 storage_friendly_ssthresh(struct cc_sock *sk)
 
 static void storage_friendly_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 {
-	(void)ack;
-	if (!cc_param(sk, congestion_avoidance)) {
-		u64 grown = (u64)cc_snd_cwnd(sk) + acked;
+	u64 per_rtt = cc_param(sk, congestion_avoidance) ? 1 : (u64)cc_param(sk, cap);
+	u64 cwnd = cc_snd_cwnd(sk);
 
+	(void)ack;
+	if (!per_rtt) {
 		if (cc_is_cwnd_limited_at(sk, 1))
-			cc_set_snd_cwnd(sk, (u32)cc_min(grown, cc_snd_cwnd_clamp(sk)));
+			cc_set_snd_cwnd(sk, (u32)cc_min(cwnd + acked, cc_snd_cwnd_clamp(sk)));
 		return;
 	}
-	cc_reno_cong_avoid(sk, acked);
+	if (cc_reaches_avoidance(sk, &acked)) {
+		cwnd = cc_snd_cwnd(sk);
+		cc_cong_avoid_ai(sk, (u32)cwnd, acked * cc_min(cwnd, per_rtt));
+	}
 }
 
 CC_ALGORITHM(storage_friendly, "Reno that gives up an eighth at a loss; exponential growth on request",

@@ -186,7 +186,7 @@ fn wrong_parameters_are_named_with_what_would_be_right() {
     );
     assert_eq!(
         error("storage_friendly", &[("reductoin", 1)]).to_string(),
-        "storage_friendly has no parameter \"reductoin\": one of reduction, congestion_avoidance"
+        "storage_friendly has no parameter \"reductoin\": one of reduction, congestion_avoidance, cap"
     );
     assert_eq!(error("reno", &[("beta", 1)]).to_string(), "reno has no parameter \"beta\": it has none");
 }
