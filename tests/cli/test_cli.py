@@ -183,7 +183,7 @@ def test_stacks_list_parameters_with_range_and_default(elephan: Run) -> None:
         assert name in out
     _, out, _ = elephan("stacks", "storage_friendly", "--json")
     (stack,) = json.loads(out)
-    assert {parameter["name"] for parameter in stack["parameters"]} == {"reduction", "congestion_avoidance"}
+    assert {parameter["name"] for parameter in stack["parameters"]} == {"reduction", "congestion_avoidance", "cap"}
 
 
 def test_stored_runs_are_listed_shown_and_exported(elephan: Run, folder: Path) -> None:
