@@ -1,20 +1,48 @@
 //! What holds for every algorithm under any sequence of events, up to 400 Gbit/s x 1 s (34 million segments).
 
-use congestion::{builtin, AckSample, Algorithm, CaEvent, CaState, Controller};
+use congestion::{builtin, AckSample, Algorithm, CaEvent, CaState, Controller, RateSample};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const WIDEST: u32 = 34_000_000;
 
+/// Algorithms that also lower the window on an ACK, by delay; for all others that would be a fault.
+const LOWERS_ON_ACK: [&str; 1] = ["ledbat_plus_plus"];
+
 #[derive(Clone, Debug)]
 enum Event {
-    Ack { after_us: u64, acked: u32, rtt_us: i32, limited: bool },
+    Ack { after_us: u64, acked: u32, rtt_us: i32, limited: bool, rate: Rate },
     Reduce { state: CaState },
     Recovered { state: CaState },
     Undo,
     Tell { event: CaEvent, idle_us: u64 },
     Clamp { segments: u32 },
     Pace { status: u8, rate: u64 },
+}
+
+/// What the delivery rate sample of an ACK says, beyond what the ACK itself does.
+#[derive(Clone, Debug)]
+struct Rate {
+    delivered: i32,
+    interval_us: i64,
+    losses: u32,
+    app_limited: bool,
+    delayed: bool,
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    let delivered = prop_oneof![Just(-1), 0..100_i32, 0..i32::MAX];
+    let interval = prop_oneof![Just(-1), 0..10_i64, 0..2_000_000_i64, 0..i64::from(u32::MAX)];
+    let losses = prop_oneof![Just(0), 0..3_u32, 0..WIDEST];
+    (delivered, interval, losses, any::<bool>(), any::<bool>()).prop_map(
+        |(delivered, interval_us, losses, app_limited, delayed)| Rate {
+            delivered,
+            interval_us,
+            losses,
+            app_limited,
+            delayed,
+        },
+    )
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -32,8 +60,8 @@ fn event() -> impl Strategy<Value = Event> {
         Just(CaEvent::EcnIsCe)
     ];
     prop_oneof![
-        8 => (time.clone(), count.clone(), rtt, any::<bool>())
-            .prop_map(|(after_us, acked, rtt_us, limited)| Event::Ack { after_us, acked, rtt_us, limited }),
+        8 => (time.clone(), count.clone(), rtt, any::<bool>(), rate())
+            .prop_map(|(after_us, acked, rtt_us, limited, rate)| Event::Ack { after_us, acked, rtt_us, limited, rate }),
         1 => state.prop_map(|state| Event::Reduce { state }),
         1 => calm.prop_map(|state| Event::Recovered { state }),
         1 => Just(Event::Undo),
@@ -69,7 +97,7 @@ fn play(algorithm: &Algorithm, values: &BTreeMap<String, i64>, cwnd: u32, events
 
 fn step(control: &mut Controller, event: &Event) {
     match *event {
-        Event::Ack { after_us, acked, rtt_us, limited } => {
+        Event::Ack { after_us, acked, rtt_us, limited, ref rate } => {
             let sock = control.sock_mut();
             sock.tcp_mstamp_us += after_us;
             sock.packets_out = sock.snd_cwnd;
@@ -78,21 +106,24 @@ fn step(control: &mut Controller, event: &Event) {
             sock.snd_una = sock.snd_una.wrapping_add(acked.wrapping_mul(1448));
             sock.snd_nxt = sock.snd_una.wrapping_add(sock.snd_cwnd.wrapping_mul(1448));
             let in_flight = sock.packets_out;
-            let (before, clamp) = (sock.snd_cwnd, sock.snd_cwnd_clamp);
+            let before = sock.snd_cwnd;
             control.pkts_acked(&AckSample { pkts_acked: acked, rtt_us, in_flight });
             assert_eq!(control.sock().snd_cwnd, before, "a sample alone moves no window");
-            control.cong_avoid(control.sock().snd_una, acked);
-            let after = control.sock().snd_cwnd;
-            assert!(after <= clamp.max(before), "{before} to {after} past the clamp of {clamp}");
-            assert!(after >= before.min(clamp), "{before} to {after}: an ACK takes nothing away");
-            // No faster than slow start, but for one segment of old credit.
-            assert!(u64::from(after) <= u64::from(before) + u64::from(acked) + 1, "{before} to {after} by {acked}");
+            if control.has_cong_control() {
+                let sample = rate_sample(control, acked, rtt_us, in_flight, rate);
+                control.cong_control(control.sock().snd_una, 0, &sample);
+            } else {
+                control.cong_avoid(control.sock().snd_una, acked);
+            }
+            check_ack(control, before, acked);
         }
         Event::Reduce { state } => {
             control.sock_mut().prior_cwnd = control.sock().snd_cwnd;
             let before = control.sock().snd_cwnd;
             let threshold = control.ssthresh();
-            assert!(threshold >= 2 && threshold <= before.max(2), "{before} to {threshold}");
+            assert!(threshold >= 2, "{before} to {threshold}");
+            // One with its own window control is only told of the loss here.
+            assert!(threshold <= before.max(2) || control.has_cong_control(), "{before} to {threshold}");
             assert_eq!(control.sock().snd_cwnd, before, "TCP, not the algorithm, lowers the window");
             control.sock_mut().snd_ssthresh = threshold;
             control.sock_mut().snd_cwnd = if state == CaState::Loss { 1 } else { threshold };
@@ -103,7 +134,8 @@ fn step(control: &mut Controller, event: &Event) {
         Event::Undo => {
             let window = control.undo_cwnd();
             let sock = control.sock();
-            assert_eq!(window, sock.snd_cwnd.max(sock.prior_cwnd));
+            let all = sock.snd_cwnd.max(sock.prior_cwnd);
+            assert!(window == all || control.has_cong_control() && window == sock.snd_cwnd, "{window} of {all}");
             control.sock_mut().snd_cwnd = window;
         }
         Event::Tell { event, idle_us } => {
@@ -122,6 +154,45 @@ fn step(control: &mut Controller, event: &Event) {
             control.sock_mut().pacing_rate = rate;
         }
     }
+}
+
+/// The sample of an ACK: the sender's counters move on with it.
+fn rate_sample(control: &mut Controller, acked: u32, rtt_us: i32, in_flight: u32, rate: &Rate) -> RateSample {
+    let sock = control.sock_mut();
+    let prior_delivered = sock.delivered;
+    sock.delivered = sock.delivered.wrapping_add(acked);
+    sock.lost = sock.lost.wrapping_add(rate.losses);
+    sock.delivered_mstamp_us = sock.tcp_mstamp_us;
+    RateSample {
+        prior_delivered,
+        delivered: rate.delivered,
+        interval_us: rate.interval_us,
+        rtt_us: rtt_us.into(),
+        losses: rate.losses as i32,
+        acked_sacked: acked,
+        prior_in_flight: in_flight,
+        is_app_limited: rate.app_limited.into(),
+        is_ack_delayed: rate.delayed.into(),
+        ..RateSample::default()
+    }
+}
+
+/// What an ACK may do to the window.
+fn check_ack(control: &Controller, before: u32, acked: u32) {
+    let (after, clamp) = (control.sock().snd_cwnd, control.sock().snd_cwnd_clamp);
+    assert!(after <= clamp.max(before), "{before} to {after} past the clamp of {clamp}");
+    if control.has_cong_control() {
+        // Its own floor, and no flow without a rate.
+        assert!(after >= 1 && control.sock().pacing_rate > 0);
+        return;
+    }
+    if LOWERS_ON_ACK.contains(&control.algorithm().name()) {
+        assert!(after >= before.min(clamp).min(2), "{before} to {after}: at least 2 remain");
+    } else {
+        assert!(after >= before.min(clamp), "{before} to {after}: an ACK takes nothing away");
+    }
+    // No faster than slow start, but for one segment of old credit.
+    assert!(u64::from(after) <= u64::from(before) + u64::from(acked) + 1, "{before} to {after} by {acked}");
 }
 
 proptest! {
