@@ -102,6 +102,15 @@ def part(*files: str) -> Callable[[Evaluate], Part]:
     return lambda function: Part(files, function)
 
 
+def evaluated(parts: Sequence[Part], results: PaperResults) -> Evaluation:
+    """Measure what can be: a part is skipped when its scenarios were not run."""
+    total = Evaluation()
+    for item in parts:
+        if all(results.has(file) for file in item.files):
+            total.add(item.evaluate(results))
+    return total
+
+
 def megabytes_per_s(bits_per_s: float | int | None) -> float:
     """Return MB/s (10^6 B), the paper's unit of throughput; NaN for what was not measured."""
     return float("nan") if bits_per_s is None else float(bits_per_s) / 8e6

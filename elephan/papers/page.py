@@ -71,7 +71,7 @@ def render(
     return _template().render(
         paper=paper,
         lead=summary(tuple(judgements)),
-        claims=[_claim(item, evaluation) for item in judgements],
+        claims=[_claim(paper, item, evaluation) for item in judgements],
         facts=[fact for fact in facts_of(records) if fact[0] not in ("scenario", "set")] if records else [],
         scenarios=list(dict.fromkeys((runs.file, (paper.folder / runs.file).read_text()) for runs, _ in results)),
         light=draw.LIGHT,
@@ -80,7 +80,7 @@ def render(
     )
 
 
-def _claim(item: Judgement, evaluation: Evaluation) -> dict[str, Any]:
+def _claim(paper: Paper, item: Judgement, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "claim": item.claim,
         "verdict": item.verdict,
@@ -97,7 +97,7 @@ def _claim(item: Judgement, evaluation: Evaluation) -> dict[str, Any]:
             for check in item.values
         ],
         "orders": [{"label": check.order.label, "holds": check.holds} for check in item.orders],
-        "commands": [_command(runs) for runs in item.claim.runs],
+        "commands": [_command(paper, runs) for runs in item.claim.runs],
         "figures": [
             {"title": figure.title, "caption": figure.caption, "svg": drawing.svg(figure), "key": figure.key}
             for figure in evaluation.figures
@@ -107,7 +107,7 @@ def _claim(item: Judgement, evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _command(runs: Runs) -> str:
+def _command(paper: Paper, runs: Runs) -> str:
     """Return the command that does the same runs alone."""
     changes = " ".join(f"--set {key}={value}" for key, value in runs.set.items())
-    return re.sub(r"\s+", " ", f"elephan run papers/dsan/{runs.file} {changes}").strip()
+    return re.sub(r"\s+", " ", f"elephan run papers/{paper.id}/{runs.file} {changes}").strip()

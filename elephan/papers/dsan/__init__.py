@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from elephan.papers.dsan import flow, loss, slow_start, window
-from elephan.papers.evaluation import Evaluation, PaperResults
+from elephan.papers.evaluation import Evaluation, PaperResults, evaluated
 
 PARTS = (window.table1, slow_start.figure3, flow.figure4, flow.figures5to7, window.figure9, loss.figure10)
 """Code of the tables and figures, in the paper's order; each is skipped when its scenarios were not run."""
@@ -11,8 +11,4 @@ PARTS = (window.table1, slow_start.figure3, flow.figure4, flow.figures5to7, wind
 
 def evaluate(results: PaperResults) -> Evaluation:
     """Measure every claim whose scenarios were run."""
-    total = Evaluation()
-    for part in PARTS:
-        if all(results.has(file) for file in part.files):
-            total.add(part.evaluate(results))
-    return total
+    return evaluated(PARTS, results)

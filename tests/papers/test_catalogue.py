@@ -1,0 +1,57 @@
+"""What holds for every paper: its files, its claims and its code fit together."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from elephan.api import load
+from elephan.papers.catalogue import CODE, catalogue, find, folder
+from elephan.papers.evaluation import Evaluation
+from elephan.papers.page import render
+from elephan.papers.verdict import judge
+
+IDS = sorted(CODE)
+
+
+def test_every_folder_with_claims_has_code() -> None:
+    folders = {file.parent.name for file in folder().glob("*/claims.toml")}
+    assert folders == set(CODE) == {paper.id for paper in catalogue()}
+
+
+@pytest.mark.parametrize("paper_id", IDS)
+def test_every_scenario_loads_and_serves_a_claim(paper_id: str) -> None:
+    paper = find(paper_id)
+    files = {file.name for file in (folder() / paper_id).glob("*.toml")} - {"claims.toml"}
+    named = {runs.file for claim in paper.claims for runs in claim.runs}
+    parts = importlib.import_module(CODE[paper_id]).PARTS
+    assert files == named == {file for part in parts for file in part.files}
+    for runs in (runs for claim in paper.claims for runs in claim.runs):
+        assert load(folder() / paper_id / runs.file, runs.set).points()
+
+
+@pytest.mark.parametrize("paper_id", IDS)
+def test_every_claim_is_in_the_readme_and_the_paper_in_the_documents(paper_id: str) -> None:
+    root = Path(__file__).parents[2]
+    readme = (folder() / paper_id / "README.md").read_text()
+    # Neighbouring figures may share a line: "dsan.fig5, fig6, fig7".
+    missing = [claim.id for claim in find(paper_id).claims if claim.id.split(".")[1] not in readme]
+    assert not missing
+    assert f"../papers/{paper_id}/README.md" in (root / "docs" / "papers.md").read_text()
+
+
+@pytest.mark.parametrize("paper_id", IDS)
+def test_the_page_names_commands_of_this_paper(paper_id: str) -> None:
+    paper = find(paper_id)
+    claims = [claim for claim in paper.claims if claim.runs]
+    measured = [
+        {item.name: item.paper for item in claim.value}
+        | {name: float(place) for order in claim.order for place, name in enumerate(order.rising)}
+        for claim in claims
+    ]
+    judged = [judge(claim, found) for claim, found in zip(claims, measured, strict=True)]
+    text = render(paper, judged, Evaluation(), [])
+    for runs in (runs for claim in claims for runs in claim.runs):
+        assert f"elephan run papers/{paper_id}/{runs.file}" in text
