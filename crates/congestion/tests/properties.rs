@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const WIDEST: u32 = 34_000_000;
 
 /// Algorithms that also lower the window on an ACK, by delay; for all others that would be a fault.
-const LOWERS_ON_ACK: [&str; 1] = ["ledbat_plus_plus"];
+const LOWERS_ON_ACK: [&str; 4] = ["compound", "fast", "ledbat_plus_plus", "vegas"];
 
 #[derive(Clone, Debug)]
 enum Event {
