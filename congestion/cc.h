@@ -61,10 +61,12 @@
  *	cc_mss_cache (bytes), cc_snd_una, cc_snd_nxt (low 32 bits: compare with cc_before, cc_after),
  *	cc_cwnd_limited_flag, cc_ca_state, cc_pacing_status, cc_ecn_flags (bit 0: negotiated),
  *	cc_pacing_rate (u64, bytes/s), cc_now_us, cc_delivered_mstamp_us, cc_first_tx_mstamp_us (u64),
- *	cc_idle_us (u64, since data was last sent), cc_gso_max_bytes (longest burst that counts as one packet)
+ *	cc_idle_us (u64, since data was last sent), cc_gso_max_bytes (longest burst that counts as one packet),
+ *	cc_next_send_us (u64, when pacing lets the next packet go; the past: at once)
  * Writing it, all that the kernel lets BPF write:
  *	cc_set_snd_cwnd (0 becomes 1), cc_set_snd_cwnd_cnt, cc_set_snd_ssthresh, cc_set_pacing_rate,
- *	cc_set_pacing_status (0 none, 1 wanted), cc_set_ecn_flags; and cc_state(sk), the algorithm's own.
+ *	cc_set_pacing_status (0 none, 1 wanted), cc_set_ecn_flags, cc_set_app_limited (`delivered` at which a period whose
+ *	rate samples tell nothing of the path ends, not 0; Linux 6.4); and cc_state(sk), the algorithm's own.
  * Reading the samples:
  *	cc_sample_pkts_acked, cc_sample_rtt_us (s32, -1 none), cc_sample_in_flight
  *	cc_rs_prior_mstamp_us, cc_rs_prior_delivered, cc_rs_prior_delivered_ce, cc_rs_delivered (s32, -1 invalid),
@@ -76,7 +78,7 @@
 #define ELEPHAN_CC_H
 
 /* Raised when a descriptor or a shared structure changes: a file compiled against another version is refused. */
-#define CC_ABI_VERSION 1u
+#define CC_ABI_VERSION 2u
 
 /* State of an algorithm per flow: Linux's ICSK_CA_PRIV_SIZE, 13 u64. */
 #define CC_PRIVATE_BYTES 104

@@ -68,6 +68,7 @@ struct tcp_sock {
 	u64 tcp_mstamp;
 	u64 delivered_mstamp;
 	u64 first_tx_mstamp;
+	u64 tcp_wstamp_ns;
 };
 
 struct ack_sample {
@@ -172,6 +173,12 @@ CC_WRITE_AS_(u32, snd_ssthresh, snd_ssthresh)
 CC_WRITE_AS_(u64, pacing_rate, inet_conn.icsk_inet.sk.sk_pacing_rate)
 CC_WRITE_AS_(u32, pacing_status, inet_conn.icsk_inet.sk.sk_pacing_status)
 CC_WRITE_AS_(u8, ecn_flags, ecn_flags)
+CC_WRITE_AS_(u32, app_limited, app_limited)
+
+static inline u64 cc_next_send_us(const struct tcp_sock *sk)
+{
+	return sk->tcp_wstamp_ns / 1000;
+}
 
 static inline u8 cc_cwnd_limited_flag(const struct tcp_sock *sk)
 {

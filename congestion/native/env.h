@@ -63,6 +63,7 @@ struct cc_sock {
 	u64 delivered_mstamp_us;
 	u64 first_tx_mstamp_us;
 	u64 lsndtime_us;
+	u64 next_send_us;
 	s64 params[CC_MAX_PARAMS];
 	u64 private[CC_PRIVATE_BYTES / 8];
 } __attribute__((aligned(8)));
@@ -139,11 +140,13 @@ CC_READ_(u64, pacing_rate)
 CC_READ_AS_(u64, now_us, tcp_mstamp_us)
 CC_READ_(u64, delivered_mstamp_us)
 CC_READ_(u64, first_tx_mstamp_us)
+CC_READ_(u64, next_send_us)
 
 CC_WRITE_(u32, snd_cwnd_cnt)
 CC_WRITE_(u32, snd_ssthresh)
 CC_WRITE_(u64, pacing_rate)
 CC_WRITE_(u8, ecn_flags)
+CC_WRITE_(u32, app_limited)
 
 /* A window of 0 would stop the flow for good: the kernel warns of it, here it is 1. */
 static inline void cc_set_snd_cwnd(struct cc_sock *sk, u32 cwnd)

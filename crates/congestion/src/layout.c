@@ -45,6 +45,7 @@ const struct cc_layout_field cc_layout[] = {
 	FIELD(cc_sock, delivered_mstamp_us),
 	FIELD(cc_sock, first_tx_mstamp_us),
 	FIELD(cc_sock, lsndtime_us),
+	FIELD(cc_sock, next_send_us),
 	FIELD(cc_sock, params),
 	FIELD(cc_sock, private),
 	WHOLE(cc_ack_sample),

@@ -90,6 +90,7 @@ fn as_rust_has_it() -> Layout {
         delivered_mstamp_us,
         first_tx_mstamp_us,
         lsndtime_us,
+        next_send_us,
         params,
         private
     );

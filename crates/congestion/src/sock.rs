@@ -138,7 +138,7 @@ pub struct CcSock {
     pub delivered_ce: u32,
     /// Segments judged lost since the start, wraps.
     pub lost: u32,
-    /// Non-zero: `delivered` at the end of the bubble of an application-limited sender.
+    /// Non-zero: `delivered` at the end of the bubble of an application-limited sender. Written by algorithms.
     pub app_limited: u32,
     /// Smoothed RTT, us times 8 (RFC 6298); 0 before the first sample.
     pub srtt_us: u32,
@@ -168,6 +168,8 @@ pub struct CcSock {
     pub first_tx_mstamp_us: u64,
     /// Time of the last transmission of data, us (Linux's lsndtime).
     pub lsndtime_us: u64,
+    /// When pacing lets the next segment go, us; the past: at once (Linux's tcp_wstamp_ns).
+    pub next_send_us: u64,
     /// Values of the algorithm's parameters, in the order of their declaration.
     pub params: [i64; MAX_PARAMS],
     /// The algorithm's own state, zeroed before `init`.
@@ -208,6 +210,7 @@ impl Default for CcSock {
             delivered_mstamp_us: 0,
             first_tx_mstamp_us: 0,
             lsndtime_us: 0,
+            next_send_us: 0,
             params: [0; MAX_PARAMS],
             private: [0; PRIVATE_BYTES / 8],
         }

@@ -25,6 +25,7 @@ static void every_init(struct cc_sock *sk)
 	cc_set_pacing_rate(sk, ~0ull);
 	cc_set_pacing_status(sk, cc_pacing_status(sk));
 	cc_set_ecn_flags(sk, cc_ecn_flags(sk));
+	cc_set_app_limited(sk, cc_app_limited(sk));
 }
 
 static void every_release(struct cc_sock *sk)
@@ -69,6 +70,7 @@ static u64 every_field(struct cc_sock *sk)
 	sum += cc_first_tx_mstamp_us(sk);
 	sum += cc_idle_us(sk);
 	sum += cc_gso_max_bytes(sk);
+	sum += cc_next_send_us(sk);
 	sum += cc_in_flight(sk);
 	sum += (u64)cc_in_slow_start(sk);
 	sum += (u64)cc_is_cwnd_limited(sk);

@@ -298,8 +298,13 @@ impl Endpoint {
         if let (Some(first), 0) = (first_ackt, a.flag & flag::RETRANS_DATA_ACKED) {
             seq_rtt_us = ((self.now - first) / NS_PER_US) as i64;
             a.ca_rtt_us = ((self.now - last_ackt) / NS_PER_US) as i64;
-            // The only segment out, acknowledged alone: the receiver may have waited for a second.
-            if acked == 1 && prior_sacked == 0 && a.prior_in_flight == 1 {
+            // A lone short segment, nothing else delivered since it was sent: the receiver may have waited for more.
+            let lone = acked == 1 && prior_sacked == 0 && una - a.prior_una < u64::from(self.mss);
+            if lone
+                && a.flag & flag::CA_ALERT == 0
+                && a.newest.valid
+                && a.newest.entry.delivered.wrapping_add(1) == self.cc.sock().delivered
+            {
                 a.flag |= flag::ACK_MAYBE_DELAYED;
             }
         }

@@ -136,5 +136,6 @@ impl Endpoint {
         let late = self.now.saturating_sub(self.pace_next_ns);
         gap -= late.min(gap / 2);
         self.pace_next_ns = self.now + gap;
+        self.sock().next_send_us = self.pace_next_ns / NS_PER_US;
     }
 }
