@@ -1,7 +1,8 @@
 //! A user's own algorithm: one C file, compiled by the system's compiler, checked, loaded.
 
 use crate::descriptor::{Algorithm, RawAlgorithm};
-use crate::HEADERS;
+use crate::diagnose::{self, Grade, Listed, Problem};
+use crate::{source, HEADERS};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,10 @@ use std::{env, fs, io, process};
 
 /// What makes the rules of cc.h hold: no header but ours, no library, no floating point (with
 /// `-mgeneral-regs-only` also where no variable is declared), integers that wrap as in BPF.
-const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 15] = [
     "-std=c11",
+    // So that the linker, too, can name a line.
+    "-g",
     "-O2",
     "-Wall",
     "-Wextra",
@@ -50,21 +53,52 @@ pub enum CompileError {
         error: io::Error,
     },
     /// The compiler refuses it.
-    #[error("{}: does not compile:\n{text}", path.display())]
+    #[error("{}: does not compile:\n{}", path.display(), told(path, problems, text))]
     Compiler {
         /// The file.
         path: PathBuf,
+        /// What is wrong, in plain words; empty when the compiler's could not be made out.
+        problems: Vec<Problem>,
         /// The compiler's words.
         text: String,
     },
     /// It compiles, but it is not an algorithm as cc.h describes one.
-    #[error("{}: not a usable algorithm: {reason}", path.display())]
+    #[error("{}: not a usable algorithm: {reason}", at(path, *line))]
     NotAnAlgorithm {
         /// The file.
         path: PathBuf,
+        /// The line of CC_ALGORITHM, where there is one.
+        line: Option<usize>,
         /// What is wrong.
         reason: String,
     },
+    /// There is no clang to compile for BPF with.
+    #[error("clang is not installed (11 or later, its name in CLANG if it is not on the PATH)")]
+    NoClang,
+}
+
+impl CompileError {
+    /// What is wrong with the file, place by place; empty when it is not the file's fault.
+    pub fn problems(&self) -> Vec<Problem> {
+        match self {
+            CompileError::Compiler { problems, .. } => problems.clone(),
+            CompileError::NotAnAlgorithm { line, reason, .. } => {
+                vec![Problem { line: *line, what: reason.clone(), code: String::new(), hint: None }]
+            }
+            _ => vec![],
+        }
+    }
+}
+
+fn told(path: &Path, problems: &[Problem], text: &str) -> String {
+    match problems {
+        [] => text.to_owned(),
+        _ => Listed { file: &path.display().to_string(), problems }.to_string(),
+    }
+}
+
+fn at(path: &Path, line: Option<usize>) -> String {
+    line.map_or(path.display().to_string(), |line| format!("{}:{line}", path.display()))
 }
 
 /// Compiles the algorithm in the C file `path` and loads it.
@@ -76,6 +110,14 @@ pub enum CompileError {
 /// The file or the compiler cannot be had, the compiler refuses (its text is in the error), or the file is not an
 /// algorithm as cc.h describes one.
 pub fn compile(path: &Path) -> Result<Algorithm, CompileError> {
+    compile_and_warn(path).map(|(algorithm, _)| algorithm)
+}
+
+/// The same, with what the compiler warns of and what else looks dangerous, though it compiles.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_and_warn(path: &Path) -> Result<(Algorithm, Vec<Problem>), CompileError> {
     let code = fs::read_to_string(path).map_err(|error| CompileError::Unreadable { path: path.to_owned(), error })?;
     let failed = |doing: String, error| CompileError::Environment { path: path.to_owned(), doing, error };
     let work = WorkDir::new().map_err(|e| failed(format!("create a folder in {}", env::temp_dir().display()), e))?;
@@ -94,14 +136,18 @@ pub fn compile(path: &Path) -> Result<Algorithm, CompileError> {
         .env("LC_ALL", "C")
         .output()
         .map_err(|e| failed(format!("run {} (is a C compiler installed? set CC)", program.to_string_lossy()), e))?;
+    let text = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+    let file = path.display().to_string();
     if !output.status.success() {
-        let mut text = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-        if text.contains("undefined reference") || text.contains("undefined symbol") {
-            text.push_str("\nAn algorithm is linked with nothing: no library functions, no floating point.");
-        }
-        return Err(CompileError::Compiler { path: path.to_owned(), text });
+        let problems = diagnose::problems(&text, &file, &code, Grade::Error);
+        return Err(CompileError::Compiler { path: path.to_owned(), problems, text });
     }
-    load(&object, code).map_err(|reason| CompileError::NotAnAlgorithm { path: path.to_owned(), reason })
+    let mut warnings = diagnose::problems(&text, &file, &code, Grade::Warning);
+    warnings.extend(source::divisions(&code));
+    let line = source::line_of(&code, "CC_ALGORITHM");
+    let algorithm =
+        load(&object, code).map_err(|reason| CompileError::NotAnAlgorithm { path: path.to_owned(), line, reason })?;
+    Ok((algorithm, warnings))
 }
 
 fn load(object: &Path, code: String) -> Result<Algorithm, String> {
@@ -131,10 +177,10 @@ fn integers_only() -> Option<&'static str> {
 }
 
 /// A folder of our own, gone when dropped.
-struct WorkDir(PathBuf);
+pub(crate) struct WorkDir(pub(crate) PathBuf);
 
 impl WorkDir {
-    fn new() -> io::Result<WorkDir> {
+    pub(crate) fn new() -> io::Result<WorkDir> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         loop {
             let mut name = OsString::from("elephan-cc-");
@@ -152,7 +198,7 @@ impl WorkDir {
         }
     }
 
-    fn write_headers(&self) -> io::Result<()> {
+    pub(crate) fn write_headers(&self) -> io::Result<()> {
         for (name, text) in HEADERS {
             let path = self.0.join(name);
             if let Some(folder) = path.parent() {

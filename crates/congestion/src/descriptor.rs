@@ -171,10 +171,16 @@ impl Algorithm {
             params.push(ParamDesc { name, unit: text(p.unit)?, default, min, max, scale, doc: text(p.doc)? });
         }
         let (Some(ssthresh), Some(undo_cwnd)) = (raw.ssthresh, raw.undo_cwnd) else {
-            return Err("it lacks ssthresh or undo_cwnd: Linux requires both".into());
+            let (lacks, tip) = match raw.ssthresh {
+                None => ("ssthresh", "what a loss makes of the window"),
+                Some(_) => ("undo_cwnd", "cc_undo_cwnd of cc.h will do"),
+            };
+            return Err(format!("it lacks the hook {lacks} ({tip}): of ssthresh and undo_cwnd Linux requires both"));
         };
         if raw.cong_avoid.is_none() && raw.cong_control.is_none() {
-            return Err("it has neither cong_avoid nor cong_control: Linux requires one".into());
+            return Err(
+                "it lacks a hook that lets the window grow: of cong_avoid and cong_control Linux requires one".into()
+            );
         }
         let hooks = Hooks {
             ssthresh,

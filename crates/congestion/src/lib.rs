@@ -2,24 +2,29 @@
 //!
 //! What it does: compiles every file of `congestion/` into this library, describes each (name, source, parameters with
 //! unit, range and default), and runs it on a flow through the hooks of Linux's `tcp_congestion_ops`. A user's own file
-//! is compiled by the system's compiler and loaded ([`compile`]). What it does not: decide when a hook is called, that
+//! is compiled by the system's compiler and loaded ([`compile`]), or compiled by clang for BPF ([`compile_bpf`]). What it does not: decide when a hook is called, that
 //! is TCP's part; load BPF into a kernel.
 //!
 //! **Invariant: an algorithm sees and does here what Linux would let it see and do, so that the same file can be loaded
 //! into the kernel.** Tests hold it: each built-in is also compiled for BPF and put through the kernel's verifier.
 
+mod bpf;
 mod builtin;
 mod compile;
 mod controller;
 mod descriptor;
+mod diagnose;
 #[cfg(test)]
 mod layout;
 pub mod sock;
+mod source;
 
+pub use bpf::{compile_bpf, BpfObject};
 pub use builtin::{builtin, find};
-pub use compile::{compile, CompileError};
+pub use compile::{compile, compile_and_warn, CompileError};
 pub use controller::{Controller, ParamError};
 pub use descriptor::{Algorithm, ParamDesc};
+pub use diagnose::Problem;
 pub use sock::*;
 
 /// The headers of an algorithm, path below the include folder and text: cc.h and its two environments.

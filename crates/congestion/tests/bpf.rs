@@ -5,28 +5,11 @@
 //! libbpf's headers, root, BTF and a kernel recent enough. Nothing stays behind: programs and registration belong to a
 //! process that ends.
 
-use congestion::{builtin, HEADERS};
+use congestion::{builtin, compile_bpf, CompileError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::{env, fs, process};
-
-/// As bpf/env.h says, with warnings as errors.
-const FLAGS: [&str; 13] = [
-    "-target",
-    "bpf",
-    "-mcpu=v3",
-    "-g",
-    "-O2",
-    "-std=c11",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-    "-nostdinc",
-    "-ffreestanding",
-    "-fwrapv",
-    "-c",
-];
+use std::{fs, process};
 
 /// A folder for one test, gone when dropped.
 struct Folder(PathBuf);
@@ -35,11 +18,6 @@ impl Folder {
     fn new(test: &str) -> Folder {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bpf-{test}-{}", process::id()));
         fs::create_dir_all(&path).expect("cargo's folder for tests can be written");
-        for (name, text) in HEADERS {
-            let header = path.join(name);
-            fs::create_dir_all(header.parent().expect("below the folder")).expect("it can be written");
-            fs::write(header, text).expect("it can be written");
-        }
         Folder(path)
     }
 }
@@ -55,32 +33,18 @@ fn skipped(why: &str) {
     writeln!(std::io::stderr(), "SKIPPED part of the BPF tests: {why}").expect("stderr can be written");
 }
 
-fn clang() -> Option<String> {
-    let versions = (11..=25).rev().map(|v| format!("clang-{v}"));
-    env::var("CLANG").into_iter().chain(["clang".to_owned()]).chain(versions).find(|name| {
-        Command::new(name).args(["-target", "bpf", "--version"]).output().is_ok_and(|o| o.status.success())
-    })
-}
-
 /// Compiles `code` for BPF; `kernel_name` is what the kernel is to call it. None, with a word on why, without clang.
 fn object(folder: &Folder, stem: &str, code: &str, kernel_name: Option<&str>) -> Option<PathBuf> {
-    let Some(clang) = clang() else {
-        skipped("clang is not installed (or set CLANG): nothing was compiled for BPF");
-        return None;
+    let compiled = match compile_bpf(format!("{stem}.c").as_ref(), code, kernel_name) {
+        Err(CompileError::NoClang) => {
+            skipped("clang is not installed (or set CLANG): nothing was compiled for BPF");
+            return None;
+        }
+        other => other.unwrap_or_else(|error| panic!("{error}")),
     };
-    let source = folder.0.join(format!("{stem}.c"));
+    assert_eq!(compiled.warnings, [], "{stem}");
     let object = folder.0.join(format!("{stem}.o"));
-    fs::write(&source, code).expect("it can be written");
-    let name = kernel_name.map(|n| format!("-DCC_BPF_NAME=\"{n}\""));
-    let output = Command::new(clang)
-        .args(FLAGS)
-        .args(name)
-        .arg("-I")
-        .arg(&folder.0)
-        .args([source.as_os_str(), "-o".as_ref(), object.as_os_str()])
-        .output()
-        .expect("clang runs");
-    assert!(output.status.success(), "{stem}: {}", String::from_utf8_lossy(&output.stderr));
+    fs::write(&object, compiled.bytes).expect("it can be written");
     Some(object)
 }
 

@@ -3,23 +3,68 @@
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use std::path::Path;
 
 create_exception!(_native, CompileError, PyValueError, "A user's own algorithm does not compile or does not load.");
+create_exception!(_native, NoClang, PyValueError, "There is no clang to compile for BPF with.");
 
-/// All built-in algorithms, as dicts with name, summary, source and params.
+/// All built-in algorithms, as dicts with name, summary, source, hooks, code and params.
 #[pyfunction]
 fn stacks(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let all = congestion::builtin().iter().map(|a| describe(py, a)).collect::<PyResult<Vec<_>>>()?;
     PyList::new(py, all)
 }
 
-/// Compiles and checks the algorithm in the C file `path`; returns its description. CompileError carries the compiler's words.
+/// Compiles and checks the algorithm in the C file `path`; returns its description and its warnings. CompileError carries
+/// what is wrong as text and, as `problems`, place by place.
 #[pyfunction]
 fn compile_stack<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
-    let algorithm = congestion::compile(Path::new(path)).map_err(|e| CompileError::new_err(e.to_string()))?;
-    describe(py, &algorithm)
+    let (algorithm, warnings) = congestion::compile_and_warn(Path::new(path)).map_err(|e| refused(py, &e))?;
+    let described = describe(py, &algorithm)?;
+    described.set_item("warnings", listed(py, &warnings)?)?;
+    Ok(described)
+}
+
+/// Compiles the text `code` of the C file `path` for BPF; returns the object's bytes, the compiler's name and its
+/// warnings. NoClang when there is no compiler for it.
+#[pyfunction]
+#[pyo3(signature = (path, code, kernel_name=None))]
+fn compile_bpf<'py>(
+    py: Python<'py>,
+    path: &str,
+    code: &str,
+    kernel_name: Option<&str>,
+) -> PyResult<(Bound<'py, PyBytes>, String, Bound<'py, PyList>)> {
+    let object = py.detach(|| congestion::compile_bpf(Path::new(path), code, kernel_name)).map_err(|e| {
+        if matches!(e, congestion::CompileError::NoClang) {
+            NoClang::new_err(e.to_string())
+        } else {
+            refused(py, &e)
+        }
+    })?;
+    Ok((PyBytes::new(py, &object.bytes), object.clang, listed(py, &object.warnings)?))
+}
+
+fn refused(py: Python<'_>, error: &congestion::CompileError) -> PyErr {
+    let raised = CompileError::new_err(error.to_string());
+    match listed(py, &error.problems()).and_then(|problems| raised.value(py).setattr("problems", problems)) {
+        Ok(()) => raised,
+        Err(other) => other,
+    }
+}
+
+fn listed<'py>(py: Python<'py>, problems: &[congestion::Problem]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for problem in problems {
+        let entry = PyDict::new(py);
+        entry.set_item("line", problem.line)?;
+        entry.set_item("what", &*problem.what)?;
+        entry.set_item("code", &*problem.code)?;
+        entry.set_item("hint", &problem.hint)?;
+        list.append(entry)?;
+    }
+    Ok(list)
 }
 
 fn describe<'py>(py: Python<'py>, algorithm: &congestion::Algorithm) -> PyResult<Bound<'py, PyDict>> {
@@ -27,6 +72,8 @@ fn describe<'py>(py: Python<'py>, algorithm: &congestion::Algorithm) -> PyResult
     described.set_item("name", algorithm.name())?;
     described.set_item("summary", algorithm.summary())?;
     described.set_item("source", algorithm.source())?;
+    described.set_item("hooks", algorithm.hooks())?;
+    described.set_item("code", algorithm.code())?;
     let mut params = vec![];
     for param in algorithm.params() {
         let entry = PyDict::new(py);
@@ -45,6 +92,8 @@ fn describe<'py>(py: Python<'py>, algorithm: &congestion::Algorithm) -> PyResult
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CompileError", module.py().get_type::<CompileError>())?;
+    module.add("NoClang", module.py().get_type::<NoClang>())?;
     module.add_function(wrap_pyfunction!(stacks, module)?)?;
+    module.add_function(wrap_pyfunction!(compile_bpf, module)?)?;
     module.add_function(wrap_pyfunction!(compile_stack, module)?)
 }

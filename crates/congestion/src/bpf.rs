@@ -1,0 +1,88 @@
+//! An algorithm compiled for BPF: what the running kernel loads. Loading it is another's business.
+
+use crate::compile::{CompileError, WorkDir};
+use crate::diagnose::{self, Grade, Problem};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs, io};
+
+/// As bpf/env.h says.
+const FLAGS: [&str; 16] = [
+    "-target",
+    "bpf",
+    "-mcpu=v3",
+    "-g",
+    "-O2",
+    "-std=c11",
+    "-Wall",
+    "-Wextra",
+    "-nostdinc",
+    "-ffreestanding",
+    "-fwrapv",
+    "-Werror=float-conversion",
+    "-Werror=implicit-function-declaration",
+    "-Werror=incompatible-pointer-types",
+    "-fno-crash-diagnostics",
+    "-c",
+];
+
+/// Versions of clang that are looked for under their own names; BTF for struct_ops came with 11.
+const VERSIONS: std::ops::RangeInclusive<u32> = 11..=25;
+
+/// An object file for the kernel.
+pub struct BpfObject {
+    /// The ELF file.
+    pub bytes: Vec<u8>,
+    /// The compiler, as it is called.
+    pub clang: String,
+    /// What it warns of.
+    pub warnings: Vec<Problem>,
+}
+
+/// Compiles the text `code` of the file `path` for BPF. `kernel_name` is what the kernel is to call the algorithm, at
+/// most 15 characters; without it, as bpf/env.h says. The compiler is `$CLANG`, `clang` or `clang-N`. Nothing stays on
+/// disk.
+///
+/// # Errors
+/// No clang, no room to work in, or clang refuses.
+pub fn compile_bpf(path: &Path, code: &str, kernel_name: Option<&str>) -> Result<BpfObject, CompileError> {
+    let clang = clang().ok_or(CompileError::NoClang)?;
+    let failed = |doing: &str, error: io::Error| CompileError::Environment {
+        path: path.to_owned(),
+        doing: doing.to_owned(),
+        error,
+    };
+    let work = WorkDir::new().map_err(|e| failed("create a folder for temporary files", e))?;
+    // A copy, under its own name: the kernel's verifier shows that name, and no cc.h beside the original is taken.
+    let name = path.file_name().unwrap_or(OsStr::new("algorithm.c"));
+    let (source, object) = (work.0.join(name), work.0.join("algorithm.o"));
+    work.write_headers().and_then(|()| fs::write(&source, code)).map_err(|e| failed("write temporary files", e))?;
+    let output = Command::new(&clang)
+        .args(FLAGS)
+        .args(kernel_name.map(|name| format!("-DCC_BPF_NAME=\"{name}\"")))
+        .arg("-I")
+        .arg(&work.0)
+        .args([source.as_os_str(), OsStr::new("-o"), object.as_os_str()])
+        .env("LC_ALL", "C")
+        .output()
+        .map_err(|e| failed(&format!("run {clang}"), e))?;
+    let text = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
+    let file = source.display().to_string();
+    if !output.status.success() {
+        let problems = diagnose::problems(&text, &file, code, Grade::Error);
+        let text = text.replace(&file, &path.display().to_string());
+        return Err(CompileError::Compiler { path: path.to_owned(), problems, text });
+    }
+    let bytes = fs::read(&object).map_err(|e| failed("read what clang wrote", e))?;
+    Ok(BpfObject { bytes, clang, warnings: diagnose::problems(&text, &file, code, Grade::Warning) })
+}
+
+fn clang() -> Option<String> {
+    let numbered = VERSIONS.rev().map(|version| format!("clang-{version}"));
+    let knows_bpf = |name: &String| {
+        let answer = Command::new(name).args(["-target", "bpf", "--version"]).output();
+        answer.is_ok_and(|output| output.status.success())
+    };
+    env::var("CLANG").into_iter().chain(["clang".to_owned()]).chain(numbered).find(knows_bpf)
+}
