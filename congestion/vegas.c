@@ -37,8 +37,10 @@
  * Vegas adds a segment per RTT, without end); diff is computed in 64 bits (Linux's product wraps at 2^32: 10,000
  * segments and 0.43 s of queue); an RTT of 0 us counts as 1 (Linux adds 1 to each).
  *
- * A path that becomes longer looks like a queue: until the next idle time Vegas then gives up its rate. Beside a flow
- * that fills the queue it gets little.
+ * In slow start the least RTT of a round is that of packets sent a doubling ago or two: in a large buffer slow start
+ * may overshoot to four windows of the path, and what is too much then goes at one segment per RTT. A path that becomes
+ * longer looks like a queue: until the next idle time Vegas gives up its rate. Beside a flow that fills the queue it
+ * gets little.
  *
  * Ranges. Windows: u32, tried to 34 million segments; a round is told by sequence numbers, which can be compared while
  * less than 2^31 bytes are in flight (RFC 7323 allows 2^30). RTT: 1 us .. 2^31 us; W x RTT < 2^63.
