@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * HighSpeed TCP: Reno whose increase and decrease depend on the window.
+ *
+ * Idea. Reno needs a loss rate of 2e-10 for 10 Gbit/s over 100 ms: one loss in more than an hour. Ask instead for a window
+ * of 83000 segments at a loss rate of 1e-7, keep Reno up to 38 segments (a loss rate of 1e-3), so that nobody is hurt on
+ * ordinary paths, and join the two by a straight line of log loss rate over log window. Every window then has its
+ * loss rate p(w); a decrease b(w) that falls from 1/2 to 1/10 is chosen, and the increase a(w) follows.
+ *
+ * Equations (RFC 3649, 5; w = cwnd, segments; for w > 38):
+ *	p(w) = 0.078 / w^1.2							the response function
+ *	b(w) = 1/2 - 0.4 log(w / 38) / log(83000 / 38)				share given up at a loss
+ *	a(w) = max(w^2 p(w) 2 b(w) / (2 - b(w)), 1)				segments gained per RTT
+ *	slow start, w < ssthresh:	w += acked
+ *	avoidance, w >= ssthresh:	w += acked a(w) / w
+ *	loss:				ssthresh = max(w (1 - b(w)), 2)
+ * Up to 38 segments a = 1 and b = 1/2: Reno. At equilibrium under loss p: w = 0.12 / p^0.835. For instance
+ *	w	118	1058	10661	83000
+ *	a(w)	2.0	8.0	30.1	70.8
+ *	b(w)	0.44	0.33	0.21	0.10
+ *
+ * Parameters: none. Low_Window = 38, Low_P = 1e-3, High_Window = 83000, High_P = 1e-7 and High_Decrease = 0.1 are the RFC's.
+ * 1.2 and 0.078 are how it rounds the line through (38, 1e-3) and (83000, 1e-7), whose slope is 1.198; its appendix B
+ * writes 1 / 12.8. The rounding is kept, since the table of the appendix has it; without, a(83000) were 72.5.
+ *
+ * Nothing is looked up: a(w) and b(w) are computed by binary logarithm and exponential whenever the window has changed, to
+ * nine digits. The RFC's table follows from them, row for row.
+ *
+ * Where the RFC and Linux differ, this is the RFC:
+ *	- Linux looks a and b up by the next row at or above w, so that a is up to one segment higher than a(w): 2 from
+ *	  39 segments on, where a(w) is 1.0. Here both are continuous;
+ *	- Linux holds a = 72 and b = 0.09 from 84036 segments on. Here p(w) goes on, as the RFC tabulates it, down to a
+ *	  loss rate of 1e-10; b stays what it is at 100000 segments, where the appendix ends: it would be 0 at 567000.
+ * Not here, as in Linux: limited slow start (RFC 3742), which the RFC's author proposes beside it.
+ *
+ * Ranges. Windows: all of u32; at 34 million segments (400 Gbit/s x 1 s) a(w) is 7800, w / a(w) 4342, at 2^32 below 2^14.
+ *
+ * Source: RFC 3649 (Floyd 2003).
+ *
+ * Kernel: as BPF struct_ops, Linux 5.6 and later.
+ */
+#include "cc.h"
+
+CC_NO_PARAMS;
+
+/* RFC 3649, 5: Reno up to here, and the window and decrease at the other end of the line. */
+#define LOW_WINDOW 38
+#define HIGH_WINDOW 83000
+
+/* RFC 3649, appendix B: the last window that its program looks at. */
+#define LAST_WINDOW 100000
+
+/* RFC 5681, 3.1: at least 2 segments. */
+#define MIN_SSTHRESH 2
+
+/* Logarithms, exponentials, b(w) and a(w): 1 is 2^30. */
+#define SHIFT 30
+#define ONE (1ull << SHIFT)
+
+/* ln 2. */
+#define LN2 744261118ull
+
+/* Segments of credit, in snd_cwnd_cnt: 1 is 2^16, so that w / a(w), below 2^14, fits into 32 bits. */
+#define CREDIT_SHIFT 16
+
+struct highspeed {
+	u64 low;	/* log2 LOW_WINDOW, 2^-30; these three are constants that `init` computes */
+	u64 range;	/* log2 (HIGH_WINDOW / LOW_WINDOW), 2^-30 */
+	u64 last;	/* log2 LAST_WINDOW, 2^-30 */
+	u32 cwnd;	/* the window that `per` belongs to; 0 = none yet */
+	u32 per;	/* w / a(w): segments acknowledged per segment of growth, 2^-16; below 2^30 */
+};
+
+CC_STATE(struct highspeed);
+
+/*
+ * log2 x, in 2^-30; x >= 1. First the whole part, then one bit behind the point per step: squaring a number in [1, 2) doubles
+ * its logarithm, and is past 2 when the next bit is 1. No branch, as in cc_cbrt. 1e-9 too low at the worst.
+ */
+static inline u64 log2_of(u32 x)
+{
+	u64 m = x, log = 31;
+
+	for (u32 shift = 16; shift; shift /= 2) {
+		/* 1 when the upper `shift` bits are all 0. */
+		u64 low = ((m >> (32 - shift)) - 1) >> 63;
+
+		m <<= shift * low;
+		log -= shift * low;
+	}
+	/* m / 2^31 is in [1, 2). */
+	for (int i = 0; i < SHIFT; i++) {
+		m = (m * m) >> 31;
+		log = 2 * log + (m >> 32);
+		m >>= m >> 32;
+	}
+	return log;
+}
+
+/* 2^(x / 2^30), in 2^-30, for x below 34 x 2^30: the exponential series of the part behind the point. */
+static inline u64 exp2_of(u64 x)
+{
+	u64 z = ((x & (ONE - 1)) * LN2) >> SHIFT;
+	u64 sum = ONE;
+
+	/* z < 0.7: what is left out, z^12 / 12!, is below 2^-34. */
+	for (u32 k = 11; k; k--)
+		sum = ONE + ((z * sum) >> SHIFT) / k;
+	return sum << (x >> SHIFT);
+}
+
+static void highspeed_init(struct cc_sock *sk)
+{
+	struct highspeed *ca = cc_state(sk);
+
+	ca->low = log2_of(LOW_WINDOW);
+	ca->range = log2_of(HIGH_WINDOW) - ca->low;
+	ca->last = log2_of(LAST_WINDOW);
+}
+
+/* b(w), in 2^-30; `log` = log2 w, for w >= LOW_WINDOW. From 0.09 to 0.5. */
+static inline u64 decrease(const struct highspeed *ca, u64 log)
+{
+	u64 above = cc_min(log, ca->last) - ca->low;
+
+	/* above < 2^34, so that it is shifted by 29 before the division and by 2 after it: 0.4 x 2^30 = 4/5 x 2^29. */
+	return ONE / 2 - (above << 29) / (5 * ca->range) * 4;
+}
+
+/* w / a(w), in 2^-16, for w > LOW_WINDOW: with a(w) = w^0.8 / 12.8 x 2 b / (2 - b) it is 6.4 w^0.2 (2 - b) / b. */
+static inline u32 per_segment(const struct highspeed *ca, u32 w)
+{
+	u64 log = log2_of(w);
+	u64 b = decrease(ca, log);
+	/* Both with 24 bits behind the point. Below 6.4 x 85 for any u32, and below 22: their product is below 2^62. */
+	u64 root = exp2_of(log / 5) * 32 / 5 >> (SHIFT - 24);
+	u64 ratio = ((2 * ONE - b) << 24) / b;
+
+	/* At least one segment per RTT: up to 40 segments the rounded p(w) has a little less. */
+	return (u32)cc_min(root * ratio >> (48 - CREDIT_SHIFT), (u64)w << CREDIT_SHIFT);
+}
+
+static u32 highspeed_ssthresh(struct cc_sock *sk)
+{
+	u32 cwnd = cc_snd_cwnd(sk);
+	u64 b = ONE / 2;
+
+	if (cwnd > LOW_WINDOW)
+		b = decrease(cc_state(sk), log2_of(cwnd));
+	return (u32)cc_max(cwnd * (ONE - b) >> SHIFT, MIN_SSTHRESH);
+}
+
+static void highspeed_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
+{
+	struct highspeed *ca = cc_state(sk);
+	u32 cwnd;
+
+	(void)ack;
+	if (!cc_reaches_avoidance(sk, &acked))
+		return;
+	cwnd = cc_snd_cwnd(sk);
+	if (cwnd != ca->cwnd) {
+		ca->cwnd = cwnd;
+		ca->per = cwnd > LOW_WINDOW ? per_segment(ca, cwnd) : cwnd << CREDIT_SHIFT;
+	}
+	cc_cong_avoid_ai(sk, ca->per, (u64)acked << CREDIT_SHIFT);
+}
+
+CC_ALGORITHM(highspeed, "gains more and gives up less, the larger the window: HSTCP", "RFC 3649",
+	(init, highspeed_init),
+	(ssthresh, highspeed_ssthresh),
+	(cong_avoid, highspeed_cong_avoid),
+	(undo_cwnd, cc_undo_cwnd));
