@@ -164,7 +164,8 @@ enum {
  *
  *   CC_PARAMS((name, default, min, max, scale, unit, doc), ...)
  *	The parameters, set per flow natively and at load time in the kernel; once per file, before their first use.
- *	Integers: a value reads as value / scale in the unit ("1": a plain number or share; "bool": 0 or 1).
+ *	Integers: a value reads as value / scale in the unit ("1": a plain number or share; "bool": 0 or 1). A unit of
+ *	names, "off|slow|fast", is a choice: 0 is the first, 1 the next; min is 0, max the last, scale 1.
  *	cc_param(sk, name) is the value, s64. CC_NO_PARAMS for an algorithm without.
  *
  *   CC_STATE(type)

@@ -25,7 +25,9 @@ class Parameter:
     doc: str
 
     def text(self, value: int) -> str:
-        """Return an integer value as a scenario writes it: 128 of scale 1024 as "1/8", a switch as "on"."""
+        """Return an integer value as a scenario writes it: 128 of scale 1024 as "1/8", a switch as "on", a choice."""
+        if 0 <= value < len(self.choices):
+            return self.choices[value]
         if self.is_switch:
             return "on" if value else "off"
         if self.scale == 1:
@@ -38,7 +40,17 @@ class Parameter:
     @property
     def is_switch(self) -> bool:
         """Whether it is on or off."""
-        return self.scale == 1 and (self.minimum, self.maximum) == (0, 1)
+        return self.scale == 1 and (self.minimum, self.maximum) == (0, 1) and not self.choices
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names of its values 0, 1, ...; none for a number. A unit such as "off|slow|fast" lists them."""
+        return tuple(self.unit.split("|")) if "|" in self.unit else ()
+
+    @property
+    def unit_text(self) -> str:
+        """The unit to show behind a number, or nothing."""
+        return "" if self.unit in ("1", "bool") or self.choices else self.unit
 
 
 @dataclass(frozen=True)

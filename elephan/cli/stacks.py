@@ -51,15 +51,15 @@ def _print(stack: Stack) -> None:
     for head in ("", "parameter", "default", "range", "unit", "what it is"):
         table.add_column(head)
     for parameter in stack.parameters:
-        unit = "" if parameter.unit in ("1", "bool") else parameter.unit
-        table.add_row(
-            "", parameter.name, parameter.text(parameter.default), range_of(parameter), unit, Text(parameter.doc)
-        )
+        default, values = parameter.text(parameter.default), range_of(parameter)
+        table.add_row("", parameter.name, default, values, parameter.unit_text, Text(parameter.doc))
     console().print(table)
 
 
 def range_of(parameter: Parameter) -> str:
-    """Return the values that a parameter takes: "on, off", "1 .. 64", "1/16 .. 1/2"."""
+    """Return the values that a parameter takes: "on, off", "1 .. 64", "1/16 .. 1/2", "off, slow, fast"."""
+    if parameter.choices:
+        return ", ".join(parameter.choices)
     if parameter.is_switch:
         return "on, off"
     return f"{parameter.text(parameter.minimum)} .. {parameter.text(parameter.maximum)}"

@@ -196,6 +196,10 @@ impl fmt::Debug for Controller {
 }
 
 fn range(p: &ParamDesc) -> String {
+    let choices = p.choices();
+    if !choices.is_empty() {
+        return format!("0 to {} for {}", p.max, choices.join(", "));
+    }
     let unit = if p.unit == "1" { "" } else { p.unit.as_str() };
     format!("{} to {} {unit}", p.text(p.min), p.text(p.max)).trim_end().to_owned()
 }

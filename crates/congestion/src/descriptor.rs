@@ -72,7 +72,7 @@ pub(crate) struct Hooks {
 /// A parameter of an algorithm, as its C file declares it.
 ///
 /// Values are integers: what a user writes is `value / scale` in `unit`; a scale of 1 is a plain integer, and the unit
-/// "bool" one that is 0 or 1.
+/// "bool" one that is 0 or 1. A unit such as "off|slow|fast" lists the names that stand for 0, 1, 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamDesc {
     /// Name, as in a scenario.
@@ -92,8 +92,20 @@ pub struct ParamDesc {
 }
 
 impl ParamDesc {
-    /// `value` as a user writes it: `value / scale` in decimal, exact up to 12 places.
+    /// The names of the values, in the order 0, 1, ...; none for a number.
+    pub fn choices(&self) -> Vec<&str> {
+        if self.unit.contains('|') {
+            self.unit.split('|').collect()
+        } else {
+            vec![]
+        }
+    }
+
+    /// `value` as a user writes it: a choice by its name, else `value / scale` in decimal, exact up to 12 places.
     pub fn text(&self, value: i64) -> String {
+        if let Some(name) = usize::try_from(value).ok().and_then(|i| self.choices().get(i).copied()) {
+            return name.to_owned();
+        }
         let (scale, size) = (u128::from(self.scale.unsigned_abs()), u128::from(value.unsigned_abs()));
         let mut text = format!("{}{}", if value < 0 { "-" } else { "" }, size / scale);
         let mut rest = size % scale;
@@ -168,7 +180,16 @@ impl Algorithm {
             if scale < 1 || !(min..=max).contains(&default) {
                 return Err(format!("parameter {name}: min <= default <= max and scale >= 1"));
             }
-            params.push(ParamDesc { name, unit: text(p.unit)?, default, min, max, scale, doc: text(p.doc)? });
+            let param = ParamDesc { name, unit: text(p.unit)?, default, min, max, scale, doc: text(p.doc)? };
+            let choices = param.choices().len() as i64;
+            if choices > 0 && (min, max, scale) != (0, choices - 1, 1) {
+                return Err(format!(
+                    "parameter {}: a choice of {choices} is 0 to {}, scale 1",
+                    param.name,
+                    choices - 1
+                ));
+            }
+            params.push(param);
         }
         let (Some(ssthresh), Some(undo_cwnd)) = (raw.ssthresh, raw.undo_cwnd) else {
             let (lacks, tip) = match raw.ssthresh {
@@ -309,5 +330,13 @@ mod tests {
         assert_eq!(param(1000).text(2000), "2");
         assert_eq!(param(3).text(1), "0.333333333333");
         assert_eq!(param(1).text(i64::MIN), "-9223372036854775808");
+    }
+
+    #[test]
+    fn a_choice_prints_by_its_name() {
+        let (name, doc) = ("x".to_owned(), String::new());
+        let param = ParamDesc { name, unit: "off|slow|fast".into(), default: 0, min: 0, max: 2, scale: 1, doc };
+        assert_eq!(param.choices(), ["off", "slow", "fast"]);
+        assert_eq!([0, 1, 2, 3, -1].map(|value| param.text(value)), ["off", "slow", "fast", "3", "-1"]);
     }
 }

@@ -60,6 +60,8 @@ def _compile(path: Path, _mtime_ns: int, _size: int) -> Stack:
 
 
 def _value(parameter: Parameter, value: Any, location: Location) -> int:
+    if parameter.choices:
+        return _choice(parameter, value, location)
     low, high = parameter.text(parameter.minimum), parameter.text(parameter.maximum)
     if parameter.is_switch:
         if isinstance(value, bool) or value in (0, 1):
@@ -67,7 +69,7 @@ def _value(parameter: Parameter, value: Any, location: Location) -> int:
         if value in ("on", "off"):
             return int(value == "on")
         raise Problem(location, f"true or false: {parameter.doc}")
-    unit = f" {parameter.unit}" if parameter.unit not in ("", "1") else ""
+    unit = f" {parameter.unit_text}" if parameter.unit_text else ""
     expected = f"{'a number' if parameter.scale != 1 else 'a whole number'} from {low} to {high}{unit}: {parameter.doc}"
     try:
         scaled = _fraction(parameter, value, expected) * parameter.scale
@@ -81,6 +83,18 @@ def _value(parameter: Parameter, value: Any, location: Location) -> int:
     if not exact or not parameter.minimum <= rounded <= parameter.maximum:
         raise Problem(location, expected)
     return rounded
+
+
+def _choice(parameter: Parameter, value: Any, location: Location) -> int:
+    names = parameter.choices
+    # What can be switched off is switched on by the name after "off": true and false, on and 1 say so as well.
+    if names[0] == "off" and (isinstance(value, bool) or value in (0, 1, "on")):
+        return int(bool(value))
+    # A name may look like a number: 2.1 for "2.1".
+    if str(value) in names:
+        return names.index(str(value))
+    known = ", ".join(f'"{name}"' for name in names)
+    raise Problem(location, f"one of {known}: {parameter.doc}")
 
 
 def _fraction(parameter: Parameter, value: Any, expected: str) -> Fraction:
