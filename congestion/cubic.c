@@ -6,7 +6,7 @@
  * towards the window at which the loss came (W_max), slowly around it, fast again beyond it. Growth per second is then
  * the same for a long path as for a short one. Where Reno would be faster than that, be as fast as Reno.
  *
- * Equations (RFC 9438; W = cwnd, segments; t = s since the epoch began, that is since growth resumed after a loss):
+ * Equations (RFC 9438; W = cwnd, segments; t = s since the epoch began, that is since growth resumed after a loss)
  *	W_cubic(t) = C (t - K)^3 + W_max					(eq. 1)
  *	K = cbrt((W_max - W at the start of the epoch) / C)			(eq. 2)
  *	each ACK: W += acked (W_cubic(t + RTT) - W) / W, W at most 1.5 times per RTT (4.2, 4.4, 4.5)
@@ -17,6 +17,20 @@
  *	- ACKs closer than hystart_ack_delta have kept coming for half the least RTT since the round began: the packets
  *	  in flight fill the path one way (train); for the whole of it when the sender paces; or
  *	- the least RTT of 8 samples of a round exceeds the least RTT ever by an eighth, within 4 to 16 ms (delay).
+ * HyStart++ (RFC 9406) compares that with the round before, and then grows by a quarter of slow start's pace for 5
+ * rounds, back to slow start if the RTT falls below what raised the alarm, before it ends slow start. In the first slow
+ * start only; without pacing an ACK counts for 8 segments at most (4.2, L).
+ *
+ * Parameters
+ *	beta, C			share of the window kept at a loss; segments/s^3
+ *	fast_convergence, tcp_friendliness	4.7; 4.3
+ *	hystart			off, classic (as Linux), or ++; the three below are of classic alone
+ *	hystart_detect		1 train, 2 delay, 3 both
+ *	hystart_low_window, hystart_ack_delta	as above; segments, us
+ *	variant, max_increment	2.1: the growth of Linux 2.6.22, before 2.2 took its bound away (version numbers are
+ *				those of Linux's module). Beyond W_max at most max_increment segments per 0.1 s, hence
+ *				linear; 1/50 per RTT while no loss has been seen; below W_max up to twice per RTT.
+ *				All that 2.1 was: variant = "2.1", beta = "819/1024", hystart = "off"
  *
  * Where RFC 9438 and Linux differ, this is Linux:
  *	- constants in 1/1024: beta = 717/1024 (RFC 0.7), C = 410/1024 segments/s^3 (RFC 0.4);
@@ -28,10 +42,14 @@
  *	- a spurious loss restores cwnd and ssthresh but not W_max, K and the epoch (4.9);
  *	- the curve is evaluated at most once per clock tick, and at least every 31.25 ms.
  * And where this differs from Linux: the tick is 1 ms, whatever the kernel's HZ; the cube root is exact (Linux's is
- * 0.2 % off on average); products that overflow 64 bits there, 347 s from K on, do not here.
+ * 0.2 % off on average); products that overflow 64 bits there, 347 s from K on, do not here; HyStart++ is not in Linux.
+ * Of 2.1 it leaves out what was mended since: idle time counted as part of the epoch, and W_est counted ACKs.
  *
  * Ranges. Windows: u32, tried to 34 million segments (400 Gbit/s x 1 s). Time within an epoch: 4096 s; beyond, the
  * function stands still, at more than 2^30 segments. Clock: u64 us.
+ *
+ * Source: RFC 9438, Linux's tcp_cubic; RFC 9406. Variant 2.1: Linux 2.6.22's, which is that of ns-2's TCP-Linux.
+ * Kernel: as BPF struct_ops, Linux 5.6 and later.
  */
 #include "cc.h"
 
@@ -40,10 +58,12 @@ CC_PARAMS(
 	(C, 410, 16, 10240, 1024, "segments/s^3", "aggressiveness of the cubic function (RFC 9438, 4.1)"),
 	(fast_convergence, 1, 0, 1, 1, "bool", "give room to new flows (RFC 9438, 4.7)"),
 	(tcp_friendliness, 1, 0, 1, 1, "bool", "never slower than Reno (RFC 9438, 4.3)"),
-	(hystart, 1, 0, 1, 1, "bool", "leave slow start on signs of a full path"),
+	(hystart, 1, 0, 2, 1, "off|classic|++", "leave slow start on signs of a full path (++: RFC 9406)"),
 	(hystart_detect, 3, 1, 3, 1, "1", "which signs: 1 ACK train, 2 delay, 3 both"),
 	(hystart_low_window, 16, 2, 1000000, 1, "segments", "HyStart acts from this window on"),
-	(hystart_ack_delta, 2000, 1, 1000000, 1, "us", "longest gap between the ACKs of a train"));
+	(hystart_ack_delta, 2000, 1, 1000000, 1, "us", "longest gap between the ACKs of a train"),
+	(variant, 0, 0, 1, 1, "2.3|2.1", "growth as of this version of Linux's module"),
+	(max_increment, 16, 1, 100000, 1, "segments", "variant 2.1: most growth per 0.1 s beyond W_max"));
 
 /* One share, as beta and C count it. */
 #define ONE 1024
@@ -65,11 +85,16 @@ CC_PARAMS(
 #define TICK_US 1000
 #define REFRESH_US 31250
 
-/* No W_max known: at least one segment per so many acknowledged (Linux, bictcp_update). */
+/* No W_max known: at least one segment per so many acknowledged (Linux, bictcp_update); in 2.1 just that. */
 #define UNKNOWN_MAX_PER 20
+#define UNKNOWN_MAX_PER_2_1 50
 
-/* At most 1.5 times per RTT: one segment per 2 acknowledged (RFC 9438, 4.4). */
+/* At most 1.5 times per RTT: one segment per 2 acknowledged (RFC 9438, 4.4); in 2.1 per 1. */
 #define FASTEST_PER 2
+#define FASTEST_PER_2_1 1
+
+/* Time that max_increment is for, us (Linux 2.6.22, bictcp_update: S_max RTT / 0.1 s per RTT). */
+#define INCREMENT_US 100000
 
 /* Next to no growth at W_max: one segment in 100 windows. */
 #define PLATEAU_WINDOWS 100
@@ -77,15 +102,24 @@ CC_PARAMS(
 /* RTTs are not looked at for so long after growth resumed: they still hold the queue before the loss. us. */
 #define SETTLE_US 1000000
 
+#define HYSTART_CLASSIC 1
+#define HYSTART_PLUS_PLUS 2
+
 /* HyStart's delay sign: samples per round, and the bounds of the eighth of the least RTT, us. */
 #define HYSTART_SAMPLES 8
 #define HYSTART_DELAY_MIN_US 4000
 #define HYSTART_DELAY_MAX_US 16000
+#define HYSTART_NO_RTT 0xffffffffu
 #define HYSTART_TRAIN 1
 #define HYSTART_DELAY 2
 
 /* Most that offloaded bursts may add to a train's length, us. */
 #define HYSTART_BURST_MAX_US 1000
+
+/* HyStart++, RFC 9406, 4.3: CSS_GROWTH_DIVISOR, CSS_ROUNDS, and L without pacing. */
+#define CONSERVATIVE_PER 4
+#define CONSERVATIVE_ROUNDS 5
+#define UNPACED_PER_ACK 8
 
 #define MIN_SSTHRESH 2
 
@@ -105,7 +139,10 @@ struct cubic {
 	u32 delay_min_us;	/* least RTT; 0 = none yet */
 	u32 round_end_seq;	/* HyStart: the round ends when this is acknowledged */
 	u32 round_rtt_us;	/* HyStart: least RTT of the round */
+	u32 last_rtt_us;	/* HyStart++: least RTT of the round before */
+	u32 alarm_rtt_us;	/* HyStart++: round_rtt_us that began conservative slow start; 0 = not in it */
 	u8 round_samples;	/* HyStart: RTTs of the round, up to HYSTART_SAMPLES */
+	u8 slow_rounds;		/* HyStart++: rounds of conservative slow start, up to CONSERVATIVE_ROUNDS */
 	u8 found;		/* HyStart has ended slow start */
 	u8 in_epoch;
 };
@@ -117,12 +154,24 @@ static inline int detects(struct cc_sock *sk, u32 sign)
 	return ((u32)cc_param(sk, hystart_detect) & sign) != 0;
 }
 
+static inline int is_2_1(struct cc_sock *sk)
+{
+	return cc_param(sk, variant) != 0;
+}
+
+/* HyStart++ has this slow start to itself: only the first of a flow (RFC 9406, 4.3). */
+static inline int hystart_plus_plus(struct cc_sock *sk)
+{
+	return cc_param(sk, hystart) == HYSTART_PLUS_PLUS && cc_snd_ssthresh(sk) == CC_INFINITE_SSTHRESH;
+}
+
 static inline void hystart_new_round(struct cc_sock *sk, struct cubic *ca)
 {
 	ca->round_start_us = cc_now_us(sk);
 	ca->last_ack_us = ca->round_start_us;
 	ca->round_end_seq = cc_snd_nxt(sk);
-	ca->round_rtt_us = ~0u;
+	ca->last_rtt_us = ca->round_rtt_us;
+	ca->round_rtt_us = HYSTART_NO_RTT;
 	ca->round_samples = 0;
 }
 
@@ -140,6 +189,8 @@ static inline void forget(struct cc_sock *sk, struct cubic *ca)
 	ca->delay_min_us = 0;
 	ca->found = 0;
 	ca->in_epoch = 0;
+	ca->alarm_rtt_us = 0;
+	ca->round_rtt_us = HYSTART_NO_RTT;
 	hystart_new_round(sk, ca);
 }
 
@@ -195,12 +246,15 @@ static inline u64 curve(u64 c, u64 offset)
 	return (((c * offset >> 10) * offset >> 10) * offset) >> 20;
 }
 
-/* The window that the function wants one RTT from now. */
-static inline u64 target(struct cc_sock *sk, struct cubic *ca)
+/* A time as the function counts it. Bounded first: 2^42 us x 2^10 fits in 64 bits. */
+static inline u64 offset(u64 us)
 {
-	u64 since_us = cc_now_us(sk) - ca->epoch_start_us + ca->delay_min_us;
-	/* Bounded first: 2^42 us x 2^10 fits in 64 bits. */
-	u64 t = (cc_min(since_us, 1ull << 42) << TIME_SHIFT) / 1000000;
+	return (cc_min(us, 1ull << 42) << TIME_SHIFT) / 1000000;
+}
+
+/* The window that the function wants at `t`, 2^-10 s into the epoch. */
+static inline u64 target(struct cc_sock *sk, struct cubic *ca, u64 t)
+{
 	u64 c = (u64)cc_param(sk, C);
 	u64 delta;
 
@@ -212,14 +266,23 @@ static inline u64 target(struct cc_sock *sk, struct cubic *ca)
 
 static inline void evaluate(struct cc_sock *sk, struct cubic *ca, u32 cwnd)
 {
-	u64 wanted = target(sk, ca);
+	u64 t = offset(cc_now_us(sk) - ca->epoch_start_us + ca->delay_min_us);
+	u64 wanted = target(sk, ca, t);
 	u64 per = PLATEAU_WINDOWS * (u64)cwnd;
 
 	if (wanted > cwnd)
 		per = cwnd / (wanted - cwnd);
-	/* At the start the curve is too flat for a path of which nothing is known. */
-	if (!ca->w_max)
+	if (is_2_1(sk)) {
+		u64 steepest = (u64)cc_param(sk, max_increment) * ca->delay_min_us;
+
+		if (t >= ca->k)
+			per = cc_max(per, cc_div((u64)cwnd * INCREMENT_US, steepest));
+		if (!ca->w_max)
+			per = UNKNOWN_MAX_PER_2_1;
+	} else if (!ca->w_max) {
+		/* At the start the curve is too flat for a path of which nothing is known. */
 		per = cc_min(per, UNKNOWN_MAX_PER);
+	}
 	ca->per = (u32)cc_min(per, ~0u);
 }
 
@@ -260,7 +323,7 @@ static inline void update(struct cc_sock *sk, struct cubic *ca, u32 cwnd, u32 ac
 	evaluate(sk, ca, cwnd);
 friendly:
 	be_friendly(sk, ca, cwnd);
-	ca->per = (u32)cc_max(ca->per, FASTEST_PER);
+	ca->per = (u32)cc_max(ca->per, is_2_1(sk) ? FASTEST_PER_2_1 : FASTEST_PER);
 }
 
 static void cubic_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
@@ -268,13 +331,16 @@ static void cubic_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 	struct cubic *ca = cc_state(sk);
 
 	(void)ack;
-	if (!cc_is_cwnd_limited(sk))
-		return;
-	if (cc_in_slow_start(sk)) {
-		acked = cc_slow_start(sk, acked);
-		if (!acked)
+	if (hystart_plus_plus(sk)) {
+		if (!cc_pacing_status(sk))
+			acked = (u32)cc_min(acked, UNPACED_PER_ACK);
+		if (ca->alarm_rtt_us && cc_is_cwnd_limited(sk)) {
+			cc_cong_avoid_ai(sk, CONSERVATIVE_PER, acked);
 			return;
+		}
 	}
+	if (!cc_reaches_avoidance(sk, &acked))
+		return;
 	update(sk, ca, cc_snd_cwnd(sk), acked);
 	cc_cong_avoid_ai(sk, ca->per, acked);
 }
@@ -310,6 +376,12 @@ static inline void leave_slow_start(struct cc_sock *sk, struct cubic *ca)
 	cc_set_snd_ssthresh(sk, cc_snd_cwnd(sk));
 }
 
+/* By how much the RTT must rise: an eighth, within bounds. */
+static inline u64 delay_margin(u32 rtt_us)
+{
+	return cc_min(cc_max(rtt_us / 8, HYSTART_DELAY_MIN_US), HYSTART_DELAY_MAX_US);
+}
+
 static inline void hystart_update(struct cc_sock *sk, struct cubic *ca, u32 rtt_us)
 {
 	/* Rounds are followed below the low window too: a round that began there must not look long above it. */
@@ -336,11 +408,38 @@ static inline void hystart_update(struct cc_sock *sk, struct cubic *ca, u32 rtt_
 		if (ca->round_samples < HYSTART_SAMPLES) {
 			ca->round_samples++;
 		} else {
-			u64 margin = cc_max(ca->delay_min_us / 8, HYSTART_DELAY_MIN_US);
-
-			if (ca->round_rtt_us > ca->delay_min_us + cc_min(margin, HYSTART_DELAY_MAX_US))
+			if (ca->round_rtt_us > ca->delay_min_us + delay_margin(ca->delay_min_us))
 				leave_slow_start(sk, ca);
 		}
+	}
+}
+
+/* RFC 9406, 4.2. */
+static inline void hystart_plus_plus_update(struct cc_sock *sk, struct cubic *ca, u32 rtt_us)
+{
+	u64 alarming;
+
+	if (!cc_before(cc_snd_una(sk), ca->round_end_seq)) {
+		/* The part of a round that was left when the alarm came counts as one. */
+		if (ca->alarm_rtt_us && ++ca->slow_rounds >= CONSERVATIVE_ROUNDS) {
+			leave_slow_start(sk, ca);
+			return;
+		}
+		hystart_new_round(sk, ca);
+	}
+	ca->round_rtt_us = (u32)cc_min(ca->round_rtt_us, rtt_us);
+	if (ca->round_samples < HYSTART_SAMPLES)
+		ca->round_samples++;
+	if (ca->round_samples < HYSTART_SAMPLES)
+		return;
+	alarming = ca->last_rtt_us + delay_margin(ca->last_rtt_us);
+	if (ca->alarm_rtt_us) {
+		/* A false alarm: back to slow start. */
+		if (ca->round_rtt_us < ca->alarm_rtt_us)
+			ca->alarm_rtt_us = 0;
+	} else if (ca->last_rtt_us != HYSTART_NO_RTT && ca->round_rtt_us >= alarming) {
+		ca->alarm_rtt_us = ca->round_rtt_us;
+		ca->slow_rounds = 0;
 	}
 }
 
@@ -357,12 +456,14 @@ static void cubic_pkts_acked(struct cc_sock *sk, const struct cc_ack_sample *sam
 	rtt_us = (u32)cc_max((u32)rtt, 1);
 	if (!ca->delay_min_us || ca->delay_min_us > rtt_us)
 		ca->delay_min_us = rtt_us;
-	if (!ca->found && cc_in_slow_start(sk) && cc_param(sk, hystart))
+	if (hystart_plus_plus(sk))
+		hystart_plus_plus_update(sk, ca, rtt_us);
+	else if (!ca->found && cc_in_slow_start(sk) && cc_param(sk, hystart) == HYSTART_CLASSIC)
 		hystart_update(sk, ca, rtt_us);
 }
 
 CC_ALGORITHM(cubic, "growth by a cubic function of time, with HyStart: Linux's default",
-	"RFC 9438; HyStart: Ha and Rhee 2011",
+	"RFC 9438; HyStart: Ha and Rhee 2011, RFC 9406",
 	(init, cubic_init),
 	(ssthresh, cubic_ssthresh),
 	(cong_avoid, cubic_cong_avoid),

@@ -317,3 +317,16 @@ def test_a_stack_of_ones_own_is_compiled_and_its_parameters_are_read_from_it(sce
 def test_a_time_with_a_unit_is_taken_for_a_parameter_in_us(scenario: Load) -> None:
     stack = spec(scenario, "flow.stack.hystart_ack_delta=3ms")["flows"][0]["stack"]
     assert stack["parameters"] == {"hystart_ack_delta": 3000}
+
+
+def test_a_choice_is_written_by_its_name(scenario: Load) -> None:
+    def parameters(*changes: str) -> dict[str, int]:
+        return spec(scenario, *changes)["flows"][0]["stack"]["parameters"]
+
+    names = {"off": 0, "classic": 1, "++": 2}
+    switch = {"on": 1, "false": 0, "true": 1, "0": 0, "1": 1}
+    for text, value in (names | switch).items():
+        assert parameters(f"flow.stack.hystart={text}") == {"hystart": value}
+    # Where nothing can be off, only the names: 1 would not say which.
+    for text, value in [("2.3", 0), ("2.1", 1), ("'2.1'", 1)]:
+        assert parameters(f"flow.stack.variant={text}") == {"variant": value}

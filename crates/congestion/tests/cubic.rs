@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{near, Flow};
-use congestion::{CaEvent, INFINITE_SSTHRESH};
+use common::{near, parameters, Flow};
+use congestion::{find, CaEvent, Controller, INFINITE_SSTHRESH};
 
 /// W_cubic(t) of eq. 1, with K of eq. 2: segments; t in s.
 fn w_cubic(t: f64, w_max: f64, start: f64) -> f64 {
@@ -232,4 +232,171 @@ fn hystart_waits_for_its_low_window_and_obeys_its_switch() {
         spaced_acks(&mut flow, 60, 1_000, 150_000);
         assert_eq!(flow.ssthresh(), INFINITE_SSTHRESH, "{values:?}");
     }
+}
+
+/// Window `after_s` seconds after a loss at `w_max`, under CUBIC 2.1.
+fn in_2_1(w_max: u32, rtt_us: u64, after_s: u64, values: &[(&str, i64)]) -> f64 {
+    let mut all = vec![("variant", 1)];
+    all.extend(values);
+    let mut flow = after_loss(&all, w_max, rtt_us);
+    flow.run_for(after_s * 1_000_000, rtt_us);
+    f64::from(flow.cwnd())
+}
+
+#[test]
+fn variant_2_1_grows_linearly_beyond_w_max_whatever_the_rtt() {
+    // 16 segments per 0.1 s. W_max 1000, K 9.1 s; the curve is steeper than 160 segments/s from 11.5 s after that on.
+    for rtt in [20_000, 100_000, 200_000] {
+        for (from, values, per_s) in
+            [(25, vec![], 160.0), (40, vec![], 160.0), (25, vec![("max_increment", 32)], 320.0)]
+        {
+            let grown = in_2_1(1000, rtt, from + 5, &values) - in_2_1(1000, rtt, from, &values);
+            near(grown, 5.0 * per_s, 4.0);
+        }
+    }
+    // Today's goes on with the curve: 0.4 (30.9^3 - 15.9^3) of it in these 15 s.
+    let mut today = after_loss(&[], 1000, 100_000);
+    today.run_for(25_000_000, 100_000);
+    let before = f64::from(today.cwnd());
+    today.run_for(15_000_000, 100_000);
+    near(f64::from(today.cwnd()) - before, 0.4 * (30.9_f64.powi(3) - 15.9_f64.powi(3)), 3.0);
+}
+
+#[test]
+fn variant_2_1_follows_the_curve_up_to_w_max() {
+    // The bound is beyond W_max only: 0.3 x 10000 segments are regained in K = 19.6 s, most of them in the first 5.
+    for second in [1, 2, 5, 10, 19] {
+        near(in_2_1(10_000, 50_000, second, &[]), w_cubic(second as f64, 10_000.0, 7001.0), 1.0);
+    }
+}
+
+#[test]
+fn variant_2_1_grows_by_2_percent_while_no_loss_has_been_seen() {
+    let mut flow = Flow::new("cubic", &[("variant", 1), ("tcp_friendliness", 0)], 1000);
+    flow.control.sock_mut().snd_ssthresh = 500;
+    for _ in 0..10 {
+        flow.round(100_000);
+    }
+    near(f64::from(flow.cwnd()), 1000.0 * 1.02_f64.powi(10), 1.0);
+}
+
+/// A round of HyStart++: from the ACK that ends the last one to the one before what was then sent is acknowledged.
+/// ACKs in it, and segments that the window grew by.
+fn plus_plus_round(flow: &mut Flow, rtt_us: i32) -> (u32, u32) {
+    let (end, before) = (flow.control.sock().snd_nxt, flow.cwnd());
+    let mut acks = 0;
+    while end.wrapping_sub(flow.control.sock().snd_una) > common::MSS {
+        flow.now_us += 3_000;
+        flow.ack(1, rtt_us);
+        acks += 1;
+    }
+    (acks, flow.cwnd() - before)
+}
+
+fn plus_plus() -> Flow {
+    Flow::new("cubic", &[("hystart", 2)], 32)
+}
+
+#[test]
+fn hystart_plus_plus_slows_down_before_it_leaves() {
+    // RFC 9406, 4.2, on 80 ms: the alarm is 10 ms more.
+    let mut flow = plus_plus();
+    for _ in 0..2 {
+        let (acks, grown) = plus_plus_round(&mut flow, 80_000);
+        assert_eq!(acks, grown);
+    }
+    // It comes with the 8th sample. 7 segments in slow start, the others at a quarter.
+    let (acks, grown) = plus_plus_round(&mut flow, 90_000);
+    assert_eq!(grown, 7 + (acks - 7) / 4);
+    // 5 rounds, of which that was the first; a higher RTT is nothing new.
+    for rtt in [90_000, 90_000, 120_000, 120_000] {
+        let (acks, grown) = plus_plus_round(&mut flow, rtt);
+        assert!(grown.abs_diff(acks / 4) <= 1, "{grown} by {acks}");
+        assert_eq!(flow.ssthresh(), INFINITE_SSTHRESH);
+    }
+    // Then congestion avoidance from there.
+    let before = flow.cwnd();
+    let (acks, grown) = plus_plus_round(&mut flow, 90_000);
+    assert_eq!(flow.ssthresh(), before);
+    assert!(grown.abs_diff(acks / 20) <= 1, "{grown} by {acks}");
+}
+
+#[test]
+fn hystart_plus_plus_goes_back_after_a_false_alarm() {
+    let mut flow = plus_plus();
+    for rtt in [80_000, 80_000, 95_000] {
+        plus_plus_round(&mut flow, rtt);
+    }
+    // Below what raised the alarm: slow start again from the 8th sample on; 2 is what the 7 before it give.
+    let (acks, grown) = plus_plus_round(&mut flow, 94_999);
+    assert!(grown.abs_diff(acks - 7 + 7 / 4) <= 1, "{grown} by {acks}");
+    let (acks, grown) = plus_plus_round(&mut flow, 94_999);
+    assert_eq!(acks, grown);
+    assert_eq!(flow.ssthresh(), INFINITE_SSTHRESH);
+}
+
+#[test]
+fn hystart_plus_plus_bounds_the_alarm_from_below_and_above() {
+    // The rise that alarms is an eighth of the last round's least RTT, within 4 to 16 ms.
+    let alarms = |rtt: i32, rise: i32| {
+        let mut flow = plus_plus();
+        plus_plus_round(&mut flow, rtt);
+        let (acks, grown) = plus_plus_round(&mut flow, rtt + rise);
+        grown < acks
+    };
+    for (rtt, rise) in [(8_000, 4_000), (80_000, 10_000), (400_000, 16_000)] {
+        assert!(alarms(rtt, rise), "{rise} us over {rtt}");
+        assert!(!alarms(rtt, rise - 1), "{rise} us over {rtt}, less one");
+    }
+}
+
+#[test]
+fn hystart_plus_plus_needs_8_samples_of_a_round() {
+    let mut few = Flow::new("cubic", &[("hystart", 2)], 8);
+    for rtt in [80_000, 120_000] {
+        let end = few.control.sock().snd_nxt;
+        // 7 of them raise no alarm, whatever they say; one ACK without a sample for the rest.
+        for _ in 0..7 {
+            few.ack(1, rtt);
+        }
+        few.ack(end.wrapping_sub(few.control.sock().snd_una) / common::MSS - 1, -1);
+    }
+    let before = few.cwnd();
+    few.ack(4, 120_000);
+    assert_eq!(few.cwnd(), before + 4);
+}
+
+#[test]
+fn hystart_plus_plus_counts_8_segments_per_ack_at_most_unless_paced() {
+    // 8 + 8 without pacing; all with it.
+    for (paced, window) in [(0, 116), (1, 224)] {
+        let mut flow = Flow::new("cubic", &[("hystart", 2)], 100);
+        flow.control.sock_mut().pacing_status = paced;
+        for acked in [100, 24] {
+            flow.ack(acked, 80_000);
+        }
+        assert_eq!(flow.cwnd(), window, "paced {paced}");
+    }
+}
+
+#[test]
+fn hystart_plus_plus_is_for_the_first_slow_start() {
+    let mut flow = Flow::new("cubic", &[("hystart", 2)], 100);
+    flow.time_out(300_000);
+    for rtt in [80_000, 80_000, 80_000, 95_000] {
+        let before = flow.cwnd();
+        flow.round(rtt);
+        assert_eq!(flow.cwnd(), 2 * before);
+    }
+    assert_eq!(flow.ssthresh(), 70);
+}
+
+#[test]
+fn choices_are_named() {
+    let cubic = find("cubic").expect("built in");
+    let hystart = cubic.params().iter().find(|p| p.name == "hystart").expect("a parameter");
+    assert_eq!(hystart.choices(), ["off", "classic", "++"]);
+    assert_eq!(hystart.text(hystart.default), "classic");
+    let error = Controller::new(&cubic, &parameters(&[("variant", 2)])).expect_err("out of range");
+    assert_eq!(error.to_string(), "cubic: variant = 2 is out of range: 0 to 1 for 2.3, 2.1");
 }
