@@ -232,6 +232,47 @@ static inline u32 cc_cbrt(u64 x)
 	return (u32)r;
 }
 
+/* Logarithms and their powers: 1 is 2^30. */
+#define CC_LOG2_SHIFT 30
+
+/*
+ * log2 x, in 2^-30; x >= 1. First the whole part, then one bit behind the point per step: squaring a number in [1, 2) doubles
+ * its logarithm, and is past 2 when the next bit is 1. No branch, as in cc_cbrt. 1e-9 too low at the worst.
+ */
+static inline u64 cc_log2(u32 x)
+{
+	u64 m = x, log = 31;
+
+	for (u32 shift = 16; shift; shift /= 2) {
+		/* 1 when the upper `shift` bits are all 0. */
+		u64 low = ((m >> (32 - shift)) - 1) >> 63;
+
+		m <<= shift * low;
+		log -= shift * low;
+	}
+	/* m / 2^31 is in [1, 2). */
+	for (int i = 0; i < CC_LOG2_SHIFT; i++) {
+		m = (m * m) >> 31;
+		log = 2 * log + (m >> 32);
+		m >>= m >> 32;
+	}
+	return log;
+}
+
+/* 2^(x / 2^30), in 2^-30, for x below 34 x 2^30: the exponential series of the part behind the point. */
+static inline u64 cc_exp2(u64 x)
+{
+	const u64 one = 1ull << CC_LOG2_SHIFT;
+	const u64 ln2 = 744261118;
+	u64 z = ((x & (one - 1)) * ln2) >> CC_LOG2_SHIFT;
+	u64 sum = one;
+
+	/* z < 0.7: what is left out, z^12 / 12!, is below 2^-34. */
+	for (u32 k = 11; k; k--)
+		sum = one + ((z * sum) >> CC_LOG2_SHIFT) / k;
+	return sum << (x >> CC_LOG2_SHIFT);
+}
+
 /* Segments in flight (tcp_packets_in_flight). */
 static inline u32 cc_in_flight(const struct cc_sock *sk)
 {

@@ -54,11 +54,8 @@ CC_NO_PARAMS;
 #define MIN_SSTHRESH 2
 
 /* Logarithms, exponentials, b(w) and a(w): 1 is 2^30. */
-#define SHIFT 30
+#define SHIFT CC_LOG2_SHIFT
 #define ONE (1ull << SHIFT)
-
-/* ln 2. */
-#define LN2 744261118ull
 
 /* Segments of credit, in snd_cwnd_cnt: 1 is 2^16, so that w / a(w), below 2^14, fits into 32 bits. */
 #define CREDIT_SHIFT 16
@@ -73,49 +70,13 @@ struct highspeed {
 
 CC_STATE(struct highspeed);
 
-/*
- * log2 x, in 2^-30; x >= 1. First the whole part, then one bit behind the point per step: squaring a number in [1, 2) doubles
- * its logarithm, and is past 2 when the next bit is 1. No branch, as in cc_cbrt. 1e-9 too low at the worst.
- */
-static inline u64 log2_of(u32 x)
-{
-	u64 m = x, log = 31;
-
-	for (u32 shift = 16; shift; shift /= 2) {
-		/* 1 when the upper `shift` bits are all 0. */
-		u64 low = ((m >> (32 - shift)) - 1) >> 63;
-
-		m <<= shift * low;
-		log -= shift * low;
-	}
-	/* m / 2^31 is in [1, 2). */
-	for (int i = 0; i < SHIFT; i++) {
-		m = (m * m) >> 31;
-		log = 2 * log + (m >> 32);
-		m >>= m >> 32;
-	}
-	return log;
-}
-
-/* 2^(x / 2^30), in 2^-30, for x below 34 x 2^30: the exponential series of the part behind the point. */
-static inline u64 exp2_of(u64 x)
-{
-	u64 z = ((x & (ONE - 1)) * LN2) >> SHIFT;
-	u64 sum = ONE;
-
-	/* z < 0.7: what is left out, z^12 / 12!, is below 2^-34. */
-	for (u32 k = 11; k; k--)
-		sum = ONE + ((z * sum) >> SHIFT) / k;
-	return sum << (x >> SHIFT);
-}
-
 static void highspeed_init(struct cc_sock *sk)
 {
 	struct highspeed *ca = cc_state(sk);
 
-	ca->low = log2_of(LOW_WINDOW);
-	ca->range = log2_of(HIGH_WINDOW) - ca->low;
-	ca->last = log2_of(LAST_WINDOW);
+	ca->low = cc_log2(LOW_WINDOW);
+	ca->range = cc_log2(HIGH_WINDOW) - ca->low;
+	ca->last = cc_log2(LAST_WINDOW);
 }
 
 /* b(w), in 2^-30; `log` = log2 w, for w >= LOW_WINDOW. From 0.09 to 0.5. */
@@ -130,10 +91,10 @@ static inline u64 decrease(const struct highspeed *ca, u64 log)
 /* w / a(w), in 2^-16, for w > LOW_WINDOW: with a(w) = w^0.8 / 12.8 x 2 b / (2 - b) it is 6.4 w^0.2 (2 - b) / b. */
 static inline u32 per_segment(const struct highspeed *ca, u32 w)
 {
-	u64 log = log2_of(w);
+	u64 log = cc_log2(w);
 	u64 b = decrease(ca, log);
 	/* Both with 24 bits behind the point. Below 6.4 x 85 for any u32, and below 22: their product is below 2^62. */
-	u64 root = exp2_of(log / 5) * 32 / 5 >> (SHIFT - 24);
+	u64 root = cc_exp2(log / 5) * 32 / 5 >> (SHIFT - 24);
 	u64 ratio = ((2 * ONE - b) << 24) / b;
 
 	/* At least one segment per RTT: up to 40 segments the rounded p(w) has a little less. */
@@ -146,7 +107,7 @@ static u32 highspeed_ssthresh(struct cc_sock *sk)
 	u64 b = ONE / 2;
 
 	if (cwnd > LOW_WINDOW)
-		b = decrease(cc_state(sk), log2_of(cwnd));
+		b = decrease(cc_state(sk), cc_log2(cwnd));
 	return (u32)cc_max(cwnd * (ONE - b) >> SHIFT, MIN_SSTHRESH);
 }
 

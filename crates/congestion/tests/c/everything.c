@@ -75,6 +75,7 @@ static u64 every_field(struct cc_sock *sk)
 	sum += (u64)cc_in_slow_start(sk);
 	sum += (u64)cc_is_cwnd_limited(sk);
 	sum += cc_cbrt(sum);
+	sum += cc_exp2(cc_log2((u32)sum | 1));
 	return sum;
 }
 
