@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from elephan.papers.evaluation import Table
-from elephan.papers.verdict import Judgement, ValueCheck, Verdict, shown
+from elephan.papers.verdict import Judgement, OrderCheck, ValueCheck, Verdict, shown
 from elephan.report.units import things
 
 if TYPE_CHECKING:
@@ -40,6 +40,11 @@ def our_number(check: ValueCheck) -> str:
     return _with_unit(shown(check.measured), check.unit)
 
 
+def our_order(check: OrderCheck, unit: str) -> str:
+    """Return the measured sizes in the paper's order, with their unit."""
+    return _with_unit(", ".join(shown(value) for value in check.measured), unit)
+
+
 def _with_unit(text: str, unit: str) -> str:
     return f"{text} {unit}".rstrip()
 
@@ -58,6 +63,9 @@ def show(done: PaperRun, console: Console) -> None:
         verdict = Text(item.verdict.value, style=STYLES[item.verdict])
         if not item.values:
             table.add_row(Text(item.claim.id, style="bold"), Text(item.claim.title), "", "", verdict)
+            for order in item.orders:
+                sizes = our_order(order, item.claim.unit)
+                table.add_row("", Text(order.order.label), "", Text(sizes, style="" if order.holds else "red"))
             continue
         for index, check in enumerate(item.values):
             first = index == 0

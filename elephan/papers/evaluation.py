@@ -127,6 +127,11 @@ def line_bps(record: Record, flow: int = 0) -> int:
     return min(int(record.spec["links"][link]["rate_bps"]) for link in record.spec["flows"][flow]["route"])
 
 
+def path_packets(rate_bps: float, rtt_s: float, packet_bytes: int) -> float:
+    """Return the window that fills a path without a queue: its bandwidth-delay product, packets."""
+    return rate_bps * rtt_s / 8 / packet_bytes
+
+
 def names_of(claim: Claim, measured: Mapping[str, float]) -> list[str]:
     """Return the quantities that a claim names and that are missing in `measured`."""
     wanted = [item.name for item in claim.value] + [name for order in claim.order for name in order.rising]

@@ -10,6 +10,7 @@ import pytest
 
 import elephan
 from elephan.papers.catalogue import find, folder
+from elephan.papers.evaluation import path_packets
 from elephan.papers.iscsi.intro import growth
 from elephan.papers.iscsi.sawtooth import (
     Window,
@@ -17,7 +18,6 @@ from elephan.papers.iscsi.sawtooth import (
     constant,
     line_window,
     loss_for_window,
-    path_packets,
     rounds_to_recover,
 )
 from elephan.papers.verdict import Verdict, judge
@@ -27,7 +27,7 @@ SMALL = {"path.bandwidth": "12Mbit/s"}
 
 
 def test_the_papers_numbers_follow_from_its_parameters_and_growth() -> None:
-    window = path_packets(1e9, 0.1)
+    window = path_packets(1e9, 0.1, 1500)
     assert window == pytest.approx(8333, abs=1)
     assert rounds_to_recover(window, 0.5) == pytest.approx(8333, abs=1)
     assert rounds_to_recover(window, 1) * 0.1 / 60 == pytest.approx(6.94, abs=0.01)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from elephan.papers.evaluation import line_bps, round_trip_s
+from elephan.papers.evaluation import line_bps, path_packets, round_trip_s
 from elephan.record import Record
 from elephan.store.series import Series
 
@@ -19,11 +19,6 @@ PACKET_BYTES = 1500
 
 MATHIS = 1.2
 """Constant of the paper's relation, window = 1.2 / sqrt(p); exactly sqrt(3 / 2) for one segment per round trip."""
-
-
-def path_packets(rate_bps: float, rtt_s: float, packet_bytes: int = PACKET_BYTES) -> float:
-    """Return the window that fills a path without a queue: its bandwidth-delay product, packets."""
-    return rate_bps * rtt_s / 8 / packet_bytes
 
 
 def rounds_to_recover(window: float, per_round: float) -> float:
@@ -106,4 +101,4 @@ class Window:
 
 def line_window(record: Record) -> float:
     """Return the bandwidth-delay product of a record's path, packets."""
-    return path_packets(line_bps(record), round_trip_s(record))
+    return path_packets(line_bps(record), round_trip_s(record), PACKET_BYTES)

@@ -1,0 +1,88 @@
+"""The paper tenge: what counts as back after a burst, and figure 10 on its smallest path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import elephan
+from elephan.papers.catalogue import find, folder
+from elephan.papers.tenge.burst import TIMES, burst_share, figure10, queue_share
+from elephan.papers.tenge.recovery import Line, Recoveries
+from elephan.papers.verdict import Verdict, judge
+
+
+def line(rates: list[float], interval_s: float = 0.1) -> Line:
+    """A line with a burst from 1 s to 2 s."""
+    time_s = interval_s * np.arange(1, len(rates) + 1)
+    return Line(time_s, np.array(rates), (1.0, 2.0))
+
+
+def test_the_time_counts_from_the_end_of_the_burst_to_95_percent_of_what_was_before() -> None:
+    rising = [0.5 + 0.05 * step for step in range(11)]
+    found = line([1.0] * 10 + [1.0] * 10 + rising + [1.0] * 5)
+    assert found.before_bps == pytest.approx(1.0)
+    # 0.5 in the interval right after the burst, 0.95 in the tenth.
+    assert found.recovery_s() == pytest.approx(0.9)
+
+
+def test_what_of_the_burst_is_still_queued_does_not_count_as_back() -> None:
+    found = line([1.0] * 10 + [1.0] * 10 + [1.0] + [0.5] * 4 + [1.0] * 3)
+    assert found.recovery_s() == pytest.approx(0.5)
+
+
+def test_a_line_that_never_comes_back_gives_no_number() -> None:
+    found = line([1.0] * 20 + [0.5] * 20)
+    assert found.recovery_s() is None
+    assert np.isnan(Recoveries((1.0, None)).mean)
+    claim = find("tenge").claim("tenge.fig10")
+    measured = {name: 1.0 for order in claim.order for name in order.rising}
+    with pytest.raises(KeyError, match="reno_hosts was not measured"):
+        judge(claim, {**measured, "highspeed_hosts_times_9": 0.5, "reno_hosts": float("nan")})
+
+
+def test_the_verdict_is_about_nine_times() -> None:
+    claim = find("tenge").claim("tenge.fig10")
+    assert TIMES == 9
+    names = [order.rising for order in claim.order]
+    above = {name: value for pair in names for name, value in zip(pair, (9.0 * 1.0, 9.5), strict=True)}
+    below = {name: value for pair in names for name, value in zip(pair, (9.0 * 1.0, 8.5), strict=True)}
+    assert judge(claim, above).verdict is Verdict.REPRODUCED
+    assert judge(claim, below).verdict is Verdict.DIFFERS
+
+
+def test_highspeed_is_back_earlier_than_reno_and_nothing_is_lost_before_the_burst(tmp_path: Path) -> None:
+    """1 Gbit/s with packets of 9000 B: a window of 236 packets."""
+    changes = {
+        "run.repetitions": 1,
+        "sweep.link.line.bandwidth": '["1Gbit/s", "1Gbit/s"]',
+        "sweep.link.sender-port.bandwidth": '["1Gbit/s", "1Gbit/s"]',
+        "sweep.background.burst.packet": '["9000B", "9000B"]',
+        "sweep.flow.mtu": '["9000B", "9000B"]',
+        "sweep.flow.stack": '["reno", "highspeed"]',
+        "sweep.flow.cwnd_clamp": "[238, 238]",
+        "sweep.flow.initial_ssthresh": "[238, 238]",
+        "sweep.run.duration": '["8s", "8s"]',
+    }
+    results = elephan.run(folder() / "tenge" / "fig10.toml", changes, store=str(tmp_path / "store.sqlite"))
+    seconds = []
+    for record in results:
+        assert burst_share(record) == pytest.approx(0.413)
+        assert queue_share(record) == pytest.approx(0.1, rel=0.01)
+        series = results.series_of(record)
+        assert series is not None
+        sent_again = series.flow.column("retransmitted_segments").to_numpy()
+        time_s = series.flow.column("time_s").to_numpy()
+        assert sent_again[time_s <= 2.0].sum() == 0 < sent_again[-1]
+        found = Line.of(record, series)
+        assert found.before_bps == pytest.approx(1e9, rel=0.02)
+        seconds.append(found.recovery_s())
+    reno, highspeed = seconds
+    assert reno is not None and highspeed is not None
+    assert highspeed < 0.6 * reno
+
+
+def test_figure_10_needs_its_three_scenarios() -> None:
+    assert figure10.files == ("fig10.toml", "fig10-burst.toml", "fig10-hosts.toml")
