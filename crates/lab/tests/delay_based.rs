@@ -73,3 +73,30 @@ fn vegas_keeps_alpha_to_beta_segments_queued() {
         assert!(swing(&outcome) <= 1, "the window rests: {}", swing(&outcome));
     }
 }
+
+#[test]
+fn compound_fills_an_empty_path_far_faster_than_reno() {
+    // Tan et al.: on average 0.25 / p^0.8 segments, 404 at 1e-4, while there is no queue; Reno has sqrt(1.5 / p) = 122.
+    // Delayed ACKs cost Reno nothing here: bytes are counted.
+    let mean = |congestion: &str| {
+        let run = Dumbbell::new(1_000_000_000, 50 * MS).flow("f", stack(congestion, json!({})), bulk());
+        let loss = json!({"kind": "independent", "probability_e12": 100_000_000u64});
+        let outcome = Dumbbell { loss, duration_ns: 230 * S, warmup_ns: 30 * S, ..run }.run();
+        real(&outcome, "goodput_bps") * 0.05 / (1448.0 * 8.0)
+    };
+    let (compound, reno) = (mean("compound"), mean("reno"));
+    assert!((compound / 404.7 - 1.0).abs() < 0.12, "{compound} segments");
+    assert!((reno / 122.5 - 1.0).abs() < 0.12, "{reno} segments");
+}
+
+#[test]
+fn compound_leaves_reno_its_share() {
+    let run = Dumbbell::new(RATE, 40 * MS).flow("c", stack("compound", json!({})), bulk()).flow(
+        "r",
+        stack("reno", json!({})),
+        bulk(),
+    );
+    let outcome = Dumbbell { duration_ns: 120 * S, warmup_ns: 20 * S, ..run }.run();
+    let jain = real(&outcome, "jain_index");
+    assert!(jain > 0.97, "{jain}");
+}
