@@ -32,7 +32,7 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
     let mut builder = Builder { spec, routes: &mut routes, algorithms: Algorithms::default(), traces: BTreeMap::new() };
     let flows = builder.flows()?;
     let background = builder.background(flows.len())?;
-    let links = spec.links.iter().map(|l| build_link(l, spec)).collect::<Result<Vec<_>, _>>()?;
+    let links = (0..spec.links.len()).map(|l| build_link(l, spec)).collect::<Result<Vec<_>, _>>()?;
 
     // Changes at a time go before packets of the same ns; changes that watch a flow look after them.
     let mut events = spec.events.clone();
@@ -197,7 +197,8 @@ fn check_route(
     Ok(())
 }
 
-fn build_link(spec: &LinkSpec, run: &RunSpec) -> Result<Link<Packet>, LabError> {
+fn build_link(index: usize, run: &RunSpec) -> Result<Link<Packet>, LabError> {
+    let spec = &run.links[index];
     if spec.from >= run.nodes.len() || spec.to >= run.nodes.len() {
         return Err(LabError::Spec(format!("link {}: its nodes do not exist", spec.name)));
     }
@@ -211,7 +212,9 @@ fn build_link(spec: &LinkSpec, run: &RunSpec) -> Result<Link<Packet>, LabError> 
         loss: loss_model(&spec.loss),
         jitter: spec.jitter.as_ref().map(jitter),
     };
-    Ok(Link::new(config, stream_seed(run.seed, &format!("link/{}", spec.name))))
+    let seed = stream_seed(run.seed, &format!("link/{}", spec.name));
+    let changes = run.events.iter().any(|e| e.action.link() == Some(index));
+    Ok(if changes { Link::new(config, seed) } else { Link::fixed(config, seed) })
 }
 
 fn queue_config(spec: &QueueSpec) -> QueueConfig {

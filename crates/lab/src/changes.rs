@@ -80,14 +80,13 @@ pub fn check(spec: &EventSpec, links: usize, flows: usize, background: usize) ->
     if let WhenSpec::FlowReaches { flow, .. } = spec.when {
         within("flow", flow, flows)?;
     }
+    if let Some(link) = spec.action.link() {
+        return within("link", link, links);
+    }
     match spec.action {
-        ActionSpec::Rate { link, .. }
-        | ActionSpec::Delay { link, .. }
-        | ActionSpec::Loss { link, .. }
-        | ActionSpec::LinkDown { link }
-        | ActionSpec::LinkUp { link } => within("link", link, links),
         ActionSpec::BackgroundOn { source } | ActionSpec::BackgroundOff { source } => {
             within("background source", source, background)
         }
+        _ => Ok(()),
     }
 }

@@ -390,6 +390,20 @@ pub enum ActionSpec {
     },
 }
 
+impl ActionSpec {
+    /// The link that it changes, by its index.
+    pub fn link(&self) -> Option<usize> {
+        match *self {
+            ActionSpec::Rate { link, .. }
+            | ActionSpec::Delay { link, .. }
+            | ActionSpec::Loss { link, .. }
+            | ActionSpec::LinkDown { link }
+            | ActionSpec::LinkUp { link } => Some(link),
+            ActionSpec::BackgroundOn { .. } | ActionSpec::BackgroundOff { .. } => None,
+        }
+    }
+}
+
 /// What to observe.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

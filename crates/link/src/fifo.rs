@@ -78,26 +78,6 @@ impl<P: Packet> Fifo<P> {
     }
 
     #[inline]
-    pub fn oldest_packet(&self) -> Option<&P> {
-        self.ring.head_packet()
-    }
-
-    /// Whether `packet`, when it is the next to reach the far end, is known not to be lost.
-    #[inline]
-    pub fn spares(&self, packet: &P) -> bool {
-        self.plain && self.loss.spares(packet.bytes(), || packet.flow_hash())
-    }
-
-    /// How long a packet of `bytes` takes through the empty link, where that is at hand.
-    #[inline]
-    pub fn idle_transit(&self, bytes: u32) -> Option<u64> {
-        if !self.up || self.red.is_some() {
-            return None;
-        }
-        Some(self.line.idle_time(bytes)?.saturating_add(self.delay))
-    }
-
-    #[inline]
     pub fn handle_packet(&mut self, now: u64, mut packet: P, ledger: &mut Ledger<P>) -> Admission<P> {
         let bytes = packet.bytes();
         self.advance(now);

@@ -27,6 +27,7 @@ mod ledger;
 mod line;
 mod link;
 mod loss;
+mod passage;
 pub mod random;
 mod red;
 mod ring;

@@ -4,8 +4,10 @@ use crate::config::{LinkConfig, LossModel, QueueConfig};
 use crate::fifo::Fifo;
 use crate::ledger::{DropReason, Ledger, Stats};
 use crate::loss::Loss;
+use crate::passage::Passage;
 use crate::random::{stream_seed, Random};
 use crate::red::Red;
+use crate::ring::Ring;
 use crate::server::Server;
 use crate::Packet;
 use units::{Rate, Span, Time};
@@ -19,11 +21,16 @@ pub enum Admission<P> {
     Dropped(P, DropReason),
 }
 
+/// What is wrong when a link made by [`Link::fixed`] is changed.
+const CHANGED: &str = "a link that was made to stay as it is cannot be changed";
+
 // Links are few and each is used all the time: an indirection to the FIFO would cost every packet a load.
 #[allow(clippy::large_enum_variant)]
 enum Engine<P> {
     Fifo(Fifo<P>),
     Served(Box<Server<P>>),
+    /// With the packets that will be at the far end at a time that is known.
+    Passage(Passage, Ring<P, ()>),
 }
 
 /// One direction of a link. See the crate's documentation.
@@ -58,6 +65,57 @@ impl<P: Packet> Link<P> {
         Link { due: u64::MAX, engine, ledger: Ledger::new() }
     }
 
+    /// A link that is up and stays as it is: changing it panics. Where its kind allows (drop-tail without jitter), what becomes
+    /// of a packet is then computed when it comes: see [`Link::pass`].
+    ///
+    /// # Panics
+    /// When [`LinkConfig::check`] refuses `config`.
+    pub fn fixed(config: LinkConfig, seed: u64) -> Link<P> {
+        if let Err(error) = config.check() {
+            panic!("a link cannot be made: {error}");
+        }
+        match Passage::new(&config, stream_seed(seed, "loss")) {
+            Some(passage) => {
+                let engine = Engine::Passage(passage, Ring::new());
+                Link { due: u64::MAX, engine, ledger: Ledger::new() }
+            }
+            None => Link::new(config, seed),
+        }
+    }
+
+    /// Whether [`Link::pass`] may be called.
+    #[inline]
+    pub fn is_passage(&self) -> bool {
+        matches!(self.engine, Engine::Passage(..))
+    }
+
+    /// `packet` comes at `at`, which may be later than `now`: when it reaches the far end, or why it does not. The packet
+    /// stays with the caller, who may hand it on to the link that follows, or leave it here with [`Link::hold`].
+    ///
+    /// Neither `now` nor `at` may go back, whoever hands packets in.
+    ///
+    /// # Errors
+    /// Why the packet is dropped; it is not reported again.
+    ///
+    /// # Panics
+    /// When [`Link::is_passage`] says no.
+    #[inline]
+    pub fn pass(&mut self, now: Time, at: Time, packet: &P) -> Result<Time, DropReason> {
+        let Engine::Passage(passage, _) = &mut self.engine else { unreachable!("not a passage") };
+        passage.pass(now.0, at.0, packet, &mut self.ledger.stats).map(Time)
+    }
+
+    /// Keeps a packet that has passed until `at`, its time at the far end, for [`Link::poll_delivery`].
+    ///
+    /// # Panics
+    /// When [`Link::is_passage`] says no.
+    #[inline]
+    pub fn hold(&mut self, at: Time, packet: P) {
+        let Engine::Passage(_, arriving) = &mut self.engine else { unreachable!("not a passage") };
+        arriving.push(at.0, (), packet, false);
+        self.due = self.due.min(at.0);
+    }
+
     /// A packet arrives at the queue at `now`.
     #[inline]
     pub fn handle_packet(&mut self, now: Time, packet: P) -> Admission<P> {
@@ -72,6 +130,13 @@ impl<P: Packet> Link<P> {
                 self.due = server.due();
                 admission
             }
+            Engine::Passage(..) => match self.pass(now, now, &packet) {
+                Ok(at) => {
+                    self.hold(at, packet);
+                    Admission::Queued
+                }
+                Err(reason) => Admission::Dropped(packet, reason),
+            },
         }
     }
 
@@ -101,6 +166,11 @@ impl<P: Packet> Link<P> {
                 self.due = server.due();
                 packet
             }
+            Engine::Passage(_, arriving) => {
+                let packet = arriving.pop();
+                self.due = arriving.head_time();
+                packet
+            }
         }
     }
 
@@ -111,44 +181,10 @@ impl<P: Packet> Link<P> {
         Time(self.due)
     }
 
-    /// Whether the link is computed from arrival times alone: drop-tail or RED without jitter. Such a link may be polled and
-    /// handed packets late, with the times at which they were due: what it does is the same.
-    pub fn is_analytic(&self) -> bool {
-        matches!(self.engine, Engine::Fifo(_))
-    }
-
-    /// The oldest packet inside; None for links that are not analytic.
-    #[inline]
-    pub fn oldest(&self) -> Option<&P> {
-        match &self.engine {
-            Engine::Fifo(fifo) => fifo.oldest_packet(),
-            Engine::Served(_) => None,
-        }
-    }
-
-    /// Whether `packet`, when it is the next to reach the far end, certainly does. False also where that is not easily known.
-    #[inline]
-    pub fn spares(&self, packet: &P) -> bool {
-        match &self.engine {
-            Engine::Fifo(fifo) => fifo.spares(packet),
-            Engine::Served(_) => false,
-        }
-    }
-
-    /// How long a packet of `bytes` takes that comes while nothing is inside; None where that is not easily known, or it
-    /// might be dropped on arrival.
-    #[inline]
-    pub fn idle_transit(&self, bytes: u32) -> Option<Span> {
-        match &self.engine {
-            Engine::Fifo(fifo) => fifo.idle_transit(bytes).map(Span),
-            Engine::Served(_) => None,
-        }
-    }
-
     /// A packet lost after it was admitted, and why; call until None.
     ///
-    /// A loss on the line is known when the packet would have arrived (drop-tail and RED without jitter) or when it starts
-    /// (the others); an outage and a drop by CoDel or FQ-CoDel at once.
+    /// A loss on the line is known when the packet comes (a link made by [`Link::fixed`] that is a passage), when it would have
+    /// arrived (drop-tail and RED without jitter) or when it starts (the others); an outage and a drop by CoDel or FQ-CoDel at once.
     pub fn poll_dropped(&mut self) -> Option<(P, DropReason)> {
         self.ledger.dropped.pop_front()
     }
@@ -168,6 +204,7 @@ impl<P: Packet> Link<P> {
         match &mut self.engine {
             Engine::Fifo(fifo) => fifo.set_rate(now.0, rate),
             Engine::Served(server) => server.set_rate(now.0, rate, &mut self.ledger),
+            Engine::Passage(..) => panic!("{CHANGED}"),
         }
         self.refresh();
     }
@@ -178,6 +215,7 @@ impl<P: Packet> Link<P> {
         match &mut self.engine {
             Engine::Fifo(fifo) => fifo.set_delay(now.0, delay.0, &self.ledger),
             Engine::Served(server) => server.set_delay(now.0, delay.0, &mut self.ledger),
+            Engine::Passage(..) => panic!("{CHANGED}"),
         }
         self.refresh();
     }
@@ -193,6 +231,7 @@ impl<P: Packet> Link<P> {
         match &mut self.engine {
             Engine::Fifo(fifo) => fifo.set_loss(now.0, &model, &self.ledger),
             Engine::Served(server) => server.set_loss(now.0, &model, &mut self.ledger),
+            Engine::Passage(..) => panic!("{CHANGED}"),
         }
         self.refresh();
     }
@@ -203,6 +242,7 @@ impl<P: Packet> Link<P> {
         match &mut self.engine {
             Engine::Fifo(fifo) => fifo.set_up(now.0, up, &mut self.ledger),
             Engine::Served(server) => server.set_up(now.0, up, &mut self.ledger),
+            Engine::Passage(..) => panic!("{CHANGED}"),
         }
         self.refresh();
     }
@@ -222,6 +262,16 @@ impl<P: Packet> Link<P> {
         match &self.engine {
             Engine::Fifo(fifo) => fifo.inside(),
             Engine::Served(server) => server.inside(),
+            Engine::Passage(passage, _) => passage.inside(),
+        }
+    }
+
+    /// Brings counters, and what [`Link::packets_inside`] says, to `now`: those of a passage are not up to date otherwise.
+    pub fn settle(&mut self, now: Time) {
+        if let Engine::Passage(passage, _) = &mut self.engine {
+            passage.settle(now.0, &mut self.ledger.stats);
+            passage.queue(now.0);
+            self.ledger.stats.enqueued = passage.arrived();
         }
     }
 
@@ -234,6 +284,7 @@ impl<P: Packet> Link<P> {
         let queue = match &mut self.engine {
             Engine::Fifo(fifo) => fifo.queue(now.0),
             Engine::Served(server) => server.queue(now.0, &mut self.ledger),
+            Engine::Passage(passage, _) => passage.queue(now.0),
         };
         self.refresh();
         queue
@@ -243,6 +294,7 @@ impl<P: Packet> Link<P> {
         self.due = match &self.engine {
             Engine::Fifo(fifo) => fifo.due(),
             Engine::Served(server) => server.due(),
+            Engine::Passage(_, arriving) => arriving.head_time(),
         };
     }
 }

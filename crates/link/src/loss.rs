@@ -91,13 +91,6 @@ impl Loss {
         true
     }
 
-    /// Whether [`Loss::takes`] would say no, as far as that is known without drawing.
-    #[inline]
-    pub fn spares(&self, bytes: u32, flow: impl FnOnce() -> u64) -> bool {
-        let distance = if self.by_bits { u64::from(bytes) * 8 } else { 1 };
-        self.gap >= distance && (!self.by_flow || flow() == self.flow)
-    }
-
     fn switch(&mut self, flow: u64) {
         if let Some(streams) = &mut self.streams {
             self.gap = streams.switch(flow, self.gap);

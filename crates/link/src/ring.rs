@@ -21,28 +21,28 @@ const SLOTS: usize = 32;
 const NEVER: u64 = u64::MAX;
 
 /// Times and sizes apart from packets: the cursor reads only them, five packets to a cache line.
-struct Block<P> {
+struct Block<P, S> {
     time: [u64; SLOTS],
-    bytes: [u32; SLOTS],
-    next: *mut Block<P>,
+    bytes: [S; SLOTS],
+    next: *mut Block<P, S>,
     packet: [MaybeUninit<P>; SLOTS],
 }
 
 /// A place in a block; `slot == SLOTS` only at the tail: the block is full.
-struct Mark<P> {
-    block: *mut Block<P>,
+struct Mark<P, S> {
+    block: *mut Block<P, S>,
     slot: usize,
 }
 
-impl<P> Clone for Mark<P> {
-    fn clone(&self) -> Mark<P> {
+impl<P, S> Clone for Mark<P, S> {
+    fn clone(&self) -> Mark<P, S> {
         *self
     }
 }
 
-impl<P> Copy for Mark<P> {}
+impl<P, S> Copy for Mark<P, S> {}
 
-impl<P> Mark<P> {
+impl<P, S> Mark<P, S> {
     /// Time of the slot.
     ///
     /// # Safety
@@ -55,7 +55,7 @@ impl<P> Mark<P> {
 
     /// Size of the slot's packet.
     #[inline]
-    unsafe fn bytes<'a>(self) -> &'a mut u32 {
+    unsafe fn bytes<'a>(self) -> &'a mut S {
         // SAFETY: as in `time`.
         unsafe { (*self.block).bytes.get_unchecked_mut(self.slot) }
     }
@@ -68,28 +68,43 @@ impl<P> Mark<P> {
     }
 }
 
-/// First in, first out: packets with a time (ns) and their size (bytes), in two parts.
-pub(crate) struct Ring<P> {
+/// First in, first out: packets with a time (ns) and their size (bytes), in two parts. Where the size is not wanted, `S` is `()`.
+pub(crate) struct Ring<P, S = u32> {
     /// The oldest packet, when `len > 0`.
-    head: Mark<P>,
+    head: Mark<P, S>,
     /// The first packet that waits, when `waiting > 0`.
-    cursor: Mark<P>,
+    cursor: Mark<P, S>,
     /// Where the next packet goes; `slot == SLOTS`: into another block.
-    tail: Mark<P>,
+    tail: Mark<P, S>,
     len: u64,
     waiting: u64,
     /// Blocks to use again, linked by `next`.
-    free: *mut Block<P>,
+    free: *mut Block<P, S>,
+    /// Packets taken since the ring was made: number of the oldest one inside.
+    taken: u64,
+    /// Made when first used.
+    readers: Option<Box<[Reader<P, S>; READERS]>>,
 }
 
 // SAFETY: the blocks belong to this ring alone, and nothing is shared by reference.
-unsafe impl<P: Send> Send for Ring<P> {}
+unsafe impl<P: Send, S: Send> Send for Ring<P, S> {}
 
-impl<P> Ring<P> {
-    pub fn new() -> Ring<P> {
+/// A place in a ring that moves on at its own pace.
+struct Reader<P, S> {
+    /// Number of the packet it is at, counted from 0 since the ring was made.
+    number: u64,
+    /// Where that packet is, or will be, when the one before it is still inside; without meaning otherwise.
+    at: Mark<P, S>,
+}
+
+/// Readers of a ring.
+const READERS: usize = 2;
+
+impl<P, S: Copy + Default> Ring<P, S> {
+    pub fn new() -> Ring<P, S> {
         // No block yet: a tail that is full makes the first push take one.
         let none = Mark { block: ptr::null_mut(), slot: SLOTS };
-        Ring { head: none, cursor: none, tail: none, len: 0, waiting: 0, free: ptr::null_mut() }
+        Ring { head: none, cursor: none, tail: none, len: 0, waiting: 0, free: ptr::null_mut(), taken: 0, readers: None }
     }
 
     /// Packets inside.
@@ -112,7 +127,7 @@ impl<P> Ring<P> {
 
     /// Adds a packet: to those on the line when none waits and `waits` is false, otherwise to those that wait.
     #[inline]
-    pub fn push(&mut self, time: u64, bytes: u32, packet: P, waits: bool) {
+    pub fn push(&mut self, time: u64, bytes: S, packet: P, waits: bool) {
         if self.tail.slot == SLOTS {
             self.grow();
         }
@@ -133,6 +148,18 @@ impl<P> Ring<P> {
         }
     }
 
+    /// Whether the next packet goes into another block.
+    #[inline]
+    pub fn is_block_full(&self) -> bool {
+        self.tail.slot == SLOTS
+    }
+
+    /// Puts all packets that wait onto the line.
+    #[inline]
+    pub fn start_all(&mut self) {
+        self.waiting = 0;
+    }
+
     /// Takes the oldest packet on the line. What else is wanted of it is read before: a packet alone is moved but once.
     #[inline]
     pub fn pop(&mut self) -> Option<P> {
@@ -143,6 +170,7 @@ impl<P> Ring<P> {
         // SAFETY: len > 0, so the head's slot was written by `push` and not read since: `head` moves on below.
         let packet = unsafe { at.packet().assume_init_read() };
         self.len -= 1;
+        self.taken += 1;
         if self.len == 0 {
             // The same block from its start: it is in the cache. Nothing waits, so the cursor means nothing.
             self.head.slot = 0;
@@ -172,9 +200,9 @@ impl<P> Ring<P> {
 
     /// Size of the oldest packet; 0 when there is none.
     #[inline]
-    pub fn head_bytes(&self) -> u32 {
+    pub fn head_bytes(&self) -> S {
         if self.len == 0 {
-            return 0;
+            return S::default();
         }
         // SAFETY: as in `head_time`.
         unsafe { *self.head.bytes() }
@@ -192,7 +220,7 @@ impl<P> Ring<P> {
 
     /// Puts the first packet that waits onto the line: its (time, bytes).
     #[inline]
-    pub fn start(&mut self) -> Option<(u64, u32)> {
+    pub fn start(&mut self) -> Option<(u64, S)> {
         if self.waiting == 0 {
             return None;
         }
@@ -210,18 +238,52 @@ impl<P> Ring<P> {
         }
     }
 
+    /// Packets taken since the ring was made.
+    #[inline]
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Moves reader `which` (0 or 1) over the packets (time, size, packet) from where it is, as long as `passes` says yes.
+    /// Returns the number of the packet it has come to, counted from 0 since the ring was made. What was taken from the ring
+    /// it has passed without asking.
+    pub fn read(&mut self, which: usize, mut passes: impl FnMut(u64, S, &P) -> bool) -> u64 {
+        let (taken, end, head) = (self.taken, self.taken + self.len, self.head);
+        let readers = self.readers.get_or_insert_with(|| Box::new([0; READERS].map(|number| Reader { number, at: head })));
+        let reader = &mut readers[which];
+        if reader.number <= taken {
+            *reader = Reader { number: taken, at: head };
+        }
+        while reader.number < end {
+            // SAFETY: the packet at `number` is inside: it is the oldest, at `head`, or behind one that is inside, in the next
+            // slot or, after the last of a block, in the first slot of the next block, which then exists.
+            unsafe {
+                if reader.at.slot == SLOTS {
+                    reader.at = Mark { block: (*reader.at.block).next, slot: 0 };
+                }
+                let at = reader.at;
+                if !passes(*at.time(), *at.bytes(), at.packet().assume_init_ref()) {
+                    break;
+                }
+            }
+            reader.number += 1;
+            reader.at.slot += 1;
+        }
+        reader.number
+    }
+
     /// Gives each packet that waits a new time, oldest first.
-    pub fn retime_waiting(&mut self, mut time: impl FnMut(u32) -> u64) {
+    pub fn retime_waiting(&mut self, mut time: impl FnMut(S) -> u64) {
         self.walk(self.cursor, self.waiting, |at_time, bytes, _| *at_time = time(bytes));
     }
 
     /// The packets on the line and their sizes, oldest first.
-    pub fn for_each_on_line(&mut self, mut visit: impl FnMut(u32, &P)) {
+    pub fn for_each_on_line(&mut self, mut visit: impl FnMut(S, &P)) {
         self.walk(self.head, self.on_line(), |_, bytes, packet| visit(bytes, packet));
     }
 
     /// `count` packets from `at` on; there must be that many.
-    fn walk(&mut self, mut at: Mark<P>, count: u64, mut visit: impl FnMut(&mut u64, u32, &P)) {
+    fn walk(&mut self, mut at: Mark<P, S>, count: u64, mut visit: impl FnMut(&mut u64, S, &P)) {
         for left in (0..count).rev() {
             // SAFETY: `at` is a packet's slot; while packets are left, the next is behind it as in `start`.
             unsafe {
@@ -240,7 +302,7 @@ impl<P> Ring<P> {
         let block = if self.free.is_null() {
             Box::into_raw(Box::new(Block {
                 time: [0; SLOTS],
-                bytes: [0; SLOTS],
+                bytes: [S::default(); SLOTS],
                 next: ptr::null_mut(),
                 packet: std::array::from_fn(|_| MaybeUninit::uninit()),
             }))
@@ -278,10 +340,28 @@ impl<P> Ring<P> {
     }
 }
 
-impl<P> Drop for Ring<P> {
+impl<P, S> Ring<P, S> {
+    /// Drops the packets inside.
+    fn clear(&mut self) {
+        let mut at = self.head;
+        for left in (0..self.len).rev() {
+            // SAFETY: as in `walk`; each packet is dropped once, since `len` becomes 0 below.
+            unsafe {
+                (*at.block).packet.get_unchecked_mut(at.slot).assume_init_drop();
+                if at.slot + 1 < SLOTS {
+                    at.slot += 1;
+                } else if left > 0 {
+                    at = Mark { block: (*at.block).next, slot: 0 };
+                }
+            }
+        }
+        self.len = 0;
+    }
+}
+
+impl<P, S> Drop for Ring<P, S> {
     fn drop(&mut self) {
-        self.waiting = 0;
-        while self.pop().is_some() {}
+        self.clear();
         for mut block in [self.head.block, self.free] {
             while !block.is_null() {
                 // SAFETY: each block came from `Box::into_raw` and is in exactly one of the two lists; both end with null.

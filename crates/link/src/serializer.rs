@@ -59,13 +59,6 @@ impl Serializer {
         self.free_at
     }
 
-    /// How long a packet of `bytes` takes on a line that was idle, if one of that size was sent of late.
-    #[inline]
-    pub fn idle_time(&self, bytes: u32) -> Option<u64> {
-        let entry = &self.cache[(bytes >> 3) as usize % CACHE];
-        (entry.bytes == bytes).then(|| entry.whole + u64::from(entry.part > 0))
-    }
-
     /// Packets sent from now on go at `rate`. What was sent keeps its departure, rounded up to the ns.
     pub fn set_rate(&mut self, rate: Rate) {
         self.early = 0;

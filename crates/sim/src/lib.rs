@@ -7,12 +7,11 @@
 //! timers of changes come before links, links before timers of endpoints (see [`Network::new`]), so that two runs of the
 //! same input take the same steps whatever the machine.
 //!
-//! Cost: one pending event per chain of links (see `chains`: mostly a route's links between two forks or joins) and per
-//! timer, never one per packet; a packet costs one queue operation per chain.
+//! Cost: one pending event per link and per timer, never one per packet. A packet costs one queue operation per link; none for
+//! a link that is a passage ([`Link::pass`](link::Link::pass)) and leads to one that nothing else leads to.
 
 #![forbid(unsafe_code)]
 
-mod chains;
 mod events;
 mod network;
 mod routes;

@@ -1,6 +1,5 @@
 //! Links joined by routes, timers, and the loop that runs them.
 
-use crate::chains::{self, Chains, Refused};
 use crate::events::EventQueue;
 use crate::routes::{Hop, Routed, Routes};
 use link::{Admission, DropReason, Link, Packet};
@@ -12,8 +11,8 @@ pub trait Hosts<P> {
     fn handle_packet(&mut self, now: Time, host: u32, packet: P, net: &mut Network<P>);
     /// Timer `timer` is due. It is idle now; set it again where wanted.
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<P>);
-    /// `packet` was lost at `link`. `now` is when this is known: for a link whose queue was full, when the packet came there,
-    /// which may be before [`Network::now`].
+    /// `packet` was lost at `link`. `now` is when it came there where this is known at once, which may be later than
+    /// [`Network::now`], though not than the end of the run.
     fn handle_drop(&mut self, now: Time, link: u32, packet: P, reason: DropReason, net: &mut Network<P>);
 }
 
@@ -44,18 +43,20 @@ pub struct SendError<P> {
 pub struct Network<P> {
     links: Vec<Link<P>>,
     routes: Routes,
-    pub(crate) chains: Chains,
+    /// By link: the link that alone leads to it, when both are passages; else [`NONE`].
+    feeders: Vec<u32>,
     queue: EventQueue,
     /// Timers that go before links at the same time.
     early: u32,
     now: Time,
-    /// Source of the latest event: at `now`, those of lower number have had their turn.
-    source: u32,
     events: u64,
     stopped: bool,
-    /// Packets refused inside chains, not yet reported.
-    refused: Vec<Refused<P>>,
+    /// Nothing is computed beyond it: the end of the present call of [`Network::run`].
+    horizon: Time,
 }
+
+/// No link.
+const NONE: u32 = u32::MAX;
 
 impl<P: Packet + Routed> Network<P> {
     /// A network of `links` along `routes` with `timers` timers, the first `early` of which fire before any packet moves at
@@ -63,10 +64,9 @@ impl<P: Packet + Routed> Network<P> {
     pub fn new(links: Vec<Link<P>>, routes: Routes, timers: usize, early: usize) -> Network<P> {
         assert!(early <= timers, "early timers are some of all timers");
         let queue = EventQueue::new(links.len() + timers);
-        let chains = Chains::new(&links, &routes);
-        let early = early as u32;
-        let (now, source, refused) = (Time::ZERO, 0, vec![]);
-        Network { links, routes, chains, queue, early, now, source, events: 0, stopped: false, refused }
+        let feeders = feeders(&links, &routes);
+        let (early, now) = (early as u32, Time::ZERO);
+        Network { links, routes, feeders, queue, early, now, events: 0, stopped: false, horizon: now }
     }
 
     /// The time of the latest event.
@@ -79,7 +79,7 @@ impl<P: Packet + Routed> Network<P> {
         self.events
     }
 
-    /// All links, as [`Network::run`] left them: while it runs, packets inside chains may lag behind.
+    /// All links, as [`Network::run`] left them.
     pub fn links(&self) -> &[Link<P>] {
         &self.links
     }
@@ -97,12 +97,10 @@ impl<P: Packet + Routed> Network<P> {
 
     /// Changes a link through `change` and schedules what follows from it.
     pub fn with_link(&mut self, link: u32, change: impl FnOnce(&mut Link<P>)) {
-        let last = self.chains.last(link);
-        self.settle(last);
-        change(&mut self.links[link as usize]);
-        let due = chains::due(&self.links, self.chains.ending_with(last));
+        let lnk = &mut self.links[link as usize];
+        change(lnk);
         // What a change made overdue happens now, not in the past.
-        self.queue.schedule(self.early + last, due.max(self.now));
+        self.queue.schedule(self.early + link, lnk.poll_timeout().max(self.now));
     }
 
     /// Sets timer `timer` to `time`, replacing what was set; [`Time::NEVER`] clears it. A time in the past fires at once.
@@ -116,13 +114,14 @@ impl<P: Packet + Routed> Network<P> {
     #[inline]
     pub fn send(&mut self, packet: P) -> Result<(), SendError<P>> {
         match self.routes.at(packet.hop()) {
-            Hop::Link(link) => self.enqueue(link, packet),
+            Hop::Link(link) => self.forward(link, packet),
             Hop::Host(host) => unreachable!("a route has at least one link before host {host}"),
         }
     }
 
     /// Runs until `end` inclusive, or `max_events` events, or [`Network::stop`].
     pub fn run<H: Hosts<P>>(&mut self, hosts: &mut H, end: Time, max_events: u64) -> Progress {
+        self.horizon = end;
         let progress = self.run_events(hosts, end, max_events);
         self.settle_all();
         progress
@@ -142,7 +141,6 @@ impl<P: Packet + Routed> Network<P> {
             }
             debug_assert!(time >= self.now, "time goes back");
             self.now = time;
-            self.source = source;
             self.events += 1;
             match self.link_of(source) {
                 Some(link) => self.step_link(hosts, link),
@@ -156,7 +154,7 @@ impl<P: Packet + Routed> Network<P> {
         if self.stopped {
             return Progress::Stopped;
         }
-        (self.now, self.source) = (end, u32::MAX);
+        self.now = end;
         Progress::ReachedTime
     }
 
@@ -165,37 +163,26 @@ impl<P: Packet + Routed> Network<P> {
         for link in 0..self.links.len() as u32 {
             self.report_drops(hosts, link);
         }
-        self.report_refused(hosts);
     }
 
-    /// The chain that ends with `link` has an event.
+    /// `link` has an event.
     #[inline]
     fn step_link<H: Hosts<P>>(&mut self, hosts: &mut H, link: u32) {
         let now = self.now;
-        let chain = self.chains.ending_with(link);
-        let mut drops = false;
-        if chain.len() > 1 {
-            drops =
-                chains::settle(&mut self.links, chain, now, |_| true, &mut self.refused) || !self.refused.is_empty();
-        }
         let lnk = &mut self.links[link as usize];
         lnk.handle_timeout(now);
         let delivered = lnk.poll_delivery(now);
-        let mut due = lnk.poll_timeout();
-        drops |= lnk.has_dropped();
-        if chain.len() > 1 {
-            due = chains::due(&self.links, chain);
-        }
+        let (due, drops) = (lnk.poll_timeout(), lnk.has_dropped());
         self.queue.reschedule_top(due);
         if drops {
-            self.report_chain(hosts, link);
+            self.report_drops(hosts, link);
         }
         let Some(mut packet) = delivered else { return };
         packet.advance();
         match self.routes.at(packet.hop()) {
             Hop::Host(host) => hosts.handle_packet(now, host, packet, self),
             Hop::Link(next) => {
-                if let Err(refused) = self.enqueue(next, packet) {
+                if let Err(refused) = self.forward(next, packet) {
                     hosts.handle_drop(now, refused.link, refused.packet, refused.reason, self);
                 }
                 if self.links[next as usize].has_dropped() {
@@ -206,28 +193,43 @@ impl<P: Packet + Routed> Network<P> {
     }
 
     #[cold]
-    fn report_chain<H: Hosts<P>>(&mut self, hosts: &mut H, last: u32) {
-        for at in 0..self.chains.ending_with(last).len() {
-            self.report_drops(hosts, self.chains.ending_with(last)[at]);
-        }
-        self.report_refused(hosts);
-    }
-
-    fn report_refused<H: Hosts<P>>(&mut self, hosts: &mut H) {
-        for Refused { time, link, packet, reason } in std::mem::take(&mut self.refused) {
-            hosts.handle_drop(time, link, packet, reason, self);
-        }
-    }
-
     fn report_drops<H: Hosts<P>>(&mut self, hosts: &mut H, link: u32) {
         while let Some((packet, reason)) = self.links[link as usize].poll_dropped() {
             hosts.handle_drop(self.now, link, packet, reason, self);
         }
     }
 
+    /// `packet` comes to `link` now. Through passages it goes on at once, to the last of them whose end only time can reach.
     #[inline]
+    fn forward(&mut self, mut link: u32, mut packet: P) -> Result<(), SendError<P>> {
+        if !self.links[link as usize].is_passage() {
+            return self.enqueue(link, packet);
+        }
+        let mut at = self.now;
+        loop {
+            let lnk = &mut self.links[link as usize];
+            at = match lnk.pass(self.now, at, &packet) {
+                Ok(at) => at,
+                Err(reason) => return Err(SendError { packet, link, reason }),
+            };
+            // A packet that waits for its time at this link's end goes first.
+            let last = lnk.poll_timeout() == Time::NEVER;
+            if let Hop::Link(next) = self.routes.at(packet.hop() + 1) {
+                if last && at <= self.horizon && self.feeders[next as usize] == link {
+                    packet.advance();
+                    link = next;
+                    continue;
+                }
+            }
+            lnk.hold(at, packet);
+            if last {
+                self.queue.schedule(self.early + link, at);
+            }
+            return Ok(());
+        }
+    }
+
     fn enqueue(&mut self, link: u32, packet: P) -> Result<(), SendError<P>> {
-        let last = self.chains.last(link);
         let lnk = &mut self.links[link as usize];
         let before = lnk.poll_timeout();
         match lnk.handle_packet(self.now, packet) {
@@ -235,13 +237,7 @@ impl<P: Packet + Routed> Network<P> {
                 let due = lnk.poll_timeout();
                 // A FIFO link's next event is its head's: most packets join behind it and change nothing.
                 if due != before {
-                    if last == link {
-                        self.queue.schedule(self.early + link, due);
-                    } else if self.queue.due(self.early + last) == Time::NEVER {
-                        // Likewise for a chain: with packets inside, the event that is set is not too late for this one.
-                        let due = chains::due(&self.links, self.chains.ending_with(last));
-                        self.queue.schedule(self.early + last, due);
-                    }
+                    self.queue.schedule(self.early + link, due);
                 }
                 Ok(())
             }
@@ -249,16 +245,10 @@ impl<P: Packet + Routed> Network<P> {
         }
     }
 
-    /// Moves packets inside the chain that ends with `last` to where they are after the latest event.
-    fn settle(&mut self, last: u32) {
-        let (early, source) = (self.early, self.source);
-        let chain = self.chains.ending_with(last);
-        chains::settle(&mut self.links, chain, self.now, |link| early + link < source, &mut self.refused);
-    }
-
+    /// Brings the counters of all links to the present.
     fn settle_all(&mut self) {
-        for link in 0..self.links.len() as u32 {
-            self.settle(link);
+        for link in &mut self.links {
+            link.settle(self.now);
         }
     }
 
@@ -276,4 +266,27 @@ impl<P: Packet + Routed> Network<P> {
             timer + self.links.len() as u32
         }
     }
+}
+
+/// By link: the passage that alone leads to it, when it is one itself.
+fn feeders<P: Packet + Routed>(links: &[Link<P>], routes: &Routes) -> Vec<u32> {
+    // None = nothing seen yet; NONE = a host, or more than one link.
+    let mut before: Vec<Option<u32>> = vec![None; links.len()];
+    let mut from = NONE;
+    for hop in routes.hops() {
+        from = match hop {
+            Hop::Host(_) => NONE,
+            Hop::Link(link) => {
+                let seen = &mut before[link as usize];
+                *seen = Some(if seen.is_none_or(|other| other == from) { from } else { NONE });
+                link
+            }
+        };
+    }
+    let passage = |link: u32| link != NONE && links[link as usize].is_passage();
+    let only = |(link, from): (usize, Option<u32>)| {
+        let from = from.unwrap_or(NONE);
+        if passage(link as u32) && passage(from) { from } else { NONE }
+    };
+    before.into_iter().enumerate().map(only).collect()
 }
