@@ -205,7 +205,7 @@ impl<P: Packet> Fifo<P> {
     #[inline]
     fn advance(&mut self, now: u64) {
         while self.ring.waiting() > 0 && self.starts <= now {
-            let Some((depart, bytes)) = self.ring.start() else { return };
+            let Some((depart, bytes)) = self.ring.start(|depart, bytes, _| (depart, bytes)) else { return };
             self.waiting_bytes -= u64::from(bytes);
             self.starts = depart;
         }

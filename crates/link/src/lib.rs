@@ -43,7 +43,7 @@ pub use link::{Admission, Link};
 
 /// What a link needs to know of a packet.
 pub trait Packet {
-    /// Bytes that the line's rate counts: those of the IP packet.
+    /// Bytes that the line's rate counts: those of the IP packet, at most 65,535.
     fn bytes(&self) -> u32;
     /// Equal for packets of one flow: FQ-CoDel spreads flows over its queues by it, and independent losses are drawn per flow.
     fn flow_hash(&self) -> u64;

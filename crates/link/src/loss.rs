@@ -12,7 +12,8 @@ use crate::config::{LossModel, E12, E18};
 use crate::random::{stream_seed, Geometric, Random};
 use crate::streams::Streams;
 
-/// A loss model with its state.
+/// A loss model with its state, what each packet needs first.
+#[repr(C)]
 pub(crate) struct Loss {
     /// Packets (or bits) that still pass before the line's next loss, or that of `flow`; `u64::MAX` is as good as never.
     gap: u64,

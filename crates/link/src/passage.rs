@@ -3,7 +3,7 @@
 //! With rate, delay, limits and loss fixed, the time at which a packet reaches the far end follows from the packets that came
 //! before it. So it is computed at once, and a caller who knows that only this link leads to the next may hand the packet on
 //! to that one with the time at which it will be there: a whole path costs one event. Counters and queue lengths are still
-//! those of the time at which they are asked for, which is why each packet leaves a trace of 18 bytes here until then.
+//! those of the time at which they are asked for, which is why each packet leaves 16 bytes here until then.
 
 use crate::config::{LinkConfig, QueueConfig};
 use crate::ledger::{DropReason, Stats};
@@ -13,30 +13,53 @@ use crate::serializer::Serializer;
 use crate::Packet;
 use std::collections::VecDeque;
 
-/// What the trace of a packet says beside its departure and its size: how long it stayed, from its arrival to its departure.
-/// 48 bits of ns are 78 hours; a queue that is longer is shown as one of 78 hours.
-type Stay = [u16; 3];
+/// What a packet leaves behind beside its departure: its size, and how long it stayed, from its arrival to its departure.
+#[derive(Clone, Copy)]
+struct Mark(u64);
+
+impl Mark {
+    /// Size: 16 bits, all that an IP packet has. Stay: 48 bits of ns, 78 hours; a longer one is shown as that.
+    #[inline]
+    fn new(bytes: u32, stay: u64) -> Mark {
+        Mark(stay.min(u64::MAX >> 16) << 16 | u64::from(bytes))
+    }
+
+    #[inline]
+    fn bytes(self) -> u64 {
+        self.0 & u64::from(MAX_BYTES)
+    }
+
+    #[inline]
+    fn stay(self) -> u64 {
+        self.0 >> 16
+    }
+}
+
+/// Largest packet.
+const MAX_BYTES: u32 = u16::MAX as u32;
 
 /// The reader of departures and that of arrivals.
 const DEPARTED: usize = 0;
 const ARRIVED: usize = 1;
 
+/// In the order of use: what each packet needs comes first and together.
+#[repr(C)]
 pub(crate) struct Passage {
     line: Serializer,
     delay: u64,
-    limit_packets: u64,
-    limit_bytes: u64,
-    /// Departure, size and stay of what has not arrived at the far end. Those that wait, as the latest packet found it, are
+    /// Departures and marks of what has not arrived at the far end. Those that wait, as the latest packet found it, are
     /// from the cursor on.
-    trace: Ring<Stay>,
+    trace: Ring<Mark, ()>,
     waiting_bytes: u64,
     /// When the first packet that waits starts. Without meaning when none waits.
     starts: u64,
+    limit_packets: u64,
+    limit_bytes: u64,
+    /// Most packets and bytes that have waited, those to come included.
+    most: (u64, u64),
     loss: Loss,
     /// Numbers of the packets that the line loses, ascending.
     lost: VecDeque<u64>,
-    /// Most packets and bytes that have waited, those to come included.
-    most: (u64, u64),
     /// Packets that had come when the queue was last asked for.
     arrived: u64,
     /// Bytes of the packets that the readers have passed.
@@ -84,6 +107,7 @@ impl Passage {
     #[inline]
     pub fn pass<P: Packet>(&mut self, now: u64, at: u64, packet: &P, stats: &mut Stats) -> Result<u64, DropReason> {
         let bytes = packet.bytes();
+        assert!(bytes <= MAX_BYTES, "a packet of {bytes} bytes: an IP packet has 65,535 at most");
         if self.trace.is_block_full() {
             // Once per block, so that it costs little and the trace stays as short as what is inside.
             self.settle(now, stats);
@@ -110,7 +134,7 @@ impl Passage {
             self.waiting_bytes = 0;
         }
         let depart = self.line.send(at, bytes);
-        self.trace.push(depart, bytes, narrow(depart - at), waits);
+        self.trace.push(depart, (), Mark::new(bytes, depart - at), waits);
         if self.loss.takes(bytes, || packet.flow_hash()) {
             self.lost.push_back(self.trace.taken() + self.trace.len() - 1);
             self.drop_later(now, at, DropReason::Loss, stats);
@@ -134,17 +158,17 @@ impl Passage {
     /// Packets and bytes that wait at `now`.
     pub fn queue(&mut self, now: u64) -> (u64, u64) {
         let Passage { trace, passed_bytes, taken_bytes, .. } = self;
-        let mut upto = |which: usize, happened: &dyn Fn(u64, Stay) -> bool| {
+        let mut upto = |which: usize, happened: &dyn Fn(u64, Mark) -> bool| {
             let bytes = &mut passed_bytes[which];
             *bytes = (*bytes).max(*taken_bytes);
-            let number = trace.read(which, |depart, size, stay| {
-                let passes = happened(depart, *stay);
-                *bytes += if passes { u64::from(size) } else { 0 };
+            let number = trace.read(which, |depart, (), mark| {
+                let passes = happened(depart, *mark);
+                *bytes += if passes { mark.bytes() } else { 0 };
                 passes
             });
             (number, *bytes)
         };
-        let arrived = upto(ARRIVED, &|depart, stay| depart - widen(stay) <= now);
+        let arrived = upto(ARRIVED, &|depart, mark| depart - mark.stay() <= now);
         let departed = upto(DEPARTED, &|depart, _| depart <= now);
         self.arrived = arrived.0;
         if arrived.0 == departed.0 {
@@ -152,8 +176,8 @@ impl Passage {
         }
         // The oldest that has not departed is being sent.
         let mut sending = 0;
-        trace.read(DEPARTED, |_, size, _| {
-            sending = u64::from(size);
+        trace.read(DEPARTED, |_, (), mark| {
+            sending = mark.bytes();
             false
         });
         (arrived.0 - departed.0 - 1, arrived.1 - departed.1 - sending)
@@ -173,9 +197,9 @@ impl Passage {
     /// Takes the oldest packet off the trace.
     #[inline]
     fn take_oldest(&mut self, stats: &mut Stats) {
-        let bytes = u64::from(self.trace.head_bytes());
         let number = self.trace.taken();
-        self.trace.pop();
+        let Some(mark) = self.trace.pop() else { return };
+        let bytes = mark.bytes();
         self.taken_bytes += bytes;
         if self.lost.front() == Some(&number) {
             self.lost.pop_front();
@@ -189,8 +213,8 @@ impl Passage {
     #[inline]
     fn advance(&mut self, now: u64) {
         while self.trace.waiting() > 0 && self.starts <= now {
-            let Some((depart, bytes)) = self.trace.start() else { return };
-            self.waiting_bytes -= u64::from(bytes);
+            let Some((depart, bytes)) = self.trace.start(|depart, (), mark| (depart, mark.bytes())) else { return };
+            self.waiting_bytes -= bytes;
             self.starts = depart;
         }
     }
@@ -226,15 +250,4 @@ impl Ahead {
             self.dropped.pop_front();
         }
     }
-}
-
-#[inline]
-fn narrow(stay: u64) -> Stay {
-    let stay = stay.min((1 << 48) - 1);
-    [stay as u16, (stay >> 16) as u16, (stay >> 32) as u16]
-}
-
-#[inline]
-fn widen(stay: Stay) -> u64 {
-    u64::from(stay[0]) | u64::from(stay[1]) << 16 | u64::from(stay[2]) << 32
 }

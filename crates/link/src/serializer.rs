@@ -7,7 +7,7 @@ const CACHE: usize = 8;
 /// Time of one byte at 1 bit/s, ns.
 const NS_PER_BYTE: u64 = 8 * NS_PER_S;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     bytes: u32,
     /// bytes * 8e9 / rate, ns: whole part.
@@ -21,13 +21,16 @@ struct Entry {
 /// Departures are rounded up to the ns (no bit leaves before it can), and what the rounding added is carried to the next
 /// packet, so that a busy line sends exactly its rate however long it is busy (9.95328 Gbit/s has no whole number of ns per
 /// packet).
+#[repr(C)]
 pub(crate) struct Serializer {
     /// Departure of the last packet, rounded up; `u64::MAX`: never.
     free_at: u64,
     /// What rounding added to it, in 1/rate ns; below `rate` <= 2^62.
     early: u64,
     rate: u64,
-    cache: [Entry; CACHE],
+    /// Of the size sent last: most links see one size for long, and the others stay out of the processor's cache.
+    last: Entry,
+    cache: Box<[Entry; CACHE]>,
 }
 
 /// 0 bytes take 0 ns at any rate: a valid entry.
@@ -35,7 +38,7 @@ const NOTHING: Entry = Entry { bytes: 0, whole: 0, part: 0 };
 
 impl Serializer {
     pub fn new(rate: Rate) -> Serializer {
-        Serializer { free_at: 0, early: 0, rate: rate.0, cache: [NOTHING; CACHE] }
+        Serializer { free_at: 0, early: 0, rate: rate.0, last: NOTHING, cache: Box::new([NOTHING; CACHE]) }
     }
 
     /// When the line is free for the next packet; `u64::MAX` while halted.
@@ -47,10 +50,10 @@ impl Serializer {
     /// Sends a packet that is there at `now`, after those before it; returns when its last bit has left.
     #[inline]
     pub fn send(&mut self, now: u64, bytes: u32) -> u64 {
-        let entry = &mut self.cache[(bytes >> 3) as usize % CACHE];
-        if entry.bytes != bytes {
-            *entry = divide(bytes, self.rate);
+        if self.last.bytes != bytes {
+            self.last = self.entry(bytes);
         }
+        let entry = &self.last;
         let (base, early) = if now >= self.free_at { (now, 0) } else { (self.free_at, self.early) };
         // Whole ns pass until what was early covers the part of a ns that is left.
         let short = early < entry.part;
@@ -59,11 +62,21 @@ impl Serializer {
         self.free_at
     }
 
+    #[inline(never)]
+    fn entry(&mut self, bytes: u32) -> Entry {
+        let entry = &mut self.cache[(bytes >> 3) as usize % CACHE];
+        if entry.bytes != bytes {
+            *entry = divide(bytes, self.rate);
+        }
+        *entry
+    }
+
     /// Packets sent from now on go at `rate`. What was sent keeps its departure, rounded up to the ns.
     pub fn set_rate(&mut self, rate: Rate) {
         self.early = 0;
         self.rate = rate.0;
-        self.cache = [NOTHING; CACHE];
+        self.last = NOTHING;
+        *self.cache = [NOTHING; CACHE];
     }
 
     /// The next packet goes at `time` at the earliest, whatever was sent before.

@@ -45,7 +45,11 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(config: LinkConfig) -> Bench {
-        Bench { link: Link::new(config, 1), now: 0, sent: 0, delivered: vec![], dropped: vec![] }
+        Bench::of(Link::new(config, 1))
+    }
+
+    pub fn of(link: Link<Probe>) -> Bench {
+        Bench { link, now: 0, sent: 0, delivered: vec![], dropped: vec![] }
     }
 
     /// Lets time pass up to `time`, taking each event when it is due.
@@ -56,6 +60,7 @@ impl Bench {
             self.take();
         }
         self.now = time;
+        self.link.settle(Time(time));
     }
 
     /// Lets time pass until nothing is inside, or nothing will happen.
@@ -76,6 +81,7 @@ impl Bench {
         while let Some((probe, reason)) = self.link.poll_dropped() {
             self.dropped.push((self.now, probe, reason));
         }
+        self.link.settle(now);
     }
 
     pub fn send(&mut self, bytes: u32) {
@@ -120,4 +126,11 @@ pub fn no_jitter() -> Option<Jitter> {
 /// Both engines.
 pub fn engines(config: &LinkConfig) -> [LinkConfig; 2] {
     [LinkConfig { jitter: None, ..config.clone() }, LinkConfig { jitter: no_jitter(), ..config.clone() }]
+}
+
+/// Both engines, and a link that stays as it is.
+pub fn benches(config: &LinkConfig) -> Vec<Bench> {
+    let mut benches: Vec<_> = engines(config).into_iter().map(Bench::new).collect();
+    benches.push(Bench::of(Link::fixed(config.clone(), 1)));
+    benches
 }

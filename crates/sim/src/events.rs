@@ -53,12 +53,14 @@ impl EventQueue {
     #[inline]
     pub fn peek(&mut self) -> Option<(Time, u32)> {
         loop {
-            let top = self.heap[0];
-            if top == NOBODY {
+            let top = &self.heap[0];
+            // Halves, as they were written: reading both as one word just after would stall the processor.
+            let (time, source) = (top.time(), top.source());
+            if time == u64::MAX {
                 return None;
             }
-            if self.due[top.source() as usize] == top.time() {
-                return Some((Time(top.time()), top.source()));
+            if self.due[source as usize] == time {
+                return Some((Time(time), source));
             }
             self.drop_top();
         }

@@ -286,7 +286,11 @@ fn feeders<P: Packet + Routed>(links: &[Link<P>], routes: &Routes) -> Vec<u32> {
     let passage = |link: u32| link != NONE && links[link as usize].is_passage();
     let only = |(link, from): (usize, Option<u32>)| {
         let from = from.unwrap_or(NONE);
-        if passage(link as u32) && passage(from) { from } else { NONE }
+        if passage(link as u32) && passage(from) {
+            from
+        } else {
+            NONE
+        }
     };
     before.into_iter().enumerate().map(only).collect()
 }

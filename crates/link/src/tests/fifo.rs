@@ -4,8 +4,7 @@ use super::*;
 
 #[test]
 fn packets_leave_one_after_the_other() {
-    for config in engines(&gigabit(tail(100))) {
-        let mut bench = Bench::new(config);
+    for mut bench in benches(&gigabit(tail(100))) {
         for bytes in [1500, 1500, 52] {
             bench.send(bytes);
         }
@@ -43,8 +42,7 @@ fn an_odd_rate_does_not_drift_over_a_million_packets() {
 
 #[test]
 fn a_limit_in_packets_counts_those_that_wait() {
-    for config in engines(&gigabit(tail(3))) {
-        let mut bench = Bench::new(config);
+    for mut bench in benches(&gigabit(tail(3))) {
         for _ in 0..6 {
             bench.send(1500);
         }
@@ -63,8 +61,7 @@ fn a_limit_in_packets_counts_those_that_wait() {
 #[test]
 fn a_limit_in_bytes_lets_a_small_packet_in_where_a_large_one_is_refused() {
     let queue = QueueConfig::DropTail { limit_bytes: Some(3100), limit_packets: None };
-    for config in engines(&gigabit(queue)) {
-        let mut bench = Bench::new(config);
+    for mut bench in benches(&gigabit(queue)) {
         for bytes in [1500, 1500, 1500, 1500, 100, 1] {
             bench.send(bytes);
         }
@@ -75,8 +72,7 @@ fn a_limit_in_bytes_lets_a_small_packet_in_where_a_large_one_is_refused() {
 
 #[test]
 fn without_room_to_wait_a_free_line_still_sends() {
-    for config in engines(&gigabit(tail(0))) {
-        let mut bench = Bench::new(config);
+    for mut bench in benches(&gigabit(tail(0))) {
         for time in [0, 5_000, 12_000, 12_001] {
             bench.run_to(time);
             bench.send(1500);
@@ -88,9 +84,8 @@ fn without_room_to_wait_a_free_line_still_sends() {
 
 #[test]
 fn a_lost_packet_has_taken_its_time_on_the_line() {
-    for mut config in engines(&gigabit(tail(100))) {
-        config.loss = LossModel::List { packets: vec![2] };
-        let mut bench = Bench::new(config);
+    let loss = LossModel::List { packets: vec![2] };
+    for mut bench in benches(&LinkConfig { loss, ..gigabit(tail(100)) }) {
         for _ in 0..3 {
             bench.send(1500);
         }

@@ -174,6 +174,55 @@ proptest! {
         prop_assert_eq!(analytic.link.stats(), served.link.stats());
     }
 
+    /// A link that stays as it is behaves as one that could change, and its counters and queue are those of the time at which
+    /// they are read, however far ahead packets have been handed in.
+    #[test]
+    fn a_passage_is_a_link_that_nothing_changes(
+        mut config in config(fifo_queue()),
+        steps in steps(),
+        ahead in 0u64..200_000,
+    ) {
+        let steps = steps.into_iter().filter(|s| matches!(s, Step::Send { .. } | Step::Wait(_) | Step::ReadQueue));
+        let steps: Vec<_> = steps.collect();
+        config.jitter = None;
+        let mut fixed = Bench::of(Link::fixed(config.clone(), 1));
+        prop_assert_eq!(fixed.link.is_passage(), matches!(config.queue, QueueConfig::DropTail { .. }));
+        let mut plain = Bench::new(config.clone());
+        // Packets come `ahead` of time to this one.
+        let mut early = Link::<Probe>::fixed(config, 1);
+        let mut now = 0;
+        for step in &steps {
+            play(&mut plain, step);
+            play(&mut fixed, step);
+            let inside = |link: &Link<Probe>| link.packets_inside() + link.stats().dropped_by_loss;
+            prop_assert_eq!(inside(&plain.link), inside(&fixed.link));
+            let queue = |link: &mut Link<Probe>, now| (link.queue_packets(Time(now)), link.queue_bytes(Time(now)));
+            prop_assert_eq!(queue(&mut plain.link, plain.now), queue(&mut fixed.link, fixed.now));
+            if !early.is_passage() {
+                continue;
+            }
+            if let Step::Send { bytes, flow, ect } = *step {
+                let probe = Probe { number: plain.sent, bytes, flow, ect, ce: false, came: 0 };
+                now = plain.now.saturating_sub(ahead).max(now);
+                let _ = early.pass(Time(now), Time(plain.now), &probe);
+            }
+        }
+        if early.is_passage() {
+            // All that was handed in has come by now, and the two are the same.
+            early.settle(Time(plain.now));
+            let lost = |link: &Link<Probe>| (link.stats().dropped_by_queue, link.stats().delivered, link.stats().enqueued);
+            prop_assert_eq!(lost(&early), lost(&plain.link));
+            prop_assert_eq!(early.stats().max_queue_bytes, plain.link.stats().max_queue_bytes);
+            prop_assert_eq!(early.queue_packets(Time(plain.now)), plain.link.queue_packets(Time(plain.now)));
+        }
+        for bench in [&mut plain, &mut fixed] {
+            bench.run_dry();
+        }
+        prop_assert_eq!(outcome(&plain), outcome(&fixed));
+        prop_assert_eq!(plain.link.stats(), fixed.link.stats());
+        prop_assert_eq!(fixed.link.packets_inside(), 0);
+    }
+
     /// Who looks only when `poll_timeout` says so sees what one sees who looks all the time.
     #[test]
     fn the_timeout_is_never_late(config in config(queue()), steps in steps()) {
