@@ -51,6 +51,10 @@ peers: ## install the simulators that bench and fidelity compare with (Debian's 
 fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; writes docs/fidelity.md
 	$(BIN)/python -m fidelity
 
+.PHONY: stacks
+stacks: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/stacks.md
+	$(BIN)/python -m behaviour
+
 .PHONY: docs
 docs: setup ## write anew what is generated from the code: scenario schema and reference, metrics
 	$(BIN)/python -m elephan.scenario.schema --write

@@ -1,0 +1,165 @@
+"""Writes docs/stacks.md and docs/img/response.png."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from behaviour.judge import Point, Sharing
+from bench.markdown import LINE_LENGTH, filled, table
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "stacks.md"
+SHEET = ROOT / "docs" / "img" / "response.png"
+
+TEMPLATE = """\
+# Stacks
+
+What each congestion control does, measured by `make stacks` (elephan {version}, {date}). This page is
+generated: what is published of each stack, the grids and the tolerances are `behaviour/stacks.toml`, and
+`tests/behaviour` holds a quick part of it in every test run. `elephan stacks` lists the stacks with their parameters,
+`elephan stacks NAME` shows one's equations.
+
+{verdict}
+
+## Response functions
+
+The mean window in the steady state against the loss rate: one flow, RTT {rtt_ms} ms, a line of {line_gbps} Gbit/s
+that is never full, SACK and RACK-TLP, delayed ACKs. The window is the segments that are delivered per round trip. The
+formulas are for periodic loss, one segment in every 1/p, so that is what they are held against: {counted} cycles count,
+from the rarest loss to the most frequent one, after the first {warmup}. At the first loss the window is where the
+formula has it. The diamonds are independent loss, as lines have it.
+
+![Mean window against loss rate, all stacks](img/response.png)
+
+Measured under periodic loss, segments, and in brackets over the published. Allowed: {tolerance}; {small_tolerance}
+where the published window is below {small_window} segments; a stack's own where it has one, below. Bold: outside.
+
+{response}
+
+Under independent loss, median of {independent_seeds} seeds, over the published window for periodic loss. A loss that
+comes early hits a small window and one that comes late a large one, so that the mean differs even in theory: {ott:.2f}
+for Reno (Ott, Kemperman, Mathis 1996). Some {independent_counted} losses count.
+
+{independent}
+
+### What is published, and why we differ
+
+{published}
+
+### Small windows
+
+At a loss of 1e-2 every loss-based stack lies below its formula. For Reno, what the formula leaves out, step by step:
+
+{small}
+
+## Sharing a line
+
+{rate_mbps} Mbit/s, RTT {share_rtt_ms} ms, a drop-tail queue of one bandwidth-delay product ({queue} packets), a random
+delay of up to one transmission time per packet. Medians of {seeds} seeds; goodput from {warmup_s} to {seconds} s.
+
+- **RTT 2, 4, 8**: goodput of a flow with {share_rtt_ms} ms over that of one of the same stack with 2, 4, 8 times as
+  much; 1 is equal shares. The queue adds up to {share_rtt_ms} ms to both. Where all flows lose at the same time, theory
+  expects the ratio squared for Reno and more the steeper a stack's response function (Xu, Harfoush, Rhee 2004).
+- **time to Jain {jain:g}**: from the start of a second flow, some {join_s} s after the first, until Jain's index of
+  their goodputs over {window_s} s is at least {jain:g} and stays so for {hold_s} s.
+- **Jain 2 to 16**: Jain's index of the goodputs of so many flows of the stack; 1 is equal, 1/n is all for one.
+- **beside Reno**: the stack's share of what it and one Reno flow carry together; 50 % is equal.
+- **line**: goodput of two flows of the stack over the line's rate; {most:.1f} % is full, the rest are headers.
+
+{sharing}
+
+{sharing_notes}
+"""
+
+
+def write(parts: dict[str, Any], sheet: bytes) -> None:
+    """Rewrite the page and its picture."""
+    SHEET.parent.mkdir(exist_ok=True)
+    SHEET.write_bytes(sheet)
+    PAGE.write_text(filled(TEMPLATE.format(**parts)), encoding="utf-8")
+
+
+def verdict(rows: Sequence[Point]) -> str:
+    """Say how many points hold, and name those that do not."""
+    judged = [row for row in rows if row.published is not None]
+    broken = [row for row in judged if not row.holds]
+    if not broken:
+        return f"All {len(judged)} points of which something is published lie within their tolerances."
+    lines = [f"{len(judged) - len(broken)} of {len(judged)} points lie within their tolerances. These do not:", ""]
+    return "\n".join(lines + [f"- {row}" for row in broken])
+
+
+def segments(value: float) -> str:
+    """Return a window with the digits that count."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def response_table(losses: Sequence[float], rows: dict[str, list[Point]]) -> str:
+    """Stacks by loss rates."""
+    cells = [[name, *(_window(point) for point in points)] for name, points in rows.items()]
+    return table(["stack", *(f"{loss:g}" for loss in losses)], cells)
+
+
+def _window(point: Point) -> str:
+    if point.ratio is None:
+        return segments(point.measured)
+    ratio = f"({point.ratio:.2f})" if point.holds else f"**({point.ratio:.2f})**"
+    return f"{segments(point.measured)} {ratio}"
+
+
+def independent_table(rows: dict[str, dict[float, tuple[float, float | None]]]) -> str:
+    """Stacks by loss rates: window and ratio to the published."""
+    losses = next(iter(rows.values())).keys()
+    cells = [
+        [
+            name,
+            *(
+                segments(window) if published is None else f"{segments(window)} ({window / published:.2f})"
+                for window, published in values.values()
+            ),
+        ]
+        for name, values in rows.items()
+    ]
+    return table(["stack", *(f"{loss:g}" for loss in losses)], cells)
+
+
+def published_list(stacks: Sequence[dict[str, Any]]) -> str:
+    """What is published of each stack, why there is nothing, and why the measured window is another."""
+    lines = []
+    for stack in stacks:
+        said = stack["published"] if "model" in stack else f"nothing that could be held against: {stack['none']}"
+        own = "".join(
+            f" Allowed from {item['from']:g} to {item['to']:g}: {item['low']:g} to {item['high']:g}."
+            for item in stack.get("tolerance", [])
+        )
+        why = f" {stack['why']}" if "why" in stack else ""
+        text = f"- **{stack['name']}**: {said}.{why}{own}"
+        lines.append(textwrap.fill(text, LINE_LENGTH, subsequent_indent="  ", break_long_words=False))
+    return "\n".join(lines)
+
+
+def sharing_table(ratios: Sequence[int], counts: Sequence[int], jain: float, rows: Sequence[Sharing]) -> str:
+    """The one table of sharing."""
+    head = ["stack", *(f"RTT {ratio}" for ratio in ratios), f"time to Jain {jain:g}"]
+    head += [f"Jain {count}" for count in counts] + ["beside Reno", "line"]
+    cells = []
+    for row in rows:
+        time = "never" if row.convergence_s is None else f"{row.convergence_s:.0f} s"
+        cells.append(
+            [
+                row.stack,
+                *(_times(row.rtt_ratio[ratio]) for ratio in ratios),
+                time,
+                *(f"{row.jain[count]:.2f}" for count in counts),
+                "" if row.of_reno is None else f"{100 * row.of_reno:.0f} %",
+                "" if row.line_share is None else f"{100 * row.line_share:.1f} %",
+            ]
+        )
+    return table(head, cells)
+
+
+def _times(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
