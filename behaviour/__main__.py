@@ -113,6 +113,7 @@ def write(
             ),
             "published": page.published_list(stacks),
             "small": small_windows(reference),
+            "controls": controls(reference, points),
             "rate_mbps": sharing["rate_mbps"],
             "share_rtt_ms": sharing["rtt_ms"],
             "queue": cases.product_packets(sharing),
@@ -153,6 +154,30 @@ def small_windows(reference: dict[str, Any]) -> str:
             ["measured, delayed ACKs: an odd last segment waits for its ACK", f"{delayed:.1f}"],
         ],
     )
+
+
+def controls(reference: dict[str, Any], points: dict[str, list[judge.Point]]) -> str:
+    """Return what a point becomes when the thing that is said to explain its difference is changed."""
+    table = reference["response"]
+    rows = []
+    for control in reference["control"]:
+        stack = next(stack for stack in reference["stack"] if stack["name"] == control["stack"])
+        at = table["loss"].index(control["loss"])
+        changed = stack | {"parameters": stack.get("parameters", {}) | control.get("parameters", {})}
+        cell = cases.periodic_cell(table, changed, control["loss"], table["warmup"][at], table["counted"][at])
+        cell.spec["flows"][0]["stack"] |= control.get("transport", {})
+        (result,) = running.run([cell])
+        before = points[stack["name"]][at]
+        assert before.published is not None, f"{stack['name']}: a control is held against what is published"
+        rows.append(
+            [
+                f"{stack['name']}, {control['change']}",
+                f"{control['loss']:g}",
+                f"{before.ratio:.2f}",
+                f"{result['mean'] / before.published:.2f}",
+            ]
+        )
+    return page.table(["stack and change", "loss", "as it is", "changed"], rows)
 
 
 def between(tolerance: list[float]) -> str:

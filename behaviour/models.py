@@ -22,14 +22,16 @@ class Cycle:
     """Window at the loss."""
 
 
-def aimd(loss: float, rtt_s: float, increase: float, reduction: float) -> Cycle:
+def aimd(loss: float, rtt_s: float, increase: float, reduction: float, share: float = 1.0) -> Cycle:
     """W = sqrt(a (2 - b) / (2 b p)): `increase` a segments per round trip, the share b given up at a loss.
+
+    `share` is that of the time in which the stack keeps to it.
 
     With a = 1, b = 1/2 that is Mathis, Semke, Mahdavi, Ott, CCR 27(3), 1997, with every segment counted (RFC 3465); in
     general Floyd, Handley, Padhye, "A comparison of equation-based and AIMD congestion control", 2000.
     """
     mean = math.sqrt(increase * (2.0 - reduction) / (2.0 * reduction * loss))
-    return Cycle(mean, mean / (1.0 - reduction / 2.0))
+    return Cycle(share * mean, mean / (1.0 - reduction / 2.0))
 
 
 def highspeed(loss: float, rtt_s: float) -> Cycle:

@@ -49,6 +49,10 @@ for Reno (Ott, Kemperman, Mathis 1996). Some {independent_counted} losses count.
 
 {published}
 
+What becomes of measured over published when the reason given is taken away:
+
+{controls}
+
 ### Small windows
 
 At a loss of 1e-2 every loss-based stack lies below its formula. For Reno, what the formula leaves out, step by step:
@@ -130,7 +134,8 @@ def published_list(stacks: Sequence[dict[str, Any]]) -> str:
     """What is published of each stack, why there is nothing, and why the measured window is another."""
     lines = []
     for stack in stacks:
-        said = stack["published"] if "model" in stack else f"nothing that could be held against: {stack['none']}"
+        said = stack["published"] if "published" in stack else f"nothing published: {stack['none']}"
+        said += f". From its equations: {stack['derived']}" if "derived" in stack else ""
         own = "".join(
             f" Allowed from {item['from']:g} to {item['to']:g}: {item['low']:g} to {item['high']:g}."
             for item in stack.get("tolerance", [])
