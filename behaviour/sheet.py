@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +41,16 @@ def png(curves: Sequence[Curve], largest_window: float) -> bytes:
         _together(above.add_subplot(), ink, curves, largest_window)
         _each(below, ink, rows, curves)
 
-    return draw.rendered(whole, ink, "png", (10.0, 5.4 + 1.75 * rows))
+    return _small(draw.rendered(whole, ink, "png", (10.0, 5.4 + 1.75 * rows)))
+
+
+def _small(picture: bytes) -> bytes:
+    """Return a PNG with a palette: a drawing has few colours, and the repository keeps every version."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(64).save(buffer, format="png", optimize=True)
+    return buffer.getvalue()
 
 
 def _axes(axes: Any, ink: Ink, largest_window: float | None = None) -> None:
