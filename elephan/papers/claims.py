@@ -8,6 +8,8 @@ measured one may be off), each statement about sizes an `Order`. Code measures q
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,6 +49,14 @@ class Order(_Table):
 
     label: str
     rising: tuple[str, ...] = Field(min_length=2)
+    equal_within: float = Field(default=0, ge=0)
+    """For "at least": relative difference up to which two sizes count as equal. 0: each is larger than the last."""
+
+    def holds(self, measured: Sequence[float]) -> bool:
+        """Whether sizes, in the order of `rising`, grow as stated."""
+        if self.equal_within:
+            return all(left <= right * (1 + self.equal_within) for left, right in pairwise(measured))
+        return all(left < right for left, right in pairwise(measured))
 
 
 class Runs(_Table):

@@ -15,7 +15,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from itertools import pairwise
 
 from elephan.papers.claims import Claim, Order, Value
 
@@ -60,7 +59,7 @@ class OrderCheck:
     @property
     def holds(self) -> bool:
         """Whether ours grow as the paper's do."""
-        return all(left < right for left, right in pairwise(self.measured))
+        return self.order.holds(self.measured)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,13 @@ def test_equal_quantities_are_not_in_order() -> None:
     assert judge(claim(tolerance=5.0), {"small": 20.0, "large": 20.0}).verdict is Verdict.DIFFERS
 
 
+def test_at_least_allows_equal_sizes_and_no_smaller_ones() -> None:
+    order = Order(label="small <= large", rising=("small", "large"), equal_within=0.01)
+    at_least = Claim(id="x.y", title="t", text="t", source="s", order=(order,))
+    for large, verdict in ((20.0, Verdict.REPRODUCED), (19.9, Verdict.REPRODUCED), (19.7, Verdict.DIFFERS)):
+        assert judge(at_least, {"small": 20.0, "large": large}).verdict is verdict
+
+
 def test_a_value_outside_without_any_order_differs() -> None:
     assert judge(claim(order=False), {"small": 10.0, "large": 60.0}).verdict is Verdict.DIFFERS
 

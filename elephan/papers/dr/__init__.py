@@ -1,0 +1,14 @@
+"""The paper dr: what each of its claims is measured from. The claims are in papers/dr/claims.toml."""
+
+from __future__ import annotations
+
+from elephan.papers.dr import stacks
+from elephan.papers.evaluation import Evaluation, PaperResults, evaluated
+
+PARTS = (stacks.figure4,)
+"""Code of the claims, in the paper's order; each is skipped when its scenarios were not run."""
+
+
+def evaluate(results: PaperResults) -> Evaluation:
+    """Measure every claim whose scenarios were run."""
+    return evaluated(PARTS, results)
