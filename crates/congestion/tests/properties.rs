@@ -105,6 +105,7 @@ fn step(control: &mut Controller, event: &Event) {
             sock.is_cwnd_limited = limited.into();
             sock.snd_una = sock.snd_una.wrapping_add(acked.wrapping_mul(1448));
             sock.snd_nxt = sock.snd_una.wrapping_add(sock.snd_cwnd.wrapping_mul(1448));
+            sock.delivered = sock.delivered.wrapping_add(acked);
             let in_flight = sock.packets_out;
             let before = sock.snd_cwnd;
             control.pkts_acked(&AckSample { pkts_acked: acked, rtt_us, in_flight });
@@ -156,11 +157,10 @@ fn step(control: &mut Controller, event: &Event) {
     }
 }
 
-/// The sample of an ACK: the sender's counters move on with it.
+/// The sample of an ACK that has just been counted.
 fn rate_sample(control: &mut Controller, acked: u32, rtt_us: i32, in_flight: u32, rate: &Rate) -> RateSample {
     let sock = control.sock_mut();
-    let prior_delivered = sock.delivered;
-    sock.delivered = sock.delivered.wrapping_add(acked);
+    let prior_delivered = sock.delivered.wrapping_sub(acked);
     sock.lost = sock.lost.wrapping_add(rate.losses);
     sock.delivered_mstamp_us = sock.tcp_mstamp_us;
     RateSample {
