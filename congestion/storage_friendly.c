@@ -27,8 +27,8 @@
  *
  * The cap, which is not the paper's, is for where that cannot be promised. An overflow is known of one RTT after it
  * began, and until then the window goes on growing: what it adds per RTT is what it loses at a time. So this is what
- * is bounded, in segments, as RFC 3742 bounds slow start. Growth is by addition then, and flows with the same cap drift
- * to equal shares, which growth by multiplication never does (Chiu and Jain, Comput. Netw. ISDN Syst. 17(1), 1989).
+ * is bounded, in segments, as RFC 3742 bounds slow start. Growth is by addition then, so that flows with the same cap
+ * are sure to drift to equal shares (Chiu and Jain, Comput. Netw. ISDN Syst. 17(1), 1989).
  * Other forms and why not: a ceiling on the window is the flow's `window` already; doubling up to a share of the
  * window at the last loss amounts to a smaller reduction where the share is below 1, and above 1 the window grows by
  * being lost; a bound on the share gained per RTT is Scalable TCP, whose losses grow with the window.
