@@ -23,8 +23,8 @@
  * 1.2 and 0.078 are how it rounds the line through (38, 1e-3) and (83000, 1e-7), whose slope is 1.198; its appendix B
  * writes 1 / 12.8. The rounding is kept, since the table of the appendix has it; without, a(83000) were 72.5.
  *
- * Nothing is looked up: a(w) and b(w) are computed by binary logarithm and exponential whenever the window has changed, to
- * nine digits. The RFC's table follows from them, row for row.
+ * How. Nothing is looked up: a(w) and b(w) are computed by binary logarithm and exponential whenever the window has
+ * changed, to six digits. The RFC's table follows from them, row for row.
  *
  * Where the RFC and Linux differ, this is the RFC:
  *	- Linux looks a and b up by the next row at or above w, so that a is up to one segment higher than a(w): 2 from

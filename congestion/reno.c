@@ -15,7 +15,11 @@
  * does not grow while the application is the limit; appropriate byte counting has no limit L of 2 segments per ACK,
  * since PRR and pacing bound the bursts; W / 2 rounds down.
  *
- * What follows a loss (cwnd during recovery, restart at 1 after a time-out) is TCP's business, not the algorithm's.
+ * Note. What follows a loss (cwnd during recovery, restart at 1 after a time-out) is TCP's business, not the algorithm's.
+ *
+ * Ranges. Windows: all of u32.
+ *
+ * Source: RFC 5681 (Allman, Paxson, Blanton 2009), RFC 3465 (Allman 2003).
  *
  * Kernel: as BPF struct_ops, Linux 5.6 and later; no state of its own.
  */

@@ -20,7 +20,7 @@
  *	legacy_window	segments; up to this window the algorithm is Reno, 0: never
  * Twice a, or half b, is twice the window under loss, and half the time to recover.
  *
- * Two flows that lose together keep their shares, since each gains and gives up the same share of its window (Chiu and
+ * Note. Two flows that lose together keep their shares, since each gains and gives up the same share of its window (Chiu and
  * Jain, Comput. Netw. ISDN Syst. 17(1), 1989). An overflow loses about a W segments, what is gained in an RTT.
  *
  * Where the paper and Linux differ, this is the paper:

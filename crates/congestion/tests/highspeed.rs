@@ -214,4 +214,12 @@ fn the_largest_windows_stay_in_range() {
     let b = by_the_rfc(100_000.0).1;
     near(increase(&mut flow, 34_000_000), 34e6_f64.powf(0.8) / 12.8 * 2.0 * b / (2.0 - b), 1e-4);
     near(decrease(&mut flow, 34_000_000), b, 1e-4);
+    // Any window at all: w / a(w) stays below 2^14, so that 16 bits behind the point leave room in u32.
+    flow.control.sock_mut().snd_cwnd = u32::MAX;
+    flow.control.cong_avoid(0, 1);
+    assert_eq!(flow.cwnd(), u32::MAX);
+    assert!(flow.control.ssthresh() > 3_900_000_000);
+    assert!(flow.control.sock().snd_cwnd_cnt < 1 << 30);
+    let per = (flow.control.sock().private[3] >> 32) as u32;
+    near(f64::from(per) / 65536.0, 6.4 * 2f64.powf(32.0 / 5.0) * (2.0 - b) / b, 1e-4);
 }
