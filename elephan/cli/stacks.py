@@ -1,65 +1,125 @@
-"""`elephan stacks`."""
+"""`elephan stacks`: list, show, make and check congestion controls."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from elephan.cli.console import console, emit
+from elephan.cli.console import console, counted, emit, say
+from elephan.cli.options import Out
+from elephan.errors import InputError
 
 if TYPE_CHECKING:
-    from elephan.stack import Parameter, Stack
+    from elephan.stack import Stack
+
+DEFAULT = "show"
+"""What `elephan stacks ...` means when the word after it is no command."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(stacks)
+class _ShowIsDefault(TyperGroup):
+    """`elephan stacks` and `elephan stacks reno` are short for `elephan stacks show` and `... show reno`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See typer."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
 
 
-def stacks(
+app = typer.Typer(
+    cls=_ShowIsDefault,
+    help="Congestion controls: list all, show one (the word `show` may be left out), write and check one of your own.",
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one array, and nothing else.")]
+
+
+def register(root: typer.Typer) -> None:
+    """Add the commands."""
+    root.add_typer(app, name="stacks")
+
+
+@app.command(DEFAULT)
+def show(
     name: Annotated[str | None, typer.Argument(help="One stack, or a .c file of your own.", show_default=False)] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one array, and nothing else.")] = False,
+    json: AsJson = False,
+    text: Annotated[bool, typer.Option("--text", help="Of one stack: only what its file says, no simulation.")] = False,
+    out: Out = None,
 ) -> None:
-    """List the congestion controls with their parameters: unit, range, default."""
-    from elephan.stack import find
-    from elephan.stack import stacks as all_stacks
+    """List all stacks; of one show its equations, its window after a loss and its response to loss, both simulated."""
+    from elephan.cli import stack_text
+    from elephan.stack import find, stacks
 
-    chosen = all_stacks() if name is None else (find(name),)
+    if name is None:
+        if text or out is not None:
+            raise InputError(f"{'--text' if text else '--out'} is for one stack: elephan stacks NAME")
+        if json:
+            emit(stack_text.as_json([stack_text.described(stack) for stack in stacks()]))
+        else:
+            stack_text.print_list(stacks(), console())
+        return
+    stack = find(name)
+    curves = None
+    if not text:
+        from elephan.stack.curves import simulate
+
+        with counted(f"simulating {stack.name}") as tell:
+            curves = simulate(stack, tell)
     if json:
-        import json as library
-        from dataclasses import asdict
-
-        emit(library.dumps([asdict(stack) for stack in chosen], indent=1, ensure_ascii=False))
-        return
-    for number, stack in enumerate(chosen):
-        if number:
-            console().print()
-        _print(stack)
+        emit(stack_text.as_json([stack_text.described(stack, curves)]))
+    else:
+        stack_text.print_one(stack, curves, console())
+    if out is not None:
+        _write(stack, curves, out)
 
 
-def _print(stack: Stack) -> None:
-    from rich.table import Table
-    from rich.text import Text
+def _write(stack: Stack, curves: Any, folder: Path) -> None:
+    from elephan.report.units import things
+    from elephan.stack.page import write
 
-    console().print(Text.assemble((stack.name, "bold"), f"  {stack.summary}"))
-    if stack.source:
-        console().print(Text(f"  {stack.source}", style="dim"))
-    if not stack.parameters:
-        return
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for head in ("", "parameter", "default", "range", "unit", "what it is"):
-        table.add_column(head)
-    for parameter in stack.parameters:
-        default, values = parameter.text(parameter.default), range_of(parameter)
-        table.add_row("", parameter.name, default, values, parameter.unit_text, Text(parameter.doc))
-    console().print(table)
+    if curves is None:
+        raise InputError("--out writes what is simulated: without --text")
+    page, images = write(stack, curves, folder)
+    say(f"page: {page} ({things(len(images), 'plot')} beside it)")
 
 
-def range_of(parameter: Parameter) -> str:
-    """Return the values that a parameter takes: "on, off", "1 .. 64", "1/16 .. 1/2", "off, slow, fast"."""
-    if parameter.choices:
-        return ", ".join(parameter.choices)
-    if parameter.is_switch:
-        return "on, off"
-    return f"{parameter.text(parameter.minimum)} .. {parameter.text(parameter.maximum)}"
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the stack, a-z, 0-9 and _; NAME.c is written.")],
+) -> None:
+    """Write a commented C file that works: Reno with one parameter, and what to edit. Nothing is overwritten."""
+    from elephan.stack.new import create
+
+    path = create(name)
+    shown = path if path.is_absolute() or len(path.parts) > 1 else f"./{path}"
+    emit(f"wrote {path}; next: elephan stacks {shown}")
+
+
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(metavar="FILE", help="A .c file of your own, or a built-in stack.")],
+    json: AsJson = False,
+) -> None:
+    """Compile a stack for the simulator and for BPF, and put it through this kernel's verifier where that is possible.
+
+    Exit code 2 when it does not pass. What this machine lacks (clang, root, BTF) is said and is no failure. Nothing
+    is registered in the kernel and nothing stays there.
+    """
+    from elephan.cli import stack_text
+    from elephan.stack import CannotCompile, find, verify
+
+    try:
+        steps = verify.check(find(name))
+    except CannotCompile as error:
+        if not json:
+            raise
+        steps = [verify.Step("simulator", "failed", str(error), tuple(error.problems))]
+    if json:
+        emit(stack_text.as_json([stack_text.step_as_dict(step) for step in steps]))
+    else:
+        stack_text.print_check(name, steps, console())
+    if any(step.state == "failed" for step in steps):
+        raise typer.Exit(2)

@@ -1,4 +1,4 @@
-"""The guide's commands: found, run, and what they print put into the guide (`python tests/docs/guide.py --write`).
+"""The commands of documents: found, run, and what they print put into them (`python tests/docs/guide.py --write [PAGE]`).
 
 A block marked `console` holds commands after "$ " and what they printed, in full. One marked `console once` holds what
 differs from run to run (dates, hosts, processor times): it is run, but what it prints is not compared. One marked
@@ -18,6 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide.md"
+PAGES = [GUIDE, ROOT / "docs" / "your-own-stack.md"]
+"""Documents whose commands are run, each in a folder of its own."""
 
 FENCE = re.compile(r"^```(console|python)(?: (once|long))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOISE = re.compile(r"Running as user|\d+ of \d+ runs, \d+%")
@@ -82,8 +84,8 @@ def run(command: str, folder: Path) -> tuple[int, str]:
     return done.returncode, "".join(line + "\n" for line in lines)
 
 
-def write() -> None:
-    """Put what the commands print now into the guide."""
+def write(page: Path) -> None:
+    """Put what the commands print now into a page."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
@@ -100,10 +102,11 @@ def write() -> None:
                 lines.append(f"$ {step.command}\n{(step.output or output) if kind == 'once' else output}")
             return f"```{language}{f' {kind}' if kind else ''}\n{''.join(lines)}```"
 
-        GUIDE.write_text(FENCE.sub(fresh, GUIDE.read_text()))
+        page.write_text(FENCE.sub(fresh, page.read_text()))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] != ["--write"]:
-        sys.exit("usage: python tests/docs/guide.py --write")
-    write()
+    if sys.argv[1:2] != ["--write"]:
+        sys.exit("usage: python tests/docs/guide.py --write [PAGE ...]")
+    for page in [Path(name).resolve() for name in sys.argv[2:]] or PAGES:
+        write(page)

@@ -1,4 +1,4 @@
-"""Stacks: the congestion controls that a scenario can name, with their parameters, as the C files themselves say."""
+"""The congestion controls that there are, with their parameters, as the C files themselves say."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from typing import Any
 
 from elephan.core import native
 from elephan.errors import InputError
+from elephan.stack import header
+
+
+class CannotCompile(InputError):
+    """A user's own file is no congestion control: the text, and `problems` place by place."""
+
+    def __init__(self, text: str, problems: list[dict[str, Any]]) -> None:
+        """Take over the core's words."""
+        super().__init__(text)
+        self.problems = problems
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,15 @@ class Parameter:
         return tuple(self.unit.split("|")) if "|" in self.unit else ()
 
     @property
+    def range_text(self) -> str:
+        """The values that it takes: "on, off", "1 .. 64", "1/16 .. 1/2", "off, slow, fast"."""
+        if self.choices:
+            return ", ".join(self.choices)
+        if self.is_switch:
+            return "on, off"
+        return f"{self.text(self.minimum)} .. {self.text(self.maximum)}"
+
+    @property
     def unit_text(self) -> str:
         """The unit to show behind a number, or nothing."""
         return "" if self.unit in ("1", "bool") or self.choices else self.unit
@@ -61,9 +80,27 @@ class Stack:
     summary: str
     source: str
     parameters: tuple[Parameter, ...]
+    hooks: tuple[str, ...]
+    """Hooks of Linux's tcp_congestion_ops that it has."""
+    code: str
+    """Its C file."""
+    path: str | None = None
+    """Where the file lies; None for a built-in one."""
+    warnings: tuple[dict[str, Any], ...] = ()
+    """What the compiler warns of, and divisions that may be by zero: `line`, `what`, `code`, `hint`."""
+
+    @property
+    def kernel(self) -> str:
+        """Where it can run beside the simulator: what its file says, else what follows from its hooks."""
+        said = header.said_of(self.code, "Kernel").rstrip(".")
+        if said:
+            return said
+        # bpf/env.h: struct_ops came with 5.6; with 6.10 cong_control took the arguments that it has here.
+        least = "6.10" if "cong_control" in self.hooks else "5.6"
+        return f"by its hooks as BPF struct_ops, Linux {least} and later; `elephan stacks check` tries it"
 
     @classmethod
-    def from_core(cls, entry: dict[str, Any]) -> Stack:
+    def from_core(cls, entry: dict[str, Any], path: str | None = None) -> Stack:
         """Take over what the core says."""
         return cls(
             name=entry["name"],
@@ -81,6 +118,10 @@ class Stack:
                 )
                 for item in entry["params"]
             ),
+            hooks=tuple(entry["hooks"]),
+            code=entry["code"],
+            path=path,
+            warnings=tuple(entry.get("warnings", ())),
         )
 
 
@@ -98,7 +139,7 @@ def find(name: str) -> Stack:
         if stack.name == name:
             return stack
     names = ", ".join(stack.name for stack in stacks())
-    raise InputError(f"no stack {name!r}; there are {names}, or a path to a .c file")
+    raise InputError(f"no stack {name!r}; there are {names}, or the path of a .c file")
 
 
 def compiled(path: str) -> Stack:
@@ -107,9 +148,9 @@ def compiled(path: str) -> Stack:
     if not Path(path).is_file():
         raise InputError(f"no file {path}")
     try:
-        return Stack.from_core(core.compile_stack(str(Path(path).absolute())))
+        return Stack.from_core(core.compile_stack(path), path)
     except core.CompileError as error:
-        raise InputError(str(error)) from error
+        raise CannotCompile(str(error), error.problems) from error
 
 
 def label_of(stack: dict[str, Any]) -> str:

@@ -1,0 +1,10 @@
+"""Stacks: the congestion controls that a scenario can name, what they say of themselves, and what they do.
+
+What it does: lists and describes them, compiles and checks a user's own, writes the first file of one, draws a window
+after a loss and the response to loss by simulation. **Invariant: what is said of a stack comes from its C file or from
+a run; nothing is typed in twice but what a paper says of it (`published`).**
+"""
+
+from elephan.stack.catalogue import CannotCompile, Parameter, Stack, compiled, find, label_of, stacks
+
+__all__ = ["CannotCompile", "Parameter", "Stack", "compiled", "find", "label_of", "stacks"]

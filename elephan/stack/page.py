@@ -1,0 +1,107 @@
+"""A stack as one HTML page that needs nothing else, and its figures as PNG beside it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elephan.core import build_digest, version
+from elephan.report import draw, units
+from elephan.report.figures import Curve, SweepFigure, TimeFigure
+from elephan.report.html import PAGE as REPORT_PAGE
+from elephan.report.metrics import Metric
+from elephan.report.statistics import Estimate
+from elephan.report.timeline import Line, thinned
+from elephan.stack import header
+from elephan.stack.catalogue import Stack
+from elephan.stack.curves import AFTER_LOSS, LOSSES, RESPONSE_RTT_S, RTT_S, WINDOW, Curves, response_text
+from elephan.stack.published import RESPONSES
+from elephan.store.series import write_atomically
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+PAGE = Path(__file__).parent / "page"
+
+MEAN_WINDOW = Metric(
+    "mean_window_packets", "mean window", "packets", units.count, "higher", "Packets delivered per round trip."
+)
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("stack.html.j2")
+
+
+def figures(stack: Stack, curves: Curves) -> list[TimeFigure | SweepFigure]:
+    """Return what is drawn: the window around one loss, and the mean window against the loss."""
+    loss = curves.after_loss
+    line = thinned(Line(loss.time_s, loss.window))
+    after = TimeFigure(
+        "after-loss",
+        f"{stack.name}: window after one loss",
+        f"{loss.sentence} One flow, one packet lost at 0 s, a window held to {WINDOW} packets (what the path is taken "
+        f"to hold), {units.duration(RTT_S)}, no queue.",
+        units.count,
+        (Curve(stack.name, 0, line),),
+        False,
+        float(loss.time_s[-1]),
+    )
+    formula = None if stack.path else RESPONSES.get(stack.name)
+    lines = [("simulated", 0, _line([(row.loss, row.window) for row in curves.response]))]
+    if formula is not None:
+        given = [(row.loss, row.published) for row in curves.response if row.published is not None]
+        lines.append((f"{formula.text}: {formula.source}", 1, _line(given)))
+    said = "" if formula is None else " Beside it what the source says."
+    response = SweepFigure(
+        "response",
+        f"{stack.name}: mean window by loss",
+        f"Packets delivered per round trip when every 1/loss-th packet is lost; {units.duration(RESPONSE_RTT_S)}, "
+        f"10 Gbit/s, default parameters.{said}",
+        "loss",
+        tuple((loss, f"{loss:.0e}".replace("e-0", "e-")) for loss in sorted(LOSSES)),
+        MEAN_WINDOW,
+        tuple(lines),
+        True,
+        True,
+    )
+    return [after, response]
+
+
+def _line(points: list[tuple[float, float]]) -> tuple[tuple[float, Estimate], ...]:
+    return tuple((x, Estimate(y, None, 1)) for x, y in sorted(points))
+
+
+def write(stack: Stack, curves: Curves, folder: Path) -> tuple[Path, list[Path]]:
+    """Write NAME.html and its PNGs into `folder`; return their paths. Raises `StoreError`."""
+    images = []
+    drawn: list[dict[str, Any]] = []
+    for number, figure in enumerate(figures(stack, curves)):
+        images.append(folder / f"{stack.name}-{figure.key}.png")
+        write_atomically(images[-1], draw.png(figure))
+        legend = [] if isinstance(figure, TimeFigure) else [line[:2] for line in figure.lines]
+        drawn.append(
+            {"title": figure.title, "caption": figure.caption, "svg": draw.svg(figure, f"f{number}"), "legend": legend}
+        )
+    page = folder / f"{stack.name}.html"
+    text = _template().render(
+        stack=stack,
+        kernel=stack.kernel,
+        header=header.comment_of(stack.code),
+        figures=drawn,
+        rows=curves.response,
+        count=units.count,
+        scenarios=[("after one loss", AFTER_LOSS), ("response, loss 1e-4", response_text(1e-4))],
+        version=f"{version()} (core {build_digest()})",
+        light=draw.LIGHT,
+        dark=draw.DARK,
+        style=(REPORT_PAGE / "style.css").read_text(),
+    )
+    write_atomically(page, text.encode())
+    return page, images

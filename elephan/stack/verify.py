@@ -1,0 +1,115 @@
+"""Whether a stack can run in this machine's kernel: compiled for BPF by clang, put through the kernel's verifier.
+
+Nothing is registered and nothing stays. What this machine lacks is said, and is no fault of the stack's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from elephan.core import native
+from elephan.report.units import count, things
+from elephan.stack.catalogue import Stack
+from elephan.stack.verdict import explained
+
+State = Literal["passed", "failed", "not tried"]
+
+BTF = Path("/sys/kernel/btf/vmlinux")
+
+CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
+"""Numbers of what the kernel asks for before it loads a congestion control (linux/capability.h)."""
+
+LONGEST_S = 120
+"""After so long a verifier that has not answered is given up, s."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the check and what came of it."""
+
+    name: str
+    state: State
+    text: str
+    problems: tuple[dict[str, Any], ...] = field(default=())
+    """Each with `line`, `what`, `code`, `hint`; of a verifier also `said`, its own words."""
+
+
+def check(stack: Stack) -> list[Step]:
+    """Return the steps for a stack that compiles natively: simulator, BPF, kernel."""
+    hooks = ", ".join(stack.hooks)
+    steps = [
+        Step("simulator", "passed", f"{things(len(stack.parameters), 'parameter')}; hooks {hooks}", stack.warnings)
+    ]
+    core = native()
+    file = stack.path or f"{stack.name}.c"
+    try:
+        compiled, clang, warnings = core.compile_bpf(file, stack.code)
+    except core.NoClang as error:
+        return [*steps, Step("BPF", "not tried", str(error)), Step("kernel", "not tried", "nothing to load")]
+    except core.CompileError as error:
+        # Its first line names the file, which stands above already.
+        text = str(error).partition("\n")[2] or str(error)
+        return [
+            *steps,
+            Step("BPF", "failed", text, tuple(error.problems)),
+            Step("kernel", "not tried", "nothing to load"),
+        ]
+    steps.append(Step("BPF", "passed", f"compiled by {clang}, {count(len(compiled))} bytes", tuple(warnings)))
+    lacking = lacks()
+    steps.append(Step("kernel", "not tried", lacking) if lacking else verified(compiled, Path(file).name, stack.code))
+    return steps
+
+
+def lacks() -> str:
+    """Return what this machine lacks to load BPF, in plain words; "" when nothing."""
+    if not BTF.exists():
+        return "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): nothing can be loaded"
+    missing = [name for name, number in CAPABILITIES.items() if not effective_capabilities() >> number & 1]
+    if missing:
+        return f"needs root ({', '.join(missing)}): run it with sudo to put it through the kernel's verifier"
+    return ""
+
+
+def effective_capabilities(status: Path = Path("/proc/self/status")) -> int:
+    """Return this process's effective capabilities as bits."""
+    try:
+        found = re.search(r"^CapEff:\s*([0-9a-f]+)", status.read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1], 16) if found else 0
+
+
+def verified(compiled: bytes, file: str, code: str) -> Step:
+    """Put an object through the verifier in a process of its own, to which all of it belongs."""
+    with tempfile.TemporaryDirectory(prefix="elephan-bpf-") as folder:
+        path = Path(folder) / "algorithm.o"
+        path.write_bytes(compiled)
+        command = [sys.executable, "-m", "elephan.stack.load", str(path)]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=LONGEST_S, check=False, env=environment
+            )
+        except subprocess.TimeoutExpired:
+            return Step("kernel", "failed", f"the verifier has not answered within {LONGEST_S} s")
+    kernel = f"{os.uname().sysname} {os.uname().release}"
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        why = (done.stderr.strip().splitlines() or ["no answer"])[-1]
+        if "libbpf" in why:
+            return Step("kernel", "not tried", f"libbpf is not installed (Debian: libbpf1): {why}")
+        return Step("kernel", "failed", why)
+    if answer["passed"]:
+        programs = things(answer["programs"], "program")
+        return Step("kernel", "passed", f"{kernel}: {programs}, {count(answer['steps'])} steps of its verifier")
+    problem = explained(answer, done.stderr, file, code)
+    return Step("kernel", "failed", f"{kernel} refuses it", (problem,))

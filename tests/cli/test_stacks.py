@@ -1,0 +1,238 @@
+"""`elephan stacks` from end to end: list, show, new, check, and a file of one's own in every command."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elephan.cli.main import call
+from elephan.stack import find, stacks, verify
+
+Run = Callable[..., tuple[int, str, str]]
+
+SCENARIO = """
+[run]
+duration = "3s"
+
+[path]
+bandwidth = "20Mbit/s"
+rtt = "20ms"
+loss = 1e-3
+
+[[flow]]
+name = "copy"
+stack = "./mine.c"
+"""
+
+
+@pytest.fixture
+def elephan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call the command in an empty folder; return exit code, stdout, stderr."""
+    from elephan.cli.console import console
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "results.sqlite"))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        console.cache_clear()
+        code = call(list(arguments))
+        done = capsys.readouterr()
+        return code, done.out, done.err
+
+    return run
+
+
+def test_the_list_has_every_stack_with_source_parameters_and_where_it_runs(elephan: Run) -> None:
+    code, out, err = elephan("stacks")
+    assert (code, err) == (0, "")
+    blocks = {block.split(" ", 1)[0]: " ".join(block.split()) for block in out.split("\n\n")}
+    for stack in stacks():
+        text = blocks[stack.name]
+        assert stack.summary in text and stack.source in text
+        assert all(f"{item.name} = " in text for item in stack.parameters)
+        assert f"simulator; kernel: {stack.kernel}" in text
+    listed = json.loads(elephan("stacks", "--json")[1])
+    assert [item["name"] for item in listed] == [stack.name for stack in stacks()]
+    assert all({"summary", "source", "parameters", "hooks", "kernel", "text"} <= item.keys() for item in listed)
+
+
+def test_one_stack_shows_its_equations_its_window_and_its_response(elephan: Run, tmp_path: Path) -> None:
+    code, out, err = elephan("stacks", "reno")
+    assert (code, err) == (0, "")
+    assert re.search(r"W \+= acked / W", out) and "Idea. Loss is the only sign of congestion." in out
+    # Half of 500 packets, regained at one per round trip of 50 ms: 250 of them, and the few of the recovery itself.
+    assert re.search(r"falls from 500 to 250 packets \(50 %\) and is back after 12\.[0-9] s", out)
+    assert any("\u2801" <= sign <= "\u28ff" for sign in out), "no plot"
+    rows = re.findall(r"^1e-([2-5]) +([\d.,]+) +([\d.,]+)", out, re.MULTILINE)
+    assert [row[0] for row in rows] == ["2", "3", "4", "5"]
+    simulated, published = float(rows[3][1]), float(rows[3][2])
+    assert simulated == pytest.approx(published, rel=0.02)
+    assert elephan("stacks", "show", "reno", "--text")[1] in out
+    (shown,) = json.loads(elephan("stacks", "reno", "--json")[1])
+    assert shown["after_loss"]["kept_packets"] == 250
+    assert shown["response"][3]["window_packets"] == pytest.approx(simulated, abs=1)
+    code, _, err = elephan("stacks", "reno", "--out", "page")
+    assert code == 0 and "page: page/reno.html (2 plots beside it)" in err
+    assert (tmp_path / "page" / "reno-after-loss.png").read_bytes()[:4] == b"\x89PNG"
+    page = (tmp_path / "page" / "reno.html").read_text()
+    assert (
+        "W += acked / W" in page and page.count("<svg") == 2 and "http" not in re.sub(r'"http://www.w3[^"]*"', "", page)
+    )
+
+
+def test_a_new_file_works_in_every_command(elephan: Run, tmp_path: Path) -> None:
+    code, out, err = elephan("stacks", "new", "mine")
+    assert (code, out, err) == (0, "wrote mine.c; next: elephan stacks ./mine.c\n", "")
+    code, out, _ = elephan("stacks", "./mine.c")
+    assert code == 0 and "falls from 500 to 250 packets (50 %)" in out and "published" not in out
+    (tmp_path / "own.toml").write_text(SCENARIO)
+    code, out, err = elephan("run", "own.toml", "--json", "--set", "flow.stack.reduction=1/4")
+    assert code == 0, err
+    (record,) = json.loads(out)
+    assert record["flows"][0]["stack"] == "mine.c(reduction=250000)"
+    assert record["metrics"]["goodput_bps"] > 1e6
+    quarter = (tmp_path / "mine.c").read_text().replace("(reduction, 500000,", "(reduction, 250000,")
+    (tmp_path / "mine.c").write_text(quarter)
+    assert "falls from 500 to 375 packets (75 %)" in elephan("stacks", "./mine.c")[1]
+
+
+def test_a_new_file_overwrites_nothing_and_has_a_name_that_works(elephan: Run, tmp_path: Path) -> None:
+    (tmp_path / "taken.c").write_text("mine")
+    for name, reason in [
+        ("taken", "taken.c is there already, and is not overwritten"),
+        ("Mine", "a letter first"),
+        ("2fast", "a letter first"),
+        ("a-b", "a letter first"),
+        ("", "a letter first"),
+        ("x" * 41, "it has 41 characters, at most 40"),
+        ("check", "is a command"),
+        ("cubic", "a built-in stack has it"),
+        ("no/such/folder/mine.c", "cannot be written: No such file"),
+    ]:
+        code, out, err = elephan("stacks", "new", name)
+        assert (code, out) == (2, ""), name
+        assert err.startswith("error: ") and reason in err and err.count("\n") == 1
+    assert (tmp_path / "taken.c").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["taken.c"]
+
+
+def new_file(elephan: Run, folder: Path, old: str = "", new: str = "") -> Path:
+    """Write mine.c, with a change."""
+    assert elephan("stacks", "new", "mine")[0] == 0
+    path = folder / "mine.c"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+def line_with(path: Path, text: str) -> int:
+    """Return the number of the line that holds a text."""
+    return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "at", "says"),
+    [
+        ("* kept / SHARE", "* 0.5", "* 0.5", "a half is x / 2"),
+        ("(void)ack;", "(void)ack", "(void)ack", "A semicolon is missing"),
+        ('#include "cc.h"', '#include "cc.h"\n#include <math.h>', "<math.h>", "includes cc.h and nothing else"),
+        ("(sk, reduction)", "(sk, beta)", "(sk, beta)", "CC_PARAMS declares reduction."),
+        (",\n\t(undo_cwnd, cc_undo_cwnd)", "", "CC_ALGORITHM", "it lacks the hook undo_cwnd"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_by_every_command(
+    elephan: Run, tmp_path: Path, old: str, new: str, at: str, says: str
+) -> None:
+    path = new_file(elephan, tmp_path, old, new)
+    number = line_with(path, at)
+    (tmp_path / "own.toml").write_text(SCENARIO)
+    for arguments in (["stacks", "./mine.c"], ["stacks", "check", "./mine.c"], ["run", "own.toml"]):
+        code, out, err = elephan(*arguments)
+        assert (code, out) == (2, ""), arguments
+        assert re.search(rf"mine\.c:{number}: ", err), err
+        assert says in err and "Traceback" not in err
+    code, out, _ = elephan("stacks", "check", "./mine.c", "--json")
+    (step,) = json.loads(out)
+    assert (code, step["state"], step["problems"][0]["line"]) == (2, "failed", number)
+
+
+def test_a_division_that_may_be_by_zero_is_warned_of(elephan: Run, tmp_path: Path) -> None:
+    path = new_file(elephan, tmp_path, "(void)ack;", "acked += 1 / ack;")
+    number = line_with(path, "acked += 1 / ack")
+    code, out, _ = elephan("stacks", "check", "mine.c")
+    assert code == 0
+    assert f"mine.c:{number}: divides by ack: may that be 0?" in out and "cc_div(n, d)" in out
+
+
+HAS_CLANG = any(shutil.which(name) for name in ["clang", *(f"clang-{version}" for version in range(11, 26))])
+
+MAY_LOAD = HAS_CLANG and not verify.lacks()
+
+
+@pytest.mark.skipif(not MAY_LOAD, reason=f"nothing is loaded: {verify.lacks() or 'clang is not installed'}")
+def test_check_puts_a_file_through_the_kernels_verifier_and_leaves_nothing(elephan: Run, tmp_path: Path) -> None:
+    new_file(elephan, tmp_path)
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+    before = available.read_text()
+    code, out, err = elephan("stacks", "check", "./mine.c")
+    assert (code, err) == (0, "")
+    states = [line.split()[:2] for line in out.splitlines()]
+    assert states == [["simulator", "passed"], ["BPF", "passed"], ["kernel", "passed"]]
+    assert os.uname().release in out and "3 programs" in out
+    assert available.read_text() == before
+    assert elephan("stacks", "check", "reno")[0] == 0
+
+
+@pytest.mark.skipif(not MAY_LOAD, reason=f"nothing is loaded: {verify.lacks() or 'clang is not installed'}")
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (
+            "while (cc_snd_cwnd(sk) > acked)\n\t\tcc_set_snd_cwnd_cnt(sk, ack);",
+            "a loop whose end the kernel cannot see",
+        ),
+        ("sk->srtt_us = ack;", "writes what the kernel lets no algorithm write"),
+        ("*(volatile u32 *)(u64)ack = 5;", "follows a pointer to where the kernel lets no algorithm look"),
+    ],
+)
+def test_the_verifiers_reason_comes_in_plain_words_with_the_line(
+    elephan: Run, tmp_path: Path, code: str, says: str
+) -> None:
+    path = new_file(elephan, tmp_path, "(void)ack;", code)
+    first = line_with(path, code.splitlines()[0].strip())
+    exit_code, out, _ = elephan("stacks", "check", "./mine.c")
+    assert exit_code == 2
+    assert re.search(r"^kernel +failed", out, re.MULTILINE)
+    found = re.search(rf"mine\.c:(\d+): {says} \(in the hook cong_avoid\)", out)
+    assert found and int(found[1]) in (first, first + 1), out
+    assert "(the kernel: " in out
+
+
+def test_what_a_machine_lacks_is_said_and_is_no_failure(
+    elephan: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_file(elephan, tmp_path)
+    monkeypatch.setattr(verify, "BTF", tmp_path / "none")
+    code, out, _ = elephan("stacks", "check", "./mine.c")
+    assert code == 0
+    if HAS_CLANG:
+        assert re.search(r"^kernel +not tried +this kernel has no BTF", out, re.MULTILINE)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", shutil.which("cc", path=os.defpath) or "cc")
+    monkeypatch.delenv("CLANG", raising=False)
+    steps = verify.check(find("reno"))
+    assert [step.state for step in steps] == ["passed", "not tried", "not tried"]
+    assert "clang is not installed" in steps[1].text
+
+
+def test_options_that_say_nothing_are_refused(elephan: Run) -> None:
+    assert elephan("stacks", "--text")[0] == 2
+    assert "--out is for one stack" in elephan("stacks", "--out", "x")[2]
+    assert "without --text" in elephan("stacks", "reno", "--text", "--out", "x")[2]
