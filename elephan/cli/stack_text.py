@@ -73,7 +73,7 @@ def print_list(stacks: Sequence[Stack], console: Console) -> None:
         table.add_row("source", Text(stack.source))
         table.add_row("parameters", Text(", ".join(values) or "none"))
         table.add_row("runs in", Text(f"simulator; kernel: {stack.kernel}"))
-        console.print(Padding(table, (0, 0, 0, 2)))
+        console.print(Padding(table, (0, 0, 0, 2), expand=False))
     console.print(
         Text("\nelephan stacks NAME shows one: equations, window after a loss, response to loss", style="dim")
     )
@@ -108,8 +108,8 @@ def _print_parameters(stack: Stack, console: Console) -> None:
     for head in ("parameter", "default", "range", "unit", "what it is"):
         table.add_column(head)
     for parameter in stack.parameters:
-        unit = "" if parameter.unit in ("1", "bool") else parameter.unit
-        table.add_row(parameter.name, parameter.text(parameter.default), parameter.range_text, unit, Text(parameter.doc))
+        default, values = parameter.text(parameter.default), parameter.range_text
+        table.add_row(parameter.name, default, values, parameter.unit_text, Text(parameter.doc))
     console.print(table)
 
 

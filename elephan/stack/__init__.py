@@ -5,6 +5,6 @@ after a loss and the response to loss by simulation. **Invariant: what is said o
 a run; nothing is typed in twice but what a paper says of it (`published`).**
 """
 
-from elephan.stack.catalogue import CannotCompile, Parameter, Stack, compiled, find, label_of, stacks
+from elephan.stack.catalogue import CannotCompile, Parameter, Stack, compiled_once, find, label_of, stacks
 
-__all__ = ["CannotCompile", "Parameter", "Stack", "compiled", "find", "label_of", "stacks"]
+__all__ = ["CannotCompile", "Parameter", "Stack", "compiled_once", "find", "label_of", "stacks"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -153,12 +153,25 @@ def compiled(path: str) -> Stack:
         raise CannotCompile(str(error), error.problems) from error
 
 
+def compiled_once(path: Path) -> Stack:
+    """Return what `compiled` does, without compiling the same contents again. Raises `InputError`, `OSError`."""
+    status = path.stat()
+    return _compiled_once(str(path), status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=64)
+def _compiled_once(path: str, _mtime_ns: int, _size: int) -> Stack:
+    return compiled(path)
+
+
 def label_of(stack: dict[str, Any]) -> str:
     """Return a specified stack as one reads it: "storage_friendly(congestion_avoidance=off, reduction=1/2)"."""
     congestion = stack["congestion"]
     declared: dict[str, Parameter] = {}
-    if not congestion.endswith(".c"):
-        declared = {item.name: item for item in find(congestion).parameters}
+    if stack["parameters"]:
+        own = congestion.endswith(".c")
+        described = compiled_once(Path(congestion)) if own else find(congestion)
+        declared = {item.name: item for item in described.parameters}
     values = ", ".join(
         f"{name}={declared[name].text(value) if name in declared else value}"
         for name, value in sorted(stack["parameters"].items())

@@ -95,7 +95,7 @@ def test_a_new_file_works_in_every_command(elephan: Run, tmp_path: Path) -> None
     code, out, err = elephan("run", "own.toml", "--json", "--set", "flow.stack.reduction=1/4")
     assert code == 0, err
     (record,) = json.loads(out)
-    assert record["flows"][0]["stack"] == "mine.c(reduction=250000)"
+    assert record["flows"][0]["stack"] == "mine.c(reduction=1/4)"
     assert record["metrics"]["goodput_bps"] > 1e6
     quarter = (tmp_path / "mine.c").read_text().replace("(reduction, 500000,", "(reduction, 250000,")
     (tmp_path / "mine.c").write_text(quarter)

@@ -1,4 +1,4 @@
-"""The commands of documents: found, run, and what they print put into them (`python tests/docs/guide.py --write [PAGE]`).
+"""The commands of documents: found, run, and what they print put there (`python tests/docs/guide.py --write [PAGE]`).
 
 A block marked `console` holds commands after "$ " and what they printed, in full. One marked `console once` holds what
 differs from run to run (dates, hosts, processor times): it is run, but what it prints is not compared. One marked

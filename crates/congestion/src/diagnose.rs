@@ -75,9 +75,8 @@ pub(crate) fn problems(output: &str, file: &str, code: &str, grade: Grade) -> Ve
         let shown = line.and_then(|n| code.lines().nth(n - 1)).unwrap_or_default();
         let (what, hint) = explained(text, &detail, shown, code);
         let problem = Problem { line, what, code: shown.to_owned(), hint };
-        // One mistake is often reported twice: as what it is, and as what it leads to.
-        let again =
-            |p: &Problem| p.line == line && (p.what == problem.what || (p.hint.is_some() && p.hint == problem.hint));
+        // One mistake is often reported twice: as what it is, then as what it leads to.
+        let again = |p: &Problem| p.line == line && (line.is_some() || p.what == problem.what);
         if !found.iter().any(again) {
             found.push(problem);
         }

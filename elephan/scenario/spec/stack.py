@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from elephan.errors import InputError
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import number, parse_span
-from elephan.stack import Parameter, Stack, compiled, stacks
+from elephan.stack import Parameter, Stack, compiled_once, stacks
 
 #: ns in the units that an algorithm may declare for a time.
 _TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -45,18 +44,11 @@ def resolve(stack: dict[str, Any], base: Path, location: Location) -> tuple[str,
 
 def _compiled(path: Path, where: Location) -> Stack:
     try:
-        status = path.stat()
+        return compiled_once(path)
     except OSError as error:
         raise Problem(where, f"a C file that can be read; {path}: {error.strerror}") from None
-    try:
-        return _compile(path, status.st_mtime_ns, status.st_size)
     except InputError as error:
         raise Problem(where, f"a congestion control that compiles:\n{error}") from None
-
-
-@lru_cache(maxsize=64)
-def _compile(path: Path, _mtime_ns: int, _size: int) -> Stack:
-    return compiled(str(path))
 
 
 def _value(parameter: Parameter, value: Any, location: Location) -> int:
