@@ -36,7 +36,8 @@ CC_ALGORITHM(recorder, "writes down", "this test", (ssthresh, my_ssthresh), (con
 const RATE: &str = r#"
 #include "cc.h"
 CC_NO_PARAMS;
-struct seen { u64 delivered; u64 interval_us; u64 rtt_us; u64 app_limited; u64 samples; u64 retrans; u64 losses; };
+struct seen { u64 delivered; u64 interval_us; u64 rtt_us; u64 app_limited; u64 samples; u64 retrans; u64 losses;
+	u64 delayed; };
 CC_STATE(struct seen);
 static u32 my_ssthresh(struct cc_sock *sk) { return cc_snd_ssthresh(sk); }
 static void my_cong_control(struct cc_sock *sk, u32 ack, int flag, const struct cc_rate_sample *rs)
@@ -47,6 +48,7 @@ static void my_cong_control(struct cc_sock *sk, u32 ack, int flag, const struct 
 	(void)flag;
 	cc_set_snd_cwnd(sk, 60);
 	s->losses += (u64)cc_rs_losses(rs);
+	s->delayed += cc_rs_is_ack_delayed(rs);
 	if (cc_rs_interval_us(rs) <= 0)
 		return;
 	s->delivered = (u64)cc_rs_delivered(rs);
@@ -136,4 +138,34 @@ fn an_algorithm_of_its_own_window_is_left_alone_by_losses() {
     pair.run_until_received(2_000 * MSS, Time::ZERO + Span::from_secs(60));
     assert_eq!(pair.cwnd(), 60);
     assert_eq!(sock(&pair).private[6], 3, "each loss is told once");
+}
+
+#[test]
+fn only_the_ack_of_a_lone_short_segment_is_suspected_of_delay() {
+    // Linux's tcp_clean_rtx_queue: less than a full segment, nothing else delivered since it was sent.
+    let suspected = |bytes: u64| {
+        let mut pair = pair(Config { initial_cwnd: 60, ..Config::default() }, compiled("delayed", RATE)).connect();
+        for _ in 0..20 {
+            pair.write(bytes);
+            pair.run_for(ms(400));
+        }
+        let [_, _, _, _, samples, _, _, delayed, ..] = sock(&pair).private;
+        assert!(samples >= 20, "{samples}");
+        delayed
+    };
+    assert_eq!(suspected(MSS), 0);
+    assert_eq!(suspected(2 * MSS - 1), 0, "acknowledged together with a full one");
+    assert_eq!(suspected(MSS - 1), 20);
+}
+
+#[test]
+fn a_paced_sender_says_when_the_next_packet_may_go() {
+    let cfg = Config { receive_window: Size(1 << 24), ..Config::default() };
+    let mut pair = Pair::with(cfg.clone(), cfg, "bbr", ms(50)).bottleneck(10_000_000, 100).connect();
+    pair.write(3_000 * MSS);
+    pair.run(at_ms(3_000));
+    let s = sock(&pair);
+    // 10 Mbit/s: a packet each 1.2 ms, 1.6 in the slow phase.
+    let wait = s.next_send_us.saturating_sub(s.tcp_mstamp_us);
+    assert!((1..1_700).contains(&wait), "{wait} us");
 }
