@@ -148,6 +148,7 @@ def ns2_command(bell: Dumbbell, mark_s: float) -> list[str]:
         "window_packets": bell.window_bytes // PAYLOAD_BYTES,
         "seed": bell.seed,
         "mark_s": mark_s,
+        "delayed_ack": int(bell.stack.get("delayed_ack", True)),
     }
     return ["ns", str(NS2_SCRIPT), *(str(text) for pair in options.items() for text in pair)]
 

@@ -40,13 +40,16 @@ def main() -> int:
     price_rows = step("price", lambda: judge.price_rows(reference))
     try:
         version = ns2_version()
-        ns2_rows = step("ns-2", lambda: judge.ns2_rows(reference, list(cases.ns2_cases(reference))))
+        ns2_rows = step("ns-2", lambda: judge.ns2_rows(list(cases.ns2_cases(reference))))
         table = reference["ns2"]
         ns2 = (
-            f"{version}, Agent/TCP/Linux on the same dumbbell: {table['rate_mbps']} Mbit/s, queue of one "
-            f"bandwidth-delay product, {table['round_trips']} round trips from the first segment, CUBIC without "
-            f"HyStart in both. Medians of {table['seeds']} seeds each. Allowed: {page.between(table['tolerance'])}.\n\n"
+            f"{version}, Agent/TCP/Linux on the same dumbbell, queue of one bandwidth-delay product: "
+            + "; ".join(page.grid_text(grid) for grid in table["grid"])
+            + f". Medians over the seeds. Allowed: {page.between(table['tolerance'])}, but where a stack has its own "
+            "bounds, below.\n\n"
             + page.goodput_table(["algorithm", "RTT", "loss"], "ns-2", ns2_rows)
+            + "\n\n"
+            + page.reasons(table["stack"])
         )
     except Unavailable as missing:
         ns2_rows, ns2 = [], f"Not compared in this run: {missing}."

@@ -191,24 +191,38 @@ class Ns2Case:
     rtt_ms: int
     loss: float
     bells: tuple[Dumbbell, ...]
+    tolerance: tuple[float, float]
 
 
 def ns2_cases(reference: dict[str, Any], seeds: int | None = None) -> Iterator[Ns2Case]:
-    """Yield the grid."""
+    """Yield the grids."""
     table = reference["ns2"]
-    for congestion in table["congestion"]:
-        for rtt_ms in table["rtt_ms"]:
-            for loss in table["loss"]:
-                bells = tuple(
-                    Dumbbell(
-                        rate_bps=table["rate_mbps"] * BPS_PER_MBPS,
-                        rtt_ns=rtt_ms * NS_PER_MS,
-                        duration_ns=table["round_trips"] * rtt_ms * NS_PER_MS,
-                        congestion=congestion,
-                        parameters={"hystart": 0} if congestion == "cubic" else {},
-                        loss_e12=round(loss * 1e12),
-                        seed=seed,
+    for grid in table["grid"]:
+        for congestion in grid["congestion"]:
+            own = table["stack"].get(congestion, {})
+            for rtt_ms in grid["rtt_ms"]:
+                for loss in grid["loss"]:
+                    bells = tuple(
+                        Dumbbell(
+                            rate_bps=grid["rate_mbps"] * BPS_PER_MBPS,
+                            rtt_ns=rtt_ms * NS_PER_MS,
+                            duration_ns=grid["round_trips"] * rtt_ms * NS_PER_MS,
+                            congestion=congestion,
+                            parameters=own.get("parameters", {}),
+                            stack={"delayed_ack": grid["delayed_ack"]},
+                            loss_e12=round(loss * 1e12),
+                            seed=seed,
+                        )
+                        for seed in range(1, (seeds or grid["seeds"]) + 1 if loss else 2)
                     )
-                    for seed in range(1, (seeds or table["seeds"]) + 1 if loss else 2)
-                )
-                yield Ns2Case(congestion, rtt_ms, loss, bells)
+                    bounds = tolerance_of(table, own, loss, grid["delayed_ack"])
+                    yield Ns2Case(congestion, rtt_ms, loss, bells, bounds)
+
+
+def tolerance_of(table: dict[str, Any], own: dict[str, Any], loss: float, delayed_ack: bool) -> tuple[float, float]:
+    """Return a stack's own bounds for a loss rate and way of acknowledging, else those of all."""
+    for item in own.get("tolerance", []):
+        if item["from"] <= loss <= item["to"] and item.get("delayed_ack", True) == delayed_ack:
+            return item["low"], item["high"]
+    low, high = table["tolerance"]
+    return low, high

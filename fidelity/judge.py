@@ -114,9 +114,8 @@ def price_rows(reference: dict[str, Any]) -> list[tuple[Row, float]]:
     ]
 
 
-def ns2_rows(reference: dict[str, Any], selected: Sequence[cases.Ns2Case]) -> list[Row]:
+def ns2_rows(selected: Sequence[cases.Ns2Case]) -> list[Row]:
     """Return the median goodput over the seeds beside ns-2's, bit/s."""
-    low, high = reference["ns2"]["tolerance"]
     theirs = by_case(selected, running.ns2_goodputs, lambda case: case.bells)
     ours = by_case(selected, running.simulate_all, lambda case: case.bells)
     rows = []
@@ -124,11 +123,14 @@ def ns2_rows(reference: dict[str, Any], selected: Sequence[cases.Ns2Case]) -> li
         measured = [metrics["goodput_bps"] for metrics in results]
         rows.append(
             Row(
-                (case.congestion, f"RTT {case.rtt_ms} ms", f"loss {case.loss:g}"),
+                (
+                    case.congestion + ("" if case.bells[0].stack["delayed_ack"] else ", an ACK per segment"),
+                    f"RTT {case.rtt_ms} ms",
+                    f"loss {case.loss:g}",
+                ),
                 statistics.median(goodputs),
                 statistics.median(measured),
-                low,
-                high,
+                *case.tolerance,
                 min(measured),
                 max(measured),
             )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
-from bench.markdown import filled, table
+from bench.markdown import LINE_LENGTH, filled, table
 from fidelity.judge import Row
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,6 +120,28 @@ def goodput_table(head: list[str], reference: str, rows: list[Row]) -> str:
             line.append("" if row.least is None or row.most is None else f"{mbps(row.least)} to {mbps(row.most)}")
         cells.append([*line, ratio(row)])
     return table([*head, reference, "elephan", *(["least to most"] if scatter else []), "ratio"], cells)
+
+
+def grid_text(grid: dict[str, Any]) -> str:
+    """Say what a grid of the comparison with ns-2 is."""
+    names = ", ".join(grid["congestion"])
+    acks = "" if grid["delayed_ack"] else ", an ACK per segment in both"
+    return f"{names} on {grid['rate_mbps']} Mbit/s, {grid['round_trips']} round trips, {grid['seeds']} seeds{acks}"
+
+
+def reasons(stacks: dict[str, dict[str, Any]]) -> str:
+    """Say, stack by stack, what was set to what ns-2 has, and why the two differ all the same."""
+    lines = []
+    for name, stack in stacks.items():
+        own = [
+            f"Allowed from {item['from']:g} to {item['to']:g}"
+            + ("" if item.get("delayed_ack", True) else ", an ACK per segment")
+            + f": {item['low']:g} to {item['high']:g}."
+            for item in stack.get("tolerance", [])
+        ]
+        text = " ".join([f"- **{name}**:", *([stack["why"]] if "why" in stack else []), *own])
+        lines.append(textwrap.fill(text, LINE_LENGTH, subsequent_indent="  ", break_long_words=False))
+    return "\n".join(lines)
 
 
 def period_table(rows: list[Row]) -> str:

@@ -3,13 +3,14 @@
 #   ns ns2_dumbbell.tcl key value ...
 #
 # Keys: flows, ca (reno, cubic), rate_bps, rtt_s, loss (probability per data packet at the bottleneck), queue_packets,
-# stagger_s (between starts), seconds, window_packets, seed, mark_s (interval of progress lines, simulated), ack_delay_s.
+# stagger_s (between starts), seconds, window_packets, seed, mark_s (interval of progress lines, simulated), ack_delay_s,
+# delayed_ack (0: an ACK per segment).
 # Every mark prints one JSON line: simulated time, CPU time of this process, packets acknowledged cumulatively by all
 # flows, data packets sent, retransmitted, the first flow's window, packets dropped at the bottleneck.
 
 array set option {
     flows 1  ca cubic  rate_bps 1e9  rtt_s 0.1  loss 0  queue_packets 1000  stagger_s 0.1  seconds 10
-    window_packets 1000000  seed 1  mark_s 1  ack_delay_s 0.04
+    window_packets 1000000  seed 1  mark_s 1  ack_delay_s 0.04  delayed_ack 1
 }
 array set option $argv
 
@@ -70,7 +71,7 @@ for {set flow 0} {$flow < $option(flows)} {incr flow} {
         $ns queue-limit $b $a 10000000
     }
     set tcp($flow) [new Agent/TCP/Linux]
-    set sink [new Agent/TCPSink/Sack1/DelAck]
+    set sink [new Agent/TCPSink/Sack1[expr {$option(delayed_ack) ? "/DelAck" : ""}]]
     $ns attach-agent $source $tcp($flow)
     $ns attach-agent $destination $sink
     $ns connect $tcp($flow) $sink

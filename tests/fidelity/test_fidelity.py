@@ -49,8 +49,9 @@ def test_goodput_is_that_of_ns2() -> None:
         ns2_version()
     except Unavailable as missing:
         pytest.skip(str(missing))
-    selected = [case for case in cases.ns2_cases(REFERENCE, seeds=1) if case.rtt_ms == 20 and case.loss in (0, 1e-3)]
-    assert_all(judge.ns2_rows(REFERENCE, selected))
+    quick = [case for case in cases.ns2_cases(REFERENCE, seeds=1) if case.rtt_ms <= 40 and case.loss == 1e-3]
+    assert len(quick) >= 8
+    assert_all(judge.ns2_rows(quick))
 
 
 def test_the_same_seed_gives_the_same_run_on_every_thread() -> None:
