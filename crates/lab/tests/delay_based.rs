@@ -1,4 +1,4 @@
-//! Delay-based congestion controls on a path: what they keep queued, against what their equations say.
+//! Congestion controls that listen to delay, on a path: what they keep queued, what loss leaves them, against their equations.
 
 mod common;
 
@@ -74,19 +74,53 @@ fn vegas_keeps_alpha_to_beta_segments_queued() {
     }
 }
 
+/// Mean window on a path with room, 1 Gbit/s and 50 ms, with a random loss of 1e-4; segments.
+fn mean_under_loss(congestion: &str) -> f64 {
+    let run = Dumbbell::new(1_000_000_000, 50 * MS).flow("f", stack(congestion, json!({})), bulk());
+    let loss = json!({"kind": "independent", "probability_e12": 100_000_000u64});
+    let outcome = Dumbbell { loss, duration_ns: 130 * S, warmup_ns: 30 * S, ..run }.run();
+    real(&outcome, "goodput_bps") * 0.05 / (1448.0 * 8.0)
+}
+
 #[test]
-fn compound_fills_an_empty_path_far_faster_than_reno() {
-    // Tan et al.: on average 0.25 / p^0.8 segments, 404 at 1e-4, while there is no queue; Reno has sqrt(1.5 / p) = 122.
-    // Delayed ACKs cost Reno nothing here: bytes are counted.
-    let mean = |congestion: &str| {
-        let run = Dumbbell::new(1_000_000_000, 50 * MS).flow("f", stack(congestion, json!({})), bulk());
+fn on_an_empty_path_loss_alone_sets_the_window() {
+    // Tan et al.: 0.25 / p^0.8, 404 segments. Liu et al.: additive 10, 1/8 given up, sqrt(75 / p), 866. Vegas is Reno there,
+    // sqrt(1.5 / p), 122; FAST with gamma alpha per two RTTs sqrt(37.5 / p), 612.
+    for (congestion, segments) in
+        [("compound", 404.7), ("illinois", 866.0), ("vegas", 122.5), ("fast", 612.4), ("reno", 122.5)]
+    {
+        let mean = mean_under_loss(congestion);
+        assert!((mean / segments - 1.0).abs() < 0.15, "{congestion}: {mean} segments, not {segments}");
+    }
+}
+
+#[test]
+fn westwood_gives_up_next_to_nothing_where_there_is_no_queue() {
+    // What keeps its window down is the line, not the loss: Reno gets 122 segments of 333, and stays there.
+    let goodput = |congestion: &str| {
+        let run = Dumbbell::new(RATE, 40 * MS).flow("f", stack(congestion, json!({})), bulk());
         let loss = json!({"kind": "independent", "probability_e12": 100_000_000u64});
-        let outcome = Dumbbell { loss, duration_ns: 230 * S, warmup_ns: 30 * S, ..run }.run();
-        real(&outcome, "goodput_bps") * 0.05 / (1448.0 * 8.0)
+        real(&Dumbbell { loss, duration_ns: 120 * S, warmup_ns: 60 * S, ..run }.run(), "goodput_bps")
     };
-    let (compound, reno) = (mean("compound"), mean("reno"));
-    assert!((compound / 404.7 - 1.0).abs() < 0.12, "{compound} segments");
-    assert!((reno / 122.5 - 1.0).abs() < 0.12, "{reno} segments");
+    let (westwood, reno) = (goodput("westwood"), goodput("reno"));
+    assert!(westwood > 0.97 * 100e6 * 1448.0 / 1500.0, "{westwood}");
+    assert!(reno < 0.5 * westwood, "{reno} beside {westwood}");
+}
+
+#[test]
+fn illinois_is_concave_and_keeps_the_line_full() {
+    // A buffer of one path: from half of the most to the most, and more than half of the way within a quarter of the time.
+    let run = Dumbbell::new(RATE, 40 * MS).flow("f", stack("illinois", json!({})), bulk());
+    let outcome = Dumbbell { duration_ns: 100 * S, warmup_ns: 30 * S, series_interval_ns: Some(20 * MS), ..run }.run();
+    assert!(real(&outcome, "goodput_bps") > 0.995 * 100e6 * 1448.0 / 1500.0);
+    let windows: Vec<f64> = outcome.flow_series.cwnd_packets.iter().map(|&w| f64::from(w)).collect();
+    // Recovery takes an RTT or two, so that a loss shows within 200 ms; a cycle is one between two losses.
+    let falls: Vec<usize> = (1500..windows.len()).filter(|&i| windows[i] < 0.7 * windows[i - 10]).collect();
+    let from = falls[0] + 20;
+    let to = falls.iter().find(|&&i| i > from).expect("a second loss") - 10;
+    let (least, most) = (windows[from], windows[to]);
+    let quarter = windows[from + (to - from) / 4];
+    assert!((quarter - least) / (most - least) > 0.5, "{least} to {most}: {quarter} after a quarter");
 }
 
 #[test]
