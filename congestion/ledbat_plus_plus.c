@@ -36,7 +36,7 @@
  * Ranges. Windows: u32, tried to 34 million segments (400 Gbit/s x 1 s); W gain_limit bounded at 2^32. Delays: u32 us.
  * Decrease: acked (2^26) x share (2^9, in 2^-10) fits in 64 bits with room. Clock: u64 us. State: 88 bytes.
  *
- * Source: draft-irtf-iccrg-ledbat-plus-plus (Balasubramanian, Ertugay, Havey, Bagnulo); RFC 6817 for base delay and filter.
+ * Source: draft-irtf-iccrg-ledbat-plus-plus-01, whose sections are meant above; RFC 6817 for base delay and filter.
  *
  * Kernel: as BPF struct_ops, Linux 5.6 and later.
  */
@@ -138,7 +138,7 @@ static inline u32 gain_divisor(struct cc_sock *sk, const struct ledbat *ca)
 
 	if (base == UNKNOWN)
 		return (u32)limit;
-	return (u32)cc_min(limit, (2 * (u64)cc_param(sk, target) + base - 1) / base);
+	return (u32)cc_min(limit, cc_div(2 * (u64)cc_param(sk, target) + base - 1, base));
 }
 
 static void ledbat_pkts_acked(struct cc_sock *sk, const struct cc_ack_sample *sample)
@@ -223,7 +223,7 @@ static inline u64 decrease_by(struct cc_sock *sk, u32 delay, u32 acked)
 {
 	u64 target = (u64)cc_param(sk, target);
 	/* 2^32 us x 10^4 x 2^10 = 2^55. */
-	u64 share = (((delay - target) * (u64)cc_param(sk, decrease)) << SHARE_SHIFT) / (1000 * target);
+	u64 share = cc_div(((delay - target) * (u64)cc_param(sk, decrease)) << SHARE_SHIFT, 1000 * target);
 
 	return acked * cc_min(share, MAX_SHARE);
 }
