@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from elephan import papers
 from elephan.errors import InputError
 from elephan.papers.runner import PaperRun
 from elephan.papers.verdict import Verdict
+from elephan.sweep.executor import Interrupted
+from elephan.sweep.progress import NoProgress
 
 QUICK = ("dsan.table1", "dsan.fig3", "dsan.ifcp")
 
@@ -58,6 +62,26 @@ def test_a_second_run_takes_everything_from_the_store(done: PaperRun, place: Pat
     again = papers.run("dsan", None, str(place / "store.sqlite"), claims=QUICK)
     assert all(outcome.reused for _, results in again.results for outcome in results.outcomes)
     assert again.evaluation.measured == done.evaluation.measured
+
+
+def test_a_paper_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Ctrl-C after the second run of Table 1: both are stored, the next call does the other five."""
+
+    class Impatient(NoProgress):
+        ended_runs = 0
+
+        def ended(self, number: int) -> None:
+            self.ended_runs += 1
+            if self.ended_runs == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    store = str(tmp_path / "store.sqlite")
+    with pytest.raises(Interrupted, match="of 7 runs had ended and are stored"):
+        papers.run("dsan", None, store, workers=1, claims=["dsan.table1"], watcher=Impatient())
+    went_on = papers.run("dsan", None, store, claims=["dsan.table1"])
+    reused = [outcome.reused for _, results in went_on.results for outcome in results.outcomes]
+    assert 2 <= sum(reused) < len(reused) == 7
+    assert went_on.judgements[0].verdict is Verdict.REPRODUCED
 
 
 def test_console_shows_claim_paper_measured_and_verdict(done: PaperRun) -> None:
