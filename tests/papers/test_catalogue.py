@@ -22,12 +22,16 @@ def test_every_folder_with_claims_has_code() -> None:
 
 
 @pytest.mark.parametrize("paper_id", IDS)
-def test_every_scenario_loads_and_serves_a_claim(paper_id: str) -> None:
+def test_every_scenario_loads_and_serves_a_claim_or_is_explained(paper_id: str) -> None:
     paper = find(paper_id)
     files = {file.name for file in (folder() / paper_id).glob("*.toml")} - {"claims.toml"}
     named = {runs.file for claim in paper.claims for runs in claim.runs}
     parts = importlib.import_module(CODE[paper_id]).PARTS
-    assert files == named == {file for part in parts for file in part.files}
+    assert named == {file for part in parts for file in part.files} <= files
+    readme = (folder() / paper_id / "README.md").read_text()
+    for beside in files - named:
+        assert f"`{beside}`" in readme or f"{paper_id}/{beside}" in readme, f"{beside} serves no claim; say what for"
+        assert load(folder() / paper_id / beside).points()
     for runs in (runs for claim in paper.claims for runs in claim.runs):
         assert load(folder() / paper_id / runs.file, runs.set).points()
 
