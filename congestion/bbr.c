@@ -166,7 +166,7 @@ static inline u32 pacing_gain(struct cc_sock *sk, const struct bbr *ca)
 	if (ca->mode == STARTUP)
 		return startup;
 	if (ca->mode == DRAIN)
-		return ONE * ONE / startup;
+		return (u32)cc_div(ONE * ONE, startup);
 	if (ca->mode == PROBE_RTT || ca->is & POLICED)
 		return ONE;
 	return ca->phase == 0 ? ONE * 5 / 4 : ca->phase == 1 ? ONE * 3 / 4 : ONE;
@@ -202,7 +202,7 @@ static inline void pace_by_window(struct cc_sock *sk, struct bbr *ca)
 		rtt_us = cc_max(cc_srtt_us(sk) >> 3, 1);
 		put(ca, SEEN_RTT, 1);
 	}
-	bw = cc_min(((u64)cc_snd_cwnd(sk) << BW_SHIFT) / rtt_us, UNKNOWN);
+	bw = cc_min(cc_div((u64)cc_snd_cwnd(sk) << BW_SHIFT, rtt_us), UNKNOWN);
 	cc_set_pacing_rate(sk, pacing_rate_of(sk, bw, (u32)cc_param(sk, startup_gain)));
 }
 
@@ -399,7 +399,7 @@ static inline void watch_policer(struct cc_sock *sk, struct bbr *ca, int losses,
 		forget_policer(sk, ca);
 		return;
 	}
-	judge_interval(sk, ca, (u32)cc_min((delivered << BW_SHIFT) / ((u64)ms * 1000), UNKNOWN));
+	judge_interval(sk, ca, (u32)cc_min(cc_div(delivered << BW_SHIFT, (u64)ms * 1000), UNKNOWN));
 }
 
 /* Round trips and delivery rate. */
@@ -419,7 +419,7 @@ static inline void update_bandwidth(struct cc_sock *sk, struct bbr *ca, const st
 		put(ca, CONSERVING, 0);
 	}
 	watch_policer(sk, ca, cc_rs_losses(rs) != 0, cc_rs_is_app_limited(rs));
-	bw = cc_min(((u64)(u32)delivered << BW_SHIFT) / (u64)interval_us, UNKNOWN);
+	bw = cc_min(cc_div((u64)(u32)delivered << BW_SHIFT, (u64)interval_us), UNKNOWN);
 	/* An application's pause lowers the rate, but never raises it. */
 	if (!cc_rs_is_app_limited(rs) || bw >= ca->peaks[0].bw)
 		remember(ca, (u32)bw, (u32)cc_param(sk, bw_window));
