@@ -11,8 +11,9 @@
  *	avoidance, W >= ssthresh:	W += a acked				W grows by the share a per RTT
  *	loss:				ssthresh = max(W (1 - b), 2)
  *	while W <= legacy_window:	W += acked / W, ssthresh = max(W / 2, 2)	(Reno)
- * Recovery takes log(1 - b) / log(1 + a) RTTs: 13.4 at a = 0.01, b = 1/8. At equilibrium under loss p: W = a / (b p),
- * 0.08 / p; Reno's windows at the loss rates that small windows have are about the same, hence the legacy window.
+ * Recovery takes log(1 - b) / log(1 + a) RTTs: 13.4 at a = 0.01, b = 1/8. At equilibrium under loss p: W = a / (b p) when
+ * a loss comes, 0.08 / p; the mean is 0.94 of that, and less by the RTT in which each recovery gains nothing. At the loss
+ * rates at which that is 16 segments, Reno's window is about the same: hence the legacy window.
  *
  * Parameters
  *	a		segments gained per segment acknowledged; 1 is slow start
