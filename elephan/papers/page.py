@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from elephan.api import Results
 from elephan.papers import drawing
 from elephan.papers.claims import Paper, Runs
-from elephan.papers.console import our_number, paper_number, summary
+from elephan.papers.console import our_number, our_order, paper_number, summary
 from elephan.papers.evaluation import Evaluation
 from elephan.papers.verdict import Judgement, Verdict
 from elephan.report import draw
@@ -96,7 +96,10 @@ def _claim(paper: Paper, item: Judgement, evaluation: Evaluation) -> dict[str, A
             }
             for check in item.values
         ],
-        "orders": [{"label": check.order.label, "holds": check.holds} for check in item.orders],
+        "orders": [
+            {"label": check.order.label, "sizes": our_order(check, item.claim.unit), "holds": check.holds}
+            for check in item.orders
+        ],
         "commands": [_command(paper, runs) for runs in item.claim.runs],
         "figures": [
             {"title": figure.title, "caption": figure.caption, "svg": drawing.svg(figure), "key": figure.key}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -47,7 +49,7 @@ def test_every_claim_is_in_the_readme_and_the_paper_in_the_documents(paper_id: s
 
 
 @pytest.mark.parametrize("paper_id", IDS)
-def test_the_page_names_commands_of_this_paper(paper_id: str) -> None:
+def test_the_page_names_commands_of_this_paper_and_what_orders_rest_on(paper_id: str) -> None:
     paper = find(paper_id)
     claims = [claim for claim in paper.claims if claim.runs]
     measured = [
@@ -56,6 +58,8 @@ def test_the_page_names_commands_of_this_paper(paper_id: str) -> None:
         for claim in claims
     ]
     judged = [judge(claim, found) for claim, found in zip(claims, measured, strict=True)]
-    text = render(paper, judged, Evaluation(), [])
+    text = unescape(render(paper, judged, Evaluation(), []))
     for runs in (runs for claim in claims for runs in claim.runs):
         assert f"elephan run papers/{paper_id}/{runs.file}" in text
+    for order in (order for claim in claims for order in claim.order):
+        assert re.search(rf">{re.escape(order.label)}</th><td></td><td>[^<]+</td><td>holds</td>", text)
