@@ -29,7 +29,8 @@
  *	hystart_low_window, hystart_ack_delta	as above; segments, us
  *	variant, max_increment	2.1: the growth of Linux 2.6.22, before 2.2 took its bound away (version numbers are
  *				those of Linux's module). Beyond W_max at most max_increment segments per 0.1 s, hence
- *				linear; 1/50 per RTT while no loss has been seen; below W_max up to twice per RTT.
+ *				linear (less by RTT_min / RTT when a queue stands); 1/50 per RTT while no loss has been
+ *				seen; below W_max up to twice per RTT.
  *				All that 2.1 was: variant = "2.1", beta = "819/1024", hystart = "off"
  *
  * Where RFC 9438 and Linux differ, this is Linux:
