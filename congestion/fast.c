@@ -7,7 +7,7 @@
  * window converges exponentially also on a path of 100,000 segments, and rests there: no sawtooth.
  *
  * Equations (Jin, Wei, Low; W = cwnd, segments):
- *	W = min(2 W, (1 - gamma) W + gamma (baseRTT / RTT W + alpha))		(eq. 4)
+ *	W = min(2 W, (1 - gamma) W + gamma (baseRTT / RTT W + alpha))
  * which is W + gamma (alpha - queued), with queued = W (RTT - baseRTT) / RTT the flow's own segments in queues. Here:
  *	baseRTT = least RTT seen, RTT = mean RTT of a round
  *	one round measures, the next one moves: W reaches its new value evenly over the ACKs of a round; a decrease is at once
@@ -134,7 +134,7 @@ static inline u64 queued(u64 cwnd, u64 base, u64 rtt)
 	return (product / rtt << FRACTION_SHIFT) + (product % rtt << FRACTION_SHIFT) / rtt;
 }
 
-/* Equation 4; sets out for the new window. */
+/* The equation; sets out for the new window. */
 static inline void update(struct cc_sock *sk, struct fast *ca)
 {
 	u64 cwnd = cc_snd_cwnd(sk);

@@ -1,4 +1,4 @@
-//! FAST against equation 4 of Jin, Wei, Low: W = (1 - gamma) W + gamma (baseRTT / RTT W + alpha), at most 2 W.
+//! FAST against the window equation of Jin, Wei, Low: W = (1 - gamma) W + gamma (baseRTT / RTT W + alpha), at most 2 W.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn equation(cwnd: u32, rtt_us: u64, alpha: f64, gamma: f64) -> f64 {
 }
 
 #[test]
-fn an_update_is_equation_4() {
+fn an_update_is_the_equation() {
     // 1000 segments, 110 ms: 90.9 queued; alpha 200, gamma 1/2: 1054.5.
     assert_eq!(updated(&[("alpha", 200)], 1000, 110_000), 1054);
     for (cwnd, rtt, alpha, gamma) in [
