@@ -9,6 +9,7 @@ import pytest
 
 import elephan
 from elephan.papers.catalogue import find, folder
+from elephan.papers.tenge.background import gigabits_of, lost_of
 from elephan.papers.tenge.burst import TIMES, burst_share, figure10, queue_share
 from elephan.papers.tenge.recovery import Line, Recoveries
 from elephan.papers.verdict import Verdict, judge
@@ -86,3 +87,12 @@ def test_highspeed_is_back_earlier_than_reno_and_nothing_is_lost_before_the_burs
 
 def test_figure_10_needs_its_three_scenarios() -> None:
     assert figure10.files == ("fig10.toml", "fig10-burst.toml", "fig10-hosts.toml")
+
+
+def test_a_stream_of_a_fifth_bears_four_fifths_of_background_and_no_more(tmp_path: Path) -> None:
+    changes = {"run.duration": "4s", "sweep.background.load.rate": '["80%", "85%"]'}
+    results = elephan.run(folder() / "tenge" / "fig8.toml", changes, store=str(tmp_path / "store.sqlite"))
+    borne, beyond = results
+    assert lost_of(borne) == 0 < lost_of(beyond)
+    assert gigabits_of(borne) == pytest.approx(1.9, rel=0.01)
+    assert gigabits_of(beyond) < 1.7
