@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import elephan
+from elephan import papers
 from elephan.papers.catalogue import find, folder
 from elephan.papers.dr.stacks import JUDGED, UNTUNED_BYTES, Point, goodputs_of, in_order
 from elephan.papers.verdict import Verdict, judge
@@ -38,6 +39,14 @@ def test_equal_without_loss_and_fast_then_bic_then_reno_with_loss(tmp_path: Path
     reno, bic, fast = (lossy[name] for name in JUDGED)
     assert 1.1 * reno < bic and 1.3 * bic < fast
     assert reno < 0.5 * clean["reno"]
+
+
+def test_a_window_at_one_end_gains_nothing(tmp_path: Path) -> None:
+    done = papers.run("dr", None, str(tmp_path / "store.sqlite"), claims=["dr.window"])
+    assert done.judgements[0].verdict is Verdict.REPRODUCED
+    measured = done.evaluation.measured["dr.window"]
+    assert measured["product"] == pytest.approx(180_000)
+    assert measured["both"] > 2.5 * measured["neither"]
 
 
 def test_every_point_of_the_grid_is_counted() -> None:
