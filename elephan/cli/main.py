@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from elephan.cli import paper, results, run, stacks
+from elephan.cli import compare, paper, results, run, stacks
 from elephan.cli.console import emit
 from elephan.errors import ElephanError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 run.register(app)
+compare.register(app)
 stacks.register(app)
 app.add_typer(results.app, name="results")
 app.add_typer(paper.app, name="paper")

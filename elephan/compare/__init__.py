@@ -1,0 +1,10 @@
+"""Every stack on one path: ranked, with what each costs others, and a few words why.
+
+What it does: runs a user's scenario under each stack, alone and beside a reno flow, and judges the numbers.
+**Invariant: rank and words follow from the records alone, by the rules of `rank` and `words`.**
+"""
+
+from elephan.compare.rank import KEYS, Row
+from elephan.compare.running import NEIGHBOUR_STACK, Comparison, compare
+
+__all__ = ["KEYS", "NEIGHBOUR_STACK", "Comparison", "Row", "compare"]

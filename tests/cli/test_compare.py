@@ -1,0 +1,136 @@
+"""`elephan compare` from end to end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elephan.cli.main import call
+
+Run = Callable[..., tuple[int, str, str]]
+
+SCENARIO = """
+title = "A small copy"
+
+[run]
+duration = "20s"
+
+[path]
+bandwidth = "20Mbit/s"
+rtt = "40ms"
+
+[[flow]]
+name = "copy"
+
+[measure]
+series = "100ms"
+
+[sweep]
+"flow.stack" = ["reno", "cubic"]
+"""
+
+
+@pytest.fixture
+def elephan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call the command in a folder with a scenario; return exit code, stdout, stderr."""
+    from elephan.cli.console import console
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "results.sqlite"))
+    (tmp_path / "small.toml").write_text(SCENARIO)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        console.cache_clear()
+        code = call(list(arguments))
+        done = capsys.readouterr()
+        return code, done.out, done.err
+
+    return run
+
+
+STACKS = ("--stacks", "reno,vegas,storage_friendly(congestion_avoidance=off)")
+
+
+def test_stacks_are_ranked_with_reasons_and_a_report(elephan: Run, tmp_path: Path) -> None:
+    code, out, err = elephan("compare", "small.toml", *STACKS, "--out", "report")
+    assert code == 0, err
+    rows = re.findall(r"^ +(\d) +(\S+(?: \S+=\S+)?) +([\d.]+) Mbit/s", out, re.MULTILINE)
+    assert {name.split("(")[0] for _, name, _ in rows} == {"reno", "vegas", "storage_friendly"}
+    assert "Ranked by goodput, highest first; within 1 % equal" in out
+    assert "a reno neighbour" in out and "why" in out and "█" in out
+    assert "report: report/compare.html" in err
+    assert {"compare.html", "trade.png", "cwnd.png"} <= {path.name for path in (tmp_path / "report").iterdir()}
+    page = (tmp_path / "report" / "compare.html").read_text()
+    assert "A small copy: every stack" in page and "First by goodput" in page
+    # Both kinds of run are stored, told apart by the scenario's name.
+    stored = json.loads(elephan("results", "list", "--json")[1])
+    names = [record["scenario"]["name"] for record in stored]
+    assert sorted(names) == ["small"] * 3 + ["small-beside-reno"] * 3
+
+
+def test_json_has_the_numbers_behind_the_words(elephan: Run, tmp_path: Path) -> None:
+    code, out, err = elephan("compare", "small.toml", *STACKS, "--json", "--seed", "3")
+    assert (code, err) == (0, "")
+    rows = {row["stack"].split("(")[0]: row for row in json.loads(out)}
+    reno, vegas, flood = rows["reno"], rows["vegas"], rows["storage_friendly"]
+    assert reno["neighbour_kept"] == 1.0 and reno["by"] == "goodput"
+    assert vegas["neighbour_kept"] > 1.25 and "gives way to a reno neighbour" in vegas["why"]
+    assert vegas["queue_s"] < reno["queue_s"]
+    assert flood["neighbour_kept"] < 0.5 and flood["caused_drops"] > 10 * reno["caused_drops"]
+    assert any(text.startswith("overruns queues") for text in flood["why"])
+    assert all(len(row["runs_alone"]) == len(row["runs_beside_reno"]) == 1 for row in rows.values())
+    (record,) = json.loads(
+        elephan("results", "list", "--json", "--where", "flow.neighbour.stack=reno", "--newest", "1")[1]
+    )
+    assert [flow["name"] for flow in record["flows"]] == ["copy", "neighbour"] and record["seed"] == 3
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_same_command_again_runs_nothing_and_says_the_same(elephan: Run, tmp_path: Path) -> None:
+    arguments = ("compare", "small.toml", "--stacks", "cubic", "--json", "--set", "run.duration=3s")
+    first = elephan(*arguments)[1]
+    stored = elephan("results", "list", "--json")[1]
+    assert elephan(*arguments)[1] == first
+    # Processor times are in the records: run again, they would have changed.
+    assert elephan("results", "list", "--json")[1] == stored
+    # The yardstick, reno beside reno, is run for it although it was not asked for.
+    assert [row["stack"] for row in json.loads(first)] == ["cubic"]
+    assert len(json.loads(elephan("results", "list", "--json")[1])) == 3
+    assert elephan(*arguments, "--workers", "1", "--store", "none")[1] == first
+
+
+def test_repetitions_are_means_and_a_file_of_ones_own_takes_part(elephan: Run, tmp_path: Path) -> None:
+    assert elephan("stacks", "new", "mine")[0] == 0
+    short = ("--set", "run.duration=3s", "--set", "path.loss=1e-3", "--store", "none")
+    code, out, err = elephan("compare", "small.toml", "--stacks", "reno,./mine.c", "--json", *short)
+    assert code == 0, err
+    mine, reno = (next(row for row in json.loads(out) if row["stack"] == name) for name in ("mine.c", "reno"))
+    # The template is Reno: same numbers, same rank.
+    assert mine["rank"] == reno["rank"] == 1
+    assert mine["goodput_bps"] == reno["goodput_bps"] and mine["neighbour_kept"] == 1.0
+    out = elephan("compare", "small.toml", "--stacks", "reno", *short, "--set", "run.repetitions=3", "--json")[1]
+    (row,) = json.loads(out)
+    assert row["repetitions"] == 3 and len(row["runs_alone"]) == 3
+    assert row["goodput_bps"] != reno["goodput_bps"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--stacks", "renoo"], "no stack 'renoo'; there are"),
+        (["--stacks", "cubic(beta=7)"], "flow.copy.stack.beta"),
+        (["--by", "speed"], "--by speed: one of goodput"),
+        (["--by", "lag", "--stacks", "reno", "--set", "run.duration=1s"], "these runs have no replication lag"),
+        (["--set", "sweep.path.loss=[0, 1e-3]"], "small.toml sweeps path.loss: a rank is of one path"),
+        (["--store", "/proc/none/x.sqlite"], "--store /proc/none/x.sqlite: cannot keep results there"),
+        (["--out", "/proc/none"], "--out /proc/none: cannot write there"),
+    ],
+)
+def test_errors_are_one_line(elephan: Run, arguments: list[str], text: str) -> None:
+    code, out, err = elephan("compare", "small.toml", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ") and text in err and err.count("\n") == 1

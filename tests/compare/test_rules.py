@@ -1,0 +1,195 @@
+"""Rank and words: rules over numbers, each with numbers that call for it and numbers that do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from elephan.compare import words
+from elephan.compare.choice import chosen
+from elephan.compare.page import LABEL_HEIGHT, label_places
+from elephan.compare.rank import Measured, default_key, ranked
+from elephan.compare.running import neighbour
+from elephan.errors import InputError
+from elephan.scenario import Scenario
+from elephan.stack import stacks
+
+PLAIN = Measured(
+    stack="plain",
+    goodput_bps=5e7,
+    line_share=0.5,
+    offered_share=None,
+    caused_drops=0,
+    line_drops=0,
+    sent_segments=100_000,
+    retransmitted_segments=0,
+    timeouts=0,
+    recoveries=0,
+    rtt_mean_s=0.022,
+    rtt_min_s=0.020,
+    lag_p99_s=None,
+    latency_p99_s=None,
+    completion_s=None,
+    window_packets=100,
+    path_packets=333,
+    neighbour_bps=4e7,
+    neighbour_kept=1.0,
+    repetitions=1,
+)
+
+
+def of(**changes: Any) -> Measured:
+    return replace(PLAIN, **changes)
+
+
+@pytest.mark.parametrize(
+    ("item", "says"),
+    [
+        (of(line_share=0.93), "fills the line"),
+        (of(line_share=0.93, offered_share=0.995), "carries all that is offered"),
+        (
+            of(line_share=0.2, offered_share=0.5),
+            "slow to open its window: a mean window of 100 packets, the path holds 333",
+        ),
+        (of(timeouts=3, recoveries=10, line_drops=10), "waits for 3 time-outs"),
+        (of(timeouts=1, recoveries=4, line_drops=4), "waits for 1 time-out"),
+        (of(timeouts=1, recoveries=10, line_drops=10), "held down by the line's losses: a mean window of 100 packets"),
+        # A burst of 400 drops in the queue is one episode of the 11; the line's ten packets are the others.
+        (of(caused_drops=400, line_drops=10, recoveries=11), "held down by the line's losses"),
+        (of(caused_drops=400, line_drops=1, recoveries=11), "slow to come back from the drops it causes"),
+        (of(caused_drops=4, recoveries=4, window_packets=330), "slow to come back from the drops it causes"),
+    ],
+)
+def test_the_limit_is_named(item: Measured, says: str) -> None:
+    assert words.limit(item).startswith(says)
+    assert ("a mean window" in words.limit(item)) == (says != words.limit(item) or "a mean window" in says)
+
+
+def test_queue_drops_and_vain_repeats_are_named_when_they_are_worth_it() -> None:
+    assert words.queue(PLAIN, 0.0101, 0.020) == "a long queue, 10.1 ms on average"
+    assert words.queue(PLAIN, 0.005, 0.020) == ""
+    assert words.queue(PLAIN, 0.001, 0.020) == "next to no queue"
+    # An idle line has no queue either; that is no merit.
+    assert words.queue(of(line_share=0.1), 0.001, 0.020) == ""
+    assert words.queue(PLAIN, None, None) == ""
+    assert words.drops(of(caused_drops=1500)) == "overruns queues: 1.50 % of its packets dropped there"
+    assert words.drops(of(caused_drops=500)) == ""
+    assert words.drops(of(caused_drops=0)) == "causes no loss"
+    assert words.drops(of(caused_drops=0, line_share=0.2)) == ""
+    assert words.repeats(of(retransmitted_segments=300, line_drops=100)) == "sends 300 segments again for 100 lost"
+    assert words.repeats(of(retransmitted_segments=140, line_drops=100)) == ""
+
+
+@pytest.mark.parametrize(
+    ("kept", "says"),
+    [
+        (None, ""),
+        (0.31, "leaves a reno neighbour 31.0 % of its share"),
+        (0.79, "leaves a reno neighbour 79.0 % of its share"),
+        (0.8, "fair to a reno neighbour"),
+        (1.25, "fair to a reno neighbour"),
+        (1.3, "gives way to a reno neighbour"),
+    ],
+)
+def test_the_neighbours_share_is_named(kept: float | None, says: str) -> None:
+    assert words.neighbour(of(neighbour_kept=kept)) == says
+
+
+def test_the_rank_is_by_the_key_and_ties_by_what_they_cost() -> None:
+    found = [
+        of(stack="b", goodput_bps=100e6, caused_drops=900),
+        of(stack="a", goodput_bps=99.5e6, caused_drops=30),
+        of(stack="d", goodput_bps=80e6, rtt_min_s=0.019),
+        of(stack="c", goodput_bps=99.4e6, caused_drops=30, rtt_mean_s=0.021),
+    ]
+    rows = ranked(found, "goodput")
+    assert [(row.rank, row.stack) for row in rows] == [(1, "c"), (1, "a"), (1, "b"), (4, "d")]
+    # The queue is above the least RTT that any of them saw.
+    assert rows[1].queue_s == pytest.approx(0.003)
+    assert [row.stack for row in ranked(found, "drops")] == ["d", "c", "a", "b"]
+    with pytest.raises(InputError, match="these runs have no replication lag"):
+        ranked(found, "lag")
+    with pytest.raises(InputError, match="--by speed: one of goodput, lag"):
+        ranked(found, "speed")
+
+
+def test_the_rank_is_by_what_the_workload_is_about() -> None:
+    assert default_key([PLAIN, PLAIN]) == "goodput"
+    assert default_key([of(lag_p99_s=1.0, latency_p99_s=2.0)]) == "lag"
+    assert default_key([of(latency_p99_s=2.0)]) == "latency"
+    # One that did not end has no completion: then they cannot be ranked by it.
+    assert default_key([of(completion_s=2.0), PLAIN]) == "goodput"
+
+
+def test_a_list_of_stacks_is_read_with_parameters_and_files(tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text("")
+    found = chosen("reno, cubic(beta=1/2, hystart=off),mine.c,reno", tmp_path)
+    assert [item.label for item in found] == ["reno", "cubic(beta=1/2, hystart=off)", "mine.c"]
+    assert found[1].value == '{ name = "cubic", beta = "1/2", hystart = "off" }'
+    assert found[2].value == f'"{(tmp_path / "mine.c").resolve()}"'
+    assert [item.label for item in chosen("all", tmp_path)] == [stack.name for stack in stacks()]
+    for text, reason in [
+        ("renoo", "no stack 'renoo'"),
+        ("reno cubic", 'expected "all", or names'),
+        ("cubic(beta)", "expected parameters such as"),
+        ("none.c", "no such file"),
+        ("", 'expected "all"'),
+    ]:
+        with pytest.raises(InputError, match=reason):
+            chosen(text, tmp_path)
+
+
+TEXT = """
+[run]
+duration = "2s"
+[[node]]
+name = "a"
+[[node]]
+name = "b"
+[[link]]
+from = "a"
+to = "b"
+bandwidth = "10Mbit/s"
+delay = "5ms"
+[[flow]]
+name = "neighbour"
+from = "b"
+to = "a"
+start = "1s"
+connections = 3
+stack = "cubic"
+[sweep]
+"flow.stack" = ["reno", "cubic"]
+"""
+
+
+def test_the_neighbour_takes_the_first_flows_route_and_start() -> None:
+    base = Scenario(Path("long.toml"), TEXT)
+    name, text = neighbour(base)
+    assert name == "neighbour2"
+    flows = Scenario(Path("long.toml"), text, ["sweep="]).points()[0].to_spec()["flows"]
+    assert len(flows) == 4
+    own, other = flows[0], flows[3]
+    assert (other["source"], other["destination"], other["route"]) == (own["source"], own["destination"], own["route"])
+    assert (other["start_ns"], other["stack"]["congestion"], other["workload"]) == (
+        10**9,
+        "reno",
+        {"kind": "bulk", "bytes": None},
+    )
+    inline = Scenario(
+        Path("inline.toml"),
+        'flow = [{ name = "copy" }]\n[run]\nduration = "1s"\n[path]\nbandwidth = "1Mbit/s"\nrtt = "1ms"\n',
+    )
+    with pytest.raises(InputError, match=r"write flows as \[\[flow\]\]"):
+        neighbour(inline)
+
+
+def test_labels_of_dots_that_lie_together_cover_neither_each_other_nor_a_dot() -> None:
+    dots = [(0.5, 0.5), (0.51, 0.5), (0.52, 0.51), (0.5, 0.49), (0.1, 0.9)]
+    places = label_places(dots, ["storage_friendly", "scalable", "reno", "cubic", "bic"])
+    heights = sorted(y for x, y in places if x > 0.3)
+    assert all(b - a >= LABEL_HEIGHT * 0.99 for a, b in zip(heights, heights[1:], strict=False))
+    assert places[4] == (pytest.approx(0.116), 0.9), "one that stands alone has its name beside it"
