@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide.md"
-PAGES = [GUIDE, ROOT / "docs" / "your-own-stack.md"]
+PAGES = [GUIDE, ROOT / "docs" / "your-own-stack.md", ROOT / "docs" / "compare.md"]
 """Documents whose commands are run, each in a folder of its own."""
 
 FENCE = re.compile(r"^```(console|python)(?: (once|long))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -55,7 +55,7 @@ def test_every_command_of_a_page_prints_what_it_shows(page: Path, tmp_path: Path
             if kind != "once":
                 assert output == step.output, step.command
             ran += 1
-    assert ran >= (20 if page == guide.GUIDE else 5)
+    assert ran >= (20 if page == guide.GUIDE else 3)
 
 
 def test_the_guides_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
