@@ -198,10 +198,10 @@ static inline void decide(struct cc_sock *sk, struct compound *ca)
 	u64 dwnd = delay_window(sk, ca);
 	u64 rtt = ca->round_rtt_us;
 	u64 queueing = rtt - ca->base_rtt_us;
-	u64 diff = cwnd * queueing / rtt;
+	u64 diff = cc_div(cwnd * queueing, rtt);
 	u64 less;
 
-	ca->diff_reno = (u32)((cwnd - dwnd) * queueing / rtt);
+	ca->diff_reno = (u32)cc_div((cwnd - dwnd) * queueing, rtt);
 	ca->has_diff_reno = 1;
 	ca->step = 0;
 	if (diff << GAMMA_SHIFT < ca->gamma) {

@@ -130,8 +130,9 @@ static void fast_pkts_acked(struct cc_sock *sk, const struct cc_ack_sample *samp
 static inline u64 queued(u64 cwnd, u64 base, u64 rtt)
 {
 	u64 product = cwnd * (rtt - base);
+	u64 whole = cc_div(product, rtt);
 
-	return (product / rtt << FRACTION_SHIFT) + (product % rtt << FRACTION_SHIFT) / rtt;
+	return (whole << FRACTION_SHIFT) + cc_div((product - whole * rtt) << FRACTION_SHIFT, rtt);
 }
 
 /* The equation; sets out for the new window. */
@@ -140,7 +141,7 @@ static inline void update(struct cc_sock *sk, struct fast *ca)
 	u64 cwnd = cc_snd_cwnd(sk);
 	u64 gamma = (u64)cc_param(sk, gamma);
 	u64 alpha = (u64)cc_param(sk, alpha) << FRACTION_SHIFT;
-	u64 in_queue = queued(cwnd, ca->base_rtt_us, ca->rtt_sum_us / ca->samples);
+	u64 in_queue = queued(cwnd, ca->base_rtt_us, cc_div(ca->rtt_sum_us, ca->samples));
 	u64 wanted = (cwnd << FRACTION_SHIFT) + ca->fraction;
 
 	if (alpha >= in_queue) {

@@ -134,7 +134,7 @@ static inline u32 alpha_of(struct cc_sock *sk, struct illinois *ca, u64 da, u64 
 	}
 	ca->above = 1;
 	ca->low_rounds = 0;
-	return (u32)cc_div(m * most, m + (da - d1) * (most - least) / least);
+	return (u32)cc_div(m * most, m + cc_div((da - d1) * (most - least), least));
 }
 
 /* beta(da), 1/1000. k3 + k4 da is the mean of beta_min and beta_max, weighted by the distances to d3 and d2. */
@@ -149,7 +149,7 @@ static inline u32 beta_of(struct cc_sock *sk, u64 da, u64 dm)
 		return (u32)least;
 	if (da >= d3)
 		return (u32)most;
-	return (u32)((least * (d3 - da) + most * (da - d2)) / (d3 - d2));
+	return (u32)cc_div(least * (d3 - da) + most * (da - d2), d3 - d2);
 }
 
 static inline void be_reno(struct cc_sock *sk, struct illinois *ca)
@@ -164,7 +164,7 @@ static inline void end_round(struct cc_sock *sk, struct illinois *ca)
 		be_reno(sk, ca);
 	} else if (ca->samples) {
 		u64 dm = ca->max_rtt_us - ca->base_rtt_us;
-		u64 da = ca->rtt_sum_us / ca->samples - ca->base_rtt_us;
+		u64 da = cc_div(ca->rtt_sum_us, ca->samples) - ca->base_rtt_us;
 
 		ca->alpha = alpha_of(sk, ca, da, dm);
 		ca->beta = beta_of(sk, da, dm);
@@ -190,7 +190,7 @@ static void illinois_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 		return;
 	cwnd = cc_snd_cwnd(sk);
 	ca->credit += (u64)acked * ca->alpha;
-	more = ca->credit / (cwnd * ONE);
+	more = cc_div(ca->credit, cwnd * ONE);
 	ca->credit -= more * cwnd * ONE;
 	/* Never faster than slow start. */
 	more = cc_min(more, acked);

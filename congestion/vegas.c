@@ -115,7 +115,7 @@ static void vegas_pkts_acked(struct cc_sock *sk, const struct cc_ack_sample *sam
 static inline void adjust(struct cc_sock *sk, u64 base, u64 rtt, u32 acked)
 {
 	u64 cwnd = cc_snd_cwnd(sk);
-	u64 diff = cwnd * (rtt - base) / base;
+	u64 diff = cc_div(cwnd * (rtt - base), base);
 	u64 wanted = cwnd;
 	u64 threshold;
 
@@ -126,7 +126,7 @@ static inline void adjust(struct cc_sock *sk, u64 base, u64 rtt, u32 acked)
 			return;
 		}
 		/* One more than what the ACKs bore out: rounding down would leave the path idle for a part of each RTT. */
-		wanted = cc_min(cwnd, cwnd * base / rtt + 1);
+		wanted = cc_min(cwnd, cc_div(cwnd * base, rtt) + 1);
 	} else if (diff > (u64)cc_param(sk, beta)) {
 		wanted = cwnd - 1;
 	} else if (diff < (u64)cc_param(sk, alpha) && cc_is_cwnd_limited(sk)) {

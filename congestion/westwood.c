@@ -108,7 +108,7 @@ static void westwood_pkts_acked(struct cc_sock *sk, const struct cc_ack_sample *
 	}
 	if (!ca->rtt_us || length <= cc_max(ca->rtt_us, (u64)cc_param(sk, min_interval)))
 		return;
-	rate = cc_min(((u64)(cc_delivered(sk) - ca->delivered) << RATE_SHIFT) / length, MAX_RATE);
+	rate = cc_min(cc_div((u64)(cc_delivered(sk) - ca->delivered) << RATE_SHIFT, length), MAX_RATE);
 	ca->filtered = ca->rate ? filter(sk, ca->filtered, rate) : rate;
 	ca->rate = ca->rate ? filter(sk, ca->rate, ca->filtered) : rate;
 	ca->interval_start_us = now;
