@@ -164,13 +164,18 @@ def _print_response(stack: Stack, curves: Curves, console: Console) -> None:
         table.add_column(head, justify="right" if head else "left")
     for row in curves.response:
         note = "the line is full" if row.fills_line else "" if row.steady else "not steady within the run"
-        published = [units.count(round(row.published, 1))] if formula and row.published is not None else []
-        table.add_row(f"{row.loss:.0e}".replace("e-0", "e-"), units.count(round(row.window, 1)), *published, note)
+        published = [units.count(rounded(row.published))] if formula else []
+        table.add_row(f"{row.loss:.0e}".replace("e-0", "e-"), units.count(rounded(row.window)), *published, note)
     console.print(table)
     said = f"Every 1/loss-th packet lost, {units.duration(RESPONSE_RTT_S)}, 10 Gbit/s, default parameters."
     if formula:
         said += f" Published: {formula.text} ({formula.source})."
     console.print(Text(said, style="dim"))
+
+
+def rounded(packets: float | None) -> float | None:
+    """Return a window to a tenth of a packet."""
+    return None if packets is None else round(packets, 1)
 
 
 def problem_text(file: str, problem: dict[str, Any]) -> str:

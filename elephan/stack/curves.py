@@ -59,6 +59,9 @@ STEADY = 0.15
 LINE_PACKETS = 83_333
 """Packets that the line of 10 Gbit/s and 100 ms holds."""
 
+FULL = 0.9
+"""Part of that from which the line counts as full: what a window would be beyond it, nobody knows."""
+
 RESPONSE_RTT_S = 0.1
 
 RESPONSE = """
@@ -115,8 +118,8 @@ class ResponseRow:
     """The mean window under one rate of loss."""
 
     loss: float
-    window: float
-    """Packets delivered per round trip, simulated."""
+    window: float | None
+    """Packets delivered per round trip, simulated; None where the line, and not the loss, was the limit."""
     steady: bool
     """Whether the two halves of what was measured agree; else the window was still growing or shrinking."""
     published: float | None
@@ -125,7 +128,7 @@ class ResponseRow:
     @property
     def fills_line(self) -> bool:
         """Whether the line, and not the loss, was the limit."""
-        return self.window > 0.9 * LINE_PACKETS
+        return self.window is None
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,7 @@ def _response(stack: Stack, loss: float, outcome: Outcome) -> ResponseRow:
     formula = None if stack.path else RESPONSES.get(stack.name)
     published = None if formula is None else formula.window(loss, RESPONSE_RTT_S)
     window, steady = mean_window(line.time_s, line.values)
-    return ResponseRow(loss, window, steady, published)
+    return ResponseRow(loss, window if window < FULL * LINE_PACKETS else None, steady, published)
 
 
 def mean_window(time_s: Sequence[float] | Floats, rate_bps: Sequence[float] | Floats) -> tuple[float, bool]:

@@ -54,7 +54,7 @@ def figures(stack: Stack, curves: Curves) -> list[TimeFigure | SweepFigure]:
         float(loss.time_s[-1]),
     )
     formula = None if stack.path else RESPONSES.get(stack.name)
-    lines = [("simulated", 0, _line([(row.loss, row.window) for row in curves.response]))]
+    lines = [("simulated", 0, _line([(row.loss, row.window) for row in curves.response if row.window]))]
     if formula is not None:
         given = [(row.loss, row.published) for row in curves.response if row.published is not None]
         lines.append((f"{formula.text}: {formula.source}", 1, _line(given)))

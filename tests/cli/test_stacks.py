@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -169,6 +172,17 @@ def test_a_division_that_may_be_by_zero_is_warned_of(elephan: Run, tmp_path: Pat
     code, out, _ = elephan("stacks", "check", "mine.c")
     assert code == 0
     assert f"mine.c:{number}: divides by ack: may that be 0?" in out and "cc_div(n, d)" in out
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="this processor gives 0 for a division by 0")
+def test_a_division_by_zero_ends_with_a_word_and_not_with_a_core_dump(elephan: Run, tmp_path: Path) -> None:
+    path = new_file(elephan, tmp_path, "(void)ack;", "acked += 100 / cc_lost(sk);")
+    number = line_with(path, "acked += 100 /")
+    command = [sys.executable, "-c", "from elephan.cli import main; main()", "stacks", "./mine.c"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2, done
+    assert done.stderr.startswith("error: a congestion control divides by 0, and the simulator cannot go on")
+    assert f"look at ./mine.c:{number}: cc_div(n, d)" in done.stderr
 
 
 HAS_CLANG = any(shutil.which(name) for name in ["clang", *(f"clang-{version}" for version in range(11, 26))])

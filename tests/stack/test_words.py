@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from behaviour import cases, models
 from elephan.report import textplot
 from elephan.report.timeline import Line
 from elephan.stack import header, stacks
@@ -135,6 +136,19 @@ def test_published_windows_are_those_of_their_sources() -> None:
     assert RESPONSES["cubic"].window(1e-4, 0.1) == pytest.approx(187, rel=0.01)
     assert RESPONSES["cubic"].window(1e-6, 0.1) == pytest.approx(5926, rel=0.01)
     assert RESPONSES["scalable"].window(1e-4, 0.1) == pytest.approx(800)
+
+
+def test_both_tables_of_published_windows_say_the_same() -> None:
+    """behaviour/stacks.toml has a stack's cycle, for the harness; `published` its mean, for the command."""
+    reference = cases.load()
+    models_of = {stack["name"]: stack for stack in reference["stack"] if "model" in stack}
+    shared = RESPONSES.keys() & models_of.keys()
+    assert {"reno", "cubic"} <= shared
+    for name in sorted(shared):
+        for loss in (1e-3, 1e-4, 1e-5):
+            cycle = models.cycle_of(models_of[name], loss, 0.1)
+            assert cycle is not None
+            assert RESPONSES[name].window(loss, 0.1) == pytest.approx(cycle.mean, rel=0.01), (name, loss)
 
 
 def test_a_plot_of_dots_and_one_of_stars_show_the_same_line() -> None:

@@ -2,7 +2,7 @@
 
 use crate::descriptor::{Algorithm, RawAlgorithm};
 use crate::diagnose::{self, Grade, Listed, Problem};
-use crate::{source, HEADERS};
+use crate::{source, trap, HEADERS};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -143,10 +143,13 @@ pub fn compile_and_warn(path: &Path) -> Result<(Algorithm, Vec<Problem>), Compil
         return Err(CompileError::Compiler { path: path.to_owned(), problems, text });
     }
     let mut warnings = diagnose::problems(&text, &file, &code, Grade::Warning);
-    warnings.extend(source::divisions(&code));
+    let divisions = source::divisions(&code);
+    let lines: Vec<_> = divisions.iter().filter_map(|problem| problem.line).collect();
+    warnings.extend(divisions);
     let line = source::line_of(&code, "CC_ALGORITHM");
     let algorithm =
         load(&object, code).map_err(|reason| CompileError::NotAnAlgorithm { path: path.to_owned(), line, reason })?;
+    trap::tell(&file, &lines);
     Ok((algorithm, warnings))
 }
 

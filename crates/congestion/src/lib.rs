@@ -18,6 +18,7 @@ mod diagnose;
 mod layout;
 pub mod sock;
 mod source;
+mod trap;
 
 pub use bpf::{compile_bpf, BpfObject};
 pub use builtin::{builtin, find};
