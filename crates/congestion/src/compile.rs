@@ -149,7 +149,7 @@ pub fn compile_and_warn(path: &Path) -> Result<(Algorithm, Vec<Problem>), Compil
     let line = source::line_of(&code, "CC_ALGORITHM");
     let algorithm =
         load(&object, code).map_err(|reason| CompileError::NotAnAlgorithm { path: path.to_owned(), line, reason })?;
-    trap::tell(&file, &lines);
+    trap::tell(path, &lines);
     Ok((algorithm, warnings))
 }
 

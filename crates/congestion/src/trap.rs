@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
@@ -24,20 +25,27 @@ extern "C" {
 /// What is to be said; null while no file of a user's own is loaded. Each text stays for good: a signal may read it.
 static MESSAGE: AtomicPtr<String> = AtomicPtr::new(null_mut());
 
-/// Files that were loaded, with the lines that divide by what may be zero.
-static FILES: Mutex<BTreeMap<String, Vec<usize>>> = Mutex::new(BTreeMap::new());
+/// A file that was loaded: how it was named first, and its lines that divide by what may be zero.
+struct Loaded {
+    name: String,
+    lines: Vec<usize>,
+}
 
-/// From now on a division by zero is told, with `file` and these `lines` of it as where to look.
-pub(crate) fn tell(file: &str, lines: &[usize]) {
+/// By their whole path: a file may be named in several ways.
+static FILES: Mutex<BTreeMap<PathBuf, Loaded>> = Mutex::new(BTreeMap::new());
+
+/// From now on a division by zero is told, with these `lines` of the file as where to look.
+pub(crate) fn tell(path: &Path, lines: &[usize]) {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
-    if files.get(file).is_some_and(|known| known == lines) {
-        return;
-    }
-    files.insert(file.to_owned(), lines.to_vec());
+    let file = files.entry(whole).or_insert_with(|| Loaded { name: path.display().to_string(), lines: vec![] });
+    file.lines = lines.to_vec();
     // Those that divide by what may be zero; where the text shows none, any of them.
-    let risky: Vec<_> = files.iter().filter(|(_, lines)| !lines.is_empty()).collect();
-    let named = risky.iter().flat_map(|(file, lines)| lines.iter().map(move |line| format!("{file}:{line}")));
-    let places = if risky.is_empty() { files.keys().cloned().collect() } else { named.collect::<Vec<_>>() };
+    let named = files.values().flat_map(|file| file.lines.iter().map(move |line| format!("{}:{line}", file.name)));
+    let mut places: Vec<_> = named.collect();
+    if places.is_empty() {
+        places = files.values().map(|file| file.name.clone()).collect();
+    }
     let text = format!(
         "error: a congestion control divides by 0, and the simulator cannot go on; look at {}: cc_div(n, d) gives 0 \
          there, as the kernel does\n",
