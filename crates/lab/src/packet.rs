@@ -4,7 +4,7 @@
 //! the packet is sent and read when it arrives, in the same order but for losses, so headers of one direction of a flow lie
 //! in a queue: a large window is read and written from one end to the other, which the processor's prefetcher follows, where
 //! a free list would scatter it over the cache. SACK blocks are rare and have a pool. Nothing is allocated in the steady
-//! state. Together a packet in flight holds 16 + 36 bytes here, 12 in the link and 32 in the sender's scoreboard.
+//! state. Together a packet in flight holds 16 + 32 bytes here, 12 in the link and 32 in the sender's scoreboard.
 
 use link::Packet as LinkPacket;
 use sim::Routed;
@@ -16,16 +16,17 @@ use tcp::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
 pub struct Packet {
     /// Number of the header within its flight (high 32 bits, wraps) and position on the route (low 32 bits).
     place: u64,
-    /// Number of the source (high 32), bytes of the IP packet (16; the MTU is at most 65,535), flags (16).
+    /// Number of the source (high 32), bytes of the IP packet (16; the MTU is at most 65,535), number of SACK blocks (4), flags
+    /// (12).
     what: u64,
 }
 
 const _: () = assert!(std::mem::size_of::<Packet>() == 16, "a packet moves in two registers");
 
-/// The TCP header of a packet in flight. Four-byte aligned, so that its 64-bit numbers waste nothing. The order of the fields
-/// is not that of [`Segment`]: copying two neighbours as one word, just after each was written alone, stalls the processor.
+/// The TCP header of a packet in flight, as far as the token does not tell it: its payload is what the token's bytes leave
+/// after headers and options. The order of the fields is not that of [`Segment`]: copying two neighbours as one word, just
+/// after each was written alone, stalls the processor.
 #[derive(Clone, Copy, Default)]
-#[repr(C, packed(4))]
 struct Header {
     seq: u64,
     ack: u64,
@@ -34,12 +35,20 @@ struct Header {
     /// Slot of the SACK blocks; on a SYN, which carries none, `mss << 8 | wscale`.
     extra: u32,
     ts_ecr: u32,
-    sack_count: u16,
-    /// Payload bytes. Range: u16.
-    len: u16,
 }
 
-const _: () = assert!(std::mem::size_of::<Header>() == 36, "memory per packet in flight is promised in docs/speed.md");
+const _: () = assert!(std::mem::size_of::<Header>() == 32, "memory per packet in flight is promised in docs/speed.md");
+
+/// Bits of the segment's flags within the token; above them the number of SACK blocks.
+const FLAG_BITS: u32 = 12;
+const FLAG_MASK: u16 = (1 << FLAG_BITS) - 1;
+
+/// Segments to be packed that are alike but for their numbers.
+pub struct Template {
+    header: Header,
+    packet: Packet,
+    len: u64,
+}
 
 /// Headers and SACK blocks of all packets in flight.
 #[derive(Default)]
@@ -56,9 +65,10 @@ impl Pool {
         Pool { flights: (0..sources).map(|_| Flight::default()).collect(), ..Pool::default() }
     }
 
-    /// Packs `segment` of `source` for the route that starts at `hop`.
+    /// What `segment` of `source` and those that follow it on the route that starts at `hop` have in common. SACK blocks are
+    /// good for one packet.
     #[inline]
-    pub fn pack(&mut self, segment: &Segment, hop: u32, source: u32) -> Packet {
+    pub fn template(&mut self, segment: &Segment, hop: u32, source: u32) -> Template {
         let extra = if segment.flags & flags::SYN != 0 {
             u32::from(segment.mss) << 8 | u32::from(segment.wscale)
         } else if segment.sack_count > 0 {
@@ -73,11 +83,19 @@ impl Pool {
             window: segment.window,
             extra,
             ts_ecr: segment.ts_ecr,
-            sack_count: u16::from(segment.sack_count),
-            len: segment.len as u16,
         };
-        let number = self.flights[source as usize].put(header, &mut self.spare);
-        Packet::new(number, hop, source, segment.packet_bytes(), segment.flags)
+        debug_assert!(segment.flags <= FLAG_MASK, "flags leave room for the number of SACK blocks");
+        let bits = u16::from(segment.sack_count) << FLAG_BITS | segment.flags;
+        let packet = Packet::new(0, hop, source, segment.packet_bytes(), bits);
+        Template { header, packet, len: u64::from(segment.len) }
+    }
+
+    /// Packs the next segment of `template`.
+    #[inline]
+    pub fn pack(&mut self, template: &mut Template) -> Packet {
+        let number = self.flights[template.packet.source() as usize].put(template.header, &mut self.spare);
+        template.header.seq += template.len;
+        Packet { place: u64::from(number) << 32 | template.packet.place, ..template.packet }
     }
 
     /// Unpacks `packet`, which a TCP source sent, into `segment` and forgets its header.
@@ -86,24 +104,24 @@ impl Pool {
         let header = self.flights[packet.source() as usize].take(packet.number(), &mut self.spare);
         segment.seq = header.seq;
         segment.ack = header.ack;
-        segment.len = u32::from(header.len);
         segment.window = header.window;
         segment.ts_val = header.ts_val;
         segment.ts_ecr = header.ts_ecr;
-        segment.flags = packet.what as u16;
-        segment.sack_count = header.sack_count as u8;
+        segment.flags = packet.what as u16 & FLAG_MASK;
+        segment.sack_count = packet.sack_count();
         if segment.flags & flags::SYN != 0 {
             segment.mss = (header.extra >> 8) as u16;
             segment.wscale = header.extra as u8;
-        } else if header.sack_count > 0 {
+        } else if segment.sack_count > 0 {
             segment.sacks = self.sacks.take(header.extra);
         }
+        segment.len = packet.bytes() - segment.header_bytes();
     }
 
     /// Forgets the header of a lost packet that a TCP source sent.
     pub fn discard(&mut self, packet: Packet) {
         let header = self.flights[packet.source() as usize].take(packet.number(), &mut self.spare);
-        if header.sack_count > 0 {
+        if packet.sack_count() > 0 {
             self.sacks.take(header.extra);
         }
     }
@@ -125,6 +143,11 @@ impl Packet {
     #[inline]
     fn number(self) -> u32 {
         (self.place >> 32) as u32
+    }
+
+    #[inline]
+    fn sack_count(self) -> u8 {
+        (self.what as u16 >> FLAG_BITS) as u8
     }
 
     /// Number of the source: 2 f for the sender of flow f, 2 f + 1 for its receiver, then background sources.
@@ -171,14 +194,17 @@ impl Routed for Packet {
 
 /// Headers of a block.
 const BLOCK: u32 = 32;
-/// Numbers of blocks wrap with the numbers of headers.
-const BLOCK_MASK: u32 = u32::MAX / BLOCK;
 
-#[derive(Clone)]
 struct Block {
     headers: [Header; BLOCK as usize],
-    /// Headers not taken yet.
-    live: u32,
+    /// Bit by header: taken before one that was sent earlier.
+    taken: u32,
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Block { headers: [Header::default(); BLOCK as usize], taken: 0 }
+    }
 }
 
 /// Blocks of headers to use again. Boxed, because blocks move between flights and a block is a kilobyte.
@@ -186,55 +212,79 @@ struct Block {
 type Spare = Vec<Box<Block>>;
 
 /// Headers of one source, in the order of sending. A number is good for 2^32 packets, six thousand of the largest windows.
+///
+/// Nearly all are taken in that order: then a packet costs its header and nothing else of the block.
 #[derive(Default)]
 struct Flight {
-    blocks: VecDeque<Box<Block>>,
-    /// Number of the first block.
-    first: u32,
+    /// The block being filled; none while there is nothing.
+    filling: Option<Box<Block>>,
+    /// Number of the oldest header not taken.
+    head: u32,
     /// Number of the next header.
     next: u32,
+    /// Headers taken that were sent after it.
+    ahead: u32,
+    /// Full blocks from the one with `head` on.
+    full: VecDeque<Box<Block>>,
 }
 
 impl Flight {
     #[inline]
     fn put(&mut self, header: Header, spare: &mut Spare) -> u32 {
         let number = self.next;
-        if number % BLOCK == 0 {
-            self.grow(spare);
-        }
-        let block = self.blocks.back_mut().expect("the block of a number is there once the number is given");
+        let block = match &mut self.filling {
+            Some(block) => block,
+            None => self.start(spare),
+        };
         block.headers[(number % BLOCK) as usize] = header;
-        block.live += 1;
         self.next = number.wrapping_add(1);
+        if self.next % BLOCK == 0 {
+            self.full.extend(self.filling.take());
+        }
         number
+    }
+
+    #[cold]
+    fn start(&mut self, spare: &mut Spare) -> &mut Box<Block> {
+        self.filling.insert(spare.pop().unwrap_or_default())
     }
 
     #[inline]
     fn take(&mut self, number: u32, spare: &mut Spare) -> Header {
-        let index = (number / BLOCK).wrapping_sub(self.first) & BLOCK_MASK;
-        let block = &mut self.blocks[index as usize];
+        let index = number.wrapping_sub(self.head - self.head % BLOCK) / BLOCK;
+        let block = match self.full.get_mut(index as usize) {
+            Some(block) => block,
+            None => self.filling.as_mut().expect("the block of a number is there while the number is"),
+        };
         let header = block.headers[(number % BLOCK) as usize];
-        block.live -= 1;
-        if block.live == 0 && index == 0 {
-            self.shrink(spare);
+        if number != self.head {
+            block.taken |= 1 << (number % BLOCK);
+            self.ahead += 1;
+        } else {
+            self.head = number.wrapping_add(1);
+            if self.ahead > 0 || self.head % BLOCK == 0 {
+                self.advance(spare);
+            }
         }
         header
     }
 
+    /// Moves `head` over what was taken before its turn, and gives back the blocks below it.
     #[cold]
-    fn grow(&mut self, spare: &mut Spare) {
-        let block = spare.pop();
-        self.blocks.push_back(
-            block.unwrap_or_else(|| Box::new(Block { headers: [Header::default(); BLOCK as usize], live: 0 })),
-        );
-    }
-
-    /// Gives back the blocks at the front of which nothing is left; the one being filled stays.
-    #[cold]
-    fn shrink(&mut self, spare: &mut Spare) {
-        while self.blocks.len() > usize::from(self.next % BLOCK != 0) && self.blocks[0].live == 0 {
-            spare.extend(self.blocks.pop_front());
-            self.first = (self.first + 1) & BLOCK_MASK;
+    fn advance(&mut self, spare: &mut Spare) {
+        loop {
+            if self.head % BLOCK == 0 {
+                if let Some(mut block) = self.full.pop_front() {
+                    block.taken = 0;
+                    spare.push(block);
+                }
+            }
+            let Some(block) = self.full.front().or(self.filling.as_ref()) else { return };
+            if self.ahead == 0 || block.taken & 1 << (self.head % BLOCK) == 0 {
+                return;
+            }
+            self.ahead -= 1;
+            self.head = self.head.wrapping_add(1);
         }
     }
 }
@@ -294,7 +344,8 @@ mod tests {
         };
         sent.sacks[0] = SackBlock { start: 10, end: 20 };
         sent.sacks[1] = SackBlock { start: 30, end: 40 };
-        let mut packet = pool.pack(&sent, 5, 77);
+        let mut template = pool.template(&sent, 5, 77);
+        let mut packet = pool.pack(&mut template);
         assert_eq!((packet.bytes(), packet.hop(), packet.source()), (sent.packet_bytes(), 5, 77));
         packet.advance();
         assert_eq!(packet.hop(), 6);
@@ -303,7 +354,20 @@ mod tests {
         assert_eq!((got.seq, got.ack, got.len, got.window), (sent.seq, sent.ack, sent.len, sent.window));
         assert_eq!((got.flags, got.ts_val, got.ts_ecr), (sent.flags, sent.ts_val, sent.ts_ecr));
         assert_eq!(got.sacks[..2], sent.sacks[..2]);
-        assert_eq!((pool.flights[77].blocks[0].live, pool.sacks.free), (0, 0), "both are free again");
+        assert_eq!((pool.flights[77].head, pool.sacks.free), (1, 0), "both are free again");
+    }
+
+    #[test]
+    fn segments_of_a_template_follow_one_another() {
+        let mut pool = Pool::new(1);
+        let mut template = pool.template(&Segment { seq: 100, len: 10, ..Segment::default() }, 0, 0);
+        let packets = [pool.pack(&mut template), pool.pack(&mut template), pool.pack(&mut template)];
+        let mut got = Segment::default();
+        let seqs = packets.map(|packet| {
+            pool.unpack(packet, &mut got);
+            (got.seq, got.len)
+        });
+        assert_eq!(seqs, [(100, 10), (110, 10), (120, 10)]);
     }
 
     #[test]
@@ -311,7 +375,8 @@ mod tests {
         let mut pool = Pool::new(1);
         let sent = Segment { flags: flags::SYN, mss: 8960, wscale: 14, ..Segment::default() };
         let mut got = Segment::default();
-        let packet = pool.pack(&sent, 0, 0);
+        let mut template = pool.template(&sent, 0, 0);
+        let packet = pool.pack(&mut template);
         pool.unpack(packet, &mut got);
         assert_eq!((got.mss, got.wscale), (8960, 14));
     }
@@ -319,7 +384,8 @@ mod tests {
     #[test]
     fn congestion_experienced_is_kept() {
         let mut pool = Pool::new(1);
-        let mut packet = pool.pack(&Segment { flags: flags::ECT, ..Segment::default() }, 0, 0);
+        let mut template = pool.template(&Segment { flags: flags::ECT, ..Segment::default() }, 0, 0);
+        let mut packet = pool.pack(&mut template);
         assert!(packet.is_ect());
         packet.mark_ce();
         let mut got = Segment::default();
@@ -332,10 +398,11 @@ mod tests {
         let mut pool = Pool::new(1);
         // Beyond the wrap of the numbers.
         pool.flights[0].next = u32::MAX - 10_015;
-        pool.flights[0].first = pool.flights[0].next / BLOCK;
+        pool.flights[0].head = pool.flights[0].next;
         let mut flight = VecDeque::new();
         for seq in 0..100_000u64 {
-            flight.push_back((seq, pool.pack(&Segment { seq, ..Segment::default() }, 0, 0)));
+            let mut template = pool.template(&Segment { seq, ..Segment::default() }, 0, 0);
+            flight.push_back((seq, pool.pack(&mut template)));
             if flight.len() > 500 {
                 // One in three overtakes.
                 let at = if seq % 3 == 0 { 20 } else { 0 };
@@ -345,7 +412,7 @@ mod tests {
                 assert_eq!(got.seq, sent);
             }
         }
-        let blocks = pool.flights[0].blocks.len() + pool.spare.len();
+        let blocks = pool.flights[0].full.len() + 1 + pool.spare.len();
         assert!(blocks <= 2 * 500 / BLOCK as usize, "{blocks} blocks for 500 packets");
     }
 }

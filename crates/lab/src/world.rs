@@ -142,32 +142,55 @@ impl World {
     /// Sends all that an endpoint has to send and sets its timer.
     #[inline]
     fn pump(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
-        let flow = &mut self.flows[index];
-        let hop = flow.hops[side as usize];
-        let endpoint = match side {
-            Side::Sender => &mut flow.sender,
-            Side::Receiver => &mut flow.receiver,
-        };
-        while endpoint.poll_transmit(now, &mut self.scratch) {
-            if let Some(capture) = &mut self.capture {
-                // Looked up only here: the spec is cold, and a line of it per packet tells where there are many flows.
-                let node = if side == Side::Sender { flow.spec.source } else { flow.spec.destination };
-                if capture.sees(node) {
-                    capture.record(now, index, side == Side::Sender, &self.scratch);
-                }
-            }
-            let packet = self.pool.pack(&self.scratch, hop, 2 * index as u32 + side as u32);
-            if let Err(refused) = net.send(packet) {
-                flow.dropped_packets += 1;
-                self.pool.discard(refused.packet);
-            }
+        // A receiver has nothing to send after every other packet.
+        if !self.flows[index].endpoint(side).is_quiet() {
+            self.transmit(now, index, side, net);
         }
         // The timer may fire early: then the endpoint says its real deadline. So moving a deadline back on every ACK, as
         // the retransmission timer does, costs nothing here.
-        let due = endpoint.poll_timeout();
+        let flow = &mut self.flows[index];
+        let due = flow.endpoint(side).poll_timeout();
         if due < flow.armed[side as usize] {
             flow.armed[side as usize] = due;
             net.set_timer(self.timers.endpoint(index, side), due);
+        }
+    }
+
+    #[inline(never)]
+    fn transmit(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
+        loop {
+            let flow = &mut self.flows[index];
+            let hop = flow.hops[side as usize];
+            let train = flow.endpoint(side).poll_train(now, &mut self.scratch, u32::MAX);
+            if train.segments == 0 {
+                return;
+            }
+            if self.capture.is_some() {
+                self.capture_train(now, index, side, train.segments);
+            }
+            let mut template = self.pool.template(&self.scratch, hop, 2 * index as u32 + side as u32);
+            for _ in 0..train.segments {
+                let packet = self.pool.pack(&mut template);
+                if let Err(refused) = net.send(packet) {
+                    self.flows[index].dropped_packets += 1;
+                    self.pool.discard(refused.packet);
+                }
+            }
+            if !train.more {
+                return;
+            }
+        }
+    }
+
+    #[cold]
+    fn capture_train(&mut self, now: Time, index: usize, side: Side, segments: u32) {
+        let spec = &self.flows[index].spec;
+        let node = if side == Side::Sender { spec.source } else { spec.destination };
+        let Some(capture) = self.capture.as_mut().filter(|capture| capture.sees(node)) else { return };
+        let mut segment = self.scratch;
+        for _ in 0..segments {
+            capture.record(now, index, side == Side::Sender, &segment);
+            segment.seq += u64::from(segment.len);
         }
     }
 

@@ -12,7 +12,8 @@
 //! Four kinds of methods ([`Endpoint`]):
 //! - commands of the application: `connect`, `write`, `read`, `close`, `abort`;
 //! - inputs: `handle_segment`, `handle_timeout`;
-//! - outputs: `poll_transmit` (segments to send now), `poll_timeout` (when to call `handle_timeout`);
+//! - outputs: `poll_transmit` (segments to send now; `poll_train`: several alike at once), `poll_timeout` (when to call
+//!   `handle_timeout`);
 //! - getters, which change nothing.
 //!
 //! Order: after every command and every input call `poll_transmit` until it returns false, then read `poll_timeout`. Time
@@ -34,5 +35,5 @@ mod scoreboard;
 pub mod segment;
 mod stats;
 
-pub use endpoint::{Endpoint, State};
+pub use endpoint::{Endpoint, State, Train};
 pub use stats::Stats;

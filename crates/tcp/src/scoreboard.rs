@@ -120,6 +120,26 @@ impl Ring {
         self.tail - 1
     }
 
+    /// Appends `count` entries like `entry`, each of which begins where the one before it ends.
+    #[inline]
+    pub fn push_train(&mut self, mut entry: Entry, count: u32) {
+        let mut left = count as usize;
+        while left > 0 {
+            let at = (self.tail - self.base) as usize;
+            if at >> BLOCK_BITS == self.blocks.len() {
+                self.grow();
+            }
+            let free = &mut self.blocks[at >> BLOCK_BITS][at & (BLOCK - 1)..];
+            let here = left.min(free.len());
+            for slot in &mut free[..here] {
+                *slot = entry;
+                entry.seq = entry.end();
+            }
+            self.tail += here as u64;
+            left -= here;
+        }
+    }
+
     #[cold]
     fn grow(&mut self) {
         let block = self.spare.pop().unwrap_or_else(|| Box::new([Entry::default(); BLOCK]));

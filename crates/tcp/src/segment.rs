@@ -87,6 +87,7 @@ impl Segment {
     }
 
     /// Bytes of TCP options with padding, as Linux lays them out.
+    #[inline]
     pub fn option_bytes(&self) -> u32 {
         let mut bytes = 0;
         if self.flags & flags::SYN != 0 {
@@ -110,9 +111,15 @@ impl Segment {
         bytes
     }
 
+    /// Bytes of the IPv4 packet before the payload: headers and options.
+    #[inline]
+    pub fn header_bytes(&self) -> u32 {
+        BASE_HEADER_BYTES + self.option_bytes()
+    }
+
     /// Bytes of the IPv4 packet: headers, options, payload.
     #[inline]
     pub fn packet_bytes(&self) -> u32 {
-        BASE_HEADER_BYTES + self.option_bytes() + self.len
+        self.header_bytes() + self.len
     }
 }

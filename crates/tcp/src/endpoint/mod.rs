@@ -12,6 +12,7 @@ mod receiver;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod train;
 mod window;
 
 #[cfg(doc)]
@@ -76,6 +77,20 @@ pub(crate) enum Rexmit {
     Lost,
     /// New data first: F-RTO's test (RFC 5682, 2.1, step 2b).
     New,
+}
+
+/// Segments that [`Endpoint::poll_train`] hands out together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Train {
+    /// How many.
+    pub segments: u32,
+    /// Whether there may be more to send; false spares another call that would find nothing.
+    pub more: bool,
+}
+
+impl Train {
+    pub(crate) const NONE: Train = Train { segments: 0, more: false };
+    pub(crate) const ONE: Train = Train { segments: 1, more: true };
 }
 
 /// One end of a connection. See the crate's documentation for the order of calls.
@@ -184,7 +199,7 @@ pub struct Endpoint {
 
     // Receiver.
     pub(crate) rx: Receiver,
-    /// Tests compare the short way of a plain ACK with the long one.
+    /// Tests compare the short ways of a plain ACK and of a train with the long ones.
     #[cfg(test)]
     pub(crate) slow_only: bool,
 }
@@ -363,16 +378,34 @@ impl Endpoint {
     /// Writes the next segment to send into `seg` and returns true; false when there is none.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, seg: &mut Segment) -> bool {
-        if self.phase == Phase::Open {
-            if self.is_quiet() {
-                return false;
-            }
-            self.set_now(now);
-            self.transmit_open(seg)
-        } else {
-            self.set_now(now);
-            self.transmit_handshake(seg)
+        self.poll_train(now, seg, 1).segments > 0
+    }
+
+    /// As [`Endpoint::poll_transmit`], but up to `most` segments at once where they are alike: the first into `seg`; each
+    /// further one begins where the one before it ends (`seq` grows by `len`) and equals it in all else.
+    #[inline]
+    pub fn poll_train(&mut self, now: Time, seg: &mut Segment, most: u32) -> Train {
+        if self.is_quiet() {
+            return Train::NONE;
         }
+        self.set_now(now);
+        if self.phase == Phase::Open {
+            self.transmit_open(seg, most)
+        } else {
+            Train { segments: u32::from(self.transmit_handshake(seg)), more: true }
+        }
+    }
+
+    /// Whether nothing is in flight, to be sent, or to be acknowledged now, as in a receiver most of the time: then
+    /// [`Endpoint::poll_transmit`] would find nothing.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        !self.rx.ack_now
+            && self.nxt == self.write_seq
+            && self.phase == Phase::Open
+            && self.ring.is_empty()
+            && !self.fin_queued
+            && !self.rx.ack_first
     }
 
     /// When [`Endpoint::handle_timeout`] is to be called at the latest; [`Time::NEVER`] when not at all.

@@ -1,7 +1,7 @@
 //! What is sent, and in which order: retransmissions, new data, probes, acknowledgments.
 
 use super::timers::Pending;
-use super::{Endpoint, Rexmit};
+use super::{Endpoint, Rexmit, Train};
 use crate::config::Recovery;
 use crate::consts::*;
 use crate::recovery::rack::Resent;
@@ -10,29 +10,28 @@ use crate::segment::{flags, Segment};
 use congestion::{CaEvent, CaState};
 
 impl Endpoint {
-    /// Nothing in flight, nothing to send, nothing to acknowledge now: a receiver most of the time.
-    #[inline]
-    pub(super) fn is_quiet(&self) -> bool {
-        !self.rx.ack_now && self.nxt == self.write_seq && self.ring.is_empty() && !self.fin_queued && !self.rx.ack_first
-    }
-
-    pub(super) fn transmit_open(&mut self, seg: &mut Segment) -> bool {
+    pub(super) fn transmit_open(&mut self, seg: &mut Segment, most: u32) -> Train {
         if self.rx.ack_first {
             self.rx.ack_first = false;
             self.write_ack(seg);
-            return true;
+            return Train::ONE;
         }
-        if self.nxt != self.write_seq || !self.ring.is_empty() || self.fin_queued {
+        let sends = self.nxt != self.write_seq || !self.ring.is_empty() || self.fin_queued;
+        if sends {
+            let room = self.train_room();
+            if room > 0 {
+                return self.transmit_train(seg, room, most);
+            }
             if self.transmit_data(seg) {
-                return true;
+                return Train::ONE;
             }
             self.end_burst();
         }
         if self.rx.ack_now {
             self.write_ack(seg);
-            return true;
+            return Train { segments: 1, more: sends };
         }
-        false
+        Train::NONE
     }
 
     #[inline]
@@ -75,7 +74,7 @@ impl Endpoint {
 
     /// Fields that every segment carries, the acknowledgment among them.
     #[inline(always)]
-    fn write_header(&mut self, seg: &mut Segment, seq: u64, len: u32, bits: u16) {
+    pub(super) fn write_header(&mut self, seg: &mut Segment, seq: u64, len: u32, bits: u16) {
         seg.seq = seq;
         seg.len = len;
         seg.ack = self.rx.nxt;
@@ -208,7 +207,7 @@ impl Endpoint {
 
     /// Before a segment with data goes (Linux tcp_event_data_sent).
     #[inline]
-    fn event_data_sent(&mut self) {
+    pub(super) fn event_data_sent(&mut self) {
         if self.cc.sock().in_flight() == 0 {
             self.cc.cwnd_event(CaEvent::TxStart);
         }
@@ -321,7 +320,7 @@ impl Endpoint {
 
     /// Nothing more can be sent now (the end of Linux's tcp_write_xmit).
     #[inline]
-    fn end_burst(&mut self) {
+    pub(super) fn end_burst(&mut self) {
         let s = self.cc.sock();
         let limited = s.in_flight() >= s.snd_cwnd;
         if self.burst > 0 || limited {

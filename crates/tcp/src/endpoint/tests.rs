@@ -16,16 +16,27 @@ fn transfer(cfg: &Config, algorithm: &str, drop: u64, slow_only: bool) -> Endpoi
     client.slow_only = slow_only;
     let (mut forward, mut back) = (VecDeque::new(), VecDeque::new());
     let (mut seg, mut free, mut count) = (Segment::default(), 0u64, 0u64);
+    let mut longest = 0;
     client.connect(Time::ZERO);
     client.write(Time::ZERO, 10_000 * MSS + 77);
     client.close(Time::ZERO);
     let mut now = 0;
     while !client.fin_acked {
-        while client.poll_transmit(Time(now), &mut seg) {
-            count += u64::from(seg.len > 0);
-            if seg.len == 0 || count % drop != 0 {
-                free = free.max(now) + 12_000;
-                forward.push_back((free + RTT_NS / 2, seg));
+        loop {
+            // Trains are cut at odd places, too.
+            let train = client.poll_train(Time(now), &mut seg, if count % 3 == 0 { 2 } else { u32::MAX });
+            for _ in 0..train.segments {
+                count += u64::from(seg.len > 0);
+                if seg.len == 0 || count % drop != 0 {
+                    free = free.max(now) + 12_000;
+                    forward.push_back((free + RTT_NS / 2, seg));
+                }
+                seg.seq += u64::from(seg.len);
+                longest = longest.max(train.segments);
+            }
+            if !train.more || train.segments == 0 {
+                assert!(!client.poll_transmit(Time(now), &mut seg), "a train was the last, and was not");
+                break;
             }
         }
         while server.poll_transmit(Time(now), &mut seg) {
@@ -45,11 +56,12 @@ fn transfer(cfg: &Config, algorithm: &str, drop: u64, slow_only: bool) -> Endpoi
             server.handle_timeout(Time(now));
         }
     }
+    assert_eq!(longest > 1, !slow_only && !cfg.pacing, "trains where they may be");
     client
 }
 
 #[test]
-fn the_short_way_of_a_plain_ack_ends_where_the_long_one_does() {
+fn the_short_ways_of_plain_acks_and_trains_end_where_the_long_ones_do() {
     for recovery in [Recovery::NewReno, Recovery::Sack, Recovery::Rack] {
         for algorithm in ["reno", "cubic"] {
             for (drop, timestamps, pacing) in [(u64::MAX, true, false), (700, true, false), (700, false, true)] {

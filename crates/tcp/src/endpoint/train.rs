@@ -1,0 +1,75 @@
+//! The common case of sending: full segments of new data, as many as the window has room for, alike but for their numbers.
+//!
+//! The same steps as in `output` for each segment, but those that every further segment would repeat without effect are
+//! taken once. A test sends the same transfer both ways and compares.
+
+use super::timers::Pending;
+use super::{Endpoint, Rexmit, Train};
+use crate::consts::ecn;
+use crate::scoreboard::Entry;
+use crate::segment::Segment;
+use congestion::CaState;
+
+impl Endpoint {
+    /// How many such segments may go now; 0 where anything else has to go first or goes along.
+    ///
+    /// Something is in flight, so that none of them starts a flight. The last bytes written are left to `output`: the
+    /// segment with them may be shorter, is pushed, and may carry the FIN.
+    #[inline]
+    pub(super) fn train_room(&self) -> u32 {
+        #[cfg(test)]
+        if self.slow_only {
+            return 0;
+        }
+        let s = self.cc.sock();
+        let in_flight = s.in_flight();
+        let alike = s.ca_state == CaState::Open as u8
+            && s.ecn_flags & ecn::OK == 0
+            && in_flight > 0
+            && in_flight < s.snd_cwnd
+            && self.rexmit == Rexmit::None
+            && !(self.tlp_probe | self.probe_pending)
+            && !self.rx.has_sacks()
+            && !self.is_pacing();
+        if !alike {
+            return 0;
+        }
+        let room = s.snd_cwnd - in_flight;
+        let bytes = self.wnd_end.min(self.write_seq - 1).saturating_sub(self.nxt);
+        if u64::from(room) * u64::from(self.mss) <= bytes {
+            room
+        } else {
+            // Fewer than `room`, hence in 32 bits.
+            (bytes / u64::from(self.mss)) as u32
+        }
+    }
+
+    /// Sends up to `most` of the `room` segments.
+    #[inline]
+    pub(super) fn transmit_train(&mut self, seg: &mut Segment, room: u32, most: u32) -> Train {
+        let segments = room.min(most);
+        let (seq, len) = (self.nxt, self.mss);
+        self.event_data_sent();
+        let mut entry = Entry { seq, tx_ns: self.now, len: len as u16, ..Entry::default() };
+        self.rate_sent(&mut entry);
+        self.ring.push_train(entry, segments);
+        self.nxt += u64::from(segments) * u64::from(len);
+        let nxt = self.nxt as u32;
+        let s = self.cc.sock_mut();
+        s.snd_nxt = nxt;
+        s.packets_out += segments;
+        let full = s.in_flight() >= s.snd_cwnd;
+        if self.timers.pending == Pending::LossProbe {
+            self.rearm_rto();
+        }
+        self.burst += segments;
+        self.stats.data_segments_sent += u64::from(segments);
+        self.stats.segments_sent += u64::from(segments - 1);
+        self.write_header(seg, seq, len, 0);
+        if full {
+            // Nothing more goes, not even an acknowledgment, which these segments carry.
+            self.end_burst();
+        }
+        Train { segments, more: !full }
+    }
+}
