@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blocks;
 pub mod config;
 mod consts;
 mod endpoint;

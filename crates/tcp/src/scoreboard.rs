@@ -1,7 +1,8 @@
 //! Segments sent and not yet cumulatively acknowledged: a ring of fixed blocks, and what waits for retransmission.
 //!
-//! Memory is 32 bytes per segment in flight, in blocks that are handed round; nothing is copied when the window grows.
+//! Memory is 24 bytes per segment in flight, and 8 more where the congestion control takes rate samples.
 
+use crate::blocks::Blocks;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -32,10 +33,6 @@ pub struct Entry {
     pub tx_ns: u64,
     /// Segments delivered when it was sent; wraps.
     pub delivered: u32,
-    /// From the last delivery before it was sent to its sending, us; saturates at 71 min.
-    pub since_delivered_us: u32,
-    /// From the start of the sampled flight to its sending, us; saturates at 71 min.
-    pub since_first_tx_us: u32,
     /// Numbers it takes, payload and FIN. The largest IP packet, 65,535 bytes, leaves room for the FIN.
     pub len: u16,
     /// See [`tag`].
@@ -44,7 +41,16 @@ pub struct Entry {
     pub retrans: u8,
 }
 
-const _: () = assert!(std::mem::size_of::<Entry>() == 32);
+const _: () = assert!(std::mem::size_of::<Entry>() == 24, "memory per packet in flight is promised in docs/speed.md");
+
+/// What a rate sample needs to know of the time when a segment was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SentRate {
+    /// From the last delivery before it was sent to its sending, us; saturates at 71 min.
+    pub since_delivered_us: u32,
+    /// From the start of the sampled flight to its sending, us; saturates at 71 min.
+    pub since_first_tx_us: u32,
+}
 
 impl Entry {
     /// Number after its last.
@@ -54,26 +60,24 @@ impl Entry {
     }
 }
 
-/// Entries per block: 32 KiB, a length the allocator serves from its arena.
-const BLOCK: usize = 1024;
-const BLOCK_BITS: u32 = BLOCK.trailing_zeros();
-/// Empty blocks kept for reuse; more are given back, so that memory follows what is in flight.
-const SPARE_BLOCKS: usize = 4;
-
 /// Entries in the order of their sequence numbers, addressed by an index that only grows.
 #[derive(Clone, Debug, Default)]
 pub struct Ring {
-    blocks: VecDeque<Box<[Entry; BLOCK]>>,
-    spare: Vec<Box<[Entry; BLOCK]>>,
-    /// Index of the first entry of the first block.
-    base: u64,
     /// Index of the first entry in use.
     head: u64,
     /// Index after the last entry in use.
     tail: u64,
+    entries: Blocks<Entry>,
+    /// One for each entry, where rate samples are taken.
+    rates: Option<Box<Blocks<SentRate>>>,
 }
 
 impl Ring {
+    /// An empty ring; `rated`: entries keep their [`SentRate`].
+    pub fn new(rated: bool) -> Ring {
+        Ring { rates: rated.then(Box::default), ..Ring::default() }
+    }
+
     /// Index of the oldest entry.
     #[inline]
     pub fn head(&self) -> u64 {
@@ -96,62 +100,74 @@ impl Ring {
     #[inline]
     pub fn get(&self, index: u64) -> &Entry {
         debug_assert!(index >= self.head && index < self.tail);
-        let at = (index - self.base) as usize;
-        &self.blocks[at >> BLOCK_BITS][at & (BLOCK - 1)]
+        self.entries.get(index)
     }
 
     /// The entry at `index`, which must be in use.
     #[inline]
     pub fn get_mut(&mut self, index: u64) -> &mut Entry {
         debug_assert!(index >= self.head && index < self.tail);
-        let at = (index - self.base) as usize;
-        &mut self.blocks[at >> BLOCK_BITS][at & (BLOCK - 1)]
+        self.entries.get_mut(index)
     }
 
-    /// Appends an entry; returns its index.
+    /// Whether entries keep their [`SentRate`].
     #[inline]
-    pub fn push(&mut self, entry: Entry) -> u64 {
-        let at = (self.tail - self.base) as usize;
-        if at >> BLOCK_BITS == self.blocks.len() {
-            self.grow();
+    pub fn is_rated(&self) -> bool {
+        self.rates.is_some()
+    }
+
+    /// That of the entry at `index`, which must be in use.
+    #[inline]
+    pub fn rate(&self, index: u64) -> SentRate {
+        self.rates.as_ref().map_or(SentRate::default(), |rates| *rates.get(index))
+    }
+
+    /// Notes it; without effect where it is not kept.
+    #[inline]
+    pub fn set_rate(&mut self, index: u64, rate: SentRate) {
+        if let Some(rates) = &mut self.rates {
+            *rates.get_mut(index) = rate;
         }
-        self.blocks[at >> BLOCK_BITS][at & (BLOCK - 1)] = entry;
-        self.tail += 1;
-        self.tail - 1
     }
 
     /// Appends `count` entries like `entry`, each of which begins where the one before it ends.
     #[inline]
-    pub fn push_train(&mut self, mut entry: Entry, count: u32) {
-        let mut left = count as usize;
-        while left > 0 {
-            let at = (self.tail - self.base) as usize;
-            if at >> BLOCK_BITS == self.blocks.len() {
-                self.grow();
-            }
-            let free = &mut self.blocks[at >> BLOCK_BITS][at & (BLOCK - 1)..];
-            let here = left.min(free.len());
-            for slot in &mut free[..here] {
+    pub fn push(&mut self, mut entry: Entry, rate: SentRate, count: u32) {
+        if self.rates.is_some() {
+            self.push_rates(rate, count);
+        }
+        let end = self.tail + u64::from(count);
+        while self.tail < end {
+            let room = self.entries.room(self.tail);
+            let here = room.len().min((end - self.tail) as usize);
+            for slot in &mut room[..here] {
                 *slot = entry;
                 entry.seq = entry.end();
             }
             self.tail += here as u64;
-            left -= here;
         }
     }
 
-    #[cold]
-    fn grow(&mut self) {
-        let block = self.spare.pop().unwrap_or_else(|| Box::new([Entry::default(); BLOCK]));
-        self.blocks.push_back(block);
+    #[inline(never)]
+    fn push_rates(&mut self, rate: SentRate, count: u32) {
+        let Some(rates) = &mut self.rates else { return };
+        for index in self.tail..self.tail + u64::from(count) {
+            rates.room(index)[0] = rate;
+        }
     }
 
     /// Forgets the oldest entry.
     #[inline]
     pub fn pop_front(&mut self) {
         self.head += 1;
-        if self.head - self.base == BLOCK as u64 {
-            self.recycle();
+        self.forget();
+    }
+
+    #[inline]
+    fn forget(&mut self) {
+        self.entries.forget_below(self.head);
+        if let Some(rates) = &mut self.rates {
+            rates.forget_below(self.head);
         }
     }
 
@@ -162,31 +178,17 @@ impl Ring {
         debug_assert!(!self.is_empty());
         let mut acked = 0;
         loop {
-            let from = (self.head - self.base) as usize;
-            let to = (self.tail - self.base).min(BLOCK as u64) as usize;
-            let entries = &self.blocks[0][from..to];
+            let entries = self.entries.piece(self.head, self.tail);
             let mut count = 1;
             while count < entries.len() && entries[count].end() <= ack {
                 count += 1;
             }
-            let last = entries[count - 1];
+            let (last, whole) = (entries[count - 1], count == entries.len());
             acked += count as u32;
             self.head += count as u64;
-            if self.head - self.base == BLOCK as u64 {
-                self.recycle();
-            }
-            if count < to - from || self.is_empty() || self.get(self.head).end() > ack {
+            self.forget();
+            if !whole || self.is_empty() || self.get(self.head).end() > ack {
                 return (acked, last);
-            }
-        }
-    }
-
-    #[cold]
-    fn recycle(&mut self) {
-        self.base += BLOCK as u64;
-        if let Some(block) = self.blocks.pop_front() {
-            if self.spare.len() < SPARE_BLOCKS {
-                self.spare.push(block);
             }
         }
     }
@@ -286,13 +288,13 @@ mod tests {
     fn the_ring_keeps_its_indices_over_many_blocks() {
         let mut ring = Ring::default();
         for i in 0..10_000u64 {
-            ring.push(Entry { seq: i * 100, len: 100, ..Entry::default() });
+            ring.push(Entry { seq: i * 100, len: 100, ..Entry::default() }, SentRate::default(), 1);
             if i >= 3_000 {
                 ring.pop_front();
             }
         }
         assert_eq!((ring.head(), ring.tail()), (7_000, 10_000));
-        assert!(ring.blocks.len() <= 4 && ring.spare.len() <= SPARE_BLOCKS);
+        assert!(ring.entries.blocks() <= 3_000 / 64 + 3, "{} blocks", ring.entries.blocks());
         assert_eq!(ring.get(7_000).seq, 700_000);
         assert_eq!(ring.find(700_000, 100), 7_000);
         assert_eq!(ring.find(999_999, 100), 9_999);
@@ -303,8 +305,9 @@ mod tests {
     #[test]
     fn an_ack_takes_what_ends_below_it_across_blocks() {
         let mut ring = Ring::default();
-        for i in 0..3_000u64 {
-            ring.push(Entry { seq: i * 100, len: 100, ..Entry::default() });
+        for i in [0, 2_999] {
+            let count = if i == 0 { 2_999 } else { 1 };
+            ring.push(Entry { seq: i * 100, len: 100, ..Entry::default() }, SentRate::default(), count);
         }
         for (ack, acked) in [(299, 2), (102_399, 1_021), (102_400, 1), (299_999, 1_975), (300_000, 1)] {
             let (count, last) = ring.pop_acknowledged(ack);
@@ -312,6 +315,21 @@ mod tests {
             assert_eq!(ring.head() * 100, last.end());
         }
         assert!(ring.is_empty());
+    }
+
+    #[test]
+    fn rates_are_kept_where_they_are_wanted() {
+        for rated in [false, true] {
+            let mut ring = Ring::new(rated);
+            for i in 0..1_000u32 {
+                ring.push(Entry::default(), SentRate { since_delivered_us: i, since_first_tx_us: 0 }, 1);
+                if i >= 100 {
+                    assert_eq!(ring.rate(ring.head()).since_delivered_us, if rated { i - 100 } else { 0 });
+                    ring.pop_front();
+                }
+            }
+            assert_eq!(ring.rates.map_or(0, |rates| rates.blocks()) > 0, rated);
+        }
     }
 
     #[test]

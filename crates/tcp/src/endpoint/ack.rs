@@ -276,7 +276,7 @@ impl Endpoint {
             if e.flags & tag::FIN != 0 {
                 self.fin_acked = true;
             }
-            a.newest.delivered(&e);
+            a.newest.delivered(&e, self.ring.rate(index));
             acked += 1;
             self.ring.pop_front();
         }

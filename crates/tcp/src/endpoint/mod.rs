@@ -218,6 +218,7 @@ impl Endpoint {
     fn new(cfg: Config, cc: Controller, now: Time, client: bool) -> Endpoint {
         let rtt = RttEstimator::new(TIMEOUT_INIT, cfg.rto_min, cfg.rto_max);
         let rx = Receiver::new(&cfg);
+        let ring = Ring::new(cc.has_cong_control());
         Endpoint {
             era: cfg.recovery,
             reordering: cfg.reordering,
@@ -244,7 +245,7 @@ impl Endpoint {
             snd_wl1: 0,
             max_window: 0,
             nospace: false,
-            ring: Ring::default(),
+            ring,
             lost: LostQueue::default(),
             sacked: RangeSet::default(),
             last_sacks: [SackBlock::default(); MAX_SACK_BLOCKS],

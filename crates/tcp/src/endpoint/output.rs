@@ -184,7 +184,7 @@ impl Endpoint {
             flags: if fin { tag::FIN } else { 0 },
             ..Entry::default()
         };
-        self.rate_sent(&mut entry);
+        let rate = self.rate_sent(&mut entry);
         self.nxt = entry.end();
         let nxt = self.nxt as u32;
         let reducing = self.in_cwnd_reduction();
@@ -192,7 +192,7 @@ impl Endpoint {
         let first = s.packets_out == 0;
         s.snd_nxt = nxt;
         s.packets_out += 1;
-        self.ring.push(entry);
+        self.ring.push(entry, rate, 1);
         if first || self.timers.pending == Pending::LossProbe {
             self.rearm_rto();
         }
@@ -257,7 +257,7 @@ impl Endpoint {
     fn retransmit(&mut self, index: u64, seg: &mut Segment) {
         self.event_data_sent();
         let mut entry = *self.ring.get(index);
-        self.rate_sent(&mut entry);
+        let rate = self.rate_sent(&mut entry);
         entry.tx_ns = self.now;
         if entry.flags & tag::RETRANS == 0 {
             self.sock().retrans_out += 1;
@@ -265,6 +265,7 @@ impl Endpoint {
         entry.flags |= tag::RETRANS | tag::EVER_RETRANS;
         entry.retrans = entry.retrans.saturating_add(1);
         *self.ring.get_mut(index) = entry;
+        self.ring.set_rate(index, rate);
         if self.era == Recovery::Rack {
             self.rack.resent.push_back(Resent { index, tx_ns: self.now });
         }

@@ -2,7 +2,7 @@
 
 use super::ack::AckState;
 use super::Endpoint;
-use crate::scoreboard::{tag, Entry};
+use crate::scoreboard::{tag, Entry, SentRate};
 use congestion::RateSample;
 
 /// The most recently sent of the segments that an ACK delivered.
@@ -10,12 +10,13 @@ use congestion::RateSample;
 pub(crate) struct Newest {
     pub valid: bool,
     pub entry: Entry,
+    pub rate: SentRate,
 }
 
 impl Newest {
     /// A segment has been delivered.
     #[inline]
-    pub fn delivered(&mut self, entry: &Entry) {
+    pub fn delivered(&mut self, entry: &Entry, rate: SentRate) {
         if entry.flags & tag::RATED != 0 {
             return;
         }
@@ -23,6 +24,7 @@ impl Newest {
         if !self.valid || entry.tx_ns > best.tx_ns || (entry.tx_ns == best.tx_ns && entry.end() > best.end()) {
             self.valid = true;
             self.entry = *entry;
+            self.rate = rate;
         }
     }
 }
@@ -30,19 +32,25 @@ impl Newest {
 impl Endpoint {
     /// Fills in what an entry remembers from the time it was sent (tcp_rate_skb_sent).
     #[inline]
-    pub(crate) fn rate_sent(&mut self, entry: &mut Entry) {
+    pub(crate) fn rate_sent(&mut self, entry: &mut Entry) -> SentRate {
         let now_us = self.now_us;
+        let rated = self.ring.is_rated();
         let s = self.cc.sock_mut();
         if s.packets_out == 0 {
             s.first_tx_mstamp_us = now_us;
             s.delivered_mstamp_us = now_us;
         }
         entry.delivered = s.delivered;
-        entry.since_delivered_us = u32::try_from(now_us - s.delivered_mstamp_us).unwrap_or(u32::MAX);
-        entry.since_first_tx_us = u32::try_from(now_us.saturating_sub(s.first_tx_mstamp_us)).unwrap_or(u32::MAX);
         entry.flags &= !(tag::APP_LIMITED | tag::RATED);
         if s.app_limited != 0 {
             entry.flags |= tag::APP_LIMITED;
+        }
+        if !rated {
+            return SentRate::default();
+        }
+        SentRate {
+            since_delivered_us: u32::try_from(now_us - s.delivered_mstamp_us).unwrap_or(u32::MAX),
+            since_first_tx_us: u32::try_from(now_us.saturating_sub(s.first_tx_mstamp_us)).unwrap_or(u32::MAX),
         }
     }
 
@@ -68,15 +76,15 @@ impl Endpoint {
             ..RateSample::default()
         };
         if a.newest.valid {
-            let e = &a.newest.entry;
+            let (e, rate) = (&a.newest.entry, &a.newest.rate);
             let tx_us = e.tx_ns / crate::consts::NS_PER_US;
             s.first_tx_mstamp_us = tx_us;
             rs.prior_delivered = e.delivered;
-            rs.prior_mstamp_us = tx_us.saturating_sub(u64::from(e.since_delivered_us));
+            rs.prior_mstamp_us = tx_us.saturating_sub(u64::from(rate.since_delivered_us));
             rs.is_app_limited = u8::from(e.flags & tag::APP_LIMITED != 0);
             rs.is_retrans = u8::from(e.flags & (tag::EVER_RETRANS | tag::RETRANS) != 0);
             rs.last_end_seq = e.end() as u32;
-            rs.snd_interval_us = e.since_first_tx_us;
+            rs.snd_interval_us = rate.since_first_tx_us;
             rs.delivered = s.delivered.wrapping_sub(e.delivered) as i32;
             rs.delivered_ce = s.delivered_ce.wrapping_sub(a.prior_delivered_ce) as i32;
             let ack_us = now_us - rs.prior_mstamp_us;

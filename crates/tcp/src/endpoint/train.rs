@@ -51,8 +51,8 @@ impl Endpoint {
         let (seq, len) = (self.nxt, self.mss);
         self.event_data_sent();
         let mut entry = Entry { seq, tx_ns: self.now, len: len as u16, ..Entry::default() };
-        self.rate_sent(&mut entry);
-        self.ring.push_train(entry, segments);
+        let rate = self.rate_sent(&mut entry);
+        self.ring.push(entry, rate, segments);
         self.nxt += u64::from(segments) * u64::from(len);
         let nxt = self.nxt as u32;
         let s = self.cc.sock_mut();

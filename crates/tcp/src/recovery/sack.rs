@@ -154,7 +154,7 @@ impl Endpoint {
         a.flag |= flag::DATA_SACKED;
         s.sacked_out += 1;
         s.delivered = s.delivered.wrapping_add(1);
-        a.newest.delivered(&e);
+        a.newest.delivered(&e, self.ring.rate(index));
         self.ring.get_mut(index).flags = flags | tag::SACKED | tag::RATED;
         *highest = (*highest).max(e.end());
         if index >= self.mark_cursor {
