@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from elephan.papers.dsan import flow, loss, slow_start, window
+from elephan.papers.dsan import flow, loss, slow_start, trade, window
 from elephan.papers.evaluation import Evaluation, PaperResults, evaluated
 
-PARTS = (window.table1, slow_start.figure3, flow.figure4, flow.figures5to7, window.figure9, loss.figure10)
+PARTS = (window.table1, slow_start.figure3, flow.figure4, flow.figures5to7, window.figure9, loss.figure10, trade.trade)
 """Code of the tables and figures, in the paper's order; each is skipped when its scenarios were not run."""
 
 

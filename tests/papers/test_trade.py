@@ -1,0 +1,60 @@
+"""The trade figure of the paper dsan: every stack is in it, and its cells are what the records say."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import elephan
+from elephan.papers import drawing
+from elephan.papers.dsan import trade
+from elephan.stack import stacks
+
+SCENARIO = Path(__file__).resolve().parents[2] / "papers" / "dsan" / "trade.toml"
+
+
+def test_every_stack_is_compared() -> None:
+    swept = tomllib.loads(SCENARIO.read_text(encoding="utf-8"))["sweep"]["flow.copy.stack"]
+    named = {entry if isinstance(entry, str) else entry["name"] for entry in swept}
+    assert named == {stack.name for stack in stacks()}, "trade.toml has every built-in stack"
+
+
+@pytest.fixture(scope="module")
+def grid() -> trade.Grid:
+    """Two paths and three stacks, some seconds of 50 Mbit/s."""
+    changes = {
+        "path.bandwidth": "50Mbit/s",
+        "run.duration": "12s",
+        "measure.warmup": "4s",
+        "sweep": {
+            "path.rtt": ["25ms", "67ms"],
+            "path.loss": [1e-3],
+            "flow.copy.stack": [
+                "reno",
+                {"name": "storage_friendly", "reduction": "1/8", "congestion_avoidance": True},
+                {"name": "storage_friendly", "reduction": "1/8", "congestion_avoidance": False},
+            ],
+        },
+    }
+    return trade.grid_of(list(elephan.run(SCENARIO, changes, store="none")))
+
+
+def test_what_carries_more_stands_first_and_leaves_less(grid: trade.Grid) -> None:
+    assert list(grid) == ["both", "1/8 reduction", "reno"]
+    assert all(list(cells) == [(25, 1e-3), (67, 1e-3)] for cells in grid.values())
+    both, reno = grid["both"][25, 1e-3], grid["reno"][25, 1e-3]
+    assert both.goodput > 2 * reno.goodput
+    assert both.sent_again > 5 * reno.sent_again
+    assert both.neighbour < reno.neighbour
+    assert 0 <= reno.wait_ms <= 25
+    # Reno under 1e-3: sqrt(1.5 / p) segments of 1448 B per 25 ms, 2.2 MB/s, and as much for its neighbour.
+    assert reno.goodput == pytest.approx(2.2, rel=0.3)
+    assert reno.neighbour == pytest.approx(2.2, rel=0.3)
+
+
+def test_the_figure_is_drawn(grid: trade.Grid) -> None:
+    assert drawing.png(trade.figure(grid)).startswith(b"\x89PNG")
+    text = drawing.svg(trade.figure(grid))
+    assert all(name in text for name in grid)
