@@ -246,6 +246,19 @@ def test_what_a_machine_lacks_is_said_and_is_no_failure(
     assert "clang is not installed" in steps[1].text
 
 
+def test_who_may_not_load_is_told_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = tmp_path / "status"
+    status.write_text("Name:\tx\nCapEff:\t0000000000001000\n")
+    assert verify.effective_capabilities(status) == 1 << 12
+    assert verify.effective_capabilities(tmp_path / "none") == 0
+    (tmp_path / "btf").write_text("")
+    monkeypatch.setattr(verify, "BTF", tmp_path / "btf")
+    monkeypatch.setattr(verify, "effective_capabilities", lambda: 1 << 12)
+    assert verify.lacks().startswith("needs root (CAP_SYS_ADMIN): run it with sudo")
+    monkeypatch.setattr(verify, "effective_capabilities", lambda: 1 << 12 | 1 << 21)
+    assert verify.lacks() == ""
+
+
 def test_options_that_say_nothing_are_refused(elephan: Run) -> None:
     assert elephan("stacks", "--text")[0] == 2
     assert "--out is for one stack" in elephan("stacks", "--out", "x")[2]
