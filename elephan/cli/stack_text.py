@@ -31,6 +31,7 @@ def described(stack: Stack, curves: Curves | None = None) -> dict[str, Any]:
     result |= {"kernel": stack.kernel, "text": header.comment_of(stack.code)}
     if curves is not None:
         loss = curves.after_loss
+        result["settings"] = list(curves.settings)
         result["after_loss"] = {
             "before_packets": loss.before,
             "kept_packets": loss.kept,
@@ -146,7 +147,8 @@ def _print_after_loss(curves: Curves, console: Console) -> None:
     )
     for line in drawn.splitlines():
         console.print(Text(line), soft_wrap=True)
-    setting = f"One flow, one packet lost, a window held to {WINDOW} packets, {units.duration(RTT_S)}, no queue."
+    path = f"a window held to {WINDOW} packets, {units.duration(RTT_S)}, no queue"
+    setting = f"One flow, one packet lost, {path}, {curves.of_what}."
     console.print(Text(setting, style="dim"))
 
 
@@ -158,7 +160,7 @@ def _print_response(stack: Stack, curves: Curves, console: Console) -> None:
     from elephan.stack.published import RESPONSES
 
     console.print(Text("\nMean window under loss, packets", style="bold"))
-    formula = None if stack.path else RESPONSES.get(stack.name)
+    formula = None if stack.path or curves.settings else RESPONSES.get(stack.name)
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
     for head in ("loss", "simulated", *(["published"] if formula else []), ""):
         table.add_column(head, justify="right" if head else "left")
@@ -167,7 +169,7 @@ def _print_response(stack: Stack, curves: Curves, console: Console) -> None:
         published = [units.count(rounded(row.published))] if formula else []
         table.add_row(f"{row.loss:.0e}".replace("e-0", "e-"), units.count(rounded(row.window)), *published, note)
     console.print(table)
-    said = f"Every 1/loss-th packet lost, {units.duration(RESPONSE_RTT_S)}, 10 Gbit/s, default parameters."
+    said = f"Every 1/loss-th packet lost, {units.duration(RESPONSE_RTT_S)}, 10 Gbit/s, {curves.of_what}."
     if formula:
         said += f" Published: {formula.text} ({formula.source})."
     console.print(Text(said, style="dim"))

@@ -47,6 +47,10 @@ def show(
     name: Annotated[str | None, typer.Argument(help="One stack, or a .c file of your own.", show_default=False)] = None,
     json: AsJson = False,
     text: Annotated[bool, typer.Option("--text", help="Of one stack: only what its file says, no simulation.")] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Of one stack: a parameter to simulate. May be repeated."),
+    ] = None,
     out: Out = None,
 ) -> None:
     """List all stacks; of one show its equations, its window after a loss and its response to loss, both simulated."""
@@ -54,8 +58,9 @@ def show(
     from elephan.stack import find, stacks
 
     if name is None:
-        if text or out is not None:
-            raise InputError(f"{'--text' if text else '--out'} is for one stack: elephan stacks NAME")
+        if text or set_ or out is not None:
+            option = "--text" if text else "--set" if set_ else "--out"
+            raise InputError(f"{option} is for one stack: elephan stacks NAME")
         if json:
             emit(stack_text.as_json([stack_text.described(stack) for stack in stacks()]))
         else:
@@ -63,11 +68,13 @@ def show(
         return
     stack = find(name)
     curves = None
+    if text and set_:
+        raise InputError("--set changes what is simulated: without --text")
     if not text:
         from elephan.stack.curves import simulate
 
         with counted(f"simulating {stack.name}") as tell:
-            curves = simulate(stack, tell)
+            curves = simulate(stack, tell, set_ or [])
     if json:
         emit(stack_text.as_json([stack_text.described(stack, curves)]))
     else:

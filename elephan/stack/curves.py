@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from elephan.errors import InputError
 from elephan.report.timeline import Floats, Line, flow_line
 from elephan.scenario import Scenario
+from elephan.scenario.toml import format_value
 from elephan.stack.catalogue import Stack
-from elephan.stack.published import RESPONSES
+from elephan.stack.published import RESPONSES, Response
 from elephan.sweep.executor import Outcome, execute
 
 Tell = Callable[[int, int], None]
@@ -42,8 +44,11 @@ cwnd_clamp = {WINDOW}
 series = "10ms"
 """
 
-BEFORE_S = 1.0
-"""Part of the run before the loss that is shown, s."""
+BEFORE_S = 1.005
+"""Part of the run before the loss that is shown, s: a sample each 10 ms, one at 1 s among them."""
+
+STAYS = 0.99
+"""Part of the window that may be missing for a moment and still counts as none."""
 
 RTT_S = 0.05
 """Round-trip time of that path, s."""
@@ -105,12 +110,14 @@ class AfterLoss:
         """What happened, in words."""
         share = f"{100 * self.kept / self.before:.0f} %" if self.before else ""
         fell = f"falls from {self.before:.0f} to {self.kept:.0f} packets ({share})"
-        if self.kept >= self.before:
+        stays = self.kept >= STAYS * self.before
+        if stays:
             fell = f"stays at {self.before:.0f} packets"
-        if self.back_s is None:
+        if self.back_s is None and not stays:
             return f"The window {fell} and is not back within {self.time_s[-1]:.0f} s."
-        after = f" and is back after {self.back_s:.1f} s ({self.back_s / RTT_S:.0f} round trips)"
-        return f"The window {fell}{'' if self.kept >= self.before else after}."
+        back_s = self.back_s or 0.0
+        after = f" and is back after {back_s:.1f} s ({back_s / RTT_S:.0f} round trips)"
+        return f"The window {fell}{'' if stays else after}."
 
 
 @dataclass(frozen=True)
@@ -137,23 +144,39 @@ class Curves:
 
     after_loss: AfterLoss
     response: tuple[ResponseRow, ...]
+    settings: tuple[str, ...] = ()
+    """Parameters that are not at their default, "reduction=1/2"; what is published is then of another stack."""
+
+    @property
+    def of_what(self) -> str:
+        """What parameters it was simulated with."""
+        return ", ".join(self.settings) or "default parameters"
 
 
-def simulate(stack: Stack, tell: Tell | None = None) -> Curves:
-    """Run a stack, with its default parameters, over both kinds of path. A second or so."""
+def simulate(stack: Stack, tell: Tell | None = None, settings: Sequence[str] = ()) -> Curves:
+    """Run a stack over both kinds of path: a second or so. `settings` are parameters as "reduction=1/2".
+
+    Raises `InputError` for a parameter that it does not have, or a value that it does not take.
+    """
     from elephan.api import jobs_of
 
     name = str(Path(stack.path).absolute()) if stack.path else stack.name
     texts = [AFTER_LOSS, *(response_text(loss) for loss in LOSSES)]
+    changes = [f"flow.stack={format_value(name)}", *(f"flow.stack.{setting.strip()}" for setting in settings)]
     jobs = []
     for number, text in enumerate(texts):
-        scenario = Scenario(Path("stack.toml"), text, [f"flow.stack={name}", f"name=of-{stack.name}"])
+        try:
+            scenario = Scenario(Path("stack.toml"), text, [*changes, f"name=of-{stack.name}"])
+        except InputError as error:
+            # The scenario is none of the user's; what was set is.
+            raise InputError(str(error).replace("stack.toml: flow.flow1.stack.", "--set ")) from error
         (job,) = jobs_of(scenario)
         job.index = number
         jobs.append(job)
     outcomes = execute(jobs, watcher=_Counted(tell, len(jobs)) if tell else None)
-    rows = tuple(_response(stack, loss, outcome) for loss, outcome in zip(LOSSES, outcomes[1:], strict=True))
-    return Curves(_after_loss(outcomes[0]), rows)
+    formula = None if stack.path or settings else RESPONSES.get(stack.name)
+    rows = tuple(_response(formula, loss, outcome) for loss, outcome in zip(LOSSES, outcomes[1:], strict=True))
+    return Curves(_after_loss(outcomes[0]), rows, tuple(setting.strip() for setting in settings))
 
 
 def response_text(loss: float) -> str:
@@ -185,10 +208,9 @@ def measured(line: Line, lost_s: float) -> AfterLoss:
     return AfterLoss(time_s[shown], window[shown], before, kept, back_s)
 
 
-def _response(stack: Stack, loss: float, outcome: Outcome) -> ResponseRow:
+def _response(formula: Response | None, loss: float, outcome: Outcome) -> ResponseRow:
     assert outcome.series is not None, "the scenario takes series"
     line = flow_line(outcome.series, [0], "goodput_bps", "sum")
-    formula = None if stack.path else RESPONSES.get(stack.name)
     published = None if formula is None else formula.window(loss, RESPONSE_RTT_S)
     window, steady = mean_window(line.time_s, line.values)
     return ResponseRow(loss, window if window < FULL * LINE_PACKETS else None, steady, published)

@@ -47,13 +47,13 @@ def figures(stack: Stack, curves: Curves) -> list[TimeFigure | SweepFigure]:
         "after-loss",
         f"{stack.name}: window after one loss",
         f"{loss.sentence} One flow, one packet lost at 0 s, a window held to {WINDOW} packets (what the path is taken "
-        f"to hold), {units.duration(RTT_S)}, no queue.",
+        f"to hold), {units.duration(RTT_S)}, no queue, {curves.of_what}.",
         units.count,
         (Curve(stack.name, 0, line),),
         False,
         float(loss.time_s[-1]),
     )
-    formula = None if stack.path else RESPONSES.get(stack.name)
+    formula = None if stack.path or curves.settings else RESPONSES.get(stack.name)
     lines = [("simulated", 0, _line([(row.loss, row.window) for row in curves.response if row.window]))]
     if formula is not None:
         given = [(row.loss, row.published) for row in curves.response if row.published is not None]
@@ -63,7 +63,7 @@ def figures(stack: Stack, curves: Curves) -> list[TimeFigure | SweepFigure]:
         "response",
         f"{stack.name}: mean window by loss",
         f"Packets delivered per round trip when every 1/loss-th packet is lost; {units.duration(RESPONSE_RTT_S)}, "
-        f"10 Gbit/s, default parameters.{said}",
+        f"10 Gbit/s, {curves.of_what}.{said}",
         "loss",
         tuple((loss, f"{loss:.0e}".replace("e-0", "e-")) for loss in sorted(LOSSES)),
         MEAN_WINDOW,

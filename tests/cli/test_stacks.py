@@ -89,6 +89,16 @@ def test_one_stack_shows_its_equations_its_window_and_its_response(elephan: Run,
     )
 
 
+def test_one_stack_is_simulated_with_other_parameters(elephan: Run) -> None:
+    code, out, err = elephan("stacks", "storage_friendly", "--set", "reduction=1/4")
+    assert (code, err) == (0, "")
+    # What is published is of the default: nothing stands beside it.
+    assert "falls from 500 to 375 packets" in out and "10 Gbit/s, reduction=1/4." in out and "Published" not in out
+    code, _, err = elephan("stacks", "storage_friendly", "--set", "reduction=7")
+    assert code == 2 and err.startswith("error: --set reduction = 7") and "from 0.001 to 9/10" in err
+    assert "unknown parameter of reno" in elephan("stacks", "reno", "--set", "reduction=1/4")[2]
+
+
 def test_a_new_file_works_in_every_command(elephan: Run, tmp_path: Path) -> None:
     code, out, err = elephan("stacks", "new", "mine")
     assert (code, out, err) == (0, "wrote mine.c; next: elephan stacks ./mine.c\n", "")
@@ -263,3 +273,5 @@ def test_options_that_say_nothing_are_refused(elephan: Run) -> None:
     assert elephan("stacks", "--text")[0] == 2
     assert "--out is for one stack" in elephan("stacks", "--out", "x")[2]
     assert "without --text" in elephan("stacks", "reno", "--text", "--out", "x")[2]
+    assert "--set is for one stack" in elephan("stacks", "--set", "beta=1/2")[2]
+    assert "without --text" in elephan("stacks", "cubic", "--text", "--set", "beta=1/2")[2]
