@@ -110,7 +110,7 @@ impl Builder<'_> {
             sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
             receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),
             workload: self.workload(spec)?,
-            spec: spec.clone(),
+            spec: Box::new(spec.clone()),
             hops,
             armed: [Time::NEVER; 2],
             dropped_packets: 0,

@@ -24,16 +24,17 @@ pub enum Side {
     Receiver = 1,
 }
 
-/// A connection.
+/// A connection. What packets need lies together, for the cache's sake, and the specification elsewhere.
+#[repr(C)]
 pub struct Flow {
-    pub spec: FlowSpec,
     pub sender: Endpoint,
     pub receiver: Endpoint,
-    /// First hop of the packets of either side.
-    pub hops: [u32; 2],
     /// When either side's timer is set to fire: at its deadline or before (see `World::pump`).
     pub armed: [Time; 2],
+    /// First hop of the packets of either side.
+    pub hops: [u32; 2],
     pub workload: Workload,
+    pub spec: Box<FlowSpec>,
     /// Packets of either direction lost on the way.
     pub dropped_packets: u64,
     /// Payload received when the measured interval began, bytes.

@@ -215,6 +215,7 @@ type Spare = Vec<Box<Block>>;
 ///
 /// Nearly all are taken in that order: then a packet costs its header and nothing else of the block.
 #[derive(Default)]
+#[repr(align(64))]
 struct Flight {
     /// The block being filled; none while there is nothing.
     filling: Option<Box<Block>>,

@@ -88,15 +88,16 @@ pub enum Source {
 }
 
 /// A source and what the connection's send buffer has not taken of it yet.
+#[repr(C)]
 pub struct Workload {
-    pub source: Source,
-    /// Bytes waiting for room in the send buffer. Range: u64.
-    backlog: u64,
-    /// The application writes no more.
-    stopped: bool,
     /// Whether deliveries and free buffer space have to be looked at per packet.
     pub watches_delivery: bool,
     pub watches_buffer: bool,
+    /// The application writes no more.
+    stopped: bool,
+    /// Bytes waiting for room in the send buffer. Range: u64.
+    backlog: u64,
+    pub source: Source,
     /// When all that was written had arrived, after the application stopped.
     pub done_at: Option<Time>,
     /// When the application stopped.

@@ -9,10 +9,11 @@ use std::ops::Bound::{Excluded, Unbounded};
 ///
 /// The highest one, where nearly all happens, is kept apart: with one hole there is no tree at all.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct RangeSet {
+    top: Option<(u64, u64)>,
     /// All but the highest: start to end.
     lower: BTreeMap<u64, u64>,
-    top: Option<(u64, u64)>,
 }
 
 impl RangeSet {

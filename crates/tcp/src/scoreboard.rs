@@ -62,14 +62,15 @@ impl Entry {
 
 /// Entries in the order of their sequence numbers, addressed by an index that only grows.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Ring {
+    /// One for each entry, where rate samples are taken.
+    rates: Option<Box<Blocks<SentRate>>>,
     /// Index of the first entry in use.
     head: u64,
     /// Index after the last entry in use.
     tail: u64,
     entries: Blocks<Entry>,
-    /// One for each entry, where rate samples are taken.
-    rates: Option<Box<Blocks<SentRate>>>,
 }
 
 impl Ring {

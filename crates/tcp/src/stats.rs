@@ -1,13 +1,26 @@
 //! What an endpoint has counted since it was made.
 
-/// Counters of one endpoint; u64, none wraps in practice.
+/// Counters of one endpoint; u64, none wraps in practice. The first eight, a line of the cache, are those of every packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Stats {
     /// Segments sent, of every kind.
     pub segments_sent: u64,
     /// Segments with payload or FIN sent, retransmissions included.
     pub data_segments_sent: u64,
-    /// Of these, retransmissions (time-out, fast retransmit, tail loss probe).
+    /// Data segments that brought something new, in order or not.
+    pub data_segments_received: u64,
+    /// Segments without payload sent to acknowledge.
+    pub acks_sent: u64,
+    /// RTT samples.
+    pub rtt_samples: u64,
+    /// Sum of the RTT samples, us.
+    pub rtt_sum_us: u64,
+    /// Smallest, us; `u64::MAX` before the first.
+    pub rtt_min_us: u64,
+    /// Largest, us.
+    pub rtt_max_us: u64,
+    /// Retransmissions among the data segments sent (time-out, fast retransmit, tail loss probe).
     pub retransmitted_segments: u64,
     /// Their payload, bytes.
     pub retransmitted_bytes: u64,
@@ -39,15 +52,11 @@ pub struct Stats {
     pub lost_retransmissions: u64,
     /// Times that reordering was seen.
     pub reordering_seen: u64,
-    /// Data segments that brought something new, in order or not.
-    pub data_segments_received: u64,
-    /// Of these, those that came out of order.
+    /// Data segments that brought something new and came out of order.
     pub out_of_order_segments: u64,
     /// Data segments that brought nothing new.
     pub duplicate_segments_received: u64,
-    /// Segments without payload sent to acknowledge.
-    pub acks_sent: u64,
-    /// Of these, those that repeat the last acknowledgment number.
+    /// Segments without payload sent that repeat the last acknowledgment number.
     pub duplicate_acks_sent: u64,
     /// Zero-window probes sent.
     pub zero_window_probes: u64,
@@ -55,14 +64,6 @@ pub struct Stats {
     pub persists: u64,
     /// Times that the window was lowered after idle or for want of data (RFC 2861).
     pub cwnd_restarts: u64,
-    /// RTT samples.
-    pub rtt_samples: u64,
-    /// Their sum, us.
-    pub rtt_sum_us: u64,
-    /// Smallest, us; `u64::MAX` before the first.
-    pub rtt_min_us: u64,
-    /// Largest, us.
-    pub rtt_max_us: u64,
     /// Steps of loss detection: entries looked at. Per packet it must not grow with the window.
     pub scoreboard_steps: u64,
 }

@@ -116,14 +116,14 @@ impl Endpoint {
     }
 
     fn time_to_recover(&self) -> bool {
-        if !self.cfg.fast_retransmit {
+        if !self.fast_retransmit {
             return false;
         }
         self.cc.sock().lost_out > 0 || (self.era != Recovery::Rack && self.enough_dupacks())
     }
 
     fn identify_loss(&mut self, a: &mut AckState) {
-        if self.ring.is_empty() || !self.cfg.fast_retransmit {
+        if self.ring.is_empty() || !self.fast_retransmit {
             return;
         }
         match self.era {

@@ -109,7 +109,9 @@ impl Endpoint {
         self.write_header(seg, nxt, 0, 0);
         self.stats.acks_sent += 1;
         // RFC 5681, 2: the same number and window again. The handshake's ACK repeats nothing.
-        self.stats.duplicate_acks_sent += u64::from(acked == self.rx.nxt && window == self.rx.wnd && acked > 1);
+        if acked == self.rx.nxt && window == self.rx.wnd && acked > 1 {
+            self.stats.duplicate_acks_sent += 1;
+        }
     }
 
     /// New data, as the windows allow (Linux tcp_write_xmit). A probe ignores the congestion window.
@@ -150,7 +152,7 @@ impl Endpoint {
     #[inline]
     fn beyond_limited_transmit(&self) -> bool {
         let s = self.cc.sock();
-        if s.ca_state != CaState::Disorder as u8 || (self.cfg.limited_transmit && self.cfg.fast_retransmit) {
+        if s.ca_state != CaState::Disorder as u8 || (self.cfg.limited_transmit && self.fast_retransmit) {
             return false;
         }
         let more = if self.cfg.limited_transmit { LIMITED_TRANSMIT_SEGMENTS } else { 0 };

@@ -123,7 +123,7 @@ impl Endpoint {
     #[inline]
     fn event_data_received(&mut self, seg: &Segment) {
         let now = self.now;
-        let rto = self.rto_now();
+        let rto = || self.timers.rto_ns(&self.rtt, &self.cfg);
         let rx = &mut self.rx;
         rx.ack_scheduled = true;
         let short = rx.measure_mss(seg.len);
@@ -138,8 +138,8 @@ impl Endpoint {
             if gap <= ATO_MIN.0 / 2 {
                 rx.ato_ns = (rx.ato_ns >> 1) + ATO_MIN.0 / 2;
             } else if gap < rx.ato_ns {
-                rx.ato_ns = ((rx.ato_ns >> 1) + gap).min(rto);
-            } else if gap > rto && rx.quickack_start > 0 {
+                rx.ato_ns = ((rx.ato_ns >> 1) + gap).min(rto());
+            } else if rx.quickack_start > 0 && gap > rto() {
                 rx.add_quickacks(MAX_QUICKACKS);
             }
         }

@@ -5,8 +5,10 @@ use crate::consts::*;
 use crate::ranges::RangeSet;
 use crate::segment::{SackBlock, Segment, MAX_SACK_BLOCKS};
 
-/// State of the receiver. In-order data leaves no trace but its count.
+/// State of the receiver. In-order data leaves no trace but its count. The first two lines of the cache are what data in
+/// order needs.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Receiver {
     /// Next byte expected.
     pub(crate) nxt: u64,
@@ -16,28 +18,25 @@ pub(crate) struct Receiver {
     pub(crate) wnd: u64,
     /// In order and not read by the application, bytes.
     pub(crate) unread: u64,
-    /// Most that may ever be offered, bytes.
-    pub(crate) limit: u64,
     /// Most that is offered at present: `limit`, or what autotuning has come to.
     pub(crate) clamp: u64,
     /// What is offered grows to `clamp` with the data received (Linux rcv_ssthresh).
     pub(crate) ssthresh: u64,
-    pub(crate) manual: bool,
-    pub(crate) autotuning: bool,
-    pub(crate) scaling: bool,
-    pub(crate) wscale: u8,
+    /// Delayed ACK timer's length; 0 before the first data.
+    pub(crate) ato_ns: u64,
+    pub(crate) last_data_ns: u64,
     /// Payload of a full segment that we offered to take.
     pub(crate) advmss: u32,
     /// Payload of the segments that come (Linux rcv_mss).
     pub(crate) rcv_mss: u32,
-    pub(crate) last_seg_len: u32,
-    pub(crate) delayed_ack: bool,
+    pub(crate) ts_recent: u32,
     pub(crate) quickack_start: u32,
     /// Acknowledgments still to be sent at once.
     pub(crate) quick: u32,
-    /// Delayed ACK timer's length; 0 before the first data.
-    pub(crate) ato_ns: u64,
-    pub(crate) last_data_ns: u64,
+    pub(crate) wscale: u8,
+    pub(crate) manual: bool,
+    pub(crate) autotuning: bool,
+    pub(crate) delayed_ack: bool,
     pub(crate) pingpong: bool,
     /// Something is to be acknowledged, some time.
     pub(crate) ack_scheduled: bool,
@@ -45,21 +44,24 @@ pub(crate) struct Receiver {
     pub(crate) ack_now: bool,
     /// Acknowledge before anything else: the end of the handshake.
     pub(crate) ack_first: bool,
-    /// Held out of order.
-    pub(crate) ofo: RangeSet,
-    pub(crate) fresh: Vec<(u64, u64)>,
-    pub(crate) sacks: [SackBlock; MAX_SACK_BLOCKS],
-    pub(crate) num_sacks: usize,
-    pub(crate) dsack: Option<SackBlock>,
-    pub(crate) ts_recent: u32,
-    pub(crate) fin_at: Option<u64>,
+    pub(crate) scaling: bool,
     pub(crate) fin_received: bool,
     /// The peer closed before we did.
     pub(crate) fin_first: bool,
+    pub(crate) num_sacks: usize,
+    pub(crate) dsack: Option<SackBlock>,
+    /// Held out of order.
+    pub(crate) ofo: RangeSet,
+    pub(crate) sacks: [SackBlock; MAX_SACK_BLOCKS],
+    pub(crate) fresh: Vec<(u64, u64)>,
+    /// Most that may ever be offered, bytes.
+    pub(crate) limit: u64,
+    pub(crate) fin_at: Option<u64>,
+    pub(crate) last_seg_len: u32,
     // Autotuning.
+    pub(crate) last_ecr: u32,
     /// RTT as the receiver sees it, us times 8; 0 unknown.
     pub(crate) rtt_us8: u64,
-    pub(crate) last_ecr: u32,
     pub(crate) space: u64,
     pub(crate) space_seq: u64,
     pub(crate) space_ns: u64,

@@ -30,16 +30,17 @@ pub(crate) enum Pending {
 
 /// Deadlines, ns; [`NEVER`] when not armed.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Timers {
     pub pending: Pending,
+    /// Doublings of the RTO since the last RTT sample.
+    pub rto_shift: u32,
     pub xmit: u64,
     pub delack: u64,
     pub pace: u64,
     pub syn: u64,
     /// Not later than any of the above.
     pub wake: u64,
-    /// Doublings of the RTO since the last RTT sample.
-    pub rto_shift: u32,
 }
 
 impl Default for Timers {
@@ -173,7 +174,7 @@ impl Endpoint {
     /// RFC 8985, 7.2: PTO = 2 srtt, plus the delayed-ACK allowance with one segment out; never beyond the RTO.
     #[inline]
     pub(crate) fn schedule_loss_probe(&mut self, advancing_rto: bool) -> bool {
-        if self.era != Recovery::Rack || self.ring.is_empty() || !self.cfg.fast_retransmit {
+        if self.era != Recovery::Rack || self.ring.is_empty() || !self.fast_retransmit {
             return false;
         }
         let s = self.cc.sock();

@@ -108,7 +108,7 @@ impl Endpoint {
 
     #[inline]
     pub(super) fn is_pacing(&self) -> bool {
-        self.cfg.pacing || self.cc.sock().pacing_status != 0
+        self.paced || self.cc.sock().pacing_status != 0
     }
 
     /// Whether pacing allows a segment now; arms the timer when not.

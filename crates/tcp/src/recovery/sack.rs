@@ -179,7 +179,7 @@ impl Endpoint {
 
     /// Marks by duplicate ACKs or SACKs where RACK does not (tcp_update_scoreboard).
     pub(crate) fn update_scoreboard(&mut self, entered: bool) {
-        if self.is_reno() || self.ring.is_empty() || !self.cfg.fast_retransmit {
+        if self.is_reno() || self.ring.is_empty() || !self.fast_retransmit {
             return;
         }
         let marked = self.mark_by_sack();
