@@ -189,8 +189,11 @@ def test_a_division_by_zero_ends_with_a_word_and_not_with_a_core_dump(elephan: R
     path = new_file(elephan, tmp_path, "(void)ack;", "acked += 100 / cc_lost(sk);")
     number = line_with(path, "acked += 100 /")
     command = [sys.executable, "-c", "from elephan.cli import main; main()", "stacks", "./mine.c"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    (tmp_path / "temporary").mkdir()
+    environment = os.environ | {"TMPDIR": str(tmp_path / "temporary")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
     assert done.returncode == 2, done
+    assert list((tmp_path / "temporary").iterdir()) == []
     assert done.stderr.startswith("error: a congestion control divides by 0, and the simulator cannot go on")
     assert f"look at ./mine.c:{number}: cc_div(n, d)" in done.stderr
 

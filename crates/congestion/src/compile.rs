@@ -4,10 +4,12 @@ use crate::descriptor::{Algorithm, RawAlgorithm};
 use crate::diagnose::{self, Grade, Listed, Problem};
 use crate::{source, trap, HEADERS};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{env, fs, io, process};
 
 /// What makes the rules of cc.h hold: no header but ours, no library, no floating point (with
@@ -119,6 +121,25 @@ pub fn compile(path: &Path) -> Result<Algorithm, CompileError> {
 /// As [`compile`].
 pub fn compile_and_warn(path: &Path) -> Result<(Algorithm, Vec<Problem>), CompileError> {
     let code = fs::read_to_string(path).map_err(|error| CompileError::Unreadable { path: path.to_owned(), error })?;
+    let key = (path.to_owned(), code.clone(), env::var("CC").unwrap_or_default());
+    if let Some(known) = compiled().get(&key) {
+        return Ok(known.clone());
+    }
+    let result = compile_anew(path, code)?;
+    compiled().insert(key, result.clone());
+    Ok(result)
+}
+
+/// A file's path, its text, and the compiler.
+type Key = (PathBuf, String, String);
+
+/// What has been compiled in this process: each run of a sweep asks again. Their code stays loaded, some 20 kB each.
+fn compiled() -> MutexGuard<'static, BTreeMap<Key, (Algorithm, Vec<Problem>)>> {
+    static COMPILED: Mutex<BTreeMap<Key, (Algorithm, Vec<Problem>)>> = Mutex::new(BTreeMap::new());
+    COMPILED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn compile_anew(path: &Path, code: String) -> Result<(Algorithm, Vec<Problem>), CompileError> {
     let failed = |doing: String, error| CompileError::Environment { path: path.to_owned(), doing, error };
     let work = WorkDir::new().map_err(|e| failed(format!("create a folder in {}", env::temp_dir().display()), e))?;
     work.write_headers().map_err(|e| failed(format!("write to {}", work.0.display()), e))?;
