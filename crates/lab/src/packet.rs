@@ -1,9 +1,10 @@
 //! What crosses the simulated links: a token of 16 bytes per packet; its TCP header waits at the sender's end of the flight.
 //!
 //! A packet crosses several links and each moves it once, so what moves is kept to two registers. The header is written when
-//! the packet is sent and read when it arrives, in the same order but for losses, so headers of one direction of a flow lie
-//! in a queue: a large window is read and written from one end to the other, which the processor's prefetcher follows, where
-//! a free list would scatter it over the cache. SACK blocks are rare and have a pool. Nothing is allocated in the steady
+//! the packet is sent and read when it arrives, in the same order but for losses, so headers lie in a queue, one for all
+//! sources whose packets take as long and wait at the same link: it is read and written from one end to the other, which the
+//! processor's prefetcher follows, where a free list, or a queue for each of a thousand flows, would scatter it over the
+//! cache. SACK blocks are rare and have a pool. Nothing is allocated in the steady
 //! state. Together a packet in flight holds 16 + 32 bytes here, 12 in the link and 32 in the sender's scoreboard.
 
 use link::Packet as LinkPacket;
@@ -24,17 +25,15 @@ pub struct Packet {
 const _: () = assert!(std::mem::size_of::<Packet>() == 16, "a packet moves in two registers");
 
 /// The TCP header of a packet in flight, as far as the token does not tell it: its payload is what the token's bytes leave
-/// after headers and options. The order of the fields is not that of [`Segment`]: copying two neighbours as one word, just
-/// after each was written alone, stalls the processor.
+/// after headers and options.
 #[derive(Clone, Copy, Default)]
 struct Header {
     seq: u64,
     ack: u64,
-    ts_val: u32,
-    window: u32,
-    /// Slot of the SACK blocks; on a SYN, which carries none, `mss << 8 | wscale`.
-    extra: u32,
-    ts_ecr: u32,
+    /// `window << 32 | ts_ecr`.
+    window_ecr: u64,
+    /// `ts_val << 32 | extra`; extra: slot of the SACK blocks; on a SYN, which carries none, `mss << 8 | wscale`.
+    val_extra: u64,
 }
 
 const _: () = assert!(std::mem::size_of::<Header>() == 32, "memory per packet in flight is promised in docs/speed.md");
@@ -53,16 +52,19 @@ pub struct Template {
 /// Headers and SACK blocks of all packets in flight.
 #[derive(Default)]
 pub struct Pool {
-    /// Headers by source.
+    /// Flight of each source.
+    lanes: Vec<u32>,
     flights: Vec<Flight>,
     spare: Spare,
     sacks: Slots,
 }
 
 impl Pool {
-    /// A pool for packets of sources `0..sources`.
-    pub fn new(sources: usize) -> Pool {
-        Pool { flights: (0..sources).map(|_| Flight::default()).collect(), ..Pool::default() }
+    /// A pool for packets of as many sources as `lanes` tells lanes: packets of the same lane arrive nearly in the order in
+    /// which they were sent. Lanes are numbered from 0 on.
+    pub fn new(lanes: Vec<u32>) -> Pool {
+        let count = lanes.iter().max().map_or(0, |&last| last + 1);
+        Pool { flights: (0..count).map(|_| Flight::default()).collect(), lanes, ..Pool::default() }
     }
 
     /// What `segment` of `source` and those that follow it on the route that starts at `hop` have in common. SACK blocks are
@@ -79,10 +81,8 @@ impl Pool {
         let header = Header {
             seq: segment.seq,
             ack: segment.ack,
-            ts_val: segment.ts_val,
-            window: segment.window,
-            extra,
-            ts_ecr: segment.ts_ecr,
+            window_ecr: u64::from(segment.window) << 32 | u64::from(segment.ts_ecr),
+            val_extra: u64::from(segment.ts_val) << 32 | u64::from(extra),
         };
         debug_assert!(segment.flags <= FLAG_MASK, "flags leave room for the number of SACK blocks");
         let bits = u16::from(segment.sack_count) << FLAG_BITS | segment.flags;
@@ -93,7 +93,8 @@ impl Pool {
     /// Packs the next segment of `template`.
     #[inline]
     pub fn pack(&mut self, template: &mut Template) -> Packet {
-        let number = self.flights[template.packet.source() as usize].put(template.header, &mut self.spare);
+        let flight = &mut self.flights[self.lanes[template.packet.source() as usize] as usize];
+        let number = flight.put(template.header, &mut self.spare);
         template.header.seq += template.len;
         Packet { place: u64::from(number) << 32 | template.packet.place, ..template.packet }
     }
@@ -101,28 +102,30 @@ impl Pool {
     /// Unpacks `packet`, which a TCP source sent, into `segment` and forgets its header.
     #[inline]
     pub fn unpack(&mut self, packet: Packet, segment: &mut Segment) {
-        let header = self.flights[packet.source() as usize].take(packet.number(), &mut self.spare);
+        let flight = &mut self.flights[self.lanes[packet.source() as usize] as usize];
+        let header = flight.take(packet.number(), &mut self.spare);
         segment.seq = header.seq;
         segment.ack = header.ack;
-        segment.window = header.window;
-        segment.ts_val = header.ts_val;
-        segment.ts_ecr = header.ts_ecr;
+        segment.window = (header.window_ecr >> 32) as u32;
+        segment.ts_ecr = header.window_ecr as u32;
+        segment.ts_val = (header.val_extra >> 32) as u32;
         segment.flags = packet.what as u16 & FLAG_MASK;
         segment.sack_count = packet.sack_count();
         if segment.flags & flags::SYN != 0 {
-            segment.mss = (header.extra >> 8) as u16;
-            segment.wscale = header.extra as u8;
+            segment.mss = (header.val_extra as u32 >> 8) as u16;
+            segment.wscale = header.val_extra as u8;
         } else if segment.sack_count > 0 {
-            segment.sacks = self.sacks.take(header.extra);
+            segment.sacks = self.sacks.take(header.val_extra as u32);
         }
         segment.len = packet.bytes() - segment.header_bytes();
     }
 
     /// Forgets the header of a lost packet that a TCP source sent.
     pub fn discard(&mut self, packet: Packet) {
-        let header = self.flights[packet.source() as usize].take(packet.number(), &mut self.spare);
+        let flight = &mut self.flights[self.lanes[packet.source() as usize] as usize];
+        let header = flight.discard(packet.number(), &mut self.spare);
         if packet.sack_count() > 0 {
-            self.sacks.take(header.extra);
+            self.sacks.take(header.val_extra as u32);
         }
     }
 }
@@ -211,11 +214,10 @@ impl Default for Block {
 #[allow(clippy::vec_box)]
 type Spare = Vec<Box<Block>>;
 
-/// Headers of one source, in the order of sending. A number is good for 2^32 packets, six thousand of the largest windows.
+/// Headers of one lane, in the order of sending. A number is good for 2^32 packets, six thousand of the largest windows.
 ///
 /// Nearly all are taken in that order: then a packet costs its header and nothing else of the block.
 #[derive(Default)]
-#[repr(align(64))]
 struct Flight {
     /// The block being filled; none while there is nothing.
     filling: Option<Box<Block>>,
@@ -270,8 +272,17 @@ impl Flight {
         header
     }
 
+    /// Takes the header of a lost packet. Most are refused when they are sent: then it is the newest, and leaves no gap.
+    fn discard(&mut self, number: u32, spare: &mut Spare) -> Header {
+        if number.wrapping_add(1) != self.next || self.next % BLOCK == 0 {
+            return self.take(number, spare);
+        }
+        self.next = number;
+        let block = self.filling.as_ref().expect("the block of a number is there while the number is");
+        block.headers[(number % BLOCK) as usize]
+    }
+
     /// Moves `head` over what was taken before its turn, and gives back the blocks below it.
-    #[cold]
     fn advance(&mut self, spare: &mut Spare) {
         loop {
             if self.head % BLOCK == 0 {
@@ -331,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_segment_survives_packing() {
-        let mut pool = Pool::new(78);
+        let mut pool = Pool::new((0..78).collect());
         let mut sent = Segment {
             seq: 1 << 40,
             ack: 3,
@@ -360,7 +371,7 @@ mod tests {
 
     #[test]
     fn segments_of_a_template_follow_one_another() {
-        let mut pool = Pool::new(1);
+        let mut pool = Pool::new(vec![0]);
         let mut template = pool.template(&Segment { seq: 100, len: 10, ..Segment::default() }, 0, 0);
         let packets = [pool.pack(&mut template), pool.pack(&mut template), pool.pack(&mut template)];
         let mut got = Segment::default();
@@ -372,8 +383,39 @@ mod tests {
     }
 
     #[test]
+    fn sources_share_a_lane_and_what_was_refused_leaves_no_gap() {
+        let mut pool = Pool::new(vec![0, 1, 0]);
+        let mut got = Segment::default();
+        let mut arrive = |pool: &mut Pool, packet| {
+            pool.unpack(packet, &mut got);
+            got.seq
+        };
+        let mut waiting = VecDeque::new();
+        for seq in 0..1_000u64 {
+            let source = [0, 2][seq as usize % 2];
+            let mut template = pool.template(&Segment { seq, ..Segment::default() }, 0, source);
+            let packet = pool.pack(&mut template);
+            if seq % 3 == 0 {
+                pool.discard(packet);
+            } else {
+                waiting.push_back((seq, packet));
+            }
+            if waiting.len() > 40 {
+                let (sent, packet) = waiting.pop_front().expect("40 are there");
+                assert_eq!(arrive(&mut pool, packet), sent);
+            }
+        }
+        for (sent, packet) in waiting {
+            assert_eq!(arrive(&mut pool, packet), sent);
+        }
+        let (shared, other) = (&pool.flights[0], &pool.flights[1]);
+        assert_eq!((shared.ahead, shared.head, shared.full.len()), (0, shared.next, 0), "all are gone");
+        assert_eq!(other.next, 0, "nobody sent on the other lane");
+    }
+
+    #[test]
     fn a_syn_keeps_its_options() {
-        let mut pool = Pool::new(1);
+        let mut pool = Pool::new(vec![0]);
         let sent = Segment { flags: flags::SYN, mss: 8960, wscale: 14, ..Segment::default() };
         let mut got = Segment::default();
         let mut template = pool.template(&sent, 0, 0);
@@ -384,7 +426,7 @@ mod tests {
 
     #[test]
     fn congestion_experienced_is_kept() {
-        let mut pool = Pool::new(1);
+        let mut pool = Pool::new(vec![0]);
         let mut template = pool.template(&Segment { flags: flags::ECT, ..Segment::default() }, 0, 0);
         let mut packet = pool.pack(&mut template);
         assert!(packet.is_ect());
@@ -396,7 +438,7 @@ mod tests {
 
     #[test]
     fn memory_follows_what_is_in_flight_whatever_the_order_of_arrival() {
-        let mut pool = Pool::new(1);
+        let mut pool = Pool::new(vec![0]);
         // Beyond the wrap of the numbers.
         pool.flights[0].next = u32::MAX - 10_015;
         pool.flights[0].head = pool.flights[0].next;

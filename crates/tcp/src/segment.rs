@@ -41,28 +41,32 @@ pub struct SackBlock {
 }
 
 /// A segment. Sequence numbers are byte numbers from the SYN at 0 on and never wrap (u64: 16 EB).
+///
+/// The 32-bit fields that a packet keeps are no neighbours: the compiler would read two of them as one word, and just after
+/// each was written alone that stalls the processor.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct Segment {
     /// Number of the first byte (of the SYN or FIN itself when there is no payload).
     pub seq: u64,
     /// Next byte expected from the peer; meaningful with ACK.
     pub ack: u64,
-    /// Payload bytes. A SYN and a FIN each take one number more.
-    pub len: u32,
     /// Receive window offered, bytes, after scaling: what the peer reads, its low `wscale` bits lost.
     pub window: u32,
-    /// Timestamp value, ms of the sender's clock (RFC 7323); wraps after 49 days.
-    pub ts_val: u32,
-    /// Timestamp echoed, ms.
-    pub ts_ecr: u32,
     /// See [`flags`].
     pub flags: u16,
     /// SYN only: maximum segment size offered, bytes.
     pub mss: u16,
+    /// Timestamp value, ms of the sender's clock (RFC 7323); wraps after 49 days.
+    pub ts_val: u32,
     /// SYN only: window scale offered, 0..=14; 255 = option absent.
     pub wscale: u8,
     /// SACK blocks in use.
     pub sack_count: u8,
+    /// Timestamp echoed, ms.
+    pub ts_ecr: u32,
+    /// Payload bytes. A SYN and a FIN each take one number more.
+    pub len: u32,
     /// SACK blocks, most recent first; a DSACK (RFC 2883) comes first of all.
     pub sacks: [SackBlock; MAX_SACK_BLOCKS],
 }
