@@ -126,7 +126,8 @@ def write(
             "hold_s": convergence["hold_s"],
             "most": 100 * PAYLOAD_BYTES / PACKET_BYTES,
             "sharing": page.sharing_table(sharing["rtt_ratios"], sharing["flows"], convergence["jain"], rows),
-            "sharing_notes": reference["sharing"].get("notes", ""),
+            "sharing_controls": sharing_controls(reference, rows),
+            "sharing_notes": page.bullets(reference["sharing"]["notes"]),
         },
         sheet.png(curves, LARGEST_WINDOW_BYTES // PAYLOAD_BYTES),
     )
@@ -178,6 +179,23 @@ def controls(reference: dict[str, Any], points: dict[str, list[judge.Point]]) ->
             ]
         )
     return page.table(["stack and change", "loss", "as it is", "changed"], rows)
+
+
+def sharing_controls(reference: dict[str, Any], rows: list[judge.Sharing]) -> str:
+    """Return what Jain's index of many flows becomes when something is changed in the stack."""
+    table, lines = reference["sharing"], []
+    for control in reference["sharing_control"]:
+        stack = next(stack for stack in reference["stack"] if stack["name"] == control["stack"])
+        changed = stack | {"parameters": stack.get("parameters", {}) | control["parameters"]}
+        count = control["flows"]
+        flows = [(changed, table["rtt_ms"] * cases.NS_PER_MS)] * count
+        cells = [
+            cases.sharing_cell(table, ("flows", count, seed), flows, seed) for seed in range(1, table["seeds"] + 1)
+        ]
+        found = statistics.median(measuring.jain_of(result["goodput_bps"]) for result in running.run(cells))
+        before = next(row.jain[count] for row in rows if row.stack == stack["name"])
+        lines.append([f"{stack['name']}, {control['change']}", str(count), f"{before:.2f}", f"{found:.2f}"])
+    return page.table(["stack and change", "flows", "Jain as it is", "changed"], lines)
 
 
 def between(tolerance: list[float]) -> str:

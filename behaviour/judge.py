@@ -33,7 +33,12 @@ class Point:
     @property
     def holds(self) -> bool:
         """Whether it is steady and its ratio within its tolerance; what has nothing published is not judged."""
-        return self.ratio is None or (self.low <= self.ratio <= self.high and abs(self.drift) <= self.steady)
+        return self.ratio is None or (self.low <= self.ratio <= self.high and self.is_steady)
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether its cycles are alike."""
+        return abs(self.drift) <= self.steady
 
     def __str__(self) -> str:
         return (
@@ -83,7 +88,18 @@ def points(
         cycle = cycle_of(stack, loss, table["rtt_ms"] / 1000)
         published = None if cycle is None else cycle.mean
         low, high = tolerance(reference, stack, loss, published)
-        found.append(Point(stack["name"], loss, result["mean"], result["drift"], published, low, high, table["steady"]))
+        found.append(
+            Point(
+                stack["name"],
+                loss,
+                result["mean"],
+                result["drift"],
+                published,
+                low,
+                high,
+                stack.get("steady", table["steady"]),
+            )
+        )
     return found
 
 

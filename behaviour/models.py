@@ -46,12 +46,14 @@ def highspeed(loss: float, rtt_s: float) -> Cycle:
 
 
 def scalable(loss: float, rtt_s: float, increase: float, reduction: float, legacy: float) -> Cycle:
-    """W = a / (b p), 0.08 / p (Kelly, CCR 33(2), 2003); Reno up to the legacy window."""
-    reno = aimd(loss, rtt_s, 1.0, 0.5)
-    mean = increase / (reduction * loss)
-    if mean < legacy:
-        return reno
-    return Cycle(mean, mean)
+    """W = a / (b p), 0.08 / p, when the loss comes (Kelly, CCR 33(2), 2003); Reno up to the legacy window.
+
+    From one loss to the next it takes log(1 - b) / log(1 + a) round trips, so that 1 / p over that is the mean.
+    """
+    peak = increase / (reduction * loss)
+    if peak < legacy:
+        return aimd(loss, rtt_s, 1.0, 0.5)
+    return Cycle(-math.log1p(increase) / (loss * math.log1p(-reduction)), peak)
 
 
 def cubic(loss: float, rtt_s: float, scale: float, kept: float) -> Cycle:
@@ -87,18 +89,22 @@ def htcp(loss: float, rtt_s: float, kept: float, delta_low_s: float) -> Cycle:
 
     def growth(window: float, rounds: int, peak: float) -> float:
         late_s = max(0.0, rounds * rtt_s - delta_low_s)
-        return max(1.0, 2.0 * (1.0 - kept) * (1.0 + 10.0 * late_s + late_s * late_s / 4.0))
+        return 2.0 * (1.0 - kept) * (1.0 + 10.0 * late_s + late_s * late_s / 4.0)
 
     return summed(loss, kept, growth)
 
 
-def compound(loss: float, rtt_s: float, alpha: float, beta: float, power: float, low_window: float) -> Cycle:
-    """W += alpha W^k per round trip without queueing delay, W (1 - beta) at a loss (Tan and others 2006)."""
+def compound(loss: float, rtt_s: float, alpha: float, beta: float, power: float) -> Cycle:
+    """W += alpha W^k per round trip, W (1 - beta) at a loss (Tan, Song, Zhang, Sridharan 2006); never less than Reno.
 
-    def growth(window: float, rounds: int, peak: float) -> float:
-        return max(1.0, alpha * window**power) if window >= low_window else 1.0
-
-    return summed(loss, 1.0 - beta, growth)
+    A cycle of 1 / p segments from (1 - beta) W to W: W^(2 - k) = (2 - k) alpha / (p (1 - (1 - beta)^(2 - k))).
+    """
+    reno = aimd(loss, rtt_s, 1.0, 0.5)
+    rest = 2.0 - power
+    peak = (rest * alpha / (loss * (1.0 - (1.0 - beta) ** rest))) ** (1.0 / rest)
+    rounds = peak ** (1.0 - power) * (1.0 - (1.0 - beta) ** (1.0 - power)) / ((1.0 - power) * alpha)
+    mean = 1.0 / (loss * rounds)
+    return reno if mean < reno.mean else Cycle(mean, peak)
 
 
 def summed(loss: float, kept: float, growth: Callable[[float, int, float], float]) -> Cycle:

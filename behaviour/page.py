@@ -35,7 +35,8 @@ formula has it. The diamonds are independent loss, as lines have it.
 ![Mean window against loss rate, all stacks](img/response.png)
 
 Measured under periodic loss, segments, and in brackets over the published. Allowed: {tolerance}; {small_tolerance}
-where the published window is below {small_window} segments; a stack's own where it has one, below. Bold: outside.
+where the published window is below {small_window} segments; a stack's own where it has one, below. Bold: outside. A
+tilde: not steady, the window still rises or falls from cycle to cycle.
 
 {response}
 
@@ -55,7 +56,7 @@ What becomes of measured over published when the reason given is taken away:
 
 ### Small windows
 
-At a loss of 1e-2 every loss-based stack lies below its formula. For Reno, what the formula leaves out, step by step:
+At a loss of 1e-2 most stacks lie below their formulas. For Reno, what the formula leaves out, step by step:
 
 {small}
 
@@ -76,6 +77,8 @@ delay of up to one transmission time per packet. Medians of {seeds} seeds; goodp
 {sharing}
 
 {sharing_notes}
+
+{sharing_controls}
 """
 
 
@@ -109,7 +112,7 @@ def response_table(losses: Sequence[float], rows: dict[str, list[Point]]) -> str
 
 def _window(point: Point) -> str:
     if point.ratio is None:
-        return segments(point.measured)
+        return ("" if point.is_steady else "~") + segments(point.measured)
     ratio = f"({point.ratio:.2f})" if point.holds else f"**({point.ratio:.2f})**"
     return f"{segments(point.measured)} {ratio}"
 
@@ -137,13 +140,23 @@ def published_list(stacks: Sequence[dict[str, Any]]) -> str:
         said = stack["published"] if "published" in stack else f"nothing published: {stack['none']}"
         said += f". From its equations: {stack['derived']}" if "derived" in stack else ""
         own = "".join(
-            f" Allowed from {item['from']:g} to {item['to']:g}: {item['low']:g} to {item['high']:g}."
-            for item in stack.get("tolerance", [])
+            f" Allowed {span(item)}: {item['low']:g} to {item['high']:g}." for item in stack.get("tolerance", [])
         )
         why = f" {stack['why']}" if "why" in stack else ""
-        text = f"- **{stack['name']}**: {said}.{why}{own}"
-        lines.append(textwrap.fill(text, LINE_LENGTH, subsequent_indent="  ", break_long_words=False))
-    return "\n".join(lines)
+        lines.append(f"**{stack['name']}**: {said}.{why}{own}")
+    return bullets(lines)
+
+
+def span(item: dict[str, Any]) -> str:
+    """Return which loss rates a tolerance is for."""
+    low, high = item["from"], item["to"]
+    return f"at {low:g}" if low == high else f"from {low:g} to {high:g}"
+
+
+def bullets(texts: Sequence[str]) -> str:
+    """Return a list of filled items."""
+    items = (textwrap.fill(f"- {text}", LINE_LENGTH, subsequent_indent="  ", break_long_words=False) for text in texts)
+    return "\n".join(items)
 
 
 def sharing_table(ratios: Sequence[int], counts: Sequence[int], jain: float, rows: Sequence[Sharing]) -> str:

@@ -49,7 +49,7 @@ def _small(picture: bytes) -> bytes:
     from PIL import Image
 
     buffer = io.BytesIO()
-    Image.open(io.BytesIO(picture)).convert("RGB").quantize(64).save(buffer, format="png", optimize=True)
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(128).save(buffer, format="png", optimize=True)
     return buffer.getvalue()
 
 
@@ -108,7 +108,12 @@ def _each(figure: Any, ink: Ink, rows: int, curves: Sequence[Curve]) -> None:
         _axes(axes, ink)
         axes.set_title(curve.name, loc="left", color=ink.text, fontsize=8.5, pad=3)
         if curve.published:
-            axes.plot(*zip(*curve.published, strict=True), color=ink.curve(1), linewidth=1.6, label="published")
+            axes.plot(
+                *zip(*curve.published, strict=True),
+                color=ink.curve(1),
+                linewidth=1.6,
+                label="published, or its equations",
+            )
         axes.plot(
             [point.loss for point in curve.points],
             [point.measured for point in curve.points],

@@ -134,7 +134,11 @@ def reasons(stacks: dict[str, dict[str, Any]]) -> str:
     lines = []
     for name, stack in stacks.items():
         own = [
-            f"Allowed from {item['from']:g} to {item['to']:g}"
+            (
+                f"Allowed at {item['to']:g}"
+                if item["from"] == item["to"]
+                else f"Allowed from {item['from']:g} to {item['to']:g}"
+            )
             + ("" if item.get("delayed_ack", True) else ", an ACK per segment")
             + f": {item['low']:g} to {item['high']:g}."
             for item in stack.get("tolerance", [])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from behaviour import cases, judge, measuring, models, running
+from elephan.stack import stacks
 
 REFERENCE = cases.load()
 STACKS = {stack["name"]: stack for stack in REFERENCE["stack"]}
@@ -30,12 +31,14 @@ def test_the_mean_window_is_the_published_one(name: str) -> None:
 
 
 def test_the_models_give_their_sources_numbers() -> None:
-    """RFC 3649, table 1 (78,000 and 83,981 are its fit's rounding apart); RFC 9438, table 2; Kelly: 0.08 / p."""
+    """RFC 3649 and RFC 9438, their tables of the response function; Kelly: 0.08 / p at the loss; Tan: 0.25 / p^0.8."""
     assert models.highspeed(1e-5, 0.1).mean == pytest.approx(1795, rel=0.01)
     assert models.highspeed(1e-7, 0.1).mean == pytest.approx(83_981, rel=0.01)
     for loss, window in ((1e-4, 187), (1e-5, 1054), (1e-6, 5926), (1e-7, 33_325)):
         assert models.cubic(loss, 0.1, 0.4, 0.7).mean == pytest.approx(window, rel=0.01)
-    assert models.scalable(1e-4, 0.1, 0.01, 0.125, 16).mean == pytest.approx(800)
+    assert models.scalable(1e-4, 0.1, 0.01, 0.125, 16).peak == pytest.approx(800)
+    assert models.scalable(1e-4, 0.1, 0.01, 0.125, 16).mean == pytest.approx(1e4 / 13.42, rel=1e-3)
+    assert models.compound(1e-5, 0.1, 0.125, 0.5, 0.75).mean == pytest.approx(0.25 * 1e-5**-0.8, rel=0.03)
     assert models.aimd(1e-4, 0.1, 1.0, 0.5).mean == pytest.approx(122.5, rel=1e-3)
 
 
@@ -99,6 +102,11 @@ def test_a_kept_cell_is_not_run_again_until_what_it_ran_through_changes(
     monkeypatch.setattr(running, "simulator_digest", lambda: "another")
     running.run([cell])
     assert len(ran) == 3
+
+
+def test_every_built_in_stack_is_measured() -> None:
+    missing = {stack.name for stack in stacks()} - {stack["congestion"] for stack in REFERENCE["stack"]}
+    assert not missing, f"{', '.join(sorted(missing))}: say in behaviour/stacks.toml what is published of it"
 
 
 def test_the_page_has_every_stack() -> None:
