@@ -5,7 +5,7 @@
 //! sources whose packets take as long and wait at the same link: it is read and written from one end to the other, which the
 //! processor's prefetcher follows, where a free list, or a queue for each of a thousand flows, would scatter it over the
 //! cache. SACK blocks are rare and have a pool. Nothing is allocated in the steady
-//! state. Together a packet in flight holds 16 + 32 bytes here, 12 in the link and 32 in the sender's scoreboard.
+//! state. Together a packet in flight holds 16 + 32 bytes here, 12 in the link and 24 in the sender's scoreboard.
 
 use link::Packet as LinkPacket;
 use sim::Routed;
