@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import sqrt
+from math import log, sqrt
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,9 @@ def _highspeed(loss: float, rtt_s: float) -> float:
 
 
 def _scalable(loss: float, rtt_s: float) -> float:
-    # Kelly 2003: W = a / (b p), a = 0.01, b = 1/8; up to 16 segments it is Reno.
-    return max(0.08 / loss, _reno(loss, rtt_s))
+    # Kelly 2003: a / (b p) = 0.08 / p when a loss comes, a = 0.01, b = 1/8. The window grows by a factor from (1 - b) of that,
+    # so that its mean over time is b / ln(1 / (1 - b)) of it. Up to 16 segments it is Reno.
+    return max(0.08 / loss * 0.125 / log(1 / 0.875), _reno(loss, rtt_s))
 
 
 RESPONSES = {
@@ -56,6 +57,6 @@ RESPONSES = {
     ),
     "cubic": Response("1.054 (RTT / p)^0.75, at least Reno's", "RFC 9438, 5.1", _cubic),
     "highspeed": Response("0.12 / p^0.835, at least Reno's", "RFC 3649, 5", _highspeed),
-    "scalable": Response("0.08 / p, at least Reno's", "Kelly 2003", _scalable),
+    "scalable": Response("0.0749 / p, at least Reno's", "Kelly 2003, mean of the cycle", _scalable),
 }
 """By the name of a built-in algorithm. What is not here has no published closed form, or none in loss alone."""
