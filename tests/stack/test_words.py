@@ -135,7 +135,8 @@ def test_published_windows_are_those_of_their_sources() -> None:
     # RFC 9438, table 2, RTT 0.1 s: 1e-4 -> 187, 1e-6 -> 5926 (Reno-friendly at 1e-3: 38).
     assert RESPONSES["cubic"].window(1e-4, 0.1) == pytest.approx(187, rel=0.01)
     assert RESPONSES["cubic"].window(1e-6, 0.1) == pytest.approx(5926, rel=0.01)
-    assert RESPONSES["scalable"].window(1e-4, 0.1) == pytest.approx(800)
+    # Kelly: 800 when a loss comes; 700 after it, and growing by a factor: 749 in the mean over time.
+    assert RESPONSES["scalable"].window(1e-4, 0.1) == pytest.approx(749, rel=0.001)
 
 
 def test_both_tables_of_published_windows_say_the_same() -> None:
