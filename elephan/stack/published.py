@@ -45,8 +45,8 @@ def _highspeed(loss: float, rtt_s: float) -> float:
 
 
 def _scalable(loss: float, rtt_s: float) -> float:
-    # Kelly 2003: a / (b p) = 0.08 / p when a loss comes, a = 0.01, b = 1/8. The window grows by a factor from (1 - b) of
-    # that, so that its mean over time is b / ln(1 / (1 - b)) of it. Up to 16 segments it is Reno.
+    # Kelly 2003: a / (b p) = 0.08 / p when a loss comes, a = 0.01, b = 1/8. The window grows by a factor from (1 - b)
+    # of that, so that its mean over time is b / ln(1 / (1 - b)) of it. Up to 16 segments it is Reno.
     return max(0.08 / loss * 0.125 / log(1 / 0.875), _reno(loss, rtt_s))
 
 
