@@ -74,7 +74,7 @@ impl Pool {
         let extra = if segment.flags & flags::SYN != 0 {
             u32::from(segment.mss) << 8 | u32::from(segment.wscale)
         } else if segment.sack_count > 0 {
-            self.sacks.put(segment.sacks)
+            self.sacks.put(segment)
         } else {
             0
         };
@@ -115,7 +115,7 @@ impl Pool {
             segment.mss = (header.val_extra as u32 >> 8) as u16;
             segment.wscale = header.val_extra as u8;
         } else if segment.sack_count > 0 {
-            segment.sacks = self.sacks.take(header.val_extra as u32);
+            segment.sacks = self.sacks.take(header.val_extra as u32, segment.ack);
         }
         segment.len = packet.bytes() - segment.header_bytes();
     }
@@ -125,7 +125,7 @@ impl Pool {
         let flight = &mut self.flights[self.lanes[packet.source() as usize] as usize];
         let header = flight.discard(packet.number(), &mut self.spare);
         if packet.sack_count() > 0 {
-            self.sacks.take(header.val_extra as u32);
+            self.sacks.take(header.val_extra as u32, header.ack);
         }
     }
 }
@@ -304,35 +304,64 @@ impl Flight {
 /// No free slot.
 const NO_SLOT: u32 = u32::MAX;
 
+/// Slots of a chunk: 8 KiB. A vector that doubles would hold up to twice what is wanted.
+const CHUNK: usize = 256;
+
+/// SACK blocks of one packet, start and end, from the number that it acknowledges on: a window has less than 2^30 bytes
+/// (RFC 7323, 2.3), above it and, for a DSACK, below.
+type Blocks = [[i32; 2]; MAX_SACK_BLOCKS];
+
 /// SACK blocks of the packets in flight; a freed slot is used next and names the one freed before it.
 struct Slots {
-    slots: Vec<[SackBlock; MAX_SACK_BLOCKS]>,
+    chunks: Vec<Box<[Blocks; CHUNK]>>,
+    /// Slots ever used.
+    used: u32,
     free: u32,
 }
 
 impl Default for Slots {
     fn default() -> Self {
-        Slots { slots: vec![], free: NO_SLOT }
+        Slots { chunks: vec![], used: 0, free: NO_SLOT }
     }
 }
 
 impl Slots {
-    fn put(&mut self, blocks: [SackBlock; MAX_SACK_BLOCKS]) -> u32 {
-        if self.free == NO_SLOT {
-            self.slots.push(blocks);
-            return (self.slots.len() - 1) as u32;
+    fn put(&mut self, segment: &Segment) -> u32 {
+        let slot = if self.free == NO_SLOT {
+            if self.used as usize == self.chunks.len() * CHUNK {
+                self.chunks.push(Box::new([Blocks::default(); CHUNK]));
+            }
+            self.used += 1;
+            self.used - 1
+        } else {
+            let slot = self.free;
+            self.free = self.at(slot)[0][0] as u32;
+            slot
+        };
+        let distance = |number: u64| {
+            let distance = number.wrapping_sub(segment.ack) as i64;
+            debug_assert!(i32::try_from(distance).is_ok(), "a window beyond RFC 7323: {distance}");
+            distance as i32
+        };
+        let used = &segment.sacks[..usize::from(segment.sack_count)];
+        for (at, block) in self.at(slot).iter_mut().zip(used) {
+            *at = [distance(block.start), distance(block.end)];
         }
-        let slot = self.free;
-        self.free = self.slots[slot as usize][0].start as u32;
-        self.slots[slot as usize] = blocks;
         slot
     }
 
-    fn take(&mut self, slot: u32) -> [SackBlock; MAX_SACK_BLOCKS] {
-        let blocks = self.slots[slot as usize];
-        self.slots[slot as usize][0].start = u64::from(self.free);
+    fn take(&mut self, slot: u32, ack: u64) -> [SackBlock; MAX_SACK_BLOCKS] {
+        let next = self.free as i32;
         self.free = slot;
-        blocks
+        let at = self.at(slot);
+        let blocks = *at;
+        at[0][0] = next;
+        let number = |distance: i32| ack.wrapping_add_signed(i64::from(distance));
+        blocks.map(|[start, end]| SackBlock { start: number(start), end: number(end) })
+    }
+
+    fn at(&mut self, slot: u32) -> &mut Blocks {
+        &mut self.chunks[slot as usize / CHUNK][slot as usize % CHUNK]
     }
 }
 

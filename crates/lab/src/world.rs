@@ -260,8 +260,9 @@ impl World {
         for (index, link) in net.links_mut().iter_mut().enumerate() {
             series.time_s.push(time_s);
             series.link.push(index as i32);
-            series.queue_packets.push(link.queue_packets(now));
-            series.queue_bytes.push(link.queue_bytes(now));
+            let (packets, bytes) = link.queue(now);
+            series.queue_packets.push(packets);
+            series.queue_bytes.push(bytes);
             series.dropped_packets.push(link.stats().dropped());
             series.delivered_bytes.push(link.stats().delivered_bytes);
         }

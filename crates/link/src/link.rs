@@ -247,14 +247,19 @@ impl<P: Packet> Link<P> {
         self.refresh();
     }
 
-    /// Packets that wait at `now`, the one being sent not among them.
-    pub fn queue_packets(&mut self, now: Time) -> u64 {
-        self.queue(now).0
-    }
-
-    /// Bytes that wait at `now`.
-    pub fn queue_bytes(&mut self, now: Time) -> u64 {
-        self.queue(now).1
+    /// Packets and bytes that wait at `now`, the packet being sent not among them.
+    pub fn queue(&mut self, now: Time) -> (u64, u64) {
+        let queue = match &mut self.engine {
+            Engine::Fifo(fifo) => fifo.queue(now.0),
+            Engine::Served(server) => server.queue(now.0, &mut self.ledger),
+            Engine::Passage(passage, _) => {
+                let queue = passage.queue(now.0);
+                self.ledger.stats.enqueued = passage.arrived();
+                return queue;
+            }
+        };
+        self.refresh();
+        queue
     }
 
     /// Packets inside: waiting, being sent, on the line. Those that [`Link::poll_dropped`] has not handed out are not.
@@ -266,28 +271,17 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Brings counters, and what [`Link::packets_inside`] says, to `now`: those of a passage are not up to date otherwise.
+    /// Brings counters to `now`: those of a passage are not up to date otherwise. What has been enqueued, and what
+    /// [`Link::packets_inside`] says, is as of the last look at the queue.
     pub fn settle(&mut self, now: Time) {
         if let Engine::Passage(passage, _) = &mut self.engine {
             passage.settle(now.0, &mut self.ledger.stats);
-            passage.queue(now.0);
-            self.ledger.stats.enqueued = passage.arrived();
         }
     }
 
     /// Counters since the link was made.
     pub fn stats(&self) -> &Stats {
         &self.ledger.stats
-    }
-
-    fn queue(&mut self, now: Time) -> (u64, u64) {
-        let queue = match &mut self.engine {
-            Engine::Fifo(fifo) => fifo.queue(now.0),
-            Engine::Served(server) => server.queue(now.0, &mut self.ledger),
-            Engine::Passage(passage, _) => passage.queue(now.0),
-        };
-        self.refresh();
-        queue
     }
 
     fn refresh(&mut self) {

@@ -61,6 +61,7 @@ impl Bench {
         }
         self.now = time;
         self.link.settle(Time(time));
+        self.link.queue(Time(time));
     }
 
     /// Lets time pass until nothing is inside, or nothing will happen.
@@ -82,6 +83,7 @@ impl Bench {
             self.dropped.push((self.now, probe, reason));
         }
         self.link.settle(now);
+        self.link.queue(now);
     }
 
     pub fn send(&mut self, bytes: u32) {

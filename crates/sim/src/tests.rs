@@ -100,7 +100,7 @@ impl Hosts<Probe> for Script<'_> {
             return;
         }
         for link in net.links_mut() {
-            let (packets, bytes) = (link.queue_packets(now), link.queue_bytes(now));
+            let (packets, bytes) = link.queue(now);
             let Stats { dropped_by_loss: lost, .. } = *link.stats();
             let stats = Stats { dropped_by_loss: 0, ..*link.stats() };
             self.seen.queues.push((packets, bytes, link.packets_inside() + lost, stats));
@@ -137,6 +137,9 @@ fn run(case: &Case, ahead: bool, end: u64) -> (Seen, u64) {
     while net.run(&mut script, Time(end), 1000) == crate::Progress::ReachedEvents {}
     net.flush_drops(&mut script);
     let whole = end == FOR_EVER;
+    for link in net.links_mut() {
+        link.queue(Time(end));
+    }
     let stats = |link: &Link<Probe>| Stats {
         dropped_by_loss: u64::from(whole) * link.stats().dropped_by_loss,
         ..*link.stats()

@@ -100,7 +100,7 @@ fn red_keeps_the_average_queue_between_its_thresholds() {
             bench.send(1500);
             bench.run_to(bench.now + 1_142_857);
             if bench.now > 20_000_000_000 {
-                sum += bench.link.queue_bytes(Time(bench.now));
+                sum += bench.link.queue(Time(bench.now)).1;
                 samples += 1;
             }
         }
@@ -167,7 +167,7 @@ fn fq_codel_takes_an_overflow_out_of_the_fattest_queue() {
         bench.send_of(1500, 1, false);
     }
     assert!(bench.dropped.iter().all(|d| d.1.flow == 1 && d.2 == DropReason::QueueFull));
-    assert!(bench.link.queue_packets(Time(0)) <= 100);
+    assert!(bench.link.queue(Time(0)).0 <= 100);
     assert_eq!(bench.link.packets_inside() + bench.dropped.len() as u64, 510);
     // From its head: the packets that waited longest.
     assert_eq!(bench.dropped[0].1.number, 11);

@@ -12,7 +12,7 @@ fn a_new_rate_holds_for_what_waits_and_not_for_what_is_being_sent() {
         bench.run_to(18_000); // half of the second packet has gone
         bench.link.set_rate(Time(18_000), Rate(100_000_000));
         bench.run_to(30_000);
-        assert_eq!(bench.link.queue_packets(Time(30_000)), 1, "the third started at 24 us");
+        assert_eq!(bench.link.queue(Time(30_000)).0, 1, "the third started at 24 us");
         bench.run_to(200_000);
         bench.link.set_rate(Time(200_000), Rate(10_000_000_000));
         bench.send(1500);
@@ -86,7 +86,7 @@ fn an_outage_loses_the_line_and_keeps_the_queue() {
         bench.send(1500);
         bench.send(1500); // no room
         assert_eq!(bench.dropped[2].2, DropReason::QueueFull);
-        assert_eq!(bench.link.queue_packets(Time(bench.now)), 3);
+        assert_eq!(bench.link.queue(Time(bench.now)).0, 3);
         bench.link.set_up(Time(bench.now), true);
         bench.link.set_up(Time(bench.now), true);
         bench.run_dry();

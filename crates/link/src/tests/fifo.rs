@@ -26,7 +26,7 @@ fn an_odd_rate_does_not_drift_over_a_million_packets() {
         let mut last = 0;
         for _ in 0..1_000_000 {
             bench.run_to(bench.now + 1205);
-            if bench.link.queue_packets(Time(bench.now)) < 5 {
+            if bench.link.queue(Time(bench.now)).0 < 5 {
                 bench.send(1500);
             }
             last = bench.delivered.last().map_or(last, |d| d.0);
@@ -47,11 +47,11 @@ fn a_limit_in_packets_counts_those_that_wait() {
             bench.send(1500);
         }
         assert_eq!(bench.dropped.iter().map(|d| d.1.number).collect::<Vec<_>>(), [5, 6], "one is sent, three wait");
-        assert_eq!((bench.link.queue_packets(Time(0)), bench.link.queue_bytes(Time(0))), (3, 4500));
+        assert_eq!(bench.link.queue(Time(0)), (3, 4500));
         // A packet that comes at the ns at which another starts finds its place free.
         bench.run_to(12_000);
         bench.send(1500);
-        assert_eq!((bench.dropped.len(), bench.link.queue_packets(Time(12_000))), (2, 3));
+        assert_eq!((bench.dropped.len(), bench.link.queue(Time(12_000)).0), (2, 3));
         bench.run_dry();
         assert_eq!(bench.link.stats().dropped_by_queue, 2);
         assert_eq!((bench.link.stats().max_queue_packets, bench.link.stats().max_queue_bytes), (3, 4500));

@@ -114,7 +114,7 @@ fn play(bench: &mut Bench, step: &Step) {
         Step::Loss(model) => bench.link.set_loss(now, model.clone()),
         Step::Up(up) => bench.link.set_up(now, *up),
         Step::ReadQueue => {
-            bench.link.queue_packets(now);
+            bench.link.queue(now);
         }
     }
     // What a change made due is taken before time passes, as the event loop does.
@@ -148,9 +148,9 @@ proptest! {
             let known = bench.delivered.len() as u64 + bench.dropped.len() as u64;
             prop_assert_eq!(bench.sent, known + bench.link.packets_inside());
             prop_assert_eq!((stats.delivered, stats.dropped()), (bench.delivered.len() as u64, bench.dropped.len() as u64));
-            let queue = bench.link.queue_packets(Time(bench.now));
-            prop_assert!(queue <= bench.link.packets_inside());
-            prop_assert_eq!(queue == 0, bench.link.queue_bytes(Time(bench.now)) == 0);
+            let queue = bench.link.queue(Time(bench.now));
+            prop_assert!(queue.0 <= bench.link.packets_inside());
+            prop_assert_eq!(queue.0 == 0, queue.1 == 0);
         }
         bench.link.set_up(Time(bench.now), true);
         bench.run_dry();
@@ -165,7 +165,7 @@ proptest! {
     #[test]
     fn both_engines_agree(config in config(fifo_queue()), steps in steps()) {
         let [mut analytic, mut served] = engines(&config).map(|config| run(&config, &steps));
-        prop_assert_eq!(analytic.link.queue_packets(Time(analytic.now)), served.link.queue_packets(Time(served.now)));
+        prop_assert_eq!(analytic.link.queue(Time(analytic.now)), served.link.queue(Time(served.now)));
         for bench in [&mut analytic, &mut served] {
             bench.link.set_up(Time(bench.now), true);
             bench.run_dry();
@@ -196,8 +196,7 @@ proptest! {
             play(&mut fixed, step);
             let inside = |link: &Link<Probe>| link.packets_inside() + link.stats().dropped_by_loss;
             prop_assert_eq!(inside(&plain.link), inside(&fixed.link));
-            let queue = |link: &mut Link<Probe>, now| (link.queue_packets(Time(now)), link.queue_bytes(Time(now)));
-            prop_assert_eq!(queue(&mut plain.link, plain.now), queue(&mut fixed.link, fixed.now));
+            prop_assert_eq!(plain.link.queue(Time(plain.now)), fixed.link.queue(Time(fixed.now)));
             if !early.is_passage() {
                 continue;
             }
@@ -210,10 +209,11 @@ proptest! {
         if early.is_passage() {
             // All that was handed in has come by now, and the two are the same.
             early.settle(Time(plain.now));
+            early.queue(Time(plain.now));
             let lost = |link: &Link<Probe>| (link.stats().dropped_by_queue, link.stats().delivered, link.stats().enqueued);
             prop_assert_eq!(lost(&early), lost(&plain.link));
             prop_assert_eq!(early.stats().max_queue_bytes, plain.link.stats().max_queue_bytes);
-            prop_assert_eq!(early.queue_packets(Time(plain.now)), plain.link.queue_packets(Time(plain.now)));
+            prop_assert_eq!(early.queue(Time(plain.now)), plain.link.queue(Time(plain.now)));
         }
         for bench in [&mut plain, &mut fixed] {
             bench.run_dry();
