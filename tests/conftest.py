@@ -51,6 +51,12 @@ def metrics_of(goodput: float, lag: float) -> dict[str, float]:
     }
 
 
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are as wide as in a file, whatever the caller's terminal or the test runner say."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture(scope="session")
 def make_record() -> Callable[..., Record]:
     """Make a record of one run."""
