@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from elephan.cli import compare, paper, results, run, stacks
+from elephan.cli import compare, kernel, paper, results, run, stacks
 from elephan.cli.console import emit
 from elephan.errors import ElephanError
 
@@ -28,6 +28,7 @@ compare.register(app)
 stacks.register(app)
 app.add_typer(results.app, name="results")
 app.add_typer(paper.app, name="paper")
+app.add_typer(kernel.app, name="kernel")
 
 
 def _version(wanted: bool) -> None:

@@ -1,7 +1,8 @@
 """Put a BPF object through the running kernel's verifier: `python -m elephan.stack.load OBJECT`, one line of JSON out.
 
 A process of its own: programs and maps belong to it, nothing is pinned and nothing is registered, so that the kernel is
-as it was when the process ends, however it ends. libbpf (1.0 or later) is called by ctypes: it is a system's package,
+as it was when the process ends, however it ends. With `--register` behind it, what passes is registered, and stays
+(elephan/kernel says why that needs no pin). libbpf (1.0 or later) is called by ctypes: it is a system's package,
 and a binding that is built with its own copy would need the tools to build it.
 """
 
@@ -38,14 +39,16 @@ def library() -> ctypes.CDLL:
         ("bpf_program__name", text, (pointer,)),
         ("bpf_program__set_log_level", ctypes.c_int, (pointer, ctypes.c_uint32)),
         ("bpf_program__set_log_buf", ctypes.c_int, (pointer, text, ctypes.c_size_t)),
+        ("bpf_object__find_map_by_name", pointer, (pointer, text)),
+        ("bpf_map__attach_struct_ops", pointer, (pointer,)),
     ):
         function = getattr(bpf, name)
         function.restype, function.argtypes = result, list(arguments)
     return bpf
 
 
-def load(bpf: ctypes.CDLL, path: str, level: int) -> dict[str, Any]:
-    """Open and load the object; return whether it passed, and the log of each program."""
+def load(bpf: ctypes.CDLL, path: str, level: int, register: bool = False) -> dict[str, Any]:
+    """Open and load the object, register it if wanted; return whether it passed, and the log of each program."""
     opened = bpf.bpf_object__open_file(os.fsencode(path), None)
     if not opened:
         return {"passed": False, "error": os.strerror(ctypes.get_errno()), "logs": {}}
@@ -59,18 +62,24 @@ def load(bpf: ctypes.CDLL, path: str, level: int) -> dict[str, Any]:
         program = bpf.bpf_object__next_program(opened, program)
     error = bpf.bpf_object__load(opened)
     texts = {name: buffer.value.decode(errors="replace") for name, buffer in logs.items()}
+    result = {"passed": error == 0, "error": os.strerror(-error) if error else "", "logs": texts}
+    if register and not error:
+        algorithm = bpf.bpf_object__find_map_by_name(opened, b"cc_algorithm")
+        # The link that this returns is never destroyed: destroying it would unregister.
+        if not algorithm or not bpf.bpf_map__attach_struct_ops(algorithm):
+            result["refused"] = ctypes.get_errno()
     bpf.bpf_object__close(opened)
-    return {"passed": error == 0, "error": os.strerror(-error) if error else "", "logs": texts}
+    return result
 
 
-def tried(path: str) -> dict[str, Any]:
+def tried(path: str, register: bool = False) -> dict[str, Any]:
     """Return what the kernel says of the object: how much it went through, or the log of the program it refuses."""
     bpf = library()
-    result = load(bpf, path, STATISTICS)
+    result = load(bpf, path, STATISTICS, register)
     if result["passed"]:
         processed = [re.search(r"processed (\d+) insns", log) for log in result["logs"].values()]
         steps = sum(int(match[1]) for match in processed if match)
-        return {"passed": True, "programs": len(result["logs"]), "steps": steps}
+        return {"passed": True, "programs": len(result["logs"]), "steps": steps, "refused": result.get("refused")}
     result = load(bpf, path, STEPS)
     # libbpf stops at the first program that is refused: the last one with a log.
     refused = [(name, log) for name, log in result["logs"].items() if log]
@@ -79,4 +88,4 @@ def tried(path: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(tried(sys.argv[1])))
+    print(json.dumps(tried(sys.argv[1], register="--register" in sys.argv[2:])))

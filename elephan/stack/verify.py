@@ -87,12 +87,12 @@ def effective_capabilities(status: Path = Path("/proc/self/status")) -> int:
     return int(found[1], 16) if found else 0
 
 
-def verified(compiled: bytes, file: str, code: str) -> Step:
-    """Put an object through the verifier in a process of its own, to which all of it belongs."""
+def verified(compiled: bytes, file: str, code: str, register: bool = False) -> Step:
+    """Put an object through the verifier in a process of its own, to which all of it belongs unless it registers it."""
     with tempfile.TemporaryDirectory(prefix="elephan-bpf-") as folder:
         path = Path(folder) / "algorithm.o"
         path.write_bytes(compiled)
-        command = [sys.executable, "-m", "elephan.stack.load", str(path)]
+        command = [sys.executable, "-m", "elephan.stack.load", str(path), *(["--register"] if register else [])]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
             done = subprocess.run(
@@ -108,6 +108,8 @@ def verified(compiled: bytes, file: str, code: str) -> Step:
         if "libbpf" in why:
             return Step("kernel", "not tried", f"libbpf is not installed (Debian: libbpf1): {why}")
         return Step("kernel", "failed", why)
+    if answer["passed"] and answer["refused"] is not None:
+        return Step("kernel", "failed", f"{kernel} does not register it: {os.strerror(answer['refused'])}")
     if answer["passed"]:
         programs = things(answer["programs"], "program")
         return Step("kernel", "passed", f"{kernel}: {programs}, {count(answer['steps'])} steps of its verifier")

@@ -1,0 +1,12 @@
+"""Congestion controls in the running kernel: load, list, unload, what this machine lacks, a namespace's default.
+
+Nothing is pinned and nothing is written down. A struct_ops map that is updated without a link stays registered when its
+process ends, so that the one record of what is loaded is the kernel's own list of maps: there is no moment at which
+something is registered that `list` and `clean` do not find. **Invariant: only what carries elephan's mark, and is a
+struct_ops map of that name, is ever touched.**
+"""
+
+from elephan.kernel.control import check, clean, default, load, unload
+from elephan.kernel.maps import Loaded, loaded
+
+__all__ = ["Loaded", "check", "clean", "default", "load", "loaded", "unload"]
