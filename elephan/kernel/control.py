@@ -9,7 +9,7 @@ from pathlib import Path
 
 from elephan.core import native
 from elephan.errors import InputError
-from elephan.kernel.maps import Loaded, loaded, remove
+from elephan.kernel.maps import Loaded, library, loaded, remove
 from elephan.kernel.prepare import prepared
 from elephan.stack import find, verify
 
@@ -120,8 +120,8 @@ def check() -> list[verify.Step]:
     lacking = verify.lacks()
     steps.append(_step("rights", not lacking, "may load", lacking))
     try:
-        found = f"{len(loaded())} of elephan's loaded"
-        steps.append(verify.Step("libbpf", "passed", found))
+        library()
+        steps.append(verify.Step("libbpf", "passed", "is installed"))
     except InputError as error:
         steps.append(verify.Step("libbpf", "failed", str(error)))
     try:

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 
 from elephan.errors import InputError
-from elephan.stack.load import library
+from elephan.stack import load
 
 STRUCT_OPS = 26
 """BPF_MAP_TYPE_STRUCT_OPS (linux/bpf.h)."""
@@ -38,7 +38,7 @@ class Loaded:
 
 def loaded() -> list[Loaded]:
     """Return all of ours, by name. Raises `InputError` when the kernel does not let us look."""
-    bpf = _library()
+    bpf = library()
     found = []
     number = ctypes.c_uint32(0)
     while (error := bpf.bpf_map_get_next_id(number, ctypes.byref(number))) == 0:
@@ -52,7 +52,7 @@ def loaded() -> list[Loaded]:
 
 def remove(one: Loaded) -> None:
     """Unregister it. One that has gone meanwhile is no error."""
-    bpf = _library()
+    bpf = library()
     handle = bpf.bpf_map_get_fd_by_id(one.map_id)
     if handle < 0:
         return
@@ -90,9 +90,9 @@ def _ours(bpf: ctypes.CDLL, number: int) -> Loaded | None:
     return Loaded(name[1].decode(), number, state == IN_USE) if name and state else None
 
 
-def _library() -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
     try:
-        bpf = library()
+        bpf = load.library()
     except OSError as error:
         raise InputError(f"libbpf is not installed (Debian: libbpf1): {error}") from error
     bpf.bpf_map_get_next_id.argtypes = [ctypes.c_uint32, ctypes.c_void_p]

@@ -162,6 +162,9 @@ def test_without_root_one_line_and_exit_code_2(
     assert call(["kernel", "load", "reno=qa_none"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ") and "root" in error and error.count("\n") == 1
+    assert call(["kernel", "check"]) == 2
+    said = capsys.readouterr().out
+    assert "CAP_NET_ADMIN" in said and "still works: simulation" in said
     assert call(["kernel", "load", "reno", "--set", "nonsense=1"]) == 2
     assert call(["kernel", "load", "reno=Upper"]) == 2
 
