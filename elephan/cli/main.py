@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from elephan.cli import compare, kernel, paper, results, run, stacks
+from elephan.cli import compare, kernel, paper, path, results, run, stacks
 from elephan.cli.console import emit
 from elephan.errors import ElephanError
 
@@ -29,6 +29,7 @@ stacks.register(app)
 app.add_typer(results.app, name="results")
 app.add_typer(paper.app, name="paper")
 app.add_typer(kernel.app, name="kernel")
+app.add_typer(path.app, name="path")
 
 
 def _version(wanted: bool) -> None:

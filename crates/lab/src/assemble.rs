@@ -205,16 +205,26 @@ fn build_link(index: usize, run: &RunSpec) -> Result<Link<Packet>, LabError> {
     if spec.rate_bps == 0 {
         return Err(LabError::Spec(format!("link {}: rate = 0: above zero", spec.name)));
     }
-    let config = LinkConfig {
+    let config = link_config(spec);
+    let seed = link_seed(run.seed, &spec.name);
+    let changes = run.events.iter().any(|e| e.action.link() == Some(index));
+    Ok(if changes { Link::new(config, seed) } else { Link::fixed(config, seed) })
+}
+
+/// The link crate's configuration for `spec`: what the simulator runs, for whoever runs it elsewhere.
+pub fn link_config(spec: &LinkSpec) -> LinkConfig {
+    LinkConfig {
         rate: Rate(spec.rate_bps),
         delay: Span(spec.delay_ns),
         queue: queue_config(&spec.queue),
         loss: loss_model(&spec.loss),
         jitter: spec.jitter.as_ref().map(jitter),
-    };
-    let seed = stream_seed(run.seed, &format!("link/{}", spec.name));
-    let changes = run.events.iter().any(|e| e.action.link() == Some(index));
-    Ok(if changes { Link::new(config, seed) } else { Link::fixed(config, seed) })
+    }
+}
+
+/// Seed of the random streams of the link called `name` in a run with seed `run`.
+pub fn link_seed(run: u64, name: &str) -> u64 {
+    stream_seed(run, &format!("link/{name}"))
 }
 
 fn queue_config(spec: &QueueSpec) -> QueueConfig {

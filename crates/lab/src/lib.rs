@@ -22,7 +22,7 @@ mod stack;
 mod workload;
 mod world;
 
-pub use assemble::check_trace;
+pub use assemble::{check_trace, link_config, link_seed};
 pub use error::LabError;
 pub use histogram::Histogram;
 pub use measure::{FlowSeries, LinkSeries};

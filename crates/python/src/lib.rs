@@ -4,6 +4,7 @@
 
 #![allow(missing_docs)]
 
+mod path;
 mod quantity;
 mod simulate;
 mod stacks;
@@ -13,6 +14,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
+    path::register(module)?;
     quantity::register(module)?;
     stacks::register(module)?;
     simulate::register(module)

@@ -1,0 +1,33 @@
+//! The clock and the thread's standing with the scheduler.
+
+use units::Time;
+
+fn read(which: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid timespec to write to; both clocks exist on every Linux.
+    unsafe { libc::clock_gettime(which, &mut now) };
+    now.tv_sec as u64 * units::NS_PER_S + now.tv_nsec as u64
+}
+
+/// CLOCK_MONOTONIC: no step of the wall clock moves a packet.
+#[inline]
+pub(crate) fn now() -> Time {
+    Time(read(libc::CLOCK_MONOTONIC))
+}
+
+/// CPU time of this thread, ns.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Asks for exact timers and for precedence over ordinary programs, which would otherwise delay a wake-up by their time
+/// slice (milliseconds). True when the precedence was granted; it needs CAP_SYS_NICE.
+pub(crate) fn precede() -> bool {
+    // The lowest real-time priority; the kernel's throttling (sched(7)) leaves others their share.
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: plain system calls on the calling thread with a valid structure.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0);
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority) == 0
+    }
+}
