@@ -10,7 +10,7 @@ from elephan.cli.console import emit, say
 from elephan.cli.options import Changes, File
 from elephan.report.units import things
 
-app = typer.Typer(help="A scenario's path on this machine, between two network namespaces, for any program. Needs root.")
+app = typer.Typer(help="A scenario's path on this machine, between two namespaces, for any program. Needs root.")
 
 
 @app.command()
@@ -24,8 +24,8 @@ def shell(
 ) -> None:
     """Run a program at the sender of a scenario's [path], and return its exit code.
 
-    The far end is $ELEPHAN_PATH_FAR; `ip netns exec $ELEPHAN_PATH_FAR_NETNS ...` runs something there. What the path did,
-    and what the emulator did wrong, is said at the end.
+    The far end is $ELEPHAN_PATH_FAR; `ip netns exec $ELEPHAN_PATH_FAR_NETNS ...` runs something there. What the
+    path did, and what the emulator did wrong, is said at the end.
     """
     from elephan.path import run
 

@@ -31,7 +31,7 @@ class Direction:
         found = []
         late = self.core["late_p99_ns"]
         if late is not None and late > LATE_P99_NS:
-            found.append(f"{self.name}: 1 packet in 100 was late by more than {_ms(late)} (allowed: {_ms(LATE_P99_NS)})")
+            found.append(f"{self.name}: 1 packet in 100 came late by {_ms(late)} or more (allowed: {_ms(LATE_P99_NS)})")
         if self.own_drops:
             found.append(f"{self.name}: {self.own_drops} packets were dropped in the emulator's own buffers")
         if self.core["failure"]:
@@ -47,9 +47,8 @@ class Direction:
         )
         late = "no packet to be late"
         if core["late_count"]:
-            late = (
-                f"late by p50 {_ms(core['late_p50_ns'])}, p99 {_ms(core['late_p99_ns'])}, max {_ms(core['late_max_ns'])}"
-            )
+            p50, p99, most = (_ms(core[f"late_{which}_ns"]) for which in ("p50", "p99", "max"))
+            late = f"late by p50 {p50}, p99 {p99}, max {most}"
         share = 100 * core["cpu_ns"] / max(core["elapsed_ns"], 1)
         plain = "" if core["precedence"] else ", without precedence over other programs"
         return [network, f"  emulator: {late}; {self.own_drops} own drops; {share:.0f} % of a core{plain}"]

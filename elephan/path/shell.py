@@ -58,9 +58,9 @@ def _spec_of(file: Path, overrides: Sequence[str]) -> tuple[str, int]:
     points = load(file, overrides).points()
     document = points[0].document
     if document.path is None:
-        raise InputError(f"{file}: elephan path takes the short form, [path]: the long form (link, node) is not emulated")
+        raise InputError(f"{file}: elephan path takes the short form, [path], not nodes and links")
     if document.path.access is not None:
-        raise InputError(f'{file}: path.access: elephan path has one line and no access links; --set path.access=none')
+        raise InputError(f"{file}: path.access: elephan path has one line and no access links; --set path.access=none")
     spec = points[0].to_spec()
     if any(other.to_spec()["links"] != spec["links"] for other in points[1:]):
         raise InputError(f"{file}: the sweep changes the path: choose one value with --set")

@@ -28,7 +28,7 @@ DEVICE = "path"
 ADDRESSES = ("198.18.0.1", "198.18.0.2")
 """Of 198.18.0.0/15, set apart for tests of network devices (RFC 2544, C.2.2); seen in the namespaces only."""
 QUEUE_PACKETS = 20_000
-"""Packets that may wait in the device for the emulator: 0.24 s at 1 Gbit/s. What overflows counts as the emulator's own."""
+"""Packets that may wait in the device for the emulator: 0.24 s at 1 Gbit/s. What overflows is the emulator's own."""
 PATIENCE_S = 2.0
 """How long a program that is left in a namespace has to end before it is killed, s."""
 
@@ -140,7 +140,7 @@ def end(namespace: str) -> None:
 
 
 def clean() -> tuple[int, int]:
-    """Remove what runs that were killed have left; return how many runs were cleaned and how many live and were left."""
+    """Remove what runs that were killed have left; return how many those were, and how many live."""
     problem = missing()
     if problem is not None:
         raise InputError(f"elephan path {problem}")

@@ -21,13 +21,14 @@ PROBLEM = site.missing()
 pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")
 
 SCENARIO = """\
+[run]
 duration = "1s"
 
 [path]
 {path}
 
 [[flow]]
-workload = "bulk"
+stack = "reno"
 """
 NUMBERED = """\
 import os, socket, subprocess, sys, time
@@ -62,7 +63,8 @@ def command(tmp_path: Path) -> Command:
     def make(path: str, *program: str) -> list[str]:
         file = tmp_path / "path.toml"
         file.write_text(SCENARIO.format(path=path), encoding="utf-8")
-        return [sys.executable, "-c", "from elephan.cli import main; main()", "path", "shell", str(file), "--", *program]
+        elephan = [sys.executable, "-c", "from elephan.cli import main; main()"]
+        return [*elephan, "path", "shell", str(file), "--", *program]
 
     return make
 
@@ -117,9 +119,11 @@ def test_tcp_fills_the_line(command: Command) -> None:
 
 @pytest.mark.parametrize(
     ("loss", "lost"),
-    [('{ model = "list", packets = [1, 7, 8, 150] }', {1, 7, 8, 150}), ('{ model = "every_nth", n = 9 }', None)],
+    [('{ packets = [1, 7, 8, 150] }', {1, 7, 8, 150}), ('{ every = 9 }', None)],
 )
-def test_exactly_the_packets_that_the_scenario_names_are_lost(command: Command, loss: str, lost: set[int] | None) -> None:
+def test_exactly_the_packets_that_the_scenario_names_are_lost(
+    command: Command, loss: str, lost: set[int] | None
+) -> None:
     lost = lost or set(range(9, 201, 9))
     path = f'bandwidth = "100Mbit/s"\nrtt = "10ms"\nloss = {loss}'
     done = run(command(path, sys.executable, "-c", NUMBERED, "200"))

@@ -10,8 +10,9 @@ use units::{Span, Time};
 
 /// Packets read before deliveries are looked at again: at a few us each, what is due waits for tens of us at most.
 const BURST: usize = 16;
-/// Before a packet is due by less than this the thread watches the clock instead of sleeping: a wake-up takes about as long.
-const SPIN: Span = Span::from_micros(25);
+/// Least and most time before a packet is due from which on the thread watches the clock instead of sleeping. In between it
+/// is what wake-ups take (microseconds on a busy core, a tenth of a millisecond where a virtual machine has to be woken).
+const SPIN: (u64, u64) = (10_000, 200_000);
 /// Longest sleep, so that a stop is noticed.
 const NAP: Span = Span::from_millis(50);
 
@@ -40,6 +41,8 @@ pub(crate) struct Direction<'a> {
     pub link: Link<Token>,
     pub pool: Pool,
     pub stop: &'a AtomicBool,
+    /// How long before a packet is due the thread stops sleeping, ns.
+    pub spin_ns: u64,
 }
 
 impl Direction<'_> {
@@ -76,10 +79,11 @@ impl Direction<'_> {
             }
             self.link.handle_timeout(due);
             while let Some(token) = self.link.poll_delivery(due) {
+                // Before the write: what the far stack does with a packet, which the write waits for, is its own.
+                report.lateness.record(clock::now().since(due).0);
                 if !self.to.write(self.pool.bytes(&token)) {
                     report.refused += 1;
                 }
-                report.lateness.record(clock::now().since(due).0);
                 self.pool.give_back(token);
             }
             self.forget_dropped();
@@ -112,16 +116,45 @@ impl Direction<'_> {
         }
     }
 
-    /// Sleeps until a packet comes or one is nearly due; returns at once when one is due within [`SPIN`].
-    fn wait(&self) {
-        let left = self.link.poll_timeout().since(clock::now());
-        if left <= SPIN {
+    /// Sleeps until a packet comes or one is nearly due; returns at once when one is due soon.
+    fn wait(&mut self) {
+        let began = clock::now();
+        let left = self.link.poll_timeout().since(began).0;
+        if left <= self.spin_ns {
+            // Without a sleep nothing is learnt about wake-ups: try a shorter margin in a while, so that a steady stream of
+            // packets does not keep the core busy for good.
+            self.spin_ns = (self.spin_ns - self.spin_ns / 1024).max(SPIN.0);
             return;
         }
-        let nap = (left.0 - SPIN.0).min(NAP.0);
+        let nap = (left - self.spin_ns).min(NAP.0);
         let time = libc::timespec { tv_sec: 0, tv_nsec: nap as libc::c_long };
         let mut waits = libc::pollfd { fd: self.from.descriptor(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one valid pollfd, a valid time below a second, no signal mask.
-        unsafe { libc::ppoll(&mut waits, 1, &time, std::ptr::null()) };
+        let ready = unsafe { libc::ppoll(&mut waits, 1, &time, std::ptr::null()) };
+        if ready == 0 {
+            let over = clock::now().since(began).0.saturating_sub(nap);
+            self.spin_ns = margin_after(self.spin_ns, over);
+        }
+    }
+}
+
+/// The margin after a sleep that took `over` ns too long: up at once, down by an eighth of the difference.
+fn margin_after(margin: u64, over: u64) -> u64 {
+    let wanted = over + over / 4;
+    let next = if wanted > margin { wanted } else { margin - (margin - wanted) / 8 };
+    next.clamp(SPIN.0, SPIN.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_follows_what_wake_ups_take_within_its_bounds() {
+        assert_eq!(margin_after(SPIN.0, 80_000), 100_000);
+        assert_eq!(margin_after(SPIN.0, 5_000_000), SPIN.1, "a machine that was away is no reason to spin for long");
+        let settled = (0..100).fold(SPIN.1, |margin, _| margin_after(margin, 40_000));
+        assert!((50_000..50_010).contains(&settled), "{settled}");
+        assert_eq!((0..100).fold(SPIN.1, |margin, _| margin_after(margin, 0)), SPIN.0);
     }
 }

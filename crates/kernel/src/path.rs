@@ -48,7 +48,7 @@ impl Path {
             let (devices, stop) = (Arc::clone(&self.devices), Arc::clone(&self.stop));
             self.threads.push(std::thread::spawn(move || {
                 let (from, to) = (&devices[from], &devices[1 - from]);
-                Direction { from, to, link, pool: Pool::new(mtu_bytes), stop: &stop }.run()
+                Direction { from, to, link, pool: Pool::new(mtu_bytes), stop: &stop, spin_ns: 0 }.run()
             }));
         }
     }

@@ -24,7 +24,8 @@ impl EmulatedPath {
         let spec: RunSpec =
             serde_json::from_str(spec_json).map_err(|e| PyValueError::new_err(format!("the run's spec: {e}")))?;
         let made = |index: usize| {
-            let link = spec.links.get(index).ok_or_else(|| PyValueError::new_err(format!("there is no link {index}")))?;
+            let link =
+                spec.links.get(index).ok_or_else(|| PyValueError::new_err(format!("there is no link {index}")))?;
             let config = lab::link_config(link);
             config.check().map_err(|e| PyValueError::new_err(format!("link {}: {e}", link.name)))?;
             Ok::<_, PyErr>((config, lab::link_seed(spec.seed, &link.name)))
