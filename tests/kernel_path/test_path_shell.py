@@ -87,6 +87,14 @@ def run(command: list[str], timeout_s: float = 60) -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
 
 
+def runs(pid: int) -> bool:
+    """Whether a process runs: one that has ended and that init has not taken note of does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def need(tool: str) -> None:
     """Skip where a tool is missing."""
     if shutil.which(tool) is None:
@@ -119,7 +127,7 @@ def test_tcp_fills_the_line(command: Command) -> None:
 
 @pytest.mark.parametrize(
     ("loss", "lost"),
-    [('{ packets = [1, 7, 8, 150] }', {1, 7, 8, 150}), ('{ every = 9 }', None)],
+    [("{ packets = [1, 7, 8, 150] }", {1, 7, 8, 150}), ("{ every = 9 }", None)],
 )
 def test_exactly_the_packets_that_the_scenario_names_are_lost(
     command: Command, loss: str, lost: set[int] | None
@@ -141,7 +149,7 @@ def test_the_exit_code_is_the_programs(command: Command) -> None:
 def test_what_the_program_leaves_behind_ends_with_the_path(command: Command) -> None:
     done = run(command('bandwidth = "1Gbit/s"\nrtt = "1ms"', "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"))
     assert done.returncode == 0, done.stderr
-    assert not Path(f"/proc/{done.stdout.strip()}").exists()
+    assert not runs(int(done.stdout))
 
 
 def begun(command: list[str]) -> tuple[subprocess.Popen[str], str]:
@@ -176,9 +184,9 @@ def test_clean_removes_what_a_killed_path_has_left_and_nothing_that_lives(comman
         assert dead not in site.ip("netns") and living in site.ip("netns")
         assert not (site.LOCKS / dead).exists()
         deadline_s = time.monotonic() + 5
-        while any(Path(f"/proc/{pid}").exists() for pid in left) and time.monotonic() < deadline_s:
+        while any(map(runs, left)) and time.monotonic() < deadline_s:
             time.sleep(0.05)
-        assert not any(Path(f"/proc/{pid}").exists() for pid in left)
+        assert not any(map(runs, left))
     finally:
         kept.terminate()
         kept.wait(timeout=20)
