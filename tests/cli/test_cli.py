@@ -298,7 +298,7 @@ def stored(folder: Path) -> int:
 
 def started(folder: Path) -> subprocess.Popen[str]:
     """A sweep of one short and one long run that has stored the short one."""
-    sweep = '"run.duration" = ["1s", "30min"]'
+    sweep = '"run.duration" = ["1s", "6000min"]'
     (folder / "long.toml").write_text(re.sub(r'"flow.stack" = .*', sweep, LONG))
     running = process(folder, "run", "long.toml", "--no-report", "--workers", "2")
     deadline = time.monotonic() + 40
