@@ -1,12 +1,11 @@
 //! One direction: packets from one device through the link model to the other, in time.
 
 use crate::clock;
-use crate::lateness::Lateness;
 use crate::packet::{Pool, Token};
 use crate::tun::Tun;
 use link::{Admission, Link, Stats};
 use std::sync::atomic::{AtomicBool, Ordering};
-use units::{Span, Time};
+use units::{Histogram, Span, Time};
 
 /// Packets read before deliveries are looked at again: at a few us each, what is due waits for tens of us at most.
 const BURST: usize = 16;
@@ -22,7 +21,7 @@ pub struct DirectionReport {
     /// The link model's own counters: the network's doing.
     pub link: Stats,
     /// Delivery into the far device against the time that the model gave.
-    pub lateness: Lateness,
+    pub lateness: Histogram,
     /// Packets that the far device did not take: the emulator's doing.
     pub refused: u64,
     /// CPU time of the thread, ns.

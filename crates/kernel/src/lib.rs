@@ -11,12 +11,10 @@
 
 mod clock;
 mod direction;
-mod lateness;
 mod packet;
 mod path;
 mod tun;
 
 pub use direction::DirectionReport;
-pub use lateness::Lateness;
 pub use path::{End, Path};
 pub use tun::{Tun, TunError};

@@ -12,7 +12,6 @@ mod capture;
 mod changes;
 mod error;
 mod flow;
-mod histogram;
 mod measure;
 mod outcome;
 mod packet;
@@ -24,7 +23,6 @@ mod world;
 
 pub use assemble::{check_trace, link_config, link_seed};
 pub use error::LabError;
-pub use histogram::Histogram;
 pub use measure::{FlowSeries, LinkSeries};
 pub use outcome::{Metric, Outcome};
 pub use run::{simulate, Pulse, Verdict};

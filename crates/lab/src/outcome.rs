@@ -1,7 +1,6 @@
 //! What a run measured. Names carry units; what does not apply is absent, never zero.
 
 use crate::flow::{Counters, Flow};
-use crate::histogram::Histogram;
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::packet::Packet;
 use crate::spec::RunSpec;
@@ -9,7 +8,7 @@ use crate::workload::Source;
 use crate::world::World;
 use sim::Network;
 use std::collections::BTreeMap;
-use units::{Span, Time};
+use units::{Histogram, Span, Time};
 
 /// A measured value.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,10 +1,9 @@
 //! What the application at the sending end writes, and how far the receiving end has it.
 
-use crate::histogram::Histogram;
 use std::collections::VecDeque;
 use storage::Replay;
 use tcp::Endpoint;
-use units::{Rate, Size, Span, Time, NS_PER_S};
+use units::{Histogram, Rate, Size, Span, Time, NS_PER_S};
 
 /// Messages (frames, mirrored writes) on their way: each ends at a byte of the stream and was issued at a time.
 #[derive(Default)]

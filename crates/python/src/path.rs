@@ -54,9 +54,9 @@ fn as_dict(py: Python<'_>, report: &DirectionReport) -> PyResult<Py<PyDict>> {
     dict.set_item("dropped_by_aqm", report.link.dropped_by_aqm)?;
     dict.set_item("dropped_by_loss", report.link.dropped_by_loss)?;
     dict.set_item("late_count", report.lateness.count())?;
-    dict.set_item("late_p50_ns", report.lateness.quantile_ns(500))?;
-    dict.set_item("late_p99_ns", report.lateness.quantile_ns(990))?;
-    dict.set_item("late_max_ns", report.lateness.max_ns())?;
+    dict.set_item("late_p50_ns", report.lateness.quantile_bound(500))?;
+    dict.set_item("late_p99_ns", report.lateness.quantile_bound(990))?;
+    dict.set_item("late_max_ns", report.lateness.max())?;
     dict.set_item("refused_packets", report.refused)?;
     dict.set_item("cpu_ns", report.cpu_ns)?;
     dict.set_item("elapsed_ns", report.elapsed_ns)?;

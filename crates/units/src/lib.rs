@@ -1,14 +1,16 @@
 //! Time, rate and size as integer newtypes, with the text forms people write.
 //!
 //! What it does: arithmetic that cannot mix units, parsing of "25ms", "1Gbit/s", "8MB", "8MiB",
-//! printing of the same. What it does not: floats, calendars, clocks.
+//! printing of the same; distributions of durations. What it does not: floats but to print, calendars, clocks.
 //!
 //! **Invariant: inside, every quantity is an integer of one fixed unit (ns, bit/s, bytes); text needs a unit.**
 
 #![forbid(unsafe_code)]
 
+mod histogram;
 mod parse;
 
+pub use histogram::Histogram;
 pub use parse::{parse_rate, parse_size, parse_span, ParseError};
 
 use std::fmt;
