@@ -1,11 +1,12 @@
 //! What crosses the simulated links: a token of 16 bytes per packet; its TCP header waits at the sender's end of the flight.
 //!
 //! A packet crosses several links and each moves it once, so what moves is kept to two registers. The header is written when
-//! the packet is sent and read when it arrives, in the same order but for losses, so headers lie in a queue, one for all
-//! sources whose packets take as long and wait at the same link: it is read and written from one end to the other, which the
-//! processor's prefetcher follows, where a free list, or a queue for each of a thousand flows, would scatter it over the
-//! cache. SACK blocks are rare and have a pool. Nothing is allocated in the steady
-//! state. Together a packet in flight holds 16 + 32 bytes here, 12 in the link and 24 in the sender's scoreboard.
+//! the packet is sent and read when it arrives, in the same order but for losses, so headers of one direction of a flow lie
+//! in a queue: a large window is read and written from one end to the other, which the processor's prefetcher follows, where
+//! a free list would scatter it over the cache. No queue is shared: a packet that stands still would keep the headers of all
+//! that were sent after it. SACK blocks are rare and have a pool. Nothing is allocated in the steady state. Together a packet in
+//! flight holds 32 bytes here, 24 in the link that keeps it, 16 in each link that it has been computed to pass, and 24 in the
+//! sender's scoreboard.
 
 use link::Packet as LinkPacket;
 use sim::Routed;
@@ -52,19 +53,16 @@ pub struct Template {
 /// Headers and SACK blocks of all packets in flight.
 #[derive(Default)]
 pub struct Pool {
-    /// Flight of each source.
-    lanes: Vec<u32>,
+    /// Headers by source.
     flights: Vec<Flight>,
     spare: Spare,
     sacks: Slots,
 }
 
 impl Pool {
-    /// A pool for packets of as many sources as `lanes` tells lanes: packets of the same lane arrive nearly in the order in
-    /// which they were sent. Lanes are numbered from 0 on.
-    pub fn new(lanes: Vec<u32>) -> Pool {
-        let count = lanes.iter().max().map_or(0, |&last| last + 1);
-        Pool { flights: (0..count).map(|_| Flight::default()).collect(), lanes, ..Pool::default() }
+    /// A pool for packets of sources `0..sources`.
+    pub fn new(sources: usize) -> Pool {
+        Pool { flights: (0..sources).map(|_| Flight::default()).collect(), ..Pool::default() }
     }
 
     /// What `segment` of `source` and those that follow it on the route that starts at `hop` have in common. SACK blocks are
@@ -93,7 +91,7 @@ impl Pool {
     /// Packs the next segment of `template`.
     #[inline]
     pub fn pack(&mut self, template: &mut Template) -> Packet {
-        let flight = &mut self.flights[self.lanes[template.packet.source() as usize] as usize];
+        let flight = &mut self.flights[template.packet.source() as usize];
         let number = flight.put(template.header, &mut self.spare);
         template.header.seq += template.len;
         Packet { place: u64::from(number) << 32 | template.packet.place, ..template.packet }
@@ -102,7 +100,7 @@ impl Pool {
     /// Unpacks `packet`, which a TCP source sent, into `segment` and forgets its header.
     #[inline]
     pub fn unpack(&mut self, packet: Packet, segment: &mut Segment) {
-        let flight = &mut self.flights[self.lanes[packet.source() as usize] as usize];
+        let flight = &mut self.flights[packet.source() as usize];
         let header = flight.take(packet.number(), &mut self.spare);
         segment.seq = header.seq;
         segment.ack = header.ack;
@@ -122,7 +120,7 @@ impl Pool {
 
     /// Forgets the header of a lost packet that a TCP source sent.
     pub fn discard(&mut self, packet: Packet) {
-        let flight = &mut self.flights[self.lanes[packet.source() as usize] as usize];
+        let flight = &mut self.flights[packet.source() as usize];
         let header = flight.discard(packet.number(), &mut self.spare);
         if packet.sack_count() > 0 {
             self.sacks.take(header.val_extra as u32, header.ack);
@@ -214,7 +212,7 @@ impl Default for Block {
 #[allow(clippy::vec_box)]
 type Spare = Vec<Box<Block>>;
 
-/// Headers of one lane, in the order of sending. A number is good for 2^32 packets, six thousand of the largest windows.
+/// Headers of one source, in the order of sending. A number is good for 2^32 packets, six thousand of the largest windows.
 ///
 /// Nearly all are taken in that order: then a packet costs its header and nothing else of the block.
 #[derive(Default)]
@@ -366,125 +364,5 @@ impl Slots {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_segment_survives_packing() {
-        let mut pool = Pool::new((0..78).collect());
-        let mut sent = Segment {
-            seq: 1 << 40,
-            ack: 3,
-            len: 1448,
-            window: 1 << 30,
-            ts_val: 7,
-            ts_ecr: 8,
-            flags: flags::ACK | flags::TIMESTAMPS,
-            sack_count: 2,
-            ..Segment::default()
-        };
-        sent.sacks[0] = SackBlock { start: 10, end: 20 };
-        sent.sacks[1] = SackBlock { start: 30, end: 40 };
-        let mut template = pool.template(&sent, 5, 77);
-        let mut packet = pool.pack(&mut template);
-        assert_eq!((packet.bytes(), packet.hop(), packet.source()), (sent.packet_bytes(), 5, 77));
-        packet.advance();
-        assert_eq!(packet.hop(), 6);
-        let mut got = Segment::default();
-        pool.unpack(packet, &mut got);
-        assert_eq!((got.seq, got.ack, got.len, got.window), (sent.seq, sent.ack, sent.len, sent.window));
-        assert_eq!((got.flags, got.ts_val, got.ts_ecr), (sent.flags, sent.ts_val, sent.ts_ecr));
-        assert_eq!(got.sacks[..2], sent.sacks[..2]);
-        assert_eq!((pool.flights[77].head, pool.sacks.free), (1, 0), "both are free again");
-    }
-
-    #[test]
-    fn segments_of_a_template_follow_one_another() {
-        let mut pool = Pool::new(vec![0]);
-        let mut template = pool.template(&Segment { seq: 100, len: 10, ..Segment::default() }, 0, 0);
-        let packets = [pool.pack(&mut template), pool.pack(&mut template), pool.pack(&mut template)];
-        let mut got = Segment::default();
-        let seqs = packets.map(|packet| {
-            pool.unpack(packet, &mut got);
-            (got.seq, got.len)
-        });
-        assert_eq!(seqs, [(100, 10), (110, 10), (120, 10)]);
-    }
-
-    #[test]
-    fn sources_share_a_lane_and_what_was_refused_leaves_no_gap() {
-        let mut pool = Pool::new(vec![0, 1, 0]);
-        let mut got = Segment::default();
-        let mut arrive = |pool: &mut Pool, packet| {
-            pool.unpack(packet, &mut got);
-            got.seq
-        };
-        let mut waiting = VecDeque::new();
-        for seq in 0..1_000u64 {
-            let source = [0, 2][seq as usize % 2];
-            let mut template = pool.template(&Segment { seq, ..Segment::default() }, 0, source);
-            let packet = pool.pack(&mut template);
-            if seq % 3 == 0 {
-                pool.discard(packet);
-            } else {
-                waiting.push_back((seq, packet));
-            }
-            if waiting.len() > 40 {
-                let (sent, packet) = waiting.pop_front().expect("40 are there");
-                assert_eq!(arrive(&mut pool, packet), sent);
-            }
-        }
-        for (sent, packet) in waiting {
-            assert_eq!(arrive(&mut pool, packet), sent);
-        }
-        let (shared, other) = (&pool.flights[0], &pool.flights[1]);
-        assert_eq!((shared.ahead, shared.head, shared.full.len()), (0, shared.next, 0), "all are gone");
-        assert_eq!(other.next, 0, "nobody sent on the other lane");
-    }
-
-    #[test]
-    fn a_syn_keeps_its_options() {
-        let mut pool = Pool::new(vec![0]);
-        let sent = Segment { flags: flags::SYN, mss: 8960, wscale: 14, ..Segment::default() };
-        let mut got = Segment::default();
-        let mut template = pool.template(&sent, 0, 0);
-        let packet = pool.pack(&mut template);
-        pool.unpack(packet, &mut got);
-        assert_eq!((got.mss, got.wscale), (8960, 14));
-    }
-
-    #[test]
-    fn congestion_experienced_is_kept() {
-        let mut pool = Pool::new(vec![0]);
-        let mut template = pool.template(&Segment { flags: flags::ECT, ..Segment::default() }, 0, 0);
-        let mut packet = pool.pack(&mut template);
-        assert!(packet.is_ect());
-        packet.mark_ce();
-        let mut got = Segment::default();
-        pool.unpack(packet, &mut got);
-        assert!(got.has(flags::CE | flags::ECT));
-    }
-
-    #[test]
-    fn memory_follows_what_is_in_flight_whatever_the_order_of_arrival() {
-        let mut pool = Pool::new(vec![0]);
-        // Beyond the wrap of the numbers.
-        pool.flights[0].next = u32::MAX - 10_015;
-        pool.flights[0].head = pool.flights[0].next;
-        let mut flight = VecDeque::new();
-        for seq in 0..100_000u64 {
-            let mut template = pool.template(&Segment { seq, ..Segment::default() }, 0, 0);
-            flight.push_back((seq, pool.pack(&mut template)));
-            if flight.len() > 500 {
-                // One in three overtakes.
-                let at = if seq % 3 == 0 { 20 } else { 0 };
-                let (sent, packet) = flight.remove(at).expect("500 are there");
-                let mut got = Segment::default();
-                pool.unpack(packet, &mut got);
-                assert_eq!(got.seq, sent);
-            }
-        }
-        let blocks = pool.flights[0].full.len() + 1 + pool.spare.len();
-        assert!(blocks <= 2 * 500 / BLOCK as usize, "{blocks} blocks for 500 packets");
-    }
-}
+#[path = "packet_tests.rs"]
+mod tests;

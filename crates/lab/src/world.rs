@@ -9,7 +9,6 @@ use crate::packet::{Packet, Pool};
 use crate::spec::RunSpec;
 use link::DropReason;
 use sim::{Hosts, Network};
-use std::collections::BTreeMap;
 use tcp::segment::Segment;
 use units::{Span, Time};
 
@@ -87,20 +86,6 @@ impl Timers {
     }
 }
 
-/// The lane of each source: packets keep their order where they take as long without queueing and queue at the same link.
-fn lanes(spec: &RunSpec) -> Vec<u32> {
-    let mut known = BTreeMap::new();
-    let routes = spec.flows.iter().flat_map(|flow| [&flow.route, &flow.return_route]);
-    routes
-        .map(|route| {
-            let delay_ns: u64 = route.iter().map(|&link| spec.links[link].delay_ns).sum();
-            let slowest = route.iter().min_by_key(|&&link| spec.links[link].rate_bps);
-            let next = known.len() as u32;
-            *known.entry((delay_ns, slowest)).or_insert(next)
-        })
-        .collect()
-}
-
 /// Everything of a run that is not the network.
 pub struct World {
     pub flows: Vec<Flow>,
@@ -140,7 +125,7 @@ impl World {
             flow_series: FlowSeries::default(),
             link_series: LinkSeries::default(),
             series_interval: Span(spec.measure.series_interval_ns.unwrap_or(0)),
-            pool: Pool::new(lanes(spec)),
+            pool: Pool::new(2 * spec.flows.len()),
             scratch: Segment::default(),
             stop_when_done: spec.stop_when_done,
         }
