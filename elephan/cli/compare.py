@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elephan.cli.console import console, counted, emit, say
-from elephan.cli.options import Changes, File, Out, StoreAt, Workers
+from elephan.cli.options import Again, Changes, File, NoReport, Out, Seed, StoreAt, Workers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,13 +42,13 @@ def compare(
         ),
     ] = None,
     set_: Changes = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="First seed.", show_default=False)] = None,
+    seed: Seed = None,
     json: Annotated[bool, typer.Option("--json", help="Print one array of rows by rank, and nothing else.")] = False,
     out: Out = None,
     store: StoreAt = None,
     workers: Workers = None,
-    again: Annotated[bool, typer.Option("--again", help="Run what is in the store already.")] = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help="No HTML, no plots.")] = False,
+    again: Again = False,
+    no_report: NoReport = False,
 ) -> None:
     """Run a scenario under every stack, alone and beside a reno flow; print one ranked table and why each stands there.
 

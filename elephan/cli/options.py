@@ -44,6 +44,12 @@ StoreAt = Annotated[
     ),
 ]
 
+Seed = Annotated[int | None, typer.Option(metavar="N", min=0, help="First seed.", show_default=False)]
+
+Again = Annotated[bool, typer.Option("--again", help="Run what is in the store already.")]
+
+NoReport = Annotated[bool, typer.Option("--no-report", help="No HTML, no plots.")]
+
 Workers = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="How many runs go at once. Default: all cores.", show_default=False),

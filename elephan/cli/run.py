@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elephan.cli.console import console, counted, emit, say
-from elephan.cli.options import Changes, File, Out, StoreAt, Workers
+from elephan.cli.options import Again, Changes, File, NoReport, Out, Seed, StoreAt, Workers
 from elephan.report.units import things
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 def run(
     file: File,
     set_: Changes = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="First seed.", show_default=False)] = None,
+    seed: Seed = None,
     json: Annotated[bool, typer.Option("--json", help="Print one array of records, and nothing else.")] = False,
     out: Out = None,
     store: StoreAt = None,
@@ -35,8 +35,8 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Write a pcapng capture, one per run.", show_default=False),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Run what is in the store already.")] = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help="No HTML, no plots.")] = False,
+    again: Again = False,
+    no_report: NoReport = False,
 ) -> None:
     """Run a scenario: print a table, store every run, write a report with plots.
 
