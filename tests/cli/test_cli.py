@@ -10,13 +10,12 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
-from elephan.cli.main import call
+from tests.cli.conftest import Run
 
 SCENARIO = """
 name = "small"
@@ -42,30 +41,12 @@ series = "50ms"
 
 LONG = SCENARIO.replace('"3s"', '"30min"').replace('"20Mbit/s"', '"1Gbit/s"').replace('"50ms"', '"1s"')
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a scenario and a store of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "results.sqlite"))
-    (tmp_path / "small.toml").write_text(SCENARIO)
-    return tmp_path
-
-
-@pytest.fixture
-def elephan(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Call the command; return exit code, stdout, stderr."""
-    from elephan.cli.console import console
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        console.cache_clear()
-        code = call(list(arguments))
-        done = capsys.readouterr()
-        return code, done.out, done.err
-
-    return run
+def folder(folder: Path) -> Path:
+    """With a scenario."""
+    (folder / "small.toml").write_text(SCENARIO)
+    return folder
 
 
 def test_run_prints_a_table_stores_and_reports(elephan: Run, folder: Path) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from elephan.cli.main import call
-
-Run = Callable[..., tuple[int, str, str]]
+from tests.cli.conftest import Run
 
 SCENARIO = """
 title = "A small copy"
@@ -35,21 +32,10 @@ series = "100ms"
 
 
 @pytest.fixture
-def elephan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Call the command in a folder with a scenario; return exit code, stdout, stderr."""
-    from elephan.cli.console import console
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "results.sqlite"))
-    (tmp_path / "small.toml").write_text(SCENARIO)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        console.cache_clear()
-        code = call(list(arguments))
-        done = capsys.readouterr()
-        return code, done.out, done.err
-
-    return run
+def folder(folder: Path) -> Path:
+    """With a scenario."""
+    (folder / "small.toml").write_text(SCENARIO)
+    return folder
 
 
 STACKS = ("--stacks", "reno,vegas,storage_friendly(congestion_avoidance=off)")

@@ -9,15 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from elephan.cli.main import call
 from elephan.stack import find, stacks, verify
-
-Run = Callable[..., tuple[int, str, str]]
+from tests.cli.conftest import Run
 
 SCENARIO = """
 [run]
@@ -32,23 +29,6 @@ loss = 1e-3
 name = "copy"
 stack = "./mine.c"
 """
-
-
-@pytest.fixture
-def elephan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Call the command in an empty folder; return exit code, stdout, stderr."""
-    from elephan.cli.console import console
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ELEPHAN_STORE", str(tmp_path / "results.sqlite"))
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        console.cache_clear()
-        code = call(list(arguments))
-        done = capsys.readouterr()
-        return code, done.out, done.err
-
-    return run
 
 
 def test_the_list_has_every_stack_with_source_parameters_and_where_it_runs(elephan: Run) -> None:
