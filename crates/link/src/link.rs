@@ -33,6 +33,21 @@ enum Engine<P> {
     Passage(Passage, Ring<P, ()>),
 }
 
+impl<P: Packet> Engine<P> {
+    /// One that may be changed.
+    fn with_events(config: &LinkConfig, seed: u64) -> Engine<P> {
+        let seed = |name: &str| stream_seed(seed, name);
+        let analytic = matches!(config.queue, QueueConfig::DropTail { .. } | QueueConfig::Red { .. });
+        if analytic && config.jitter.is_none() {
+            let red = Red::new(&config.queue, config.rate, Random::new(seed("red")));
+            let loss = Loss::new(&config.loss, seed("loss"));
+            Engine::Fifo(Fifo::new(config.rate, config.delay.0, config.queue.limits(), red, loss))
+        } else {
+            Engine::Served(Box::new(Server::new(config, seed)))
+        }
+    }
+}
+
 /// One direction of a link. See the crate's documentation.
 ///
 /// Times handed in must not go back. Whoever calls late (a real clock) gets what was due by then; a packet's time on the link
@@ -50,19 +65,7 @@ impl<P: Packet> Link<P> {
     /// # Panics
     /// When [`LinkConfig::check`] refuses `config`.
     pub fn new(config: LinkConfig, seed: u64) -> Link<P> {
-        if let Err(error) = config.check() {
-            panic!("a link cannot be made: {error}");
-        }
-        let seed = |name: &str| stream_seed(seed, name);
-        let analytic = matches!(config.queue, QueueConfig::DropTail { .. } | QueueConfig::Red { .. });
-        let engine = if analytic && config.jitter.is_none() {
-            let red = Red::new(&config.queue, config.rate, Random::new(seed("red")));
-            let loss = Loss::new(&config.loss, seed("loss"));
-            Engine::Fifo(Fifo::new(config.rate, config.delay.0, config.queue.limits(), red, loss))
-        } else {
-            Engine::Served(Box::new(Server::new(&config, seed)))
-        };
-        Link { due: u64::MAX, engine, ledger: Ledger::new() }
+        Link::of(&config, || Engine::with_events(&config, seed))
     }
 
     /// A link that is up and stays as it is: changing it panics. Where its kind allows (drop-tail without jitter), what becomes
@@ -71,16 +74,17 @@ impl<P: Packet> Link<P> {
     /// # Panics
     /// When [`LinkConfig::check`] refuses `config`.
     pub fn fixed(config: LinkConfig, seed: u64) -> Link<P> {
+        Link::of(&config, || match Passage::new(&config, stream_seed(seed, "loss")) {
+            Some(passage) => Engine::Passage(passage, Ring::new()),
+            None => Engine::with_events(&config, seed),
+        })
+    }
+
+    fn of(config: &LinkConfig, engine: impl FnOnce() -> Engine<P>) -> Link<P> {
         if let Err(error) = config.check() {
             panic!("a link cannot be made: {error}");
         }
-        match Passage::new(&config, stream_seed(seed, "loss")) {
-            Some(passage) => {
-                let engine = Engine::Passage(passage, Ring::new());
-                Link { due: u64::MAX, engine, ledger: Ledger::new() }
-            }
-            None => Link::new(config, seed),
-        }
+        Link { due: u64::MAX, engine: engine(), ledger: Ledger::new() }
     }
 
     /// Whether [`Link::pass`] may be called.

@@ -245,10 +245,9 @@ impl Ahead {
     }
 
     fn settle(&mut self, now: u64, stats: &mut Stats) {
-        while let Some(&(at, packets, bytes)) = self.most.front().filter(|&&(at, ..)| at <= now) {
+        while let Some(&(_, packets, bytes)) = self.most.front().filter(|&&(at, ..)| at <= now) {
             stats.saw_queue(packets, bytes);
             self.most.pop_front();
-            debug_assert!(at <= now);
         }
         while let Some(&(_, reason)) = self.dropped.front().filter(|&&(at, _)| at <= now) {
             stats.count_drop(reason);
