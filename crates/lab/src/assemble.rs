@@ -1,24 +1,20 @@
 //! From the spec to a world and a network, with every index and number checked on the way.
 
+use crate::applications::Applications;
 use crate::background::Background;
 use crate::capture::Capture;
 use crate::changes::{self, Change};
 use crate::error::LabError;
 use crate::flow::Flow;
 use crate::packet::Packet;
-use crate::spec::{
-    FlowSpec, JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec, RunSpec, TraceSpec, WhenSpec, WorkloadSpec,
-};
+use crate::spec::{FlowSpec, JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec, RunSpec, WhenSpec};
 use crate::stack::{tcp_config, Algorithms};
-use crate::workload::Workload;
 use crate::world::{Timers, World};
 use link::random::stream_seed;
 use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, QueueConfig};
 use sim::{Network, Routes};
-use std::collections::BTreeMap;
-use storage::{Replay, Trace};
 use tcp::Endpoint;
-use units::{Rate, Size, Span, Time};
+use units::{Rate, Span, Time};
 
 /// The form of [`RunSpec`] that this version reads.
 const FORMAT: u32 = 1;
@@ -29,7 +25,8 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
         return Err(LabError::Spec(format!("format = {}: this version reads {FORMAT}", spec.format)));
     }
     let mut routes = Routes::default();
-    let mut builder = Builder { spec, routes: &mut routes, algorithms: Algorithms::default(), traces: BTreeMap::new() };
+    let mut builder =
+        Builder { spec, routes: &mut routes, algorithms: Algorithms::default(), applications: Applications::default() };
     let flows = builder.flows()?;
     let background = builder.background(flows.len())?;
     let links = (0..spec.links.len()).map(|l| build_link(l, spec)).collect::<Result<Vec<_>, _>>()?;
@@ -84,7 +81,7 @@ struct Builder<'a> {
     spec: &'a RunSpec,
     routes: &'a mut Routes,
     algorithms: Algorithms,
-    traces: BTreeMap<String, Trace>,
+    applications: Applications,
 }
 
 impl Builder<'_> {
@@ -97,8 +94,6 @@ impl Builder<'_> {
         let what = format!("flow {}", spec.name);
         check_route(&what, "route", &spec.route, spec.source, spec.destination, &self.spec.links)?;
         check_route(&what, "return_route", &spec.return_route, spec.destination, spec.source, &self.spec.links)?;
-        let bottleneck =
-            *spec.route.iter().min_by_key(|&&l| self.spec.links[l].rate_bps).expect("check_route refuses empty routes");
         let config = tcp_config(&spec.name, &spec.stack)?;
         let sender_control = self.algorithms.controller(&spec.name, &spec.stack)?;
         let receiver_control = self.algorithms.controller(&spec.name, &spec.stack)?;
@@ -109,44 +104,14 @@ impl Builder<'_> {
         Ok(Flow {
             sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
             receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),
-            workload: self.workload(spec)?,
+            workload: self.applications.build(spec)?,
             spec: Box::new(spec.clone()),
             hops,
             armed: [Time::NEVER; 2],
             dropped_packets: 0,
             received_at_warmup: 0,
             received_at_sample: 0,
-            bottleneck_bps: self.spec.links[bottleneck].rate_bps,
-            bottleneck,
         })
-    }
-
-    fn workload(&mut self, spec: &FlowSpec) -> Result<Workload, LabError> {
-        let limited = spec.stack.send_buffer_bytes.is_some();
-        Ok(match &spec.workload {
-            WorkloadSpec::Bulk { bytes } => Workload::bulk(*bytes, limited),
-            WorkloadSpec::Offered { frame_bytes, rate_bps, credits } => {
-                if *frame_bytes == 0 || *rate_bps == 0 {
-                    let name = &spec.name;
-                    return Err(LabError::Spec(format!("flow {name}: offered: frame and rate must be above zero")));
-                }
-                Workload::offered(Size(*frame_bytes), Rate(*rate_bps), *credits, limited)
-            }
-            WorkloadSpec::Replicate { trace } => {
-                let loaded = self.trace(trace)?;
-                let replay = Replay::new(loaded, trace.slowdown_e6, trace.looped);
-                Workload::replicate(replay, u64::from(trace.header_bytes), limited)
-            }
-        })
-    }
-
-    fn trace(&mut self, spec: &TraceSpec) -> Result<Trace, LabError> {
-        if let Some(trace) = self.traces.get(&spec.path) {
-            return Ok(trace.clone());
-        }
-        let trace = storage::open(&spec.path, &spec.format).map_err(|e| LabError::Trace(e.to_string()))?;
-        self.traces.insert(spec.path.clone(), trace.clone());
-        Ok(trace)
     }
 
     fn background(&mut self, flows: usize) -> Result<Vec<Background>, LabError> {

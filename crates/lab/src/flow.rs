@@ -1,19 +1,10 @@
 //! One TCP connection of a run: two endpoints, where their packets go, what the application does.
 
 use crate::spec::FlowSpec;
+use crate::tally::{FlowCounters, Rtt};
 use crate::workload::Workload;
 use tcp::Endpoint;
 use units::Time;
-
-/// Counters of a connection when the run proper ended: what drains afterwards is not part of them.
-#[derive(Clone, Debug, Default)]
-pub struct Counters {
-    pub sender: tcp::Stats,
-    pub receiver: tcp::Stats,
-    /// Payload received in order, bytes.
-    pub received: u64,
-    pub dropped_packets: u64,
-}
 
 /// The end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,20 +32,31 @@ pub struct Flow {
     pub received_at_warmup: u64,
     /// The same at the latest sample of the series, bytes.
     pub received_at_sample: u64,
-    /// Slowest link of the data's route at the start of the run, bit/s.
-    pub bottleneck_bps: u64,
-    /// That link.
-    pub bottleneck: usize,
 }
 
 impl Flow {
     /// The counters now.
-    pub fn counters(&self) -> Counters {
-        Counters {
-            sender: *self.sender.stats(),
-            receiver: *self.receiver.stats(),
-            received: self.receiver.bytes_received(),
-            dropped_packets: self.dropped_packets,
+    pub fn counters(&self) -> FlowCounters {
+        let (sender, receiver) = (self.sender.stats(), self.receiver.stats());
+        let sampled = sender.rtt_samples > 0;
+        FlowCounters {
+            received_bytes: self.receiver.bytes_received(),
+            delivered_packets: Some(receiver.data_segments_received),
+            sent_segments: Some(sender.data_segments_sent),
+            retransmitted_segments: Some(sender.retransmitted_segments),
+            retransmitted_bytes: Some(sender.retransmitted_bytes),
+            dropped_packets: Some(self.dropped_packets),
+            duplicate_acks: Some(sender.duplicate_acks_received),
+            timeouts: Some(sender.timeouts),
+            fast_retransmits: Some(sender.fast_retransmits),
+            tlp_probes: Some(sender.tlp_probes),
+            spurious_recoveries: Some(sender.spurious_undos()),
+            acks: Some(receiver.acks_sent),
+            rtt: Rtt {
+                mean: sampled.then_some((sender.rtt_samples, sender.rtt_sum_us)),
+                min_us: sampled.then_some(sender.rtt_min_us),
+                max_us: sampled.then_some(sender.rtt_max_us),
+            },
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! **Invariant: the outcome is a function of the spec alone: same spec and version, same outcome to the byte.**
 
+mod applications;
 mod assemble;
 mod background;
 mod capture;
@@ -18,11 +19,15 @@ mod packet;
 mod run;
 pub mod spec;
 mod stack;
+mod tally;
 mod workload;
 mod world;
 
+pub use applications::Applications;
 pub use assemble::{check_trace, link_config, link_seed};
 pub use error::LabError;
 pub use measure::{FlowSeries, LinkSeries};
-pub use outcome::{Metric, Outcome};
-pub use run::{simulate, Pulse, Verdict};
+pub use outcome::{bottleneck, sum_up, Metric, Metrics, Outcome};
+pub use run::{simulate, Pulse, Verdict, DRAIN_LIMIT};
+pub use tally::{BackgroundTally, FlowCounters, FlowTally, Rtt, RunTally};
+pub use workload::{Messages, Offered, Replicate, SendingEnd, Source, Workload};

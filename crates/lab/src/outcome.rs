@@ -1,13 +1,10 @@
 //! What a run measured. Names carry units; what does not apply is absent, never zero.
 
-use crate::flow::{Counters, Flow};
 use crate::measure::{FlowSeries, LinkSeries};
-use crate::packet::Packet;
-use crate::spec::RunSpec;
+use crate::spec::{FlowSpec, RunSpec};
+use crate::tally::{BackgroundTally, FlowTally, RunTally};
 use crate::workload::Source;
-use crate::world::World;
-use sim::Network;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::{Histogram, Span, Time};
 
 /// A measured value.
@@ -42,58 +39,29 @@ pub struct Outcome {
     pub link_series: LinkSeries,
 }
 
-/// Counters when the run proper ended, before what is on its way drains.
-pub struct Measured {
-    end: Time,
-    flows: Vec<Counters>,
-    links: Vec<link::Stats>,
-}
-
-impl Measured {
-    /// The counters now, at `end`.
-    pub fn at_end(world: &World, net: &Network<Packet>, end: Time) -> Measured {
-        Measured {
-            end,
-            flows: world.flows.iter().map(Flow::counters).collect(),
-            links: net.links().iter().map(|l| *l.stats()).collect(),
-        }
-    }
-}
-
-/// Sums up the finished run. Counters and rates are those of the run proper; lag and drain tell of what came after as well.
-pub fn sum_up(
-    spec: &RunSpec,
-    world: World,
-    net: &Network<Packet>,
-    measured: &Measured,
-    captured: Option<(u64, u64)>,
-) -> Outcome {
+/// Sums up a finished run. Counters and rates are those of the run proper; lag and drain tell of what came after as well.
+///
+/// # Panics
+/// When `tally` is of another spec: flows, links and background sources must be as many as the spec has.
+pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
+    assert_eq!(
+        (tally.flows.len(), tally.links.len(), tally.background.len()),
+        (spec.flows.len(), spec.links.len(), spec.background.len())
+    );
     let mut notes = vec![];
-    let end = measured.end;
-    let counted = world.flows.iter().zip(&measured.flows);
-    let flows: Vec<_> = counted.map(|(f, c)| of_flow(spec, f, c, end, &mut notes)).collect();
-    let links: Vec<_> = spec.links.iter().zip(&measured.links).map(|(s, l)| of_link(&s.name, l, end)).collect();
-    let background = world
-        .background
-        .iter()
-        .map(|b| {
-            Metrics::from([
-                ("name", Metric::Text(b.spec.name.clone())),
-                ("sent_packets", Metric::Integer(b.sent_packets)),
-                ("received_packets", Metric::Integer(b.received_packets)),
-                ("dropped_packets", Metric::Integer(b.dropped_packets)),
-            ])
-        })
-        .collect();
-    for change in world.changes.iter().filter(|c| !c.done) {
-        notes.push(format!("an event never happened: {:?}", change.spec.when));
-    }
-    if let Some((_, skipped)) = captured.filter(|&(_, skipped)| skipped > 0) {
-        notes.push(format!("the capture is full: {skipped} later packets are not in it"));
-    }
-    let mut metrics = of_run(spec, &world.flows, &flows, net, measured);
-    metrics.insert("events", Metric::Integer(net.events()));
-    Outcome { metrics, flows, links, background, notes, flow_series: world.flow_series, link_series: world.link_series }
+    let flows: Vec<_> =
+        spec.flows.iter().zip(&tally.flows).map(|(s, f)| of_flow(spec, s, f, tally.end, &mut notes)).collect();
+    let links = spec.links.iter().zip(&tally.links).map(|(s, l)| of_link(&s.name, l, tally.end)).collect();
+    let background = spec.background.iter().zip(&tally.background).map(|(s, b)| of_background(&s.name, b)).collect();
+    let metrics = of_run(spec, &tally, &flows);
+    notes.extend(tally.notes);
+    let RunTally { flow_series, link_series, .. } = tally;
+    Outcome { metrics, flows, links, background, notes, flow_series, link_series }
+}
+
+/// The slowest link of the data's route at the start of the run, the first of several.
+pub fn bottleneck(spec: &RunSpec, flow: &FlowSpec) -> usize {
+    *flow.route.iter().min_by_key(|&&l| spec.links[l].rate_bps).expect("a route has at least one link")
 }
 
 /// Counters that add up over flows.
@@ -113,8 +81,7 @@ const SUMMED: [&str; 13] = [
     "lag_max_bytes",
 ];
 
-fn of_run(spec: &RunSpec, flows: &[Flow], of_flows: &[Metrics], net: &Network<Packet>, measured: &Measured) -> Metrics {
-    let end = measured.end;
+fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
     let mut metrics = Metrics::new();
     for name in SUMMED {
         let mut values = of_flows.iter().filter_map(|m| integer(m, name)).peekable();
@@ -122,30 +89,29 @@ fn of_run(spec: &RunSpec, flows: &[Flow], of_flows: &[Metrics], net: &Network<Pa
             metrics.insert(name, Metric::Integer(values.sum()));
         }
     }
-    let dropped = measured.links.iter().map(link::Stats::dropped).sum();
+    let dropped = tally.links.iter().map(link::Stats::dropped).sum();
     metrics.insert("dropped_packets", Metric::Integer(dropped));
 
-    let first = flows.iter().map(|f| f.spec.start_ns).min().unwrap_or(0).max(spec.measure.warmup_ns);
-    let interval = end.since(Time(first)).as_secs_f64();
-    let counted = flows.iter().zip(&measured.flows);
-    let bytes: u64 = counted.map(|(f, c)| c.received - f.received_at_warmup).sum();
+    let first = spec.flows.iter().map(|f| f.start_ns).min().unwrap_or(0).max(spec.measure.warmup_ns);
+    let interval = tally.end.since(Time(first)).as_secs_f64();
+    let bytes: u64 = tally.flows.iter().map(FlowTally::measured_bytes).sum();
     if interval > 0.0 {
         let goodput = bytes as f64 * 8.0 / interval;
         metrics.insert("goodput_bps", Metric::Real(goodput));
-        let bottlenecks: BTreeMap<_, _> = flows.iter().map(|f| (f.bottleneck, f.bottleneck_bps)).collect();
-        let capacity: u64 = bottlenecks.values().sum();
+        let bottlenecks: BTreeSet<_> = spec.flows.iter().map(|f| bottleneck(spec, f)).collect();
+        let capacity: u64 = bottlenecks.iter().map(|&link| spec.links[link].rate_bps).sum();
         metrics.insert("line_share", Metric::Real(goodput / capacity as f64));
     }
-    if flows.len() > 1 {
+    if spec.flows.len() > 1 {
         let rates: Vec<f64> = of_flows.iter().filter_map(|m| real(m, "goodput_bps")).collect();
         if let Some(index) = jain(&rates) {
             metrics.insert("jain_index", Metric::Real(index));
         }
     }
-    insert_rtt(&mut metrics, measured.flows.iter());
+    insert_rtt(&mut metrics, &tally.flows);
     let mut lag = Histogram::default();
     let mut latency = Histogram::default();
-    for flow in flows {
+    for flow in &tally.flows {
         match &flow.workload.source {
             Source::Bulk { .. } => {}
             Source::Offered(offered) => latency.merge(&offered.messages.latency),
@@ -155,54 +121,57 @@ fn of_run(spec: &RunSpec, flows: &[Flow], of_flows: &[Metrics], net: &Network<Pa
     insert_latency(&mut metrics, &latency);
     insert_lag(&mut metrics, &lag);
     let drains: Vec<_> = of_flows.iter().filter_map(|m| real(m, "drain_s")).collect();
-    let replicating = flows.iter().filter(|f| matches!(f.workload.source, Source::Replicate(_))).count();
+    let replicating = tally.flows.iter().filter(|f| matches!(f.workload.source, Source::Replicate(_))).count();
     if replicating > 0 && drains.len() == replicating {
         metrics.insert("drain_s", Metric::Real(drains.iter().copied().fold(0.0, f64::max)));
     }
-    metrics.insert("simulated_s", Metric::Real(net.now().as_secs_f64()));
+    metrics.insert("simulated_s", Metric::Real(tally.drained_at.as_secs_f64()));
     metrics
 }
 
-fn of_flow(spec: &RunSpec, flow: &Flow, counters: &Counters, end: Time, notes: &mut Vec<String>) -> Metrics {
+fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &mut Vec<String>) -> Metrics {
     let mut metrics = Metrics::new();
-    let Counters { sender, receiver, received, dropped_packets } = counters;
-    let (received, dropped_packets) = (*received, *dropped_packets);
-    metrics.insert("name", Metric::Text(flow.spec.name.clone()));
-    metrics.insert("stack", Metric::Text(flow.spec.stack.congestion.clone()));
+    let c = &flow.counters;
+    let received = c.received_bytes;
+    metrics.insert("name", Metric::Text(spec.name.clone()));
+    metrics.insert("stack", Metric::Text(spec.stack.congestion.clone()));
     for (name, value) in [
-        ("group", flow.spec.group as u64),
-        ("delivered_bytes", received),
-        ("delivered_packets", receiver.data_segments_received),
-        ("sent_segments", sender.data_segments_sent),
-        ("retransmitted_segments", sender.retransmitted_segments),
-        ("retransmitted_bytes", sender.retransmitted_bytes),
-        ("dropped_packets", dropped_packets),
-        ("duplicate_acks", sender.duplicate_acks_received),
-        ("timeouts", sender.timeouts),
-        ("fast_retransmits", sender.fast_retransmits),
-        ("tlp_probes", sender.tlp_probes),
-        ("spurious_recoveries", sender.spurious_undos()),
-        ("acks", receiver.acks_sent),
+        ("group", Some(spec.group as u64)),
+        ("delivered_bytes", Some(received)),
+        ("delivered_packets", c.delivered_packets),
+        ("sent_segments", c.sent_segments),
+        ("retransmitted_segments", c.retransmitted_segments),
+        ("retransmitted_bytes", c.retransmitted_bytes),
+        ("dropped_packets", c.dropped_packets),
+        ("duplicate_acks", c.duplicate_acks),
+        ("timeouts", c.timeouts),
+        ("fast_retransmits", c.fast_retransmits),
+        ("tlp_probes", c.tlp_probes),
+        ("spurious_recoveries", c.spurious_recoveries),
+        ("acks", c.acks),
     ] {
-        metrics.insert(name, Metric::Integer(value));
+        if let Some(value) = value {
+            metrics.insert(name, Metric::Integer(value));
+        }
     }
-    let from = Time(flow.spec.start_ns.max(spec.measure.warmup_ns));
-    let stop = flow.spec.stop_ns.map_or(end, Time);
-    let to = flow.workload.done_at.map_or(stop, |done| if flow.spec.stop_ns.is_some() { stop } else { done }).min(end);
+    let from = Time(spec.start_ns.max(run.measure.warmup_ns));
+    let stop = spec.stop_ns.map_or(end, Time);
+    let to = flow.workload.done_at.map_or(stop, |done| if spec.stop_ns.is_some() { stop } else { done }).min(end);
     let interval = to.since(from).as_secs_f64();
     if interval > 0.0 {
-        let goodput = (received - flow.received_at_warmup) as f64 * 8.0 / interval;
+        let goodput = flow.measured_bytes() as f64 * 8.0 / interval;
         metrics.insert("goodput_bps", Metric::Real(goodput));
-        metrics.insert("line_share", Metric::Real(goodput / flow.bottleneck_bps as f64));
+        let line = run.links[bottleneck(run, spec)].rate_bps;
+        metrics.insert("line_share", Metric::Real(goodput / line as f64));
     }
-    insert_rtt(&mut metrics, std::iter::once(counters));
+    insert_rtt(&mut metrics, std::slice::from_ref(flow));
     match &flow.workload.source {
         Source::Bulk { bytes } => {
             if let (Some(_), Some(done)) = (bytes, flow.workload.done_at) {
-                let taken = done.since(Time(flow.spec.start_ns));
+                let taken = done.since(Time(spec.start_ns));
                 metrics.insert("completion_s", Metric::Real(taken.as_secs_f64()));
             } else if let Some(bytes) = bytes {
-                notes.push(format!("flow {}: {received} of {bytes} bytes had arrived at the end", flow.spec.name));
+                notes.push(format!("flow {}: {received} of {bytes} bytes had arrived at the end", spec.name));
             }
         }
         Source::Offered(offered) => {
@@ -217,7 +186,7 @@ fn of_flow(spec: &RunSpec, flow: &Flow, counters: &Counters, end: Time, notes: &
             insert_lag(&mut metrics, &replicate.messages.latency);
             let waiting = replicate.messages.in_transit();
             if waiting > 0 {
-                let name = &flow.spec.name;
+                let name = &spec.name;
                 notes.push(format!(
                     "flow {name}: {waiting} writes never arrived; the lag is of those that did, there is no drain_s"
                 ));
@@ -253,18 +222,27 @@ fn of_link(name: &str, stats: &link::Stats, end: Time) -> Metrics {
     metrics
 }
 
-fn insert_rtt<'a>(metrics: &mut Metrics, flows: impl Iterator<Item = &'a Counters>) {
-    let (mut samples, mut sum, mut min, mut max) = (0u64, 0u64, u64::MAX, 0u64);
-    for stats in flows.map(|c| &c.sender) {
-        samples += stats.rtt_samples;
-        sum += stats.rtt_sum_us;
-        min = min.min(stats.rtt_min_us);
-        max = max.max(stats.rtt_max_us);
-    }
+fn of_background(name: &str, tally: &BackgroundTally) -> Metrics {
+    Metrics::from([
+        ("name", Metric::Text(name.to_owned())),
+        ("sent_packets", Metric::Integer(tally.sent)),
+        ("received_packets", Metric::Integer(tally.received)),
+        ("dropped_packets", Metric::Integer(tally.dropped)),
+    ])
+}
+
+fn insert_rtt(metrics: &mut Metrics, flows: &[FlowTally]) {
+    let all = || flows.iter().map(|f| &f.counters.rtt);
+    let (samples, sum) = all().filter_map(|r| r.mean).fold((0, 0), |(n, sum), (m, more)| (n + m, sum + more));
     if samples > 0 {
         metrics.insert("rtt_mean_s", Metric::Real(sum as f64 / samples as f64 / 1e6));
-        metrics.insert("rtt_min_s", Metric::Real(Span::from_micros(min).as_secs_f64()));
-        metrics.insert("rtt_max_s", Metric::Real(Span::from_micros(max).as_secs_f64()));
+    }
+    let least = all().filter_map(|r| r.min_us).min();
+    let most = all().filter_map(|r| r.max_us).max();
+    for (name, us) in [("rtt_min_s", least), ("rtt_max_s", most)] {
+        if let Some(us) = us {
+            metrics.insert(name, Metric::Real(Span::from_micros(us).as_secs_f64()));
+        }
     }
 }
 

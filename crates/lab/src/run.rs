@@ -2,9 +2,11 @@
 
 use crate::assemble::assemble;
 use crate::error::LabError;
-use crate::outcome::{self, Measured, Outcome};
+use crate::flow::Flow;
+use crate::outcome::{sum_up, Metric, Outcome};
 use crate::packet::Packet;
 use crate::spec::RunSpec;
+use crate::tally::{BackgroundTally, FlowTally, RunTally};
 use crate::world::World;
 use sim::{Network, Progress};
 use units::Time;
@@ -13,7 +15,7 @@ use units::Time;
 const EVENTS_PER_PULSE: u64 = 1 << 18;
 
 /// Mirrored writes that are still on their way at the end are waited for: at most this many times the run's duration.
-const DRAIN_LIMIT: u64 = 100;
+pub const DRAIN_LIMIT: u64 = 100;
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +47,8 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     run_to(&mut world, &mut net, end, end, pulse)?;
     let measured_end = net.now().min(end);
     net.flush_drops(&mut world);
-    let measured = Measured::at_end(&world, &net, measured_end);
+    let counters: Vec<_> = world.flows.iter().map(Flow::counters).collect();
+    let links: Vec<_> = net.links().iter().map(|l| *l.stats()).collect();
     for flow in &mut world.flows {
         flow.workload.stop(measured_end, &mut flow.sender);
     }
@@ -55,7 +58,36 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         run_to(&mut world, &mut net, limit, end, pulse)?;
     }
     let captured = world.capture.take().map(crate::capture::Capture::finish).transpose()?;
-    Ok(outcome::sum_up(spec, world, &net, &measured, captured))
+    let mut notes = vec![];
+    for change in world.changes.iter().filter(|c| !c.done) {
+        notes.push(format!("an event never happened: {:?}", change.spec.when));
+    }
+    if let Some((_, skipped)) = captured.filter(|&(_, skipped)| skipped > 0) {
+        notes.push(format!("the capture is full: {skipped} later packets are not in it"));
+    }
+    let flows = world.flows.into_iter().zip(counters).map(|(flow, counters)| FlowTally {
+        counters,
+        received_at_warmup: flow.received_at_warmup,
+        workload: flow.workload,
+    });
+    let background = world.background.iter().map(|source| BackgroundTally {
+        sent: source.sent_packets,
+        dropped: source.dropped_packets,
+        received: source.received_packets,
+    });
+    let tally = RunTally {
+        end: measured_end,
+        drained_at: net.now(),
+        flows: flows.collect(),
+        links,
+        background: background.collect(),
+        flow_series: world.flow_series,
+        link_series: world.link_series,
+        notes,
+    };
+    let mut outcome = sum_up(spec, tally);
+    outcome.metrics.insert("events", Metric::Integer(net.events()));
+    Ok(outcome)
 }
 
 fn run_to(

@@ -1,9 +1,39 @@
-//! What the application at the sending end writes, and how far the receiving end has it.
+//! What the application at the sending end writes, and how far the receiving end has it: the same on every ground.
 
 use std::collections::VecDeque;
 use storage::Replay;
-use tcp::Endpoint;
 use units::{Histogram, Rate, Size, Span, Time, NS_PER_S};
+
+/// The sending end of a connection, as an application sees it: a simulated endpoint or a socket.
+pub trait SendingEnd {
+    /// Hands over up to `bytes` of data; returns how many were taken.
+    fn write(&mut self, now: Time, bytes: u64) -> u64;
+    /// No more will be written: the end of the stream follows what was. May be called again, to no effect.
+    fn close(&mut self, now: Time);
+    /// Takes back what was written and never sent, as far as this end can.
+    fn discard_unsent(&mut self, now: Time);
+    /// Bytes taken so far and not taken back.
+    fn bytes_written(&self) -> u64;
+}
+
+impl SendingEnd for tcp::Endpoint {
+    #[inline]
+    fn write(&mut self, now: Time, bytes: u64) -> u64 {
+        self.write(now, bytes)
+    }
+    #[inline]
+    fn close(&mut self, now: Time) {
+        self.close(now);
+    }
+    #[inline]
+    fn discard_unsent(&mut self, now: Time) {
+        self.discard_unsent(now);
+    }
+    #[inline]
+    fn bytes_written(&self) -> u64 {
+        self.bytes_written()
+    }
+}
 
 /// Messages (frames, mirrored writes) on their way: each ends at a byte of the stream and was issued at a time.
 #[derive(Default)]
@@ -19,10 +49,12 @@ pub struct Messages {
 }
 
 impl Messages {
-    fn issue(&mut self, now: Time, bytes: u64) {
+    /// `due` is when the application has it, which on a real machine is a little before it gets to write it: the wait is part
+    /// of the latency, or a slow machine would hide its own delay.
+    fn issue(&mut self, due: Time, bytes: u64) {
         self.issued += 1;
         self.issued_bytes += bytes;
-        self.outstanding.push_back((self.issued_bytes, now));
+        self.outstanding.push_back((self.issued_bytes, due));
     }
 
     fn handle_delivered(&mut self, now: Time, received: u64) {
@@ -57,6 +89,7 @@ pub struct Offered {
     /// Frames since `base`. Range: u64.
     sent: u64,
     blocked: bool,
+    /// Its frames.
     pub messages: Messages,
 }
 
@@ -70,6 +103,7 @@ pub struct Replicate {
     received: u64,
     /// Most bytes issued and not delivered.
     pub lag_max_bytes: u64,
+    /// Its writes.
     pub messages: Messages,
 }
 
@@ -89,13 +123,15 @@ pub enum Source {
 /// A source and what the connection's send buffer has not taken of it yet.
 #[repr(C)]
 pub struct Workload {
-    /// Whether deliveries and free buffer space have to be looked at per packet.
+    /// Whether deliveries have to be looked at per packet.
     pub watches_delivery: bool,
+    /// Whether free buffer space has to be.
     pub watches_buffer: bool,
     /// The application writes no more.
     stopped: bool,
     /// Bytes waiting for room in the send buffer. Range: u64.
     backlog: u64,
+    /// What the application is.
     pub source: Source,
     /// When all that was written had arrived, after the application stopped.
     pub done_at: Option<Time>,
@@ -107,16 +143,19 @@ pub struct Workload {
 const ENDLESS: u64 = 1 << 62;
 
 impl Workload {
+    /// `bytes` as fast as the connection takes them; None = without end. `send_buffer_limited`: a write may be refused.
     pub fn bulk(bytes: Option<u64>, send_buffer_limited: bool) -> Workload {
         Workload::new(Source::Bulk { bytes }, bytes.is_some(), send_buffer_limited)
     }
 
+    /// Frames of `frame` bytes at `rate`, at most `credits` of them in transit.
     pub fn offered(frame: Size, rate: Rate, credits: Option<u64>, send_buffer_limited: bool) -> Workload {
         let offered =
             Offered { frame, rate, credits, base: Time::ZERO, sent: 0, blocked: false, messages: Messages::default() };
         Workload::new(Source::Offered(offered), true, send_buffer_limited)
     }
 
+    /// The writes of `replay`, each with `header` bytes more.
     pub fn replicate(replay: Replay, header: u64, send_buffer_limited: bool) -> Workload {
         let replicate = Replicate {
             replay,
@@ -157,7 +196,7 @@ impl Workload {
     }
 
     /// The application starts; returns when it wants to be called again.
-    pub fn start(&mut self, now: Time, sender: &mut Endpoint) -> Time {
+    pub fn start(&mut self, now: Time, sender: &mut impl SendingEnd) -> Time {
         match &mut self.source {
             Source::Bulk { bytes } => {
                 self.backlog = bytes.unwrap_or(ENDLESS);
@@ -181,7 +220,7 @@ impl Workload {
     }
 
     /// The time it asked for has come; returns when it wants to be called again.
-    pub fn handle_timer(&mut self, now: Time, sender: &mut Endpoint) -> Time {
+    pub fn handle_timer(&mut self, now: Time, sender: &mut impl SendingEnd) -> Time {
         if self.stopped {
             return Time::NEVER;
         }
@@ -195,7 +234,7 @@ impl Workload {
     }
 
     /// The application writes no more; what is written is still delivered.
-    pub fn stop(&mut self, now: Time, sender: &mut Endpoint) {
+    pub fn stop(&mut self, now: Time, sender: &mut impl SendingEnd) {
         if self.stopped {
             return;
         }
@@ -209,7 +248,7 @@ impl Workload {
     }
 
     /// `received` bytes have arrived in order. Returns a new time for the timer where the delivery unblocked the source.
-    pub fn handle_delivered(&mut self, now: Time, received: u64, sender: &mut Endpoint) -> Option<Time> {
+    pub fn handle_delivered(&mut self, now: Time, received: u64, sender: &mut impl SendingEnd) -> Option<Time> {
         let mut wake = None;
         match &mut self.source {
             Source::Bulk { .. } => {}
@@ -238,14 +277,14 @@ impl Workload {
     }
 
     /// The connection may have room again.
-    pub fn flush(&mut self, now: Time, sender: &mut Endpoint) {
+    pub fn flush(&mut self, now: Time, sender: &mut impl SendingEnd) {
         if self.backlog > 0 {
             self.backlog -= sender.write(now, self.backlog);
         }
         self.close_when_written(now, sender);
     }
 
-    fn close_when_written(&mut self, now: Time, sender: &mut Endpoint) {
+    fn close_when_written(&mut self, now: Time, sender: &mut impl SendingEnd) {
         if self.stopped && self.backlog == 0 {
             sender.close(now);
         }
@@ -265,16 +304,19 @@ impl Offered {
     }
 
     fn issue_due(&mut self, now: Time, backlog: &mut u64) -> Time {
-        while self.due() <= now {
+        loop {
+            let due = self.due();
+            if due > now {
+                return due;
+            }
             if !self.has_credit() {
                 self.blocked = true;
                 return Time::NEVER;
             }
-            self.messages.issue(now, self.frame.0);
+            self.messages.issue(due, self.frame.0);
             *backlog += self.frame.0;
             self.sent += 1;
         }
-        self.due()
     }
 }
 
@@ -285,7 +327,7 @@ impl Replicate {
                 return due;
             }
             let bytes = bytes + self.header;
-            self.messages.issue(now, bytes);
+            self.messages.issue(due, bytes);
             *backlog += bytes;
             self.next = self.replay.next().map(|w| (self.start + Span(w.at_ns), w.bytes));
         }

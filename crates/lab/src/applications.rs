@@ -1,0 +1,48 @@
+//! From a flow's spec to its application.
+
+use crate::error::LabError;
+use crate::spec::{FlowSpec, TraceSpec, WorkloadSpec};
+use crate::workload::Workload;
+use std::collections::BTreeMap;
+use storage::{Replay, Trace};
+use units::{Rate, Size};
+
+/// Makes the applications of a run; each trace is read once.
+#[derive(Default)]
+pub struct Applications {
+    traces: BTreeMap<String, Trace>,
+}
+
+impl Applications {
+    /// The application of the flow `spec`.
+    ///
+    /// # Errors
+    /// [`LabError`]: a rate or size of zero, or a trace that cannot be read; it says which flow or file.
+    pub fn build(&mut self, spec: &FlowSpec) -> Result<Workload, LabError> {
+        let limited = spec.stack.send_buffer_bytes.is_some();
+        Ok(match &spec.workload {
+            WorkloadSpec::Bulk { bytes } => Workload::bulk(*bytes, limited),
+            WorkloadSpec::Offered { frame_bytes, rate_bps, credits } => {
+                if *frame_bytes == 0 || *rate_bps == 0 {
+                    let name = &spec.name;
+                    return Err(LabError::Spec(format!("flow {name}: offered: frame and rate must be above zero")));
+                }
+                Workload::offered(Size(*frame_bytes), Rate(*rate_bps), *credits, limited)
+            }
+            WorkloadSpec::Replicate { trace } => {
+                let loaded = self.trace(trace)?;
+                let replay = Replay::new(loaded, trace.slowdown_e6, trace.looped);
+                Workload::replicate(replay, u64::from(trace.header_bytes), limited)
+            }
+        })
+    }
+
+    fn trace(&mut self, spec: &TraceSpec) -> Result<Trace, LabError> {
+        if let Some(trace) = self.traces.get(&spec.path) {
+            return Ok(trace.clone());
+        }
+        let trace = storage::open(&spec.path, &spec.format).map_err(|e| LabError::Trace(e.to_string()))?;
+        self.traces.insert(spec.path.clone(), trace.clone());
+        Ok(trace)
+    }
+}

@@ -1,0 +1,97 @@
+//! What a ground counted in a run, whichever ground it was: the form that [`crate::sum_up`] makes an outcome of.
+//!
+//! A count that a ground cannot know is None, and its metric is absent.
+
+use crate::measure::{FlowSeries, LinkSeries};
+use crate::workload::Workload;
+use units::Time;
+
+/// Round-trip times that the sender of a connection has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rtt {
+    /// What the mean is over: (number of values, their sum in us).
+    pub mean: Option<(u64, u64)>,
+    /// Least sample, us.
+    pub min_us: Option<u64>,
+    /// Largest sample, us.
+    pub max_us: Option<u64>,
+}
+
+/// Counters of a connection when the run proper ended: what drains afterwards is not part of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Payload handed to the receiving application, bytes.
+    pub received_bytes: u64,
+    /// Distinct data segments that arrived.
+    pub delivered_packets: Option<u64>,
+    /// Data segments sent, retransmissions included.
+    pub sent_segments: Option<u64>,
+    /// Data segments sent again.
+    pub retransmitted_segments: Option<u64>,
+    /// Their payload, bytes.
+    pub retransmitted_bytes: Option<u64>,
+    /// Packets of either direction lost on the way.
+    pub dropped_packets: Option<u64>,
+    /// Duplicate ACKs at the sender (RFC 5681, 2).
+    pub duplicate_acks: Option<u64>,
+    /// Retransmission time-outs.
+    pub timeouts: Option<u64>,
+    /// Loss recoveries that began without a time-out.
+    pub fast_retransmits: Option<u64>,
+    /// Tail loss probes.
+    pub tlp_probes: Option<u64>,
+    /// Reductions taken back.
+    pub spurious_recoveries: Option<u64>,
+    /// Segments without payload that the receiver sent.
+    pub acks: Option<u64>,
+    /// Round-trip times.
+    pub rtt: Rtt,
+}
+
+/// A connection.
+pub struct FlowTally {
+    /// When the run proper ended.
+    pub counters: FlowCounters,
+    /// Payload received when the measured interval began, bytes.
+    pub received_at_warmup: u64,
+    /// Its application, in the state that it was left in: after the drain.
+    pub workload: Workload,
+}
+
+impl FlowTally {
+    /// Payload received within the measured interval, bytes.
+    pub fn measured_bytes(&self) -> u64 {
+        self.counters.received_bytes - self.received_at_warmup
+    }
+}
+
+/// A background source: packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackgroundTally {
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets lost on the way.
+    pub dropped: u64,
+    /// Packets that arrived.
+    pub received: u64,
+}
+
+/// A run.
+pub struct RunTally {
+    /// When the run proper ended, before what was on its way drained.
+    pub end: Time,
+    /// When it ended altogether.
+    pub drained_at: Time,
+    /// In the order of the spec.
+    pub flows: Vec<FlowTally>,
+    /// Counters at `end`, in the order of the spec.
+    pub links: Vec<link::Stats>,
+    /// In the order of the spec.
+    pub background: Vec<BackgroundTally>,
+    /// Series, empty unless asked for.
+    pub flow_series: FlowSeries,
+    /// Series, empty unless asked for.
+    pub link_series: LinkSeries,
+    /// What a reader of the numbers has to know beside what the numbers themselves say.
+    pub notes: Vec<String>,
+}
