@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from behaviour.models import cycle_of
-from bench.dumbbell import DEEP_QUEUE, LARGEST_WINDOW_BYTES, NS_PER_S, PACKET_BYTES, PAYLOAD_BYTES, STACK, link
+from bench.dumbbell import (
+    DEEP_QUEUE,
+    LARGEST_WINDOW_BYTES,
+    NS_PER_S,
+    PACKET_BYTES,
+    PAYLOAD_BYTES,
+    STACK,
+    flow,
+    link,
+    rest,
+)
 
 FILE = Path(__file__).resolve().parent / "stacks.toml"
 NS_PER_MS = 1_000_000
@@ -97,47 +107,22 @@ def network(
             link(f"destination{index}->right", destination, 1, 10 * rate_bps, sender.rtt_ns // 4),
             link(f"left->source{index}", 0, source, 10 * rate_bps, sender.rtt_ns // 4),
         ]
-        flows.append(
-            {
-                "name": f"flow{index}",
-                "group": index,
-                "source": source,
-                "destination": destination,
-                "route": [first, 0, first + 1],
-                "return_route": [first + 2, 1, first + 3],
-                "stack": STACK
-                | {
-                    "congestion": sender.stack["congestion"],
-                    "parameters": sender.stack.get("parameters", {}),
-                    "window_bytes": LARGEST_WINDOW_BYTES,
-                    "initial_ssthresh": sender.initial_ssthresh,
-                },
-                "start_ns": sender.start_ns,
-                "stop_ns": None,
-                "workload": {
-                    "kind": "bulk",
-                    "bytes": None if sender.packets is None else sender.packets * PAYLOAD_BYTES,
-                },
-            }
-        )
+        stack = STACK | {
+            "congestion": sender.stack["congestion"],
+            "parameters": sender.stack.get("parameters", {}),
+            "window_bytes": LARGEST_WINDOW_BYTES,
+            "initial_ssthresh": sender.initial_ssthresh,
+        }
+        sends_bytes = None if sender.packets is None else sender.packets * PAYLOAD_BYTES
+        flows.append(flow(index, source, first, stack, sender.start_ns, sends_bytes))
     return {
-        "format": 1,
         "seed": seed,
         "duration_ns": duration_ns,
         "stop_when_done": True,
         "nodes": nodes,
         "links": links,
         "flows": flows,
-        "background": [],
-        "events": [],
-        "measure": {
-            "series_interval_ns": series_ns,
-            "warmup_ns": warmup_ns,
-            "pcap": None,
-            "pcap_node": 2,
-            "pcap_packets": None,
-        },
-    }
+    } | rest(series_ns, warmup_ns)
 
 
 def response_cells(reference: dict[str, Any], stack: Stack) -> Iterator[Cell]:

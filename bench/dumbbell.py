@@ -116,33 +116,49 @@ def run_spec(bell: Dumbbell) -> dict[str, Any]:
             link(f"left->source{index}", 0, source, access_bps, access_ns),
         ]
         stack = STACK | {"congestion": bell.congestion, "parameters": bell.parameters} | bell.stack
-        flows.append(
-            {
-                "name": f"flow{index}",
-                "group": index,
-                "source": source,
-                "destination": destination,
-                "route": [first, 0, first + 1],
-                "return_route": [first + 2, 1, first + 3],
-                "stack": stack | {"window_bytes": bell.window_bytes},
-                "start_ns": index * bell.stagger_ns,
-                "stop_ns": None,
-                "workload": {"kind": "bulk", "bytes": None},
-            }
-        )
+        stack["window_bytes"] = bell.window_bytes
+        flows.append(flow(index, source, first, stack, index * bell.stagger_ns))
     return {
-        "format": 1,
         "seed": bell.seed,
         "duration_ns": bell.duration_ns,
         "stop_when_done": False,
         "nodes": nodes,
         "links": links,
         "flows": flows,
+    } | rest(bell.series_ns, bell.warmup_ns)
+
+
+def flow(
+    index: int, source: int, first: int, stack: dict[str, Any], start_ns: int, sends_bytes: int | None = None
+) -> dict[str, Any]:
+    """Return a bulk flow from node `source` to the next.
+
+    Its own links, from `first` on: source to bottleneck, bottleneck to destination, and the same two on the way back.
+    Links 0 and 1 are the bottleneck, there and back.
+    """
+    return {
+        "name": f"flow{index}",
+        "group": index,
+        "source": source,
+        "destination": source + 1,
+        "route": [first, 0, first + 1],
+        "return_route": [first + 2, 1, first + 3],
+        "stack": stack,
+        "start_ns": start_ns,
+        "stop_ns": None,
+        "workload": {"kind": "bulk", "bytes": sends_bytes},
+    }
+
+
+def rest(series_ns: int | None, warmup_ns: int) -> dict[str, Any]:
+    """Return the keys of a specification that all dumbbells have alike: what is measured, and what there is not."""
+    return {
+        "format": 1,
         "background": [],
         "events": [],
         "measure": {
-            "series_interval_ns": bell.series_ns,
-            "warmup_ns": bell.warmup_ns,
+            "series_interval_ns": series_ns,
+            "warmup_ns": warmup_ns,
             "pcap": None,
             "pcap_node": 2,
             "pcap_packets": None,
