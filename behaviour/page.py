@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from behaviour.judge import Point, Sharing
+from bench import markdown
 from bench.markdown import LINE_LENGTH, filled, table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,11 +93,7 @@ def write(parts: dict[str, Any], sheet: bytes) -> None:
 def verdict(rows: Sequence[Point]) -> str:
     """Say how many points hold, and name those that do not."""
     judged = [row for row in rows if row.published is not None]
-    broken = [row for row in judged if not row.holds]
-    if not broken:
-        return f"All {len(judged)} points of which something is published lie within their tolerances."
-    lines = [f"{len(judged) - len(broken)} of {len(judged)} points lie within their tolerances. These do not:", ""]
-    return "\n".join(lines + [f"- {row}" for row in broken])
+    return markdown.verdict(judged, "points of which something is published")
 
 
 def segments(value: float) -> str:

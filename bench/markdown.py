@@ -1,8 +1,10 @@
-"""Markdown of generated pages: tables, and paragraphs filled to the repository's line length."""
+"""Markdown of generated pages: tables, verdicts, paragraphs filled to the repository's line length."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
+from typing import Protocol
 
 LINE_LENGTH = 120
 UNFILLED = ("|", "#", "-", " ", "```")
@@ -13,6 +15,23 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     """Return a table: the first column to the left, all others, numbers mostly, to the right."""
     rule = ["---"] + ["---:"] * (len(head) - 1)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
+
+
+class Judged(Protocol):
+    """What was held against a tolerance, and says in words what it is."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it lies within its tolerance."""
+
+
+def verdict(judged: Sequence[Judged], what: str) -> str:
+    """Say how many of them, `what` in the plural, hold, and name those that do not."""
+    broken = [row for row in judged if not row.holds]
+    if not broken:
+        return f"All {len(judged)} {what} lie within their tolerances."
+    lines = [f"{len(judged) - len(broken)} of {len(judged)} {what} lie within their tolerances. These do not:", ""]
+    return "\n".join(lines + [f"- {row}" for row in broken])
 
 
 def filled(text: str) -> str:

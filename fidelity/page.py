@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from bench import markdown
 from bench.markdown import LINE_LENGTH, filled, table
 from fidelity.judge import Row
 
@@ -77,13 +78,8 @@ def write_page(parts: dict[str, Any]) -> None:
 
 
 def verdict(rows: list[Row]) -> str:
-    """Say how many comparisons hold, and name those that do not."""
-    judged = [row for row in rows if row.low is not None]
-    broken = [row for row in judged if not row.holds]
-    if not broken:
-        return f"All {len(judged)} comparisons lie within their tolerances."
-    lines = [f"{len(judged) - len(broken)} of {len(judged)} comparisons lie within their tolerances. These do not:", ""]
-    return "\n".join(lines + [f"- {row}" for row in broken])
+    """Say how many comparisons of those that are judged hold, and name those that do not."""
+    return markdown.verdict([row for row in rows if row.low is not None], "comparisons")
 
 
 def between(tolerance: tuple[float, float] | list[float]) -> str:
