@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from elephan.papers.drawing import framed, label_line, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, megabytes_per_s, part, round_trip_s
+from elephan.papers.losses import loss_samples
 from elephan.record import Record
 from elephan.report.draw import Ink
 from elephan.report.timeline import INFINITE_SSTHRESH
@@ -108,17 +109,12 @@ class Sawtooth:
         table = series.flow
         ssthresh = table.column("ssthresh_packets").to_numpy().astype(np.float64)
         ssthresh[ssthresh >= INFINITE_SSTHRESH] = np.nan
-        retransmitted = table.column("retransmitted_segments").to_numpy()
-        # A loss is noticed where something is sent again after a quiet second.
-        again = np.flatnonzero(np.diff(retransmitted, prepend=0) > 0)
-        time_s = table.column("time_s").to_numpy()
-        changes = [int(i) for n, i in enumerate(again) if n == 0 or time_s[i] - time_s[again[n - 1]] > 1.0]
         return cls(
-            time_s,
+            table.column("time_s").to_numpy(),
             table.column("cwnd_packets").to_numpy().astype(np.float64),
             ssthresh,
             table.column("srtt_s").to_numpy(),
-            tuple(changes),
+            loss_samples(series),
         )
 
     def kept(self) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elephan.papers.evaluation import line_bps, path_packets, round_trip_s
+from elephan.papers.losses import loss_samples
 from elephan.record import Record
 from elephan.store.series import Series
 
@@ -53,7 +54,7 @@ class Window:
     srtt_s: Floats
     goodput_bps: Floats
     losses: tuple[int, ...]
-    """Samples at which something was sent again after a quiet second: a loss."""
+    """Samples of losses."""
 
     @classmethod
     def of(cls, series: Series) -> Window:
@@ -61,12 +62,11 @@ class Window:
         table = series.flow
         column = {
             name: table.column(name).to_numpy().astype(np.float64)
-            for name in ("time_s", "cwnd_packets", "srtt_s", "goodput_bps", "retransmitted_segments")
+            for name in ("time_s", "cwnd_packets", "srtt_s", "goodput_bps")
         }
-        again = np.flatnonzero(np.diff(column["retransmitted_segments"], prepend=0) > 0)
-        time_s = column["time_s"]
-        first = [int(i) for n, i in enumerate(again) if n == 0 or time_s[i] - time_s[again[n - 1]] > 1.0]
-        return cls(time_s, column["cwnd_packets"], column["srtt_s"], column["goodput_bps"], tuple(first))
+        return cls(
+            column["time_s"], column["cwnd_packets"], column["srtt_s"], column["goodput_bps"], loss_samples(series)
+        )
 
     def rounds(self, start: int, end: int) -> float:
         """Return the round trips between two samples."""

@@ -1,0 +1,18 @@
+"""Losses, as the series of a run shows them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from elephan.store.series import Series
+
+QUIET_S = 1.0
+"""What is sent again within this time of the last belongs to the same loss."""
+
+
+def loss_samples(series: Series) -> tuple[int, ...]:
+    """Return the samples, of a run with one flow, at which something was sent again after a quiet second: a loss."""
+    time_s = series.flow.column("time_s").to_numpy()
+    retransmitted = series.flow.column("retransmitted_segments").to_numpy()
+    again = np.flatnonzero(np.diff(retransmitted, prepend=0) > 0)
+    return tuple(int(i) for n, i in enumerate(again) if n == 0 or time_s[i] - time_s[again[n - 1]] > QUIET_S)
