@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from elephan.cli import compare, kernel, paper, path, results, run, stacks
+from elephan.cli import compare, kernel, paper, path, results, run, stacks, trace
 from elephan.cli.console import emit
 from elephan.errors import ElephanError
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 run.register(app)
 compare.register(app)
 stacks.register(app)
+trace.register(app)
 app.add_typer(results.app, name="results")
 app.add_typer(paper.app, name="paper")
 app.add_typer(kernel.app, name="kernel")

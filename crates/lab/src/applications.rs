@@ -4,13 +4,13 @@ use crate::error::LabError;
 use crate::spec::{FlowSpec, TraceSpec, WorkloadSpec};
 use crate::workload::Workload;
 use std::collections::BTreeMap;
-use storage::{Replay, Trace};
+use storage::{Format, Replay, TraceError, Writes};
 use units::{Rate, Size};
 
 /// Makes the applications of a run; each trace is read once.
 #[derive(Default)]
 pub struct Applications {
-    traces: BTreeMap<String, Trace>,
+    traces: BTreeMap<String, Writes>,
 }
 
 impl Applications {
@@ -37,11 +37,13 @@ impl Applications {
         })
     }
 
-    fn trace(&mut self, spec: &TraceSpec) -> Result<Trace, LabError> {
+    fn trace(&mut self, spec: &TraceSpec) -> Result<Writes, LabError> {
         if let Some(trace) = self.traces.get(&spec.path) {
             return Ok(trace.clone());
         }
-        let trace = storage::open(&spec.path, &spec.format).map_err(|e| LabError::Trace(e.to_string()))?;
+        let wrong = |e: TraceError| LabError::Trace(e.to_string());
+        let format = Format::asked(&spec.format).map_err(wrong)?;
+        let trace = Writes::read(storage::stream(&spec.path, format).map_err(wrong)?).map_err(wrong)?;
         self.traces.insert(spec.path.clone(), trace.clone());
         Ok(trace)
     }

@@ -13,6 +13,8 @@ use crate::world::{Timers, World};
 use link::random::stream_seed;
 use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, QueueConfig};
 use sim::{Network, Routes};
+use storage::trace::Summary;
+use storage::Format;
 use tcp::Endpoint;
 use units::{Rate, Span, Time};
 
@@ -237,15 +239,19 @@ fn jitter(spec: &JitterSpec) -> Jitter {
     Jitter { distribution, scale: Span(spec.scale_ns), reordering: spec.reordering }
 }
 
-/// Reads the trace at `path`: (requests, writes, bytes written, duration in ns).
+/// What is in a trace, and its format; `format` as in a [`TraceSpec`]. Holds one request at a time.
 ///
 /// # Errors
-/// [`LabError::Trace`] names file, line and what would be right.
-pub fn check_trace(path: &str, format: &str) -> Result<(u64, u64, u64, u64), LabError> {
-    let trace = storage::open(path, format).map_err(|e| LabError::Trace(e.to_string()))?;
-    let writes = trace.requests.iter().filter(|r| r.kind == storage::Kind::Write);
-    let (count, bytes) = writes.fold((0, 0), |(n, sum), r| (n + 1, sum + u64::from(r.bytes)));
-    let first = trace.requests.first().map_or(0, |r| r.arrival_ns);
-    let last = trace.requests.last().map_or(0, |r| r.arrival_ns);
-    Ok((trace.requests.len() as u64, count, bytes, last - first))
+/// [`LabError::Trace`] names file, place and what would be right.
+pub fn check_trace(path: &str, format: &str) -> Result<(Format, Summary), LabError> {
+    let wrong = |e: storage::TraceError| LabError::Trace(e.to_string());
+    let reader = storage::stream(path, Format::asked(format).map_err(wrong)?).map_err(wrong)?;
+    let (format, mut summary) = (reader.format(), Summary::default());
+    for request in reader {
+        summary.add(&request.map_err(wrong)?);
+    }
+    if summary.requests == 0 {
+        return Err(wrong(storage::TraceError::Empty { name: path.to_owned() }));
+    }
+    Ok((format, summary))
 }

@@ -31,3 +31,4 @@ pub use outcome::{bottleneck, sum_up, Metric, Metrics, Outcome};
 pub use run::{simulate, Pulse, Verdict, DRAIN_LIMIT};
 pub use tally::{BackgroundTally, FlowCounters, FlowTally, Rtt, RunTally};
 pub use workload::{Messages, Offered, Replicate, SendingEnd, Source, Workload};
+pub use storage::Format as TraceFormat;

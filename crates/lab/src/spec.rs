@@ -281,7 +281,7 @@ pub enum WorkloadSpec {
 pub struct TraceSpec {
     /// Absolute path.
     pub path: String,
-    /// "mqsim" now.
+    /// A name of `storage::Format`, or "auto": told by the content.
     pub format: String,
     /// Factor on all times, parts per million: 1_000_000 = as recorded, 2_000_000 = half as fast.
     pub slowdown_e6: u64,

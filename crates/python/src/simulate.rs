@@ -78,10 +78,35 @@ fn simulate(
     convert(py, outcome)
 }
 
-/// Reads the trace at `path` and returns (requests, writes, written bytes, duration in ns). ValueError names file and line.
+/// Reads the trace at `path` and returns what is in it, by name (`format` "auto": told by the content). ValueError names
+/// file and place.
 #[pyfunction]
-fn check_trace(path: &str, format: &str) -> PyResult<(u64, u64, u64, u64)> {
-    lab::check_trace(path, format).map_err(|e| PyValueError::new_err(e.to_string()))
+fn check_trace<'py>(py: Python<'py>, path: &str, format: &str) -> PyResult<Bound<'py, PyDict>> {
+    let found = py.detach(|| lab::check_trace(path, format));
+    let (format, summary) = found.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let dict = PyDict::new(py);
+    dict.set_item("format", format.name())?;
+    dict.set_item("requests", summary.requests)?;
+    dict.set_item("reads", summary.reads)?;
+    dict.set_item("writes", summary.writes())?;
+    dict.set_item("read_bytes", summary.read_bytes)?;
+    dict.set_item("written_bytes", summary.written_bytes)?;
+    dict.set_item("smallest_bytes", summary.smallest_bytes)?;
+    dict.set_item("largest_bytes", summary.largest_bytes)?;
+    dict.set_item("first_ns", summary.first_ns)?;
+    dict.set_item("span_ns", summary.span_ns())?;
+    dict.set_item("sequential", summary.sequential)?;
+    dict.set_item("end_lba", summary.end_lba)?;
+    dict.set_item("responses", summary.responses)?;
+    dict.set_item("response_ns", summary.response_ns)?;
+    dict.set_item("devices", summary.devices)?;
+    Ok(dict)
+}
+
+/// The names of all trace formats.
+#[pyfunction]
+fn trace_formats() -> Vec<&'static str> {
+    lab::TraceFormat::ALL.map(lab::TraceFormat::name).to_vec()
 }
 
 fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
@@ -140,5 +165,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Stopped", module.py().get_type::<Stopped>())?;
     module.add_class::<RunResult>()?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_formats, module)?)?;
     module.add_function(wrap_pyfunction!(check_trace, module)?)
 }

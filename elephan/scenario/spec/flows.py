@@ -129,11 +129,12 @@ def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> dict[str,
             }
         case Replicate():
             where = ("flow", group, "workload", "trace")
+            path, form = check_trace(base / workload.trace, workload.format, workload.loop, where)
             return {
                 "kind": "replicate",
                 "trace": {
-                    "path": str(check_trace(base / workload.trace, workload.format, workload.loop, where)),
-                    "format": workload.format,
+                    "path": str(path),
+                    "format": form,
                     "slowdown_e6": max(1, round(workload.slowdown * 10**6)),
                     "looped": workload.loop,
                     "header_bytes": workload.header,

@@ -9,8 +9,8 @@ from elephan.core import native
 from elephan.scenario.problem import Location, Problem
 
 
-def check_trace(path: Path, form: str, loop: bool, where: Location) -> Path:
-    """The absolute path of a trace that exists, parses and has writes to mirror.
+def check_trace(path: Path, form: str, loop: bool, where: Location) -> tuple[Path, str]:
+    """The absolute path of a trace that exists, parses and has writes to mirror, and the name of its format.
 
     Raises `Problem`, with the trace's line where that is at fault.
     """
@@ -22,19 +22,19 @@ def check_trace(path: Path, form: str, loop: bool, where: Location) -> Path:
     if not path.is_file():
         raise Problem(where, f"a trace file; {path} is none")
     try:
-        _requests, writes, _bytes, duration_ns = _read(path, form, status.st_mtime_ns, status.st_size)
+        found, writes, duration_ns = _read(path, form, status.st_mtime_ns, status.st_size)
     except (ValueError, OSError) as error:
         raise Problem(where, f"a trace that parses; {error}") from None
     if writes == 0:
         raise Problem(where, "a trace with writes; this one only reads")
     if loop and duration_ns == 0:
         raise Problem(where, "a trace that lasts some time, because loop is true; here all requests come at once")
-    return path
+    return path, found
 
 
 @lru_cache(maxsize=64)
-def _read(path: Path, form: str, _mtime_ns: int, _size: int) -> tuple[int, int, int, int]:
-    """Requests, writes, bytes written, duration in ns."""
+def _read(path: Path, form: str, _mtime_ns: int, _size: int) -> tuple[str, int, int]:
+    """Format, number of writes, duration in ns."""
     # A sweep of a thousand points reads its trace once; a changed file is read again.
-    requests, writes, written, duration_ns = native().check_trace(str(path), form)
-    return requests, writes, written, duration_ns
+    found = native().check_trace(str(path), form)
+    return found["format"], found["writes"], found["span_ns"]

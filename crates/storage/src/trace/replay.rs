@@ -1,6 +1,6 @@
 //! A trace's writes as a timetable.
 
-use crate::{Kind, Trace};
+use super::{Kind, Request, TraceError};
 use std::sync::Arc;
 
 /// One write to be mirrored.
@@ -12,6 +12,49 @@ pub struct Write {
     pub bytes: u64,
 }
 
+/// The writes of a trace, 16 bytes each. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Writes {
+    /// (ns since the trace's first request, bytes).
+    at: Arc<[(u64, u32)]>,
+    /// Requests of the trace, reads among them.
+    requests: u64,
+    /// From the first arrival to the last, ns.
+    span_ns: u64,
+}
+
+impl Writes {
+    /// Takes the writes out of a trace that is read request by request.
+    ///
+    /// # Errors
+    /// The first that the trace has.
+    pub fn read(trace: impl Iterator<Item = Result<Request, TraceError>>) -> Result<Writes, TraceError> {
+        let (mut at, mut requests, mut first, mut last) = (Vec::new(), 0, 0, 0);
+        for request in trace {
+            let request = request?;
+            if requests == 0 {
+                first = request.arrival_ns;
+            }
+            requests += 1;
+            last = request.arrival_ns;
+            if request.kind == Kind::Write {
+                at.push((request.arrival_ns - first, request.bytes));
+            }
+        }
+        Ok(Writes { at: at.into(), requests, span_ns: last - first })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.at.len()
+    }
+
+    /// Whether the trace only reads.
+    pub fn is_empty(&self) -> bool {
+        self.at.is_empty()
+    }
+}
+
 /// Plays the writes of a trace: time 0 is the arrival of the trace's first request (read or write).
 ///
 /// Times are scaled by `slowdown_e6` / 10^6 and rounded down; each is computed from the trace, not from the one before, so that
@@ -20,8 +63,7 @@ pub struct Write {
 /// go on with, and is played once.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// (ns since the first request, bytes).
-    writes: Arc<[(u64, u32)]>,
+    writes: Writes,
     slowdown_e6: u64,
     /// Length of a round as recorded, ns; 0: there is one round.
     period_ns: u64,
@@ -31,13 +73,9 @@ pub struct Replay {
 
 impl Replay {
     /// A replay from its beginning. `slowdown_e6`: 1,000,000 plays as recorded, 2,000,000 half as fast.
-    pub fn new(trace: Trace, slowdown_e6: u64, looped: bool) -> Replay {
-        let first = trace.requests.first().map_or(0, |r| r.arrival_ns);
-        let writes = trace.requests.iter().filter(|r| r.kind == Kind::Write);
-        let writes = writes.map(|r| (r.arrival_ns - first, r.bytes)).collect();
-        let gaps = trace.requests.len().saturating_sub(1) as u64;
-        let mean_gap = trace.span_ns().checked_div(gaps).unwrap_or(0);
-        let period_ns = if looped { trace.span_ns().saturating_add(mean_gap) } else { 0 };
+    pub fn new(writes: Writes, slowdown_e6: u64, looped: bool) -> Replay {
+        let mean_gap = writes.span_ns.checked_div(writes.requests.saturating_sub(1)).unwrap_or(0);
+        let period_ns = if looped { writes.span_ns.saturating_add(mean_gap) } else { 0 };
         Replay { writes, slowdown_e6, period_ns, round: 0, next: 0 }
     }
 
@@ -64,7 +102,7 @@ impl Iterator for Replay {
             self.next = 0;
             self.round += 1;
         }
-        let (offset, bytes) = self.writes[self.next];
+        let (offset, bytes) = self.writes.at[self.next];
         self.next += 1;
         let recorded = u128::from(self.round) * u128::from(self.period_ns) + u128::from(offset);
         Some(Write { at_ns: self.scale(recorded), bytes: u64::from(bytes) })
@@ -76,8 +114,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn trace(text: &str) -> Trace {
-        Trace::read("t", "mqsim", text.as_bytes()).unwrap()
+    fn trace(text: &str) -> Writes {
+        let reader = crate::TraceReader::new("t", Some(crate::Format::Mqsim), text.as_bytes());
+        Writes::read(reader.ok().unwrap()).unwrap()
     }
 
     const THREE: &str = "1000 0 0 8 0\n1100 0 0 16 1\n1300 0 0 24 0\n";

@@ -1,0 +1,85 @@
+//! The formats, by name.
+
+use super::TraceError;
+use std::fmt;
+use std::str::FromStr;
+
+/// How a trace is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Events of Linux's block layer as `blkparse` prints them by default; requests are its queue (Q) events.
+    Blkparse,
+    /// DiskSim's ascii: arrival in ms, device, block, blocks, flags in hexadecimal.
+    Disksim,
+    /// DiskSim's validation traces: kind, buffer action, block, blocks, measured service time and time to the next in us.
+    DisksimValidate,
+    /// fio's I/O log, version 2 or 3.
+    Fio,
+    /// Hewlett-Packard's SRT, binary, big-endian, with a header in text.
+    HpSrt,
+    /// The MQSim project's.
+    Mqsim,
+    /// Microsoft Research Cambridge's, as SNIA keeps them: CSV.
+    Msr,
+    /// The Storage Performance Council's: CSV.
+    Spc,
+}
+
+impl Format {
+    /// All of them, by name.
+    pub const ALL: [Format; 8] = [
+        Format::Blkparse,
+        Format::Disksim,
+        Format::DisksimValidate,
+        Format::Fio,
+        Format::HpSrt,
+        Format::Mqsim,
+        Format::Msr,
+        Format::Spc,
+    ];
+
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Blkparse => "blkparse",
+            Format::Disksim => "disksim",
+            Format::DisksimValidate => "disksim-validate",
+            Format::Fio => "fio",
+            Format::HpSrt => "hp-srt",
+            Format::Mqsim => "mqsim",
+            Format::Msr => "msr",
+            Format::Spc => "spc",
+        }
+    }
+
+    /// All names in one line.
+    pub fn names() -> String {
+        Format::ALL.map(Format::name).join(", ")
+    }
+
+    /// What `text` asks for: a name, or None for "auto".
+    ///
+    /// # Errors
+    /// [`TraceError::Format`] for every other text.
+    pub fn asked(text: &str) -> Result<Option<Format>, TraceError> {
+        if text == "auto" {
+            return Ok(None);
+        }
+        text.parse().map(Some)
+    }
+}
+
+impl FromStr for Format {
+    type Err = TraceError;
+
+    fn from_str(text: &str) -> Result<Format, TraceError> {
+        let found = Format::ALL.into_iter().find(|format| format.name() == text);
+        found.ok_or_else(|| TraceError::Format { format: text.to_owned() })
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,63 @@
+"""What is in a block trace of any format that the core reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from elephan.core import native
+from elephan.errors import InputError
+
+AUTO = "auto"
+"""The format is told by how the file begins."""
+
+
+@dataclass(frozen=True)
+class BlockTrace:
+    """What one pass over a trace finds."""
+
+    path: str
+    format: str
+    """As asked for, or as its content tells."""
+    requests: int
+    reads: int
+    writes: int
+    read_bytes: int
+    written_bytes: int
+    smallest_bytes: int
+    largest_bytes: int
+    first_ns: int
+    """First arrival, ns since the trace's own origin."""
+    span_ns: int
+    """From the first arrival to the last."""
+    sequential: int
+    """Requests that begin where the one before on the same device ended."""
+    end_lba: int
+    """One past the last sector of 512 bytes that is touched."""
+    responses: int
+    """Requests whose response time the trace holds."""
+    response_ns: int
+    """Sum of these response times."""
+    devices: dict[int, int]
+    """Requests by device."""
+
+    @property
+    def bytes(self) -> int:
+        """Data read and written."""
+        return self.read_bytes + self.written_bytes
+
+
+def read(path: Path, form: str = AUTO) -> BlockTrace:
+    """Read a trace once, in constant memory. Raises `InputError` with file, line or byte, and what would be right."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; a trace is a file")
+    try:
+        found = native().check_trace(str(path), form)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    return BlockTrace(path=str(path), **found)
+
+
+def formats() -> list[str]:
+    """Names of all formats."""
+    return list(native().trace_formats())

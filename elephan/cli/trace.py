@@ -1,0 +1,88 @@
+"""`elephan trace`: what is in a block trace."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elephan.cli.console import console, emit
+from elephan.report.units import count, digits, duration, rate, share, size
+
+if TYPE_CHECKING:
+    from elephan.blocktrace import BlockTrace
+
+DEVICES_SHOWN = 8
+"""Devices that are listed one by one; of more, the busiest."""
+
+TraceFormat = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="blkparse, disksim, disksim-validate, fio, hp-srt, mqsim, msr or spc. Default: told by the file.",
+        show_default=False,
+    ),
+]
+
+
+def register(root: typer.Typer) -> None:
+    """Add `trace`."""
+    root.command()(trace)
+
+
+def trace(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A block trace.", show_default=False)],
+    form: TraceFormat = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one object, and nothing else.")] = False,
+) -> None:
+    """Print what is in a block trace: format, requests, reads and writes, data, duration, sequentiality."""
+    from elephan.blocktrace import read
+
+    found = read(file, form)
+    if as_json:
+        emit(json.dumps(asdict(found), indent=2))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in _rows(found):
+        table.add_row(name, value)
+    console().print(table)
+
+
+def _rows(found: BlockTrace) -> list[tuple[str, str]]:
+    """Return names and values, as people read them."""
+    seconds = found.span_ns / 1e9
+    rows = [
+        ("format", found.format),
+        ("requests", count(found.requests)),
+        ("reads", _part(found.reads, found.requests, found.read_bytes)),
+        ("writes", _part(found.writes, found.requests, found.written_bytes)),
+        ("data", size(found.bytes)),
+        ("duration", duration(seconds)),
+    ]
+    if seconds > 0:
+        rows.append(("mean load", f"{digits(found.requests / seconds)} requests/s, {rate(found.bytes * 8 / seconds)}"))
+    mean = size(found.bytes / found.requests)
+    rows += [
+        ("request size", f"mean {mean}, {size(found.smallest_bytes)} to {size(found.largest_bytes)}"),
+        ("sequential", f"{count(found.sequential)} ({share(found.sequential / found.requests)})"),
+        ("reaches to", f"sector {count(found.end_lba)} ({size(found.end_lba * 512)})"),
+    ]
+    if found.responses:
+        mean_s = found.response_ns / found.responses / 1e9
+        rows.append(("response", f"mean {duration(mean_s)}, as recorded with {count(found.responses)} requests"))
+    busiest = sorted(found.devices.items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(f"{device}: {count(requests)}" for device, requests in busiest[:DEVICES_SHOWN])
+    more = len(busiest) - DEVICES_SHOWN
+    rows.append(("devices", f"{len(busiest)}; requests by device: {shown}" + (f", {more} more" if more > 0 else "")))
+    return rows
+
+
+def _part(number: int, of: int, data: int) -> str:
+    """Return a number of requests, its share and its data."""
+    return f"{count(number)} ({share(number / of)}), {size(data)}"
