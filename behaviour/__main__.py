@@ -83,7 +83,7 @@ def write(
 
     curves = []
     for stack in stacks:
-        losses = [10 ** -(2 + index / 10) for index in range(51)] if "model" in stack else []
+        losses = [10 ** -(2 + index / 10) for index in range(51)] if models.is_published(stack) else []
         line = [(loss, published(stack, loss) or math.nan) for loss in losses]
         curves.append(sheet.Curve(stack["name"], points[stack["name"]], independent[stack["name"]], line))
     page.write(
