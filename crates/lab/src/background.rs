@@ -1,26 +1,65 @@
 //! Traffic that does not react: packets at a constant rate, always or in exponential bursts.
 
-use crate::spec::BackgroundSpec;
+use crate::error::LabError;
+use crate::network::check_chain;
+use crate::spec::{BackgroundSpec, RunSpec};
 use link::random::{stream_seed, Random};
+use link::Packet;
+use sim::{Network, Routed, Routes};
 use units::{Rate, Size, Span, Time};
 
-/// One source.
+/// One source. Times in `spec` are those of the network that it sends into.
 pub struct Background {
+    /// What it sends.
     pub spec: BackgroundSpec,
     /// First hop of its route.
     pub hop: u32,
+    /// Whether it is on.
     pub enabled: bool,
     random: Random,
     gap: Span,
     /// End of the present on period; NEVER for a constant source.
     on_until: Time,
+    /// Packets sent.
     pub sent_packets: u64,
+    /// Packets lost.
     pub dropped_packets: u64,
+    /// Packets that arrived.
     pub received_packets: u64,
 }
 
 impl Background {
-    pub fn new(spec: BackgroundSpec, hop: u32, run_seed: u64) -> Background {
+    /// All sources of `run`, which begins at `begin`, with their routes: the packets of the i-th go to host `first_host` + i.
+    ///
+    /// # Errors
+    /// [`LabError::Spec`] names the source and what is wrong with it.
+    pub fn all(run: &RunSpec, begin: Time, first_host: u32, routes: &mut Routes) -> Result<Vec<Background>, LabError> {
+        let mut sources = vec![];
+        for (host, source) in (first_host..).zip(&run.background) {
+            let what = format!("background {}", source.name);
+            check_chain(&what, "route", &source.route, &run.links)?;
+            if source.rate_bps == 0 || source.packet_bytes == 0 || source.packet_bytes > 65_535 {
+                return Err(LabError::Spec(format!("{what}: rate above zero and packets of 1 to 65535 B")));
+            }
+            let mut spec = source.clone();
+            spec.start_ns = spec.start_ns.saturating_add(begin.0);
+            spec.stop_ns = spec.stop_ns.map(|stop| stop.saturating_add(begin.0));
+            sources.push(Background::new(spec, routes.add(&source.route, host).0, run.seed));
+        }
+        Ok(sources)
+    }
+
+    /// Sets the first timer of each source that is on; that of the i-th is `first_timer` + i.
+    pub fn set_timers<P: Packet + Routed>(sources: &mut [Background], first_timer: u32, net: &mut Network<P>) {
+        for (timer, source) in (first_timer..).zip(sources) {
+            if source.enabled {
+                let due = source.start(Time(source.spec.start_ns));
+                net.set_timer(timer, due);
+            }
+        }
+    }
+
+    fn new(spec: BackgroundSpec, hop: u32, run_seed: u64) -> Background {
         let random = Random::new(stream_seed(run_seed, &format!("background/{}", spec.name)));
         let gap = Rate(spec.rate_bps).time_for(Size(u64::from(spec.packet_bytes)));
         let enabled = spec.enabled;

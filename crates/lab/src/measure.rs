@@ -1,5 +1,8 @@
 //! Series: what flows and links look like at every interval, as columns that Python takes over without a copy.
 
+use link::{Link, Packet};
+use units::Time;
+
 /// Columns of the flow series; row i of every column belongs to one sample of one flow.
 #[derive(Default)]
 pub struct FlowSeries {
@@ -26,7 +29,7 @@ pub struct FlowSeries {
 }
 
 /// Columns of the link series.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct LinkSeries {
     /// s since the start of the run
     pub time_s: Vec<f64>,
@@ -40,4 +43,19 @@ pub struct LinkSeries {
     pub dropped_packets: Vec<u64>,
     /// bytes delivered since the start
     pub delivered_bytes: Vec<u64>,
+}
+
+impl LinkSeries {
+    /// Adds a row for each of `links` as it is at `now`, which is `time_s` since the start of the run.
+    pub fn sample<P: Packet>(&mut self, time_s: f64, now: Time, links: &mut [Link<P>]) {
+        for (index, link) in links.iter_mut().enumerate() {
+            self.time_s.push(time_s);
+            self.link.push(index as i32);
+            let (packets, bytes) = link.queue(now);
+            self.queue_packets.push(packets);
+            self.queue_bytes.push(bytes);
+            self.dropped_packets.push(link.stats().dropped());
+            self.delivered_bytes.push(link.stats().delivered_bytes);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::capture::Capture;
-use crate::changes::{self, Change};
+use crate::changes::{apply_change, Change, Look};
 use crate::flow::{Flow, Side};
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::packet::{Packet, Pool};
@@ -241,17 +241,19 @@ impl World {
             series.lag_bytes.push(flow.workload.lag_bytes(received).unwrap_or(0));
             flow.received_at_sample = received;
         }
-        let series = &mut self.link_series;
-        for (index, link) in net.links_mut().iter_mut().enumerate() {
-            series.time_s.push(time_s);
-            series.link.push(index as i32);
-            let (packets, bytes) = link.queue(now);
-            series.queue_packets.push(packets);
-            series.queue_bytes.push(bytes);
-            series.dropped_packets.push(link.stats().dropped());
-            series.delivered_bytes.push(link.stats().delivered_bytes);
-        }
+        self.link_series.sample(time_s, now, net.links_mut());
         net.set_timer(self.timers.sampler(), now + self.series_interval);
+    }
+
+    fn handle_change(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let flows = &self.flows;
+        match self.changes[index].handle_timer(now, |flow| flows[flow].receiver.bytes_received()) {
+            Look::Now(action) => {
+                apply_change(&action, now, &mut self.background, self.timers.background(0), net);
+            }
+            Look::Later(again) => net.set_timer(index as u32, again),
+            Look::Done => {}
+        }
     }
 
     fn handle_background(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
@@ -303,7 +305,7 @@ impl Hosts<Packet> for World {
 
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Packet>) {
         match self.timers.which(timer) {
-            Timer::Change(index) => changes::handle_timer(self, now, index, net),
+            Timer::Change(index) => self.handle_change(now, index, net),
             Timer::Endpoint(index, side) => {
                 self.flows[index].armed[side as usize] = Time::NEVER;
                 self.flows[index].endpoint(side).handle_timeout(now);

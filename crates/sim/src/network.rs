@@ -1,7 +1,7 @@
 //! Links joined by routes, timers, and the loop that runs them.
 
 use crate::events::EventQueue;
-use crate::routes::{Hop, Routed, Routes};
+use crate::routes::{Hop, RouteId, Routed, Routes};
 use link::{Admission, DropReason, Link, Packet};
 use units::Time;
 
@@ -88,6 +88,28 @@ impl<P: Packet + Routed> Network<P> {
     pub fn links_mut(&mut self) -> &mut [Link<P>] {
         self.settle_all();
         &mut self.links
+    }
+
+    /// When the next event happens; [`Time::NEVER`] when none is pending.
+    #[inline]
+    pub fn next_event(&mut self) -> Time {
+        self.queue.peek().map_or(Time::NEVER, |(time, _)| time)
+    }
+
+    /// Adds the route over `links` to `host` while the network runs. Cost: a walk over all routes.
+    ///
+    /// # Panics
+    /// When it makes a second way to a passage that has been handed packets before their time: a link to which new ways may
+    /// lead is made by [`Link::new`]. When a number does not exist.
+    pub fn add_route(&mut self, links: &[usize], host: u32) -> RouteId {
+        assert!(links.iter().all(|&link| link < self.links.len()), "a route leads over links that exist");
+        let id = self.routes.add(links, host);
+        let feeders = feeders(&self.links, &self.routes);
+        let fed_by_one = |(before, after): (&u32, &u32)| *before == NONE || before == after;
+        assert!(self.feeders.iter().zip(&feeders).all(fed_by_one), "a passage gets a second way to it");
+        // One that had no way to it has been handed nothing.
+        self.feeders = feeders;
+        id
     }
 
     /// Ends the run after the current event.
