@@ -2,93 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 LATE_P99_NS = 200_000
 """Above this the emulator's own delay is no longer small beside what it emulates (0.2 ms)."""
+CPU_SHARE_MOST = 0.95
+"""Above this share of a core the emulator's thread has no time left: what came may have waited for it."""
 
 
 @dataclass(frozen=True)
-class Direction:
-    """One direction's counters."""
+class Report:
+    """What the emulator gave back, and the devices' counters."""
 
-    name: str
+    names: tuple[str, ...]
+    """Of the links."""
     core: dict[str, Any]
-    """As `_native.EmulatedPath.stop` gives them."""
+    """As `_native.Emulator.stop` gives it."""
     overflowed: int
-    """Packets that found the device's own queue full, before the emulator could read them."""
+    """Packets that found a device's own queue full, before the emulator could read them."""
     undelivered: int
-    """Packets that the far device took from the emulator and dropped."""
+    """Packets that a device took from the emulator and dropped."""
 
     @property
     def own_drops(self) -> int:
         """Packets that the emulator lost and the network model did not."""
         return self.overflowed + self.undelivered + int(self.core["refused_packets"])
 
-    def faults(self) -> list[str]:
-        """What the emulator did wrong, in words."""
-        found = []
-        late = self.core["late_p99_ns"]
-        if late is not None and late > LATE_P99_NS:
-            found.append(f"{self.name}: 1 packet in 100 came late by {_ms(late)} or more (allowed: {_ms(LATE_P99_NS)})")
-        if self.own_drops:
-            found.append(f"{self.name}: {self.own_drops} packets were dropped in the emulator's own buffers")
-        if self.core["failure"]:
-            found.append(f"{self.name}: {self.core['failure']}")
-        return found
-
-    def lines(self) -> list[str]:
-        """What happened, two lines."""
-        core = self.core
-        network = (
-            f"{self.name}: {core['delivered_packets']} packets, {core['delivered_bytes']} B delivered; the network "
-            f"dropped {core['dropped_by_queue'] + core['dropped_by_aqm']} in the queue, lost {core['dropped_by_loss']}"
-        )
-        late = "no packet to be late"
-        if core["late_count"]:
-            p50, p99, most = (_ms(core[f"late_{which}_ns"]) for which in ("p50", "p99", "max"))
-            late = f"late by p50 {p50}, p99 {p99}, max {most}"
-        share = 100 * core["cpu_ns"] / max(core["elapsed_ns"], 1)
-        plain = "" if core["precedence"] else ", without precedence over other programs"
-        return [network, f"  emulator: {late}; {self.own_drops} own drops; {share:.0f} % of a core{plain}"]
-
-
-@dataclass(frozen=True)
-class Report:
-    """Both directions."""
-
-    directions: tuple[Direction, ...]
+    @property
+    def cpu_share(self) -> float:
+        """Share of a core that the emulator's thread used, what both stacks did with its packets included."""
+        return float(self.core["cpu_ns"] / max(self.core["elapsed_ns"], 1))
 
     def faults(self) -> list[str]:
         """What the emulator did wrong, in words; empty when the path was what the scenario says."""
-        return [fault for direction in self.directions for fault in direction.faults()]
+        found = []
+        late, waited = self.core["late_p99_ns"], self.core["waited_p99_ns"]
+        if late is not None and late > LATE_P99_NS:
+            found.append(f"1 packet in 100 came late by {_ms(late)} or more (allowed: {_ms(LATE_P99_NS)})")
+        if waited is not None and waited > LATE_P99_NS:
+            found.append(f"1 packet in 100 may have waited {_ms(waited)} or more before it was read")
+        if self.own_drops:
+            found.append(f"{self.own_drops} packets were dropped in the emulator's own buffers")
+        if self.cpu_share > CPU_SHARE_MOST:
+            found.append(f"its thread used {100 * self.cpu_share:.0f} % of a core: there was no time left")
+        if not self.core["precedence"]:
+            found.append("it had no precedence over other programs, which delay it by their time slices")
+        if self.core["failure"]:
+            found.append(str(self.core["failure"]))
+        return found
 
     def text(self) -> str:
         """All of it as lines."""
-        lines = [line for direction in self.directions for line in direction.lines()]
+        links = zip(self.names, self.core["links"], strict=True)
+        lines = [_link(name, link) for name, link in links]
+        lines.append(f"emulator: {self._late()}; {self.own_drops} own drops; {100 * self.cpu_share:.0f} % of a core")
+        if self.core["unroutable_packets"]:
+            lines.append(f"  {self.core['unroutable_packets']} packets had an address that the path does not lead to")
+        if self.core["events_missed"]:
+            lines.append(f"  events that never happened: {', '.join(str(i + 1) for i in self.core['events_missed'])}")
         faults = self.faults()
         if faults:
             lines.append("THE EMULATOR DID NOT HONOUR THE PATH; what was measured over it is not the network's doing:")
             lines += [f"  {fault}" for fault in faults]
         return "\n".join(lines)
 
+    def _late(self) -> str:
+        if not self.core["late_count"]:
+            return "no packet to be late"
+        p50, p99, most = (_ms(self.core[f"late_{which}_ns"]) for which in ("p50", "p99", "max"))
+        return f"late by p50 {p50}, p99 {p99}, max {most}"
 
-def of(core: list[dict[str, Any]], counters: list[dict[str, Any]]) -> Report:
-    """Put the core's reports, there and back, and the two devices' counters together."""
-    names = ("a to b", "b to a")
+
+def of(names: Sequence[str], core: dict[str, Any], counters: list[dict[str, Any]]) -> Report:
+    """Put the core's report and the devices' counters, as `ip -s link` has them, together."""
     return Report(
-        tuple(
-            Direction(
-                name=names[index],
-                core=core[index],
-                # What a device sends goes to the emulator, what it receives comes from there.
-                overflowed=int(counters[index]["tx"]["dropped"]),
-                undelivered=int(counters[1 - index]["rx"]["dropped"]),
-            )
-            for index in range(2)
-        )
+        names=tuple(names),
+        core=core,
+        # What a device sends goes to the emulator, what it receives comes from there.
+        overflowed=sum(int(device["tx"]["dropped"]) for device in counters),
+        undelivered=sum(int(device["rx"]["dropped"]) for device in counters),
     )
+
+
+def _link(name: str, link: dict[str, Any]) -> str:
+    line = (
+        f"{name}: {link['delivered_packets']} packets, {link['delivered_bytes']} B delivered; the network "
+        f"dropped {link['dropped_by_queue'] + link['dropped_by_aqm']} in the queue, lost {link['dropped_by_loss']}"
+    )
+    outage = f", {link['dropped_by_outage']} in outages" if link["dropped_by_outage"] else ""
+    marked = f", marked {link['marked_packets']}" if link["marked_packets"] else ""
+    return line + outage + marked
 
 
 def _ms(ns: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
@@ -30,45 +31,66 @@ def run(file: Path, command: Sequence[str], overrides: Sequence[str] = ()) -> tu
     problem = site.missing()
     if problem is not None:
         raise InputError(f"elephan path {problem}")
-    spec, mtu_bytes = _spec_of(file, overrides)
+    spec = _spec_of(file, overrides)
     words = list(command) or [os.environ.get("SHELL", "/bin/sh")]
     with _signals() as passed_to:
         place = site.Site()
-        path = None
+        emulator = None
         try:
             place.make()
+            plan = _plan(spec, place)
             try:
-                path = native().EmulatedPath(*place.files, site.DEVICE)
-                place.configure(mtu_bytes)
-                path.start(spec, 0, 1, mtu_bytes)
+                emulator = native().Emulator(canonical_json(plan["hosts"]))
+                place.configure(plan["hosts"][0]["mtu_bytes"])
+                emulator.start(canonical_json(spec), canonical_json(plan))
             except (OSError, ValueError) as error:
                 raise RunError(f"the path cannot be made: {error}") from error
             code = _run_there(place, words, passed_to)
-            done = report.of(path.stop(), place.counters())
+            done = report.of([link["name"] for link in spec["links"]], emulator.stop(), place.counters())
         finally:
-            if path is not None:
-                path.stop()
+            if emulator is not None:
+                emulator.stop()
             # The devices close with it.
-            path = None
+            emulator = None
             place.remove()
     return code, done
 
 
-def _spec_of(file: Path, overrides: Sequence[str]) -> tuple[str, int]:
+def _spec_of(file: Path, overrides: Sequence[str]) -> dict[str, Any]:
     points = load(file, overrides).points()
-    document = points[0].document
-    if document.path is None:
-        raise InputError(f"{file}: elephan path takes the short form, [path], not nodes and links")
-    if document.path.access is not None:
-        raise InputError(f"{file}: path.access: elephan path has one line and no access links; --set path.access=none")
     spec = points[0].to_spec()
-    if any(other.to_spec()["links"] != spec["links"] for other in points[1:]):
+    if any(_network(other.to_spec()) != _network(spec) for other in points[1:]):
         raise InputError(f"{file}: the sweep changes the path: choose one value with --set")
-    if spec["events"]:
-        raise InputError(f"{file}: elephan path does not change a path in time yet: leave [[event]] out")
-    if spec["background"]:
-        raise InputError(f"{file}: elephan path has no background traffic yet: leave [[background]] out")
-    return canonical_json(spec), document.path.mtu
+    if any(event["when"]["kind"] == "flow_reaches" for event in spec["events"]):
+        raise InputError(f"{file}: event: elephan path runs no flows whose rate an event could wait for: give a time")
+    return spec
+
+
+def _network(spec: dict[str, Any]) -> list[Any]:
+    """What of a specification the path is made of."""
+    ends = [spec["flows"][0][key] for key in ("source", "destination", "route", "return_route")]
+    return [spec["links"], spec["events"], spec["background"], ends]
+
+
+def _plan(spec: dict[str, Any], place: site.Site) -> dict[str, Any]:
+    """Say where the two hosts stand, in the form of crates/kernel/src/plan.rs: at the ends of the first flow."""
+    flow = spec["flows"][0]
+    nodes = (flow["source"], flow["destination"])
+    hosts = [
+        {
+            "namespace": namespace,
+            "device": site.DEVICE,
+            "address": address,
+            "node": node,
+            "mtu_bytes": flow["stack"]["mtu_bytes"],
+        }
+        for namespace, address, node in zip(place.files, site.ADDRESSES, nodes, strict=True)
+    ]
+    routes = [
+        {"from": 0, "to": 1, "links": flow["route"]},
+        {"from": 1, "to": 0, "links": flow["return_route"]},
+    ]
+    return {"hosts": hosts, "flows": [], "routes": routes, "emulator": {}}
 
 
 def _run_there(place: site.Site, words: list[str], passed_to: list[int]) -> int:

@@ -193,5 +193,6 @@ def test_clean_removes_what_a_killed_path_has_left_and_nothing_that_lives(comman
 
 
 def test_a_scenario_that_is_not_for_this_is_refused_with_one_line(command: Command) -> None:
-    done = run(command('bandwidth = "1Gbit/s"\nrtt = "1ms"\naccess = "4x"', "true"))
-    assert done.returncode == 2 and "access" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    event = '[[event]]\nwhen = { flow = "flow1", reaches = "1Mbit/s", over = "1s" }\nrtt = "9ms"'
+    done = run(command(f'bandwidth = "1Gbit/s"\nrtt = "1ms"\n{event}', "true"))
+    assert done.returncode == 2 and "event" in done.stderr and done.stderr.count("\n") == 1, done.stderr

@@ -1,6 +1,6 @@
 //! The clock and the thread's standing with the scheduler.
 
-use units::Time;
+use units::{Span, Time};
 
 fn read(which: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -9,10 +9,41 @@ fn read(which: libc::clockid_t) -> u64 {
     now.tv_sec as u64 * units::NS_PER_S + now.tv_nsec as u64
 }
 
-/// CLOCK_MONOTONIC: no step of the wall clock moves a packet.
+/// Time of a run on this machine, by CLOCK_MONOTONIC: no step of the wall clock moves a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// CLOCK_MONOTONIC at time zero, ns.
+    epoch_ns: u64,
+}
+
+impl Clock {
+    /// A clock whose time zero, when the run begins, is `wait` from now.
+    pub fn starting_in(wait: Span) -> Clock {
+        Clock { epoch_ns: monotonic_ns() + wait.0 }
+    }
+
+    /// Time since the run began; zero before that.
+    #[inline]
+    pub fn now(&self) -> Time {
+        Time(monotonic_ns().saturating_sub(self.epoch_ns))
+    }
+
+    /// A clock that has begun by now, and what it shows when this one's run begins.
+    pub(crate) fn including_now(&self) -> (Clock, Time) {
+        let epoch_ns = self.epoch_ns.min(monotonic_ns());
+        (Clock { epoch_ns }, Time(self.epoch_ns - epoch_ns))
+    }
+
+    /// What CLOCK_MONOTONIC shows at `time`, ns, for timers of the kernel.
+    pub fn monotonic_ns_at(&self, time: Time) -> u64 {
+        self.epoch_ns.saturating_add(time.0)
+    }
+}
+
+/// CLOCK_MONOTONIC, ns.
 #[inline]
-pub(crate) fn now() -> Time {
-    Time(read(libc::CLOCK_MONOTONIC))
+pub(crate) fn monotonic_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
 }
 
 /// CPU time of this thread, ns.

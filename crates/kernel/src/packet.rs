@@ -3,12 +3,41 @@
 /// What the link model moves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
+    /// [`NO_SLOT`]: a packet without content.
     slot: u32,
     /// As read: up to 65,535, an IP packet's most.
     bytes: u32,
+    hop: u32,
+    source: u32,
     flow: u64,
     ect: bool,
     ce: bool,
+}
+
+const NO_SLOT: u32 = u32::MAX;
+
+/// Source number of packets of no flow and no background source.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
+impl Token {
+    /// A packet without content of source `source`, on the route that starts at `hop`.
+    pub fn background(bytes: u32, hop: u32, source: u32) -> Token {
+        Token { slot: NO_SLOT, bytes, hop, source, flow: u64::from(source), ect: false, ce: false }
+    }
+
+    /// Number of the source that [`Pool::take`] was given.
+    pub fn source(&self) -> u32 {
+        self.source
+    }
+}
+
+impl sim::Routed for Token {
+    fn hop(&self) -> u32 {
+        self.hop
+    }
+    fn advance(&mut self) {
+        self.hop += 1;
+    }
 }
 
 impl link::Packet for Token {
@@ -38,8 +67,8 @@ impl Pool {
         Pool { slots: Vec::new(), free: Vec::new(), slot_bytes }
     }
 
-    /// A free slot and where to write the packet. It stays free until [`Pool::take`].
-    pub fn next(&mut self) -> (u32, &mut [u8]) {
+    /// Where to write the next packet: a slot that stays free until [`Pool::take`].
+    pub fn next(&mut self) -> &mut [u8] {
         let slot = match self.free.last() {
             Some(&slot) => slot,
             None => {
@@ -49,14 +78,16 @@ impl Pool {
                 slot
             }
         };
-        (slot, &mut self.slots[slot as usize])
+        &mut self.slots[slot as usize]
     }
 
-    /// The slot that [`Pool::next`] gave holds a packet of `bytes`.
-    pub fn take(&mut self, bytes: usize) -> Token {
+    /// The slot that [`Pool::next`] gave holds a packet of `bytes`, which source `source` sends on the route from `hop` on;
+    /// packets of [`NOBODY`] are told apart by what they hold.
+    pub fn take(&mut self, bytes: usize, hop: u32, source: u32) -> Token {
         let slot = self.free.pop().expect("next() has left one");
         let packet = &self.slots[slot as usize][..bytes];
-        Token { slot, bytes: bytes as u32, flow: flow_of(packet), ect: ecn_of(packet) != 0, ce: false }
+        let flow = if source == NOBODY { flow_of(packet) } else { u64::from(source) };
+        Token { slot, bytes: bytes as u32, hop, source, flow, ect: ecn_of(packet) != 0, ce: false }
     }
 
     /// The bytes to send, marked if the queue has marked the packet.
@@ -70,7 +101,9 @@ impl Pool {
 
     /// The packet is gone.
     pub fn give_back(&mut self, token: Token) {
-        self.free.push(token.slot);
+        if token.slot != NO_SLOT {
+            self.free.push(token.slot);
+        }
     }
 }
 
@@ -143,8 +176,8 @@ mod tests {
     }
 
     fn put(pool: &mut Pool, packet: &[u8]) -> Token {
-        pool.next().1[..packet.len()].copy_from_slice(packet);
-        pool.take(packet.len())
+        pool.next()[..packet.len()].copy_from_slice(packet);
+        pool.take(packet.len(), 0, NOBODY)
     }
 
     #[test]

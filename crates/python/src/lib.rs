@@ -4,7 +4,7 @@
 
 #![allow(missing_docs)]
 
-mod path;
+mod emulator;
 mod quantity;
 mod simulate;
 mod stacks;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
-    path::register(module)?;
+    emulator::register(module)?;
     quantity::register(module)?;
     stacks::register(module)?;
     simulate::register(module)

@@ -1,0 +1,46 @@
+//! What the emulator gives back: the network's doing and its own, apart.
+
+use lab::{BackgroundTally, LinkSeries};
+use units::{Histogram, Time};
+
+/// The network's own counters: what the model decided.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkCounters {
+    /// When they were read, since the run began.
+    pub at: Time,
+    /// Of each link of the spec.
+    pub links: Vec<link::Stats>,
+    /// Of each background source.
+    pub background: Vec<BackgroundTally>,
+    /// Packets of each flow, of either direction, lost in the network.
+    pub flow_drops: Vec<u64>,
+}
+
+/// Everything that the emulator did.
+#[derive(Clone, Default)]
+pub struct EmulatorReport {
+    /// The network's counters at the end.
+    pub network: NetworkCounters,
+    /// Empty unless the spec asks for series.
+    pub link_series: LinkSeries,
+    /// Delivery into the far device against the time that the model gave, ns per packet.
+    pub lateness: Histogram,
+    /// Upper bound of the time that packets waited in a device before the emulator read them, ns per packet.
+    pub waited: Histogram,
+    /// Packets that the far device did not take: the emulator's doing.
+    pub refused: u64,
+    /// Packets handed over joined with others.
+    pub joined: u64,
+    /// Packets for which there is no route, dropped.
+    pub unroutable: u64,
+    /// CPU time of the thread, ns: that which both stacks spend on a packet while it is handed over included.
+    pub cpu_ns: u64,
+    /// Time that the thread ran, ns.
+    pub elapsed_ns: u64,
+    /// Whether the scheduler gave it precedence over ordinary programs.
+    pub precedence: bool,
+    /// Why it ended before it was asked to.
+    pub failure: Option<String>,
+    /// Events of the spec that never happened, by index into its list.
+    pub events_missed: Vec<usize>,
+}

@@ -1,0 +1,151 @@
+//! The emulator's thread: reads what hosts send, advances the network to the present, waits.
+
+use super::report::{EmulatorReport, NetworkCounters};
+use super::table::{check_way, Table};
+use super::wait::Waiter;
+use super::world::World;
+use super::Way;
+use crate::clock;
+use crate::packet::Token;
+use crate::plan::HostPlan;
+use lab::spec::RunSpec;
+use lab::LabError;
+use sim::Network;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender};
+use units::Time;
+
+/// Packets read from one host before the next host's turn: at a few us each, what is due elsewhere waits for tens of us.
+const BURST: usize = 16;
+
+/// More events than one advance of the network ever has.
+const ALL: u64 = 1 << 40;
+
+/// What the thread is told from outside.
+pub(super) enum Command {
+    SetRoute { flow: usize, way: Way, links: Vec<usize>, done: Sender<Result<(), LabError>> },
+    Snapshot(Sender<NetworkCounters>),
+    Stop,
+}
+
+pub(super) struct Runner {
+    pub spec: RunSpec,
+    pub plan: HostPlan,
+    pub table: Table,
+    pub net: Network<Token>,
+    pub world: World,
+    /// The descriptor that wakes the thread for commands, then one per host.
+    pub waiter: Waiter,
+    pub commands: Receiver<Command>,
+    pub wake: super::Wake,
+    /// By host: a time at which nothing waited in its device.
+    pub empty_at: Vec<Time>,
+}
+
+impl Runner {
+    /// Carries packets until told to stop.
+    pub fn run(mut self) -> EmulatorReport {
+        self.world.report.precedence = clock::precede();
+        let (began, cpu) = (clock::monotonic_ns(), clock::thread_cpu_ns());
+        self.world.set_timers(&mut self.net);
+        if let Err(failure) = self.carry() {
+            self.world.report.failure = Some(failure);
+        }
+        let end = self.net.now();
+        self.net.flush_drops(&mut self.world);
+        let mut report = std::mem::take(&mut self.world.report);
+        report.network = self.world.counters(end, &self.net);
+        report.events_missed = self.world.events_missed();
+        report.cpu_ns = clock::thread_cpu_ns() - cpu;
+        report.elapsed_ns = clock::monotonic_ns() - began;
+        report
+    }
+
+    fn carry(&mut self) -> Result<(), String> {
+        let waiting = |error: io::Error| format!("waiting for packets: {error}");
+        let mut more = false;
+        loop {
+            let now = self.advance();
+            let left = if more { 0 } else { self.net.next_event().since(now).0 };
+            let slept = self.waiter.wait(left).map_err(waiting)?;
+            let woken = self.world.clock.now();
+            for (host, empty_at) in self.empty_at.iter_mut().enumerate() {
+                if slept || !self.waiter.is_ready(1 + host) {
+                    *empty_at = woken;
+                }
+            }
+            if self.waiter.is_ready(0) && self.obey() {
+                return Ok(());
+            }
+            more = false;
+            for host in 0..self.empty_at.len() {
+                if self.waiter.is_ready(1 + host) {
+                    more |= self.read(host)?;
+                }
+            }
+        }
+    }
+
+    /// Brings the network to the present. Each event happens at its own time, not at the time at which we look: being late does
+    /// not change what the model decides.
+    fn advance(&mut self) -> Time {
+        let now = self.world.clock.now();
+        self.net.run(&mut self.world, now, ALL);
+        now
+    }
+
+    /// Reads up to [`BURST`] packets of `host`; whether there may be more.
+    fn read(&mut self, host: usize) -> Result<bool, String> {
+        for _ in 0..BURST {
+            let got = self.world.devices[host].read(self.world.pool.next());
+            let got = got.map_err(|e| format!("reading from the device of {}: {e}", self.plan.hosts[host].address))?;
+            // Before anything else can free a slot: until it is taken the packet stands in the next one.
+            let token = got.and_then(|bytes| self.take(host, bytes));
+            // What fell due meanwhile goes first: the model's time must not go back.
+            let now = self.advance();
+            if got.is_none() {
+                self.empty_at[host] = now;
+                return Ok(false);
+            }
+            self.world.report.waited.record(now.since(self.empty_at[host]).0);
+            match token.map(|token| self.net.send(token)) {
+                Some(Err(refused)) => self.world.lose(refused.packet),
+                Some(Ok(())) => {}
+                None => self.world.report.unroutable += 1,
+            }
+        }
+        Ok(true)
+    }
+
+    /// The packet of `bytes` that was read from `host`, if there is a way for it.
+    fn take(&mut self, host: usize, bytes: usize) -> Option<Token> {
+        let entry = self.table.entry(host as u32, &self.world.pool.next()[..bytes])?;
+        Some(self.world.pool.take(bytes, entry.hop, entry.source))
+    }
+
+    /// Does what it is told; true when that is to stop.
+    fn obey(&mut self) -> bool {
+        self.wake.clear();
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Stop => return true,
+                Command::Snapshot(to) => {
+                    let now = self.advance();
+                    // Who asked may have gone.
+                    let _ = to.send(self.world.counters(now, &self.net));
+                }
+                Command::SetRoute { flow, way, links, done } => {
+                    let _ = done.send(self.set_route(flow, way, &links));
+                }
+            }
+        }
+        false
+    }
+
+    fn set_route(&mut self, flow: usize, way: Way, links: &[usize]) -> Result<(), LabError> {
+        let host = check_way(&self.spec, &self.plan, flow, way, links)?;
+        let hop = self.net.add_route(links, host).0;
+        self.table.set_route(&self.plan, flow, way, hop);
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! Which way a packet takes: by flow where its port says so, else by pair of hosts.
+
+use super::Way;
+use crate::packet::NOBODY;
+use crate::plan::HostPlan;
+use lab::network::check_route;
+use lab::spec::RunSpec;
+use lab::LabError;
+use sim::Routes;
+use std::collections::BTreeMap;
+
+/// IP protocol number of TCP.
+const TCP: u8 = 6;
+
+/// Source number of packets that flow `flow` sends `way`, as in the simulator: so they draw the same losses.
+pub(super) fn source_of(flow: usize, way: Way) -> u32 {
+    2 * flow as u32 + u32::from(way == Way::Back)
+}
+
+/// A way into the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    /// First hop of the route.
+    pub hop: u32,
+    /// Who sends: [`source_of`], or [`NOBODY`].
+    pub source: u32,
+}
+
+/// All ways into the network.
+#[derive(Default)]
+pub(super) struct Table {
+    /// Host by address.
+    hosts: BTreeMap<[u8; 4], u32>,
+    /// By host that sends, host that receives, ports of TCP that are the flow's: destination port of data, source port back.
+    data: BTreeMap<(u32, u16), Entry>,
+    acks: BTreeMap<(u32, u16), Entry>,
+    /// By pair of hosts.
+    pairs: BTreeMap<(u32, u32), Entry>,
+}
+
+fn wrong(text: String) -> LabError {
+    LabError::Spec(text)
+}
+
+impl Table {
+    /// The ways of `plan` over the links of `spec`; routes are added to `routes` and end at hosts by their index in the plan.
+    ///
+    /// # Errors
+    /// What in the plan does not fit the spec.
+    pub fn new(spec: &RunSpec, plan: &HostPlan, routes: &mut Routes) -> Result<Table, LabError> {
+        let mut table = Table::default();
+        let count = plan.hosts.len();
+        for (index, host) in plan.hosts.iter().enumerate() {
+            if host.node >= spec.nodes.len() {
+                let address = host.address;
+                return Err(wrong(format!(
+                    "host {address}: node {} does not exist, there are {}",
+                    host.node,
+                    spec.nodes.len()
+                )));
+            }
+            if table.hosts.insert(host.address.octets(), index as u32).is_some() {
+                return Err(wrong(format!("host {index}: another host has the address {}", host.address)));
+            }
+        }
+        let known = |what: &str, host: usize| {
+            if host < count {
+                return Ok(());
+            }
+            Err(wrong(format!("{what}: host {host} does not exist, there are {count}")))
+        };
+        for route in &plan.routes {
+            let what = format!("route from host {} to host {}", route.from, route.to);
+            known(&what, route.from)?;
+            known(&what, route.to)?;
+            let (from, to) = (plan.hosts[route.from].node, plan.hosts[route.to].node);
+            check_route(&what, "links", &route.links, from, to, &spec.links)?;
+            let hop = routes.add(&route.links, route.to as u32).0;
+            table.pairs.insert((route.from as u32, route.to as u32), Entry { hop, source: NOBODY });
+        }
+        if !plan.flows.is_empty() && plan.flows.len() != spec.flows.len() {
+            let (planned, asked) = (plan.flows.len(), spec.flows.len());
+            return Err(wrong(format!("the plan has {planned} flows, the spec {asked}")));
+        }
+        for (index, (planned, flow)) in plan.flows.iter().zip(&spec.flows).enumerate() {
+            let what = format!("flow {}", flow.name);
+            known(&what, planned.source)?;
+            known(&what, planned.destination)?;
+            let ends = (plan.hosts[planned.source].node, plan.hosts[planned.destination].node);
+            if ends != (flow.source, flow.destination) {
+                return Err(wrong(format!("{what}: its hosts do not stand at its nodes")));
+            }
+            for (way, links) in [(Way::There, &flow.route), (Way::Back, &flow.return_route)] {
+                let host = check_way(spec, plan, index, way, links)?;
+                let entry = Entry { hop: routes.add(links, host).0, source: source_of(index, way) };
+                if table.of_way(way).insert((planned.destination as u32, planned.port), entry).is_some() {
+                    return Err(wrong(format!("{what}: another flow has port {} of its host", planned.port)));
+                }
+            }
+        }
+        Ok(table)
+    }
+
+    fn of_way(&mut self, way: Way) -> &mut BTreeMap<(u32, u16), Entry> {
+        match way {
+            Way::There => &mut self.data,
+            Way::Back => &mut self.acks,
+        }
+    }
+
+    /// Packets of flow `flow` enter at `hop` from here on.
+    pub fn set_route(&mut self, plan: &HostPlan, flow: usize, way: Way, hop: u32) {
+        let planned = &plan.flows[flow];
+        let entry = Entry { hop, source: source_of(flow, way) };
+        self.of_way(way).insert((planned.destination as u32, planned.port), entry);
+    }
+
+    /// Where a packet of host `from` goes; None when there is no way. Cost: logarithmic in flows and hosts.
+    pub fn entry(&self, from: u32, packet: &[u8]) -> Option<Entry> {
+        if packet.len() < 20 || packet[0] >> 4 != 4 {
+            return None;
+        }
+        let to = *self.hosts.get(&packet[16..20])?;
+        let header = usize::from(packet[0] & 15) * 4;
+        // A fragment after the first has no ports.
+        let later = u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff != 0;
+        if packet[9] == TCP && !later && packet.len() >= header + 4 {
+            let port = |at: usize| u16::from_be_bytes([packet[header + at], packet[header + at + 1]]);
+            let found = self.data.get(&(to, port(2))).or_else(|| self.acks.get(&(from, port(0))));
+            if found.is_some() {
+                return found.copied();
+            }
+        }
+        self.pairs.get(&(from, to)).copied()
+    }
+}
+
+/// Checks that `links` is a way for flow `flow` and returns the host at its end.
+///
+/// # Errors
+/// There is no such flow or the links do not lead from its one end to the other.
+pub(super) fn check_way(
+    spec: &RunSpec,
+    plan: &HostPlan,
+    flow: usize,
+    way: Way,
+    links: &[usize],
+) -> Result<u32, LabError> {
+    let (Some(planned), Some(asked)) = (plan.flows.get(flow), spec.flows.get(flow)) else {
+        return Err(wrong(format!("flow {flow} does not exist, there are {}", plan.flows.len())));
+    };
+    let what = format!("flow {}", asked.name);
+    let (key, from, to, host) = match way {
+        Way::There => ("route", asked.source, asked.destination, planned.destination),
+        Way::Back => ("return_route", asked.destination, asked.source, planned.source),
+    };
+    check_route(&what, key, links, from, to, &spec.links)?;
+    Ok(host as u32)
+}

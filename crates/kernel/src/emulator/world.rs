@@ -1,0 +1,177 @@
+//! What the network's ends do: packets that arrive go to their host's device; timers are changes, background, samples.
+
+use super::report::{EmulatorReport, NetworkCounters};
+use crate::clock::Clock;
+use crate::packet::{Pool, Token};
+use crate::tun::Tun;
+use lab::spec::RunSpec;
+use lab::{apply_change, Background, BackgroundTally, Change, LabError, Look};
+use link::DropReason;
+use sim::{Hosts, Network, Routes};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use units::{Span, Time};
+
+/// Everything that is not the network. Hosts of routes are devices by their index, then background sources.
+pub(super) struct World {
+    pub devices: Arc<[Tun]>,
+    pub pool: Pool,
+    pub report: EmulatorReport,
+    /// Shows the network's time.
+    pub clock: Clock,
+    /// When the run begins, in the network's time.
+    begin: Time,
+    changes: Vec<Change>,
+    background: Vec<Background>,
+    /// Source number of the first background source.
+    first_source: u32,
+    flow_drops: Vec<u64>,
+    progress: Arc<[AtomicU64]>,
+    series_interval: Span,
+}
+
+impl World {
+    /// The ends of the network of `spec`, which begins at `begin` by `clock`.
+    ///
+    /// # Errors
+    /// What in the spec does not hold together.
+    pub fn new(
+        spec: &RunSpec,
+        devices: Arc<[Tun]>,
+        clock: Clock,
+        begin: Time,
+        progress: Arc<[AtomicU64]>,
+        mtu_bytes: usize,
+        routes: &mut Routes,
+    ) -> Result<World, LabError> {
+        let changes = Change::all(spec, begin)?;
+        let background = Background::all(spec, begin, devices.len() as u32, routes)?;
+        Ok(World {
+            devices,
+            pool: Pool::new(mtu_bytes),
+            report: EmulatorReport::default(),
+            clock,
+            begin,
+            changes,
+            background,
+            first_source: 2 * spec.flows.len() as u32,
+            flow_drops: vec![0; spec.flows.len()],
+            progress,
+            series_interval: Span(spec.measure.series_interval_ns.unwrap_or(0)),
+        })
+    }
+
+    /// How many timers it needs, and how many of them go before links.
+    pub fn timers(&self) -> (usize, usize) {
+        (self.sampler() as usize + 1, self.changes.len())
+    }
+
+    fn first_background(&self) -> u32 {
+        self.changes.len() as u32
+    }
+
+    fn sampler(&self) -> u32 {
+        self.first_background() + self.background.len() as u32
+    }
+
+    /// Sets all first timers.
+    pub fn set_timers(&mut self, net: &mut Network<Token>) {
+        Change::set_timers(&self.changes, net);
+        let first = self.first_background();
+        Background::set_timers(&mut self.background, first, net);
+        if self.series_interval > Span::ZERO {
+            net.set_timer(self.sampler(), self.begin + self.series_interval);
+        }
+    }
+
+    /// The network's counters at `now`.
+    pub fn counters(&self, now: Time, net: &Network<Token>) -> NetworkCounters {
+        let of = |b: &Background| BackgroundTally {
+            sent: b.sent_packets,
+            dropped: b.dropped_packets,
+            received: b.received_packets,
+        };
+        NetworkCounters {
+            at: Time(now.since(self.begin).0),
+            links: net.links().iter().map(|l| *l.stats()).collect(),
+            background: self.background.iter().map(of).collect(),
+            flow_drops: self.flow_drops.clone(),
+        }
+    }
+
+    /// Events that have not happened, by their index in the spec, in order.
+    pub fn events_missed(&self) -> Vec<usize> {
+        let mut missed: Vec<_> = self.changes.iter().filter(|c| !c.done).map(|c| c.index).collect();
+        missed.sort_unstable();
+        missed
+    }
+
+    /// `token` is lost in the network.
+    pub fn lose(&mut self, token: Token) {
+        let source = token.source();
+        if source < self.first_source {
+            self.flow_drops[source as usize / 2] += 1;
+        } else if let Some(background) = self.background.get_mut((source - self.first_source) as usize) {
+            background.dropped_packets += 1;
+        }
+        self.pool.give_back(token);
+    }
+
+    fn handle_change(&mut self, now: Time, index: usize, net: &mut Network<Token>) {
+        let progress = &self.progress;
+        let received = |flow: usize| progress.get(flow).map_or(0, |bytes| bytes.load(Ordering::Relaxed));
+        match self.changes[index].handle_timer(now, received) {
+            Look::Now(action) => {
+                let first = self.first_background();
+                apply_change(&action, now, &mut self.background, first, net);
+            }
+            Look::Later(again) => net.set_timer(index as u32, again),
+            Look::Done => {}
+        }
+    }
+
+    fn handle_background(&mut self, now: Time, timer: u32, net: &mut Network<Token>) {
+        let index = timer - self.first_background();
+        let source = &mut self.background[index as usize];
+        let (goes, due) = source.handle_timer(now);
+        if goes {
+            source.sent_packets += 1;
+            let token = Token::background(source.spec.packet_bytes, source.hop, self.first_source + index);
+            if let Err(refused) = net.send(token) {
+                self.lose(refused.packet);
+            }
+        }
+        net.set_timer(timer, due);
+    }
+}
+
+impl Hosts<Token> for World {
+    fn handle_packet(&mut self, due: Time, host: u32, token: Token, _net: &mut Network<Token>) {
+        let Some(device) = self.devices.get(host as usize) else {
+            self.background[host as usize - self.devices.len()].received_packets += 1;
+            return;
+        };
+        // Before the write: what the far stack does with a packet, which the write waits for, is its own.
+        self.report.lateness.record(self.clock.now().since(due).0);
+        if !device.write(self.pool.bytes(&token)) {
+            self.report.refused += 1;
+        }
+        self.pool.give_back(token);
+    }
+
+    fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Token>) {
+        if timer < self.first_background() {
+            self.handle_change(now, timer as usize, net);
+        } else if timer < self.sampler() {
+            self.handle_background(now, timer, net);
+        } else {
+            let time_s = now.since(self.begin).as_secs_f64();
+            self.report.link_series.sample(time_s, now, net.links_mut());
+            net.set_timer(timer, now + self.series_interval);
+        }
+    }
+
+    fn handle_drop(&mut self, _: Time, _: u32, token: Token, _: DropReason, _: &mut Network<Token>) {
+        self.lose(token);
+    }
+}

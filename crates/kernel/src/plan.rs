@@ -1,0 +1,102 @@
+//! What this machine needs to know beside the spec: hosts, ports, socket settings; JSON as the Python front hands it over.
+
+use serde::Deserialize;
+use std::net::Ipv4Addr;
+
+/// A host: a network namespace with one TUN device, standing directly at a node of the spec.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostSpec {
+    /// File of the namespace, such as /run/netns/NAME.
+    pub namespace: String,
+    /// Name of the device to make there, at most 15 bytes.
+    pub device: String,
+    /// Address of the device.
+    pub address: Ipv4Addr,
+    /// Index of the node of the spec at which it stands.
+    pub node: usize,
+    /// MTU of the device, bytes.
+    pub mtu_bytes: u32,
+}
+
+/// A flow of the spec as sockets of this machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowPlan {
+    /// Host of the sender, index into [`HostPlan::hosts`].
+    pub source: usize,
+    /// Host of the receiver.
+    pub destination: usize,
+    /// Port that the receiver listens on, one per flow: how flows are told apart.
+    pub port: u16,
+    /// `TCP_CONGESTION` of the sender.
+    pub congestion: String,
+    /// `TCP_WINDOW_CLAMP` of the receiver, bytes.
+    pub window_clamp_bytes: u64,
+    /// `SO_RCVBUFFORCE` before listening, bytes; null = the kernel's autotuning.
+    pub receive_buffer_bytes: Option<u64>,
+    /// `SO_SNDBUFFORCE`, bytes; null = the kernel's autotuning.
+    pub send_buffer_bytes: Option<u64>,
+    /// `TCP_MAXSEG`, bytes; null = what the MTU gives.
+    pub max_segment_bytes: Option<u32>,
+    /// Paced by the kernel always.
+    pub pacing: bool,
+    /// `TCP_RTO_MAX_MS`; null = the kernel's.
+    pub rto_max_ms: Option<u32>,
+}
+
+/// Way of packets that belong to no flow of the spec (ping, other programs).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoutePlan {
+    /// Host that sends, index into [`HostPlan::hosts`].
+    pub from: usize,
+    /// Host that receives.
+    pub to: usize,
+    /// Links of the spec, in order.
+    pub links: Vec<usize>,
+}
+
+/// When packets that are due together are handed to a host as one, as a network card with GRO does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    /// Each packet by itself: the receiver acknowledges as it does on a line without such a card.
+    Never,
+    /// Only packets that are late already.
+    #[default]
+    Late,
+    /// Always.
+    Due,
+}
+
+/// Knobs of the emulator.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EmulatorPlan {
+    /// Watch the clock shortly before a packet is due, within bounds, instead of relying on the timer alone.
+    pub busy_poll: bool,
+    /// See [`Join`].
+    pub join: Join,
+}
+
+impl Default for EmulatorPlan {
+    fn default() -> EmulatorPlan {
+        EmulatorPlan { busy_poll: true, join: Join::Late }
+    }
+}
+
+/// Hosts, flows and default routes of a run on this machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostPlan {
+    /// All hosts.
+    pub hosts: Vec<HostSpec>,
+    /// One entry per flow of the spec, in its order; empty when the spec's flows are not run.
+    pub flows: Vec<FlowPlan>,
+    /// Routes by pair of hosts.
+    pub routes: Vec<RoutePlan>,
+    /// Knobs.
+    #[serde(default)]
+    pub emulator: EmulatorPlan,
+}
