@@ -58,6 +58,8 @@ class Report:
         links = zip(self.names, self.core["links"], strict=True)
         lines = [_link(name, link) for name, link in links]
         lines.append(f"emulator: {self._late()}; {self.own_drops} own drops; {100 * self.cpu_share:.0f} % of a core")
+        if self.core["joined_packets"]:
+            lines.append(f"  {self.core['joined_packets']} packets, late already, were handed over joined with others")
         if self.core["unroutable_packets"]:
             lines.append(f"  {self.core['unroutable_packets']} packets had an address that the path does not lead to")
         if self.core["events_missed"]:

@@ -26,6 +26,7 @@ CORE: dict[str, Any] = {
     "late_max_ns": 9_000_000,
     "waited_p99_ns": 200_000,
     "refused_packets": 0,
+    "joined_packets": 0,
     "unroutable_packets": 0,
     "cpu_ns": 10,
     "elapsed_ns": 100,

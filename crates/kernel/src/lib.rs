@@ -13,6 +13,7 @@ mod clock;
 mod emulator;
 mod packet;
 mod plan;
+mod segment;
 mod tun;
 
 pub use clock::Clock;

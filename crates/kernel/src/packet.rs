@@ -1,17 +1,22 @@
-//! Packets inside the emulator: their bytes stay in a pool, a token crosses the link model.
+//! Packets inside the emulator: their bytes stay where they were read, a token crosses the link model.
 
-/// What the link model moves.
+use crate::segment::{mark, Cut, HEADERS, MOST, PREFIX};
+use crate::tun::Tun;
+
+/// What the link model moves: an IP packet, as the line sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     /// [`NO_SLOT`]: a packet without content.
     slot: u32,
-    /// As read: up to 65,535, an IP packet's most.
+    /// Which part of what is in the slot.
+    part: u16,
+    ect: bool,
+    ce: bool,
+    /// Up to 65,535, an IP packet's most.
     bytes: u32,
     hop: u32,
     source: u32,
     flow: u64,
-    ect: bool,
-    ce: bool,
 }
 
 const NO_SLOT: u32 = u32::MAX;
@@ -22,12 +27,17 @@ pub(crate) const NOBODY: u32 = u32::MAX;
 impl Token {
     /// A packet without content of source `source`, on the route that starts at `hop`.
     pub fn background(bytes: u32, hop: u32, source: u32) -> Token {
-        Token { slot: NO_SLOT, bytes, hop, source, flow: u64::from(source), ect: false, ce: false }
+        Token { slot: NO_SLOT, part: 0, ect: false, ce: false, bytes, hop, source, flow: u64::from(source) }
     }
 
     /// Number of the source that [`Pool::take`] was given.
     pub fn source(&self) -> u32 {
         self.source
+    }
+
+    /// Whether `next` was cut from the same packet just behind this one, so that both can be joined again.
+    pub fn is_followed_by(&self, next: &Token) -> bool {
+        self.slot == next.slot && self.part + 1 == next.part && self.ce == next.ce
     }
 }
 
@@ -55,54 +65,105 @@ impl link::Packet for Token {
     }
 }
 
-/// Slots of one packet each, used again: memory follows the most packets that were ever inside.
+/// Sizes of slots, bytes. What is larger than [`COPIED`] is not copied after it was read: the largest slot changes places with
+/// the buffer that is read into.
+const SIZES: [usize; 4] = [256, 2048, COPIED, MOST];
+
+/// Up to here a packet is copied into a slot of its size, so that many small packets do not hold much memory.
+const COPIED: usize = 16_384;
+
+/// A packet as it was read, and who still needs it.
+struct Slot {
+    framed: Box<[u8]>,
+    len: u32,
+    cut: Cut,
+    /// Parts that are still inside.
+    inside: u16,
+    class: u8,
+}
+
+/// What was read, in slots that are used again: memory follows the most that was ever inside.
 pub(crate) struct Pool {
-    slots: Vec<Box<[u8]>>,
-    free: Vec<u32>,
-    slot_bytes: usize,
+    read: Box<[u8]>,
+    slots: Vec<Slot>,
+    free: [Vec<u32>; SIZES.len()],
 }
 
 impl Pool {
-    pub fn new(slot_bytes: usize) -> Pool {
-        Pool { slots: Vec::new(), free: Vec::new(), slot_bytes }
+    pub fn new() -> Pool {
+        Pool { read: vec![0; MOST].into_boxed_slice(), slots: Vec::new(), free: Default::default() }
     }
 
-    /// Where to write the next packet: a slot that stays free until [`Pool::take`].
-    pub fn next(&mut self) -> &mut [u8] {
-        let slot = match self.free.last() {
-            Some(&slot) => slot,
-            None => {
-                self.slots.push(vec![0; self.slot_bytes].into_boxed_slice());
-                let slot = self.slots.len() as u32 - 1;
-                self.free.push(slot);
-                slot
-            }
-        };
-        &mut self.slots[slot as usize]
+    /// Where to read the next packet to, with its prefix.
+    pub fn buffer(&mut self) -> &mut [u8] {
+        &mut self.read
     }
 
-    /// The slot that [`Pool::next`] gave holds a packet of `bytes`, which source `source` sends on the route from `hop` on;
-    /// packets of [`NOBODY`] are told apart by what they hold.
-    pub fn take(&mut self, bytes: usize, hop: u32, source: u32) -> Token {
-        let slot = self.free.pop().expect("next() has left one");
-        let packet = &self.slots[slot as usize][..bytes];
+    /// The IP packet in the buffer, of which `len` bytes with the prefix were read; None when that is no packet.
+    pub fn packet(&self, len: usize) -> Option<&[u8]> {
+        self.read[..len].get(PREFIX..)
+    }
+
+    /// Keeps what was read, `len` bytes with the prefix, which source `source` sends on the route from `hop` on; packets of
+    /// [`NOBODY`] are told apart by what they hold. Gives a token for each packet that the line sees. Costs a copy of at most
+    /// [`COPIED`] bytes.
+    pub fn take(&mut self, len: usize, hop: u32, source: u32) -> impl Iterator<Item = Token> {
+        let framed = &self.read[..len];
+        let packet = &framed[PREFIX..];
         let flow = if source == NOBODY { flow_of(packet) } else { u64::from(source) };
-        Token { slot, bytes: bytes as u32, hop, source, flow, ect: ecn_of(packet) != 0, ce: false }
+        let (ect, cut) = (ecn_of(packet) != 0, Cut::of(framed));
+        let parts = cut.parts(framed);
+        let (most, last) = (cut.bytes(framed, 0), cut.bytes(framed, parts - 1));
+        let slot = self.keep(len, cut, parts);
+        (0..parts).map(move |part| {
+            let bytes = if part + 1 == parts { last } else { most };
+            Token { slot, part, ect, ce: false, bytes, hop, source, flow }
+        })
     }
 
-    /// The bytes to send, marked if the queue has marked the packet.
-    pub fn bytes(&mut self, token: &Token) -> &[u8] {
-        let packet = &mut self.slots[token.slot as usize][..token.bytes as usize];
-        if token.ce {
-            mark(packet);
+    fn keep(&mut self, len: usize, cut: Cut, parts: u16) -> u32 {
+        let class = SIZES.iter().position(|&size| len <= size).expect("the buffer is as large as the largest slot");
+        let number = self.free[class].pop().unwrap_or_else(|| {
+            let framed = vec![0; SIZES[class]].into_boxed_slice();
+            self.slots.push(Slot { framed, len: 0, cut, inside: 0, class: class as u8 });
+            self.slots.len() as u32 - 1
+        });
+        let slot = &mut self.slots[number as usize];
+        if len <= COPIED {
+            slot.framed[..len].copy_from_slice(&self.read[..len]);
+        } else {
+            std::mem::swap(&mut slot.framed, &mut self.read);
         }
-        packet
+        (slot.len, slot.cut, slot.inside) = (len as u32, cut, parts);
+        number
     }
 
-    /// The packet is gone.
-    pub fn give_back(&mut self, token: Token) {
-        if token.slot != NO_SLOT {
-            self.free.push(token.slot);
+    /// Hands a packet to `device`, marked if a queue has marked it; `count` packets from `token` on that were cut from one are
+    /// handed over as one. False: the kernel did not take it.
+    pub fn write(&mut self, device: &Tun, token: &Token, count: u16) -> bool {
+        let slot = &mut self.slots[token.slot as usize];
+        let framed = &mut slot.framed[..slot.len as usize];
+        if slot.cut.is_whole() {
+            if token.ce {
+                mark(&mut framed[PREFIX..]);
+            }
+            return device.write(framed, &[]);
+        }
+        let mut headers = [0; HEADERS];
+        let end = slot.cut.write_headers(framed, token.part, count, token.ce, &mut headers);
+        let (from, to) = slot.cut.payload(framed, token.part, count);
+        device.write(&headers[..end], &framed[from..to])
+    }
+
+    /// `count` packets from `token` on are gone.
+    pub fn give_back(&mut self, token: &Token, count: u16) {
+        if token.slot == NO_SLOT {
+            return;
+        }
+        let slot = &mut self.slots[token.slot as usize];
+        slot.inside -= count;
+        if slot.inside == 0 {
+            self.free[usize::from(slot.class)].push(token.slot);
         }
     }
 }
@@ -118,18 +179,6 @@ fn ecn_of(packet: &[u8]) -> u8 {
     } else {
         0
     }
-}
-
-/// Sets "congestion experienced" and mends the header's checksum by the difference (RFC 1624, equation 3).
-fn mark(packet: &mut [u8]) {
-    let old = u16::from_be_bytes([packet[0], packet[1]]);
-    packet[1] |= 3;
-    let new = u16::from_be_bytes([packet[0], packet[1]]);
-    let sum = u16::from_be_bytes([packet[10], packet[11]]);
-    let mut total = u32::from(!sum) + u32::from(!old) + u32::from(new);
-    total = (total & 0xffff) + (total >> 16);
-    total = (total & 0xffff) + (total >> 16);
-    packet[10..12].copy_from_slice(&(!(total as u16)).to_be_bytes());
 }
 
 /// Addresses, protocol and, for TCP and UDP that are not fragments, ports, hashed (FNV-1a, 64 bits).
@@ -157,57 +206,75 @@ mod tests {
     use super::*;
     use link::Packet;
 
-    /// A UDP packet's IPv4 header with its right checksum.
-    fn udp(port: u16, ecn: u8) -> Vec<u8> {
-        let mut packet = vec![0x45, ecn, 0, 28, 0, 1, 0x40, 0, 64, 17, 0, 0, 198, 18, 0, 1, 198, 18, 0, 2];
-        packet.extend(port.to_be_bytes());
-        packet.extend([0, 9, 0, 8, 0, 0]);
-        let sum = !folded(&packet[..20]);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
-        packet
+    /// A UDP packet of `bytes` behind an empty prefix.
+    fn udp(port: u16, ecn: u8, bytes: usize) -> Vec<u8> {
+        let mut framed = vec![0; PREFIX];
+        framed.extend([0x45, ecn, 0, 28, 0, 1, 0x40, 0, 64, 17, 0, 0, 198, 18, 0, 1, 198, 18, 0, 2]);
+        framed.extend(port.to_be_bytes());
+        framed.extend([0, 9, 0, 8, 0, 0]);
+        framed.resize(PREFIX + bytes, 0);
+        framed
     }
 
-    fn folded(header: &[u8]) -> u16 {
-        let mut total: u32 = header.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
-        while total > 0xffff {
-            total = (total & 0xffff) + (total >> 16);
-        }
-        total as u16
-    }
-
-    fn put(pool: &mut Pool, packet: &[u8]) -> Token {
-        pool.next()[..packet.len()].copy_from_slice(packet);
-        pool.take(packet.len(), 0, NOBODY)
+    fn put(pool: &mut Pool, framed: &[u8]) -> Token {
+        pool.buffer()[..framed.len()].copy_from_slice(framed);
+        let tokens: Vec<_> = pool.take(framed.len(), 0, NOBODY).collect();
+        assert_eq!(tokens.len(), 1);
+        tokens[0]
     }
 
     #[test]
-    fn a_marked_packet_keeps_a_right_checksum() {
-        let mut pool = Pool::new(1500);
-        for port in 0..2000 {
-            for ecn in [1, 2, 3] {
-                let mut token = put(&mut pool, &udp(port, ecn));
-                assert!(token.is_ect());
-                token.mark_ce();
-                let sent = pool.bytes(&token);
-                assert_eq!((sent[1] & 3, folded(&sent[..20])), (3, 0xffff));
-                pool.give_back(token);
+    fn a_slot_that_was_given_back_is_used_again_and_keeps_what_was_read_until_then() {
+        let mut pool = Pool::new();
+        for bytes in [28, 300, 1500, 9000, 16_384, 40_000, 65_535] {
+            let first = put(&mut pool, &udp(1, 0, bytes));
+            let second = put(&mut pool, &udp(2, 0, bytes));
+            assert_eq!(first.bytes as usize, bytes);
+            for (token, port) in [(first, 1), (second, 2)] {
+                let slot = &pool.slots[token.slot as usize];
+                assert_eq!(slot.framed[..slot.len as usize], udp(port, 0, bytes));
             }
+            pool.give_back(&first, 1);
+            assert_eq!(put(&mut pool, &udp(3, 0, bytes)).slot, first.slot);
         }
-        assert_eq!(pool.slots.len(), 1, "a slot that was given back is used again");
+    }
+
+    #[test]
+    fn a_packet_that_was_cut_stays_until_its_last_part_is_gone() {
+        let mut pool = Pool::new();
+        let mut framed = vec![1, 1];
+        for word in [40u16, 1000, 20, 16] {
+            framed.extend(word.to_ne_bytes());
+        }
+        framed.extend([0x45, 2, 0x0b, 0xe0, 0, 1, 0x40, 0, 64, 6, 0, 0, 198, 18, 0, 1, 198, 18, 0, 2]);
+        framed.extend([0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+        framed.resize(PREFIX + 40 + 3000, 7);
+        pool.buffer()[..framed.len()].copy_from_slice(&framed);
+        let tokens: Vec<_> = pool.take(framed.len(), 0, 4).collect();
+        assert_eq!(tokens.iter().map(Packet::bytes).collect::<Vec<_>>(), [1040; 3]);
+        assert!(tokens.iter().all(|token| token.is_ect() && token.flow_hash() == 4));
+        assert!(tokens[0].is_followed_by(&tokens[1]) && !tokens[0].is_followed_by(&tokens[2]));
+        let mut marked = tokens[1];
+        marked.mark_ce();
+        assert!(!tokens[0].is_followed_by(&marked));
+        pool.give_back(&tokens[0], 2);
+        assert!(pool.free.iter().all(Vec::is_empty));
+        pool.give_back(&tokens[2], 1);
+        assert_eq!(pool.free.iter().flatten().count(), 1);
     }
 
     #[test]
     fn flows_are_told_apart_by_their_ports_and_fragments_are_not() {
-        let mut pool = Pool::new(1500);
-        let mut flow = |packet: &[u8]| put(&mut pool, packet).flow_hash();
-        assert_ne!(flow(&udp(1, 0)), flow(&udp(2, 0)));
-        assert_eq!(flow(&udp(1, 0)), flow(&udp(1, 2)));
+        let mut pool = Pool::new();
+        let mut flow = |framed: &[u8]| put(&mut pool, framed).flow_hash();
+        assert_ne!(flow(&udp(1, 0, 28)), flow(&udp(2, 0, 28)));
+        assert_eq!(flow(&udp(1, 0, 28)), flow(&udp(1, 2, 28)));
         let fragment = |port| {
-            let mut packet = udp(port, 0);
-            packet[6] = 0x20;
-            packet
+            let mut framed = udp(port, 0, 28);
+            framed[PREFIX + 6] = 0x20;
+            framed
         };
         assert_eq!(flow(&fragment(1)), flow(&fragment(2)));
-        assert_eq!(flow(&[0x45]), flow(&[]), "what is no packet is of no flow");
+        assert_eq!(flow(&udp(1, 0, 1)), flow(&udp(2, 0, 0)), "what is no packet is of no flow");
     }
 }

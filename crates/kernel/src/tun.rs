@@ -34,7 +34,7 @@ impl Tun {
             .unwrap_or_else(|_| Err(TunError { what: "thread".into(), error: io::Error::other("it panicked") }))
     }
 
-    /// Reads one packet; None when none waits.
+    /// Reads one packet with its prefix ([`crate::segment`]); None when none waits.
     ///
     /// # Errors
     /// The kernel's; EIO when the device is down.
@@ -51,12 +51,14 @@ impl Tun {
         }
     }
 
-    /// Hands one packet to the namespace's stack. False: the kernel did not take it.
+    /// Hands one packet, with its prefix, to the namespace's stack, in two pieces. False: the kernel did not take it.
     #[inline]
-    pub fn write(&self, packet: &[u8]) -> bool {
-        // SAFETY: the buffer is valid for its length.
-        let put = unsafe { libc::write(self.0.as_raw_fd(), packet.as_ptr().cast(), packet.len()) };
-        usize::try_from(put) == Ok(packet.len())
+    pub fn write(&self, head: &[u8], tail: &[u8]) -> bool {
+        let piece = |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let pieces = [piece(head), piece(tail)];
+        // SAFETY: both pieces are valid for their lengths, and only read.
+        let put = unsafe { libc::writev(self.0.as_raw_fd(), pieces.as_ptr(), pieces.len() as libc::c_int) };
+        usize::try_from(put) == Ok(head.len() + tail.len())
     }
 
     /// Its descriptor, to wait on.
@@ -89,10 +91,16 @@ fn open_there(namespace: &str, name: &str) -> Result<Tun, TunError> {
     for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
     // SAFETY: the descriptor is open and the request is a valid ifreq.
     if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &request) } != 0 {
         return Err(failed("making a TUN device")(io::Error::last_os_error()));
+    }
+    // What the stack may leave to the device: checksums, and cutting TCP into segments, packets that carry CWR among them.
+    let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO_ECN;
+    // SAFETY: the descriptor is open; the argument is a number.
+    if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::c_ulong::from(offloads)) } != 0 {
+        return Err(failed("a TUN device's offloads")(io::Error::last_os_error()));
     }
     Ok(Tun(file))
 }

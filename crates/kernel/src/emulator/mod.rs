@@ -119,8 +119,7 @@ impl Emulator {
         let (own, begin) = clock.including_now();
         let mut routes = Routes::default();
         let table = Table::new(spec, plan, &mut routes)?;
-        let mtu_bytes = plan.hosts.iter().map(|host| host.mtu_bytes as usize).max().unwrap_or(0);
-        let world = World::new(spec, Arc::clone(&self.devices), own, begin, progress, mtu_bytes, &mut routes)?;
+        let world = World::new(spec, Arc::clone(&self.devices), own, begin, progress, plan.emulator.join, &mut routes)?;
         // Not ahead of time: a loss counts when it happens, and any route may come to lead over any link.
         let links = network::links(spec, false)?;
         let (timers, early) = world.timers();

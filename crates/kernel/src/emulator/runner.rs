@@ -91,36 +91,39 @@ impl Runner {
     fn advance(&mut self) -> Time {
         let now = self.world.clock.now();
         self.net.run(&mut self.world, now, ALL);
+        self.world.hand_over();
         now
     }
 
     /// Reads up to [`BURST`] packets of `host`; whether there may be more.
     fn read(&mut self, host: usize) -> Result<bool, String> {
         for _ in 0..BURST {
-            let got = self.world.devices[host].read(self.world.pool.next());
+            let got = self.world.devices[host].read(self.world.pool.buffer());
             let got = got.map_err(|e| format!("reading from the device of {}: {e}", self.plan.hosts[host].address))?;
-            // Before anything else can free a slot: until it is taken the packet stands in the next one.
-            let token = got.and_then(|bytes| self.take(host, bytes));
             // What fell due meanwhile goes first: the model's time must not go back.
             let now = self.advance();
-            if got.is_none() {
+            let Some(len) = got else {
                 self.empty_at[host] = now;
                 return Ok(false);
-            }
+            };
             self.world.report.waited.record(now.since(self.empty_at[host]).0);
-            match token.map(|token| self.net.send(token)) {
-                Some(Err(refused)) => self.world.lose(refused.packet),
-                Some(Ok(())) => {}
-                None => self.world.report.unroutable += 1,
-            }
+            self.admit(host, len);
         }
         Ok(true)
     }
 
-    /// The packet of `bytes` that was read from `host`, if there is a way for it.
-    fn take(&mut self, host: usize, bytes: usize) -> Option<Token> {
-        let entry = self.table.entry(host as u32, &self.world.pool.next()[..bytes])?;
-        Some(self.world.pool.take(bytes, entry.hop, entry.source))
+    /// What was read from `host`, `len` bytes, enters the network now.
+    fn admit(&mut self, host: usize, len: usize) {
+        let packet = self.world.pool.packet(len);
+        let Some(entry) = packet.and_then(|packet| self.table.entry(host as u32, packet)) else {
+            self.world.report.unroutable += 1;
+            return;
+        };
+        for token in self.world.pool.take(len, entry.hop, entry.source) {
+            if let Err(refused) = self.net.send(token) {
+                self.world.lose(refused.packet);
+            }
+        }
     }
 
     /// Does what it is told; true when that is to stop.

@@ -16,6 +16,10 @@ const WATCH_SHARE: i64 = 4;
 /// Most time that can be saved up for watching, ns.
 const WATCH_MOST: i64 = 2_000_000;
 
+/// Least sleep where the clock may not be watched any more and something is always due, ns: a sleep costs as much CPU time as handing
+/// over several packets, so they are handed over in batches. Half of it is what they are late by; well below 0.2 ms.
+const REST: u64 = 50_000;
+
 /// Longest sleep, ns, so that nothing that was missed stays so.
 const NAP: u64 = 50_000_000;
 
@@ -87,6 +91,12 @@ impl Waiter {
             self.margin_ns = (self.margin_ns - self.margin_ns / 1024).max(MARGIN.0);
             return Ok(false);
         }
+        if self.watching && !allowed && left_ns < REST {
+            // Not for packets either: they would wake it as often.
+            rest(REST);
+            self.poll(0)?;
+            return Ok(false);
+        }
         let early = if watch { self.margin_ns } else { 0 };
         let nap = (left_ns - early).min(NAP);
         if self.poll(nap)? == 0 {
@@ -110,6 +120,13 @@ impl Waiter {
             },
         }
     }
+}
+
+/// Sleeps for `ns`, below a second.
+fn rest(ns: u64) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: ns as libc::c_long };
+    // SAFETY: a valid time; how much was left when a signal came is not asked for.
+    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 
 /// The margin after a sleep that took `over` ns too long: up at once, down by an eighth of the difference.

@@ -3,6 +3,7 @@
 use super::report::{EmulatorReport, NetworkCounters};
 use crate::clock::Clock;
 use crate::packet::{Pool, Token};
+use crate::plan::Join;
 use crate::tun::Tun;
 use lab::spec::RunSpec;
 use lab::{apply_change, Background, BackgroundTally, Change, LabError, Look};
@@ -28,7 +29,24 @@ pub(super) struct World {
     flow_drops: Vec<u64>,
     progress: Arc<[AtomicU64]>,
     series_interval: Span,
+    join: Join,
+    /// By host.
+    groups: Vec<Group>,
+    /// Hosts whose group waits.
+    waiting: Vec<u32>,
 }
+
+/// Packets for a host that are handed over as one.
+#[derive(Default)]
+struct Group {
+    first: Option<Token>,
+    last: Option<Token>,
+    /// When each was due.
+    due: Vec<Time>,
+}
+
+/// From this lateness on packets are joined with [`Join::Late`]: just below what is a fault, above what batches and wake-ups take.
+const JOIN_AFTER: Span = Span::from_micros(150);
 
 impl World {
     /// The ends of the network of `spec`, which begins at `begin` by `clock`.
@@ -41,14 +59,13 @@ impl World {
         clock: Clock,
         begin: Time,
         progress: Arc<[AtomicU64]>,
-        mtu_bytes: usize,
+        join: Join,
         routes: &mut Routes,
     ) -> Result<World, LabError> {
         let changes = Change::all(spec, begin)?;
         let background = Background::all(spec, begin, devices.len() as u32, routes)?;
         Ok(World {
-            devices,
-            pool: Pool::new(mtu_bytes),
+            pool: Pool::new(),
             report: EmulatorReport::default(),
             clock,
             begin,
@@ -57,6 +74,10 @@ impl World {
             first_source: 2 * spec.flows.len() as u32,
             flow_drops: vec![0; spec.flows.len()],
             progress,
+            groups: devices.iter().map(|_| Group::default()).collect(),
+            waiting: vec![],
+            devices,
+            join,
             series_interval: Span(spec.measure.series_interval_ns.unwrap_or(0)),
         })
     }
@@ -114,7 +135,32 @@ impl World {
         } else if let Some(background) = self.background.get_mut((source - self.first_source) as usize) {
             background.dropped_packets += 1;
         }
-        self.pool.give_back(token);
+        self.pool.give_back(&token, 1);
+    }
+
+    /// Hands over what waits to be joined with more.
+    pub fn hand_over(&mut self) {
+        while let Some(host) = self.waiting.pop() {
+            self.hand_over_to(host);
+        }
+    }
+
+    fn hand_over_to(&mut self, host: u32) {
+        let group = &mut self.groups[host as usize];
+        let Some(token) = group.first.take() else { return };
+        let count = group.due.len() as u16;
+        // Before the write: what the far stack does with a packet, which the write waits for, is its own.
+        let now = self.clock.now();
+        for due in group.due.drain(..) {
+            self.report.lateness.record(now.since(due).0);
+        }
+        if count > 1 {
+            self.report.joined += u64::from(count);
+        }
+        if !self.pool.write(&self.devices[host as usize], &token, count) {
+            self.report.refused += u64::from(count);
+        }
+        self.pool.give_back(&token, count);
     }
 
     fn handle_change(&mut self, now: Time, index: usize, net: &mut Network<Token>) {
@@ -147,16 +193,30 @@ impl World {
 
 impl Hosts<Token> for World {
     fn handle_packet(&mut self, due: Time, host: u32, token: Token, _net: &mut Network<Token>) {
-        let Some(device) = self.devices.get(host as usize) else {
+        if host as usize >= self.devices.len() {
             self.background[host as usize - self.devices.len()].received_packets += 1;
             return;
-        };
-        // Before the write: what the far stack does with a packet, which the write waits for, is its own.
-        self.report.lateness.record(self.clock.now().since(due).0);
-        if !device.write(self.pool.bytes(&token)) {
-            self.report.refused += 1;
         }
-        self.pool.give_back(token);
+        let group = &mut self.groups[host as usize];
+        if group.last.is_some_and(|last| group.first.is_some() && last.is_followed_by(&token)) {
+            group.last = Some(token);
+            group.due.push(due);
+            return;
+        }
+        self.hand_over_to(host);
+        let group = &mut self.groups[host as usize];
+        (group.first, group.last) = (Some(token), Some(token));
+        group.due.push(due);
+        let joins = match self.join {
+            Join::Never => false,
+            Join::Late => self.clock.now().since(due) > JOIN_AFTER,
+            Join::Due => true,
+        };
+        if joins {
+            self.waiting.push(host);
+        } else {
+            self.hand_over_to(host);
+        }
     }
 
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Token>) {
