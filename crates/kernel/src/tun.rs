@@ -1,5 +1,6 @@
 //! A TUN device, made inside a network namespace.
 
+use crate::namespace;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -25,13 +26,13 @@ pub struct Tun(File);
 
 impl Tun {
     /// Makes the device `name` in the namespace whose file is `namespace`. It never exists in any other: a device belongs
-    /// to the namespace in which /dev/net/tun is opened, and a thread of its own goes there to do that.
+    /// to the namespace in which /dev/net/tun is opened.
     ///
     /// # Errors
     /// Which step the kernel refused, and why.
     pub fn open(namespace: &str, name: &str) -> Result<Tun, TunError> {
-        std::thread::scope(|scope| scope.spawn(|| open_there(namespace, name)).join())
-            .unwrap_or_else(|_| Err(TunError { what: "thread".into(), error: io::Error::other("it panicked") }))
+        let failed = |error| TunError { what: format!("entering the namespace {namespace}"), error };
+        namespace::within(namespace, || open_here(name)).map_err(failed)?
     }
 
     /// Reads one packet with its prefix ([`crate::segment`]); None when none waits.
@@ -67,17 +68,12 @@ impl Tun {
     }
 }
 
-fn open_there(namespace: &str, name: &str) -> Result<Tun, TunError> {
+fn open_here(name: &str) -> Result<Tun, TunError> {
     use std::os::unix::fs::OpenOptionsExt;
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error| TunError { what, error }
     };
-    let there = File::open(namespace).map_err(failed(namespace))?;
-    // SAFETY: a plain system call; it moves this thread alone, which ends after this.
-    if unsafe { libc::setns(there.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-        return Err(failed("entering the namespace")(io::Error::last_os_error()));
-    }
     // O_CLOEXEC comes with File: no program that is started keeps the device alive.
     let file = File::options()
         .read(true)

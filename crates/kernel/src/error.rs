@@ -1,0 +1,39 @@
+//! Everything that can keep a run on this machine from happening.
+
+use lab::LabError;
+use std::io;
+
+/// Why a run could not be made or finished.
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    /// The spec or the plan does not hold together, or a file that they name cannot be read.
+    #[error("{0}")]
+    Spec(#[from] LabError),
+    /// The kernel refused something that a flow needs.
+    #[error("flow {flow}: {what}: {error}")]
+    Flow {
+        /// Its name.
+        flow: String,
+        /// The option with its value, or the step.
+        what: String,
+        /// The kernel's word.
+        error: io::Error,
+    },
+    /// The machine refused something that every run needs.
+    #[error("{what}: {error}")]
+    Machine {
+        /// What.
+        what: String,
+        /// The kernel's word.
+        error: io::Error,
+    },
+    /// The caller asked to stop.
+    #[error("the run was stopped before its end")]
+    Stopped,
+}
+
+impl KernelError {
+    pub(crate) fn machine(what: &str, error: io::Error) -> KernelError {
+        KernelError::Machine { what: what.to_owned(), error }
+    }
+}

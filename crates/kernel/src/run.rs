@@ -1,0 +1,141 @@
+//! One run on this machine, from spec and plan to an outcome of the simulator's form.
+
+use crate::clock::Clock;
+use crate::emulator::{Emulator, EmulatorReport, NetworkCounters};
+use crate::error::KernelError;
+use crate::plan::HostPlan;
+use crate::traffic::{Traffic, TrafficTally};
+use lab::spec::RunSpec;
+use lab::{sum_up, Outcome, RunTally, Verdict};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::sync::Arc;
+use std::time::Duration;
+use units::{Span, Time};
+
+/// From when everything is ready to time zero: what the emulator's thread takes to be up.
+const LEAD: Span = Span::from_millis(20);
+
+/// Between two calls of the pulse.
+const PULSE: Duration = Duration::from_millis(50);
+
+/// Runs `spec` with the sockets of `plan` over `emulator`, whose devices are those of the plan's hosts, up and with their
+/// addresses, and which was not started. `pulse` is called on this thread some twenty times a second with the time since the run
+/// began and the time at which it ends; draining may follow. The emulator is stopped at the end, whatever it is.
+///
+/// # Errors
+/// [`KernelError`]: spec and plan do not hold together, the kernel refused something (it says which flow), or `pulse` said stop.
+/// A connection that is lost on the way is none: it is a note of the outcome.
+pub fn run(
+    spec: &RunSpec,
+    plan: &HostPlan,
+    emulator: &mut Emulator,
+    pulse: &mut dyn FnMut(Time, Time) -> Verdict,
+) -> Result<(Outcome, EmulatorReport), KernelError> {
+    check(spec, plan)?;
+    let traffic = Traffic::open(spec, plan)?;
+    let progress: Arc<[AtomicU64]> = spec.flows.iter().map(|_| AtomicU64::new(0)).collect();
+    let clock = Clock::starting_in(LEAD);
+    emulator.start(spec, plan, clock, Arc::clone(&progress))?;
+    let ran = carry(traffic, clock, Time(spec.duration_ns), emulator, &progress, pulse);
+    let mut report = emulator.stop().unwrap_or_default();
+    let (tally, counters) = ran?;
+    let counters = counters.unwrap_or_else(|| report.network.clone());
+    let outcome = outcome(spec, tally, counters, &mut report);
+    Ok((outcome, report))
+}
+
+fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
+    let wrong = |text: String| Err(KernelError::Spec(lab::LabError::Spec(text)));
+    if plan.flows.len() != spec.flows.len() {
+        return wrong(format!("the plan has {} flows, the spec {}", plan.flows.len(), spec.flows.len()));
+    }
+    let hosts = plan.hosts.len();
+    for (flow, planned) in spec.flows.iter().zip(&plan.flows) {
+        if let Some(host) = [planned.source, planned.destination].iter().find(|&&host| host >= hosts) {
+            return wrong(format!("flow {}: host {host} does not exist, there are {hosts}", flow.name));
+        }
+        if flow.route.is_empty() || flow.route.iter().any(|&link| link >= spec.links.len()) {
+            return wrong(format!("flow {}: route: at least one link of {}", flow.name, spec.links.len()));
+        }
+    }
+    Ok(())
+}
+
+/// The traffic on a thread of its own, the pulse on this one.
+fn carry(
+    traffic: Traffic<'_>,
+    clock: Clock,
+    end: Time,
+    emulator: &Emulator,
+    progress: &Arc<[AtomicU64]>,
+    pulse: &mut dyn FnMut(Time, Time) -> Verdict,
+) -> Result<(TrafficTally, Option<NetworkCounters>), KernelError> {
+    let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        let (stop, over) = (&stop, &over);
+        scope.spawn(move || {
+            let mut counters = None;
+            let ran = traffic.run(clock, progress, stop, over, |_| counters = emulator.snapshot());
+            // Nobody listens when the pulse panicked.
+            let _ = tell.send(ran.map(|tally| (tally, counters)));
+        });
+        let ends = EndsIt(stop);
+        let result = loop {
+            match told.recv_timeout(PULSE) {
+                Ok(result) => break result,
+                Err(RecvTimeoutError::Disconnected) => {
+                    break Err(KernelError::machine("the traffic's thread", std::io::Error::other("it panicked")));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if pulse(clock.now(), end) == Verdict::Stop {
+                stop.store(true, Ordering::Relaxed);
+            }
+            over.store(emulator.has_failed(), Ordering::Relaxed);
+        };
+        drop(ends);
+        result
+    })
+}
+
+/// A pulse that panics ends the run, and does not wait for its end.
+struct EndsIt<'a>(&'a AtomicBool);
+
+impl Drop for EndsIt<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn outcome(spec: &RunSpec, mut tally: TrafficTally, network: NetworkCounters, report: &mut EmulatorReport) -> Outcome {
+    for (flow, &dropped) in tally.flows.iter_mut().zip(&network.flow_drops) {
+        flow.counters.dropped_packets = Some(dropped);
+    }
+    let mut notes = tally.notes;
+    for event in report.events_missed.iter().filter_map(|&index| spec.events.get(index)) {
+        notes.push(format!("an event never happened: {:?}", event.when));
+    }
+    if spec.measure.pcap.is_some() {
+        notes.push(
+            "no capture was written: the kernel ground has none; tcpdump in the namespaces of a path does it".into(),
+        );
+    }
+    sum_up(
+        spec,
+        RunTally {
+            end: tally.end,
+            drained_at: tally.drained_at,
+            flows: tally.flows,
+            links: network.links,
+            background: network.background,
+            flow_series: tally.series,
+            link_series: std::mem::take(&mut report.link_series),
+            notes,
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests;

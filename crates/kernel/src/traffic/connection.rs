@@ -1,0 +1,241 @@
+//! One flow of a run as two sockets and an application.
+
+use super::netstat::{Netstat, Recoveries};
+use super::sender::{Sender, Standing};
+use super::socket::{Failed, Socket};
+use crate::plan::HostPlan;
+use lab::spec::{FlowSpec, RunSpec, WorkloadSpec};
+use lab::{FlowCounters, FlowSeries, Rtt, Workload};
+use std::io;
+use std::net::SocketAddrV4;
+use units::{Rate, Span, Time};
+
+/// A flow that stops in the middle has at most this much of the line's time unsent in the kernel: what it cannot take back.
+const UNSENT: Span = Span::from_millis(5);
+/// And this many bytes at least: a segment of the kernel's offload.
+const UNSENT_LEAST: u64 = 64 << 10;
+
+pub(crate) struct Connection {
+    pub sender: Sender,
+    /// Until the connection has come.
+    pub listener: Option<Socket>,
+    pub receiver: Option<Socket>,
+    pub workload: Workload,
+    /// When the application wants to be called.
+    pub due: Time,
+    /// Whether the application has begun.
+    pub opened: bool,
+    /// Payload that the receiving application has taken, bytes.
+    pub received: u64,
+    pub received_at_warmup: u64,
+    /// Why the connection was lost, or never made.
+    pub lost: Option<io::Error>,
+    to: SocketAddrV4,
+    congestion: String,
+    window_bytes: u64,
+    /// Counters of the sender's namespace, where no other flow has a part in them, and what they were at the start.
+    netstat: Option<(Netstat, Recoveries)>,
+    /// At the latest sample: payload received, and when that was.
+    sampled: (u64, Time),
+    /// Smoothed round-trip times sampled: how many, and their sum, us.
+    srtt: (u64, u64),
+    /// Most that was seen in flight, bytes.
+    most_in_flight: u64,
+}
+
+impl Connection {
+    /// Sockets and application of flow `index`; nothing is sent yet.
+    pub fn new(spec: &RunSpec, plan: &HostPlan, index: usize, workload: Workload) -> Result<Connection, Failed> {
+        let (flow, planned) = (&spec.flows[index], &plan.flows[index]);
+        let (from, to) = (&plan.hosts[planned.source], &plan.hosts[planned.destination]);
+        let listener = Socket::listener(&to.namespace, to.address, planned)?;
+        let socket = Socket::sender(&from.namespace, from.address, planned)?;
+        if let Some(bytes) = unsent_bound(spec, flow) {
+            socket.set_unsent_bound(bytes)?;
+        }
+        let alone = plan
+            .flows
+            .iter()
+            .enumerate()
+            .all(|(other, f)| other == index || (f.source != planned.source && f.destination != planned.source));
+        let netstat = match alone && planned.destination != planned.source {
+            true => Some(Netstat::open(&from.namespace).and_then(|n| n.read().map(|now| (n, now)))),
+            false => None,
+        };
+        let netstat = netstat.transpose().map_err(|e| ("its namespace's counters".to_owned(), e))?;
+        Ok(Connection {
+            sender: Sender::new(socket),
+            listener: Some(listener),
+            receiver: None,
+            workload,
+            due: Time(flow.start_ns),
+            opened: false,
+            received: 0,
+            received_at_warmup: 0,
+            lost: None,
+            to: SocketAddrV4::new(to.address, planned.port),
+            congestion: planned.congestion.clone(),
+            window_bytes: planned.window_clamp_bytes,
+            netstat,
+            sampled: (0, Time::ZERO),
+            srtt: (0, 0),
+            most_in_flight: 0,
+        })
+    }
+
+    /// Begins to connect; the application begins with it.
+    pub fn connect(&mut self) {
+        if let Err(error) = self.sender.connect(self.to) {
+            self.lose(error);
+        }
+    }
+
+    /// The sender's socket has changed: connected, room again, or an error. False when the connection is lost.
+    pub fn handle_sender(&mut self) -> bool {
+        let was = self.sender.standing;
+        if was == Standing::Lost {
+            return false;
+        }
+        let changed = self.sender.handle_writable().and_then(|()| match was {
+            Standing::Connecting => self.check_congestion(),
+            _ => Ok(()),
+        });
+        match changed {
+            Ok(()) => true,
+            Err(error) => {
+                self.lose(error);
+                false
+            }
+        }
+    }
+
+    /// A connection that the kernel gave another congestion control would be measured as what it is not.
+    fn check_congestion(&self) -> io::Result<()> {
+        let got = self.sender.socket.congestion()?;
+        if got == self.congestion {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("the kernel gave it {got} as its congestion control, not {}", self.congestion)))
+    }
+
+    /// The connection is no more.
+    pub fn lose(&mut self, error: io::Error) {
+        self.sender.standing = Standing::Lost;
+        self.lost.get_or_insert(error);
+    }
+
+    /// Takes what has arrived; how much it was.
+    pub fn take(&mut self) -> io::Result<u64> {
+        let Some(receiver) = &self.receiver else { return Ok(0) };
+        let bytes = receiver.take()?.unwrap_or(0);
+        if bytes > 0 {
+            receiver.clamp_window(self.window_bytes).map_err(|(_, error)| error)?;
+        }
+        self.received += bytes;
+        Ok(bytes)
+    }
+
+    /// What a write has met makes it lost.
+    pub fn notice_failure(&mut self) {
+        if let Some(error) = self.sender.error.take() {
+            self.lose(error);
+        }
+    }
+
+    /// Whether every message has arrived, or can never arrive.
+    pub fn is_drained(&self) -> bool {
+        let waiting = self.workload.messages().is_some_and(|m| m.in_transit() > 0);
+        !waiting || self.lost.is_some()
+    }
+
+    /// Whether messages are followed: what tells when it is done with them.
+    pub fn has_messages(&self) -> bool {
+        self.workload.messages().is_some()
+    }
+
+    /// Samples the sender; a row goes to `series` where there is one.
+    pub fn sample(&mut self, now: Time, index: usize, series: Option<&mut FlowSeries>) -> io::Result<()> {
+        let info = self.sender.socket.info()?;
+        let raw = info.raw();
+        if raw.rtt_us > 0 && self.lost.is_none() {
+            self.srtt = (self.srtt.0 + 1, self.srtt.1 + u64::from(raw.rtt_us));
+        }
+        self.most_in_flight = self.most_in_flight.max(info.in_flight_bytes());
+        let Some(series) = series else { return Ok(()) };
+        let (received, since) = self.sampled;
+        let interval = now.since(since).as_secs_f64();
+        series.time_s.push(now.as_secs_f64());
+        series.flow.push(index as i32);
+        series.cwnd_packets.push(raw.snd_cwnd);
+        series.ssthresh_packets.push(raw.snd_ssthresh);
+        series.srtt_s.push(Span::from_micros(u64::from(raw.rtt_us)).as_secs_f64());
+        series.in_flight_bytes.push(info.in_flight_bytes());
+        series.goodput_bps.push(if interval > 0.0 { (self.received - received) as f64 * 8.0 / interval } else { 0.0 });
+        let again = raw.total_retrans.saturating_sub(self.sender.at_start.raw().total_retrans);
+        series.retransmitted_segments.push(u64::from(again));
+        series.lag_s.push(self.workload.messages().map_or(0.0, |m| m.lag(now).as_secs_f64()));
+        series.lag_bytes.push(self.workload.lag_bytes(self.received).unwrap_or(0));
+        self.sampled = (self.received, now);
+        Ok(())
+    }
+
+    /// The counters now; what the kernel does not tell is absent, and all of them where there never was a connection.
+    pub fn counters(&mut self) -> io::Result<FlowCounters> {
+        let mut counters = FlowCounters { received_bytes: self.received, ..FlowCounters::default() };
+        let Some(receiver) = &self.receiver else { return Ok(counters) };
+        let (info, far) = (self.sender.socket.info()?, receiver.info()?);
+        let (raw, start) = (info.raw(), &self.sender.at_start);
+        let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        // The receiver counts at once what has come, also what it had; of that the sender hears by DSACK. Without SACK there is
+        // only what the sender has heard of, which is half a round trip old.
+        counters.delivered_packets = match info.duplicates() {
+            Some(duplicates) => Some(u64::from(far.raw().data_segs_in).saturating_sub(duplicates)),
+            None => since(info.delivered(), start.delivered()),
+        };
+        counters.sent_segments = Some(u64::from(raw.data_segs_out));
+        counters.retransmitted_segments = Some(u64::from(raw.total_retrans.saturating_sub(start.raw().total_retrans)));
+        counters.retransmitted_bytes = info.bytes_retrans();
+        counters.timeouts = since(info.timeouts(), start.timeouts());
+        counters.acks = Some(u64::from(far.raw().segs_out.saturating_sub(far.raw().data_segs_out)));
+        counters.rtt = Rtt { mean: (self.srtt.0 > 0).then_some(self.srtt), min_us: info.min_rtt_us(), max_us: None };
+        if let Some((netstat, before)) = &self.netstat {
+            let recoveries = netstat.read()?.since(before);
+            counters.fast_retransmits = Some(recoveries.fast);
+            counters.tlp_probes = Some(recoveries.probes);
+            counters.spurious_recoveries = Some(recoveries.undone);
+        }
+        Ok(counters)
+    }
+
+    /// What a reader of the numbers has to know.
+    pub fn notes(&self, spec: &FlowSpec, end: Time) -> Vec<String> {
+        let name = &spec.name;
+        let mut notes = vec![];
+        match &self.lost {
+            Some(error) if self.receiver.is_none() => notes.push(format!("flow {name}: no connection: {error}")),
+            Some(error) => {
+                let received = self.received;
+                notes.push(format!("flow {name}: the connection was lost after {received} bytes: {error}"));
+            }
+            None if self.receiver.is_none() && spec.start_ns < end.0 => {
+                notes.push(format!("flow {name}: no connection was made before the end"));
+            }
+            None => {}
+        }
+        // The kernel keeps to the clamp only as long as it is told (`Socket::clamp_window`). Windows are multiples of 2^scale, at
+        // most 16 KiB.
+        let asked = spec.stack.window_bytes;
+        if self.most_in_flight > asked + asked / 50 + (16 << 10) {
+            let most = self.most_in_flight;
+            notes.push(format!("flow {name}: up to {most} bytes were in flight; a window of {asked} was asked for"));
+        }
+        notes
+    }
+}
+
+/// How much may wait unsent in the kernel: bounded only where the application stops in the middle and takes the rest back.
+fn unsent_bound(spec: &RunSpec, flow: &FlowSpec) -> Option<u64> {
+    let stops = flow.stop_ns.is_some() && matches!(flow.workload, WorkloadSpec::Bulk { bytes: None });
+    let line = Rate(spec.links[lab::bottleneck(spec, flow)].rate_bps);
+    stops.then(|| line.data_in(UNSENT).0.max(UNSENT_LEAST))
+}

@@ -1,0 +1,376 @@
+//! The traffic of a run on this machine: one thread, all senders and receivers, the simulator's own workloads.
+//!
+//! Sender and receiver are in one process, so that issue and delivery are read from one clock. What is sent is nothing but
+//! zeroes, and what arrives is not copied.
+
+mod connection;
+mod info;
+mod netstat;
+mod poll;
+mod sender;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use crate::clock::{self, Clock};
+use crate::error::KernelError;
+use crate::plan::HostPlan;
+use connection::Connection;
+use lab::spec::{RunSpec, WorkloadSpec};
+use lab::{Applications, FlowCounters, FlowSeries, FlowTally};
+use poll::{End, Event, Poll};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use units::{Histogram, Span, Time};
+
+/// Longest wait, so that a stop is noticed.
+const NAP: Span = Span::from_millis(20);
+
+/// Interval of the samples of the smoothed round-trip time where no series is asked for.
+const SAMPLE: Span = Span::from_millis(10);
+
+/// What is on its way at the end is waited for: as long as the run took, or this long where it was shorter. (In virtual time one
+/// waits for longer; here somebody does.)
+const DRAIN_LEAST: Span = Span::from_secs(60);
+
+/// Flows, and everything that happens to them in time.
+pub(crate) struct Traffic<'a> {
+    spec: &'a RunSpec,
+    connections: Vec<Connection>,
+    poll: Poll,
+    timers: BinaryHeap<Reverse<(Time, Timer, usize)>>,
+    /// Ends that were cut short for the others' sake.
+    turns: Vec<Event>,
+    series: FlowSeries,
+    /// Flows whose finite work is not delivered yet.
+    unfinished: usize,
+    /// When applications were called against when they wanted to be, ns.
+    lateness: Histogram,
+}
+
+/// In the order in which they go at one time: a sample shows everything that happened at its time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Timer {
+    Application,
+    Stop,
+    Warmup,
+    Sample,
+}
+
+/// What the traffic of a run came to.
+pub(crate) struct TrafficTally {
+    pub end: Time,
+    pub drained_at: Time,
+    pub flows: Vec<FlowTally>,
+    pub series: FlowSeries,
+    pub notes: Vec<String>,
+}
+
+impl<'a> Traffic<'a> {
+    /// Makes all sockets; nothing is sent yet. The devices and addresses of `plan` must be there.
+    ///
+    /// # Errors
+    /// Which flow's socket or option the kernel refused, or which of its workload's files cannot be read.
+    pub fn open(spec: &'a RunSpec, plan: &HostPlan) -> Result<Traffic<'a>, KernelError> {
+        let mut applications = Applications::default();
+        let mut connections = vec![];
+        let poll = Poll::new().map_err(|e| KernelError::machine("epoll", e))?;
+        for (index, flow) in spec.flows.iter().enumerate() {
+            let workload = applications.build(flow)?;
+            let failed = |(what, error)| KernelError::Flow { flow: flow.name.clone(), what, error };
+            let made = Connection::new(spec, plan, index, workload).map_err(failed)?;
+            let listener = made.listener.as_ref().expect("it was just made");
+            poll.add(listener, index, End::Listener).map_err(|e| failed(("waiting".into(), e)))?;
+            connections.push(made);
+        }
+        let mut timers: BinaryHeap<_> =
+            connections.iter().enumerate().map(|(i, c)| Reverse((c.due, Timer::Application, i))).collect();
+        let stops = spec.flows.iter().enumerate().filter_map(|(i, f)| Some((Time(f.stop_ns?), Timer::Stop, i)));
+        timers.extend(stops.map(Reverse));
+        if spec.measure.warmup_ns > 0 {
+            timers.push(Reverse((Time(spec.measure.warmup_ns), Timer::Warmup, 0)));
+        }
+        let interval = spec.measure.series_interval_ns.map_or(SAMPLE, Span);
+        timers.push(Reverse((Time::ZERO + interval, Timer::Sample, 0)));
+        Ok(Traffic {
+            spec,
+            unfinished: connections.len(),
+            connections,
+            poll,
+            timers,
+            turns: vec![],
+            series: FlowSeries::default(),
+            lateness: Histogram::default(),
+        })
+    }
+
+    /// Runs everything from time zero of `clock` to the end of the run, and until the messages on their way have arrived. `progress`
+    /// is told per flow what was delivered. `at_end` is called when the run proper has ended, before that.
+    ///
+    /// # Errors
+    /// [`KernelError::Stopped`] when `stop` was set; which flow the kernel refused.
+    pub fn run(
+        mut self,
+        clock: Clock,
+        progress: &Arc<[AtomicU64]>,
+        stop: &AtomicBool,
+        over: &AtomicBool,
+        at_end: impl FnOnce(Time),
+    ) -> Result<TrafficTally, KernelError> {
+        clock::prefer();
+        let mut events = vec![];
+        self.wait_for_start(clock, stop)?;
+        let limit = Time(self.spec.duration_ns);
+        while !(over.load(Ordering::Relaxed) || clock.now() >= limit || self.is_done()) {
+            self.turn(clock, limit, progress, stop, &mut events)?;
+        }
+        // What is due and what has arrived by now.
+        self.turn(clock, Time::ZERO, progress, stop, &mut events)?;
+        let end = clock.now();
+        let counters = self.connections.iter_mut().map(Connection::counters).collect::<io::Result<Vec<_>>>();
+        let counters = counters.map_err(|e| KernelError::machine("the kernel's counters of a connection", e))?;
+        at_end(end);
+        let notes = self.notes(end);
+        self.end_applications(end);
+        let limit = end + DRAIN_LEAST.max(Span(self.spec.duration_ns));
+        while !(over.load(Ordering::Relaxed) || clock.now() >= limit || self.is_drained()) {
+            self.turn(clock, limit, progress, stop, &mut events)?;
+        }
+        Ok(self.tally(end, clock.now(), counters, notes))
+    }
+
+    fn tally(self, end: Time, drained_at: Time, counters: Vec<FlowCounters>, notes: Vec<String>) -> TrafficTally {
+        let drained_at = if self.connections.iter().any(Connection::has_messages) { drained_at } else { end };
+        let flows = self.connections.into_iter().zip(counters).map(|(connection, counters)| FlowTally {
+            counters,
+            received_at_warmup: connection.received_at_warmup,
+            workload: connection.workload,
+        });
+        TrafficTally { end, drained_at, flows: flows.collect(), series: self.series, notes }
+    }
+
+    fn is_done(&self) -> bool {
+        self.spec.stop_when_done && self.unfinished == 0 && !self.connections.is_empty()
+    }
+
+    fn is_drained(&self) -> bool {
+        self.connections.iter().all(Connection::is_drained)
+    }
+
+    fn wait_for_start(&mut self, clock: Clock, stop: &AtomicBool) -> Result<(), KernelError> {
+        loop {
+            let left = clock.monotonic_ns_at(Time::ZERO).saturating_sub(clock::monotonic_ns());
+            if left == 0 {
+                return Ok(());
+            }
+            check(stop)?;
+            self.poll.wait(Span(left).min(NAP), &mut vec![]).map_err(|e| KernelError::machine("epoll_pwait2", e))?;
+        }
+    }
+
+    /// One round: timers, then what happened at the sockets.
+    fn turn(
+        &mut self,
+        clock: Clock,
+        limit: Time,
+        progress: &Arc<[AtomicU64]>,
+        stop: &AtomicBool,
+        events: &mut Vec<Event>,
+    ) -> Result<(), KernelError> {
+        check(stop)?;
+        let next = self.handle_timers(clock)?;
+        let now = clock.now();
+        let left = if self.turns.is_empty() { next.min(limit).since(now).min(NAP) } else { Span::ZERO };
+        self.poll.wait(left, events).map_err(|e| KernelError::machine("epoll_pwait2", e))?;
+        // Those first that were cut short: everyone's turn comes.
+        let turns = std::mem::take(&mut self.turns);
+        for (flow, end) in turns.into_iter().chain(events.drain(..)) {
+            match end {
+                End::Listener => self.accept(flow)?,
+                End::Sender => self.handle_sender(clock.now(), flow)?,
+                End::Receiver => self.handle_receiver(clock, flow, &progress[flow]),
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that is due; returns when the next is.
+    fn handle_timers(&mut self, clock: Clock) -> Result<Time, KernelError> {
+        loop {
+            let Some(&Reverse((due, timer, flow))) = self.timers.peek() else { return Ok(Time::NEVER) };
+            let now = clock.now();
+            if due > now {
+                return Ok(due);
+            }
+            self.timers.pop();
+            match timer {
+                // The application has another time in mind by now.
+                Timer::Application if self.connections[flow].due != due => {}
+                Timer::Application => self.handle_application(now, due, flow)?,
+                Timer::Stop => self.stop_flow(due, now, flow),
+                Timer::Warmup => {
+                    for connection in &mut self.connections {
+                        connection.received_at_warmup = connection.received;
+                    }
+                }
+                Timer::Sample => self.sample(due, now)?,
+            }
+        }
+    }
+
+    fn handle_application(&mut self, now: Time, due: Time, flow: usize) -> Result<(), KernelError> {
+        let connection = &mut self.connections[flow];
+        if connection.opened {
+            self.lateness.record(now.since(due).0);
+            let next = connection.workload.handle_timer(now, &mut connection.sender);
+            self.set_due(flow, next);
+        } else {
+            connection.opened = true;
+            connection.connect();
+            let begun = self.poll.add(&connection.sender.socket, flow, End::Sender);
+            begun.map_err(|e| KernelError::machine("epoll", e))?;
+            let next = connection.workload.start(due, &mut connection.sender);
+            self.set_due(flow, next);
+        }
+        self.after_write(flow)
+    }
+
+    fn set_due(&mut self, flow: usize, due: Time) {
+        self.connections[flow].due = due;
+        if due != Time::NEVER {
+            self.timers.push(Reverse((due, Timer::Application, flow)));
+        }
+    }
+
+    fn stop_flow(&mut self, due: Time, now: Time, flow: usize) {
+        let connection = &mut self.connections[flow];
+        connection.workload.stop(due, &mut connection.sender);
+        // Everything may have arrived already.
+        self.note_delivered(now, flow);
+    }
+
+    fn sample(&mut self, due: Time, now: Time) -> Result<(), KernelError> {
+        let asked = self.spec.measure.series_interval_ns;
+        let interval = asked.map_or(SAMPLE, Span);
+        let alive = |c: &Connection| c.opened && c.lost.is_none();
+        for (index, connection) in self.connections.iter_mut().enumerate().filter(|(_, c)| alive(c)) {
+            let series = asked.map(|_| &mut self.series);
+            connection.sample(now, index, series).map_err(|e| KernelError::machine("TCP_INFO", e))?;
+        }
+        // What was missed is not made up for.
+        let next = due + Span(interval.0 * (1 + now.since(due).0 / interval.0));
+        self.timers.push(Reverse((next, Timer::Sample, 0)));
+        Ok(())
+    }
+
+    fn accept(&mut self, flow: usize) -> Result<(), KernelError> {
+        let connection = &mut self.connections[flow];
+        let Some(listener) = &connection.listener else { return Ok(()) };
+        let failed = |what: &str, error| KernelError::Flow {
+            flow: self.spec.flows[flow].name.clone(),
+            what: what.to_owned(),
+            error,
+        };
+        if let Some(socket) = listener.accept().map_err(|e| failed("accept", e))? {
+            self.poll.add(&socket, flow, End::Receiver).map_err(|e| failed("waiting", e))?;
+            connection.receiver = Some(socket);
+            // One connection per flow.
+            connection.listener = None;
+        }
+        Ok(())
+    }
+
+    fn handle_sender(&mut self, now: Time, flow: usize) -> Result<(), KernelError> {
+        let connection = &mut self.connections[flow];
+        if connection.handle_sender() {
+            connection.workload.flush(now, &mut connection.sender);
+        }
+        self.after_write(flow)
+    }
+
+    fn after_write(&mut self, flow: usize) -> Result<(), KernelError> {
+        let connection = &mut self.connections[flow];
+        connection.notice_failure();
+        if std::mem::take(&mut connection.sender.wants_turn) {
+            self.turns.push((flow, End::Sender));
+        }
+        match &connection.lost {
+            // Long silence is the network's doing. Anything else before the first byte is a mistake in the set-up.
+            Some(error) if connection.receiver.is_none() && error.kind() != io::ErrorKind::TimedOut => {
+                let error = io::Error::new(error.kind(), error.to_string());
+                Err(KernelError::Flow { flow: self.spec.flows[flow].name.clone(), what: "connecting".into(), error })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn handle_receiver(&mut self, clock: Clock, flow: usize, progress: &AtomicU64) {
+        let connection = &mut self.connections[flow];
+        match connection.take() {
+            Ok(0) => {}
+            Ok(_) => {
+                progress.store(connection.received, Ordering::Relaxed);
+                // There may be more, and the stream's end.
+                self.turns.push((flow, End::Receiver));
+                self.note_delivered(clock.now(), flow);
+            }
+            Err(error) => connection.lose(error),
+        }
+    }
+
+    fn note_delivered(&mut self, now: Time, flow: usize) {
+        let connection = &mut self.connections[flow];
+        let was_done = connection.workload.done_at.is_some();
+        let received = connection.received;
+        let wake = connection.workload.handle_delivered(now, received, &mut connection.sender);
+        connection.notice_failure();
+        if std::mem::take(&mut connection.sender.wants_turn) {
+            self.turns.push((flow, End::Sender));
+        }
+        if !was_done && connection.workload.done_at.is_some() {
+            self.unfinished -= 1;
+        }
+        if let Some(due) = wake {
+            self.set_due(flow, due);
+        }
+    }
+
+    /// Applications write no more. Messages go on to the far end; data without end or without messages is cut off where it
+    /// is, as the simulator discards what was not sent: it must not be in their way.
+    fn end_applications(&mut self, now: Time) {
+        for connection in &mut self.connections {
+            connection.workload.stop(now, &mut connection.sender);
+            if !connection.has_messages() {
+                connection.lose(io::Error::other("the run is over"));
+                connection.sender.socket.abort();
+                connection.receiver = None;
+            }
+        }
+    }
+
+    fn notes(&self, end: Time) -> Vec<String> {
+        let mut notes: Vec<_> =
+            self.connections.iter().zip(&self.spec.flows).flat_map(|(c, f)| c.notes(f, end)).collect();
+        let generated = self.spec.flows.iter().any(|f| !matches!(f.workload, WorkloadSpec::Bulk { .. }));
+        if let Some(late) = self.lateness.quantile(990).filter(|&ns| generated && ns > LATE.0) {
+            let late_ms = late as f64 / 1e6;
+            notes.push(format!(
+                "TRAFFIC: the generator of messages was late by {late_ms:.1} ms (p99); their latency and lag contain that"
+            ));
+        }
+        notes
+    }
+}
+
+/// A generator that is later than this, in the 99th percentile, is mentioned.
+const LATE: Span = Span::from_millis(1);
+
+fn check(stop: &AtomicBool) -> Result<(), KernelError> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(KernelError::Stopped);
+    }
+    Ok(())
+}

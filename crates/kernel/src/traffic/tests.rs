@@ -1,0 +1,208 @@
+//! Traffic over the loopback device of a namespace: everything but a path.
+
+use super::*;
+use crate::plan::HostSpec;
+use crate::testing::{able, bulk, Line, Namespace, MS, S};
+use lab::Metric;
+use serde_json::json;
+
+/// A namespace with its loopback device up.
+fn loopback() -> Namespace {
+    let namespace = Namespace::new();
+    namespace.ip("link set lo up");
+    namespace
+}
+
+fn hosts(namespace: &Namespace) -> [HostSpec; 2] {
+    [1, 2].map(|last| HostSpec {
+        namespace: namespace.path.clone(),
+        device: "lo".into(),
+        address: std::net::Ipv4Addr::new(127, 0, 0, last),
+        node: usize::from(last) - 1,
+        mtu_bytes: 65_536,
+    })
+}
+
+struct Run {
+    tally: TrafficTally,
+    progress: Arc<[AtomicU64]>,
+}
+
+fn run(line: &Line, change: impl FnOnce(&mut HostPlan)) -> Result<Run, KernelError> {
+    let namespace = loopback();
+    let spec = line.spec();
+    let mut plan = line.plan(hosts(&namespace), "reno");
+    change(&mut plan);
+    let progress: Arc<[AtomicU64]> = spec.flows.iter().map(|_| AtomicU64::new(0)).collect();
+    let traffic = Traffic::open(&spec, &plan)?;
+    let (clock, never) = (Clock::starting_in(Span::from_millis(10)), AtomicBool::new(false));
+    // On a thread of its own: it takes precedence for good.
+    let tally = std::thread::scope(|scope| {
+        scope.spawn(|| traffic.run(clock, &progress, &never, &never, |_| ())).join().expect("it does not panic")
+    })?;
+    Ok(Run { tally, progress })
+}
+
+#[test]
+fn all_bytes_of_a_finite_transfer_arrive_and_the_run_ends_with_them() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    let bytes = 50_000_001;
+    let line = Line::new(1_000_000_000, 0, 20 * S).flow(bulk(Some(bytes))).flow(bulk(Some(1)));
+    let line = Line { stop_when_done: true, series_interval_ns: Some(MS), ..line };
+    let Run { tally, progress } = run(&line, |_| ()).unwrap();
+    let received: Vec<_> = tally.flows.iter().map(|f| f.counters.received_bytes).collect();
+    assert_eq!(received, [bytes, 1]);
+    assert_eq!(progress[0].load(Ordering::Relaxed), bytes);
+    assert!(tally.end < Time(20 * S), "{:?}", tally.end);
+    assert!(tally.flows.iter().all(|f| f.workload.done_at.is_some()));
+    assert!(tally.notes.is_empty(), "{:?}", tally.notes);
+    assert!(tally.series.flow.contains(&0));
+}
+
+#[test]
+fn tcp_info_is_read_where_the_kernel_puts_it() {
+    if !able("TCP_INFO over loopback") {
+        return;
+    }
+    let namespace = loopback();
+    let line = Line::new(1_000_000_000, 0, S).flow(bulk(Some(3_000)));
+    let (spec, mut plan) = (line.spec(), line.plan(hosts(&namespace), "reno"));
+    plan.flows[0].max_segment_bytes = Some(1012);
+    plan.flows[0].window_clamp_bytes = 20_000;
+    plan.flows[0].receive_buffer_bytes = Some(40_000);
+    plan.flows[0].pacing = true;
+    let mut traffic = Traffic::open(&spec, &plan).unwrap();
+    let clock = Clock::starting_in(Span::ZERO);
+    let (mut events, never) = (vec![], AtomicBool::new(false));
+    let progress: Arc<[AtomicU64]> = Arc::new([AtomicU64::new(0)]);
+    while traffic.unfinished > 0 || traffic.connections[0].sender.socket.info().unwrap().in_flight_bytes() > 0 {
+        traffic.turn(clock, Time(10 * S), &progress, &never, &mut events).unwrap();
+        assert!(clock.now() < Time(10 * S), "3000 bytes take no 10 s");
+    }
+    let connection = &traffic.connections[0];
+    let (near, far) = (connection.sender.socket.info().unwrap(), connection.receiver.as_ref().unwrap().info().unwrap());
+    let raw = near.raw();
+    // Timestamps take 12 bytes of every segment: three segments of 1000.
+    assert_eq!((raw.snd_mss, raw.data_segs_out, raw.total_retrans), (1000, 3, 0));
+    assert_eq!((raw.snd_cwnd, raw.snd_ssthresh), (10, 0x7fff_ffff));
+    assert_eq!((raw.options & 1, raw.wscale >> 4 > 0 || raw.wscale & 15 > 0), (1, true), "timestamps, window scaling");
+    // The end of the stream counts as a byte.
+    assert_eq!((far.raw().bytes_received, far.raw().data_segs_in), (3_001, 3));
+    assert_eq!((near.bytes_retrans(), raw.bytes_sent), (Some(0), 3_000));
+    assert!(near.min_rtt_us().is_some_and(|us| us <= u64::from(raw.rtt_us)), "{near:?}");
+    // Between what was asked for and what the buffer holds: the clamp works from the first data on.
+    assert!((10_000..=40_000).contains(&raw.snd_wnd), "{near:?}");
+    assert_eq!(raw.max_pacing_rate, u64::MAX - 1);
+    assert!(raw.pacing_rate < u64::MAX - 1 && raw.pacing_rate > 0);
+    let counters = traffic.connections[0].counters().unwrap();
+    assert_eq!(counters.delivered_packets, Some(3));
+    assert_eq!((counters.retransmitted_segments, counters.retransmitted_bytes), (Some(0), Some(0)));
+    assert!(counters.acks.is_some_and(|acks| (1..=5).contains(&acks)), "{counters:?}");
+    // One host sends and receives: its namespace's counters are not the flow's alone... of two addresses in one namespace.
+    assert_eq!(counters.duplicate_acks, None);
+}
+
+#[test]
+fn a_control_that_is_not_there_is_named_with_its_flow() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    let line = Line::new(1_000_000_000, 0, S).flow(bulk(None));
+    let error = run(&line, |plan| plan.flows[0].congestion = "elephan_absent".into()).err().unwrap();
+    let text = error.to_string();
+    assert!(text.starts_with("flow f0: TCP_CONGESTION = elephan_absent: "), "{text}");
+}
+
+#[test]
+fn nobody_at_the_address_is_an_error_that_names_the_flow() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    let namespace = loopback();
+    let line = Line::new(1_000_000_000, 0, S).flow(bulk(None));
+    let (spec, plan) = (line.spec(), line.plan(hosts(&namespace), "reno"));
+    let mut traffic = Traffic::open(&spec, &plan).unwrap();
+    traffic.connections[0].listener = None;
+    let never = AtomicBool::new(false);
+    let progress: Arc<[AtomicU64]> = Arc::new([AtomicU64::new(0)]);
+    let clock = Clock::starting_in(Span::ZERO);
+    let error = traffic.run(clock, &progress, &never, &never, |_| ()).err().unwrap().to_string();
+    assert!(error.starts_with("flow f0: connecting: Connection refused"), "{error}");
+}
+
+#[test]
+fn a_flow_that_stops_in_the_middle_ends_its_stream_and_all_that_was_written_arrives() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    let mut line = Line::new(1_000_000_000, 0, 600 * MS).flow(bulk(None));
+    line.flows[0]["stop_ns"] = json!(200 * MS);
+    let Run { tally, .. } = run(&line, |_| ()).unwrap();
+    let flow = &tally.flows[0];
+    let (stopped, done) = (flow.workload.stopped_at.unwrap(), flow.workload.done_at.expect("the rest arrived"));
+    assert_eq!(stopped, Time(200 * MS));
+    assert!(done < tally.end && flow.counters.received_bytes > 1_000_000, "{done:?}");
+}
+
+#[test]
+fn frames_are_issued_at_their_rate_and_each_is_accounted_for() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    // 80 Mbit/s of 1000 bytes: 10,000 a second.
+    let frames = json!({"kind": "offered", "frame_bytes": 1000, "rate_bps": 80_000_000, "credits": null});
+    let line = Line::new(1_000_000_000, 0, 500 * MS).flow(frames);
+    let Run { tally, .. } = run(&line, |_| ()).unwrap();
+    let messages = tally.flows[0].workload.messages().unwrap();
+    // One at time zero, and one each 0.1 ms up to the end, which may be seen a little late.
+    assert!((5_001..5_100).contains(&messages.issued), "{}", messages.issued);
+    assert_eq!(messages.in_transit(), 0);
+    assert_eq!(messages.latency.count(), messages.issued);
+}
+
+#[test]
+fn the_stop_is_noticed_at_once() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    let namespace = loopback();
+    let line = Line::new(1_000_000_000, 0, 100 * S).flow(bulk(None));
+    let (spec, plan) = (line.spec(), line.plan(hosts(&namespace), "reno"));
+    let traffic = Traffic::open(&spec, &plan).unwrap();
+    let (stop, never) = (AtomicBool::new(false), AtomicBool::new(false));
+    let progress: Arc<[AtomicU64]> = Arc::new([AtomicU64::new(0)]);
+    let clock = Clock::starting_in(Span::ZERO);
+    let ended = std::thread::scope(|scope| {
+        let run = scope.spawn(|| traffic.run(clock, &progress, &stop, &never, |_| ()));
+        while progress[0].load(Ordering::Relaxed) < 1_000_000 {
+            std::thread::yield_now();
+        }
+        stop.store(true, Ordering::Relaxed);
+        run.join().unwrap()
+    });
+    assert!(matches!(ended, Err(KernelError::Stopped)));
+    assert!(clock.now() < Time(50 * S), "it does not run on to its end");
+}
+
+#[test]
+fn a_run_is_summed_up_as_the_simulator_does() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    let line = Line::new(1_000_000_000, 0, 20 * S).flow(bulk(Some(1_000_000)));
+    let line = Line { stop_when_done: true, ..line };
+    let Run { tally, .. } = run(&line, |_| ()).unwrap();
+    let TrafficTally { end, drained_at, flows, series, notes } = tally;
+    let links = vec![link::Stats::default(); 2];
+    let (background, link_series) = (vec![], lab::LinkSeries::default());
+    let tally = lab::RunTally { end, drained_at, flows, links, background, flow_series: series, link_series, notes };
+    let outcome = lab::sum_up(&line.spec(), tally);
+    assert_eq!(outcome.metrics.get("delivered_bytes"), Some(&Metric::Integer(1_000_000)));
+    let Some(Metric::Real(completion)) = outcome.flows[0].get("completion_s") else { panic!("it completed") };
+    assert!(*completion > 0.0 && *completion < 20.0);
+    // What this ground cannot know is not there.
+    assert_eq!(outcome.metrics.get("duplicate_acks"), None);
+    assert_eq!(outcome.metrics.get("rtt_max_s"), None);
+}
