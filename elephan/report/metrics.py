@@ -58,7 +58,8 @@ def _all() -> tuple[Metric, ...]:
             "packets",
             count,
             "higher",
-            "Distinct data segments that arrived at their receiver.",
+            "Distinct data segments that arrived at their receiver. Ground `kernel`: those that the receiver counted, "
+            "less those that it reported as duplicates (DSACK).",
         ),
         Metric(
             "offered_bytes",
@@ -136,7 +137,15 @@ def _all() -> tuple[Metric, ...]:
         ),
         Metric("sent_segments", "sent", "segments", count, "neither", "Data segments sent, repeated ones too."),
         Metric("acks", "ACKs", "segments", count, "neither", "Pure ACKs that the receiver sent."),
-        Metric("rtt_mean_s", "RTT mean", "s", time, "lower", "Mean of the sender's round-trip time samples."),
+        Metric(
+            "rtt_mean_s",
+            "RTT mean",
+            "s",
+            time,
+            "lower",
+            "Mean of the sender's round-trip time samples. Ground `kernel`: mean of the smoothed round-trip time, read "
+            "every `measure.series`, or every 10 ms without one.",
+        ),
         Metric("rtt_min_s", "RTT min", "s", time, "lower", "Least round-trip time sample."),
         Metric("rtt_max_s", "RTT max", "s", time, "lower", "Largest round-trip time sample."),
         Metric(
@@ -204,7 +213,14 @@ def _all() -> tuple[Metric, ...]:
             "Jain's index of the connections' goodput: 1 when all are equal, 1/n when one of n has everything "
             "(Jain, Chiu and Hawe 1984).",
         ),
-        Metric("simulated_s", "simulated", "s", time, "neither", "Length of the run in virtual time."),
+        Metric(
+            "simulated_s",
+            "simulated",
+            "s",
+            time,
+            "neither",
+            "Length of the run, the drain included: in virtual time, or, on the ground `kernel`, in real time.",
+        ),
         Metric("cpu_s", "CPU", "s", time, "neither", "Processor time that the simulation took on the host."),
         Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
     )

@@ -5,6 +5,8 @@
 #![allow(missing_docs)]
 
 mod emulator;
+mod on_kernel;
+mod progress;
 mod quantity;
 mod simulate;
 mod stacks;
@@ -15,6 +17,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
     emulator::register(module)?;
+    on_kernel::register(module)?;
     quantity::register(module)?;
     stacks::register(module)?;
     simulate::register(module)

@@ -1,22 +1,20 @@
 //! Running a spec without the GIL, and its outcome as Python values.
 
+use crate::progress::Progress;
 use lab::spec::RunSpec;
-use lab::{FlowSeries, LabError, LinkSeries, Metric, Outcome, Pulse, Verdict};
+use lab::{FlowSeries, LabError, LinkSeries, Metric, Outcome, Pulse};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
-// The edge may look at the clock: how often Python is called back is no part of a result.
-#[allow(clippy::disallowed_types)]
-use std::time::{Duration, Instant};
 
 create_exception!(_native, Stopped, PyException, "The progress callback asked the run to stop.");
 
 /// What a run gave: metrics as dicts, series as dicts of numpy arrays that own the core's memory.
 #[pyclass(frozen, module = "elephan._native")]
-struct RunResult {
+pub(crate) struct RunResult {
     #[pyo3(get)]
     metrics: Py<PyDict>,
     #[pyo3(get)]
@@ -39,7 +37,6 @@ struct RunResult {
 /// passes on; when it returns True, the run stops with Stopped. ValueError: the spec or a file it names is wrong.
 #[pyfunction]
 #[pyo3(signature = (spec_json, progress=None, progress_interval_s=0.1))]
-#[allow(clippy::disallowed_types, clippy::disallowed_methods)]
 fn simulate(
     py: Python<'_>,
     spec_json: &str,
@@ -48,29 +45,9 @@ fn simulate(
 ) -> PyResult<RunResult> {
     let spec: RunSpec =
         serde_json::from_str(spec_json).map_err(|e| PyValueError::new_err(format!("the run's spec: {e}")))?;
-    let mut raised = None;
-    let outcome = py.detach(|| {
-        let interval = Duration::try_from_secs_f64(progress_interval_s).unwrap_or(Duration::ZERO);
-        let mut last = Instant::now();
-        lab::simulate(&spec, &mut |pulse: Pulse| {
-            let Some(progress) = &progress else { return Verdict::Continue };
-            if last.elapsed() < interval {
-                return Verdict::Continue;
-            }
-            last = Instant::now();
-            Python::attach(|py| match progress.call1(py, (pulse.now.0, pulse.end.0)).and_then(|r| r.is_truthy(py)) {
-                Ok(false) => Verdict::Continue,
-                Ok(true) => Verdict::Stop,
-                Err(error) => {
-                    raised = Some(error);
-                    Verdict::Stop
-                }
-            })
-        })
-    });
-    if let Some(error) = raised {
-        return Err(error);
-    }
+    let mut progress = Progress::new(progress, progress_interval_s);
+    let outcome = py.detach(|| lab::simulate(&spec, &mut |pulse: Pulse| progress.tell(pulse.now.0, pulse.end.0)));
+    progress.check()?;
     let outcome = outcome.map_err(|e| match e {
         LabError::Stopped => Stopped::new_err(e.to_string()),
         other => PyValueError::new_err(other.to_string()),
@@ -109,7 +86,7 @@ fn trace_formats() -> Vec<&'static str> {
     lab::TraceFormat::ALL.map(lab::TraceFormat::name).to_vec()
 }
 
-fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
+pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
     let all =
         |metrics: &[BTreeMap<&'static str, Metric>]| metrics.iter().map(|m| dict(py, m)).collect::<PyResult<Vec<_>>>();
     Ok(RunResult {

@@ -1,0 +1,56 @@
+//! Telling Python how far a run is, now and then, and hearing whether it is to stop.
+
+use lab::Verdict;
+use pyo3::prelude::*;
+// The edge may look at the clock: how often Python is called back is no part of a result.
+#[allow(clippy::disallowed_types)]
+use std::time::{Duration, Instant};
+
+/// A Python callable, or none, called at most once per interval with (now, end) in ns.
+#[allow(clippy::disallowed_types)]
+pub(crate) struct Progress {
+    callable: Option<Py<PyAny>>,
+    interval: Duration,
+    last: Instant,
+    raised: Option<PyErr>,
+}
+
+#[allow(clippy::disallowed_types, clippy::disallowed_methods)]
+impl Progress {
+    pub fn new(callable: Option<Py<PyAny>>, interval_s: f64) -> Progress {
+        let interval = Duration::try_from_secs_f64(interval_s).unwrap_or(Duration::ZERO);
+        Progress { callable, interval, last: Instant::now(), raised: None }
+    }
+
+    /// Calls it when its time has come. Whatever it raises is kept for [`Progress::check`].
+    pub fn tell(&mut self, now_ns: u64, end_ns: u64) -> Verdict {
+        let Some(callable) = &self.callable else { return Verdict::Continue };
+        if self.last.elapsed() < self.interval {
+            return Verdict::Continue;
+        }
+        self.last = Instant::now();
+        match Python::attach(|py| callable.call1(py, (now_ns, end_ns)).and_then(|answer| answer.is_truthy(py))) {
+            Ok(false) => Verdict::Continue,
+            Ok(true) => Verdict::Stop,
+            Err(error) => self.stop_with(error),
+        }
+    }
+
+    /// Hears Ctrl-C where nobody is told of the progress: on the main thread Python's signal handlers run.
+    pub fn hear_signals(&mut self) -> Verdict {
+        match Python::attach(|py| py.check_signals()) {
+            Ok(()) => Verdict::Continue,
+            Err(error) => self.stop_with(error),
+        }
+    }
+
+    fn stop_with(&mut self, error: PyErr) -> Verdict {
+        self.raised = Some(error);
+        Verdict::Stop
+    }
+
+    /// What the callable has raised.
+    pub fn check(self) -> PyResult<()> {
+        self.raised.map_or(Ok(()), Err)
+    }
+}
