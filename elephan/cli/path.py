@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elephan.cli.console import emit, say
 from elephan.cli.options import Changes, File
-from elephan.report.units import things
+from elephan.report.units import duration, things
+
+if TYPE_CHECKING:
+    from elephan.path.keep import Shown
 
 app = typer.Typer(help="A scenario's path on this machine, between two namespaces, for any program. Needs root.")
 
@@ -32,6 +35,37 @@ def shell(
     code, report = run(file, command or [], set_ or [])
     say(report.text())
     raise typer.Exit(code)
+
+
+@app.command()
+def up(file: File, set_: Changes = None) -> None:
+    """Bring a scenario's [path] up and leave it there, until `down`."""
+    from elephan.path import keep
+
+    _emit(keep.up(file, set_ or []))
+
+
+@app.command()
+def show() -> None:
+    """List the paths and runs that live on this machine: namespaces, addresses, age, packets so far."""
+    from elephan.path import keep
+
+    for one in keep.show():
+        _emit(one)
+
+
+@app.command()
+def down(id_: Annotated[str, typer.Argument(metavar="ID", help="As `show` says, or its beginning.")]) -> None:
+    """Take a path of `up` down, with what runs in it, and say what it did."""
+    from elephan.path import keep
+
+    emit(keep.down(id_))
+
+
+def _emit(one: Shown) -> None:
+    emit(f"{one.id}  {one.what}  {one.of}  for {duration(one.age_s)}")
+    for namespace, address, sent, received in one.hosts:
+        emit(f"  {namespace}  {address}  {things(sent, 'packet')} sent, {things(received, 'packet')} received")
 
 
 @app.command()

@@ -53,6 +53,21 @@ class Report:
             found.append(str(self.core["failure"]))
         return found
 
+    def metrics(self) -> dict[str, float | None]:
+        """What a record says of the emulator, in the units of docs/metrics.md; None where there was no packet."""
+
+        def seconds(name: str) -> float | None:
+            value = self.core[f"late_{name}_ns"]
+            return None if not self.core["late_count"] or value is None else value / 1e9
+
+        return {
+            "emulator_late_p50_s": seconds("p50"),
+            "emulator_late_p99_s": seconds("p99"),
+            "emulator_late_max_s": seconds("max"),
+            "emulator_own_drops": self.own_drops,
+            "emulator_cpu_share": self.cpu_share,
+        }
+
     def text(self) -> str:
         """All of it as lines."""
         links = zip(self.names, self.core["links"], strict=True)

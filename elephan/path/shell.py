@@ -11,13 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-from elephan.core import native
-from elephan.errors import InputError, RunError
+from elephan.errors import InputError
 from elephan.path import report, site
-from elephan.record import canonical_json
-from elephan.scenario import load
+from elephan.path.opened import ends_of, opened, spec_of
 
 END_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -31,66 +28,12 @@ def run(file: Path, command: Sequence[str], overrides: Sequence[str] = ()) -> tu
     problem = site.missing()
     if problem is not None:
         raise InputError(f"elephan path {problem}")
-    spec = _spec_of(file, overrides)
+    spec = spec_of(file, overrides)
     words = list(command) or [os.environ.get("SHELL", "/bin/sh")]
-    with _signals() as passed_to:
-        place = site.Site()
-        emulator = None
-        try:
-            place.make()
-            plan = _plan(spec, place)
-            try:
-                emulator = native().Emulator(canonical_json(plan["hosts"]))
-                place.configure(plan["hosts"][0]["mtu_bytes"])
-                emulator.start(canonical_json(spec), canonical_json(plan))
-            except (OSError, ValueError) as error:
-                raise RunError(f"the path cannot be made: {error}") from error
-            code = _run_there(place, words, passed_to)
-            done = report.of([link["name"] for link in spec["links"]], emulator.stop(), place.counters())
-        finally:
-            if emulator is not None:
-                emulator.stop()
-            # The devices close with it.
-            emulator = None
-            place.remove()
-    return code, done
-
-
-def _spec_of(file: Path, overrides: Sequence[str]) -> dict[str, Any]:
-    points = load(file, overrides).points()
-    spec = points[0].to_spec()
-    if any(_network(other.to_spec()) != _network(spec) for other in points[1:]):
-        raise InputError(f"{file}: the sweep changes the path: choose one value with --set")
-    if any(event["when"]["kind"] == "flow_reaches" for event in spec["events"]):
-        raise InputError(f"{file}: event: elephan path runs no flows whose rate an event could wait for: give a time")
-    return spec
-
-
-def _network(spec: dict[str, Any]) -> list[Any]:
-    """What of a specification the path is made of."""
-    ends = [spec["flows"][0][key] for key in ("source", "destination", "route", "return_route")]
-    return [spec["links"], spec["events"], spec["background"], ends]
-
-
-def _plan(spec: dict[str, Any], place: site.Site) -> dict[str, Any]:
-    """Say where the two hosts stand, in the form of crates/kernel/src/plan.rs: at the ends of the first flow."""
-    flow = spec["flows"][0]
-    nodes = (flow["source"], flow["destination"])
-    hosts = [
-        {
-            "namespace": namespace,
-            "device": site.DEVICE,
-            "address": address,
-            "node": node,
-            "mtu_bytes": flow["stack"]["mtu_bytes"],
-        }
-        for namespace, address, node in zip(place.files, site.ADDRESSES, nodes, strict=True)
-    ]
-    routes = [
-        {"from": 0, "to": 1, "links": flow["route"]},
-        {"from": 1, "to": 0, "links": flow["return_route"]},
-    ]
-    return {"hosts": hosts, "flows": [], "routes": routes, "emulator": {}}
+    with _signals() as passed_to, opened(ends_of(spec), {"what": "shell", "of": str(file)}) as path:
+        path.start(spec)
+        code = _run_there(path.place, words, passed_to)
+        return code, path.stop(spec)
 
 
 def _run_there(place: site.Site, words: list[str], passed_to: list[int]) -> int:

@@ -1,7 +1,7 @@
-"""The two namespaces of a path: made, found, and removed. Nothing outside of them is touched.
+"""The hosts of a path: one network namespace each, made, found, and removed. Nothing outside of them is touched.
 
-Everything carries elephan's mark and the run's id: namespaces `elephan-ID-a` and `elephan-ID-b`, and a lock file ID in
-/run/elephan that the run holds for as long as it lives. The lock tells a living run from one that was killed: the
+Everything carries elephan's mark and the run's id: namespaces `elephan-ID-0`, `elephan-ID-1`, ..., and a lock file ID
+in /run/elephan that the run holds for as long as it lives. The lock tells a living run from one that was killed: the
 kernel lets go of it with the process, and with the process go the TUN devices and the threads between them.
 """
 
@@ -15,22 +15,50 @@ import secrets
 import signal
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from elephan.errors import InputError, RunError
+from elephan.path.namespace import within
 
 MARK = "elephan"
 LOCKS = Path("/run/elephan")
 NAMESPACES = Path("/run/netns")
 """Where ip-netns(8) keeps them."""
 DEVICE = "path"
+NETWORK = "198.18.0.0/15"
+"""Set apart for tests of network devices (RFC 2544, C.2.2); seen in the namespaces only."""
 ADDRESSES = ("198.18.0.1", "198.18.0.2")
-"""Of 198.18.0.0/15, set apart for tests of network devices (RFC 2544, C.2.2); seen in the namespaces only."""
+"""Of a path with two ends and nothing else."""
+MOST_HOSTS = 64
+"""Namespaces of one run."""
 QUEUE_PACKETS = 20_000
 """Packets that may wait in the device for the emulator: 0.24 s at 1 Gbit/s. What overflows is the emulator's own."""
 PATIENCE_S = 2.0
 """How long a program that is left in a namespace has to end before it is killed, s."""
+TRIES = 100
+"""Ids that are tried before giving up: of 2^16 beginnings a few are in use."""
+
+
+def address(number: int) -> str:
+    """Return the address of host `number` of a run."""
+    return f"198.18.{1 + number // 250}.{1 + number % 250}"
+
+
+@dataclass(frozen=True)
+class Host:
+    """One namespace and its device."""
+
+    address: str
+    node: int = 0
+    """Node of the specification at which it stands."""
+    mtu_bytes: int = 1500
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    """Under net.ipv4, of this namespace only."""
+    route: str = ""
+    """Attributes of its route to the others, as ip-route(8) writes them."""
 
 
 def missing() -> str | None:
@@ -50,55 +78,80 @@ def missing() -> str | None:
     return None
 
 
-def ip(*arguments: str) -> str:
-    """Run ip(8). Raises `RunError` with its words."""
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+def ip(*arguments: str, lines: Sequence[str] = ()) -> str:
+    """Run ip(8), with `lines` for its -batch. Raises `RunError` with its words."""
+    batch = ["-batch", "-"] if lines else []
+    given = "".join(f"{line}\n" for line in lines)
+    done = subprocess.run(["ip", *arguments, *batch], input=given, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RunError(f"ip {' '.join(arguments)}: {' '.join(done.stderr.split())}")
+        what = " ".join([*arguments, *lines[:1]])
+        raise RunError(f"ip {what}: {' '.join(done.stderr.split())}")
     return done.stdout
 
 
 class Site:
-    """Both namespaces of one run, from `make` to `remove`."""
+    """The namespaces of one run, from `make` to `remove`."""
 
-    def __init__(self) -> None:
-        """Choose an id and hold its lock; nothing else is made yet."""
+    def __init__(self, hosts: Sequence[Host], about: Mapping[str, Any] | None = None) -> None:
+        """Choose an id and hold its lock, which tells `about`; nothing else is made yet."""
+        if not 2 <= len(hosts) <= MOST_HOSTS:
+            raise InputError(f"a path has 2 to {MOST_HOSTS} hosts on one machine, and this is to have {len(hosts)}")
+        self.hosts = tuple(hosts)
         LOCKS.mkdir(mode=0o755, exist_ok=True)
-        self.id = secrets.token_hex(3)
-        self._lock = os.open(LOCKS / self.id, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.id, self._lock = _new_id()
+        self._facts: dict[str, Any] = {"pid": os.getpid(), "since_s": time.time()}
+        self.tell({"addresses": [host.address for host in hosts], **(about or {})})
 
     @property
-    def names(self) -> tuple[str, str]:
-        """The namespaces: the sender's, the receiver's."""
-        return f"{MARK}-{self.id}-a", f"{MARK}-{self.id}-b"
+    def names(self) -> tuple[str, ...]:
+        """The namespaces."""
+        return tuple(f"{MARK}-{self.id}-{number}" for number in range(len(self.hosts)))
 
     @property
-    def files(self) -> tuple[str, str]:
+    def files(self) -> tuple[str, ...]:
         """Their files."""
-        near, far = self.names
-        return str(NAMESPACES / near), str(NAMESPACES / far)
+        return tuple(str(NAMESPACES / name) for name in self.names)
+
+    def tell(self, more: Mapping[str, Any]) -> None:
+        """Let the lock file tell more of the run, beside what it told."""
+        self._facts |= more
+        text = json.dumps(self._facts).encode()
+        os.pwrite(self._lock, text, 0)
+        os.ftruncate(self._lock, len(text))
+
+    def plan(self) -> list[dict[str, Any]]:
+        """Return the hosts as crates/kernel/src/plan.rs has them."""
+        return [
+            {
+                "namespace": file,
+                "device": DEVICE,
+                "address": host.address,
+                "node": host.node,
+                "mtu_bytes": host.mtu_bytes,
+            }
+            for host, file in zip(self.hosts, self.files, strict=True)
+        ]
 
     def make(self) -> None:
-        """Make the namespaces, without devices but loopback."""
-        for name in self.names:
-            ip("netns", "add", name)
-            # The kernel's own IPv6 packets (neighbours, routers, groups) would take numbers in a list of losses.
-            quiet = "for c in all default; do echo 1 > /proc/sys/net/ipv6/conf/$c/disable_ipv6; done 2>/dev/null; true"
-            ip("netns", "exec", name, "sh", "-c", quiet)
-            ip("-n", name, "link", "set", "lo", "up")
+        """Make the namespaces, without devices but loopback, and set their sysctls."""
+        ip(lines=[f"netns add {name}" for name in self.names])
+        for host, file in zip(self.hosts, self.files, strict=True):
+            within(Path(file), lambda host=host: _set_up(host))  # type: ignore[misc]
 
-    def configure(self, mtu_bytes: int) -> None:
-        """Give the devices address, MTU and queue, and bring them up."""
-        for name, own, other in zip(self.names, ADDRESSES, reversed(ADDRESSES), strict=True):
-            ip("-n", name, "address", "add", own, "peer", other, "dev", DEVICE)
-            size = ("mtu", str(mtu_bytes), "txqueuelen", str(QUEUE_PACKETS))
-            ip("-n", name, "link", "set", DEVICE, *size, "up")
+    def configure(self) -> None:
+        """Give the devices address, MTU, queue and the route to the others, and bring them up."""
+        for host, name in zip(self.hosts, self.names, strict=True):
+            lines = [
+                "link set lo up",
+                f"address add {host.address}/32 dev {DEVICE}",
+                f"link set {DEVICE} mtu {host.mtu_bytes} txqueuelen {QUEUE_PACKETS} up",
+                f"route add {NETWORK} dev {DEVICE} src {host.address} {host.route}".rstrip(),
+            ]
+            ip("-n", name, lines=lines)
 
     def counters(self) -> list[dict[str, Any]]:
-        """Return both devices' counters, as ip(8) names them."""
-        texts = [ip("-n", name, "-j", "-s", "link", "show", DEVICE) for name in self.names]
-        return [json.loads(text)[0]["stats64"] for text in texts]
+        """Return the devices' counters, as ip(8) names them."""
+        return [counters_of(name) for name in self.names]
 
     def remove(self) -> None:
         """End what runs in the namespaces, remove them, and let go of the id."""
@@ -106,27 +159,92 @@ class Site:
         os.close(self._lock)
 
 
-def processes(namespace: str) -> list[int]:
-    """Return the processes in a namespace."""
-    done = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True, check=False)
-    return [int(pid) for pid in done.stdout.split()]
+def counters_of(namespace: str) -> dict[str, Any]:
+    """Return the counters of the device in a namespace, as ip(8) names them."""
+    found: dict[str, Any] = json.loads(ip("-n", namespace, "-j", "-s", "link", "show", DEVICE))[0]["stats64"]
+    return found
+
+
+def _new_id() -> tuple[str, int]:
+    """Return an id and its lock file. The names of a run's congestion controls have room for its first four digits."""
+    for _ in range(TRIES):
+        run = secrets.token_hex(3)
+        if any(path.name[:4] == run[:4] for path in LOCKS.iterdir()):
+            continue
+        try:
+            lock = os.open(LOCKS / run, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A `clean` that came between the two calls took it for what a killed run has left.
+            if os.path.samestat(os.stat(LOCKS / run), os.fstat(lock)):
+                return run, lock
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        os.close(lock)
+    raise RunError(f"no free id under {LOCKS}: elephan path clean removes what killed runs have left")
+
+
+def _set_up(host: Host) -> None:
+    """Set a namespace's sysctls, as seen from within."""
+    for kind in ("all", "default"):
+        # The kernel's own IPv6 packets (neighbours, routers, groups) would take numbers in a list of losses.
+        quiet = Path(f"/proc/sys/net/ipv6/conf/{kind}/disable_ipv6")
+        if quiet.exists():
+            quiet.write_text("1")
+    for name, value in host.sysctls.items():
+        try:
+            (Path("/proc/sys/net/ipv4") / name).write_text(value)
+        except OSError as error:
+            raise RunError(f"net.ipv4.{name} = {value} in a namespace: {error.strerror}") from error
+
+
+def namespaces_of(run: str) -> list[str]:
+    """Return the namespaces that there are of a run, in order."""
+    found = [path.name for path in NAMESPACES.glob(f"{MARK}-{run}-*")] if NAMESPACES.is_dir() else []
+    return sorted(found, key=lambda name: (len(name), name))
 
 
 def remove(run: str) -> int:
     """Remove a run's namespaces, with the programs left in them, and its lock file; return how many namespaces."""
-    names = [name for name in (f"{MARK}-{run}-a", f"{MARK}-{run}-b") if (NAMESPACES / name).exists()]
-    for name in names:
-        end(name)
-        ip("netns", "delete", name)
+    names = namespaces_of(run)
+    end(names)
+    if names:
+        ip(lines=[f"netns delete {name}" for name in names])
     (LOCKS / run).unlink(missing_ok=True)
     return len(names)
 
 
-def end(namespace: str) -> None:
-    """Ask the programs in a namespace to end, and kill those that do not."""
+def processes(namespaces: Sequence[str]) -> list[int]:
+    """Return the processes in any of some namespaces, but for this one."""
+    wanted = set()
+    for name in namespaces:
+        try:
+            status = os.stat(NAMESPACES / name)
+        except FileNotFoundError:
+            continue
+        wanted.add((status.st_dev, status.st_ino))
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit() or int(process.name) == os.getpid():
+            continue
+        try:
+            status = os.stat(process / "ns" / "net")
+        except OSError:  # it has ended, or is nobody's any more
+            continue
+        if (status.st_dev, status.st_ino) in wanted:
+            found.append(int(process.name))
+    return found
+
+
+def end(namespaces: Sequence[str]) -> None:
+    """Ask the programs in some namespaces to end, and kill those that do not."""
+    if not namespaces:
+        return
     deadline_s = time.monotonic() + PATIENCE_S
     wanted = signal.SIGTERM
-    while left := [pid for pid in processes(namespace) if pid != os.getpid()]:
+    while left := processes(namespaces):
         for pid in left:
             try:
                 os.kill(pid, wanted)
@@ -134,7 +252,7 @@ def end(namespace: str) -> None:
                 continue
         if time.monotonic() > deadline_s:
             if wanted == signal.SIGKILL:
-                raise RunError(f"{namespace}: processes {left} cannot be ended")
+                raise RunError(f"{', '.join(namespaces)}: processes {left} cannot be ended")
             wanted, deadline_s = signal.SIGKILL, time.monotonic() + PATIENCE_S
         time.sleep(0.05)
 
@@ -146,11 +264,11 @@ def clean() -> tuple[int, int]:
         raise InputError(f"elephan path {problem}")
     found = {path.name for path in LOCKS.glob("*")} if LOCKS.is_dir() else set()
     if NAMESPACES.is_dir():
-        matches = (re.fullmatch(rf"{MARK}-([0-9a-f]+)-[ab]", path.name) for path in NAMESPACES.iterdir())
+        matches = (re.fullmatch(rf"{MARK}-([0-9a-f]+)-\w+", path.name) for path in NAMESPACES.iterdir())
         found |= {match[1] for match in matches if match}
     cleaned = living = 0
     for run in sorted(found):
-        if _lives(run):
+        if lives(run):
             living += 1
         else:
             remove(run)
@@ -158,7 +276,20 @@ def clean() -> tuple[int, int]:
     return cleaned, living
 
 
-def _lives(run: str) -> bool:
+def living() -> dict[str, dict[str, Any]]:
+    """Return the runs that live, by id, with what each says of itself."""
+    found = {}
+    for path in sorted(LOCKS.glob("*")) if LOCKS.is_dir() else []:
+        if lives(path.name):
+            try:
+                found[path.name] = json.loads(path.read_text())
+            except (OSError, ValueError):  # it has just gone, or has not said anything yet
+                continue
+    return found
+
+
+def lives(run: str) -> bool:
+    """Whether a run's process is there: it holds the lock."""
     try:
         lock = os.open(LOCKS / run, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

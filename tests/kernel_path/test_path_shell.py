@@ -176,9 +176,9 @@ def test_clean_removes_what_a_killed_path_has_left_and_nothing_that_lives(comman
     try:
         os.kill(killed.pid, signal.SIGKILL)
         killed.wait()
-        namespace = f"elephan-{dead}-a"
+        namespace = f"elephan-{dead}-0"
         assert namespace in site.ip("netns")
-        left = site.processes(namespace)
+        left = site.processes([namespace])
         assert left
         site.clean()
         assert dead not in site.ip("netns") and living in site.ip("netns")

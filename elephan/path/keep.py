@@ -1,0 +1,145 @@
+"""`elephan path up | show | down`: a path that a process in the background holds, for as long as one likes.
+
+The keeper, `python -m elephan.path.keep FILE [KEY=VALUE ...]`, has namespaces and devices; it tells whoever started it
+how it went by one line of JSON, and ends by a signal. What the path did it leaves in its lock file, which whoever sent
+the signal holds open: there is nothing to remove afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elephan.errors import ElephanError, InputError, RunError
+from elephan.path import site
+from elephan.path.opened import ends_of, opened, spec_of
+
+WHAT = "up"
+"""How the lock file calls a path of this kind."""
+
+PATIENCE_S = 30.0
+"""How long a path has to come up, or to go down, s."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A path, or a run, that lives."""
+
+    id: str
+    what: str
+    of: str
+    age_s: float
+    hosts: tuple[tuple[str, str, int, int], ...]
+    """Namespace, address, packets sent and packets received so far."""
+
+
+def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
+    """Bring a path up that stays, and return it. Raises `InputError` and `RunError` as `elephan path shell` does."""
+    problem = site.missing()
+    if problem is not None:
+        raise InputError(f"elephan path {problem}")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "elephan.path.keep", str(file), *overrides],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+        # A Ctrl-C, or the end of this terminal, is not meant for it.
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        line = process.stdout.readline()
+    try:
+        answer: dict[str, Any] = json.loads(line)
+    except ValueError:
+        raise RunError(f"the path's process ended with {process.wait()} before the path was up") from None
+    if "error" in answer:
+        process.wait()
+        raise (InputError if answer["exit_code"] == InputError.exit_code else RunError)(answer["error"])
+    return next(path for path in show() if path.id == answer["id"])
+
+
+def show() -> list[Shown]:
+    """Return everything of elephan's that lives on this machine, oldest first. Raises `InputError` without rights."""
+    problem = site.missing()
+    if problem is not None:
+        raise InputError(f"elephan path {problem}")
+    found = []
+    for run, facts in site.living().items():
+        hosts = []
+        for name, address in zip(site.namespaces_of(run), facts.get("addresses", []), strict=False):
+            try:
+                counters = site.counters_of(name)
+            except RunError:  # it is coming or going
+                continue
+            hosts.append((name, str(address), int(counters["tx"]["packets"]), int(counters["rx"]["packets"])))
+        age_s = max(0.0, time.time() - float(facts.get("since_s", 0)))
+        found.append(Shown(run, str(facts.get("what", "")), str(facts.get("of", "")), age_s, tuple(hosts)))
+    return sorted(found, key=lambda shown: -shown.age_s)
+
+
+def down(run: str) -> str:
+    """Take a path down and return what it did. Raises `InputError` when it is none of `up`'s."""
+    problem = site.missing()
+    if problem is not None:
+        raise InputError(f"elephan path {problem}")
+    living = site.living()
+    kept = [name for name, facts in living.items() if facts.get("what") == WHAT]
+    fitting = [name for name in kept if name.startswith(run)]
+    if len(fitting) != 1:
+        others = ", ".join(kept) or "none"
+        if run in living:
+            raise InputError(f"{run} is not a path of elephan path up: it ends with its command; there are {others}")
+        raise InputError(f"no path {run}; there are {others}")
+    run = fitting[0]
+    with open(site.LOCKS / run, encoding="utf-8") as facts:
+        os.kill(living[run]["pid"], signal.SIGTERM)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while site.lives(run):
+            if time.monotonic() > deadline_s:
+                pid = living[run]["pid"]
+                raise RunError(f"{run} has not gone within {PATIENCE_S:.0f} s: kill {pid}, then elephan path clean")
+            time.sleep(0.05)
+        return str(json.load(facts).get("report", "it left no report"))
+
+
+def _keep(file: Path, overrides: Sequence[str]) -> None:
+    """Be the process that holds the path."""
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: ended.set())
+    spec = spec_of(file, overrides)
+    with opened(ends_of(spec), {"what": WHAT, "of": str(file.resolve())}) as path:
+        path.start(spec)
+        print(json.dumps({"id": path.place.id}), flush=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # With a timeout, so that Python looks at its signals.
+        while not ended.wait(timeout=1.0):
+            pass
+        path.place.tell({"report": path.stop(spec).text()})
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Keep a path until told to end; say one line first."""
+    try:
+        _keep(Path(arguments[0]), arguments[1:])
+    except ElephanError as error:
+        print(json.dumps({"error": str(error), "exit_code": error.exit_code}), flush=True)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""`elephan path up | show | down`: a path that stays, and goes when it was told to. Needs root and /dev/net/tun."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from elephan.errors import InputError
+from elephan.path import keep, site
+
+PROBLEM = site.missing()
+pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")
+
+SCENARIO = """\
+[run]
+duration = "1s"
+
+[path]
+bandwidth = "100Mbit/s"
+rtt = "30ms"
+
+[[flow]]
+stack = "reno"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "path.toml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def path(file: Path) -> Iterator[keep.Shown]:
+    """Bring one up, and take it down if the test has not."""
+    shown = keep.up(file)
+    yield shown
+    if shown.id in site.living():
+        keep.down(shown.id)
+
+
+def process_of(run: str) -> int:
+    return int(site.living()[run]["pid"])
+
+
+def elephan(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from elephan.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_path_that_is_up_carries_packets_is_shown_and_goes_with_its_programs(path: keep.Shown) -> None:
+    (near, own, *_), (far, other, *_) = path.hosts
+    within = ["ip", "netns", "exec", near]
+    code = "import socket; s = socket.create_connection(('198.18.0.2', 9), 5)"
+    # Nobody listens: the answer to a connection that is refused has been there and back.
+    done = subprocess.run([*within, sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ConnectionRefusedError" in done.stderr
+    left = subprocess.Popen([*within, "sleep", "1000"])
+    (shown,) = (one for one in keep.show() if one.id == path.id)
+    assert [host[:2] for host in shown.hosts] == [(near, "198.18.0.1"), (far, "198.18.0.2")]
+    assert (own, other) == ("198.18.0.1", "198.18.0.2")
+    assert [host[2:] for host in shown.hosts] == [(1, 1), (1, 1)]
+    text = elephan("path", "show").stdout
+    assert f"{path.id}  up" in text and f"{near}  198.18.0.1  1 packet sent, 1 packet received" in text
+    report = keep.down(path.id)
+    assert "path.forward: 1 packets" in report and "path.reverse: 1 packets" in report
+    assert left.wait(timeout=10) == -signal.SIGTERM
+    assert path.id not in site.living() and not site.namespaces_of(path.id)
+    assert not (site.LOCKS / path.id).exists()
+
+
+def test_a_signal_to_the_process_that_holds_it_takes_it_down(path: keep.Shown) -> None:
+    os.kill(process_of(path.id), signal.SIGINT)
+    deadline_s = time.monotonic() + 20
+    while path.id in site.living():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    assert not site.namespaces_of(path.id)
+
+
+def test_clean_removes_what_a_kill_has_left(path: keep.Shown) -> None:
+    os.kill(process_of(path.id), signal.SIGKILL)
+    deadline_s = time.monotonic() + 20
+    while path.id in site.living():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    assert site.namespaces_of(path.id) and (site.LOCKS / path.id).exists()
+    site.clean()
+    assert not site.namespaces_of(path.id) and not (site.LOCKS / path.id).exists()
+
+
+def test_what_cannot_come_up_is_said_in_one_line_and_leaves_nothing(file: Path) -> None:
+    before = set(site.living())
+    done = elephan("path", "up", str(file), "--set", "path.bandwidth=fast")
+    assert done.returncode == 2 and "path.bandwidth" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not [run for run in set(site.living()) - before if site.living()[run]["of"] == str(file)]
+
+
+def test_down_takes_only_paths_of_up() -> None:
+    with pytest.raises(InputError, match="no path zzz"):
+        keep.down("zzz")
+    place = site.Site([site.Host("198.18.0.1"), site.Host("198.18.0.2")], {"what": "shell"})
+    try:
+        with pytest.raises(InputError, match="it ends with its command"):
+            keep.down(place.id)
+    finally:
+        place.remove()
+
+
+@pytest.mark.parametrize("count", [1, 65])
+def test_a_number_of_hosts_that_one_machine_does_not_make_is_refused(count: int) -> None:
+    with pytest.raises(InputError, match="2 to 64 hosts"):
+        site.Site([site.Host(site.address(number)) for number in range(count)])
+
+
+def test_many_hosts_have_each_their_own_address_and_settings() -> None:
+    own = Path("/proc/sys/net/ipv4/tcp_reordering")
+    before = own.read_text()
+    hosts = [site.Host(site.address(n), sysctls={"tcp_reordering": str(3 + n)}) for n in range(12)]
+    place = site.Site(hosts)
+    try:
+        place.make()
+        seen = [
+            subprocess.run(
+                ["ip", "netns", "exec", name, "cat", "/proc/sys/net/ipv4/tcp_reordering"],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.strip()
+            for name in (place.names[0], place.names[11])
+        ]
+        assert seen == ["3", "14"]
+        assert own.read_text() == before, "the host's own is not touched"
+        assert len({host.address for host in hosts}) == 12
+    finally:
+        place.remove()
+    assert not site.namespaces_of(place.id)
