@@ -96,8 +96,8 @@ impl Socket {
     }
 
     /// Bounds the window that is offered. To be done again after data has come: when the kernel finds that segments take more or less
-    /// memory than it thought, it sets the clamp to what the whole receive buffer holds (since Linux 6.7; tcp_measure_rcv_mss and
-    /// tcp_rcvbuf_grow in net/ipv4/tcp_input.c). Costs a system call; to set what is set already does nothing.
+    /// memory than it thought, it sets the clamp to what the whole receive buffer holds (seen on Linux 6.18; tcp_measure_rcv_mss in
+    /// net/ipv4/tcp_input.c). Costs a system call; to set what is set already does nothing.
     pub fn clamp_window(&self, bytes: u64) -> Result<(), Failed> {
         self.set("TCP_WINDOW_CLAMP", libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, int(bytes))
     }
