@@ -1,0 +1,141 @@
+//! The arm and the platter: when a block passes under a head.
+
+use super::layout::{Place, Run, REVOLUTION};
+use super::spec::DriveSpec;
+
+/// A sector that began to pass less than this ago is taken as just beginning: times are cut to whole ns at every step, and a
+/// block that follows on must not cost a revolution for that. 1 us is 4 % of a sector of the fastest drives.
+const SLACK_NS: u64 = 1_000;
+
+/// Where the arm is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Arm {
+    pub cylinder: u32,
+    pub head: u32,
+}
+
+impl Arm {
+    pub fn at(place: Place) -> Arm {
+        Arm { cylinder: place.cylinder, head: place.head }
+    }
+}
+
+/// A stay on a track: from block `first` on, as far as the run goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stay {
+    pub first: u64,
+    pub run: Run,
+    /// When the arm is on the track, ns.
+    pub arrives: u64,
+    /// When the first block begins to pass, ns.
+    pub begins: u64,
+}
+
+impl DriveSpec {
+    /// Length of a revolution, ns.
+    pub fn revolution_ns(&self) -> u64 {
+        REVOLUTION / self.mechanics.rpm
+    }
+
+    /// Angle of the platter at a time: exact, and 0 at 0.
+    fn phase(&self, at: u64) -> u64 {
+        at % REVOLUTION * self.mechanics.rpm % REVOLUTION
+    }
+
+    /// Time of `sectors` sectors of a zone passing, ns, cut.
+    pub fn passing_ns(&self, zone: usize, sectors: u64) -> u64 {
+        // 2^20 sectors of a track in units of a revolution: below 2^56.
+        sectors * REVOLUTION / (u64::from(self.layout.zones()[zone].sectors) * self.mechanics.rpm)
+    }
+
+    /// Time to another track, with the settling of a write.
+    pub fn seek_ns(&self, from: Arm, to: Arm, write: bool) -> u64 {
+        let distance = from.cylinder.abs_diff(to.cylinder) as usize;
+        let last = self.mechanics.seek_ns.len() - 1;
+        let seek = self.mechanics.seek_ns[distance.min(last)];
+        let switch = if from.head == to.head { 0 } else { self.mechanics.head_switch_ns };
+        match seek.max(switch) {
+            0 => 0,
+            moved => moved + if write { self.mechanics.settle_ns } else { 0 },
+        }
+    }
+
+    /// Time until a sector begins to pass.
+    fn latency_ns(&self, at: u64, place: Place) -> u64 {
+        if self.mechanics.average_rotation {
+            return self.revolution_ns() / 2;
+        }
+        let wait = (self.layout.angle(place) + REVOLUTION - self.phase(at)) % REVOLUTION;
+        if REVOLUTION - wait <= SLACK_NS * self.mechanics.rpm {
+            return 0;
+        }
+        wait / self.mechanics.rpm
+    }
+
+    /// Goes to a block from where the arm is at `from`; the way takes at least `least` ns.
+    pub fn go(&self, arm: Arm, from: u64, block: u64, write: bool, least: u64) -> Stay {
+        let run = self.layout.run(block);
+        let arrives = from + self.seek_ns(arm, Arm::at(run.place), write).max(least);
+        Stay { first: block, run, arrives, begins: arrives + self.latency_ns(arrives, run.place) }
+    }
+
+    /// Sectors from a stay's first block to another of it.
+    fn sectors_to(&self, stay: &Stay, block: u64) -> u64 {
+        let blocks = block - stay.first;
+        if stay.run.even || blocks == 0 {
+            return blocks;
+        }
+        u64::from(self.layout.locate(block).sector - stay.run.place.sector)
+    }
+
+    /// When a block of a stay begins to pass.
+    pub fn pass_begins(&self, stay: &Stay, block: u64) -> u64 {
+        stay.begins + self.passing_ns(stay.run.place.zone, self.sectors_to(stay, block))
+    }
+
+    /// When a block of a stay has passed.
+    pub fn pass_ends(&self, stay: &Stay, block: u64) -> u64 {
+        stay.begins + self.passing_ns(stay.run.place.zone, self.sectors_to(stay, block) + 1)
+    }
+
+    /// One past the last block of a stay that has passed at a time.
+    pub fn passed(&self, stay: &Stay, at: u64) -> u64 {
+        let end = stay.first + stay.run.blocks;
+        if at >= self.pass_ends(stay, end - 1) {
+            return end;
+        }
+        // Below a revolution here; blocks pass in order, so they are found by bisection where slips lie between.
+        let (mut low, mut high) = (stay.first, end - 1);
+        if stay.run.even {
+            let sectors = u64::from(self.layout.zones()[stay.run.place.zone].sectors);
+            let guess = at.saturating_sub(stay.begins) * self.mechanics.rpm * sectors / REVOLUTION;
+            low = (stay.first + guess.saturating_sub(1)).min(high);
+            high = (stay.first + guess + 1).min(high);
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.pass_ends(stay, middle) <= at {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// For a drive that takes blocks as they pass: the first of `blocks` blocks of a stay that the arm meets when it arrives
+    /// among them, and when that begins to pass. None: it arrives outside of them.
+    pub fn meets_within(&self, stay: &Stay, blocks: u64) -> Option<(u64, u64)> {
+        if self.mechanics.average_rotation || blocks < 2 || !stay.run.even {
+            return None;
+        }
+        let sectors = u64::from(self.layout.zones()[stay.run.place.zone].sectors);
+        let since = (self.phase(stay.arrives) + REVOLUTION - self.layout.angle(stay.run.place)) % REVOLUTION;
+        let index = (since * sectors).div_ceil(REVOLUTION);
+        if index == 0 || index >= blocks {
+            return None;
+        }
+        let begins = stay.arrives + (index * REVOLUTION / sectors - since) / self.mechanics.rpm;
+        Some((index, begins))
+    }
+}

@@ -1,0 +1,35 @@
+//! Disks whose times are those of measured ones.
+//!
+//! A [`Disk`] queues requests for a [`Device`]: a [`Drive`], described as DiskSim describes drives and read from its files or
+//! built in, or a simple SSD ([`Flash`]). What happens within a drive between two requests follows from their times alone, so
+//! there are no events but completions.
+
+mod cheetah_9lp;
+mod demerit;
+#[allow(clippy::module_inception)]
+mod disk;
+mod disksim;
+mod drive;
+mod file;
+mod flash;
+mod layout;
+mod mechanics;
+mod param;
+mod schedule;
+mod seek;
+mod segments;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod transfer;
+
+pub use demerit::{demerit_ns, disksim_rms_ns};
+pub use disk::{Completion, Device, Disk};
+pub use drive::{Drive, Extent};
+pub use file::{device, from_disksim, named, scheduler, NAMES};
+pub use flash::{Flash, FlashSpec};
+pub use layout::{Layout, Mapping, Place, Run, Sparing, Zone, REVOLUTION};
+pub use param::ParamError;
+pub use schedule::Scheduler;
+pub use seek::SeekSpec;
+pub use spec::{Buffer, Control, DriveSpec, ExtraDisconnect, Mechanics, ReadAhead};
