@@ -38,7 +38,10 @@
  *   - no variable outside a function: state per flow lives in the CC_PRIVATE_BYTES behind cc_state().
  *
  * Hooks (name, signature, when it is called; * = required, as by Linux's tcp_validate_congestion_control):
- *	init		void (sk)			once, before anything else; the state is all zero
+ *	init		void (sk)			once, when the connection stands; the state is all zero. In the
+ *							kernel the ACK of the handshake has been processed before, with
+ *							the hooks below; what they left of the state is cleared (and stays
+ *							where there is no init)
  *	ssthresh *	u32 (sk)			a loss episode, ECN-Echo or time-out begins: the new threshold, >= 2
  *	cong_avoid *	void (sk, u32 ack, u32 acked)	an ACK that may raise the window; acked = segments it delivered
  *	set_state	void (sk, u8 state)		before the state changes to one of CC_OPEN .. CC_LOSS
@@ -78,7 +81,7 @@
 #define ELEPHAN_CC_H
 
 /* Raised when a descriptor or a shared structure changes: a file compiled against another version is refused. */
-#define CC_ABI_VERSION 2u
+#define CC_ABI_VERSION 3u
 
 /* State of an algorithm per flow: Linux's ICSK_CA_PRIV_SIZE, 13 u64. */
 #define CC_PRIVATE_BYTES 104
@@ -174,7 +177,9 @@ enum {
  *   CC_ALGORITHM(name, summary, source, (hook, function), ...)
  *	The algorithm, at the end of the file; once. `name` is what a scenario calls it.
  */
-#ifdef __bpf__
+#ifdef CC_STEP
+#include "bpf/step.h"
+#elif defined(__bpf__)
 #include "bpf/env.h"
 #else
 #include "native/env.h"

@@ -275,23 +275,70 @@ CC_READ_RATE_(u8, is_ack_delayed)
 
 #define CC_ARG_SOCK_ ((struct tcp_sock *)args[0])
 #define CC_HOOK_ CC_SECTION("struct_ops")
-#define CC_WRAP_init(fn) CC_HOOK_ void hook_init(u64 *args) { fn(CC_ARG_SOCK_); }
-#define CC_WRAP_release(fn) CC_HOOK_ void hook_release(u64 *args) { fn(CC_ARG_SOCK_); }
-#define CC_WRAP_ssthresh(fn) CC_HOOK_ u32 hook_ssthresh(u64 *args) { return fn(CC_ARG_SOCK_); }
-#define CC_WRAP_undo_cwnd(fn) CC_HOOK_ u32 hook_undo_cwnd(u64 *args) { return fn(CC_ARG_SOCK_); }
-#define CC_WRAP_min_tso_segs(fn) CC_HOOK_ u32 hook_min_tso_segs(u64 *args) { return fn(CC_ARG_SOCK_); }
-#define CC_WRAP_cong_avoid(fn)                                                                                   \
-	CC_HOOK_ void hook_cong_avoid(u64 *args) { fn(CC_ARG_SOCK_, (u32)args[1], (u32)args[2]); }
-#define CC_WRAP_set_state(fn) CC_HOOK_ void hook_set_state(u64 *args) { fn(CC_ARG_SOCK_, (u8)args[1]); }
-#define CC_WRAP_cwnd_event(fn) CC_HOOK_ void hook_cwnd_event(u64 *args) { fn(CC_ARG_SOCK_, (u32)args[1]); }
-#define CC_WRAP_in_ack_event(fn) CC_HOOK_ void hook_in_ack_event(u64 *args) { fn(CC_ARG_SOCK_, (u32)args[1]); }
-#define CC_WRAP_pkts_acked(fn)                                                                                   \
-	CC_HOOK_ void hook_pkts_acked(u64 *args) { fn(CC_ARG_SOCK_, (const struct ack_sample *)args[1]); }
-#define CC_WRAP_cong_control(fn)                                                                                 \
-	CC_HOOK_ void hook_cong_control(u64 *args)                                                              \
+
+/*
+ * Linux has the ACK of a handshake processed (tcp_ack) before it calls `init` (tcp_init_transfer): pkts_acked,
+ * cong_control and others are called on a state that nobody has prepared. What they leave is not what `init` promises.
+ */
+static inline void cc_forget_(struct tcp_sock *sk)
+{
+	for (int i = 0; i < CC_PRIVATE_BYTES / 8; i++)
+		sk->inet_conn.icsk_ca_priv[i] = 0;
+}
+
+/* What a build that records does around each hook; nothing in any other. */
+#ifdef CC_RECORD
+#include "record.h"
+#else
+#define CC_BEFORE_(hook, first, second)
+#define CC_BEFORE_ACK_(hook)
+#define CC_BEFORE_RATE_(hook)
+#define CC_AFTER_(hook, result)
+#endif
+
+#define CC_WRAP_CALL_(name, HOOK, before, call)                                                                  \
+	CC_HOOK_ void hook_##name(u64 *args)                                                                    \
 	{                                                                                                       \
-		fn(CC_ARG_SOCK_, (u32)args[1], (int)args[2], (const struct rate_sample *)args[3]);              \
+		before;                                                                                         \
+		call;                                                                                           \
+		CC_AFTER_(HOOK, 0);                                                                             \
 	}
+#define CC_WRAP_GET_(name, HOOK, fn)                                                                             \
+	CC_HOOK_ u32 hook_##name(u64 *args)                                                                     \
+	{                                                                                                       \
+		u32 result;                                                                                     \
+                                                                                                                 \
+		CC_BEFORE_(HOOK, 0, 0);                                                                         \
+		result = fn(CC_ARG_SOCK_);                                                                      \
+		CC_AFTER_(HOOK, result);                                                                        \
+		return result;                                                                                  \
+	}
+#define CC_WRAP_init(fn)                                                                                         \
+	CC_WRAP_CALL_(init, CC_HOOK_INIT, CC_BEFORE_(CC_HOOK_INIT, 0, 0), cc_forget_(CC_ARG_SOCK_);             \
+		      fn(CC_ARG_SOCK_))
+#define CC_WRAP_release(fn)                                                                                      \
+	CC_WRAP_CALL_(release, CC_HOOK_RELEASE, CC_BEFORE_(CC_HOOK_RELEASE, 0, 0), fn(CC_ARG_SOCK_))
+#define CC_WRAP_ssthresh(fn) CC_WRAP_GET_(ssthresh, CC_HOOK_SSTHRESH, fn)
+#define CC_WRAP_undo_cwnd(fn) CC_WRAP_GET_(undo_cwnd, CC_HOOK_UNDO_CWND, fn)
+#define CC_WRAP_min_tso_segs(fn) CC_WRAP_GET_(min_tso_segs, CC_HOOK_MIN_TSO_SEGS, fn)
+#define CC_WRAP_cong_avoid(fn)                                                                                   \
+	CC_WRAP_CALL_(cong_avoid, CC_HOOK_CONG_AVOID, CC_BEFORE_(CC_HOOK_CONG_AVOID, args[1], args[2]),         \
+		      fn(CC_ARG_SOCK_, (u32)args[1], (u32)args[2]))
+#define CC_WRAP_set_state(fn)                                                                                    \
+	CC_WRAP_CALL_(set_state, CC_HOOK_SET_STATE, CC_BEFORE_(CC_HOOK_SET_STATE, args[1], 0),                  \
+		      fn(CC_ARG_SOCK_, (u8)args[1]))
+#define CC_WRAP_cwnd_event(fn)                                                                                   \
+	CC_WRAP_CALL_(cwnd_event, CC_HOOK_CWND_EVENT, CC_BEFORE_(CC_HOOK_CWND_EVENT, args[1], 0),               \
+		      fn(CC_ARG_SOCK_, (u32)args[1]))
+#define CC_WRAP_in_ack_event(fn)                                                                                 \
+	CC_WRAP_CALL_(in_ack_event, CC_HOOK_IN_ACK_EVENT, CC_BEFORE_(CC_HOOK_IN_ACK_EVENT, args[1], 0),         \
+		      fn(CC_ARG_SOCK_, (u32)args[1]))
+#define CC_WRAP_pkts_acked(fn)                                                                                   \
+	CC_WRAP_CALL_(pkts_acked, CC_HOOK_PKTS_ACKED, CC_BEFORE_ACK_(CC_HOOK_PKTS_ACKED),                       \
+		      fn(CC_ARG_SOCK_, (const struct ack_sample *)args[1]))
+#define CC_WRAP_cong_control(fn)                                                                                 \
+	CC_WRAP_CALL_(cong_control, CC_HOOK_CONG_CONTROL, CC_BEFORE_RATE_(CC_HOOK_CONG_CONTROL),                \
+		      fn(CC_ARG_SOCK_, (u32)args[1], (int)args[2], (const struct rate_sample *)args[3]))
 #define CC_WRAP_flags(value)
 #define CC_WRAP_(hook, fn) CC_WRAP_##hook(fn)
 

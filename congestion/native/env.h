@@ -2,71 +2,12 @@
 /*
  * cc.h on a general processor: the sender is a structure shared with Rust, an algorithm a constant descriptor.
  *
- * struct cc_sock, cc_ack_sample and cc_rate_sample are laid out as crates/congestion/src/sock.rs declares them, where
- * each field's unit and range is written; a test compares every offset and size.
+ * struct cc_sock, cc_ack_sample and cc_rate_sample are in sock.h.
  */
 #ifndef ELEPHAN_CC_NATIVE_ENV_H
 #define ELEPHAN_CC_NATIVE_ENV_H
 
-struct cc_ack_sample {
-	u32 pkts_acked;
-	s32 rtt_us;
-	u32 in_flight;
-};
-
-struct cc_rate_sample {
-	u64 prior_mstamp_us;
-	u32 prior_delivered;
-	u32 prior_delivered_ce;
-	s32 delivered;
-	s32 delivered_ce;
-	s64 interval_us;
-	u32 snd_interval_us;
-	u32 rcv_interval_us;
-	s64 rtt_us;
-	s32 losses;
-	u32 acked_sacked;
-	u32 prior_in_flight;
-	u32 last_end_seq;
-	u8 is_app_limited;
-	u8 is_retrans;
-	u8 is_ack_delayed;
-	u8 pad;
-};
-
-struct cc_sock {
-	u32 snd_cwnd;
-	u32 snd_ssthresh;
-	u32 snd_cwnd_cnt;
-	u32 snd_cwnd_clamp;
-	u32 prior_cwnd;
-	u32 packets_out;
-	u32 sacked_out;
-	u32 lost_out;
-	u32 retrans_out;
-	u32 max_packets_out;
-	u32 delivered;
-	u32 delivered_ce;
-	u32 lost;
-	u32 app_limited;
-	u32 srtt_us;
-	u32 min_rtt_us;
-	u32 mss_cache;
-	u32 snd_una;
-	u32 snd_nxt;
-	u8 is_cwnd_limited;
-	u8 ca_state;
-	u8 pacing_status;
-	u8 ecn_flags;
-	u64 pacing_rate;
-	u64 tcp_mstamp_us;
-	u64 delivered_mstamp_us;
-	u64 first_tx_mstamp_us;
-	u64 lsndtime_us;
-	u64 next_send_us;
-	s64 params[CC_MAX_PARAMS];
-	u64 private[CC_PRIVATE_BYTES / 8];
-} __attribute__((aligned(8)));
+#include "sock.h"
 
 /* A parameter as its C file declares it. Rust's congestion::descriptor mirrors these two structures. */
 struct cc_param {
@@ -164,10 +105,10 @@ static inline u64 cc_idle_us(const struct cc_sock *sk)
 	return sk->tcp_mstamp_us > sk->lsndtime_us ? sk->tcp_mstamp_us - sk->lsndtime_us : 0;
 }
 
-/* No segmentation offload here: every segment is a packet of its own. */
+/* Without segmentation offload every segment is a packet of its own. */
 static inline u32 cc_gso_max_bytes(const struct cc_sock *sk)
 {
-	return sk->mss_cache;
+	return sk->gso_max_bytes ? sk->gso_max_bytes : sk->mss_cache;
 }
 
 #define CC_READ_SAMPLE_(type, field)                                                                             \

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from elephan.cli.console import emit
+from elephan.cli.console import emit, say
 
 app = typer.Typer(help="Congestion controls into this machine's kernel, for any program.", no_args_is_help=True)
 
@@ -23,6 +23,31 @@ def load(
 
     name, text = kernel.load(what, set_ or [])
     emit(f"{name}: {text}")
+
+
+@app.command()
+def parity(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE.c", help="A stack, or a .c file of your own.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter. May be repeated.")
+    ] = None,
+) -> None:
+    """Compare a stack in this kernel with the same in the simulator, call by call. Exit code 2 when they differ.
+
+    Some 20 s. Connections go over emulated paths in namespaces of their own; nothing stays.
+    """
+    from elephan.cli import parity_text
+    from elephan.kernel import values_of
+    from elephan.parity import check as compare
+    from elephan.stack import find
+
+    stack = find(name)
+    values = values_of(name, set_ or [])
+    outcome = compare(stack, values, tell=say)
+    for line in parity_text.lines(outcome):
+        emit(line)
+    if not outcome.same:
+        raise typer.Exit(2)
 
 
 @app.command("list")

@@ -6,7 +6,7 @@ something is registered that `list` and `clean` do not find. **Invariant: only w
 struct_ops map of that name, is ever touched.**
 """
 
-from elephan.kernel.control import check, clean, default, load, unload
+from elephan.kernel.control import check, clean, default, load, unload, values_of
 from elephan.kernel.maps import Loaded, loaded
 
-__all__ = ["Loaded", "check", "clean", "default", "load", "loaded", "unload"]
+__all__ = ["Loaded", "check", "clean", "default", "load", "loaded", "unload", "values_of"]

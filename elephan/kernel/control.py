@@ -33,7 +33,7 @@ def load(what: str, settings: Sequence[str] = ()) -> tuple[str, str]:
     algorithm, _, variant = what.partition("=")
     stack = find(algorithm)
     name = kernel_name(variant or stack.name)
-    values = _values(algorithm, settings)
+    values = values_of(algorithm, settings)
     lacking = verify.lacks()
     if lacking:
         raise InputError(lacking)
@@ -137,7 +137,8 @@ def _step(name: str, good: bool, has: str, misses: str) -> verify.Step:
     return verify.Step(name, "passed" if good else "failed", has if good else misses)
 
 
-def _values(algorithm: str, settings: Sequence[str]) -> dict[str, int]:
+def values_of(algorithm: str, settings: Sequence[str]) -> dict[str, int]:
+    """Return the parameters `NAME=VALUE` of a stack as integers. Raises `InputError`."""
     from elephan.scenario.problem import Problem
     from elephan.scenario.spec.stack import resolve
 

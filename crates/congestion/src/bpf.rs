@@ -30,6 +30,17 @@ const FLAGS: [&str; 16] = [
 /// Versions of clang that are looked for under their own names; BTF for struct_ops came with 11.
 const VERSIONS: std::ops::RangeInclusive<u32> = 11..=25;
 
+/// What an object is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BpfBuild {
+    /// To carry connections.
+    Kernel,
+    /// The same, and every hook tells what it was given and what it left (bpf/record.h).
+    Record,
+    /// No congestion control: each hook a program of its own, over a sender in memory (bpf/step.h).
+    Step,
+}
+
 /// An object file for the kernel.
 pub struct BpfObject {
     /// The ELF file.
@@ -47,6 +58,19 @@ pub struct BpfObject {
 /// # Errors
 /// No clang, no room to work in, or clang refuses.
 pub fn compile_bpf(path: &Path, code: &str, kernel_name: Option<&str>) -> Result<BpfObject, CompileError> {
+    compile_bpf_as(BpfBuild::Kernel, path, code, kernel_name)
+}
+
+/// The same, for another purpose.
+///
+/// # Errors
+/// As [`compile_bpf`].
+pub fn compile_bpf_as(
+    build: BpfBuild,
+    path: &Path,
+    code: &str,
+    kernel_name: Option<&str>,
+) -> Result<BpfObject, CompileError> {
     let clang = clang().ok_or(CompileError::NoClang)?;
     let failed = |doing: &str, error: io::Error| CompileError::Environment {
         path: path.to_owned(),
@@ -61,6 +85,11 @@ pub fn compile_bpf(path: &Path, code: &str, kernel_name: Option<&str>) -> Result
     let output = Command::new(&clang)
         .args(FLAGS)
         .args(kernel_name.map(|name| format!("-DCC_BPF_NAME=\"{name}\"")))
+        .args(match build {
+            BpfBuild::Kernel => None,
+            BpfBuild::Record => Some("-DCC_RECORD"),
+            BpfBuild::Step => Some("-DCC_STEP"),
+        })
         .arg("-I")
         .arg(&work.0)
         .args([source.as_os_str(), OsStr::new("-o"), object.as_os_str()])

@@ -8,7 +8,7 @@ use std::mem::size_of;
 use std::sync::Arc;
 
 /// `CC_ABI_VERSION` of cc.h.
-const ABI_VERSION: u32 = 2;
+const ABI_VERSION: u32 = 3;
 
 /// `CC_NEEDS_ECN` of cc.h.
 const NEEDS_ECN: u32 = 2;

@@ -16,11 +16,12 @@ mod descriptor;
 mod diagnose;
 #[cfg(test)]
 mod layout;
+pub mod parity;
 pub mod sock;
 mod source;
 mod trap;
 
-pub use bpf::{compile_bpf, BpfObject};
+pub use bpf::{compile_bpf, compile_bpf_as, BpfBuild, BpfObject};
 pub use builtin::{builtin, find};
 pub use compile::{compile, compile_and_warn, CompileError};
 pub use controller::{Controller, ParamError};
@@ -28,9 +29,12 @@ pub use descriptor::{Algorithm, ParamDesc};
 pub use diagnose::Problem;
 pub use sock::*;
 
-/// The headers of an algorithm, path below the include folder and text: cc.h and its two environments.
-pub const HEADERS: [(&str, &str); 3] = [
+/// The headers of an algorithm, path below the include folder and text: cc.h, its environments, what records and steps.
+pub const HEADERS: [(&str, &str); 6] = [
     ("cc.h", include_str!("../../../congestion/cc.h")),
+    ("native/sock.h", include_str!("../../../congestion/native/sock.h")),
     ("native/env.h", include_str!("../../../congestion/native/env.h")),
     ("bpf/env.h", include_str!("../../../congestion/bpf/env.h")),
+    ("bpf/record.h", include_str!("../../../congestion/bpf/record.h")),
+    ("bpf/step.h", include_str!("../../../congestion/bpf/step.h")),
 ];

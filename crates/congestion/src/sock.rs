@@ -1,4 +1,4 @@
-//! The structures that Rust and the C algorithms share, field by field as `congestion/native/env.h` lays them out.
+//! The structures that Rust and the C algorithms share, field by field as `congestion/native/sock.h` lays them out.
 //!
 //! Each field is one that Linux lets a `tcp_congestion_ops` read; those an algorithm may write are named so.
 
@@ -174,6 +174,10 @@ pub struct CcSock {
     pub params: [i64; MAX_PARAMS],
     /// The algorithm's own state, zeroed before `init`.
     pub private: [u64; PRIVATE_BYTES / 8],
+    /// Longest burst that counts as one packet, bytes; 0: none longer than a segment.
+    pub gso_max_bytes: u32,
+    /// Zero.
+    pub pad: u32,
 }
 
 /// `snd_ssthresh` before the first loss (Linux's TCP_INFINITE_SSTHRESH).
@@ -213,6 +217,8 @@ impl Default for CcSock {
             next_send_us: 0,
             params: [0; MAX_PARAMS],
             private: [0; PRIVATE_BYTES / 8],
+            gso_max_bytes: 0,
+            pad: 0,
         }
     }
 }

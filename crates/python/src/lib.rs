@@ -6,6 +6,7 @@
 
 mod emulator;
 mod on_kernel;
+mod parity;
 mod progress;
 mod quantity;
 mod simulate;
@@ -18,6 +19,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
     emulator::register(module)?;
     on_kernel::register(module)?;
+    parity::register(module)?;
     quantity::register(module)?;
     stacks::register(module)?;
     simulate::register(module)

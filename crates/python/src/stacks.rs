@@ -27,16 +27,23 @@ fn compile_stack<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict
 }
 
 /// Compiles the text `code` of the C file `path` for BPF; returns the object's bytes, the compiler's name and its
-/// warnings. NoClang when there is no compiler for it.
+/// warnings. NoClang when there is no compiler for it. `build`: "kernel", "record" or "step", as `congestion::BpfBuild`.
 #[pyfunction]
-#[pyo3(signature = (path, code, kernel_name=None))]
+#[pyo3(signature = (path, code, kernel_name=None, build="kernel"))]
 fn compile_bpf<'py>(
     py: Python<'py>,
     path: &str,
     code: &str,
     kernel_name: Option<&str>,
+    build: &str,
 ) -> PyResult<(Bound<'py, PyBytes>, String, Bound<'py, PyList>)> {
-    let object = py.detach(|| congestion::compile_bpf(Path::new(path), code, kernel_name)).map_err(|e| {
+    let build = match build {
+        "kernel" => congestion::BpfBuild::Kernel,
+        "record" => congestion::BpfBuild::Record,
+        "step" => congestion::BpfBuild::Step,
+        other => return Err(PyValueError::new_err(format!("build {other:?}: kernel, record or step"))),
+    };
+    let object = py.detach(|| congestion::compile_bpf_as(build, Path::new(path), code, kernel_name)).map_err(|e| {
         if matches!(e, congestion::CompileError::NoClang) {
             NoClang::new_err(e.to_string())
         } else {

@@ -1,0 +1,130 @@
+"""A stack's two builds side by side: what was compared, and what differs."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elephan.core import native
+from elephan.errors import InputError
+from elephan.parity.paths import CASES, Case
+from elephan.parity.recording import record
+from elephan.parity.stepping import answered
+from elephan.path import site
+from elephan.stack import Stack, verify
+
+CALLS = 20_000
+"""Synthetic calls under each set of parameters."""
+
+SETS = 5
+"""Sets of parameters drawn at random, beside the defaults, all least and all greatest values."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One sequence of calls and what the comparison found (`native().replay_calls`)."""
+
+    source: str
+    """"recorded" or "synthetic"."""
+    about: str
+    """The path, or the parameters."""
+    found: Mapping[str, Any]
+    missed: int = 0
+    """Records that found no room in the ring buffer."""
+
+    @property
+    def same(self) -> bool:
+        """Whether the two builds did the same."""
+        return not self.found["differing"] and not self.found["breaks"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All runs of one stack."""
+
+    stack: Stack
+    runs: tuple[Run, ...]
+    lacking: str
+    """Why nothing was recorded; "" when it was."""
+
+    @property
+    def steps(self) -> int:
+        """Calls compared."""
+        return sum(run.found["steps"] for run in self.runs)
+
+    @property
+    def same(self) -> bool:
+        """Whether the two builds did the same everywhere."""
+        return all(run.same for run in self.runs)
+
+    def hooks(self, source: str) -> Counter[str]:
+        """Return how often each hook that the stack has was called."""
+        counts = Counter(dict.fromkeys(self.stack.hooks, 0))
+        for run in self.runs:
+            if run.source == source:
+                counts.update({hook: count for hook, count in run.found["by_hook"].items() if hook in counts})
+        return counts
+
+
+def check(
+    stack: Stack,
+    values: Mapping[str, int] | None = None,
+    cases: Sequence[Case] = CASES,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Outcome:
+    """Compare the BPF build of a stack, in this kernel, with the native one. `values`: parameters that are not at their
+    defaults; with them only these are compared. `tell` hears what is going on.
+
+    Raises `InputError` where the machine can run nothing of it, or the kernel refuses the stack.
+    """
+    if lacking := verify.lacks():
+        raise InputError(lacking)
+    runs = []
+    try:
+        # First, because a division by zero ends this process, and nothing is registered yet.
+        for about, chosen in parameter_sets(stack, values):
+            tell(f"synthetic calls, {about}")
+            runs.append(Run("synthetic", about, synthetic(stack, chosen)))
+        lacking = site.missing() or ""
+        if not lacking:
+            for case in cases:
+                tell(f"connection over a path: {case.name}")
+                (recording,) = record([(stack, values or {})], [case])
+                runs.append(
+                    Run("recorded", case.name, replayed(stack, values or {}, recording.calls), recording.missed)
+                )
+    except native().NoClang as error:
+        raise InputError(str(error)) from error
+    except native().CompileError as error:
+        raise InputError(str(error)) from error
+    return Outcome(stack, tuple(runs), lacking)
+
+
+def synthetic(stack: Stack, values: Mapping[str, int], calls: int = CALLS, seed: int = 1) -> dict[str, Any]:
+    """Compare calls that reach the ends of every range."""
+    given = native().synthetic_calls(stack.path or stack.name, dict(values), seed, calls)
+    return replayed(stack, values, answered(stack, given))
+
+
+def replayed(stack: Stack, values: Mapping[str, int], recording: bytes) -> dict[str, Any]:
+    """Compare the calls of a recording with what the native build does."""
+    found: dict[str, Any] = native().replay_calls(stack.path or stack.name, dict(values), recording)
+    return found
+
+
+def parameter_sets(stack: Stack, values: Mapping[str, int] | None = None) -> list[tuple[str, dict[str, int]]]:
+    """Return sets of parameters, a word on each: the given one, or the defaults and others from all of the range."""
+    if values:
+        return [("parameters as set", dict(values))]
+    sets: list[tuple[str, dict[str, int]]] = [("default parameters", {})]
+    if stack.parameters:
+        sets.append(("all parameters least", {item.name: item.minimum for item in stack.parameters}))
+        sets.append(("all parameters greatest", {item.name: item.maximum for item in stack.parameters}))
+        draw = random.Random(stack.name)
+        for number in range(1, SETS + 1):
+            drawn = {item.name: draw.randint(item.minimum, item.maximum) for item in stack.parameters}
+            sets.append((f"parameters at random, set {number}", drawn))
+    return sets
