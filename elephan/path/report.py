@@ -72,6 +72,11 @@ class Report:
         """All of it as lines."""
         links = zip(self.names, self.core["links"], strict=True)
         lines = [_link(name, link) for name, link in links]
+        if sources := self.core["background"]:
+            sent, arrived, dropped = (
+                sum(source[f"{what}_packets"] for source in sources) for what in ("sent", "received", "dropped")
+            )
+            lines.append(f"background: {sent} packets sent, {arrived} arrived, {dropped} lost")
         lines.append(f"emulator: {self._late()}; {self.own_drops} own drops; {100 * self.cpu_share:.0f} % of a core")
         if self.core["joined_packets"]:
             lines.append(f"  {self.core['joined_packets']} packets, late already, were handed over joined with others")

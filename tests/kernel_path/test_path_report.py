@@ -20,6 +20,7 @@ LINK: dict[str, Any] = {
 }
 CORE: dict[str, Any] = {
     "links": [LINK, LINK],
+    "background": [],
     "late_count": 10,
     "late_p50_ns": 5_000,
     "late_p99_ns": 200_000,
