@@ -195,7 +195,10 @@ def test_marks_reach_the_receiver_of_segments(tmp_path: Path) -> None:
     seen = measure(tmp_path, f'[path]\nbandwidth = "20Mbit/s"\nrtt = "10ms"\n{queue}', "transfer.py", "--ecn")
     assert seen.out["got"] == seen.out["sent"]
     marked = seen.link("path.forward", r"marked (\d+)")
-    assert marked > 0 and seen.out["ce_packets"] == marked, "CE on the marked segments and on no other"
+    # Packets that were late and handed over joined count as one at the receiver.
+    joined = re.search(r"(\d+) packets, late already", seen.report)
+    fewer = int(joined[1]) if joined else 0
+    assert marked > 0 and marked - fewer <= seen.out["ce_packets"] <= marked, "CE on the marked and on no other"
     assert seen.out["ecn_delivered"] > 0, "and the receiver has told the sender"
     assert seen.link("path.forward", r"dropped (\d+)") == 0
 

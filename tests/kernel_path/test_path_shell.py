@@ -71,15 +71,20 @@ def command(tmp_path: Path) -> Command:
 
 @pytest.fixture(autouse=True)
 def host_stays_as_it_was() -> Iterator[None]:
-    """Compare what the host has before and after each test."""
+    """Compare what the host has before and after each test; paths of others that are in use come and go."""
+
+    def namespaces() -> set[str]:
+        return {line.split()[0] for line in site.ip("netns").splitlines()}
 
     def seen() -> tuple[str, ...]:
         links = re.sub(r"\d+: ", "", site.ip("-o", "-br", "link"))
-        return site.ip("route", "show", "table", "all"), links, site.ip("-br", "address"), site.ip("netns")
+        return site.ip("route", "show", "table", "all"), links, site.ip("-br", "address")
 
-    before = seen()
+    before, spaces = seen(), namespaces()
     yield
     assert seen() == before
+    left = namespaces() - spaces
+    assert not {name for name in left if not site.lives(name.removeprefix(f"{site.MARK}-").rpartition("-")[0])}
 
 
 def run(command: list[str], timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
