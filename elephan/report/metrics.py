@@ -58,8 +58,8 @@ def _all() -> tuple[Metric, ...]:
             "packets",
             count,
             "higher",
-            "Distinct data segments that arrived at their receiver. Ground `kernel`: those that the receiver counted, "
-            "less those that it reported as duplicates (DSACK).",
+            "Distinct data segments that arrived at their receiver. Ground `kernel`: those that the sender had heard "
+            "of, or that the receiver counted less reported duplicates, whichever are more; up to a window too few.",
         ),
         Metric(
             "offered_bytes",

@@ -76,8 +76,8 @@ fn a_finite_transfer_takes_what_the_line_needs_and_all_of_it_arrives() {
     // Full segments, but where the application kept the kernel waiting for the next 256 KiB.
     let full = bytes.div_ceil(1448);
     assert!((full..=full + 8).contains(&(sent - again)), "{sent} - {again}, not {full}");
-    // Duplicates are what the receiver has reported of them.
-    assert!(integer(flow, "delivered_packets").abs_diff(full) <= full / 100);
+    // On a busy machine packets are joined, and the last window was not yet reported.
+    assert!(integer(flow, "delivered_packets").abs_diff(full) <= full / 10);
     assert!(integer(&outcome.links[0], "delivered_bytes") > bytes);
     // The namespace is the flow's own, so its counters are, too.
     assert!(flow.contains_key("tlp_probes") && flow.contains_key("fast_retransmits"));
@@ -143,8 +143,16 @@ fn mirrored_writes_all_arrive_and_the_drain_is_waited_for() {
     let mirrored = json!({"kind": "replicate", "trace": {
         "path": trace, "format": "mqsim", "slowdown_e6": 1_000_000, "looped": false, "header_bytes": 48}});
     let line = Line::new(50_000_000, 20 * MS, 200 * MS).flow(mirrored);
+    // Beside it a flow that never ends by itself: it must not be in the way of what is waited for.
+    let line = Line { series_interval_ns: Some(10 * MS), ..line }.flow(bulk(None));
     let (outcome, _) = Hosts::new().run(&line);
     std::fs::remove_file(&trace).unwrap();
+    assert!(outcome.notes.iter().all(|note| note.starts_with("TRAFFIC:")), "{:?}", outcome.notes);
+    let last = |flow| {
+        let series = &outcome.flow_series;
+        (0..series.flow.len()).filter(|&row| series.flow[row] == flow).map(|row| series.time_s[row]).fold(0.0, f64::max)
+    };
+    assert!(last(1) < last(0), "{} and {}", last(1), last(0));
     let flow = &outcome.flows[0];
     let offered = 100 * (65_536 + 48);
     assert_eq!((integer(flow, "messages"), integer(flow, "offered_bytes")), (100, offered));

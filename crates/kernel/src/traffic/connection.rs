@@ -30,6 +30,8 @@ pub(crate) struct Connection {
     pub received_at_warmup: u64,
     /// Why the connection was lost, or never made.
     pub lost: Option<io::Error>,
+    /// The run is over for it: nothing that happens to it counts any more.
+    pub cut: bool,
     to: SocketAddrV4,
     congestion: String,
     window_bytes: u64,
@@ -73,6 +75,7 @@ impl Connection {
             received: 0,
             received_at_warmup: 0,
             lost: None,
+            cut: false,
             to: SocketAddrV4::new(to.address, planned.port),
             congestion: planned.congestion.clone(),
             window_bytes: planned.window_clamp_bytes,
@@ -88,6 +91,25 @@ impl Connection {
         if let Err(error) = self.sender.connect(self.to) {
             self.lose(error);
         }
+    }
+
+    /// Ends it at once, with all that is on its way.
+    pub fn cut(&mut self) {
+        self.sender.standing = Standing::Lost;
+        self.sender.socket.abort();
+        self.receiver = None;
+        self.cut = true;
+    }
+
+    /// Whether there is anything to be seen of it.
+    pub fn is_alive(&self) -> bool {
+        self.opened && !self.cut && self.lost.is_none()
+    }
+
+    /// What kept it from ever carrying a byte, where that is not the network: a long silence would be.
+    pub fn mistake(&mut self) -> Option<io::Error> {
+        let made = self.receiver.is_some() || self.cut;
+        self.lost.take_if(|error| !made && error.kind() != io::ErrorKind::TimedOut)
     }
 
     /// The sender's socket has changed: connected, room again, or an error. False when the connection is lost.
@@ -145,7 +167,7 @@ impl Connection {
     /// Whether every message has arrived, or can never arrive.
     pub fn is_drained(&self) -> bool {
         let waiting = self.workload.messages().is_some_and(|m| m.in_transit() > 0);
-        !waiting || self.lost.is_some()
+        !waiting || !self.is_alive()
     }
 
     /// Whether messages are followed: what tells when it is done with them.
@@ -157,7 +179,7 @@ impl Connection {
     pub fn sample(&mut self, now: Time, index: usize, series: Option<&mut FlowSeries>) -> io::Result<()> {
         let info = self.sender.socket.info()?;
         let raw = info.raw();
-        if raw.rtt_us > 0 && self.lost.is_none() {
+        if raw.rtt_us > 0 {
             self.srtt = (self.srtt.0 + 1, self.srtt.1 + u64::from(raw.rtt_us));
         }
         self.most_in_flight = self.most_in_flight.max(info.in_flight_bytes());
@@ -186,12 +208,12 @@ impl Connection {
         let (info, far) = (self.sender.socket.info()?, receiver.info()?);
         let (raw, start) = (info.raw(), &self.sender.at_start);
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        // The receiver counts at once what has come, also what it had; of that the sender hears by DSACK. Without SACK there is
-        // only what the sender has heard of, which is half a round trip old.
-        counters.delivered_packets = match info.duplicates() {
-            Some(duplicates) => Some(u64::from(far.raw().data_segs_in).saturating_sub(duplicates)),
-            None => since(info.delivered(), start.delivered()),
-        };
+        // Neither end has the whole: the sender hears half a round trip later, and the receiver takes segments that the emulator
+        // joined for one (a packet from a TUN device tells no number of segments). Both are below the truth, but for duplicates
+        // that the receiver has yet to report.
+        let heard = since(info.delivered(), start.delivered());
+        let counted = info.duplicates().map(|known| u64::from(far.raw().data_segs_in).saturating_sub(known));
+        counters.delivered_packets = heard.max(counted);
         counters.sent_segments = Some(u64::from(raw.data_segs_out));
         counters.retransmitted_segments = Some(u64::from(raw.total_retrans.saturating_sub(start.raw().total_retrans)));
         counters.retransmitted_bytes = info.bytes_retrans();

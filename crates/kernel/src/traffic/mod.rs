@@ -255,8 +255,7 @@ impl<'a> Traffic<'a> {
     fn sample(&mut self, due: Time, now: Time) -> Result<(), KernelError> {
         let asked = self.spec.measure.series_interval_ns;
         let interval = asked.map_or(SAMPLE, Span);
-        let alive = |c: &Connection| c.opened && c.lost.is_none();
-        for (index, connection) in self.connections.iter_mut().enumerate().filter(|(_, c)| alive(c)) {
+        for (index, connection) in self.connections.iter_mut().enumerate().filter(|(_, c)| c.is_alive()) {
             let series = asked.map(|_| &mut self.series);
             connection.sample(now, index, series).map_err(|e| KernelError::machine("TCP_INFO", e))?;
         }
@@ -297,13 +296,12 @@ impl<'a> Traffic<'a> {
         if std::mem::take(&mut connection.sender.wants_turn) {
             self.turns.push((flow, End::Sender));
         }
-        match &connection.lost {
-            // Long silence is the network's doing. Anything else before the first byte is a mistake in the set-up.
-            Some(error) if connection.receiver.is_none() && error.kind() != io::ErrorKind::TimedOut => {
-                let error = io::Error::new(error.kind(), error.to_string());
-                Err(KernelError::Flow { flow: self.spec.flows[flow].name.clone(), what: "connecting".into(), error })
+        match connection.mistake() {
+            Some(error) => {
+                let flow = self.spec.flows[flow].name.clone();
+                Err(KernelError::Flow { flow, what: "connecting".into(), error })
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -344,9 +342,7 @@ impl<'a> Traffic<'a> {
         for connection in &mut self.connections {
             connection.workload.stop(now, &mut connection.sender);
             if !connection.has_messages() {
-                connection.lose(io::Error::other("the run is over"));
-                connection.sender.socket.abort();
-                connection.receiver = None;
+                connection.cut();
             }
         }
     }

@@ -129,7 +129,8 @@ fn nobody_at_the_address_is_an_error_that_names_the_flow() {
     let progress: Arc<[AtomicU64]> = Arc::new([AtomicU64::new(0)]);
     let clock = Clock::starting_in(Span::ZERO);
     let error = traffic.run(clock, &progress, &never, &never, |_| ()).err().unwrap().to_string();
-    assert!(error.starts_with("flow f0: connecting: Connection refused"), "{error}");
+    // Refused; or reset, when a child of another test holds the listener for a moment.
+    assert!(error.starts_with("flow f0: connecting: Connection re"), "{error}");
 }
 
 #[test]
