@@ -20,6 +20,7 @@ from bench.dumbbell import (
     flow,
     link,
     rest,
+    uniform_jitter,
 )
 
 FILE = Path(__file__).resolve().parent / "stacks.toml"
@@ -100,7 +101,7 @@ def network(
         nodes += [f"source{index}", f"destination{index}"]
         near = link(f"source{index}->left", source, 0, 10 * rate_bps, sender.rtt_ns // 4, DEEP_QUEUE)
         if jitter:
-            near["jitter"] = {"distribution": "uniform", "scale_ns": packet_ns, "reordering": False}
+            near["jitter"] = uniform_jitter(packet_ns)
         links += [
             near,
             link(f"right->destination{index}", 1, destination, 10 * rate_bps, sender.rtt_ns // 4),

@@ -28,10 +28,11 @@ generated: what is published of each stack, the grids and the tolerances are `be
 ## Response functions
 
 The mean window in the steady state against the loss rate: one flow, RTT {rtt_ms} ms, a line of {line_gbps} Gbit/s
-that is never full, SACK and RACK-TLP, delayed ACKs. The window is the segments that are delivered per round trip. The
-formulas are for periodic loss, one segment in every 1/p, so that is what they are held against: {counted} cycles count,
-from the rarest loss to the most frequent one, after the first {warmup}. At the first loss the window is where the
-formula has it. The diamonds are independent loss, as lines have it.
+that is never full, SACK and RACK-TLP, delayed ACKs, none held back for segments out of order. The window is the
+segments that are delivered per round trip. The formulas are for periodic loss, one segment in every 1/p, so that is
+what they are held against: {counted} cycles count, from the rarest loss to the most frequent one, after the first
+{warmup}. At the first loss the window is where the formula has it. The diamonds are independent loss, as lines have
+it.
 
 ![Mean window against loss rate, all stacks](img/response.png)
 

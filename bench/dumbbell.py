@@ -44,6 +44,8 @@ class Dumbbell:
     seed: int = 1
     warmup_ns: int = 0
     series_ns: int | None = None
+    jitter_ns: int = 0
+    """Most that a packet is late on its access link, at random, data and ACKs alike; none overtakes another."""
     stack: dict[str, Any] = field(default_factory=dict)
     """Deviations from `STACK`."""
 
@@ -70,6 +72,7 @@ STACK: dict[str, Any] = {
     "mtu_bytes": PACKET_BYTES,
     "timestamps": True,
     "delayed_ack": True,
+    "sack_compression": False,
     "quickack_segments": 16,
     "ecn": False,
     "pacing": False,
@@ -82,7 +85,8 @@ STACK: dict[str, Any] = {
     "fast_retransmit": True,
     "cwnd_clamp": None,
 }
-"""Linux's defaults, as crates/tcp/src/config.rs lists them with their sysctls."""
+"""Linux's defaults, as crates/tcp/src/config.rs lists them with their sysctls; but an ACK for each segment that is out
+of order, as the receivers of ns-2 and ns-3 send it."""
 
 DEEP_QUEUE = {"kind": "drop_tail", "limit_bytes": None, "limit_packets": 10_000_000}
 """Queue of every link but the bottleneck: it never drops."""
@@ -109,10 +113,14 @@ def run_spec(bell: Dumbbell) -> dict[str, Any]:
         source, destination = len(nodes), len(nodes) + 1
         nodes += [f"source{index}", f"destination{index}"]
         first = len(links)
+        near = link(f"source{index}->left", source, 0, access_bps, access_ns)
+        back = link(f"destination{index}->right", destination, 1, access_bps, access_ns)
+        if bell.jitter_ns:
+            near["jitter"] = back["jitter"] = uniform_jitter(bell.jitter_ns)
         links += [
-            link(f"source{index}->left", source, 0, access_bps, access_ns),
+            near,
             link(f"right->destination{index}", 1, destination, access_bps, access_ns),
-            link(f"destination{index}->right", destination, 1, access_bps, access_ns),
+            back,
             link(f"left->source{index}", 0, source, access_bps, access_ns),
         ]
         stack = STACK | {"congestion": bell.congestion, "parameters": bell.parameters} | bell.stack
@@ -164,6 +172,11 @@ def rest(series_ns: int | None, warmup_ns: int) -> dict[str, Any]:
             "pcap_packets": None,
         },
     }
+
+
+def uniform_jitter(most_ns: int) -> dict[str, Any]:
+    """Return a random delay from 0 to `most_ns` that keeps packets in order."""
+    return {"distribution": "uniform", "scale_ns": most_ns, "reordering": False}
 
 
 def link(

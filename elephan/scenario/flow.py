@@ -109,6 +109,9 @@ class FlowSettings(Table):
     """Negotiate timestamps (RFC 7323)."""
     delayed_ack: bool = setting(True, examples=[False])
     """Delay ACKs: every second full segment, or when the timer fires (RFC 5681, 4.2)."""
+    sack_compression: bool = setting(True, examples=[False])
+    """With recovery = "rack": after three duplicate ACKs for a hole, one for up to 45 segments of 1 ms or, if less,
+    RTT/20, as Linux (tcp_comp_sack_delay_ns, tcp_comp_sack_nr); off: one for each."""
     quickack_segments: Annotated[int, Whole(0, 65535)] = setting(16, examples=[0])
     """Segments acknowledged at once at the start (Linux TCP_MAX_QUICKACKS)."""
     ecn: bool = setting(False, examples=[True])

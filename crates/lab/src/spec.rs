@@ -226,6 +226,9 @@ pub struct StackSpec {
     pub timestamps: bool,
     /// Delay ACKs.
     pub delayed_ack: bool,
+    /// Hold back duplicate ACKs, with "rack"; absent in specifications from before it was there, which did not.
+    #[serde(default)]
+    pub sack_compression: bool,
     /// Segments acknowledged at once at the start.
     pub quickack_segments: u32,
     /// Negotiate ECN.

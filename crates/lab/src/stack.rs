@@ -64,6 +64,7 @@ pub fn tcp_config(flow: &str, stack: &StackSpec) -> Result<Config, LabError> {
         receive_autotuning: stack.receive_autotuning,
         send_buffer: stack.send_buffer_bytes.map(Size),
         delayed_ack: stack.delayed_ack,
+        sack_compression: stack.sack_compression,
         quickack_segments: stack.quickack_segments,
         ecn: stack.ecn,
         pacing: stack.pacing,

@@ -47,6 +47,9 @@ pub struct Config {
     pub send_buffer: Option<Size>,
     /// Delayed ACKs (RFC 1122, 4.2.3.2; RFC 5681, 4.2): every second full segment or when the timer fires.
     pub delayed_ack: bool,
+    /// Hold back duplicate ACKs, with RACK (Linux since 4.18: net.ipv4.tcp_comp_sack_delay_ns and tcp_comp_sack_nr): after
+    /// three for the same hole, one for all segments of a millisecond at most.
+    pub sack_compression: bool,
     /// Segments acknowledged at once at the start (Linux TCP_MAX_QUICKACKS = 16); 0 = none.
     pub quickack_segments: u32,
     /// ECN negotiated and reacted to (RFC 3168; net.ipv4.tcp_ecn = 1).
@@ -87,6 +90,7 @@ impl Default for Config {
             receive_autotuning: false,
             send_buffer: None,
             delayed_ack: true,
+            sack_compression: true,
             quickack_segments: 16,
             ecn: false,
             pacing: false,

@@ -19,6 +19,16 @@ pub const ATO_MIN: Span = Span::from_millis(40);
 pub const DELACK_MAX: Span = Span::from_millis(200);
 /// Longest delayed ACK before a bound from the RTT (Linux tcp_send_delayed_ack, HZ/2; RFC 1122, 4.2.3.2).
 pub const DELACK_CEILING: Span = Span::from_millis(500);
+/// Longest that a duplicate ACK is held back (net.ipv4.tcp_comp_sack_delay_ns).
+pub const COMP_SACK_DELAY: Span = Span::from_millis(1);
+/// The same as a share of the RTT: 1/20 (Linux up to 6.18 __tcp_ack_snd_check; later net.ipv4.tcp_comp_sack_rtt_percent).
+pub const COMP_SACK_RTT_SHARE: u64 = 20;
+/// Duplicate ACKs that one may stand for (net.ipv4.tcp_comp_sack_nr).
+pub const COMP_SACK_MOST: u8 = 44;
+/// Duplicate ACKs for the same hole that are not held back (Linux TCP_FASTRETRANS_THRESH).
+pub const COMP_SACK_FREE: u8 = 3;
+/// Blocks that every ACK has room for: a third or fourth is told before another comes (Linux TCP_SACK_BLOCKS_EXPECTED).
+pub const SACK_BLOCKS_EXPECTED: usize = 2;
 /// Duplicate ACKs that make a loss (RFC 5681, 3.2) and the degree of reordering after which RACK keeps its window.
 pub const MAX_REORDERING: u32 = 300;
 /// Recoveries for which RACK keeps an enlarged reordering window (RFC 8985, 7.4; Linux TCP_RACK_RECOVERY_THRESH).

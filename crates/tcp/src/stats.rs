@@ -58,6 +58,8 @@ pub struct Stats {
     pub duplicate_segments_received: u64,
     /// Segments without payload sent that repeat the last acknowledgment number.
     pub duplicate_acks_sent: u64,
+    /// Duplicate ACKs that were held back and for which another one stood (Linux TCPACKCOMPRESSED).
+    pub acks_compressed: u64,
     /// Zero-window probes sent.
     pub zero_window_probes: u64,
     /// Times that the peer's window closed on queued data.

@@ -38,6 +38,7 @@ fn config() -> impl Strategy<Value = Config> {
             limited_transmit: b[5],
             receive_autotuning: b[6],
             fast_retransmit: b[7] || initial_cwnd % 3 > 0,
+            sack_compression: initial_cwnd % 4 > 0,
             initial_cwnd,
             receive_window: Size(window),
             ..Config::default()

@@ -101,6 +101,7 @@ def _stack(flow: Flow, base: Path, group: int, window: int, mtu: int) -> dict[st
         "mtu_bytes": mtu,
         "timestamps": flow.timestamps,
         "delayed_ack": flow.delayed_ack,
+        "sack_compression": flow.sack_compression,
         "quickack_segments": flow.quickack_segments,
         "ecn": flow.ecn,
         "pacing": flow.pacing,

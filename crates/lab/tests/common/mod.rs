@@ -85,7 +85,7 @@ pub fn stack(congestion: &str, change: Value) -> Value {
     let mut stack = json!({
         "congestion": congestion, "parameters": {}, "recovery": "rack", "initial_cwnd": 10, "initial_ssthresh": null,
         "window_bytes": 1u64 << 30, "window_scaling": true, "window_scale": null, "receive_autotuning": false,
-        "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true, "delayed_ack": true,
+        "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true, "delayed_ack": true, "sack_compression": true,
         "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,
         "rto_min_ns": 200 * MS, "rto_max_ns": 120 * S, "reordering": 3, "limited_transmit": true, "frto": true,
         "fast_retransmit": true, "cwnd_clamp": null,

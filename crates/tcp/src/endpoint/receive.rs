@@ -1,6 +1,7 @@
 //! Arriving data: reassembly, and when to acknowledge.
 
 use super::{carries_data, Endpoint};
+use crate::config::Recovery;
 use crate::consts::*;
 use crate::segment::{flags, SackBlock, Segment};
 use congestion::CaEvent;
@@ -67,16 +68,18 @@ impl Endpoint {
         if let Some(_held) = self.rx.ofo.covering(seg.seq, end_seq) {
             self.stats.duplicate_segments_received += 1;
             self.rx.dsack = Some(SackBlock { start: seg.seq, end: end_seq });
+            self.rx.ack_now = true;
         } else {
             self.stats.data_segments_received += u64::from(seg.len > 0);
             self.stats.out_of_order_segments += 1;
             self.rx.fresh.clear();
             let (start, end) = self.rx.ofo.insert(seg.seq, end_seq, &mut self.rx.fresh);
-            self.rx.update_sacks(start, end);
+            let crowded = self.rx.update_sacks(start, end);
+            // Linux tcp_sack_new_ofo_skb tells of the blocks before this one; there is room for it too.
+            self.rx.ack_now |= crowded && self.rx.compressed > 0;
         }
-        // RFC 5681, 3.2: an immediate duplicate ACK.
         self.rx.ack_scheduled = true;
-        self.rx.ack_now = true;
+        self.ack_check();
     }
 
     /// Takes in-order bytes up to `end` (payload only).
@@ -105,8 +108,8 @@ impl Endpoint {
             }
         }
         self.rx.remove_sacks();
-        // RFC 5681, 4.2: at once when a segment fills all or part of a gap.
-        self.rx.ack_now = true;
+        // RFC 5681, 4.2: at once when a segment fills all or part of a gap; Linux leaves a part to `ack_check`.
+        self.rx.ack_now |= self.rx.ofo.is_empty();
     }
 
     fn check_fin(&mut self) {
@@ -188,15 +191,39 @@ impl Endpoint {
         if rx.ack_now {
             return;
         }
-        if !rx.delayed_ack
-            || rx.in_quickack()
-            || (rx.nxt - rx.wup > u64::from(rx.rcv_mss) && rx.offer() >= rx.wnd)
-            || !rx.ofo.is_empty()
-        {
+        if !rx.delayed_ack || rx.in_quickack() || (rx.nxt - rx.wup > u64::from(rx.rcv_mss) && rx.offer() >= rx.wnd) {
             self.rx.ack_now = true;
-            return;
+        } else if rx.ofo.is_empty() {
+            self.delay_ack();
+        } else {
+            self.compress_ack();
         }
-        self.delay_ack();
+    }
+
+    /// A duplicate ACK: now (RFC 5681, 3.2), or together with those that follow within a millisecond.
+    fn compress_ack(&mut self) {
+        let rx = &mut self.rx;
+        if rx.hole != rx.nxt {
+            rx.hole = rx.nxt;
+            rx.hole_acks = 0;
+        }
+        if !rx.sack_compression || self.era != Recovery::Rack || rx.compressed >= COMP_SACK_MOST {
+            rx.ack_now = true;
+        } else if rx.hole_acks < COMP_SACK_FREE {
+            rx.hole_acks += 1;
+            rx.ack_now = true;
+        } else {
+            rx.compressed += 1;
+            if rx.compressed == 1 {
+                // Without timestamps or tuning the receiver knows the handshake's RTT alone.
+                let known = [rx.rtt_us8, u64::from(self.rtt.srtt_us8())].into_iter().filter(|&us8| us8 > 0).min();
+                let rtt_ns = known.unwrap_or(0) * NS_PER_US / 8;
+                let wait = (rtt_ns / COMP_SACK_RTT_SHARE).clamp(1, COMP_SACK_DELAY.0);
+                self.timers.arm_delack(self.now + wait);
+            } else {
+                self.stats.acks_compressed += 1;
+            }
+        }
     }
 
     /// Linux tcp_send_delayed_ack: the estimate, within 40 ms (or an RTT) and 200 ms.

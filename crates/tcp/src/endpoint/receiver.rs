@@ -38,6 +38,8 @@ pub(crate) struct Receiver {
     pub(crate) autotuning: bool,
     pub(crate) delayed_ack: bool,
     pub(crate) pingpong: bool,
+    /// Duplicate ACKs held back since the last ACK; while there are some, the delayed ACK's timer is theirs.
+    pub(crate) compressed: u8,
     /// Something is to be acknowledged, some time.
     pub(crate) ack_scheduled: bool,
     /// Acknowledge with the next poll.
@@ -48,6 +50,10 @@ pub(crate) struct Receiver {
     pub(crate) fin_received: bool,
     /// The peer closed before we did.
     pub(crate) fin_first: bool,
+    pub(crate) sack_compression: bool,
+    /// Duplicate ACKs sent for the hole at `hole`.
+    pub(crate) hole_acks: u8,
+    pub(crate) hole: u64,
     pub(crate) num_sacks: usize,
     pub(crate) dsack: Option<SackBlock>,
     /// Held out of order.
@@ -88,6 +94,10 @@ impl Receiver {
             rcv_mss: MSS_DEFAULT,
             last_seg_len: 0,
             delayed_ack: cfg.delayed_ack,
+            sack_compression: cfg.sack_compression,
+            compressed: 0,
+            hole_acks: 0,
+            hole: 0,
             quickack_start: cfg.quickack_segments,
             quick: 0,
             ato_ns: 0,
@@ -223,6 +233,7 @@ impl Receiver {
         }
         self.ack_scheduled = false;
         self.ack_now = false;
+        self.compressed = 0;
     }
 
     /// Linux tcp_incr_quickack: as many as half a window of segments asks for.
@@ -257,8 +268,12 @@ impl Receiver {
         true
     }
 
-    /// New out-of-order block becomes the first SACK; those it swallowed leave.
-    pub(crate) fn update_sacks(&mut self, start: u64, end: u64) {
+    /// New out-of-order block becomes the first SACK; those it swallowed leave. Returns whether it was not among the first
+    /// that every ACK has room for.
+    pub(crate) fn update_sacks(&mut self, start: u64, end: u64) -> bool {
+        let first = &self.sacks[..self.num_sacks.min(SACK_BLOCKS_EXPECTED)];
+        let crowded = self.num_sacks >= SACK_BLOCKS_EXPECTED
+            && !first.iter().any(|block| block.start <= end && block.end >= start);
         let mut kept = [SackBlock { start, end }; MAX_SACK_BLOCKS];
         let mut count = 1;
         for block in &self.sacks[..self.num_sacks] {
@@ -269,6 +284,7 @@ impl Receiver {
         }
         self.sacks = kept;
         self.num_sacks = count;
+        crowded
     }
 
     pub(crate) fn remove_sacks(&mut self) {

@@ -244,7 +244,9 @@ impl Endpoint {
         if self.phase != Phase::Open || !self.rx.ack_scheduled {
             return;
         }
-        if self.rx.pingpong {
+        if self.rx.compressed > 0 {
+            // Linux tcp_compressed_ack_kick.
+        } else if self.rx.pingpong {
             self.rx.pingpong = false;
             self.rx.ato_ns = ATO_MIN.0;
         } else {
