@@ -37,7 +37,7 @@ def main() -> int:
     window_rows = step("window", lambda: judge.window_rows(reference, list(cases.window_cases(reference))))
     sawtooth_rows = step("sawtooth", lambda: judge.sawtooth_rows(reference, list(cases.sawtooth_cases(reference))))
     kernel_rows = step("kernel", lambda: judge.kernel_rows(reference, list(cases.kernel_cases(reference))))
-    price_rows = step("price", lambda: judge.price_rows(reference))
+    prices = step("price", lambda: judge.prices(list(cases.price_cases(reference))))
     try:
         version = ns2_version()
         ns2_rows = step("ns-2", lambda: judge.ns2_rows(list(cases.ns2_cases(reference))))
@@ -56,6 +56,7 @@ def main() -> int:
 
     rows = [row for pair in formula_rows for row in pair]
     rows += window_rows + sawtooth_rows + kernel_rows + ns2_rows
+    rows += [price.row for price in prices if price.row is not None]
     if not options.check:
         page.write_page(
             {
@@ -78,7 +79,9 @@ def main() -> int:
                 "kernel_seconds": kernel["seconds"],
                 "kernel_tolerance": page.between(kernel["tolerance"]),
                 "kernel": page.goodput_table(["stack", "loss"], "kernel", kernel_rows),
-                "price": page.price_table(price_rows),
+                "price_source": kernel["price"]["source"],
+                "price_tolerance": page.between(kernel["price"]["reno_tolerance"]),
+                "price": page.price_table(prices),
                 "ns2": ns2,
             }
         )

@@ -14,6 +14,7 @@ from fidelity import formulas
 
 REFERENCE = Path(__file__).resolve().parent / "reference.toml"
 NS_PER_MS = 1_000_000
+NS_PER_US = 1_000
 BPS_PER_MBPS = 1_000_000
 SEGMENT_BITS = 8 * PAYLOAD_BYTES
 NEVER_FULL_PACKETS = 10_000_000
@@ -156,6 +157,7 @@ def kernel_bell(table: dict[str, Any], congestion: str, parameters: dict[str, in
         parameters=parameters,
         loss_e12=round(loss * 1e12),
         seed=seed,
+        stack={"sack_compression": True},
     )
 
 
@@ -164,23 +166,35 @@ class PriceCase:
     """Retransmissions without random loss."""
 
     stack: str
-    window: str
-    expected_segments: int
-    bell: Dumbbell
+    jitter_us: int
+    sack_compression: bool
+    kernel_segments: tuple[int, ...]
+    """Run by run; none where the kernel was not measured so."""
+    tolerance: tuple[float, float] | None
+    """None where the retransmissions of one run say little about those of the next."""
+    bells: tuple[Dumbbell, ...]
 
 
 def price_cases(reference: dict[str, Any]) -> Iterator[PriceCase]:
-    """Yield reno, then "both" under each receive window."""
+    """Yield reno, then "both", each with and without jitter; "both" with an ACK for each segment too."""
     table = reference["kernel"]
     price = table["price"]
-    reno = kernel_bell(table, "reno", {}, 0, 1)
-    calm = dataclasses.replace(reno, stack={"initial_ssthresh": reno.product_packets})
-    yield PriceCase("reno", "largest", price["reno_segments"], reno)
-    yield PriceCase("reno, first ssthresh one product", "largest", price["reno_segments"], calm)
-    for window_mib in price["window_mib"]:
-        bell = kernel_bell(table, "storage_friendly", price["both"], 0, 1)
-        bell = dataclasses.replace(bell, window_bytes=int(window_mib * 2**20))
-        yield PriceCase("both", f"{window_mib:g} MiB", price["both_segments"], bell)
+    stacks = [
+        ("reno", "reno", {}, True, price["reno_segments"], tuple(price["reno_tolerance"])),
+        ("both", "storage_friendly", price["both"], True, price["both_segments"], None),
+        ("both", "storage_friendly", price["both"], False, [], None),
+    ]
+    for name, congestion, parameters, compression, kernel, tolerance in stacks:
+        for jitter_us in price["jitter_us"]:
+            bells = tuple(
+                dataclasses.replace(
+                    kernel_bell(table, congestion, parameters, 0, seed),
+                    jitter_ns=jitter_us * NS_PER_US,
+                    stack={"sack_compression": compression},
+                )
+                for seed in range(1, price["seeds"] + 1 if jitter_us else 2)
+            )
+            yield PriceCase(name, jitter_us, compression, tuple(kernel), tolerance, bells)
 
 
 @dataclass(frozen=True)

@@ -101,16 +101,33 @@ def kernel_rows(reference: dict[str, Any], selected: Sequence[cases.KernelCase])
     return rows
 
 
-def price_rows(reference: dict[str, Any]) -> list[tuple[Row, float]]:
-    """Return segments retransmitted without random loss beside the kernel's, and the goodput they bought, bit/s."""
-    selected = list(cases.price_cases(reference))
-    results = running.simulate_all(case.bell for case in selected)
+@dataclass(frozen=True)
+class Price:
+    """Segments retransmitted without random loss, run by run, and the median of the goodputs they bought, bit/s."""
+
+    case: cases.PriceCase
+    segments: tuple[int, ...]
+    goodput_bps: float
+
+    @property
+    def row(self) -> Row | None:
+        """The comparison with the kernel, where there is a tolerance."""
+        if self.case.tolerance is None:
+            return None
+        name = (f"{self.case.stack}, retransmitted", f"jitter {self.case.jitter_us} us")
+        kernel, ours = statistics.median(self.case.kernel_segments), statistics.median(self.segments)
+        return Row(name, kernel, ours, *self.case.tolerance)
+
+
+def prices(selected: Sequence[cases.PriceCase]) -> list[Price]:
+    """Return what is retransmitted without random loss."""
     return [
-        (
-            Row((case.stack, case.window), case.expected_segments, metrics["retransmitted_segments"]),
-            metrics["goodput_bps"],
+        Price(
+            case,
+            tuple(metrics["retransmitted_segments"] for metrics in results),
+            statistics.median(metrics["goodput_bps"] for metrics in results),
         )
-        for case, metrics in zip(selected, results, strict=True)
+        for case, results in by_case(selected, running.simulate_all, lambda case: case.bells)
     ]
 
 

@@ -44,6 +44,11 @@ def test_goodput_is_the_kernels(stack: str) -> None:
     assert_all(judge.kernel_rows(REFERENCE, selected))
 
 
+def test_renos_overshoot_is_the_kernels() -> None:
+    selected = [case for case in cases.price_cases(REFERENCE) if case.tolerance is not None and case.jitter_us <= 60]
+    assert_all([price.row for price in judge.prices(selected) if price.row is not None])
+
+
 def test_goodput_is_that_of_ns2() -> None:
     try:
         ns2_version()
