@@ -181,6 +181,23 @@ fn no_more_is_in_flight_than_the_window_that_was_asked_for() {
 }
 
 #[test]
+fn an_event_that_waits_for_a_flow_happens_when_it_is_fast_enough() {
+    if !able("a run over a line") {
+        return;
+    }
+    let line = Line::new(50_000_000, 20 * MS, 2 * S).flow(bulk(None));
+    let fast = json!({"when": {"kind": "flow_reaches", "flow": 0, "rate_bps": 10_000_000, "window_ns": 100 * MS},
+                      "action": {"kind": "rate", "link": 0, "rate_bps": 5_000_000}});
+    let never = json!({"when": {"kind": "flow_reaches", "flow": 0, "rate_bps": 60_000_000, "window_ns": 100 * MS},
+                       "action": {"kind": "link_down", "link": 0}});
+    let (outcome, _) = Hosts::new().run(&Line { events: vec![fast, never], ..line });
+    // A tenth of the rate from some 0.2 s on; at the full rate 12 MB would have come.
+    let delivered = integer(&outcome.flows[0], "delivered_bytes");
+    assert!((500_000..6_000_000).contains(&delivered), "{delivered}");
+    assert!(outcome.notes.iter().any(|note| note.starts_with("an event never happened: FlowReaches")));
+}
+
+#[test]
 fn a_line_that_is_down_makes_no_connection_and_the_record_says_so() {
     if !able("a run over a line") {
         return;

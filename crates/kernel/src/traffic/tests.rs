@@ -134,6 +134,35 @@ fn nobody_at_the_address_is_an_error_that_names_the_flow() {
 }
 
 #[test]
+fn a_connection_that_is_lost_is_a_note_and_the_others_go_on() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    let namespace = loopback();
+    let line = Line::new(1_000_000_000, 0, 300 * MS).flow(bulk(None)).flow(bulk(None));
+    let (spec, plan) = (line.spec(), line.plan(hosts(&namespace), "reno"));
+    let mut traffic = Traffic::open(&spec, &plan).unwrap();
+    let (clock, never) = (Clock::starting_in(Span::ZERO), AtomicBool::new(false));
+    let (progress, mut events): (Arc<[AtomicU64]>, _) = (Arc::new([AtomicU64::new(0), AtomicU64::new(0)]), vec![]);
+    while traffic.connections.iter().any(|c| c.received == 0) {
+        traffic.turn(clock, Time(10 * S), &progress, &never, &mut events).unwrap();
+        assert!(clock.now() < Time(10 * S), "data flows at once");
+    }
+    let before = traffic.connections[0].received;
+    // As if the far host had gone: it answers with a reset.
+    traffic.connections[0].receiver.as_ref().unwrap().abort();
+    let tally = std::thread::scope(|scope| {
+        scope.spawn(|| traffic.run(clock, &progress, &never, &never, |_| ())).join().expect("it does not panic")
+    });
+    let tally = tally.unwrap();
+    assert_eq!(tally.flows[0].counters.received_bytes, before);
+    assert!(tally.flows[1].counters.received_bytes > 0 && tally.end >= Time(300 * MS));
+    let [note] = &tally.notes[..] else { panic!("{:?}", tally.notes) };
+    let wanted = format!("flow f0: the connection was lost after {before} bytes: ");
+    assert!(note.starts_with(&wanted), "{note}");
+}
+
+#[test]
 fn a_flow_that_stops_in_the_middle_ends_its_stream_and_all_that_was_written_arrives() {
     if !able("traffic over loopback") {
         return;
