@@ -75,6 +75,7 @@ impl<'a> Traffic<'a> {
     /// # Errors
     /// Which flow's socket or option the kernel refused, or which of its workload's files cannot be read.
     pub fn open(spec: &'a RunSpec, plan: &HostPlan) -> Result<Traffic<'a>, KernelError> {
+        allow_descriptors(spec.flows.len() as u64 * DESCRIPTORS);
         let mut applications = Applications::default();
         let mut connections = vec![];
         let poll = Poll::new().map_err(|e| KernelError::machine("epoll", e))?;
@@ -363,6 +364,24 @@ impl<'a> Traffic<'a> {
 
 /// A generator that is later than this, in the 99th percentile, is mentioned.
 const LATE: Span = Span::from_millis(1);
+
+/// Descriptors of a flow: sender, listener, receiver, its namespace's counters.
+const DESCRIPTORS: u64 = 4;
+
+/// Raises this process' bound on open files, as far as it may, so that `more` can be opened: the usual one of 1024 ends at 250
+/// flows. Where that is not enough, opening says so.
+fn allow_descriptors(more: u64) {
+    // What everything else has open, with room to spare.
+    let wanted = more + 512;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid to write to and to read from.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < wanted {
+            limit.rlim_cur = wanted.min(limit.rlim_max);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
 
 fn check(stop: &AtomicBool) -> Result<(), KernelError> {
     if stop.load(Ordering::Relaxed) {

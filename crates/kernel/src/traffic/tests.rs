@@ -62,6 +62,17 @@ fn all_bytes_of_a_finite_transfer_arrive_and_the_run_ends_with_them() {
 }
 
 #[test]
+fn many_flows_are_many_descriptors_and_each_gets_its_turn() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    let line = (0..400).fold(Line::new(1_000_000_000, 0, 60 * S), |line, _| line.flow(bulk(Some(20_000))));
+    let Run { tally, .. } = run(&Line { stop_when_done: true, ..line }, |_| ()).unwrap();
+    assert!(tally.flows.iter().all(|flow| flow.counters.received_bytes == 20_000));
+    assert!(tally.end < Time(60 * S));
+}
+
+#[test]
 fn tcp_info_is_read_where_the_kernel_puts_it() {
     if !able("TCP_INFO over loopback") {
         return;
