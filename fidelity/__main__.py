@@ -80,6 +80,7 @@ def main() -> int:
                 "kernel_tolerance": page.between(kernel["tolerance"]),
                 "kernel": page.goodput_table(["stack", "loss"], "kernel", kernel_rows),
                 "price_source": kernel["price"]["source"],
+                "price_late": kernel["price"]["late"],
                 "price_tolerance": page.between(kernel["price"]["reno_tolerance"]),
                 "price": page.price_table(prices),
                 "ns2": ns2,

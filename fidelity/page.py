@@ -62,8 +62,9 @@ One Reno flow on a line with a queue of one bandwidth-delay product: a loss ever
 
 With 1/8 reduction and congestion avoidance off, "both", the window doubles every round trip until the queue
 overflows. Segments retransmitted without any random loss in {kernel_seconds} s on the same path, beside those of the
-kernel ({price_source}); of several runs the median and, in brackets, the least and the most. Reno's are the overshoot
-of its first slow start and a few more: allowed {price_tolerance}.
+kernel ({price_source}); of several runs the median and, in brackets, the least and the most. By its own account the
+emulator under the kernel's was late {price_late}. Reno's are the overshoot of its first slow start and a few more:
+allowed {price_tolerance}.
 
 {price}
 
