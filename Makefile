@@ -10,6 +10,10 @@ JOBS   ?= $(shell nproc)
 NATIVE_SOURCES := Cargo.toml Cargo.lock $(shell find crates congestion -type f \
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.c' -o -name '*.h' \) -not -path '*/tests/*' 2>/dev/null)
 
+# The clang that makes the BPF objects in the module, none where there is none. Looked for when it is needed, since .stamp-tools
+# may have brought it.
+CLANG ?= $(shell for c in clang $$(seq -f 'clang-%g' 25 -1 11); do command -v $$c && break; done)
+
 # Versions that the tests were last run with; pip keeps to them.
 export PYTHON
 export PIP_CONSTRAINT := $(CURDIR)/scripts/constraints.txt
@@ -32,7 +36,7 @@ demo: setup ## mirror a real OLTP trace over 67 ms under four stacks; table, HTM
 	@echo "Open out/demo/report.html in a browser."
 
 .PHONY: test
-test: setup $(VENV)/.stamp-tools ## every test and lint; last line: N passed, N failed, N skipped
+test: $(VENV)/.stamp-tools setup ## every test and lint; last line: N passed, N failed, N skipped
 	@$(BIN)/python scripts/check.py
 
 .PHONY: lint
@@ -74,9 +78,15 @@ $(VENV)/.stamp-python: pyproject.toml scripts/constraints.txt scripts/packages.s
 	$(BIN)/pip install --quiet maturin
 	touch $@
 
-$(VENV)/.stamp-native: $(VENV)/.stamp-python $(NATIVE_SOURCES)
+$(VENV)/.clang: FORCE
+	@mkdir -p $(VENV) && echo "$(CLANG)" | cmp -s - $@ || echo "$(CLANG)" >$@
+
+.PHONY: FORCE
+FORCE:
+
+$(VENV)/.stamp-native: $(VENV)/.stamp-python $(VENV)/.clang $(NATIVE_SOURCES)
 	@echo "elephan: building the native module and installing Python packages (a minute or two the first time)"
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 $(BIN)/maturin develop --quiet --release --extras dev
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 CLANG="$(CLANG)" $(BIN)/maturin develop --quiet --release --extras dev
 	touch $@
 
 $(VENV)/.stamp-tools: scripts/packages.sh

@@ -376,8 +376,13 @@ static inline void cc_forget_(struct tcp_sock *sk)
 #define CC_LICENSE "Dual MIT/GPL"
 #endif
 
+/* What a person calls it: the algorithm, or what a loader puts there before the kernel has it ("reno=mine"). It lies
+ * beside the parameters, so that a list of what is loaded can say what it is. */
+#define CC_LABEL_BYTES 64
+
 #define CC_ALGORITHM(name_, summary_, source_, ...)                                                              \
 	char cc_license[] CC_SECTION("license") = CC_LICENSE;                                                   \
+	const volatile char cc_label[CC_LABEL_BYTES] = #name_;                                                  \
 	CC_EACH(CC_WRAP_, __VA_ARGS__)                                                                          \
 	struct tcp_congestion_ops cc_algorithm CC_SECTION(".struct_ops") = {                                    \
 		CC_EACH(CC_ENTRY_, __VA_ARGS__).name = CC_NAME_CHARS_(CC_KERNEL_NAME_(#name_)),                 \

@@ -1,4 +1,8 @@
 //! Compiles every algorithm of `congestion/` and writes the table of built-ins: a new file there needs no change here.
+//! Where there is a clang they are compiled for BPF as well; without one the kernel's are compiled when they are loaded.
+
+#[path = "src/clang.rs"]
+mod clang;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +24,9 @@ fn main() {
     let sources = manifest.join("../../congestion").canonicalize().expect("congestion/ lies beside crates/");
     println!("cargo:rerun-if-changed={}", sources.display());
     println!("cargo:rerun-if-changed=src/layout.c");
+    println!("cargo:rerun-if-changed=src/clang.rs");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=CLANG");
 
     let algorithms = algorithms_of(&sources);
     for (stem, path) in &algorithms {
@@ -27,6 +34,31 @@ fn main() {
     }
     compiler(&sources).file("src/layout.c").compile("cc_layout");
     fs::write(out.join("builtin.rs"), table(&algorithms)).expect("OUT_DIR can be written");
+    fs::write(out.join("builtin_bpf.rs"), objects(&sources, &out, &algorithms)).expect("OUT_DIR can be written");
+}
+
+/// Compiles the algorithms for BPF into `out`, and returns the table of the objects.
+fn objects(sources: &Path, out: &Path, algorithms: &[(String, PathBuf)]) -> String {
+    let compiler = clang::find();
+    let said = compiler.as_ref().map(|(_, said)| said.as_str());
+    let mut text = format!("/// The clang of the build script.\nconst COMPILER: Option<&str> = {said:?};\n\n");
+    text.push_str("/// What it made of each file of `congestion/`.\nconst OBJECTS: &[(&str, &[u8])] = &[\n");
+    for (stem, _) in algorithms {
+        let Some((clang, _)) = &compiler else { break };
+        let object = out.join(format!("{stem}.bpf.o"));
+        let object = object.to_str().expect("a UTF-8 path");
+        let name = format!("./{stem}.c");
+        let made = clang::command(clang, sources, &name, object.as_ref()).output().expect("it ran a moment ago");
+        if made.status.success() {
+            writeln!(text, "    ({stem:?}, include_bytes!({object:?})),").expect("a string");
+        } else {
+            // No reason to build nothing at all: loading it says the same, and better.
+            let first = String::from_utf8_lossy(&made.stderr).lines().next().unwrap_or_default().to_owned();
+            println!("cargo:warning={clang} makes no BPF object of {stem}.c, and this build has none: {first}");
+        }
+    }
+    text.push_str("];\n");
+    text
 }
 
 /// The C files of the folder, by name: their order is that of the built-ins.

@@ -1,34 +1,13 @@
 //! An algorithm compiled for BPF: what the running kernel loads. Loading it is another's business.
 
+use crate::clang;
 use crate::compile::{CompileError, WorkDir};
 use crate::diagnose::{self, Grade, Problem};
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
-use std::{env, fs, io};
+use std::{fs, io};
 
-/// As bpf/env.h says.
-const FLAGS: [&str; 16] = [
-    "-target",
-    "bpf",
-    "-mcpu=v3",
-    "-g",
-    "-O2",
-    "-std=c11",
-    "-Wall",
-    "-Wextra",
-    "-nostdinc",
-    "-ffreestanding",
-    "-fwrapv",
-    "-Werror=float-conversion",
-    "-Werror=implicit-function-declaration",
-    "-Werror=incompatible-pointer-types",
-    "-fno-crash-diagnostics",
-    "-c",
-];
-
-/// Versions of clang that are looked for under their own names; BTF for struct_ops came with 11.
-const VERSIONS: std::ops::RangeInclusive<u32> = 11..=25;
+include!(concat!(env!("OUT_DIR"), "/builtin_bpf.rs"));
 
 /// What an object is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +50,7 @@ pub fn compile_bpf_as(
     code: &str,
     kernel_name: Option<&str>,
 ) -> Result<BpfObject, CompileError> {
-    let clang = clang().ok_or(CompileError::NoClang)?;
+    let (clang, _) = clang::find().ok_or(CompileError::NoClang)?;
     let failed = |doing: &str, error: io::Error| CompileError::Environment {
         path: path.to_owned(),
         doing: doing.to_owned(),
@@ -80,24 +59,23 @@ pub fn compile_bpf_as(
     let work = WorkDir::new().map_err(|e| failed("create a folder for temporary files", e))?;
     // A copy, under its own name: the kernel's verifier shows that name, and no cc.h beside the original is taken.
     let name = path.file_name().unwrap_or(OsStr::new("algorithm.c"));
-    let (source, object) = (work.0.join(name), work.0.join("algorithm.o"));
-    work.write_headers().and_then(|()| fs::write(&source, code)).map_err(|e| failed("write temporary files", e))?;
-    let output = Command::new(&clang)
-        .args(FLAGS)
+    let object = work.0.join("algorithm.o");
+    work.write_headers()
+        .and_then(|()| fs::write(work.0.join(name), code))
+        .map_err(|e| failed("write temporary files", e))?;
+    // With "./" in front, so that no name is taken for an option.
+    let file = format!("./{}", name.to_string_lossy());
+    let output = clang::command(&clang, &work.0, &file, &object)
         .args(kernel_name.map(|name| format!("-DCC_BPF_NAME=\"{name}\"")))
         .args(match build {
             BpfBuild::Kernel => None,
             BpfBuild::Record => Some("-DCC_RECORD"),
             BpfBuild::Step => Some("-DCC_STEP"),
         })
-        .arg("-I")
-        .arg(&work.0)
-        .args([source.as_os_str(), OsStr::new("-o"), object.as_os_str()])
-        .env("LC_ALL", "C")
+        .env("TMPDIR", &work.0)
         .output()
         .map_err(|e| failed(&format!("run {clang}"), e))?;
     let text = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-    let file = source.display().to_string();
     if !output.status.success() {
         let problems = diagnose::problems(&text, &file, code, Grade::Error);
         let text = text.replace(&file, &path.display().to_string());
@@ -107,11 +85,12 @@ pub fn compile_bpf_as(
     Ok(BpfObject { bytes, clang, warnings: diagnose::problems(&text, &file, code, Grade::Warning) })
 }
 
-fn clang() -> Option<String> {
-    let numbered = VERSIONS.rev().map(|version| format!("clang-{version}"));
-    let knows_bpf = |name: &String| {
-        let answer = Command::new(name).args(["-target", "bpf", "--version"]).output();
-        answer.is_ok_and(|output| output.status.success())
-    };
-    env::var("CLANG").into_iter().chain(["clang".to_owned()]).chain(numbered).find(knows_bpf)
+/// The object of the built-in algorithm `name`, made when this library was; None when there was no clang then.
+pub fn builtin_object(name: &str) -> Option<&'static [u8]> {
+    OBJECTS.iter().find(|(of, _)| *of == name).map(|(_, bytes)| *bytes)
+}
+
+/// The clang that made the objects of the built-in algorithms, as it calls itself; None when there was none.
+pub fn builtin_objects_compiler() -> Option<&'static str> {
+    COMPILER
 }

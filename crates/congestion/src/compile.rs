@@ -155,6 +155,8 @@ fn compile_anew(path: &Path, code: String) -> Result<(Algorithm, Vec<Problem>), 
         .arg("-o")
         .args([object.as_os_str(), path.as_os_str()])
         .env("LC_ALL", "C")
+        // A compiler that is killed leaves its own files there as well, and they go with the folder.
+        .env("TMPDIR", &work.0)
         .output()
         .map_err(|e| failed(format!("run {} (is a C compiler installed? set CC)", program.to_string_lossy()), e))?;
     let text = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();

@@ -71,7 +71,9 @@ pub(crate) fn problems(output: &str, file: &str, code: &str, grade: Grade) -> Ve
             }
         }
         let text = without_option(said.text);
-        let line = said.line.filter(|_| !said.outside);
+        // Of a hook that needs too much stack clang names the place where the hook's frame was made: CC_ALGORITHM.
+        let frame = STACK.iter().any(|part| text.contains(part));
+        let line = said.line.filter(|_| !said.outside && !frame);
         let shown = line.and_then(|n| code.lines().nth(n - 1)).unwrap_or_default();
         let (what, hint) = explained(text, &detail, shown, code);
         let problem = Problem { line, what, code: shown.to_owned(), hint };
@@ -140,6 +142,9 @@ const NO_LIBRARY: &str =
                           there is.";
 const PARAMETER: &str = "A parameter is (name, default, min, max, scale, unit, text), all integers: what a scenario \
                          writes, times scale.";
+
+/// In clang's words for more on the stack than BPF has.
+const STACK: [&str; 2] = ["stack limit", "Looks like the BPF stack"];
 
 /// What a message means, and what to do.
 fn explained(text: &str, detail: &str, line: &str, code: &str) -> (String, Option<String>) {
@@ -217,11 +222,14 @@ fn explained(text: &str, detail: &str, line: &str, code: &str) -> (String, Optio
     if said("built-in function") && said("not supported") {
         return as_is("This takes a library function on BPF (128-bit numbers, for example): use 64 bits.".into());
     }
-    if said("stack limit") || said("Looks like the BPF stack") {
-        return as_is("All variables of all functions that call each other have 512 bytes together.".into());
+    if said(STACK[0]) || said(STACK[1]) {
+        let hint = "Smaller or fewer local variables; what lasts from call to call is the state, cc_state(sk).";
+        let what = "too much on the stack: all variables of functions that call each other have 512 bytes together";
+        return (what.into(), Some(hint.into()));
     }
-    if said("ivision by zero") {
-        return as_is("BPF gives 0 there; a processor stops the program: cc_div(n, d).".into());
+    if said("ivision by zero") || said("remainder by zero") {
+        let hint = "BPF gives 0 there; a processor stops the program: cc_div(n, d).";
+        return ("divides by zero".into(), Some(hint.into()));
     }
     (text.to_owned(), None)
 }

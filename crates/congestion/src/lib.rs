@@ -10,6 +10,7 @@
 
 mod bpf;
 mod builtin;
+mod clang;
 mod compile;
 mod controller;
 mod descriptor;
@@ -21,7 +22,7 @@ pub mod sock;
 mod source;
 mod trap;
 
-pub use bpf::{compile_bpf, compile_bpf_as, BpfBuild, BpfObject};
+pub use bpf::{builtin_object, builtin_objects_compiler, compile_bpf, compile_bpf_as, BpfBuild, BpfObject};
 pub use builtin::{builtin, find};
 pub use compile::{compile, compile_and_warn, CompileError};
 pub use controller::{Controller, ParamError};

@@ -53,6 +53,18 @@ fn compile_bpf<'py>(
     Ok((PyBytes::new(py, &object.bytes), object.clang, listed(py, &object.warnings)?))
 }
 
+/// The BPF object of the built-in stack `name`, made when this module was; None when there was no clang then.
+#[pyfunction]
+fn builtin_object<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyBytes>> {
+    congestion::builtin_object(name).map(|bytes| PyBytes::new(py, bytes))
+}
+
+/// The clang that made those objects, as it calls itself; None when there was none.
+#[pyfunction]
+fn builtin_objects_compiler() -> Option<&'static str> {
+    congestion::builtin_objects_compiler()
+}
+
 fn refused(py: Python<'_>, error: &congestion::CompileError) -> PyErr {
     let raised = CompileError::new_err(error.to_string());
     match listed(py, &error.problems()).and_then(|problems| raised.value(py).setattr("problems", problems)) {
@@ -102,5 +114,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NoClang", module.py().get_type::<NoClang>())?;
     module.add_function(wrap_pyfunction!(stacks, module)?)?;
     module.add_function(wrap_pyfunction!(compile_bpf, module)?)?;
+    module.add_function(wrap_pyfunction!(builtin_object, module)?)?;
+    module.add_function(wrap_pyfunction!(builtin_objects_compiler, module)?)?;
     module.add_function(wrap_pyfunction!(compile_stack, module)?)
 }
