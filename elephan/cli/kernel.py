@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elephan.cli.console import emit, say
+
+if TYPE_CHECKING:
+    from elephan.kernel import Removed
 
 app = typer.Typer(help="Congestion controls into this machine's kernel, for any program.", no_args_is_help=True)
 
@@ -17,11 +20,21 @@ def load(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter. May be repeated.")
     ] = None,
+    restricted: Annotated[
+        bool, typer.Option("--restricted", help="Only programs with CAP_NET_ADMIN may choose it.")
+    ] = False,
 ) -> None:
     """Register a congestion control. It stays until `unload`, `clean` or a restart of the machine."""
     from elephan import kernel
+    from elephan.stack import find
 
-    name, text = kernel.load(what, set_ or [])
+    name, text = kernel.load(what, set_ or [], restricted)
+    told: set[int | None] = set()
+    for warning in find(file := what.partition("=")[0]).warnings:
+        if warning["line"] not in told:
+            hint = f". {warning['hint']}" if warning["hint"] else ""
+            say(f"warning: {file}:{warning['line']}: {warning['what'].rstrip('.')}{hint}")
+        told.add(warning["line"])
     emit(f"{name}: {text}")
 
 
@@ -51,37 +64,59 @@ def parity(
 
 
 @app.command("list")
-def list_() -> None:
-    """List what elephan has in the kernel."""
-    from elephan import kernel
+def list_(
+    json_: Annotated[bool, typer.Option("--json", help="As JSON, with every parameter.")] = False,
+) -> None:
+    """List what elephan has in the kernel: name, stack and variant, parameters that were set, who uses it here."""
+    from elephan.cli.kernel_text import as_json, as_lines
+    from elephan.kernel import loaded
 
-    for one in kernel.loaded():
-        emit(one.name if one.registered else f"{one.name}  unloaded; connections that began before still use it")
+    everything = loaded()
+    if json_:
+        emit(as_json(everything))
+    else:
+        for line in as_lines(everything):
+            emit(line)
 
 
 @app.command()
-def unload(name: Annotated[str, typer.Argument(help="As `list` says, with or without elephan_.")]) -> None:
+def unload(
+    name: Annotated[str, typer.Argument(help="As `list` says: with or without elephan_, or the variant.")],
+) -> None:
     """Take one out of the kernel; connections that use it keep it to their end."""
     from elephan import kernel
 
-    emit(f"unloaded {kernel.unload(name)}")
+    _said(kernel.unload(name))
 
 
 @app.command()
 def clean() -> None:
-    """Take all of elephan's out of the kernel."""
+    """Take all of elephan's out of the kernel, and remove what commands that were killed have left."""
     from elephan import kernel
 
-    for one in kernel.clean():
+    _said(kernel.clean())
+
+
+def _said(removed: Removed) -> None:
+    if removed.default:
+        emit(f"default of this network namespace: {removed.default[1]} again (was {removed.default[0]})")
+    for one in removed.unloaded:
         emit(f"unloaded {one.name}")
+    for folder in removed.folders:
+        emit(f"removed {folder}")
+    for other in removed.elsewhere:
+        emit(f"{other.default} stays the default of the network namespace {other.namespace} until another is set there")
 
 
 @app.command()
-def default(name: Annotated[str, typer.Argument(help="One of elephan's, or the kernel's own.")]) -> None:
+def default(
+    name: Annotated[str, typer.Argument(help="One of elephan's, or the kernel's own.")],
+    host: Annotated[bool, typer.Option("--host", help="Also where this is the host's own network namespace.")] = False,
+) -> None:
     """Make it the default of new connections in this network namespace, and no other."""
     from elephan import kernel
 
-    before, now = kernel.default(name)
+    before, now = kernel.default(name, host)
     emit(f"default of this network namespace: {now} (before: {before})")
 
 
@@ -89,10 +124,11 @@ def default(name: Annotated[str, typer.Argument(help="One of elephan's, or the k
 def check() -> None:
     """Say what this kernel has and lacks. Exit code 2 when nothing can be loaded."""
     from elephan import kernel
+    from elephan.kernel.machine import loads
 
     steps = kernel.check()
     for step in steps:
         emit(f"{step.name:13}{'yes' if step.state == 'passed' else 'no':5}{step.text}")
-    if any(step.state == "failed" and step.name != "cong_control" for step in steps):
+    if not loads(steps):
         emit("still works: simulation with all stacks, and `elephan stacks check` as far as this machine goes")
         raise typer.Exit(2)

@@ -1,140 +1,137 @@
-"""What `elephan kernel` does."""
+"""Load, unload, clean, and a namespace's default."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from elephan.core import native
 from elephan.errors import InputError
-from elephan.kernel.maps import Loaded, library, loaded, remove
+from elephan.kernel import before, leftovers, namespaces
+from elephan.kernel.maps import Loaded, loaded, remove
+from elephan.kernel.names import MARK, kernel_name, named
 from elephan.kernel.prepare import prepared
-from elephan.stack import find, verify
-
-MARK = "elephan_"
-LONGEST = 15
-"""Characters of a congestion control's name (TCP_CA_NAME_MAX less its end)."""
-
-SYSCTL = Path("/proc/sys/net/ipv4")
+from elephan.stack import Stack, find, verify
 
 
-def kernel_name(name: str) -> str:
-    """Return the name in the kernel: elephan's mark and 7 characters."""
-    bare = name.removeprefix(MARK)
-    if not re.fullmatch(r"[a-z0-9_]+", bare):
-        raise InputError(f"a name has a-z, 0-9 and _: {name!r}")
-    return (MARK + bare)[:LONGEST]
+@dataclass(frozen=True)
+class Removed:
+    """What `unload` and `clean` have done, and what they found and left."""
+
+    unloaded: list[Loaded]
+    default: tuple[str, str] | None
+    """What this namespace's default was and is again; None when it was none of those."""
+    elsewhere: list[namespaces.Elsewhere]
+    """Namespaces that have one of those as their default, and keep it."""
+    folders: list[Path]
+    """Of compilers that were killed, removed."""
 
 
-def load(what: str, settings: Sequence[str] = ()) -> tuple[str, str]:
-    """Load `NAME`, `NAME=variant` or a .c file; return its name in the kernel and what the verifier said."""
+def load(what: str, settings: Sequence[str] = (), restricted: bool = False) -> tuple[str, str]:
+    """Load `NAME`, `NAME=variant` or a .c file; return its name in the kernel and what the verifier said.
+
+    `restricted`: only programs with CAP_NET_ADMIN may choose it. Raises `InputError` with the reason in words.
+    """
     algorithm, _, variant = what.partition("=")
     stack = find(algorithm)
     name = kernel_name(variant or stack.name)
+    label = f"{stack.name}={variant}" if variant else stack.name
     values = values_of(algorithm, settings)
     lacking = verify.lacks()
     if lacking:
         raise InputError(lacking)
-    if any(one.name == name and one.registered for one in loaded()):
-        raise InputError(
-            f"{name} is loaded already (the kernel keeps {LONGEST - len(MARK)} characters behind {MARK}): "
-            f"unload it, or give another name: {algorithm}=other"
-        )
+    for one in loaded():
+        if one.name == name and one.registered:
+            known = f" as {one.label}" if one.label not in ("", label) else ""
+            raise InputError(f"{name} is loaded already{known}: unload it, or give another name: {algorithm}=other")
     file = stack.path or f"{stack.name}.c"
-    core = native()
-    try:
-        compiled, _, _ = core.compile_bpf(file, stack.code, name)
-    except (core.NoClang, core.CompileError) as error:
-        raise InputError(str(error)) from error
-    step = verify.verified(prepared(compiled, name, values), Path(file).name, stack.code, register=True)
+    ready = prepared(_object(stack, file), name, values, label, restricted)
+    step = verify.verified(ready, Path(file).name, stack.code, register=True)
     if step.state != "passed":
-        places = [f"line {p['line']}: {p['what']}" if p["line"] else str(p["what"]) for p in step.problems]
-        raise InputError("; ".join([f"{file}: {step.text}", *places]))
+        raise InputError("\n".join([f"{file}: {step.text}", *(line for p in step.problems for line in _lines(p))]))
     return name, step.text
 
 
-def unload(name: str) -> str:
-    """Unregister one of ours; return its name in the kernel."""
-    full = kernel_name(name)
-    found = [one for one in loaded() if one.name == full and one.registered]
-    if not found:
-        names = ", ".join(one.name for one in loaded() if one.registered) or "nothing"
-        raise InputError(f"{full} is not loaded; loaded is {names}")
-    if current() == full:
-        raise InputError(f"{full} is the default here: first `elephan kernel default cubic`, or another")
-    remove(found[0])
-    return full
+def unload(name: str) -> Removed:
+    """Unregister one of ours; if it is the default here, what was before comes back."""
+    everything = loaded()
+    one = named(name, everything)
+    if one is None:
+        names = ", ".join(one.name for one in everything if one.registered) or "nothing"
+        raise InputError(f"{name} is not loaded; loaded is {names}")
+    changed = _put_back() if namespaces.current() == one.name else None
+    remove(one)
+    return Removed([one], changed, namespaces.elsewhere(lambda default: default == one.name), [])
 
 
-def clean() -> list[Loaded]:
-    """Unregister all of ours; a default that is ours goes back to what the kernel always has."""
-    if current().startswith(MARK):
-        _set("cubic" if "cubic" in available() else "reno")
+def clean() -> Removed:
+    """Unregister all of ours; if one is the default here, what was before comes back."""
+    changed = _put_back() if namespaces.current().startswith(MARK) else None
     found = [one for one in loaded() if one.registered]
     for one in found:
         remove(one)
-    return found
+    return Removed(found, changed, namespaces.elsewhere(lambda default: default.startswith(MARK)), leftovers.remove())
 
 
-def default(name: str) -> tuple[str, str]:
-    """Make it the default of this network namespace; return what was and what is."""
-    before = current()
-    full = name if name in available() else kernel_name(name)
-    if full not in available():
-        raise InputError(f"{full} is not in the kernel; there is {', '.join(available())}")
-    _set(full)
-    return before, full
-
-
-def current() -> str:
-    """Return this namespace's default."""
-    return (SYSCTL / "tcp_congestion_control").read_text().strip()
-
-
-def available() -> list[str]:
-    """Return what the kernel has, ours and its own."""
-    return (SYSCTL / "tcp_available_congestion_control").read_text().split()
-
-
-def check() -> list[verify.Step]:
-    """Return what this machine has and lacks."""
-    steps = []
-    btf = verify.BTF.exists()
-    steps.append(_step("BTF", btf, "the kernel describes its types", "no BTF (CONFIG_DEBUG_INFO_BTF): nothing loads"))
-    ops = btf and b"\0bpf_struct_ops_tcp_congestion_ops\0" in verify.BTF.read_bytes()
-    steps.append(
-        _step("struct_ops", ops, "takes congestion controls", "takes no congestion control by BPF (Linux 5.6, BPF_JIT)")
-    )
-    numbers = re.match(r"(\d+)\.(\d+)", os.uname().release)
-    newer = numbers is not None and (int(numbers[1]), int(numbers[2])) >= (6, 10)
-    steps.append(
-        _step(
-            "cong_control",
-            newer,
-            f"Linux {os.uname().release}",
-            f"Linux {os.uname().release} is older than 6.10: no bbr; those without the hook cong_control work",
+def default(name: str, host: bool = False) -> tuple[str, str]:
+    """Make it the default of this network namespace; return what was and what is. The host's only if `host` says so."""
+    was = namespaces.current()
+    there = namespaces.available()
+    one = None if name in there else named(name, loaded())
+    full = one.name if one else name
+    if full not in there:
+        raise InputError(f"{name} is not in the kernel; there is {', '.join(there)}")
+    why = namespaces.why_hosts()
+    if why and not host:
+        raise InputError(
+            f"this is {why}: every connection of this host that begins from now on would use {full}; "
+            "if that is wanted, say --host, else go into a namespace of your own (ip netns exec NAME ...)"
         )
-    )
-    lacking = verify.lacks()
-    steps.append(_step("rights", not lacking, "may load", lacking))
-    try:
-        library()
-        steps.append(verify.Step("libbpf", "passed", "is installed"))
-    except InputError as error:
-        steps.append(verify.Step("libbpf", "failed", str(error)))
-    try:
-        reno = find("reno")
-        _, clang, _ = native().compile_bpf("reno.c", reno.code, None)
-        steps.append(verify.Step("clang", "passed", clang))
-    except native().NoClang as error:
-        steps.append(verify.Step("clang", "failed", str(error)))
-    return steps
+    if not full.startswith(MARK):
+        namespaces.make_default(full)
+        before.forget()
+        return was, full
+    # The first that was not ours counts, through however many of ours; nothing is known of what others have set.
+    earlier = before.noted(was) if was.startswith(MARK) else was
+    if earlier is None:
+        before.forget()
+    else:
+        before.note(earlier, full)
+    namespaces.make_default(full)
+    return was, full
 
 
-def _step(name: str, good: bool, has: str, misses: str) -> verify.Step:
-    return verify.Step(name, "passed" if good else "failed", has if good else misses)
+def _put_back() -> tuple[str, str]:
+    was = namespaces.current()
+    there = namespaces.available()
+    earlier = before.noted(was)
+    if earlier is None or earlier not in there:
+        # Linux has reno always, and cubic as it comes; a namespace takes only what every program may choose.
+        earlier = "cubic" if "cubic" in namespaces.allowed() else "reno"
+    namespaces.make_default(earlier)
+    before.forget()
+    return was, earlier
+
+
+def _object(stack: Stack, file: str) -> bytes:
+    core = native()
+    made: bytes | None = None if stack.path else core.builtin_object(stack.name)
+    if made is not None:
+        return made
+    try:
+        compiled: bytes = core.compile_bpf(file, stack.code)[0]
+    except (core.NoClang, core.CompileError) as error:
+        raise InputError(str(error)) from error
+    return compiled
+
+
+def _lines(problem: dict[str, object]) -> list[str]:
+    where = f"line {problem['line']}: " if problem["line"] else ""
+    shown = f"    {problem['code']}" if problem["code"] else ""
+    hint = f"  {problem['hint']}" if problem["hint"] else ""
+    return [line for line in (f"{where}{problem['what']}", shown, hint) if line]
 
 
 def values_of(algorithm: str, settings: Sequence[str]) -> dict[str, int]:
@@ -153,10 +150,3 @@ def values_of(algorithm: str, settings: Sequence[str]) -> dict[str, int]:
     except Problem as error:
         where = ".".join(str(part) for part in error.location)
         raise InputError(f"--set {where}: {error.expected}") from error
-
-
-def _set(name: str) -> None:
-    try:
-        (SYSCTL / "tcp_congestion_control").write_text(name)
-    except OSError as error:
-        raise InputError(f"cannot set net.ipv4.tcp_congestion_control: {error.strerror} (needs root)") from error

@@ -1,4 +1,7 @@
-"""A compiled object with its parameters set, and open to programs that are not root."""
+"""A compiled object with its name and its parameters set, and open to programs that are not root, or not.
+
+One object of an algorithm serves for every variant: what makes a variant is constants, and they are set in a copy.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,38 @@ from elephan.errors import InputError
 NON_RESTRICTED = 1
 """TCP_CONG_NON_RESTRICTED: a program without CAP_NET_ADMIN may choose it as well."""
 
+NAME_AT = 9 * 8
+NAME_BYTES = 16
+"""In struct tcp_congestion_ops of bpf/env.h: nine hooks, then the name, then the flags."""
+
+LABEL_BYTES = 64
+"""CC_LABEL_BYTES of bpf/env.h."""
+
 SYMBOLS = 2
 """SHT_SYMTAB."""
 
 
-def prepared(compiled: bytes, name: str, values: Mapping[str, int]) -> bytes:
-    """Return the object with `cc_param_*` as in `values`, and the flag set that lets every program use it."""
+def prepared(compiled: bytes, name: str, values: Mapping[str, int], label: str = "", restricted: bool = False) -> bytes:
+    """Return the object with the name `name` for the kernel, `label` for people, and `cc_param_*` as in `values`.
+
+    Unless it is to be `restricted`, it has the flag that lets every program choose it. `label` "" leaves it as it is.
+    """
     data = bytearray(compiled)
     places = _places(compiled)
     for key, value in values.items():
         if f"cc_param_{key}" not in places:
             raise InputError(f"the compiled object has no parameter {key!r}: the algorithm never reads it")
         struct.pack_into("<q", data, places[f"cc_param_{key}"], value)
-    # struct tcp_congestion_ops of bpf/env.h: nine hooks, name[16], flags.
-    start = places["cc_algorithm"] + 9 * 8
-    if bytes(data[start : start + 16]).rstrip(b"\0") != name.encode():
+    start = places["cc_algorithm"] + NAME_AT
+    was = bytes(data[start : start + NAME_BYTES])
+    (flags,) = struct.unpack_from("<I", data, start + NAME_BYTES)
+    if not was.rstrip(b"\0").isascii() or was[:1] == b"\0" or was[-1:] != b"\0":
         raise InputError("the compiled object is not laid out as congestion/bpf/env.h says")
-    (flags,) = struct.unpack_from("<I", data, start + 16)
-    struct.pack_into("<I", data, start + 16, flags | NON_RESTRICTED)
+    if len(name.encode()) >= NAME_BYTES:
+        raise InputError(f"the kernel's names have at most {NAME_BYTES - 1} characters: {name}")
+    struct.pack_into(f"<{NAME_BYTES}sI", data, start, name.encode(), flags if restricted else flags | NON_RESTRICTED)
+    if label:
+        struct.pack_into(f"<{LABEL_BYTES}s", data, places["cc_label"], label.encode()[: LABEL_BYTES - 1])
     return bytes(data)
 
 

@@ -1,9 +1,9 @@
-"""Put a BPF object through the running kernel's verifier: `python -m elephan.stack.load OBJECT`, one line of JSON out.
+"""Put a BPF object through the running kernel's verifier: `python -m elephan.stack.load <OBJECT`, one line of JSON out.
 
-A process of its own: programs and maps belong to it, nothing is pinned and nothing is registered, so that the kernel is
-as it was when the process ends, however it ends. With `--register` behind it, what passes is registered, and stays
-(elephan/kernel says why that needs no pin). libbpf (1.0 or later) is called by ctypes: it is a system's package,
-and a binding that is built with its own copy would need the tools to build it.
+A process of its own: programs and maps belong to it, nothing is pinned, registered or written to a file, so that the
+machine is as it was when the process ends, however it ends. With `--register`, what passes is registered, and stays
+(elephan/kernel says why that needs no pin). libbpf (1.0 or later) is called by ctypes: it is a system's package, and a
+binding that is built with its own copy would need the tools to build it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def library() -> ctypes.CDLL:
     bpf = ctypes.CDLL(LIBRARY, use_errno=True)
     pointer, text = ctypes.c_void_p, ctypes.c_char_p
     for name, result, arguments in (
-        ("bpf_object__open_file", pointer, (text, pointer)),
+        ("bpf_object__open_mem", pointer, (text, ctypes.c_size_t, pointer)),
         ("bpf_object__load", ctypes.c_int, (pointer,)),
         ("bpf_object__close", None, (pointer,)),
         ("bpf_object__next_program", pointer, (pointer, pointer)),
@@ -47,9 +47,16 @@ def library() -> ctypes.CDLL:
     return bpf
 
 
-def load(bpf: ctypes.CDLL, path: str, level: int, register: bool = False) -> dict[str, Any]:
+class OpenOptions(ctypes.Structure):
+    """The beginning of struct bpf_object_open_opts, which says itself how long it is."""
+
+    _fields_ = (("sz", ctypes.c_size_t), ("object_name", ctypes.c_char_p))
+
+
+def load(bpf: ctypes.CDLL, compiled: bytes, level: int, register: bool = False) -> dict[str, Any]:
     """Open and load the object, register it if wanted; return whether it passed, and the log of each program."""
-    opened = bpf.bpf_object__open_file(os.fsencode(path), None)
+    options = OpenOptions(ctypes.sizeof(OpenOptions), b"algorithm")
+    opened = bpf.bpf_object__open_mem(compiled, len(compiled), ctypes.byref(options))
     if not opened:
         return {"passed": False, "error": os.strerror(ctypes.get_errno()), "logs": {}}
     logs: dict[str, Any] = {}
@@ -72,15 +79,15 @@ def load(bpf: ctypes.CDLL, path: str, level: int, register: bool = False) -> dic
     return result
 
 
-def tried(path: str, register: bool = False) -> dict[str, Any]:
+def tried(compiled: bytes, register: bool = False) -> dict[str, Any]:
     """Return what the kernel says of the object: how much it went through, or the log of the program it refuses."""
     bpf = library()
-    result = load(bpf, path, STATISTICS, register)
+    result = load(bpf, compiled, STATISTICS, register)
     if result["passed"]:
         processed = [re.search(r"processed (\d+) insns", log) for log in result["logs"].values()]
         steps = sum(int(match[1]) for match in processed if match)
         return {"passed": True, "programs": len(result["logs"]), "steps": steps, "refused": result.get("refused")}
-    result = load(bpf, path, STEPS)
+    result = load(bpf, compiled, STEPS)
     # libbpf stops at the first program that is refused: the last one with a log.
     refused = [(name, log) for name, log in result["logs"].items() if log]
     name, log = refused[-1] if refused else ("", "")
@@ -88,4 +95,4 @@ def tried(path: str, register: bool = False) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(tried(sys.argv[1], register="--register" in sys.argv[2:])))
+    print(json.dumps(tried(sys.stdin.buffer.read(), register="--register" in sys.argv[1:])))

@@ -37,7 +37,7 @@ REASONS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"stack size|stack depth|stack limit|invalid (read|write|size).* stack|stack off",
-        "too much, or what is not set, on the stack",
+        "too much on the stack, or a place beside it",
         "All variables of functions that call each other have 512 bytes together.",
     ),
     (

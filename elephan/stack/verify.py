@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -53,7 +52,10 @@ def check(stack: Stack) -> list[Step]:
     try:
         compiled, clang, warnings = core.compile_bpf(file, stack.code)
     except core.NoClang as error:
-        return [*steps, Step("BPF", "not tried", str(error)), Step("kernel", "not tried", "nothing to load")]
+        made = None if stack.path else core.builtin_object(stack.name)
+        if made is None:
+            return [*steps, Step("BPF", "not tried", str(error)), Step("kernel", "not tried", "nothing to load")]
+        compiled, clang, warnings = made, f"{core.builtin_objects_compiler()} when elephan was built", []
     except core.CompileError as error:
         # Its first line names the file, which stands above already.
         text = str(error).partition("\n")[2] or str(error)
@@ -89,22 +91,20 @@ def effective_capabilities(status: Path = Path("/proc/self/status")) -> int:
 
 def verified(compiled: bytes, file: str, code: str, register: bool = False) -> Step:
     """Put an object through the verifier in a process of its own, to which all of it belongs unless it registers it."""
-    with tempfile.TemporaryDirectory(prefix="elephan-bpf-") as folder:
-        path = Path(folder) / "algorithm.o"
-        path.write_bytes(compiled)
-        command = [sys.executable, "-m", "elephan.stack.load", str(path), *(["--register"] if register else [])]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=LONGEST_S, check=False, env=environment
-            )
-        except subprocess.TimeoutExpired:
-            return Step("kernel", "failed", f"the verifier has not answered within {LONGEST_S} s")
+    command = [sys.executable, "-m", "elephan.stack.load", *(["--register"] if register else [])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        done = subprocess.run(
+            command, input=compiled, capture_output=True, timeout=LONGEST_S, check=False, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        return Step("kernel", "failed", f"the verifier has not answered within {LONGEST_S} s")
+    errors = done.stderr.decode(errors="replace")
     kernel = f"{os.uname().sysname} {os.uname().release}"
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        why = (done.stderr.strip().splitlines() or ["no answer"])[-1]
+        why = (errors.strip().splitlines() or ["no answer"])[-1]
         if "libbpf" in why:
             return Step("kernel", "not tried", f"libbpf is not installed (Debian: libbpf1): {why}")
         return Step("kernel", "failed", why)
@@ -113,5 +113,5 @@ def verified(compiled: bytes, file: str, code: str, register: bool = False) -> S
     if answer["passed"]:
         programs = things(answer["programs"], "program")
         return Step("kernel", "passed", f"{kernel}: {programs}, {count(answer['steps'])} steps of its verifier")
-    problem = explained(answer, done.stderr, file, code)
+    problem = explained(answer, errors, file, code)
     return Step("kernel", "failed", f"{kernel} refuses it", (problem,))

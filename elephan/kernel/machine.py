@@ -1,0 +1,73 @@
+"""What this machine has and lacks for congestion controls in its kernel."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from elephan.core import native
+from elephan.errors import InputError
+from elephan.kernel.maps import library
+from elephan.report.units import things
+from elephan.stack import find, stacks, verify
+
+
+def check() -> list[verify.Step]:
+    """Return what this machine has and lacks."""
+    steps = []
+    btf = verify.BTF.exists()
+    steps.append(_step("BTF", btf, "the kernel describes its types", "no BTF (CONFIG_DEBUG_INFO_BTF): nothing loads"))
+    ops = btf and b"\0bpf_struct_ops_tcp_congestion_ops\0" in verify.BTF.read_bytes()
+    steps.append(
+        _step("struct_ops", ops, "takes congestion controls", "takes no congestion control by BPF (Linux 5.6, BPF_JIT)")
+    )
+    numbers = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    newer = numbers is not None and (int(numbers[1]), int(numbers[2])) >= (6, 10)
+    steps.append(
+        _step(
+            "cong_control",
+            newer,
+            f"Linux {os.uname().release}",
+            f"Linux {os.uname().release} is older than 6.10: no bbr; those without the hook cong_control work",
+        )
+    )
+    lacking = verify.lacks()
+    steps.append(_step("rights", not lacking, "may load", lacking))
+    try:
+        library()
+        steps.append(verify.Step("libbpf", "passed", "is installed"))
+    except InputError as error:
+        steps.append(verify.Step("libbpf", "failed", str(error)))
+    return [*steps, _objects(), _clang()]
+
+
+def loads(steps: list[verify.Step]) -> bool:
+    """Return whether anything can be loaded, by what `check` returns."""
+    passed = {step.name for step in steps if step.state == "passed"}
+    return passed >= {"BTF", "struct_ops", "rights", "libbpf"} and bool(passed & {"objects", "clang"})
+
+
+def _objects() -> verify.Step:
+    core = native()
+    made = [stack for stack in stacks() if core.builtin_object(stack.name) is not None]
+    if not made:
+        text = "none: there was no clang when elephan was built; its stacks are compiled when they are loaded"
+        return verify.Step("objects", "failed", text)
+    which = "all" if len(made) == len(stacks()) else str(len(made))
+    text = f"{which} of {things(len(stacks()), 'stack')} in the package, made by {core.builtin_objects_compiler()}"
+    return verify.Step("objects", "passed", text)
+
+
+def _clang() -> verify.Step:
+    core = native()
+    try:
+        _, clang, _ = core.compile_bpf("reno.c", find("reno").code)
+    except core.NoClang as error:
+        return verify.Step("clang", "failed", f"{error}: no file of your own can be loaded")
+    except core.CompileError as error:
+        return verify.Step("clang", "failed", str(error))
+    return verify.Step("clang", "passed", f"{clang}, for files of your own")
+
+
+def _step(name: str, good: bool, has: str, misses: str) -> verify.Step:
+    return verify.Step(name, "passed" if good else "failed", has if good else misses)

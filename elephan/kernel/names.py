@@ -1,0 +1,54 @@
+"""What a congestion control is called in the kernel, whose names have 15 characters."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from elephan.errors import InputError
+from elephan.kernel.maps import Loaded
+from elephan.stack import stacks
+
+MARK = "elephan_"
+LONGEST = 15
+"""Characters of a congestion control's name (TCP_CA_NAME_MAX less its end)."""
+
+ROOM = LONGEST - len(MARK)
+
+BEGINNING = 4
+"""Characters that stay of a name that does not fit; the others tell it from those that begin alike."""
+
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def kernel_name(name: str) -> str:
+    """Return the name in the kernel of a stack or a variant: elephan's mark and at most 7 characters.
+
+    A built-in stack gives its first 7, in which they all differ. Another name that is longer gives its first 4, and 3
+    that come from the whole of it: two that begin alike come out the same once in 46,656 times. It depends on the name
+    alone, so that a program's configuration may hold it. Raises `InputError` when it has other characters.
+    """
+    bare = name.removeprefix(MARK)
+    if not re.fullmatch(r"[a-z0-9_]+", bare):
+        raise InputError(f"a name has a-z, 0-9 and _: {name!r}")
+    if len(bare) <= ROOM:
+        return MARK + bare
+    if any(bare == stack.name for stack in stacks()):
+        return MARK + bare[:ROOM]
+    number = int.from_bytes(hashlib.sha256(bare.encode()).digest()[:8], "big")
+    tail = ""
+    for _ in range(ROOM - BEGINNING):
+        number, digit = divmod(number, len(DIGITS))
+        tail += DIGITS[digit]
+    return MARK + bare[:BEGINNING] + tail
+
+
+def named(name: str, among: Iterable[Loaded]) -> Loaded | None:
+    """Return the registered one of this name: the kernel's, with the mark or without, or its variant's or stack's."""
+    registered = [one for one in among if one.registered]
+    for wanted in (lambda one: one.name in (name, MARK + name), lambda one: one.variant == name):
+        for one in registered:
+            if wanted(one):
+                return one
+    return None

@@ -1,0 +1,136 @@
+"""The objects in the package, and what is set in a copy before it is loaded."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from elephan.core import native
+from elephan.errors import InputError
+from elephan.kernel import loaded, machine, names
+from elephan.kernel.prepare import NON_RESTRICTED, prepared
+from elephan.stack import find, stacks, verify
+
+Elephan = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def compiled(stack: str) -> bytes:
+    """Return the object of the package, or one compiled now."""
+    made: bytes | None = native().builtin_object(stack)
+    if made is not None:
+        return made
+    try:
+        return bytes(native().compile_bpf(f"{stack}.c", find(stack).code)[0])
+    except native().NoClang as error:
+        pytest.skip(str(error))
+
+
+def test_name_parameters_and_flag_are_set_in_the_object_and_nothing_else_is() -> None:
+    before = compiled("storage_friendly")
+    (reduction,) = [item for item in find("storage_friendly").parameters if item.name == "reduction"]
+    value = reduction.maximum - 1
+    done = prepared(before, "elephan_qa", {"reduction": value}, "storage_friendly=qa")
+    assert len(done) == len(before)
+    changed = bytearray(before)
+    place = before.index(struct.pack("<q", reduction.default))
+    struct.pack_into("<q", changed, place, value)
+    name = before.index(b"elephan_storage\0")
+    struct.pack_into("<16sI", changed, name, b"elephan_qa", NON_RESTRICTED)
+    label = before.index(b"storage_friendly".ljust(64, b"\0"))
+    struct.pack_into("<64s", changed, label, b"storage_friendly=qa")
+    assert done == bytes(changed)
+    with pytest.raises(InputError, match="no parameter"):
+        prepared(before, "elephan_qa", {"nonsense": 1})
+    with pytest.raises(InputError, match="15 characters"):
+        prepared(before, "elephan_too_long", {})
+
+
+def test_a_restricted_one_has_no_flag() -> None:
+    before = compiled("reno")
+    place = before.index(b"elephan_reno\0") + 16
+    for restricted in (False, True):
+        (flags,) = struct.unpack_from("<I", prepared(before, "elephan_qr", {}, restricted=restricted), place)
+        assert flags == (0 if restricted else NON_RESTRICTED)
+
+
+def test_names_fit_and_can_be_told_apart() -> None:
+    own = [names.kernel_name(stack.name) for stack in stacks()]
+    assert len(set(own)) == len(own) and all(len(name) <= names.LONGEST for name in own)
+    assert names.kernel_name("storage_friendly") == "elephan_storage"
+    assert names.kernel_name("k3f0a01") == names.kernel_name("elephan_k3f0a01") == "elephan_k3f0a01"
+    variants = [f"sf_reduction_{number}" for number in range(200)]
+    made = {names.kernel_name(variant) for variant in variants}
+    assert len(made) >= 198 and all(len(name) == names.LONGEST and name.startswith("elephan_sf_r") for name in made)
+    # Written into configurations: it must not change.
+    assert names.kernel_name("sf_quarter") == "elephan_sf_q303"
+    with pytest.raises(InputError, match="a-z"):
+        names.kernel_name("Upper")
+
+
+def test_built_in_stacks_load_without_clang_and_a_file_does_not(kernel: None, elephan: Elephan, tmp_path: Path) -> None:
+    if native().builtin_objects_compiler() is None:
+        pytest.skip("there was no clang when elephan was built: the package has no objects")
+    hidden = {"CLANG": "", "PATH": str(_tools(tmp_path / "bin"))}
+    said = elephan("check", **hidden)
+    assert said.returncode == 0, said.stderr
+    lines = {line.split()[0]: line.split()[1] for line in said.stdout.splitlines()}
+    assert (lines["objects"], lines["clang"]) == ("yes", "no")
+    done = elephan("load", "reno=qo_none", **hidden)
+    assert done.returncode == 0 and done.stdout.startswith("elephan_qo_none: "), done.stderr
+    (one,) = [one for one in loaded() if one.name == "elephan_qo_none"]
+    assert (one.label, one.registered) == ("reno=qo_none", True)
+    file = tmp_path / "mine.c"
+    file.write_text(find("reno").code)
+    done = elephan("load", f"{file}=qo_file", **hidden)
+    assert done.returncode == 2
+    assert done.stderr == "error: clang is not installed (11 or later, its name in CLANG if it is not on the PATH)\n"
+
+
+def test_check_says_which_of_both_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    has = {step.name: verify.Step(step.name, "passed", "") for step in machine.check()}
+
+    def without(*missing: str) -> list[verify.Step]:
+        return [verify.Step(name, "failed" if name in missing else "passed", "") for name in has]
+
+    assert machine.loads(without()) and machine.loads(without("objects")) and machine.loads(without("clang"))
+    assert machine.loads(without("cong_control"))
+    for missing in (("objects", "clang"), ("BTF",), ("rights",), ("libbpf",), ("struct_ops",)):
+        assert not machine.loads(without(*missing)), missing
+
+
+def test_list_tells_stack_parameters_and_users(kernel: None, elephan: Elephan) -> None:
+    settings = ("--set", "reduction=1/4", "--set", "cap=100")
+    assert elephan("load", "storage_friendly=qo_long_name", *settings).returncode == 0
+    assert elephan("load", "cubic=qo_plain", "--restricted").returncode == 0
+    (one,) = [one for one in loaded() if one.label == "storage_friendly=qo_long_name"]
+    assert one.name == names.kernel_name("qo_long_name")
+    assert one.parameters == {"reduction": "1/4", "congestion_avoidance": "on", "cap": "100"}
+    assert one.changed == ("reduction", "cap")
+    (plain,) = [one for one in loaded() if one.name == "elephan_qo_plai"] or [
+        one for one in loaded() if one.label == "cubic=qo_plain"
+    ]
+    declared = {item.name: item.default for item in find("cubic").parameters}
+    assert plain.values == declared and plain.changed == ()
+    lines = elephan("list").stdout.splitlines()
+    (line,) = [line for line in lines if one.name in line]
+    assert "storage_friendly=qo_long_name  reduction=1/4, cap=100" in line and "0 connections here" in line
+    (line,) = [line for line in lines if "cubic=qo_plain" in line]
+    assert "as its file says" in line and "restricted" in line
+    # Each form of its name finds it.
+    assert elephan("unload", "qo_long_name").stdout == f"unloaded {one.name}\n"
+    assert elephan("unload", plain.name.removeprefix("elephan_")).returncode == 0
+
+
+def _tools(folder: Path) -> Path:
+    """Return a PATH with what is needed but clang."""
+    import shutil
+
+    folder.mkdir()
+    for name in ("cc", "as", "ld", "ss", "ip", "env"):
+        if found := shutil.which(name):
+            (folder / name).symlink_to(found)
+    return folder

@@ -1,0 +1,61 @@
+"""docs/kernel.md: every command does what the page shows, in a network namespace of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from elephan.kernel import loaded, namespaces
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "kernel.md"
+NAMESPACE = "elephan-page"
+NUMBERS = re.compile(r"Linux [\w.-]+[\w]|[\d,]+ steps|\d+ bytes|by .*clang.*")
+"""What differs between machines."""
+
+
+def load_guide() -> ModuleType:
+    """Load the tool that finds and runs the commands of pages."""
+    spec = importlib.util.spec_from_file_location("guide", ROOT / "tests" / "docs" / "guide.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["guide"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_every_command_of_the_page_does_what_it_shows(kernel_alone: set[int], tmp_path: Path) -> None:
+    others = tuple(one.name for one in loaded())
+    guide = load_guide()
+    guide.prepare(tmp_path)
+    outside = namespaces.current()
+    subprocess.run(["ip", "netns", "add", NAMESPACE], check=True)
+    inside = f"nsenter --net=/run/netns/{NAMESPACE} bash -o pipefail -c "
+    ran = 0
+    try:
+        guide.run(inside + shlex.quote("echo reno >/proc/sys/net/ipv4/tcp_congestion_control"), tmp_path)
+        for language, kind, text in guide.FENCE.findall(PAGE.read_text()):
+            assert language == "console"
+            for step in guide.steps(text):
+                if step.command == "elephan kernel clean" and kernel_alone:
+                    continue
+                code, output = guide.run(inside + shlex.quote(step.command), tmp_path)
+                assert code == 0, f"{step.command}\n{output}"
+                output = "".join(line for line in output.splitlines(True) if not others or not line.startswith(others))
+                # Also of what differs, all but the numbers of this machine.
+                shown, said = (step.output, output) if not kind else (NUMBERS.sub("", t) for t in (step.output, output))
+                assert said == shown, step.command
+                ran += 1
+    finally:
+        subprocess.run(["ip", "netns", "delete", NAMESPACE], check=True)
+    assert ran >= 10
+    assert kernel_alone or not [one for one in loaded() if one.registered]
+    assert namespaces.current() == outside
