@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from elephan.kernel import loaded, namespaces
+from elephan.kernel import loaded, machine, namespaces
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "kernel.md"
@@ -33,6 +33,9 @@ def load_guide() -> ModuleType:
 
 @pytest.mark.slow
 def test_every_command_of_the_page_does_what_it_shows(kernel_alone: set[int], tmp_path: Path) -> None:
+    has = {step.name for step in machine.check() if step.state == "passed"}
+    if missing := sorted({"objects", "clang", "cong_control"} - has):
+        pytest.skip(f"the page was written on a machine that has {', '.join(missing)}, as `elephan kernel check` says")
     others = tuple(one.name for one in loaded())
     guide = load_guide()
     guide.prepare(tmp_path)
