@@ -99,7 +99,15 @@ def default(name: str, host: bool = False) -> tuple[str, str]:
         before.forget()
     else:
         before.note(earlier, full)
-    namespaces.make_default(full)
+    try:
+        namespaces.make_default(full)
+    except InputError:
+        # It is as it was, and so is what is known of it.
+        if earlier is not None and was.startswith(MARK):
+            before.note(earlier, was)
+        else:
+            before.forget()
+        raise
     return was, full
 
 

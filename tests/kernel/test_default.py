@@ -57,6 +57,7 @@ except Exception as error:
     print(error)
 print(namespaces.current() == was)
 print(control.default(sys.argv[1], host=True)[1], namespaces.current())
+control.default("reno", host=True)
 """
 
 

@@ -32,10 +32,11 @@ for prefix in (nobody, []):
 DEFAULT = """
 import sys
 from elephan.kernel import control, namespaces
+from elephan.kernel import before
 try:
     control.default(sys.argv[1])
 except Exception as error:
-    print(error)
+    print(error, before.noted(sys.argv[1]))
 """
 
 
@@ -59,6 +60,7 @@ def test_a_restricted_one_is_no_namespaces_default_and_goes_all_the_same(
 ) -> None:
     """Linux 6.18 refuses it, and then counts one user for ever: the kernel must not be asked."""
     name, _ = load("reno=qu_def", restricted=True)
-    assert "--restricted" in in_namespace(DEFAULT, name)
+    said = in_namespace(DEFAULT, name)
+    assert "--restricted" in said and said.split()[-1] == "None"
     assert elephan("unload", name).returncode == 0
     assert name not in elephan("list").stdout
