@@ -50,9 +50,9 @@ class Replicate(Table):
     """Kind of workload."""
     trace: str = setting(examples=["traces/tpcc-small.trace"])
     """Trace file; relative to the scenario file."""
-    format: Literal[
-        "auto", "blkparse", "disksim", "disksim-validate", "fio", "hp-srt", "mqsim", "msr", "spc"
-    ] = setting("auto", examples=["msr"])
+    format: Literal["auto", "blkparse", "disksim", "disksim-validate", "fio", "hp-srt", "mqsim", "msr", "spc"] = (
+        setting("auto", examples=["msr"])
+    )
     """Form of the trace (docs/traces.md says what each is). "auto": told by how the file begins."""
     slowdown: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
     """Factor on all times: 2 is half as fast as recorded; held to 10^-6."""

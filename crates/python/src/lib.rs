@@ -4,6 +4,7 @@
 
 #![allow(missing_docs)]
 
+mod disk;
 mod emulator;
 mod on_kernel;
 mod parity;
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
+    disk::register(module)?;
     emulator::register(module)?;
     on_kernel::register(module)?;
     parity::register(module)?;

@@ -15,6 +15,7 @@ mod flash;
 mod layout;
 mod mechanics;
 mod param;
+mod replay;
 mod schedule;
 mod seek;
 mod segments;
@@ -22,6 +23,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod validate;
 
 pub use demerit::{demerit_ns, disksim_rms_ns};
 pub use disk::{Completion, Device, Disk};
@@ -30,6 +32,8 @@ pub use file::{device, from_disksim, named, scheduler, NAMES};
 pub use flash::{Flash, FlashSpec};
 pub use layout::{Layout, Mapping, Place, Run, Sparing, Zone, REVOLUTION};
 pub use param::ParamError;
+pub use replay::{replay, Beyond, ReplayError, ReplayPlan, ReplayReport, Times};
 pub use schedule::Scheduler;
 pub use seek::SeekSpec;
 pub use spec::{Buffer, Control, DriveSpec, ExtraDisconnect, Mechanics, ReadAhead};
+pub use validate::{validate, Validated};

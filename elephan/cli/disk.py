@@ -1,0 +1,195 @@
+"""`elephan disk`: drives and SSDs of the simulator, alone."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from elephan.cli.console import console, emit
+from elephan.cli.trace import TraceFormat
+from elephan.errors import InputError
+from elephan.report.units import NOTHING, count, digits, duration, rate, share, size, things
+
+app = typer.Typer(
+    help="Disks whose times are those of measured ones: show, play traces, validate.", no_args_is_help=True
+)
+
+DiskOption = Annotated[
+    str,
+    typer.Option(
+        "--disk",
+        metavar="DISK",
+        help="cheetah-9lp, nvme, or a .parv or .diskspecs file of DiskSim (FILE:DRIVE where it has several).",
+    ),
+]
+
+TraceFile = Annotated[Path, typer.Argument(metavar="TRACE", help="A block trace.", show_default=False)]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one object, and nothing else.")]
+
+
+@app.command("list")
+def list_() -> None:
+    """List the disks that are built in."""
+    from elephan.disks import describe, names
+
+    for name in names():
+        emit(f"{name}  {_one_line(describe(name))}")
+
+
+@app.command()
+def show(
+    disk: Annotated[str, typer.Argument(metavar="DISK", help="A name, or a DiskSim file.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Print what a disk is."""
+    from elephan.disks import describe
+
+    found = describe(disk)
+    if as_json:
+        emit(json.dumps(found, indent=2))
+        return
+    emit(f"{found['name']}  {_one_line(found)}")
+    if found["kind"] != "drive":
+        return
+    seeks = " / ".join(duration(found[key] / 1e9) for key in ("seek_one_ns", "seek_third_ns", "seek_full_ns"))
+    emit(f"seek to the next cylinder / over a third / over all: {seeks}")
+    emit(f"bus: {rate(512 * 8e9 / found['block_ns']) if found['block_ns'] else 'takes no time'}")
+    back = "acknowledged from the buffer" if found["write_back"] else "acknowledged from the medium"
+    room = size(found["segment_blocks"] * 512)
+    emit(f"buffer: {things(found['segments'], 'segment')} of {room}; writes {back}")
+    emit(f"order of requests: {found['scheduler']}")
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("zone", "cylinders", "sectors per track", "slips", "remaps"):
+        table.add_column(title, justify="right")
+    for number, (first, last, sectors, slips, remaps) in enumerate(found["zones"]):
+        table.add_row(str(number), f"{first} to {last}", str(sectors), str(slips), str(remaps))
+    console().print(table)
+
+
+def _one_line(found: dict[str, Any]) -> str:
+    """Return what a disk is, in a line."""
+    room = size(found["blocks"] * 512)
+    if found["kind"] == "drive":
+        surfaces = things(found["surfaces"], "surface")
+        return f"drive, {room}, {found['rpm']:,} rpm, {found['cylinders']:,} cylinders, {surfaces}"
+    times = f"reads a page in {duration(found['read_ns'] / 1e9)}, programs one in {duration(found['program_ns'] / 1e9)}"
+    return f"SSD, {room}, {found['channels']} channels, {found['dies']} dies, {times}"
+
+
+@app.command()
+def replay(
+    trace: TraceFile,
+    disk: DiskOption = "cheetah-9lp",
+    form: TraceFormat = "auto",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="fcfs, sstf, look, c-look, sptf. Default: the disk's.", show_default=False),
+    ] = None,
+    closed: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Keep N requests under way and leave the trace's times aside.", show_default=False
+        ),
+    ] = None,
+    device: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Only requests to this device. Default: all.", show_default=False),
+    ] = None,
+    beyond: Annotated[
+        Literal["refuse", "skip", "wrap"],
+        typer.Option(help="Requests beyond the disk: an error, left out, or taken modulo its size."),
+    ] = "refuse",
+    slowdown: Annotated[str, typer.Option(metavar="FACTOR", help="On all times: 2 is half as fast.")] = "1",
+    as_json: AsJson = False,
+) -> None:
+    """Play a trace to a disk, one for each of its devices, and print response and service times by kind."""
+    from elephan.disks import replay as play
+
+    factor = _factor(slowdown)
+    found = play(
+        trace, disk, form=form, scheduler=scheduler, closed=closed, device=device, beyond=beyond, slowdown=factor
+    )
+    if as_json:
+        emit(json.dumps(found, indent=2))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("")
+    for title in ("requests", "response mean", "p50", "p95", "p99", "max", "service mean", "p50", "p99"):
+        table.add_column(title, justify="right")
+    for name in ("reads", "writes", "all"):
+        kind = found[name]
+        response = [_ms(kind[f"response_{key}_ns"]) for key in ("mean", "p50", "p95", "p99", "max")]
+        service = [_ms(kind[f"service_{key}_ns"]) for key in ("mean", "p50", "p99")]
+        table.add_row(name, count(kind["requests"]), *response, *service)
+    console().print(table)
+    seconds = found["span_ns"] / 1e9
+    emit(
+        f"{things(found['disks'], 'disk')} {found['disk']}, order of requests {found['scheduler']}, {duration(seconds)}"
+    )
+    busy = "" if found["busy"] is None else f"; busy {share(found['busy'])} of the time"
+    depth = f"under way: {digits(found['mean_outstanding'])} on average, {found['most_outstanding']} at most on a disk"
+    emit(f"{depth}{busy}")
+    if seconds > 0:
+        emit(f"{digits(found['all']['requests'] / seconds)} requests/s, {rate(found['bytes'] * 8 / seconds)}")
+    if found["recorded_response_ns"] is not None:
+        emit(f"response as recorded in the trace: {_ms(found['recorded_response_ns'])} on average")
+    if found["beyond"]:
+        what = "left out" if beyond == "skip" else "taken modulo its size"
+        emit(f"{things(found['beyond'], 'request')} beyond the disk, {what}")
+
+
+@app.command()
+def validate(
+    trace: TraceFile,
+    disk: DiskOption = "cheetah-9lp",
+    as_json: AsJson = False,
+) -> None:
+    """Hold a drive against a DiskSim validation trace: requests with measured service times.
+
+    Each request is issued when the one before was done and the recorded pause had passed. The demerit figure is the
+    root mean square of the horizontal distance between the two distributions (Ruemmler and Wilkes 1994).
+    """
+    from elephan.disks import validate as hold
+
+    found = hold(trace, disk)
+    if as_json:
+        emit(json.dumps(found, indent=2))
+        return
+    emit(f"{found['disk']}, {count(found['requests'])} requests")
+    emit(f"mean service time: simulated {_ms(found['simulated_ns'])}, measured {_ms(found['measured_ns'])}")
+    part = share(found["demerit_ns"] / found["measured_ns"])
+    emit(f"demerit figure: {found['demerit_ns'] / 1e6:.4f} ms ({part} of the mean)")
+    emit(f"the same as DiskSim's program rms computes it, in classes: {found['disksim_rms_ns'] / 1e6:.4f} ms")
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("share of requests", "simulated", "measured"):
+        table.add_column(title, justify="right")
+    for number, (simulated, measured) in enumerate(found["percentiles_ns"]):
+        table.add_row(f"{5 * number} %", _ms(simulated), _ms(measured))
+    console().print(table)
+
+
+def _ms(ns: float | None) -> str:
+    """Return a time as a table of disks has it."""
+    return NOTHING if ns is None else duration(ns / 1e9)
+
+
+def _factor(text: str) -> Fraction:
+    """Return a factor above zero. Raises `InputError`."""
+    try:
+        factor = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        factor = Fraction(0)
+    if not 0 < factor <= 1_000_000:
+        raise InputError(f"--slowdown {text}: expected a number above 0, at most 1000000, such as 4.5")
+    return factor
