@@ -49,6 +49,9 @@ class Report:
             found.append(f"its thread used {100 * self.cpu_share:.0f} % of a core: there was no time left")
         if not self.core["precedence"]:
             found.append("it had no precedence over other programs, which delay it by their time slices")
+        if found and self.core["stalls"]:
+            stood = f"stood still {self.core['stalls']} times, {_ms(self.core['stalled_ns'])} in all"
+            found.append(f"its thread {stood}: the machine was held up, as a virtual one is by its host")
         if self.core["failure"]:
             found.append(str(self.core["failure"]))
         return found

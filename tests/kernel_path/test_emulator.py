@@ -194,6 +194,39 @@ def test_packets_of_no_flow_and_no_route_are_counted_and_go_nowhere(spec: dict[s
     assert all(link["delivered_packets"] == 0 for link in report["links"])
 
 
+EVENT = """
+[run]
+duration = "1500ms"
+[path]
+bandwidth = "50Mbit/s"
+rtt = "4ms"
+[[flow]]
+stack = "reno"
+[[background]]
+name = "burst"
+rate = "10Mbit/s"
+enabled = false
+[[event]]
+when = {{ flow = "flow1", reaches = "{rate}", over = "200ms" }}
+background_on = "burst"
+"""
+
+
+@pytest.mark.parametrize(("rate", "happens"), [("20Mbit/s", True), ("60Mbit/s", False)])
+def test_an_event_that_waits_for_a_flows_rate_happens_when_the_flow_has_it(
+    tmp_path: Path, rate: str, happens: bool
+) -> None:
+    file = tmp_path / "event.toml"
+    file.write_text(EVENT.format(rate=rate), encoding="utf-8")
+    spec = load(file, []).points()[0].to_spec()
+    with hosts([0, 1]) as (_, entries, emulator):
+        result, report = native().run_on_kernel(json.dumps(spec), json.dumps(plan_of(entries)), emulator)
+    assert result.flows[0]["goodput_bps"] >= 20e6, "the flow itself"
+    assert (result.background[0]["sent_packets"] > 0) is happens
+    assert report["events_missed"] == ([] if happens else [0])
+    assert any("never happened" in note for note in result.notes) is not happens
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -28,6 +28,8 @@ CORE: dict[str, Any] = {
     "waited_p99_ns": 200_000,
     "refused_packets": 0,
     "joined_packets": 0,
+    "stalls": 0,
+    "stalled_ns": 0,
     "unroutable_packets": 0,
     "cpu_ns": 10,
     "elapsed_ns": 100,
@@ -62,6 +64,13 @@ def test_the_emulators_faults_are_said_to_be_its_own(core: dict[str, Any], near:
     done = report.of(NAMES, CORE | core, [near, QUIET])
     assert len(done.faults()) == 1 and word in done.faults()[0]
     assert "THE EMULATOR DID NOT HONOUR THE PATH" in done.text()
+
+
+def test_a_machine_that_was_held_up_is_named_beside_what_came_of_it() -> None:
+    held_up = CORE | {"stalls": 3, "stalled_ns": 52_000_000}
+    assert report.of(NAMES, held_up, [QUIET, QUIET]).faults() == []
+    faults = report.of(NAMES, held_up | {"late_p99_ns": 300_000}, [QUIET, QUIET]).faults()
+    assert len(faults) == 2 and "stood still 3 times, 52.000 ms in all" in faults[1]
 
 
 def test_without_root_there_is_one_line_and_exit_code_2(

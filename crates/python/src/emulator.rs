@@ -79,6 +79,8 @@ pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyRe
     dict.set_item("refused_packets", report.refused)?;
     dict.set_item("joined_packets", report.joined)?;
     dict.set_item("unroutable_packets", report.unroutable)?;
+    dict.set_item("stalls", report.stalls)?;
+    dict.set_item("stalled_ns", report.stalled_ns)?;
     dict.set_item("cpu_ns", report.cpu_ns)?;
     dict.set_item("elapsed_ns", report.elapsed_ns)?;
     dict.set_item("precedence", report.precedence)?;

@@ -170,6 +170,50 @@ fn a_path_of_three_links_costs_one_event_per_packet() {
     assert_eq!((alone.1, ahead.1), (4000, 2000), "an event per send, and one per link or one for the path");
 }
 
+/// Where packets arrived and when.
+#[derive(Default)]
+struct Arrivals(Vec<(u64, u32)>);
+
+impl Hosts<Probe> for Arrivals {
+    fn handle_packet(&mut self, now: Time, host: u32, _: Probe, _: &mut Network<Probe>) {
+        self.0.push((now.0, host));
+    }
+    fn handle_timer(&mut self, _: Time, _: u32, _: &mut Network<Probe>) {}
+    fn handle_drop(&mut self, _: Time, _: u32, _: Probe, _: DropReason, _: &mut Network<Probe>) {}
+}
+
+/// Two lines of 1 Gbit/s and 5 us, with a route over the first to host 0.
+fn two_lines(make: fn(LinkConfig, u64) -> Link<Probe>) -> (Network<Probe>, u32) {
+    let mut routes = Routes::default();
+    let first = routes.add(&[0], 0).0;
+    let line = || make(drop_tail(1_000_000_000, 5_000, None, LossModel::None), 1);
+    (Network::new(vec![line(), line()], routes, 0, 0), first)
+}
+
+#[test]
+fn a_route_that_is_added_while_packets_move_is_for_those_that_come_later() {
+    let (mut net, first) = two_lines(Link::new);
+    let mut arrivals = Arrivals::default();
+    let probe = |hop| Probe { hop, bytes: 1250, number: 0 };
+    assert!(net.send(probe(first)).is_ok());
+    net.run(&mut arrivals, Time(1_000), 1000);
+    let second = net.add_route(&[0, 1], 1).0;
+    assert!(net.send(probe(second)).is_ok());
+    assert_eq!(net.next_event(), Time(15_000));
+    net.run(&mut arrivals, Time(100_000), 1000);
+    // 10 us to send, 5 us on the way; the second waits for the first, and is sent twice.
+    assert_eq!(arrivals.0, [(15_000, 0), (40_000, 1)]);
+    assert_eq!(net.next_event(), Time::NEVER);
+}
+
+#[test]
+#[should_panic(expected = "a second way")]
+fn a_passage_gets_no_second_way_that_it_did_not_know_of() {
+    let (mut net, _) = two_lines(Link::fixed);
+    net.add_route(&[0, 1], 1);
+    net.add_route(&[1], 1);
+}
+
 fn link_config() -> impl Strategy<Value = LinkConfig> {
     let loss = prop_oneof![
         3 => Just(LossModel::None),

@@ -33,6 +33,11 @@ pub struct EmulatorReport {
     pub joined: u64,
     /// Packets for which there is no route, dropped.
     pub unroutable: u64,
+    /// How often the thread was kept from its work, or from waking up, for 5 ms or more: the machine's doing, as when the host of
+    /// a virtual machine gives it no time.
+    pub stalls: u64,
+    /// How long that was in all, ns.
+    pub stalled_ns: u64,
     /// CPU time of the thread, ns: that which both stacks spend on a packet while it is handed over included.
     pub cpu_ns: u64,
     /// Time that the thread ran, ns.

@@ -47,6 +47,7 @@ impl Runner {
     pub fn run(mut self) -> EmulatorReport {
         self.world.report.precedence = clock::precede();
         let (began, cpu) = (clock::monotonic_ns(), clock::thread_cpu_ns());
+        self.world.wake(0);
         self.world.set_timers(&mut self.net);
         if let Err(failure) = self.carry() {
             self.world.report.failure = Some(failure);
@@ -67,10 +68,10 @@ impl Runner {
         loop {
             let now = self.advance();
             let left = if more { 0 } else { self.net.next_event().since(now).0 };
-            let slept = self.waiter.wait(left).map_err(waiting)?;
-            let woken = self.world.clock.now();
+            let waited = self.waiter.wait(left).map_err(waiting)?;
+            let woken = self.world.wake(waited.over_ns);
             for (host, empty_at) in self.empty_at.iter_mut().enumerate() {
-                if slept || !self.waiter.is_ready(1 + host) {
+                if waited.listened || !self.waiter.is_ready(1 + host) {
                     *empty_at = woken;
                 }
             }
@@ -89,7 +90,7 @@ impl Runner {
     /// Brings the network to the present. Each event happens at its own time, not at the time at which we look: being late does
     /// not change what the model decides.
     fn advance(&mut self) -> Time {
-        let now = self.world.clock.now();
+        let now = self.world.look();
         self.net.run(&mut self.world, now, ALL);
         self.world.hand_over();
         now

@@ -23,6 +23,15 @@ const REST: u64 = 50_000;
 /// Longest sleep, ns, so that nothing that was missed stays so.
 const NAP: u64 = 50_000_000;
 
+/// How a wait went.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Waited {
+    /// It would have ended when a packet came.
+    pub listened: bool,
+    /// How much longer it took than was asked for, ns.
+    pub over_ns: u64,
+}
+
 /// What the thread waits on, and what it has learnt about waiting.
 pub(super) struct Waiter {
     polled: Vec<libc::pollfd>,
@@ -72,16 +81,16 @@ impl Waiter {
         self.polled[index].revents != 0
     }
 
-    /// Waits until there is something to read, or until shortly before `left_ns` have passed; true when it slept.
+    /// Waits until there is something to read, or until shortly before `left_ns` have passed.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn wait(&mut self, left_ns: u64) -> io::Result<bool> {
+    pub fn wait(&mut self, left_ns: u64) -> io::Result<Waited> {
         let began = clock::monotonic_ns();
         let allowed = self.allowance.earn(began);
         if left_ns == 0 {
             self.poll(0)?;
-            return Ok(false);
+            return Ok(Waited::default());
         }
         let watch = self.watching && allowed;
         if watch && left_ns <= self.margin_ns {
@@ -89,21 +98,23 @@ impl Waiter {
             self.allowance.spend(clock::monotonic_ns());
             // Without a sleep nothing is learnt about wake-ups: try a shorter margin in a while.
             self.margin_ns = (self.margin_ns - self.margin_ns / 1024).max(MARGIN.0);
-            return Ok(false);
+            return Ok(Waited::default());
         }
         if self.watching && !allowed && left_ns < REST {
             // Not for packets either: they would wake it as often.
             rest(REST);
+            let over_ns = (clock::monotonic_ns() - began).saturating_sub(REST);
             self.poll(0)?;
-            return Ok(false);
+            return Ok(Waited { listened: false, over_ns });
         }
         let early = if watch { self.margin_ns } else { 0 };
         let nap = (left_ns - early).min(NAP);
+        let mut over_ns = 0;
         if self.poll(nap)? == 0 {
-            let over = (clock::monotonic_ns() - began).saturating_sub(nap);
-            self.margin_ns = margin_after(self.margin_ns, over);
+            over_ns = (clock::monotonic_ns() - began).saturating_sub(nap);
+            self.margin_ns = margin_after(self.margin_ns, over_ns);
         }
-        Ok(true)
+        Ok(Waited { listened: true, over_ns })
     }
 
     /// ppoll for `ns`; how many are ready.

@@ -19,7 +19,9 @@ pub(super) struct World {
     pub pool: Pool,
     pub report: EmulatorReport,
     /// Shows the network's time.
-    pub clock: Clock,
+    clock: Clock,
+    /// When the clock was last looked at.
+    looked: Time,
     /// When the run begins, in the network's time.
     begin: Time,
     changes: Vec<Change>,
@@ -45,6 +47,10 @@ struct Group {
     due: Vec<Time>,
 }
 
+/// From here on a thread did not just take long over a packet, nor did the scheduler just make it wait for its next share: the
+/// machine was held up, as a virtual one is by its host.
+const STALL: Span = Span::from_millis(5);
+
 /// From this lateness on packets are joined with [`Join::Late`]: just below what is a fault, above what batches and wake-ups take.
 const JOIN_AFTER: Span = Span::from_micros(150);
 
@@ -68,6 +74,7 @@ impl World {
             pool: Pool::new(),
             report: EmulatorReport::default(),
             clock,
+            looked: Time::ZERO,
             begin,
             changes,
             background,
@@ -93,6 +100,28 @@ impl World {
 
     fn sampler(&self) -> u32 {
         self.first_background() + self.background.len() as u32
+    }
+
+    /// The time. The thread has not slept since the last look: how long it was kept from its work is counted.
+    pub fn look(&mut self) -> Time {
+        let now = self.clock.now();
+        self.was_away(now.since(self.looked));
+        self.looked = now;
+        now
+    }
+
+    /// The time after a sleep that took `over_ns` longer than was asked for.
+    pub fn wake(&mut self, over_ns: u64) -> Time {
+        self.was_away(Span(over_ns));
+        self.looked = self.clock.now();
+        self.looked
+    }
+
+    fn was_away(&mut self, away: Span) {
+        if away >= STALL {
+            self.report.stalls += 1;
+            self.report.stalled_ns += away.0;
+        }
     }
 
     /// Sets all first timers.
@@ -146,11 +175,11 @@ impl World {
     }
 
     fn hand_over_to(&mut self, host: u32) {
-        let group = &mut self.groups[host as usize];
-        let Some(token) = group.first.take() else { return };
-        let count = group.due.len() as u16;
+        let Some(token) = self.groups[host as usize].first.take() else { return };
         // Before the write: what the far stack does with a packet, which the write waits for, is its own.
-        let now = self.clock.now();
+        let now = self.look();
+        let group = &mut self.groups[host as usize];
+        let count = group.due.len() as u16;
         for due in group.due.drain(..) {
             self.report.lateness.record(now.since(due).0);
         }
@@ -209,7 +238,7 @@ impl Hosts<Token> for World {
         group.due.push(due);
         let joins = match self.join {
             Join::Never => false,
-            Join::Late => self.clock.now().since(due) > JOIN_AFTER,
+            Join::Late => self.look().since(due) > JOIN_AFTER,
             Join::Due => true,
         };
         if joins {
