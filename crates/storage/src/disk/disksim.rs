@@ -6,9 +6,9 @@ use super::schedule::Scheduler;
 use super::seek::{read_curve, SeekSpec};
 use super::spec::{Buffer, Control, DriveSpec, ExtraDisconnect, Mechanics, ReadAhead};
 
-/// Cylinders and surfaces beyond any drive.
-const CYLINDERS_MAX: i64 = 10_000_000;
-const SURFACES_MAX: i64 = 1_000;
+/// Cylinders and surfaces beyond any drive (of 2026: half a million, and 22); tracks times an angle stay below 2^64.
+const CYLINDERS_MAX: i64 = 1_000_000;
+const SURFACES_MAX: i64 = 256;
 const BLOCKS_MAX: i64 = 1 << 40;
 
 /// The drive of a document; `open` as in [`super::param::parse`]. Where several kinds of drive are instantiated, `wanted` names one.

@@ -170,16 +170,18 @@ impl Layout {
         let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder) + 1;
         let all = cylinders * self.cylinder_sectors(zone);
         let slips = zone.slips.len() as u64;
+        let surfaces = u64::from(self.surfaces);
+        let each = |units: u64| zone.spares.checked_mul(units);
         let gone = match self.sparing {
             Sparing::None => 0,
-            Sparing::Tracks => zone.spares * u64::from(zone.sectors),
-            Sparing::Track => zone.spares * cylinders * u64::from(self.surfaces),
+            Sparing::Tracks => each(u64::from(zone.sectors))?,
+            Sparing::Track => each(cylinders * surfaces)?,
             Sparing::AtEnd => slips,
             Sparing::Zone => zone.spares,
             Sparing::ZoneSlipToEnd => zone.spares + slips,
-            Sparing::Cylinder | Sparing::CylinderFront => zone.spares * cylinders,
-            Sparing::CylinderSlipToEnd | Sparing::CylinderFrontSlipToEnd => zone.spares * cylinders + slips,
-            Sparing::Range => zone.spares * (cylinders / self.range),
+            Sparing::Cylinder | Sparing::CylinderFront => each(cylinders)?,
+            Sparing::CylinderSlipToEnd | Sparing::CylinderFrontSlipToEnd => each(cylinders)? + slips,
+            Sparing::Range => each(cylinders / self.range)?,
         };
         all.checked_sub(gone)?.checked_sub(zone.unused)
     }
@@ -317,7 +319,7 @@ impl Layout {
         let zone = &self.zones[place.zone];
         let cylinder = u64::from(place.cylinder - zone.first_cylinder);
         let turn = u64::from(self.surface(zone, place.cylinder, place.head));
-        // At most 2^32 tracks of less than a revolution each: below 2^68 only for drives of more than 10^8 cylinders.
+        // At most 2.6 x 10^8 tracks of less than 6 x 10^10 each (the reader's bounds): below 2^64.
         let switches = turn + u64::from(self.surfaces - 1) * cylinder;
         let skew = (switches % REVOLUTION) * zone.track_skew % REVOLUTION + cylinder * zone.cylinder_skew % REVOLUTION;
         let slips = match self.sparing {
