@@ -47,7 +47,7 @@ def parity(
 ) -> None:
     """Compare a stack in this kernel with the same in the simulator, call by call. Exit code 2 when they differ.
 
-    Some 20 s. Connections go over emulated paths in namespaces of their own; nothing stays.
+    Half a minute on an idle machine. Connections go over emulated paths in namespaces of their own; nothing stays.
     """
     from elephan.cli import parity_text
     from elephan.kernel import values_of

@@ -27,6 +27,10 @@ def lines(outcome: Outcome) -> Iterator[str]:
         silent = ", ".join(hook for hook, number in hooks.items() if not number)
         if called:
             yield f"  hooks, {source}: {called}" + (f"; not called: {silent}" if silent else "")
+    if (windows := outcome.windows) is not None:
+        ours, theirs = (", ".join(map(count, values)) or "none" for values in (windows.simulated, windows.recorded))
+        yield f"  same losses: thresholds in the simulator {ours}; in the kernel {theirs}"
+        yield f"    windows differ by {windows.median:.1%} (median), 9 of 10 by less than {windows.p90:.1%}"
     for run in outcome.runs:
         yield from _differences(run)
     if outcome.same:

@@ -24,6 +24,7 @@ COMMAND = [sys.executable, "-c", "from elephan.parity.carry import main; main()"
 
 PORT = 10_000
 SIOCOUTQ = 0x5411
+SO_SNDBUFFORCE = 32
 PART = bytes(1 << 16)
 REST_S = 0.7
 """Longer than the retransmission time-out of all paths here (200 ms and the RTT): the window is restarted."""
@@ -68,14 +69,16 @@ def take(wanted: dict[str, Any]) -> None:
     sys.stdin.read()
 
 
-def send(name: str, seconds: float, told: dict[str, str], failed: list[str]) -> None:
+def send(name: str, wanted: dict[str, Any], told: dict[str, str], failed: list[str]) -> None:
     """Carry one connection under `name`; `told` is what TCP_INFO says of it once all has arrived."""
     with socket.socket() as own:
         own.settimeout(PATIENCE_S)
         own.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        if wanted["buffer_bytes"]:
+            own.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, wanted["buffer_bytes"] // 2)
         try:
             own.connect((os.environ["ELEPHAN_PATH_FAR"], PORT))
-            fill(own, seconds)
+            fill(own, wanted["seconds"])
             time.sleep(REST_S)
             fill(own, AGAIN_S)
             for _ in range(WRITES):
@@ -118,7 +121,7 @@ def give(wanted: dict[str, Any]) -> None:
         raise SystemExit("the receiver did not start")
     told: dict[str, str] = {}
     failed: list[str] = []
-    threads = [threading.Thread(target=send, args=(name, wanted["seconds"], told, failed)) for name in wanted["names"]]
+    threads = [threading.Thread(target=send, args=(name, wanted, told, failed)) for name in wanted["names"]]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -13,6 +13,7 @@ from elephan.errors import InputError
 from elephan.parity.paths import CASES, Case
 from elephan.parity.recording import record
 from elephan.parity.stepping import answered
+from elephan.parity.windows import Windows, beside, case_of
 from elephan.path import site
 from elephan.stack import Stack, verify
 
@@ -49,6 +50,8 @@ class Outcome:
     runs: tuple[Run, ...]
     lacking: str
     """Why nothing was recorded; "" when it was."""
+    windows: Windows | None = None
+    """Simulator and kernel under the same losses."""
 
     @property
     def steps(self) -> int:
@@ -82,7 +85,7 @@ def check(
     """
     if lacking := verify.lacks():
         raise InputError(lacking)
-    runs = []
+    runs, windows = [], None
     try:
         # First, because a division by zero ends this process, and nothing is registered yet.
         for about, chosen in parameter_sets(stack, values):
@@ -90,17 +93,18 @@ def check(
             runs.append(Run("synthetic", about, synthetic(stack, chosen)))
         lacking = site.missing() or ""
         if not lacking:
-            for case in cases:
+            for case in (*cases, case_of()):
                 tell(f"connection over a path: {case.name}")
                 (recording,) = record([(stack, values or {})], [case])
                 runs.append(
                     Run("recorded", case.name, replayed(stack, values or {}, recording.calls), recording.missed)
                 )
+            windows = beside(stack, values or {}, recording)
     except native().NoClang as error:
         raise InputError(str(error)) from error
     except native().CompileError as error:
         raise InputError(str(error)) from error
-    return Outcome(stack, tuple(runs), lacking)
+    return Outcome(stack, tuple(runs), lacking, windows)
 
 
 def synthetic(stack: Stack, values: Mapping[str, int], calls: int = CALLS, seed: int = 1) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class Case:
     """Of bulk data; a pause, a second burst and small writes follow."""
     ecn: bool = False
     """Negotiate ECN, in the path's own namespaces."""
+    buffer_bytes: int = 0
+    """Of the sender, fixed, so that it has data even when the program waits for the processor; 0: the kernel's own."""
 
 
 CASES = (
@@ -62,6 +64,7 @@ def carry(case: Case, names: Sequence[str]) -> dict[str, bytes]:
             "names": list(names),
             "seconds": case.seconds,
             "ecn": case.ecn,
+            "buffer_bytes": case.buffer_bytes,
             "outside": namespace(),
             "told": str(told),
         }

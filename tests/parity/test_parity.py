@@ -14,8 +14,12 @@ from elephan.core import native
 from elephan.parity import Recording, record
 from elephan.parity.check import parameter_sets, replayed, synthetic
 from elephan.parity.paths import CASES, Case
+from elephan.parity.windows import beside, case_of
 from elephan.path import site
 from elephan.stack import Stack, find, stacks, verify
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+"""Connections take their time; on a machine with other work, more of it."""
 
 CALLS = 6000
 
@@ -235,6 +239,26 @@ def test_without_root_one_line_and_exit_code_2(
     assert call(["kernel", "parity", "reno"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ") and "root" in error and error.count("\n") == 1
+
+
+TRIES = 3
+"""A machine that leaves the sender or the emulator without a processor for some ms makes other RTTs and time-outs."""
+
+
+@pytest.mark.parametrize(("name", "values"), [("scalable", {}), ("storage_friendly", {"reduction": 250_000})])
+def test_the_same_losses_make_the_same_windows_in_both_tcps(name: str, values: dict[str, int], paths: None) -> None:
+    stack = find(name)
+    found = []
+    for _ in range(TRIES):
+        (recording,) = record([(stack, values)], [case_of()])
+        found.append(beside(stack, values, recording))
+        # To the segment; the windows in between within the time that a round trip takes longer here.
+        if found[-1].recorded == found[-1].simulated and found[-1].median < 0.05:
+            break
+    else:
+        raise AssertionError(found)
+    # Other parameters make others: the comparison would notice.
+    assert beside(find("reno"), {}, recording).simulated != found[-1].recorded
 
 
 def test_nothing_stays_registered(paths: None) -> None:
