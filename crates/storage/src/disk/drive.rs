@@ -3,8 +3,8 @@
 //! Nothing happens between two requests that the next one cannot work out: what was read ahead, and when written data
 //! reached the medium, follow from the time at which it comes. So a request costs the same however long the drive was idle.
 
-use super::layout::Run;
 use super::mechanics::{Arm, Stay};
+use super::medium::Medium;
 use super::segments::{Hit, Segments, State};
 use super::spec::{DriveSpec, ReadAhead};
 use super::transfer::Transfer;
@@ -381,124 +381,5 @@ impl Drive {
             _ => end + buffer.blocks,
         };
         limit.min(self.blocks())
-    }
-}
-
-/// The arm at work for one request.
-struct Medium<'a> {
-    spec: &'a DriveSpec,
-    arm: Arm,
-    /// From when on the arm may go.
-    free: u64,
-    /// The stay under way.
-    stay: Option<Stay>,
-    /// Sectors that passed on the first track before the request's, and that track.
-    landed: Option<(u64, Run)>,
-}
-
-impl Medium<'_> {
-    /// Reads the blocks from `from` to before `end` of a request that begins at `block`: fills in when each is in the buffer.
-    fn read(&mut self, block: u64, from: u64, end: u64, ready: &mut Vec<u64>, transfer: &mut Transfer<'_>) {
-        let room = self.spec.buffer.blocks;
-        let revolution = self.spec.revolution_ns();
-        let mut next = from;
-        while next < end {
-            let mut stay = match self.stay {
-                Some(stay) if next < stay.first + stay.run.blocks => stay,
-                last => {
-                    let free = match last {
-                        Some(stay) => self.spec.pass_ends(&stay, stay.first + stay.run.blocks - 1).max(self.free),
-                        None => self.free,
-                    };
-                    let stay = self.spec.go(self.arm, free, next, false, 0);
-                    self.arm = Arm::at(stay.run.place);
-                    if last.is_none() && self.landed.is_none() {
-                        let passing = self.spec.passing_ns(stay.run.place.zone, 1).max(1);
-                        self.landed = Some(((stay.begins - stay.arrives) / passing, stay.run));
-                    }
-                    stay
-                }
-            };
-            let until = end.min(stay.first + stay.run.blocks);
-            if self.spec.buffer.immediate_read && next == stay.first {
-                if let Some((index, begins)) = self.spec.meets_within(&stay, until - next) {
-                    // Taken as they pass: the rest first, then once round, the beginning.
-                    let sectors = u64::from(self.spec.layout.zones()[stay.run.place.zone].sectors);
-                    let pass = |count: u64| begins + self.spec.passing_ns(stay.run.place.zone, count);
-                    ready.extend(
-                        (0..until - next).map(|k| pass(if k < index { sectors - index + k } else { k - index } + 1)),
-                    );
-                    self.free = pass(sectors);
-                    self.stay = None;
-                    next = until;
-                    continue;
-                }
-            }
-            while next < until {
-                let number = next - block;
-                if number >= room {
-                    // A request larger than the segment: the place of a block must have been emptied before the next comes.
-                    transfer.carry(number - room + 1, ready);
-                    let begins = self.spec.pass_begins(&stay, next);
-                    if transfer.at > begins {
-                        stay.begins += (transfer.at - begins).div_ceil(revolution) * revolution;
-                    }
-                }
-                ready.push(self.spec.pass_ends(&stay, next));
-                next += 1;
-            }
-            self.stay = Some(stay);
-        }
-    }
-
-    /// For a drive that writes blocks as they pass: when all blocks of a stay have passed, where the arm came among them and
-    /// all data is there in time.
-    fn taken_as_they_pass(&self, stay: &Stay, until: u64, blocks: u64, bus: u64) -> Option<u64> {
-        let buffer = &self.spec.buffer;
-        if !buffer.immediate_write || blocks > buffer.blocks {
-            return None;
-        }
-        let (_, begins) = self.spec.meets_within(stay, until - stay.first)?;
-        let sectors = u64::from(self.spec.layout.zones()[stay.run.place.zone].sectors);
-        let there = bus + (until - stay.first) * self.spec.control.block_ns;
-        (there <= begins).then(|| begins + self.spec.passing_ns(stay.run.place.zone, sectors))
-    }
-
-    /// Writes the blocks from `block` to before `end`, whose data comes over the bus from `bus_at` on. Returns when the last
-    /// has come, and when the last is on the medium.
-    fn write(&mut self, block: u64, end: u64, bus_at: u64, least: u64, written: &mut Vec<u64>) -> (u64, u64) {
-        let room = self.spec.buffer.blocks;
-        let revolution = self.spec.revolution_ns();
-        let block_ns = self.spec.control.block_ns;
-        written.clear();
-        let (mut bus, mut next, mut free, mut least) = (bus_at, block, self.free, least);
-        while next < end {
-            let mut stay = self.spec.go(self.arm, free, next, true, least);
-            least = 0;
-            self.arm = Arm::at(stay.run.place);
-            let until = end.min(stay.first + stay.run.blocks);
-            if let Some(passed) = self.taken_as_they_pass(&stay, until, end - block, bus) {
-                bus += (until - next) * block_ns;
-                written.resize((until - block) as usize, passed);
-                (next, free) = (until, passed);
-                continue;
-            }
-            while next < until {
-                let number = next - block;
-                if number >= room {
-                    bus = bus.max(written[(number - room) as usize]);
-                }
-                bus += block_ns;
-                let begins = self.spec.pass_begins(&stay, next);
-                if bus > begins {
-                    // The data is not there yet: the block passes, and comes again.
-                    stay.begins += (bus - begins).div_ceil(revolution) * revolution;
-                }
-                written.push(self.spec.pass_ends(&stay, next));
-                next += 1;
-            }
-            free = written.last().copied().unwrap_or(free);
-        }
-        (bus, free)
     }
 }

@@ -14,6 +14,7 @@ mod file;
 mod flash;
 mod layout;
 mod mechanics;
+mod medium;
 mod param;
 mod replay;
 mod schedule;
