@@ -9,6 +9,8 @@
 #![forbid(unsafe_code)]
 
 pub mod disk;
+pub mod iscsi;
+pub mod scsi;
 pub mod trace;
 
 pub use trace::{

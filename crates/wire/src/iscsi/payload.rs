@@ -170,3 +170,12 @@ impl From<Payload> for Rope {
         rope
     }
 }
+
+/// Equal data, in whatever pieces.
+impl PartialEq for Rope {
+    fn eq(&self, other: &Rope) -> bool {
+        self.len == other.len && self.to_payload() == other.to_payload()
+    }
+}
+
+impl Eq for Rope {}

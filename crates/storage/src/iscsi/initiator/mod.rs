@@ -1,0 +1,412 @@
+//! The initiator: one session of one or more connections, and the commands on it.
+//!
+//! Four kinds of methods ([`Initiator`]):
+//! - commands: [`Initiator::submit`], [`Initiator::manage`], [`Initiator::logout`];
+//! - inputs: [`Initiator::handle_connected`], [`Initiator::handle_pdu`], [`Initiator::handle_closed`],
+//!   [`Initiator::handle_timeout`];
+//! - outputs: [`Initiator::poll_connect`] (transport connections to make), [`Initiator::poll_pdu`] (when a connection has room),
+//!   [`Initiator::poll_close`], [`Initiator::poll_event`], [`Initiator::poll_timeout`];
+//! - getters.
+//!
+//! Connections are numbered from 0; the first logs in alone, the others join its session. When one is lost, recovery level 0
+//! has one way: all of them are closed, the session is started anew after the time that was agreed on, and every command
+//! without a status is sent again from its beginning, in the order in which it was submitted.
+
+mod link;
+mod login;
+mod transfer;
+
+use super::chap::ENTROPY_BYTES;
+use super::{Agreed, Credentials, Settings};
+use link::{Item, Link, Phase};
+use std::collections::{BTreeMap, VecDeque};
+use transfer::Task;
+use units::{Span, Time};
+use wire::iscsi::{Framing, LogoutRequest, NopOut, Payload, Pdu, Rope, TaskRequest, TextRequest, NO_TAG};
+
+/// How connections are chosen for commands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Allegiance {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// The one with the fewest commands under way, the lowest number first.
+    LeastOutstanding,
+}
+
+/// What an initiator is.
+#[derive(Clone, Debug)]
+pub struct InitiatorConfig {
+    /// Its iSCSI name.
+    pub name: String,
+    /// Its part of the session's identity.
+    pub isid: [u8; 6],
+    /// The target; none: a discovery session.
+    pub target: Option<String>,
+    /// What it wants of connections.
+    pub settings: Settings,
+    /// Shown to a target that asks; the target's part, if there is one, is asked of it.
+    pub chap: Option<Credentials>,
+    /// For CHAP towards the target; unpredictable.
+    pub entropy: [u8; ENTROPY_BYTES],
+    /// Connections of the session.
+    pub connections: usize,
+    /// How they are chosen.
+    pub allegiance: Allegiance,
+    /// Attempts to log in, one after the other, before all commands fail.
+    pub attempts: u32,
+    /// A connection that is not in full feature phase by then is lost.
+    pub login_timeout: Span,
+    /// Silence after which the target is pinged.
+    pub ping_after: Span,
+    /// Silence after a ping that means the connection is lost.
+    pub ping_timeout: Span,
+}
+
+impl InitiatorConfig {
+    /// An initiator with a name and what is usual.
+    pub fn new(name: &str, target: Option<&str>) -> InitiatorConfig {
+        InitiatorConfig {
+            name: name.to_owned(),
+            // "Random" format (RFC 7143, 11.12.5), and as good as any where there is one session.
+            isid: [0x80, 0, 0, 1, 0, 0],
+            target: target.map(str::to_owned),
+            settings: Settings::default(),
+            chap: None,
+            entropy: [0; ENTROPY_BYTES],
+            connections: 1,
+            allegiance: Allegiance::default(),
+            attempts: 5,
+            login_timeout: Span::from_secs(15),
+            ping_after: Span::from_secs(15),
+            ping_timeout: Span::from_secs(15),
+        }
+    }
+}
+
+/// Data of a command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Data {
+    /// None.
+    None,
+    /// At most so many bytes come.
+    Read(u32),
+    /// These go.
+    Write(Payload),
+}
+
+/// A command for a logical unit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// The eight bytes of the LUN: its number shifted left by 48.
+    pub lun: u64,
+    /// Filled up with zeros.
+    pub cdb: [u8; 16],
+    /// What goes with it.
+    pub data: Data,
+}
+
+/// The end of a command at the target.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// SCSI status.
+    pub status: u8,
+    /// Sense data.
+    pub sense: Vec<u8>,
+    /// Data that came.
+    pub data: Rope,
+    /// Bytes that were expected and not moved.
+    pub underflow: u32,
+    /// Bytes that there was no room for.
+    pub overflow: u32,
+}
+
+/// Something that the caller hears of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The first connection is in full feature phase.
+    Up(Agreed),
+    /// A further connection has joined.
+    Joined(usize),
+    /// The session was lost, and why; it is started anew.
+    Lost(String),
+    /// The session is over: attempts are used up, or the target refused for good. Every command has failed.
+    Failed(String),
+    /// A command has its status.
+    Done(u64, Completion),
+    /// A task management function was answered.
+    Managed(u32, u8),
+    /// Names and addresses of a discovery session.
+    Targets(Vec<(String, String)>),
+    /// Logged out.
+    LoggedOut,
+}
+
+/// A PDU to send, and how it is framed.
+pub type Outbound = super::target::Outbound;
+
+/// What the session is up to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Course {
+    /// The first connection logs in.
+    Starting,
+    Up,
+    /// Lost: starts at that time.
+    Waiting(Time),
+    LoggingOut,
+    Over,
+}
+
+/// An initiator.
+#[derive(Debug)]
+pub struct Initiator {
+    config: InitiatorConfig,
+    course: Course,
+    links: Vec<Link>,
+    agreed: Agreed,
+    tsih: u16,
+    cmd_sn: u32,
+    max_cmd_sn: u32,
+    /// Commands that wait for the window, by number.
+    queue: VecDeque<u64>,
+    tasks: BTreeMap<u64, Task>,
+    /// Commands by tag.
+    tags: BTreeMap<u32, u64>,
+    next_id: u64,
+    next_tag: u32,
+    next_link: usize,
+    failures: u32,
+    connect: VecDeque<usize>,
+    events: VecDeque<Event>,
+    text: Vec<u8>,
+}
+
+impl Initiator {
+    /// An initiator that wants its first connection.
+    pub fn new(config: InitiatorConfig) -> Initiator {
+        let discovery = config.target.is_none();
+        let agreed = super::Negotiation::new(config.settings, discovery).agreed();
+        let count = if discovery { 1 } else { config.connections.clamp(1, 65_535) };
+        let mut initiator = Initiator {
+            course: Course::Starting,
+            links: (0..count).map(|_| Link::default()).collect(),
+            agreed,
+            config,
+            tsih: 0,
+            cmd_sn: 1,
+            max_cmd_sn: 0,
+            queue: VecDeque::new(),
+            tasks: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            next_id: 1,
+            next_tag: 1,
+            next_link: 0,
+            failures: 0,
+            connect: VecDeque::new(),
+            events: VecDeque::new(),
+            text: Vec::new(),
+        };
+        initiator.want(0);
+        initiator
+    }
+
+    fn want(&mut self, index: usize) {
+        self.links[index] = Link { phase: Phase::Wanted, ..Link::default() };
+        self.connect.push_back(index);
+    }
+
+    /// A command; its number. It is sent when the target's window has room.
+    pub fn submit(&mut self, command: Command) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.tasks.insert(id, Task::new(command));
+        self.queue.push_back(id);
+        self.issue();
+        id
+    }
+
+    /// A task management function on a unit, or on a command of it; the tag of its answer. None: the session is not up.
+    pub fn manage(&mut self, function: u8, lun: u64, command: Option<u64>) -> Option<u32> {
+        let task = command.and_then(|id| self.tasks.get(&id)).filter(|task| task.sent);
+        let (index, referenced_tag, ref_cmd_sn) = match task {
+            Some(task) => (task.link, task.tag, task.cmd_sn),
+            None => (self.links.iter().position(|link| link.is_up())?, NO_TAG, 0),
+        };
+        let itt = self.tag();
+        let cmd_sn = self.cmd_sn;
+        let request = TaskRequest {
+            immediate: true,
+            function,
+            lun,
+            itt,
+            referenced_tag,
+            ref_cmd_sn,
+            cmd_sn,
+            ..Default::default()
+        };
+        self.links[index].out.push_back(Item::Pdu(Pdu::new(request)));
+        Some(itt)
+    }
+
+    /// Ends the session when what is under way needs not be waited for.
+    pub fn logout(&mut self) {
+        let Some(index) = self.links.iter().position(Link::is_up) else {
+            self.course = Course::Over;
+            return;
+        };
+        let itt = self.tag();
+        let request = LogoutRequest { immediate: true, itt, cmd_sn: self.cmd_sn, ..LogoutRequest::default() };
+        self.links[index].out.push_back(Item::Pdu(Pdu::new(request)));
+        self.course = Course::LoggingOut;
+    }
+
+    /// A connection to make.
+    pub fn poll_connect(&mut self) -> Option<usize> {
+        self.connect.pop_front()
+    }
+
+    /// Something that happened.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Why a connection is to be closed; [`Initiator::handle_closed`] then says that it was.
+    pub fn poll_close(&self, index: usize) -> Option<&str> {
+        match &self.links[index].phase {
+            Phase::Closing(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// How PDUs of a connection are to be read now; ask before each.
+    pub fn framing(&self, index: usize) -> Framing {
+        self.links[index].framing_in
+    }
+
+    /// What was agreed on with the first connection.
+    pub fn agreed(&self) -> &Agreed {
+        &self.agreed
+    }
+
+    /// Commands without a status.
+    pub fn outstanding(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Whether the session is over for good.
+    pub fn is_over(&self) -> bool {
+        self.course == Course::Over
+    }
+
+    /// A connection was made.
+    pub fn handle_connected(&mut self, now: Time, index: usize) {
+        if self.links[index].phase == Phase::Wanted {
+            self.begin_login(now, index);
+        }
+    }
+
+    /// A connection is gone, or could not be made.
+    pub fn handle_closed(&mut self, now: Time, index: usize, why: &str) {
+        let was = std::mem::replace(&mut self.links[index].phase, Phase::Down);
+        match (was, self.course) {
+            (Phase::Down, _) | (_, Course::Waiting(_) | Course::Over) => {}
+            (_, Course::LoggingOut) => {
+                self.course = Course::Over;
+                self.events.push_back(Event::LoggedOut);
+            }
+            (Phase::Closing(own), _) => self.lose(now, own),
+            _ => self.lose(now, why.to_owned()),
+        }
+    }
+
+    /// The session is lost: everything is closed, and begins anew unless that was tried often enough.
+    fn lose(&mut self, now: Time, why: String) {
+        self.failures += 1;
+        self.connect.clear();
+        for link in &mut self.links {
+            link.out.clear();
+            if !matches!(link.phase, Phase::Down | Phase::Wanted) {
+                link.phase = Phase::Closing(why.clone());
+            } else {
+                link.phase = Phase::Down;
+            }
+        }
+        self.tags.clear();
+        self.queue = self.tasks.keys().copied().collect();
+        self.tasks.values_mut().for_each(Task::restart);
+        if self.failures >= self.config.attempts {
+            return self.give_up(why);
+        }
+        self.tsih = 0;
+        self.course = Course::Waiting(now + Span::from_secs(u64::from(self.agreed.time_to_wait_s)));
+        self.events.push_back(Event::Lost(why));
+    }
+
+    /// Ends the session for good.
+    fn give_up(&mut self, why: String) {
+        self.course = Course::Over;
+        self.tasks.clear();
+        self.queue.clear();
+        self.events.push_back(Event::Failed(why));
+    }
+
+    /// Starts anew, pings, finds connections silent.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if let Course::Waiting(at) = self.course {
+            // What is still to be closed would be taken for the new connection.
+            if now >= at && self.links.iter().all(|link| link.phase == Phase::Down) {
+                self.course = Course::Starting;
+                self.want(0);
+            }
+            return;
+        }
+        for index in 0..self.links.len() {
+            let due = self.links[index].deadline(&self.config).is_some_and(|deadline| now >= deadline);
+            if !due {
+                continue;
+            }
+            if self.links[index].is_up() && self.links[index].ping_sent.is_none() {
+                let itt = self.tag();
+                let ping = NopOut { immediate: true, itt, ttt: NO_TAG, cmd_sn: self.cmd_sn, ..NopOut::default() };
+                self.links[index].out.push_back(Item::Pdu(Pdu::new(ping)));
+                self.links[index].ping_sent = Some(now);
+            } else {
+                let what = if self.links[index].is_up() { "no answer to a ping" } else { "the login took too long" };
+                self.lose(now, what.to_owned());
+                return;
+            }
+        }
+    }
+
+    /// When [`Initiator::handle_timeout`] is to be called; earlier does no harm.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        match self.course {
+            Course::Waiting(at) => Some(at),
+            Course::Over => None,
+            _ => self.links.iter().filter_map(|link| link.deadline(&self.config)).min(),
+        }
+    }
+
+    fn tag(&mut self) -> u32 {
+        loop {
+            let tag = self.next_tag;
+            self.next_tag = self.next_tag.wrapping_add(1);
+            if tag != NO_TAG && !self.tags.contains_key(&tag) {
+                return tag;
+            }
+        }
+    }
+
+    /// Asks a discovery session for its targets.
+    fn ask_for_targets(&mut self, index: usize) {
+        let mut text = wire::iscsi::Text::default();
+        text.push("SendTargets", "All");
+        self.send_text(index, NO_TAG, text.emit());
+    }
+
+    fn send_text(&mut self, index: usize, ttt: u32, data: Payload) {
+        let itt = self.tag();
+        let request = TextRequest { immediate: true, last: true, itt, ttt, cmd_sn: self.cmd_sn, ..Default::default() };
+        self.links[index].out.push_back(Item::Pdu(Pdu::with(request, data)));
+    }
+}

@@ -1,0 +1,278 @@
+//! Commands at the target: their order, their data, their end.
+
+use super::connection::Sending;
+use super::session::{Stage, Task};
+use super::{ConnectionId, Target, Ticket, Work};
+use crate::scsi::{status, Reply, Request, Sense, Step, MAX_TRANSFER_BYTES};
+use std::collections::VecDeque;
+use wire::iscsi::{reject, serial_before, Header, Payload, Pdu, Rope, ScsiCommand, ScsiResponse};
+
+/// The end of a command that the transport, not the unit, finds at fault.
+pub(super) fn refusal(sense: Sense) -> Reply {
+    Reply { status: status::CHECK_CONDITION, sense: sense.bytes(false), data: Payload::default() }
+}
+
+/// Command number and whether a PDU is for immediate delivery; None: it is not a command.
+fn order(header: &Header) -> Option<(u32, bool)> {
+    match header {
+        Header::NopOut(h) => Some((h.cmd_sn, h.immediate)),
+        Header::ScsiCommand(h) => Some((h.cmd_sn, h.immediate)),
+        Header::TaskRequest(h) => Some((h.cmd_sn, h.immediate)),
+        Header::TextRequest(h) => Some((h.cmd_sn, h.immediate)),
+        Header::LogoutRequest(h) => Some((h.cmd_sn, h.immediate)),
+        _ => None,
+    }
+}
+
+impl Target {
+    /// A PDU of full feature phase.
+    pub(super) fn full_feature(&mut self, id: ConnectionId, tsih: u16, pdu: Pdu) {
+        let Some(session) = self.sessions.get_mut(&tsih) else { return };
+        let Some((number, immediate)) = order(&pdu.header) else {
+            return match &pdu.header {
+                Header::DataOut(header) => self.data_out(id, tsih, header, pdu.data),
+                Header::SnackRequest(_) => self.reject(id, reject::SNACK, &pdu.header),
+                Header::LoginRequest(_) => self.violated(id, reject::PROTOCOL, &pdu.header, "login is done already"),
+                _ => self.reject(id, reject::NOT_SUPPORTED, &pdu.header),
+            };
+        };
+        if immediate {
+            // One for each command of the window, so that pings and aborts always find room.
+            return match &pdu.header {
+                Header::ScsiCommand(_) if session.tasks.len() >= 2 * self.config.window as usize => {
+                    self.reject(id, reject::TOO_MANY_IMMEDIATE, &pdu.header);
+                }
+                _ => self.deliver(id, tsih, pdu),
+            };
+        }
+        let (expected, most) = (session.exp_cmd_sn, session.max_cmd_sn);
+        // What is outside of the window is ignored without a word, as a duplicate is (RFC 7143, 4.2.2.1).
+        if serial_before(number, expected) || serial_before(most, number) {
+            return;
+        }
+        if number != expected {
+            session.early.entry(number).or_insert((id, pdu));
+            return;
+        }
+        session.exp_cmd_sn = expected.wrapping_add(1);
+        self.deliver(id, tsih, pdu);
+        while let Some(session) = self.sessions.get_mut(&tsih) {
+            let expected = session.exp_cmd_sn;
+            let Some((id, pdu)) = session.early.remove(&expected) else { break };
+            session.exp_cmd_sn = expected.wrapping_add(1);
+            self.touched.insert(id);
+            self.deliver(id, tsih, pdu);
+        }
+    }
+
+    fn deliver(&mut self, id: ConnectionId, tsih: u16, pdu: Pdu) {
+        let discovery = self.sessions.get(&tsih).is_some_and(|session| session.discovery);
+        match &pdu.header {
+            Header::TextRequest(header) => self.text(id, tsih, header, &pdu.data),
+            Header::LogoutRequest(header) => self.logout(id, tsih, header),
+            Header::NopOut(header) => self.nop_out(id, header, pdu.data),
+            _ if discovery => self.reject(id, reject::NOT_SUPPORTED, &pdu.header),
+            Header::ScsiCommand(_) => self.scsi_command(id, tsih, pdu),
+            Header::TaskRequest(header) => self.task_management(id, tsih, header),
+            _ => {}
+        }
+    }
+
+    fn scsi_command(&mut self, id: ConnectionId, tsih: u16, pdu: Pdu) {
+        let Header::ScsiCommand(command) = pdu.header else { return };
+        let Some(connection) = self.connections.get(&id) else { return };
+        let agreed = connection.agreed;
+        let immediate = pdu.data.len() as u32;
+        let bad = |what: &str| Some(what.to_owned());
+        let violation = if !command.write && (immediate > 0 || !command.last) {
+            bad("data or more to come with a command that does not write")
+        } else if immediate > 0 && !agreed.immediate_data {
+            bad("immediate data, and ImmediateData=No was agreed on")
+        } else if immediate > agreed.first_burst_bytes.min(command.expected_length) {
+            bad("more immediate data than FirstBurstLength or the command allow")
+        } else if !command.last && agreed.initial_r2t {
+            bad("unsolicited data announced, and InitialR2T=Yes was agreed on")
+        } else {
+            None
+        };
+        if let Some(what) = violation {
+            return self.violated(id, reject::PROTOCOL, &pdu.header, &what);
+        }
+        if self.sessions.get(&tsih).is_some_and(|session| session.tasks.contains_key(&command.itt)) {
+            return self.reject(id, reject::TASK_IN_PROGRESS, &pdu.header);
+        }
+        let offered = if command.write { command.expected_length } else { 0 };
+        let takes = self.device.data_out_bytes(command.lun, &command.cdb);
+        // A command that takes more than any may is refused by the unit: its data need not come.
+        let takes = if takes > u64::from(MAX_TRANSFER_BYTES) { 0 } else { takes as u32 };
+        let wanted = offered.min(takes);
+        let back = if command.read { command.expected_length.min(MAX_TRANSFER_BYTES) } else { 0 };
+        let mut task = Task {
+            serial: self.serial(),
+            connection: id,
+            command,
+            stage: Stage::Collecting,
+            wanted,
+            received: 0,
+            data: Rope::default(),
+            unsolicited: !command.last && command.expected_length > immediate,
+            next_data_sn: 0,
+            asked_to: 0,
+            asked: VecDeque::new(),
+            next_r2t_sn: 0,
+            share: u64::from(wanted) + u64::from(back),
+            admitted: false,
+            damaged: false,
+            aborted: false,
+        };
+        task.take(pdu.data);
+        let Some(session) = self.sessions.get_mut(&tsih) else { return };
+        session.tasks.insert(command.itt, task);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.waiting.push_back(command.itt);
+        }
+        self.admit(id, tsih);
+    }
+
+    /// Lets waiting commands go on, in their order, as long as their data fits into the connection's share of memory.
+    pub(super) fn admit(&mut self, id: ConnectionId, tsih: u16) {
+        loop {
+            let Some(connection) = self.connections.get_mut(&id) else { return };
+            let Some(session) = self.sessions.get_mut(&tsih) else { return };
+            let Some(&itt) = connection.waiting.front() else { return };
+            let Some(task) = session.tasks.get_mut(&itt).filter(|task| task.connection == id && !task.admitted) else {
+                connection.waiting.pop_front();
+                continue;
+            };
+            if connection.committed > 0 && connection.committed + task.share > self.config.max_data_bytes {
+                return;
+            }
+            connection.committed += task.share;
+            connection.waiting.pop_front();
+            task.admitted = true;
+            self.advance(tsih, itt);
+        }
+    }
+
+    /// Asks for the data that is missing, or performs the command when there is none.
+    pub(super) fn advance(&mut self, tsih: u16, itt: u32) {
+        self.ask(tsih, itt);
+        let Some(task) = self.sessions.get(&tsih).and_then(|session| session.tasks.get(&itt)) else { return };
+        let complete = task.received >= task.wanted && !task.unsolicited && task.asked.is_empty();
+        if task.admitted && task.stage == Stage::Collecting && complete {
+            self.perform(tsih, itt);
+        }
+    }
+
+    fn perform(&mut self, tsih: u16, itt: u32) {
+        let Some(session) = self.sessions.get_mut(&tsih) else { return };
+        let Some(task) = session.tasks.get_mut(&itt) else { return };
+        task.stage = Stage::Working;
+        let (serial, connection, command) = (task.serial, task.connection, task.command);
+        let offered = if command.write { command.expected_length } else { 0 };
+        let data = std::mem::take(&mut task.data);
+        if task.damaged {
+            return self.finish(tsih, itt, serial, refusal(Sense::CRC));
+        }
+        let request = Request { lun: command.lun, nexus: &session.nexus, cdb: &command.cdb, offered };
+        match self.device.begin(request, data) {
+            (Step::Done(reply), _) => self.finish(tsih, itt, serial, reply),
+            (Step::Work(op, then), lun) => {
+                let id = self.serial();
+                self.tickets.insert(id, Ticket { tsih, itt, serial, lun, then });
+                self.work.push_back(Work { id, connection, lun, op });
+            }
+        }
+    }
+
+    /// A command has its reply.
+    pub(super) fn finish(&mut self, tsih: u16, itt: u32, serial: u64, reply: Reply) {
+        self.task_left_medium(serial);
+        let Some(session) = self.sessions.get_mut(&tsih) else { return };
+        let Some(task) = session.tasks.get_mut(&itt).filter(|task| task.serial == serial) else { return };
+        let (id, command) = (task.connection, task.command);
+        if task.aborted {
+            return self.end_task(id, itt);
+        }
+        task.stage = Stage::Answering;
+        let expected = command.expected_length;
+        let moved =
+            if command.write { self.device.data_out_bytes(command.lun, &command.cdb) } else { reply.data.len() as u64 };
+        let residual = (u64::from(expected).abs_diff(moved)).min(u64::from(u32::MAX)) as u32;
+        let (overflow, underflow) = (moved > u64::from(expected), moved < u64::from(expected));
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        self.touched.insert(id);
+        if command.read && reply.status == status::GOOD && !reply.data.is_empty() && expected > 0 {
+            let data = reply.data.slice(0, expected as usize);
+            let burst = connection.agreed.max_burst_bytes;
+            connection.sending.push_back(Sending {
+                itt,
+                data,
+                offset: 0,
+                data_sn: 0,
+                burst,
+                overflow,
+                underflow,
+                residual,
+            });
+            return;
+        }
+        let r2ts = task.next_r2t_sn;
+        self.respond(id, &command, &reply, r2ts, (overflow, underflow, residual));
+        self.end_task(id, itt);
+    }
+
+    fn respond(
+        &mut self,
+        id: ConnectionId,
+        command: &ScsiCommand,
+        reply: &Reply,
+        exp_data_sn: u32,
+        (overflow, underflow, residual): (bool, bool, u32),
+    ) {
+        let response = ScsiResponse {
+            itt: command.itt,
+            status: reply.status,
+            exp_data_sn,
+            overflow,
+            underflow,
+            residual,
+            ..ScsiResponse::default()
+        };
+        let mut data = Vec::new();
+        if !reply.sense.is_empty() {
+            data.extend_from_slice(&(reply.sense.len() as u16).to_be_bytes());
+            data.extend_from_slice(&reply.sense);
+        }
+        self.send(id, Pdu::with(response, data.into()));
+    }
+
+    /// A task is over: its number and its share of memory are free again.
+    pub(super) fn end_task(&mut self, id: ConnectionId, itt: u32) {
+        let Some(tsih) = self.tsih_of(id) else { return };
+        let Some(task) = self.sessions.get_mut(&tsih).and_then(|session| session.tasks.remove(&itt)) else { return };
+        if task.admitted {
+            if let Some(connection) = self.connections.get_mut(&task.connection) {
+                connection.committed -= task.share;
+            }
+            self.admit(task.connection, tsih);
+        }
+    }
+
+    /// Ends a task without an answer. One at the medium stays until the medium is done with it.
+    pub(super) fn drop_task(&mut self, tsih: u16, itt: u32) {
+        let Some(session) = self.sessions.get_mut(&tsih) else { return };
+        let Some(task) = session.tasks.get_mut(&itt) else { return };
+        let id = task.connection;
+        if task.stage == Stage::Working && self.connections.contains_key(&id) {
+            task.aborted = true;
+            return;
+        }
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.sending.retain(|sending| sending.itt != itt);
+            self.end_task(id, itt);
+            return;
+        }
+        session.tasks.remove(&itt);
+    }
+}

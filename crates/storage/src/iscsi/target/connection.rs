@@ -1,0 +1,210 @@
+//! One connection: its phase, what waits to be sent, and the numbers of what is sent.
+
+use super::login::Login;
+use super::{ConnectionId, Target, TargetConfig};
+use crate::iscsi::chap::ENTROPY_BYTES;
+use crate::iscsi::Agreed;
+use std::collections::VecDeque;
+use units::Time;
+use wire::iscsi::{DataIn, Framing, Header, NopIn, Payload, Pdu, NO_TAG};
+
+/// A PDU to send, and how it is framed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outbound {
+    /// What.
+    pub pdu: Pdu,
+    /// How.
+    pub framing: Framing,
+}
+
+#[derive(Debug)]
+pub(super) enum Phase {
+    Login(Box<Login>),
+    Full { tsih: u16 },
+}
+
+/// The data of a read on its way out.
+#[derive(Debug)]
+pub(super) struct Sending {
+    pub itt: u32,
+    /// What is left.
+    pub data: Payload,
+    pub offset: u32,
+    pub data_sn: u32,
+    /// How much of the sequence may still go before its F bit.
+    pub burst: u32,
+    /// Of the status that rides on the last PDU.
+    pub overflow: bool,
+    pub underflow: bool,
+    pub residual: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub phase: Phase,
+    pub portal: String,
+    pub framing_in: Framing,
+    pub framing_out: Framing,
+    pub agreed: Agreed,
+    pub cid: u16,
+    pub stat_sn: u32,
+    /// Whole PDUs, but for their numbers.
+    pub ready: VecDeque<Pdu>,
+    pub sending: VecDeque<Sending>,
+    /// Bytes of data that commands under way hold or will.
+    pub committed: u64,
+    /// Commands that wait for others to give back their share.
+    pub waiting: VecDeque<u32>,
+    pub opened: Time,
+    pub last_heard: Time,
+    pub ping_sent: Option<Time>,
+    pub closing: Option<String>,
+    pub entropy: [u8; ENTROPY_BYTES],
+}
+
+pub(super) enum Due {
+    Nothing,
+    Ping,
+    Close(&'static str),
+}
+
+impl Connection {
+    pub(super) fn new(now: Time, portal: &str, entropy: [u8; ENTROPY_BYTES]) -> Connection {
+        let login = Login::default();
+        Connection {
+            agreed: crate::iscsi::Negotiation::new(Default::default(), false).agreed(),
+            phase: Phase::Login(Box::new(login)),
+            portal: portal.to_owned(),
+            framing_in: Framing::LOGIN,
+            framing_out: Framing::LOGIN,
+            cid: 0,
+            stat_sn: 0,
+            ready: VecDeque::new(),
+            sending: VecDeque::new(),
+            committed: 0,
+            waiting: VecDeque::new(),
+            opened: now,
+            last_heard: now,
+            ping_sent: None,
+            closing: None,
+            entropy,
+        }
+    }
+
+    pub(super) fn deadline(&self, config: &TargetConfig) -> Option<Time> {
+        if self.closing.is_some() {
+            return None;
+        }
+        Some(match (&self.phase, self.ping_sent) {
+            (Phase::Login(_), _) => self.opened + config.login_timeout,
+            (_, Some(sent)) => sent + config.ping_timeout,
+            (_, None) => self.last_heard + config.ping_after,
+        })
+    }
+
+    pub(super) fn due(&self, now: Time, config: &TargetConfig) -> Due {
+        match self.deadline(config) {
+            Some(deadline) if now >= deadline => {}
+            _ => return Due::Nothing,
+        }
+        match (&self.phase, self.ping_sent) {
+            (Phase::Login(_), _) => Due::Close("the login took too long"),
+            (_, Some(_)) => Due::Close("no answer to a ping"),
+            (_, None) => Due::Ping,
+        }
+    }
+}
+
+impl Target {
+    pub(super) fn ping(&mut self, now: Time, id: ConnectionId) {
+        let ttt = (self.serial() as u32) & 0x7fff_ffff;
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.ping_sent = Some(now);
+        }
+        self.send(id, Pdu::new(NopIn { itt: NO_TAG, ttt, ..NopIn::default() }));
+    }
+
+    /// The next PDU of a connection.
+    pub fn poll_pdu(&mut self, id: ConnectionId) -> Option<Outbound> {
+        let connection = self.connections.get_mut(&id)?;
+        let framing = connection.framing_out;
+        if let Some(mut pdu) = connection.ready.pop_front() {
+            let login_done = matches!(&pdu.header, Header::LoginResponse(r) if r.transit && r.nsg == 3);
+            self.number(id, &mut pdu.header);
+            let connection = self.connections.get_mut(&id)?;
+            if login_done {
+                // Digests begin behind the login's last PDU.
+                connection.framing_out.header_digest = connection.agreed.header_digest;
+                connection.framing_out.data_digest = connection.agreed.data_digest;
+            }
+            return Some(Outbound { pdu, framing });
+        }
+        let most = connection.agreed.max_send_bytes;
+        let burst = connection.agreed.max_burst_bytes;
+        let sending = connection.sending.front_mut()?;
+        let length = most.min(sending.burst).min(u32::try_from(sending.data.len()).unwrap_or(u32::MAX));
+        let data = sending.data.split_to(length as usize);
+        let last = sending.data.is_empty();
+        sending.burst -= length;
+        let mut header = DataIn {
+            last: last || sending.burst == 0,
+            lun: 0,
+            itt: sending.itt,
+            ttt: NO_TAG,
+            data_sn: sending.data_sn,
+            buffer_offset: sending.offset,
+            ..DataIn::default()
+        };
+        sending.offset += length;
+        sending.data_sn += 1;
+        if sending.burst == 0 {
+            sending.burst = burst;
+        }
+        if last {
+            header.has_status = true;
+            (header.overflow, header.underflow) = (sending.overflow, sending.underflow);
+            header.residual = sending.residual;
+            connection.sending.pop_front();
+            self.end_task(id, header.itt);
+        }
+        let mut header = Header::DataIn(header);
+        self.number(id, &mut header);
+        let mut pdu = Pdu::new(NopIn::default());
+        (pdu.header, pdu.data) = (header, data);
+        Some(Outbound { pdu, framing })
+    }
+
+    /// Fills in StatSN, ExpCmdSN and MaxCmdSN.
+    fn number(&mut self, id: ConnectionId, header: &mut Header) {
+        let (expected, most) = self.window(id);
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let (stat, exp, max, counts) = match header {
+            Header::NopIn(h) => {
+                let counts = h.itt != NO_TAG;
+                (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, counts)
+            }
+            Header::ScsiResponse(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
+            Header::TaskResponse(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
+            Header::LoginResponse(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
+            Header::TextResponse(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
+            Header::LogoutResponse(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
+            Header::AsyncMessage(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
+            Header::Reject(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
+            // An R2T tells the next number and does not use it up.
+            Header::ReadyToTransfer(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, false),
+            Header::DataIn(h) => {
+                let counts = h.has_status;
+                if !counts {
+                    (h.exp_cmd_sn, h.max_cmd_sn) = (expected, most);
+                    return;
+                }
+                (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true)
+            }
+            _ => return,
+        };
+        (*stat, *exp, *max) = (connection.stat_sn, expected, most);
+        if counts {
+            connection.stat_sn = connection.stat_sn.wrapping_add(1);
+        }
+    }
+}

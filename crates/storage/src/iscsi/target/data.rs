@@ -1,0 +1,116 @@
+//! Data of writes: what may come unasked, and what is asked for (RFC 7143, 4.2.5 and 11.7, 11.8).
+
+use super::command::refusal;
+use super::session::{Asked, Stage, Task};
+use super::{ConnectionId, Target};
+use crate::scsi::Sense;
+use wire::iscsi::{DataOut, Payload, Pdu, ReadyToTransfer, NO_TAG};
+
+impl Task {
+    /// Takes data in its order. What is beyond what the command takes is not kept.
+    pub(super) fn take(&mut self, mut data: Payload) {
+        let length = data.len() as u32;
+        let room = self.wanted.saturating_sub(self.received);
+        self.data.push(data.split_to(room as usize));
+        self.received += length;
+        self.asked_to = self.asked_to.max(self.received);
+    }
+
+    /// Checks a Data-Out against what is expected. One that is not ends its command (RFC 7143, 7.9 and 11.4.7.2).
+    fn check(&mut self, header: &DataOut, length: u32, first_burst: u32) -> Result<(), Sense> {
+        if header.ttt == NO_TAG {
+            if !self.unsolicited {
+                return Err(Sense::UNEXPECTED_DATA);
+            }
+            let most = first_burst.min(self.command.expected_length);
+            if header.data_sn != self.next_data_sn || header.buffer_offset != self.received {
+                return Err(Sense::DATA_PHASE);
+            }
+            if length > most - self.received.min(most) {
+                return Err(Sense::UNEXPECTED_DATA);
+            }
+            self.next_data_sn += 1;
+            self.unsolicited = !header.last && self.received + length < most;
+            return Ok(());
+        }
+        let Some(asked) = self.asked.front_mut().filter(|asked| asked.ttt == header.ttt) else {
+            return Err(Sense::DATA_PHASE);
+        };
+        let offset = asked.offset + asked.received;
+        if header.data_sn != asked.data_sn || header.buffer_offset != offset {
+            return Err(Sense::DATA_PHASE);
+        }
+        let left = asked.length - asked.received;
+        if length > left || header.last && length < left {
+            return Err(Sense::AMOUNT_OF_DATA);
+        }
+        asked.data_sn += 1;
+        asked.received += length;
+        if asked.received == asked.length {
+            self.asked.pop_front();
+        }
+        Ok(())
+    }
+}
+
+impl Target {
+    /// Asks for data as far as the rules of the session let.
+    pub(super) fn ask(&mut self, tsih: u16, itt: u32) {
+        loop {
+            let ttt = (self.serial() as u32) & 0x7fff_ffff;
+            let Some(session) = self.sessions.get_mut(&tsih) else { return };
+            let Some(task) = session.tasks.get_mut(&itt) else { return };
+            let Some(connection) = self.connections.get(&task.connection) else { return };
+            let full = task.asked.len() >= session.agreed.max_outstanding_r2t as usize;
+            if !task.admitted || task.unsolicited || full || task.asked_to >= task.wanted {
+                return;
+            }
+            let length = (task.wanted - task.asked_to).min(connection.agreed.max_burst_bytes);
+            let r2t = ReadyToTransfer {
+                lun: task.command.lun,
+                itt,
+                ttt,
+                r2t_sn: task.next_r2t_sn,
+                buffer_offset: task.asked_to,
+                desired_length: length,
+                ..ReadyToTransfer::default()
+            };
+            task.asked.push_back(Asked { ttt, offset: task.asked_to, length, received: 0, data_sn: 0 });
+            task.next_r2t_sn += 1;
+            task.asked_to += length;
+            let id = task.connection;
+            self.send(id, Pdu::new(r2t));
+        }
+    }
+
+    pub(super) fn data_out(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, data: Payload) {
+        if let Some(task) = self.task_of_data(id, tsih, header, data.len() as u32) {
+            task.take(data);
+            self.advance(tsih, header.itt);
+        }
+    }
+
+    /// Data whose digest did not match: its place is taken, and the command fails when the rest is there.
+    pub(super) fn damaged_data(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, length: u32) {
+        if let Some(task) = self.task_of_data(id, tsih, header, length) {
+            task.damaged = true;
+            task.take(Payload::Zeros(length));
+            self.advance(tsih, header.itt);
+        }
+    }
+
+    /// The task that data belongs to; None: it ended, before or by this data, and what comes of it is not looked at.
+    fn task_of_data(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, length: u32) -> Option<&mut Task> {
+        let first_burst = self.connections.get(&id)?.agreed.first_burst_bytes;
+        let task = self.sessions.get_mut(&tsih)?.tasks.get_mut(&header.itt)?;
+        if task.connection != id || task.stage != Stage::Collecting {
+            return None;
+        }
+        let serial = task.serial;
+        if let Err(sense) = task.check(header, length, first_burst) {
+            self.finish(tsih, header.itt, serial, refusal(sense));
+            return None;
+        }
+        self.sessions.get_mut(&tsih)?.tasks.get_mut(&header.itt)
+    }
+}

@@ -1,0 +1,296 @@
+//! The target: connections, sessions of one or more of them, and the device behind.
+//!
+//! Four kinds of methods ([`Target`]):
+//! - commands: [`Target::open`], [`Target::request_logout`];
+//! - inputs: [`Target::handle_pdu`], [`Target::handle_damaged`], [`Target::handle_closed`], [`Target::handle_work`],
+//!   [`Target::handle_timeout`];
+//! - outputs: [`Target::poll_pdu`] (when the connection has room), [`Target::poll_work`] (operations for the medium),
+//!   [`Target::poll_touched`] (connections that may have something new to send), [`Target::poll_close`], [`Target::poll_timeout`];
+//! - getters.
+//!
+//! Data-In is cut into PDUs when they are polled, so that what waits for a slow peer is the data once, and no copies.
+
+mod command;
+mod connection;
+mod control;
+mod data;
+mod login;
+mod session;
+
+pub use connection::Outbound;
+
+use super::chap::ENTROPY_BYTES;
+use super::{Credentials, Settings};
+use crate::scsi::{Device, Op, Outcome, Then};
+use connection::{Connection, Phase};
+use session::Session;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use units::{Span, Time};
+use wire::iscsi::{AsyncMessage, Framing, Header, Pdu};
+
+/// A connection, as the caller numbers it; never used twice.
+pub type ConnectionId = u64;
+
+/// What a target is.
+#[derive(Clone, Debug)]
+pub struct TargetConfig {
+    /// Its iSCSI name.
+    pub name: String,
+    /// Text for people.
+    pub alias: String,
+    /// Where it listens, `address:port`, for SendTargets; empty: the address that the connection came to.
+    pub portals: Vec<String>,
+    /// What it wants of connections.
+    pub settings: Settings,
+    /// Who may log in; anyone without it.
+    pub chap: Option<Credentials>,
+    /// Commands that a session may have under way, 1 to 4096.
+    pub window: u32,
+    /// Sessions at a time, 1 to 65535.
+    pub max_sessions: usize,
+    /// Data of commands under way per connection, bytes; one command may go beyond it alone.
+    pub max_data_bytes: u64,
+    /// A connection that does not reach full feature phase by then is closed.
+    pub login_timeout: Span,
+    /// Silence after which a peer is pinged.
+    pub ping_after: Span,
+    /// Silence after a ping that ends the connection.
+    pub ping_timeout: Span,
+}
+
+impl TargetConfig {
+    /// A target with a name and what is usual.
+    pub fn new(name: &str) -> TargetConfig {
+        TargetConfig {
+            name: name.to_owned(),
+            alias: String::new(),
+            portals: Vec::new(),
+            settings: Settings::default(),
+            chap: None,
+            window: 128,
+            max_sessions: 256,
+            max_data_bytes: 64 << 20,
+            login_timeout: Span::from_secs(15),
+            ping_after: Span::from_secs(30),
+            ping_timeout: Span::from_secs(30),
+        }
+    }
+}
+
+/// An operation on the medium of a unit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// For [`Target::handle_work`].
+    pub id: u64,
+    /// The connection that its command came on.
+    pub connection: ConnectionId,
+    /// Number of the logical unit.
+    pub lun: usize,
+    /// What is to be done.
+    pub op: Op,
+}
+
+/// Where the outcome of an operation belongs.
+#[derive(Clone, Copy, Debug)]
+struct Ticket {
+    tsih: u16,
+    itt: u32,
+    /// Tells the task from a later one with the same tag.
+    serial: u64,
+    lun: usize,
+    then: Then,
+}
+
+/// A target.
+#[derive(Debug)]
+pub struct Target {
+    config: TargetConfig,
+    device: Device,
+    connections: BTreeMap<ConnectionId, Connection>,
+    sessions: BTreeMap<u16, Session>,
+    tickets: BTreeMap<u64, Ticket>,
+    work: VecDeque<Work>,
+    touched: BTreeSet<ConnectionId>,
+    next_connection: ConnectionId,
+    /// Numbers operations, tasks and transfer tags.
+    next_serial: u64,
+    next_tsih: u16,
+}
+
+impl Target {
+    /// A target without connections.
+    pub fn new(config: TargetConfig, device: Device) -> Target {
+        Target {
+            config,
+            device,
+            connections: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            tickets: BTreeMap::new(),
+            work: VecDeque::new(),
+            touched: BTreeSet::new(),
+            next_connection: 1,
+            next_serial: 1,
+            next_tsih: 1,
+        }
+    }
+
+    /// The units behind.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Sessions of full feature phase.
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Connections, in whatever phase.
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// A transport connection was made to `portal` (`address:port`). `entropy` is for CHAP and has to be unpredictable.
+    pub fn open(&mut self, now: Time, portal: &str, entropy: [u8; ENTROPY_BYTES]) -> ConnectionId {
+        let id = self.next_connection;
+        self.next_connection += 1;
+        self.connections.insert(id, Connection::new(now, portal, entropy));
+        id
+    }
+
+    /// How PDUs of a connection are to be read now; ask before each.
+    pub fn framing(&self, id: ConnectionId) -> Framing {
+        self.connections.get(&id).map_or(Framing::LOGIN, |connection| connection.framing_in)
+    }
+
+    /// Whether a connection takes more PDUs: not while many answers wait for it, so that who does not read is not listened to.
+    pub fn takes_input(&self, id: ConnectionId) -> bool {
+        let most = 2 * self.config.window as usize + 16;
+        self.connections
+            .get(&id)
+            .is_some_and(|connection| connection.closing.is_none() && connection.ready.len() < most)
+    }
+
+    /// Whether a connection is to be closed, once what is queued has gone.
+    pub fn is_closing(&self, id: ConnectionId) -> bool {
+        match self.connections.get(&id) {
+            Some(connection) => connection.closing.is_some(),
+            None => true,
+        }
+    }
+
+    /// A PDU came.
+    pub fn handle_pdu(&mut self, now: Time, id: ConnectionId, pdu: Pdu) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.closing.is_some() {
+            return;
+        }
+        connection.last_heard = now;
+        connection.ping_sent = None;
+        self.touched.insert(id);
+        match connection.phase {
+            Phase::Login(_) => self.login(id, pdu),
+            Phase::Full { tsih } => self.full_feature(id, tsih, pdu),
+        }
+    }
+
+    /// A PDU came whose data digest does not match. At recovery level 0 a Data-Out ends its command (RFC 7143, 7.9), anything else
+    /// the connection.
+    pub fn handle_damaged(&mut self, now: Time, id: ConnectionId, pdu: &Pdu) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        connection.last_heard = now;
+        self.touched.insert(id);
+        self.reject(id, wire::iscsi::reject::DATA_DIGEST, &pdu.header);
+        match (&pdu.header, self.tsih_of(id)) {
+            (Header::DataOut(header), Some(tsih)) => self.damaged_data(id, tsih, header, pdu.data.len() as u32),
+            _ => self.fail(id, format!("{}: the data digest does not match", pdu.header.name())),
+        }
+    }
+
+    /// The transport connection is gone; its commands with it.
+    pub fn handle_closed(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.remove(&id) else { return };
+        self.touched.remove(&id);
+        if let Phase::Full { tsih } = connection.phase {
+            self.leave_session(tsih, id);
+        }
+    }
+
+    /// An operation came to its end.
+    pub fn handle_work(&mut self, id: u64, outcome: Outcome) {
+        let Some(ticket) = self.tickets.remove(&id) else { return };
+        let reply = self.device.finish(ticket.lun, ticket.then, outcome);
+        self.finish(ticket.tsih, ticket.itt, ticket.serial, reply);
+    }
+
+    /// Logins that take too long and peers that are silent.
+    pub fn handle_timeout(&mut self, now: Time) {
+        for (id, action) in self.connections.iter().map(|(id, c)| (*id, c.due(now, &self.config))).collect::<Vec<_>>() {
+            match action {
+                connection::Due::Nothing => {}
+                connection::Due::Ping => self.ping(now, id),
+                connection::Due::Close(why) => self.fail(id, why.to_owned()),
+            }
+        }
+    }
+
+    /// When [`Target::handle_timeout`] is to be called; earlier does no harm.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.connections.values().filter_map(|connection| connection.deadline(&self.config)).min()
+    }
+
+    /// The next operation for the medium.
+    pub fn poll_work(&mut self) -> Option<Work> {
+        self.work.pop_front()
+    }
+
+    /// A connection that may have something new to send or is to be closed.
+    pub fn poll_touched(&mut self) -> Option<ConnectionId> {
+        self.touched.pop_first()
+    }
+
+    /// Why a connection is to be closed once [`Target::poll_pdu`] has nothing left for it; None: it is not.
+    pub fn poll_close(&self, id: ConnectionId) -> Option<&str> {
+        let connection = self.connections.get(&id)?;
+        let reason = connection.closing.as_deref()?;
+        connection.ready.is_empty().then_some(reason)
+    }
+
+    /// Asks every initiator to log out within `seconds`, for a target that is about to end.
+    pub fn request_logout(&mut self, seconds: u16) {
+        let full = |connection: &Connection| matches!(connection.phase, Phase::Full { .. });
+        let ids: Vec<_> = self.connections.iter().filter(|(_, c)| full(c)).map(|(id, _)| *id).collect();
+        for id in ids {
+            let message = AsyncMessage { lun: 0, event: 1, parameter3: seconds, ..AsyncMessage::default() };
+            self.send(id, Pdu::new(message));
+        }
+    }
+
+    fn tsih_of(&self, id: ConnectionId) -> Option<u16> {
+        match self.connections.get(&id)?.phase {
+            Phase::Full { tsih } => Some(tsih),
+            Phase::Login(_) => None,
+        }
+    }
+
+    fn serial(&mut self) -> u64 {
+        self.next_serial += 1;
+        self.next_serial
+    }
+
+    /// Queues a PDU; its numbers are filled in when it is polled.
+    fn send(&mut self, id: ConnectionId, pdu: Pdu) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.ready.push_back(pdu);
+            self.touched.insert(id);
+        }
+    }
+
+    /// Ends a connection: what is queued still goes.
+    fn fail(&mut self, id: ConnectionId, why: String) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.closing.get_or_insert(why);
+            connection.sending.clear();
+            self.touched.insert(id);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A session: connections, the window of command numbers, tasks.
+
+use super::connection::Phase;
+use super::{ConnectionId, Target};
+use crate::iscsi::Agreed;
+use crate::scsi::Nexus;
+use std::collections::{BTreeMap, VecDeque};
+use wire::iscsi::{serial_before, Pdu, Rope, ScsiCommand};
+
+/// A request for data under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub ttt: u32,
+    pub offset: u32,
+    pub length: u32,
+    pub received: u32,
+    pub data_sn: u32,
+}
+
+/// How far a task is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// Data is to come.
+    Collecting,
+    /// The medium is at it.
+    Working,
+    /// Data and status go out.
+    Answering,
+}
+
+/// A SCSI command under way.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub serial: u64,
+    pub connection: ConnectionId,
+    pub command: ScsiCommand,
+    pub stage: Stage,
+    /// Bytes of data-out that the command takes and the initiator offers.
+    pub wanted: u32,
+    /// Bytes that came, beyond `wanted` too.
+    pub received: u32,
+    pub data: Rope,
+    /// Unsolicited data is still to come.
+    pub unsolicited: bool,
+    pub next_data_sn: u32,
+    /// How much was received or asked for.
+    pub asked_to: u32,
+    pub asked: VecDeque<Asked>,
+    pub next_r2t_sn: u32,
+    /// Its share of the connection's memory, bytes.
+    pub share: u64,
+    pub admitted: bool,
+    /// Data came damaged: the task ends when it is complete.
+    pub damaged: bool,
+    /// Aborted while the medium was at it: no answer goes out.
+    pub aborted: bool,
+}
+
+/// A task management function that waits for tasks at the medium.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub connection: ConnectionId,
+    pub itt: u32,
+    pub serials: Vec<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub nexus: Nexus,
+    pub initiator: String,
+    pub isid: [u8; 6],
+    pub discovery: bool,
+    pub agreed: Agreed,
+    /// By connection identifier.
+    pub connections: BTreeMap<u16, ConnectionId>,
+    pub exp_cmd_sn: u32,
+    pub max_cmd_sn: u32,
+    /// Commands that came before those with smaller numbers.
+    pub early: BTreeMap<u32, (ConnectionId, Pdu)>,
+    pub tasks: BTreeMap<u32, Task>,
+    pub waiting: Vec<Waiting>,
+    /// What is left of a text that did not fit into one PDU, by transfer tag.
+    pub texts: BTreeMap<u32, Vec<u8>>,
+}
+
+impl Target {
+    /// ExpCmdSN and MaxCmdSN to tell on a connection. The window is as wide as there is room for commands, and never closes
+    /// backwards.
+    pub(super) fn window(&mut self, id: ConnectionId) -> (u32, u32) {
+        let session = match self.connections.get(&id).map(|connection| &connection.phase) {
+            Some(Phase::Full { tsih }) => self.sessions.get_mut(tsih),
+            Some(Phase::Login(login)) => return (login.cmd_sn, login.cmd_sn),
+            None => None,
+        };
+        let Some(session) = session else { return (0, 0) };
+        let used = session.tasks.len() + session.early.len();
+        let free = (self.config.window as usize).saturating_sub(used) as u32;
+        let most = session.exp_cmd_sn.wrapping_add(free).wrapping_sub(1);
+        if serial_before(session.max_cmd_sn, most) {
+            session.max_cmd_sn = most;
+        }
+        (session.exp_cmd_sn, session.max_cmd_sn)
+    }
+
+    /// A connection leaves its session, with the commands that came on it.
+    pub(super) fn leave_session(&mut self, tsih: u16, id: ConnectionId) {
+        let Some(session) = self.sessions.get_mut(&tsih) else { return };
+        session.connections.retain(|_, connection| *connection != id);
+        session.early.retain(|_, (connection, _)| *connection != id);
+        session.waiting.retain(|waiting| waiting.connection != id);
+        let tags: Vec<u32> = session.tasks.iter().filter(|(_, t)| t.connection == id).map(|(tag, _)| *tag).collect();
+        for itt in tags {
+            self.drop_task(tsih, itt);
+        }
+        let Some(session) = self.sessions.get(&tsih) else { return };
+        if session.connections.is_empty() {
+            let gone = self.sessions.remove(&tsih);
+            if let Some(nexus) = gone.filter(|session| !session.discovery).map(|session| session.nexus) {
+                self.device.detach(&nexus);
+            }
+        }
+    }
+
+    /// Ends all connections of a session but one, and the session if there is none.
+    pub(super) fn end_session(&mut self, tsih: u16, but: Option<ConnectionId>, why: &str) {
+        let Some(session) = self.sessions.get(&tsih) else { return };
+        let ids: Vec<_> = session.connections.values().copied().filter(|id| Some(*id) != but).collect();
+        for id in ids {
+            self.leave_session(tsih, id);
+            self.fail(id, why.to_owned());
+        }
+    }
+}
