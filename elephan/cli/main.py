@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from elephan.cli import compare, disk, kernel, paper, path, results, run, stacks, trace
+from elephan.cli import compare, disk, iscsi, kernel, paper, path, results, run, stacks, trace
 from elephan.cli.console import emit
 from elephan.errors import ElephanError
 
@@ -32,6 +32,7 @@ app.add_typer(paper.app, name="paper")
 app.add_typer(kernel.app, name="kernel")
 app.add_typer(path.app, name="path")
 app.add_typer(disk.app, name="disk")
+app.add_typer(iscsi.app, name="iscsi")
 
 
 def _version(wanted: bool) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CRATES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim", "lab", "kernel", "python"]
+CRATES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim", "lab", "kernel", "live", "python"]
 """In order: a crate depends only on crates before it (ARCHITECTURE.md)."""
 
 CORES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim"]

@@ -6,6 +6,7 @@
 
 mod disk;
 mod emulator;
+mod iscsi;
 mod on_kernel;
 mod parity;
 mod progress;
@@ -22,6 +23,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     emulator::register(module)?;
     on_kernel::register(module)?;
     parity::register(module)?;
+    iscsi::register(module)?;
     quantity::register(module)?;
     stacks::register(module)?;
     simulate::register(module)

@@ -56,10 +56,10 @@ impl Device {
     }
 
     /// Resets one unit, or all.
-    pub fn reset(&mut self, index: Option<usize>, cause: Option<&Nexus>) {
+    pub fn reset(&mut self, index: Option<usize>) {
         for (at, lun) in self.luns.iter_mut().enumerate() {
             if index.is_none() || index == Some(at) {
-                lun.reset(cause);
+                lun.reset();
             }
         }
     }

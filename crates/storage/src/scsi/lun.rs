@@ -127,18 +127,17 @@ impl Lun {
         self.reservations.forget_nexus(nexus);
     }
 
-    /// A reset: RESERVE's reservation and prevented removals go, everyone but the cause of it is told (SAM-5, 6.3.3).
-    pub fn reset(&mut self, cause: Option<&Nexus>) {
+    /// A reset: RESERVE's reservation and prevented removals go, and every initiator is told, the one that asked for it too
+    /// (SAM-5, 6.3.3: BUS DEVICE RESET FUNCTION OCCURRED).
+    pub fn reset(&mut self) {
         self.reservations.forget_simple();
         self.modes = Modes { write_cache: self.config.write_cache, ..Modes::default() };
         self.started = true;
-        for (nexus, standing) in &mut self.standing {
+        for standing in self.standing.values_mut() {
             standing.prevents_removal = false;
-            if Some(nexus) != cause {
-                standing.attentions.clear();
-            }
+            standing.attentions.clear();
         }
-        self.tell(cause, (0x29, 0x00));
+        self.tell(None, (0x29, 0x03));
     }
 
     /// A unit attention for everyone but `but`.
@@ -306,7 +305,8 @@ impl Lun {
         }
         if eject {
             // Nothing can be taken out: RMB is 0 (SBC-3, 5.25).
-            return Err(Sense::cdb(4));
+            let prevented = self.standing.values().any(|standing| standing.prevents_removal);
+            return Err(if prevented { Sense::REMOVAL_PREVENTED } else { Sense::cdb(4) });
         }
         self.started = start;
         Ok(Vec::new())

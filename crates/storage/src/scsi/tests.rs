@@ -152,8 +152,9 @@ fn a_reserved_unit_is_another_s_until_released_lost_or_reset() {
                 rig.device.attach(&"a".into());
             }
             _ => {
-                rig.device.reset(None, Some(&"a".into()));
-                assert_eq!(rig.sense("b", &READ, vec![]), (6, 0x29, 0));
+                rig.device.reset(None);
+                assert_eq!(rig.sense("a", &READ, vec![]), (6, 0x29, 3));
+                assert_eq!(rig.sense("b", &READ, vec![]), (6, 0x29, 3));
             }
         }
         rig.good("b", &READ, vec![]);

@@ -123,7 +123,6 @@ impl Target {
         if of_lun && lun.is_none() {
             return answer(self, task_response::NO_LUN);
         }
-        let nexus = self.sessions.get(&tsih).map(|session| session.nexus.clone());
         match header.function {
             task::ABORT_TASK => {
                 let Some(session) = self.sessions.get_mut(&tsih) else { return };
@@ -148,11 +147,11 @@ impl Target {
             }
             task::CLEAR_TASK_SET => self.abort(id, tsih, header.itt, |_, _, on| on == header.lun),
             task::LOGICAL_UNIT_RESET => {
-                self.device.reset(lun, nexus.as_ref());
+                self.device.reset(lun);
                 self.abort(id, tsih, header.itt, |_, _, on| on == header.lun);
             }
             task::TARGET_WARM_RESET | task::TARGET_COLD_RESET => {
-                self.device.reset(None, nexus.as_ref());
+                self.device.reset(None);
                 self.abort(id, tsih, header.itt, |_, _, _| true);
                 if header.function == task::TARGET_COLD_RESET {
                     let all: Vec<ConnectionId> = self.connections.keys().copied().collect();

@@ -1,0 +1,308 @@
+//! The initiator on real sockets, as a load: so many commands under way, for so long.
+
+use crate::clock;
+use crate::connection::receive;
+use bytes::BytesMut;
+use std::io::{self, IoSlice, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use storage::iscsi::initiator::{Command, Completion, Data, Event};
+use storage::iscsi::{Initiator, InitiatorConfig};
+use units::{Histogram, Span, Time};
+use wire::iscsi::{Outgoing, Payload};
+
+/// Bytes that wait for a socket, above which no more PDUs are made.
+const OUT_BYTES: usize = 1 << 20;
+/// Room for what comes, bytes.
+const IN_BYTES: usize = 256 << 10;
+const SLICES: usize = 32;
+/// Longest wait, ms.
+const WAIT_MS: i32 = 100;
+/// How long commands under way are waited for at the end.
+const DRAIN: Span = Span::from_secs(10);
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct BenchConfig {
+    /// The initiator.
+    pub initiator: InitiatorConfig,
+    /// Where the target listens.
+    pub address: SocketAddr,
+    /// Number of the unit.
+    pub lun: u64,
+    /// Of 100 commands, how many read.
+    pub read_percent: u32,
+    /// Bytes of a command; a multiple of the unit's block.
+    pub io_bytes: u32,
+    /// Commands under way.
+    pub depth: usize,
+    /// One place after the other, or anywhere.
+    pub random: bool,
+    /// How long.
+    pub duration: Span,
+    /// Of the places.
+    pub seed: u64,
+}
+
+/// What came of one kind of command.
+#[derive(Clone, Debug, Default)]
+pub struct BenchKind {
+    /// Done, with status GOOD.
+    pub done: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// From submission to status.
+    pub latency: Histogram,
+}
+
+/// What came of a load.
+#[derive(Clone, Debug, Default)]
+pub struct BenchReport {
+    /// Reads.
+    pub reads: BenchKind,
+    /// Writes.
+    pub writes: BenchKind,
+    /// Commands that ended otherwise, and the first one's status and sense data in words.
+    pub failed: u64,
+    /// Of the first that failed.
+    pub first_failure: Option<String>,
+    /// Times that the session was lost and started anew.
+    pub lost: u64,
+    /// From the first command to the last status, ns.
+    pub elapsed_ns: u64,
+    /// What was agreed on, as text.
+    pub agreed: String,
+    /// Bytes of the unit.
+    pub capacity_bytes: u64,
+}
+
+struct Socket {
+    stream: TcpStream,
+    incoming: BytesMut,
+    outgoing: Outgoing,
+}
+
+struct Run<'a> {
+    initiator: Initiator,
+    address: SocketAddr,
+    sockets: Vec<Option<Socket>>,
+    stop: &'a AtomicBool,
+}
+
+fn other(text: String) -> io::Error {
+    io::Error::other(text)
+}
+
+impl Run<'_> {
+    /// Moves bytes and time on; what happened.
+    fn turn(&mut self) -> io::Result<Vec<Event>> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let now = clock::now();
+        self.initiator.handle_timeout(now);
+        while let Some(index) = self.initiator.poll_connect() {
+            match TcpStream::connect(self.address) {
+                Ok(stream) => {
+                    stream.set_nonblocking(true)?;
+                    stream.set_nodelay(true)?;
+                    let (incoming, outgoing) = (BytesMut::new(), Outgoing::default());
+                    self.sockets[index] = Some(Socket { stream, incoming, outgoing });
+                    self.initiator.handle_connected(clock::now(), index);
+                }
+                Err(error) => self.initiator.handle_closed(now, index, &format!("{}: {error}", self.address)),
+            }
+        }
+        let mut progress = false;
+        for index in 0..self.sockets.len() {
+            match self.exchange(index) {
+                Ok(moved) => progress |= moved,
+                Err(why) => {
+                    self.sockets[index] = None;
+                    self.initiator.handle_closed(clock::now(), index, &why.to_string());
+                }
+            }
+        }
+        let events: Vec<Event> = std::iter::from_fn(|| self.initiator.poll_event()).collect();
+        if events.is_empty() && !progress {
+            self.wait();
+        }
+        Ok(events)
+    }
+
+    fn exchange(&mut self, index: usize) -> io::Result<bool> {
+        if let Some(why) = self.initiator.poll_close(index) {
+            return Err(other(why.to_owned()));
+        }
+        let Some(socket) = &mut self.sockets[index] else { return Ok(false) };
+        let mut moved = false;
+        while socket.outgoing.len() < OUT_BYTES {
+            let Some(out) = self.initiator.poll_pdu(index) else { break };
+            socket.outgoing.push(&out.framing, &out.pdu);
+        }
+        while !socket.outgoing.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = socket.outgoing.slices(&mut slices);
+            match (&socket.stream).write_vectored(&slices[..count]) {
+                Ok(sent) => socket.outgoing.consume(sent),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+            moved = true;
+        }
+        if socket.incoming.capacity() - socket.incoming.len() < IN_BYTES / 4 {
+            socket.incoming.reserve(IN_BYTES);
+        }
+        match receive(&socket.stream, &mut socket.incoming) {
+            Ok(0) => return Err(other("the target closed the connection".to_owned())),
+            Ok(_) => moved = true,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(moved),
+            Err(error) => return Err(error),
+        }
+        let now = clock::now();
+        loop {
+            match self.initiator.framing(index).decode(&mut socket.incoming) {
+                Ok(Some(received)) if received.intact => self.initiator.handle_pdu(now, index, received.pdu),
+                Ok(Some(received)) => {
+                    return Err(other(format!("{}: the data digest does not match", received.pdu.header.name())));
+                }
+                Ok(None) => return Ok(moved),
+                Err(error) => return Err(other(error.to_string())),
+            }
+        }
+    }
+
+    fn wait(&self) {
+        let ready = self.sockets.iter().flatten().map(|socket| {
+            let write = if socket.outgoing.is_empty() { 0 } else { libc::POLLOUT };
+            libc::pollfd { fd: socket.stream.as_raw_fd(), events: libc::POLLIN | write, revents: 0 }
+        });
+        let mut fds: Vec<libc::pollfd> = ready.collect();
+        // SAFETY: so many entries are there.
+        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, WAIT_MS) };
+    }
+
+    /// Performs one command alone.
+    fn command(&mut self, command: Command) -> io::Result<Completion> {
+        let id = self.initiator.submit(command);
+        loop {
+            for event in self.turn()? {
+                match event {
+                    Event::Done(done, completion) if done == id => return Ok(completion),
+                    Event::Failed(why) => return Err(other(why)),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Blocks and their size. A unit that has something to tell first is asked again.
+    fn capacity(&mut self, lun: u64) -> io::Result<(u64, u32)> {
+        let mut cdb = [0; 16];
+        (cdb[0], cdb[1], cdb[13]) = (0x9e, 0x10, 32);
+        for _ in 0..8 {
+            let reply = self.command(Command { lun, cdb, data: Data::Read(32) })?;
+            let bytes = reply.data.to_payload().to_bytes();
+            if let (0, Some(last), Some(size)) = (reply.status, bytes.get(..8), bytes.get(8..12)) {
+                let blocks = last.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)).saturating_add(1);
+                return Ok((blocks, size.iter().fold(0, |value, &byte| value << 8 | u32::from(byte))));
+            }
+            if reply.sense.get(2).map_or(0, |key| key & 15) != 6 {
+                return Err(other(format!("READ CAPACITY(16): {}", words(&reply))));
+            }
+        }
+        Err(other("the unit goes on reporting unit attentions".to_owned()))
+    }
+}
+
+fn words(reply: &Completion) -> String {
+    let sense = &reply.sense;
+    match (sense.get(2), sense.get(12), sense.get(13)) {
+        (Some(key), Some(code), Some(qualifier)) => {
+            let (status, key) = (reply.status, key & 15);
+            format!("status {status:02x}, sense key {key:x}, code {code:02x}/{qualifier:02x}")
+        }
+        _ => format!("status {:02x}", reply.status),
+    }
+}
+
+/// Runs a load. `stop` ends it early.
+///
+/// # Errors
+/// The target cannot be reached or refuses, the unit is not there or too small; interrupted by `stop`.
+pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport> {
+    let initiator = Initiator::new(config.initiator.clone());
+    let sockets = (0..config.initiator.connections.max(1)).map(|_| None).collect();
+    let mut run = Run { initiator, address: config.address, sockets, stop };
+    let lun = config.lun << 48;
+    let (blocks, block_bytes) = run.capacity(lun)?;
+    let per_command = u64::from(config.io_bytes / block_bytes.max(1));
+    if per_command == 0 || config.io_bytes % block_bytes != 0 {
+        return Err(other(format!("{} bytes per command: a multiple of {block_bytes} is needed", config.io_bytes)));
+    }
+    let places = blocks / per_command;
+    if places == 0 {
+        return Err(other(format!("the unit has {blocks} blocks, a command takes {per_command}")));
+    }
+    let data: Payload = (0..config.io_bytes).map(|at| (at / 512 + at) as u8).collect::<Vec<u8>>().into();
+    let mut report = BenchReport { capacity_bytes: blocks * u64::from(block_bytes), ..BenchReport::default() };
+    report.agreed = format!("{:?}", run.initiator.agreed());
+    let mut random = config.seed | 1;
+    let mut next = 0;
+    // When each command was submitted, and whether it reads; by its number, which only grows.
+    let mut under_way: std::collections::BTreeMap<u64, (Time, bool)> = Default::default();
+    let start = clock::now();
+    let end = start + config.duration;
+    let mut last = start;
+    loop {
+        let now = clock::now();
+        if now < end {
+            while under_way.len() < config.depth {
+                // xorshift64 (Marsaglia, 2003).
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let place = if config.random { random % places } else { next % places };
+                next += 1;
+                let read = (random >> 32) % 100 < u64::from(config.read_percent);
+                let mut cdb = [0; 16];
+                cdb[0] = if read { 0x88 } else { 0x8a };
+                cdb[2..10].copy_from_slice(&(place * per_command).to_be_bytes());
+                cdb[10..14].copy_from_slice(&(per_command as u32).to_be_bytes());
+                let data = if read { Data::Read(config.io_bytes) } else { Data::Write(data.clone()) };
+                under_way.insert(run.initiator.submit(Command { lun, cdb, data }), (clock::now(), read));
+            }
+        } else if under_way.is_empty() || now > end + DRAIN {
+            break;
+        }
+        for event in run.turn()? {
+            match event {
+                Event::Done(id, completion) => {
+                    let Some((since, read)) = under_way.remove(&id) else { continue };
+                    last = clock::now();
+                    if completion.status != 0 {
+                        report.failed += 1;
+                        report.first_failure.get_or_insert_with(|| words(&completion));
+                        continue;
+                    }
+                    let kind = if read { &mut report.reads } else { &mut report.writes };
+                    kind.done += 1;
+                    kind.bytes += u64::from(config.io_bytes);
+                    kind.latency.record(last.since(since).0);
+                }
+                Event::Lost(_) => report.lost += 1,
+                Event::Failed(why) => return Err(other(why)),
+                _ => {}
+            }
+        }
+    }
+    report.failed += under_way.len() as u64;
+    report.elapsed_ns = last.since(start).0;
+    run.initiator.logout();
+    let patience = clock::now() + Span::from_secs(2);
+    while !run.initiator.is_over() && clock::now() < patience {
+        run.turn()?;
+    }
+    Ok(report)
+}

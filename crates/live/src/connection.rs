@@ -1,0 +1,186 @@
+//! One connection: bytes between its socket and the core, operations on the file.
+
+use crate::clock;
+use crate::server::Shared;
+use crate::wake::Waker;
+use bytes::BytesMut;
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering;
+use storage::iscsi::{ConnectionId, Target, Work};
+use units::Span;
+use wire::iscsi::Outgoing;
+
+/// Bytes that wait for the socket, above which no more PDUs are made.
+const OUT_BYTES: usize = 1 << 20;
+/// Room for what comes, bytes: a 64 KiB segment and the headers around it in one read.
+const IN_BYTES: usize = 128 << 10;
+/// Longest wait: a connection that is to be closed by a timeout of the core hears of it by then.
+const WAIT_MS: i32 = 1000;
+/// How long a connection that is to be closed may take to send what is queued.
+const PATIENCE: Span = Span::from_secs(5);
+/// Slices of one writev.
+const SLICES: usize = 32;
+/// Operations taken at once.
+const BATCH: usize = 16;
+
+/// Connections that the last calls touched.
+pub(crate) fn touched(target: &mut Target) -> Vec<ConnectionId> {
+    std::iter::from_fn(|| target.poll_touched()).collect()
+}
+
+/// What a step found.
+#[derive(PartialEq)]
+enum Step {
+    Progress,
+    Idle,
+}
+
+struct Connection<'a> {
+    shared: &'a Shared,
+    id: ConnectionId,
+    socket: &'a TcpStream,
+    incoming: BytesMut,
+    outgoing: Outgoing,
+}
+
+/// Serves a connection to its end; why it ended.
+pub(crate) fn run(shared: &Shared, id: ConnectionId, socket: &TcpStream, waker: &Waker) -> String {
+    let mut connection = Connection { shared, id, socket, incoming: BytesMut::new(), outgoing: Outgoing::default() };
+    let mut moved = clock::now();
+    loop {
+        if shared.stop.load(Ordering::Relaxed) {
+            return "the target was stopped".to_owned();
+        }
+        match connection.turn() {
+            Ok(Step::Progress) => moved = clock::now(),
+            Ok(Step::Idle) => {
+                if clock::now().since(moved) > PATIENCE && shared.target().is_closing(id) {
+                    return "it was to be closed, and took no more data".to_owned();
+                }
+                let read = shared.target().takes_input(id);
+                waker.wait(socket.as_raw_fd(), read, !connection.outgoing.is_empty(), WAIT_MS);
+            }
+            Err(why) => return why,
+        }
+    }
+}
+
+impl Connection<'_> {
+    fn turn(&mut self) -> Result<Step, String> {
+        let mut progress = self.work();
+        progress |= self.collect()?;
+        progress |= self.write()?;
+        progress |= self.read()?;
+        Ok(if progress { Step::Progress } else { Step::Idle })
+    }
+
+    /// Performs what the core asks of the medium, outside of its lock.
+    fn work(&self) -> bool {
+        let mut any = false;
+        loop {
+            let batch: Vec<Work> = {
+                let mut target = self.shared.target();
+                std::iter::from_fn(|| target.poll_work()).take(BATCH).collect()
+            };
+            if batch.is_empty() {
+                return any;
+            }
+            any = true;
+            for work in batch {
+                let outcome = self.shared.perform(work.lun, &work.op);
+                let touched = {
+                    let mut target = self.shared.target();
+                    target.handle_work(work.id, outcome);
+                    touched(&mut target)
+                };
+                self.shared.wake(&touched, self.id);
+            }
+        }
+    }
+
+    /// Takes what is to be sent from the core.
+    fn collect(&mut self) -> Result<bool, String> {
+        let mut target = self.shared.target();
+        let mut any = false;
+        while self.outgoing.len() < OUT_BYTES {
+            let Some(outbound) = target.poll_pdu(self.id) else { break };
+            self.outgoing.push(&outbound.framing, &outbound.pdu);
+            any = true;
+        }
+        if self.outgoing.is_empty() {
+            if let Some(why) = target.poll_close(self.id) {
+                return Err(why.to_owned());
+            }
+        }
+        // Data that went out made room for commands that wait.
+        let touched = touched(&mut target);
+        drop(target);
+        self.shared.wake(&touched, self.id);
+        Ok(any)
+    }
+
+    fn write(&mut self) -> Result<bool, String> {
+        let mut any = false;
+        while !self.outgoing.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = self.outgoing.slices(&mut slices);
+            match (&mut &*self.socket).write_vectored(&slices[..count]) {
+                Ok(sent) => {
+                    self.outgoing.consume(sent);
+                    any = true;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(any)
+    }
+
+    fn read(&mut self) -> Result<bool, String> {
+        if !self.shared.target().takes_input(self.id) {
+            return Ok(false);
+        }
+        if self.incoming.capacity() - self.incoming.len() < IN_BYTES / 4 {
+            self.incoming.reserve(IN_BYTES);
+        }
+        match receive(self.socket, &mut self.incoming) {
+            Ok(0) => return Err("the initiator closed the connection".to_owned()),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+        let mut target = self.shared.target();
+        let now = clock::now();
+        loop {
+            // Digests and limits change with the PDU that ends the login.
+            match target.framing(self.id).decode(&mut self.incoming) {
+                Ok(Some(received)) if received.intact => target.handle_pdu(now, self.id, received.pdu),
+                Ok(Some(received)) => target.handle_damaged(now, self.id, &received.pdu),
+                Ok(None) => break,
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        let touched = touched(&mut target);
+        drop(target);
+        self.shared.wake(&touched, self.id);
+        Ok(true)
+    }
+}
+
+/// Reads what there is into the spare room of a buffer.
+pub(crate) fn receive(mut socket: &TcpStream, buffer: &mut BytesMut) -> io::Result<usize> {
+    let start = buffer.len();
+    let spare: &mut [MaybeUninit<u8>] = buffer.spare_capacity_mut();
+    // SAFETY: recv(2), which is what read does on a socket, writes into the slice and never reads from it.
+    let spare = unsafe { &mut *(std::ptr::from_mut(spare) as *mut [u8]) };
+    let got = socket.read(spare)?;
+    // SAFETY: so many bytes were written behind the present length.
+    unsafe { buffer.set_len(start + got) };
+    Ok(got)
+}

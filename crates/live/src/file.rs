@@ -1,0 +1,282 @@
+//! A file or block device as a medium.
+//!
+//! Writes go to the page cache: what the kernel took survives the end of this process, by kill -9 too. A durable operation ends
+//! with fdatasync(2): then it survives a loss of power as far as the kernel and the drive below keep their word.
+
+use bytes::Bytes;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
+use storage::scsi::{Medium, MediumError, Op, Outcome};
+use wire::iscsi::{Payload, Rope};
+
+/// Zeros written at once where the file system cannot make them, bytes.
+const ZEROS: usize = 1 << 20;
+
+/// A file as a medium.
+#[derive(Debug)]
+pub struct FileMedium {
+    file: File,
+    bytes: u64,
+    block_bytes: u64,
+    /// Held to write by what has to be alone between reading and writing.
+    alone: RwLock<()>,
+}
+
+fn written(error: &io::Error) -> Outcome {
+    let full = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT));
+    Outcome::Failed(if full { MediumError::NoSpace } else { MediumError::Write })
+}
+
+impl FileMedium {
+    /// Opens a file or block device.
+    ///
+    /// # Errors
+    /// The kernel's, and a file that is smaller than a block.
+    pub fn open(path: &Path, read_only: bool, block_bytes: u32) -> io::Result<FileMedium> {
+        let file = OpenOptions::new().read(true).write(!read_only).open(path)?;
+        // The length of a block device is where its end is.
+        // SAFETY: lseek takes no pointers.
+        let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
+        if end < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let block_bytes = u64::from(block_bytes);
+        let bytes = end as u64 / block_bytes * block_bytes;
+        if bytes == 0 {
+            let text = format!("{end} bytes long; at least one block of {block_bytes} is needed (truncate -s 1G FILE)");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        Ok(FileMedium { file, bytes, block_bytes, alone: RwLock::new(()) })
+    }
+
+    /// Whole blocks.
+    pub fn blocks(&self) -> u64 {
+        self.bytes / self.block_bytes
+    }
+
+    fn read(&self, lba: u64, blocks: u32) -> io::Result<Bytes> {
+        let length = (u64::from(blocks) * self.block_bytes) as usize;
+        let mut data: Vec<u8> = Vec::with_capacity(length);
+        let mut at = lba * self.block_bytes;
+        while data.len() < length {
+            let left = length - data.len();
+            let spare = data.spare_capacity_mut();
+            let wanted = spare.len().min(left);
+            // SAFETY: `wanted` bytes of spare capacity are there to be written.
+            let got =
+                unsafe { libc::pread(self.file.as_raw_fd(), spare.as_mut_ptr().cast(), wanted, at as libc::off_t) };
+            match got {
+                // Somebody cut the file off.
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                got if got < 0 => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+                got => {
+                    at += got as u64;
+                    // SAFETY: the kernel wrote so many bytes behind the present length.
+                    unsafe { data.set_len(data.len() + got as usize) };
+                }
+            }
+        }
+        Ok(data.into())
+    }
+
+    fn write(&self, lba: u64, data: &Rope) -> io::Result<()> {
+        let mut at = lba * self.block_bytes;
+        for piece in data.pieces() {
+            match piece {
+                Payload::Bytes(bytes) => self.file.write_all_at(bytes, at)?,
+                Payload::Zeros(length) => self.zeros(at, u64::from(*length))?,
+            }
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn sync(&self, durable: bool) -> io::Result<()> {
+        if durable {
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    fn allocate(&self, mode: i32, at: u64, length: u64) -> io::Result<()> {
+        // SAFETY: fallocate takes no pointers.
+        let done = unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at as libc::off_t, length as libc::off_t) };
+        if done < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    fn zeros(&self, mut at: u64, mut length: u64) -> io::Result<()> {
+        if self.allocate(libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE, at, length).is_ok() {
+            return Ok(());
+        }
+        let zeros = vec![0; ZEROS.min(length as usize)];
+        while length > 0 {
+            let now = zeros.len().min(length as usize);
+            self.file.write_all_at(&zeros[..now], at)?;
+            at += now as u64;
+            length -= now as u64;
+        }
+        Ok(())
+    }
+
+    /// Gives blocks back to the file system; where it cannot take them they become zeros.
+    fn unmap(&self, lba: u64, blocks: u64) -> io::Result<()> {
+        let (at, length) = (lba * self.block_bytes, blocks * self.block_bytes);
+        match self.allocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, at, length) {
+            Ok(()) => Ok(()),
+            Err(_) => self.zeros(at, length),
+        }
+    }
+
+    fn write_same(&self, lba: u64, blocks: u64, pattern: Option<&Payload>, unmap: bool) -> io::Result<()> {
+        let pattern = pattern.map(Payload::to_bytes).filter(|bytes| bytes.iter().any(|&byte| byte != 0));
+        let Some(pattern) = pattern else {
+            if unmap {
+                return self.unmap(lba, blocks);
+            }
+            return self.zeros(lba * self.block_bytes, blocks * self.block_bytes);
+        };
+        let at_once = (ZEROS as u64 / self.block_bytes).min(blocks);
+        let many = pattern.repeat(at_once as usize);
+        let mut done = 0;
+        while done < blocks {
+            let now = at_once.min(blocks - done);
+            let bytes = &many[..(now * self.block_bytes) as usize];
+            self.file.write_all_at(bytes, (lba + done) * self.block_bytes)?;
+            done += now;
+        }
+        Ok(())
+    }
+
+    /// First byte where the medium differs from the data.
+    fn compare(&self, lba: u64, data: &Rope) -> io::Result<Option<u64>> {
+        let there = self.read(lba, (data.len() as u64 / self.block_bytes) as u32)?;
+        let data = data.to_payload().to_bytes();
+        if there == data {
+            return Ok(None);
+        }
+        Ok(there.iter().zip(&data).position(|(a, b)| a != b).map(|at| at as u64))
+    }
+
+    fn or_write(&self, lba: u64, data: &Rope) -> io::Result<()> {
+        let there = self.read(lba, (data.len() as u64 / self.block_bytes) as u32)?;
+        let data = data.to_payload().to_bytes();
+        let both: Vec<u8> = there.iter().zip(&data).map(|(a, b)| a | b).collect();
+        self.file.write_all_at(&both, lba * self.block_bytes)
+    }
+
+    /// How the blocks from one on are allocated, to the first change.
+    fn allocation(&self, lba: u64) -> (u64, u32, bool) {
+        let at = lba * self.block_bytes;
+        let seek = |whence| {
+            // SAFETY: lseek takes no pointers; the file's position is used by nobody.
+            let found = unsafe { libc::lseek(self.file.as_raw_fd(), at as libc::off_t, whence) };
+            // No such place: it is at the end.
+            if found < 0 {
+                self.bytes
+            } else {
+                found as u64
+            }
+        };
+        let data = seek(libc::SEEK_DATA);
+        let mapped = data / self.block_bytes <= lba;
+        let end = if mapped { seek(libc::SEEK_HOLE) } else { data };
+        let blocks = (end.min(self.bytes) / self.block_bytes).saturating_sub(lba).max(1);
+        (lba, u32::try_from(blocks).unwrap_or(u32::MAX), mapped)
+    }
+
+    fn attempt(&self, op: &Op) -> io::Result<Outcome> {
+        let shared = || self.alone.read().unwrap_or_else(PoisonError::into_inner);
+        let exclusive = || self.alone.write().unwrap_or_else(PoisonError::into_inner);
+        match op {
+            Op::Read { lba, blocks } => return self.read(*lba, *blocks).map(|data| Outcome::Data(data.into())),
+            Op::Verify { lba, blocks } => {
+                self.read(*lba, *blocks)?;
+            }
+            Op::Write { lba, data, durable, verify } => {
+                {
+                    let _guard = shared();
+                    self.write(*lba, data)?;
+                }
+                self.sync(*durable)?;
+                if *verify && self.compare(*lba, data)?.is_some() {
+                    return Ok(Outcome::Failed(MediumError::Write));
+                }
+            }
+            Op::WriteSame { lba, blocks, pattern, unmap, durable } => {
+                {
+                    let _guard = shared();
+                    self.write_same(*lba, *blocks, pattern.as_ref(), *unmap)?;
+                }
+                self.sync(*durable)?;
+            }
+            Op::Unmap { ranges } => {
+                let _guard = shared();
+                for &(lba, blocks) in ranges {
+                    self.unmap(lba, u64::from(blocks))?;
+                }
+            }
+            Op::CompareAndWrite { lba, expected, data, durable } => {
+                {
+                    let _guard = exclusive();
+                    if let Some(at) = self.compare(*lba, expected)? {
+                        return Ok(Outcome::Miscompare(at));
+                    }
+                    self.write(*lba, data)?;
+                }
+                self.sync(*durable)?;
+            }
+            Op::OrWrite { lba, data, durable } => {
+                {
+                    let _guard = exclusive();
+                    self.or_write(*lba, data)?;
+                }
+                self.sync(*durable)?;
+            }
+            Op::Compare { lba, data, .. } => {
+                if let Some(at) = self.compare(*lba, data)? {
+                    return Ok(Outcome::Miscompare(at));
+                }
+            }
+            Op::Prefetch { lba, blocks } => {
+                let (at, length) = (lba * self.block_bytes, blocks * self.block_bytes);
+                // SAFETY: posix_fadvise takes no pointers; advice that is not taken is no error.
+                unsafe {
+                    libc::posix_fadvise(
+                        self.file.as_raw_fd(),
+                        at as libc::off_t,
+                        length as libc::off_t,
+                        libc::POSIX_FADV_WILLNEED,
+                    )
+                };
+            }
+            Op::Flush => self.sync(true)?,
+            Op::Allocation { lba } => return Ok(Outcome::Allocation(vec![self.allocation(*lba)])),
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+impl Medium for FileMedium {
+    fn perform(&self, op: &Op) -> Outcome {
+        let reads = matches!(op, Op::Read { .. } | Op::Verify { .. } | Op::Compare { .. });
+        self.attempt(op).unwrap_or_else(|error| {
+            if reads || error.kind() == io::ErrorKind::UnexpectedEof {
+                Outcome::Failed(MediumError::Read)
+            } else {
+                written(&error)
+            }
+        })
+    }
+}

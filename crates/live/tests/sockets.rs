@@ -1,0 +1,121 @@
+//! Target and initiator over real sockets on the loopback, on a file.
+
+use live::{bench, BenchConfig, LunFile, Server, ServerConfig};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use storage::iscsi::{Credentials, Digest, InitiatorConfig, Secret, TargetConfig};
+use units::Span;
+
+const NAME: &str = "iqn.2026-01.example:disk";
+const BYTES: u64 = 8 << 20;
+
+/// A file of zeros that goes with the test.
+struct Image(PathBuf);
+
+impl Image {
+    fn new(name: &str) -> Image {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.img"));
+        std::fs::File::create(&path).unwrap().set_len(BYTES).unwrap();
+        Image(path)
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn server(image: &Image, target: TargetConfig) -> Server {
+    let lun = LunFile { path: image.0.clone(), read_only: false, block_bytes: 512 };
+    let portals = vec!["127.0.0.1:0".parse().unwrap()];
+    Server::start(ServerConfig { target, luns: vec![lun], portals, max_connections: 16 }).unwrap()
+}
+
+fn load(server: &Server, read_percent: u32) -> BenchConfig {
+    BenchConfig {
+        initiator: InitiatorConfig::new("iqn.2026-01.example:host", Some(NAME)),
+        address: server.addresses()[0],
+        lun: 0,
+        read_percent,
+        io_bytes: 65_536,
+        depth: 8,
+        random: false,
+        duration: Span::from_millis(300),
+        seed: 1,
+    }
+}
+
+static GO: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn a_load_writes_its_pattern_with_digests_over_several_connections() {
+    let image = Image::new("pattern");
+    let mut server = server(&image, TargetConfig::new(NAME));
+    let mut config = load(&server, 0);
+    config.initiator.connections = 3;
+    config.initiator.settings.header_digest = Digest::Required;
+    config.initiator.settings.data_digest = Digest::Required;
+    config.duration = Span::from_secs(1);
+    let report = bench(&config, &GO).unwrap();
+    assert!(report.writes.done >= BYTES / 65_536, "{report:?}");
+    assert_eq!((report.failed, report.lost, report.capacity_bytes), (0, 0, BYTES));
+    server.stop();
+    let file = std::fs::read(&image.0).unwrap();
+    assert!(file.chunks(65_536).all(|chunk| chunk.iter().enumerate().all(|(at, &byte)| byte == (at / 512 + at) as u8)));
+}
+
+#[test]
+fn a_secret_is_asked_for_and_shown_over_sockets() {
+    let secret = |name: &str, secret: &str| Secret { name: name.into(), secret: secret.into() };
+    let both = Credentials { initiator: secret("host", "hosthosthost"), target: Some(secret("disk", "diskdiskdisk")) };
+    let image = Image::new("chap");
+    let server = server(&image, TargetConfig { chap: Some(both.clone()), ..TargetConfig::new(NAME) });
+    let error = bench(&load(&server, 100), &GO).unwrap_err().to_string();
+    assert!(error.contains("status 0201"), "{error}");
+    let mut config = load(&server, 100);
+    (config.initiator.chap, config.initiator.entropy) = (Some(both), live::entropy());
+    assert!(bench(&config, &GO).unwrap().reads.done > 0);
+}
+
+#[test]
+fn bad_peers_lose_their_connections_and_others_go_on() {
+    let image = Image::new("bad");
+    let server = server(&image, TargetConfig::new(NAME));
+    let address = server.addresses()[0];
+    let peers = std::thread::spawn(move || {
+        for round in 0..30_u8 {
+            let mut peer = TcpStream::connect(address).unwrap();
+            let bytes: Vec<u8> = (0..4096_u32).map(|at| (at * 7 + u32::from(round) * 13) as u8).collect();
+            // The target may have closed the connection before all of it is written.
+            let _ = peer.write_all(&bytes[usize::from(round)..]);
+            peer.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+            let mut rest = Vec::new();
+            let ended = peer.read_to_end(&mut rest);
+            let reset = ended.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset);
+            assert!(ended.is_ok() || reset, "round {round}: the connection is still open");
+        }
+    });
+    let report = bench(&load(&server, 50), &GO).unwrap();
+    peers.join().unwrap();
+    assert_eq!((report.failed, report.lost), (0, 0), "{report:?}");
+    assert!(report.reads.done > 0 && report.writes.done > 0);
+}
+
+#[test]
+fn what_cannot_be_served_is_named() {
+    let target = || TargetConfig::new(NAME);
+    let lun = |path: PathBuf| LunFile { path, read_only: false, block_bytes: 512 };
+    let portals = vec!["127.0.0.1:0".parse().unwrap()];
+    let config = ServerConfig { target: target(), luns: vec![lun("no-such.img".into())], portals, max_connections: 1 };
+    let error = Server::start(config).err().unwrap().to_string();
+    assert!(error.contains("no-such.img"), "{error}");
+    let image = Image::new("named");
+    let first = server(&image, target());
+    let portals = vec![first.addresses()[0]];
+    let config = ServerConfig { target: target(), luns: vec![lun(image.0.clone())], portals, max_connections: 1 };
+    let error = Server::start(config).err().unwrap().to_string();
+    assert!(error.contains(&first.addresses()[0].to_string()), "{error}");
+}

@@ -1,0 +1,194 @@
+//! The live iSCSI target and initiator as Python objects.
+
+use live::{BenchConfig, BenchKind, LunFile, Server, ServerConfig};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use storage::iscsi::{Credentials, Digest, InitiatorConfig, Secret, Settings, TargetConfig};
+use units::Span;
+
+/// A secret as (name, secret).
+type Pair = (String, String);
+
+fn address(text: &str) -> PyResult<SocketAddr> {
+    text.parse().map_err(|_| PyValueError::new_err(format!("{text:?}: ADDRESS:PORT is needed, such as 127.0.0.1:3260")))
+}
+
+fn credentials(chap: Option<Pair>, mutual: Option<Pair>) -> Option<Credentials> {
+    let secret = |(name, secret)| Secret { name, secret };
+    chap.map(|chap| Credentials { initiator: secret(chap), target: mutual.map(secret) })
+}
+
+fn digest(name: &str) -> PyResult<Digest> {
+    Ok(match name {
+        "off" => Digest::Off,
+        "allowed" => Digest::Allowed,
+        "preferred" => Digest::Preferred,
+        "required" => Digest::Required,
+        _ => return Err(PyValueError::new_err(format!("{name:?}: off, allowed, preferred or required is needed"))),
+    })
+}
+
+/// Settings from a dict; what is not there is as usual.
+fn settings(from: &Bound<'_, PyDict>) -> PyResult<Settings> {
+    let mut settings = Settings::default();
+    for (key, value) in from {
+        let key: String = key.extract()?;
+        match key.as_str() {
+            "header_digest" => settings.header_digest = digest(&value.extract::<String>()?)?,
+            "data_digest" => settings.data_digest = digest(&value.extract::<String>()?)?,
+            "max_connections" => settings.max_connections = value.extract()?,
+            "initial_r2t" => settings.initial_r2t = value.extract()?,
+            "immediate_data" => settings.immediate_data = value.extract()?,
+            "max_recv_bytes" => settings.max_recv_bytes = value.extract()?,
+            "max_burst_bytes" => settings.max_burst_bytes = value.extract()?,
+            "first_burst_bytes" => settings.first_burst_bytes = value.extract()?,
+            "max_outstanding_r2t" => settings.max_outstanding_r2t = value.extract()?,
+            _ => return Err(PyValueError::new_err(format!("there is no setting {key:?}"))),
+        }
+    }
+    Ok(settings.within_ranges())
+}
+
+/// A target that serves files until it is stopped or dropped.
+#[pyclass(module = "elephan._native")]
+struct IscsiServer(Server);
+
+#[pymethods]
+impl IscsiServer {
+    /// Opens the files `luns` (path, read only, block bytes) and listens on `portals`. OSError names what cannot be opened.
+    #[new]
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections))]
+    fn new(
+        py: Python<'_>,
+        name: &str,
+        luns: Vec<(String, bool, u32)>,
+        portals: Vec<String>,
+        chap: Option<Pair>,
+        mutual: Option<Pair>,
+        own: &Bound<'_, PyDict>,
+        max_connections: usize,
+    ) -> PyResult<IscsiServer> {
+        let mut target = TargetConfig::new(name);
+        target.settings = settings(own)?;
+        target.chap = credentials(chap, mutual);
+        let luns = luns.into_iter().map(|(path, read_only, block_bytes)| LunFile {
+            path: path.into(),
+            read_only,
+            block_bytes,
+        });
+        let portals = portals.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
+        let config = ServerConfig { target, luns: luns.collect(), portals, max_connections };
+        py.detach(|| Server::start(config)).map(IscsiServer).map_err(|e| PyOSError::new_err(e.to_string()))
+    }
+
+    /// Where it listens.
+    fn addresses(&self) -> Vec<String> {
+        self.0.addresses().iter().map(ToString::to_string).collect()
+    }
+
+    /// Why connections ended since the last call.
+    fn drain_log(&self) -> Vec<String> {
+        self.0.drain_log()
+    }
+
+    /// Sessions, connections now, connections ever.
+    fn counts(&self) -> (usize, usize, u64) {
+        self.0.counts()
+    }
+
+    /// Asks initiators to log out.
+    fn request_logout(&self, seconds: u16) {
+        self.0.request_logout(seconds);
+    }
+
+    /// Closes everything.
+    fn stop(&mut self, py: Python<'_>) {
+        py.detach(|| self.0.stop());
+    }
+}
+
+/// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused.
+#[pyfunction]
+#[pyo3(signature = (address_text, initiator, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed))]
+#[allow(clippy::too_many_arguments)]
+fn iscsi_bench(
+    py: Python<'_>,
+    address_text: &str,
+    initiator: &str,
+    target: &str,
+    lun: u64,
+    chap: Option<Pair>,
+    mutual: Option<Pair>,
+    own: &Bound<'_, PyDict>,
+    connections: usize,
+    read_percent: u32,
+    io_bytes: u32,
+    depth: usize,
+    random: bool,
+    duration_ns: u64,
+    seed: u64,
+) -> PyResult<Py<PyDict>> {
+    let mut config = InitiatorConfig::new(initiator, Some(target));
+    config.settings = settings(own)?;
+    config.chap = credentials(chap, mutual);
+    config.entropy = live::entropy();
+    config.connections = connections;
+    let config = BenchConfig {
+        initiator: config,
+        address: address(address_text)?,
+        lun,
+        read_percent,
+        io_bytes,
+        depth,
+        random,
+        duration: Span(duration_ns),
+        seed,
+    };
+    let stop = AtomicBool::new(false);
+    // Ctrl-C reaches Python alone: this thread looks for it while another works.
+    let report = std::thread::scope(|scope| {
+        let worker = scope.spawn(|| live::bench(&config, &stop));
+        while !worker.is_finished() {
+            py.detach(|| std::thread::park_timeout(std::time::Duration::from_millis(50)));
+            if let Err(interrupt) = py.check_signals() {
+                stop.store(true, Ordering::Relaxed);
+                let _ = py.detach(|| worker.join());
+                return Err(interrupt);
+            }
+        }
+        match worker.join() {
+            Ok(report) => report.map_err(|e| PyOSError::new_err(e.to_string())),
+            Err(_) => Err(PyOSError::new_err("the load panicked")),
+        }
+    })?;
+    let dict = PyDict::new(py);
+    for (name, kind) in [("reads", &report.reads), ("writes", &report.writes)] {
+        dict.set_item(name, as_dict(py, kind)?)?;
+    }
+    dict.set_item("failed", report.failed)?;
+    dict.set_item("first_failure", report.first_failure)?;
+    dict.set_item("lost", report.lost)?;
+    dict.set_item("elapsed_ns", report.elapsed_ns)?;
+    dict.set_item("agreed", report.agreed)?;
+    dict.set_item("capacity_bytes", report.capacity_bytes)?;
+    Ok(dict.unbind())
+}
+
+fn as_dict<'py>(py: Python<'py>, kind: &BenchKind) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("done", kind.done)?;
+    dict.set_item("bytes", kind.bytes)?;
+    dict.set_item("latency_p50_ns", kind.latency.quantile(500))?;
+    dict.set_item("latency_p99_ns", kind.latency.quantile(990))?;
+    dict.set_item("latency_max_ns", kind.latency.max())?;
+    Ok(dict)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<IscsiServer>()?;
+    module.add_function(wrap_pyfunction!(iscsi_bench, module)?)
+}

@@ -1,0 +1,136 @@
+"""`elephan iscsi`: the protocol core on real sockets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from elephan.cli.console import emit, say
+from elephan.errors import InputError
+
+app = typer.Typer(help="iSCSI on real sockets: serve a file, put a load on a target.", no_args_is_help=True)
+
+SETTINGS = ("initial_r2t", "immediate_data")
+SIZES = ("max_recv", "max_burst", "first_burst")
+COUNTS = ("max_outstanding_r2t", "max_connections")
+DIGESTS = ("header_digest", "data_digest")
+
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="What this side wants: initial_r2t, immediate_data (yes, no); max_recv, max_burst, first_burst (sizes); "
+        "max_outstanding_r2t, max_connections; header_digest, data_digest (off, allowed, preferred, required).",
+    ),
+]
+
+
+@app.command()
+def target(
+    lun: Annotated[list[Path], typer.Option("--lun", help="A file or block device. May be repeated: LUN 0, 1, ...")],
+    portal: Annotated[list[str] | None, typer.Option(help="HOST[:PORT] to listen on. Default: 127.0.0.1:3260.")] = None,
+    name: Annotated[str, typer.Option(help="The target's iSCSI name.")] = "iqn.2026-01.elephan:disk",
+    chap: Annotated[
+        str | None, typer.Option(metavar="USER[=FILE]", help="Who may log in; secret: $ELEPHAN_CHAP_SECRET or FILE.")
+    ] = None,
+    mutual_chap: Annotated[str | None, typer.Option(metavar="USER=FILE", help="What the target shows in turn.")] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
+    block: Annotated[int, typer.Option(help="Bytes of a logical block, 512 or 4096.")] = 512,
+    set_: Changes = None,
+) -> None:
+    """Serve files until Ctrl-C. Data that was acknowledged with FUA or SYNCHRONIZE CACHE is on the drive."""
+    from elephan.iscsi import secret, serve
+
+    serve(
+        lun,
+        name=name,
+        portals=portal or ["127.0.0.1"],
+        say=say,
+        read_only=read_only,
+        block_bytes=block,
+        chap=None if chap is None else secret(chap),
+        mutual=None if mutual_chap is None else secret(mutual_chap),
+        settings=_settings(set_ or []),
+    )
+
+
+@app.command()
+def bench(
+    url: Annotated[str, typer.Argument(help="iscsi://[USER[%SECRET]@]HOST[:PORT]/TARGET/LUN")],
+    size: Annotated[str, typer.Option(help="Of a command.")] = "64KiB",
+    depth: Annotated[int, typer.Option(help="Commands under way.")] = 32,
+    connections: Annotated[int, typer.Option(help="Connections of the session.")] = 1,
+    duration: Annotated[str, typer.Option(help="How long.")] = "10s",
+    reads: Annotated[int, typer.Option(help="Of 100 commands, how many read.")] = 100,
+    random: Annotated[
+        bool, typer.Option("--random", help="Anywhere on the unit instead of one place after the other.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Allow writes: what is on the unit is lost.")] = False,
+    seed: Annotated[int, typer.Option(help="Of random places.")] = 1,
+    set_: Changes = None,
+) -> None:
+    """Put a load on a unit, over any target. Reads alone unless --reads and --overwrite say otherwise."""
+    from elephan.iscsi import Load, Url
+    from elephan.iscsi import bench as run
+
+    if reads < 100 and not overwrite:
+        raise InputError(f"--reads {reads}: writes destroy what is on the unit; add --overwrite if that may be")
+    load = Load(
+        io_bytes=_size("--size", size),
+        depth=depth,
+        duration_ns=_span("--duration", duration),
+        read_percent=reads,
+        connections=connections,
+        random=random,
+        seed=seed,
+        settings=_settings(set_ or []),
+    )
+    emit(run(Url.parse(url), load).text())
+
+
+def _size(name: str, text: str) -> int:
+    from elephan.core import native
+
+    try:
+        return int(native().parse_size(text))
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def _span(name: str, text: str) -> int:
+    from elephan.core import native
+
+    try:
+        return int(native().parse_span(text))
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def _settings(changes: list[str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for change in changes:
+        key, equals, value = change.partition("=")
+        key, where = key.strip().replace("-", "_"), f"--set {change}"
+        if not equals:
+            raise InputError(f"{where}: KEY=VALUE is needed")
+        if key in SETTINGS:
+            if value not in ("yes", "no"):
+                raise InputError(f"{where}: yes or no is needed")
+            settings[key] = value == "yes"
+        elif key in SIZES:
+            settings[f"{key}_bytes"] = min(_size(where, value), (1 << 24) - 1)
+        elif key in COUNTS:
+            if not value.isdecimal() or not 1 <= int(value) <= 65535:
+                raise InputError(f"{where}: 1 to 65535 is needed")
+            settings[key] = int(value)
+        elif key in DIGESTS:
+            if value not in ("off", "allowed", "preferred", "required"):
+                raise InputError(f"{where}: off, allowed, preferred or required is needed")
+            settings[key] = value
+        else:
+            known = ", ".join((*SETTINGS, *SIZES, *COUNTS, *DIGESTS))
+            raise InputError(f"{where}: there is no key {key}; there are {known}")
+    return settings

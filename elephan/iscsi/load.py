@@ -1,0 +1,92 @@
+"""A load on a target: so many commands under way, for so long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from elephan.core import native
+from elephan.errors import InputError, RunError
+from elephan.iscsi.url import Url
+from elephan.report.units import scaled
+
+IO_BYTES_MAX = 16 << 20
+RATES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+TIMES = ((1.0, ""), (1e-3, "m"), (1e-6, "u"))
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is asked of a unit."""
+
+    io_bytes: int
+    depth: int
+    duration_ns: int
+    read_percent: int = 100
+    connections: int = 1
+    random: bool = False
+    seed: int = 1
+    initiator: str = "iqn.2026-01.elephan:bench"
+    mutual: tuple[str, str] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raise `InputError` for what cannot be."""
+        for name, value, most in (("--depth", self.depth, 65536), ("--connections", self.connections, 256)):
+            if not 1 <= value <= most:
+                raise InputError(f"{name} {value}: 1 to {most} is needed")
+        if not 512 <= self.io_bytes <= IO_BYTES_MAX:
+            raise InputError(f"--size: {self.io_bytes} bytes; 512 B to 16 MiB is needed")
+        if not 0 <= self.read_percent <= 100:
+            raise InputError(f"--reads {self.read_percent}: 0 to 100 is needed")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a load, as the core gives it."""
+
+    core: dict[str, Any]
+
+    def text(self) -> str:
+        """Return it as lines."""
+        seconds = self.core["elapsed_ns"] / 1e9
+        lines = []
+        for kind in ("reads", "writes"):
+            done = self.core[kind]
+            if not done["done"]:
+                continue
+            rate = scaled(done["bytes"] / seconds, "B/s", RATES)
+            p50, p99, most = (scaled(done[f"latency_{which}_ns"] / 1e9, "s", TIMES) for which in ("p50", "p99", "max"))
+            number = f"{done['done'] / seconds:.0f} per second"
+            lines.append(f"{kind}: {rate}, {number}; latency p50 {p50}, p99 {p99}, max {most}")
+        if self.core["failed"]:
+            why = self.core["first_failure"] or "without a status"
+            lines.append(f"{self.core['failed']} commands failed; the first: {why}")
+        if self.core["lost"]:
+            lines.append(f"the session was lost and started anew {self.core['lost']} times")
+        return "\n".join(lines) or "no command was done"
+
+
+def bench(url: Url, load: Load) -> Result:
+    """Put a load on a unit. Raises `InputError` for what is wrong, `RunError` for what the target refuses."""
+    load.check()
+    try:
+        core = native().iscsi_bench(
+            url.address(),
+            load.initiator,
+            url.target,
+            url.lun,
+            url.chap,
+            load.mutual,
+            load.settings,
+            load.connections,
+            load.read_percent,
+            load.io_bytes,
+            load.depth,
+            load.random,
+            load.duration_ns,
+            load.seed,
+        )
+    except OSError as error:
+        raise RunError(f"iscsi://{url.host}:{url.port}/{url.target}/{url.lun}: {error}") from error
+    return Result(core)

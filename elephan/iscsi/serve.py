@@ -1,0 +1,78 @@
+"""A target that runs until it is told to end."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from elephan.core import native
+from elephan.errors import InputError, RunError
+from elephan.iscsi.url import portal
+
+LOOK_S = 0.2
+"""How often connections that ended are reported, s."""
+LOGOUT_S = 3
+"""How long initiators have to log out when the target ends, s."""
+NAME = re.compile(r"(iqn\.\d{4}-\d{2}\.[a-z0-9.-]+(:\S*)?|eui\.[0-9A-Fa-f]{16}|naa\.[0-9A-Fa-f]{16,32})")
+
+
+def serve(
+    luns: Sequence[Path],
+    *,
+    name: str,
+    portals: Sequence[str],
+    say: Callable[[str], None],
+    read_only: bool = False,
+    block_bytes: int = 512,
+    chap: tuple[str, str] | None = None,
+    mutual: tuple[str, str] | None = None,
+    settings: dict[str, Any] | None = None,
+    max_connections: int = 256,
+) -> None:
+    """Serve files until SIGINT or SIGTERM. Raises `InputError` or, for what the kernel refuses, `RunError`."""
+    if not NAME.fullmatch(name) or len(name.encode()) > 223:
+        raise InputError(f"--name {name}: an iSCSI name is needed, such as iqn.2026-01.example:disk")
+    if block_bytes not in (512, 4096):
+        raise InputError(f"--block {block_bytes}: 512 or 4096 is needed")
+    if len(luns) > 256:
+        raise InputError(f"--lun: {len(luns)} of them, at most 256")
+    if mutual is not None and chap is None:
+        raise InputError("--mutual-chap needs --chap: the target shows itself to initiators that showed themselves")
+    for lun in luns:
+        if not lun.exists():
+            raise InputError(f"--lun {lun}: there is no such file (truncate -s 1G {lun} makes one)")
+    ended = threading.Event()
+    before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        files = [(str(lun), read_only, block_bytes) for lun in luns]
+        addresses = [portal(text) for text in portals]
+        try:
+            server = native().IscsiServer(name, files, addresses, chap, mutual, settings or {}, max_connections)
+        except OSError as error:
+            raise RunError(f"the target cannot start: {error}") from error
+        where = server.addresses()
+        for number, lun in enumerate(luns):
+            say(f"LUN {number}: {lun}{', read only' if read_only else ''}")
+        for address in where:
+            say(f"iscsi://{address}/{name}/0")
+        while not ended.wait(LOOK_S):
+            _report(server, say)
+        server.request_logout(LOGOUT_S)
+        waited = 0.0
+        while server.counts()[1] and waited < LOGOUT_S:
+            threading.Event().wait(LOOK_S)
+            waited += LOOK_S
+        server.stop()
+        _report(server, say)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _report(server: Any, say: Callable[[str], None]) -> None:
+    for line in server.drain_log():
+        say(line)

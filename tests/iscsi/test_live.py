@@ -1,0 +1,174 @@
+"""`elephan iscsi target` and `bench`: against libiscsi's tools where they are installed, and through kill -9."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from elephan.cli.main import call
+
+NAME = "iqn.2026-01.example:disk"
+BYTES = 64 << 20
+SUITES = ["ALL"]
+"""Families of iscsi-test-cu: this one holds all tests. The URL twice gives those of several paths their second."""
+UNPASSED = {"GetLBAStatus.UnmapSingle"}
+"""With its reason in docs/iscsi.md."""
+
+libiscsi = pytest.mark.skipif(
+    shutil.which("iscsi-test-cu") is None, reason="needs iscsi-test-cu (Debian package libiscsi-bin)"
+)
+
+
+class Target:
+    """A target as a process of its own."""
+
+    def __init__(self, image: Path, *options: str) -> None:
+        """Start it and wait until it listens."""
+        command = [sys.executable, "-c", "from elephan.cli import main; main()", "iscsi", "target"]
+        command += ["--lun", str(image), "--portal", "127.0.0.1:0", "--name", NAME, *options]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        self.url = ""
+        for line in self.process.stderr:
+            if line.startswith("iscsi://"):
+                self.url = line.strip()
+                break
+        assert self.url, "the target did not start"
+
+    def kill(self, number: int = signal.SIGKILL) -> int:
+        """End it with a signal; its exit code."""
+        self.process.send_signal(number)
+        try:
+            return self.process.wait(20)
+        finally:
+            if self.process.stderr is not None:
+                self.process.stderr.close()
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """Return a file of zeros."""
+    path = tmp_path / "lun.img"
+    path.touch()
+    os.truncate(path, BYTES)
+    return path
+
+
+@pytest.fixture
+def target(image: Path) -> Iterator[Target]:
+    """Start a target that goes with the test."""
+    running = Target(image)
+    yield running
+    if running.process.poll() is None:
+        running.kill()
+
+
+@libiscsi
+def test_libiscsi_s_tests_pass_but_those_with_a_reason(target: Target) -> None:
+    failed, ran = set(), 0
+    for suite in SUITES:
+        command = ["iscsi-test-cu", "-d", "-n", "-t", suite, target.url, target.url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        text = done.stdout
+        summary = re.search(r"tests\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", text)
+        assert summary is not None, text[-2000:] + done.stderr[-2000:]
+        ran += int(summary[2])
+        failed |= {".".join(pair) for pair in re.findall(r"Suite (\S+), Test (\S+) had failures", text)}
+        assert int(summary[4]) == len(failed), text[-3000:]
+    assert ran >= 200
+    assert failed <= UNPASSED
+
+
+@libiscsi
+def test_libiscsi_finds_the_target(target: Target) -> None:
+    portal = target.url.rsplit("/", 2)[0]
+    done = subprocess.run(["iscsi-ls", "-s", portal], capture_output=True, text=True, timeout=60, check=True)
+    assert f"Target:{NAME}" in done.stdout
+    assert "Lun:0" in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("qemu-img") is None, reason="needs qemu-img (Debian package qemu-utils)")
+def test_what_qemu_wrote_is_there_after_kill_9(image: Path, target: Target, tmp_path: Path) -> None:
+    source = tmp_path / "source.raw"
+    source.write_bytes(bytes((at * 7 + at // 4096) % 256 for at in range(1 << 20)) * (BYTES >> 20))
+    # Cache mode none: qemu-img ends with a flush, which is SYNCHRONIZE CACHE.
+    command = ["qemu-img", "convert", "-n", "-t", "none", "-f", "raw", "-O", "raw", str(source), target.url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0 and "Unknown protocol" in done.stderr:
+        pytest.skip("needs qemu's iscsi driver (Debian package qemu-block-extra)")
+    assert done.returncode == 0, done.stderr
+    target.kill()
+    assert image.read_bytes() == source.read_bytes()
+
+
+def test_a_load_runs_over_a_target_and_says_what_came_of_it(
+    target: Target, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--duration", "300ms", "--size", "4KiB", "--depth", "4", "--connections", "2"]
+    assert call(["iscsi", "bench", target.url, *options, "--reads", "50", "--overwrite", "--random"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"reads: \S+ .B/s, \d+ per second; latency p50 \S+ .?s, p99", text)
+    assert "writes: " in text
+    assert "failed" not in text
+
+
+def test_a_load_reads_alone_unless_it_may_overwrite(image: Path, target: Target) -> None:
+    assert call(["iscsi", "bench", target.url, "--reads", "0"]) == 2
+    assert call(["iscsi", "bench", target.url, "--duration", "100ms"]) == 0
+    target.kill()
+    assert not any(image.read_bytes())
+
+
+def test_the_target_ends_well_when_told(target: Target) -> None:
+    assert target.kill(signal.SIGTERM) == 0
+
+
+def test_secrets_come_from_the_environment_or_a_file(
+    image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text("hosthosthost\n")
+    running = Target(image, "--chap", f"host={file}")
+    try:
+        assert call(["iscsi", "bench", running.url, "--duration", "100ms"]) == 1
+        assert "secret" in capsys.readouterr().err
+        monkeypatch.setenv("ELEPHAN_CHAP_SECRET", "hosthosthost")
+        url = running.url.replace("iscsi://", "iscsi://host@")
+        assert call(["iscsi", "bench", url, "--duration", "100ms"]) == 0
+    finally:
+        running.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["target", "--lun", "no-such.img"], ["no-such.img", "truncate"]),
+        (["target", "--lun", __file__, "--name", "disk"], ["--name disk", "iqn."]),
+        (["target", "--lun", __file__, "--block", "1000"], ["--block 1000", "512 or 4096"]),
+        (["target", "--lun", __file__, "--portal", "a:b:c"], ["a:b:c", "HOST"]),
+        (["target", "--lun", __file__, "--set", "first_burst=64"], ["--set first_burst=64", "unit"]),
+        (["target", "--lun", __file__, "--set", "speed=9"], ["speed", "max_burst"]),
+        (["target", "--lun", __file__, "--chap", "host"], ["ELEPHAN_CHAP_SECRET"]),
+        (["bench", "iscsi://host/target"], ["iscsi://host/target", "LUN"]),
+        (["bench", "iscsi://127.0.0.1:99999/target/0"], ["99999", "65535"]),
+        (["bench", "iscsi://127.0.0.1/target/0", "--depth", "0"], ["--depth 0", "65536"]),
+        (["bench", "iscsi://127.0.0.1/target/0", "--size", "64"], ["--size", "64"]),
+    ],
+)
+def test_wrong_input_is_one_line_that_says_what_would_be_right(
+    arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ELEPHAN_CHAP_SECRET", raising=False)
+    assert call(["iscsi", *arguments]) == 2
+    error = capsys.readouterr().err.strip()
+    assert "\n" not in error
+    for part in parts:
+        assert part in error
