@@ -7,6 +7,8 @@ use wire::iscsi::{
     Reject, TaskRequest, TaskResponse, Text, TextRequest, TextResponse, NO_TAG,
 };
 
+/// Task management functions of a session that wait for the medium at a time.
+const MAX_WAITING: usize = 64;
 /// Texts of a session that go on in further PDUs at a time.
 const MAX_TEXTS: usize = 4;
 
@@ -118,6 +120,9 @@ impl Target {
         let answer = |target: &mut Target, response: u8| {
             target.send(id, Pdu::new(TaskResponse { itt: header.itt, response, ..TaskResponse::default() }));
         };
+        if self.sessions.get(&tsih).is_some_and(|session| session.waiting.len() >= MAX_WAITING) {
+            return answer(self, task_response::REJECTED);
+        }
         let lun = self.device.index(header.lun);
         let of_lun = matches!(header.function, task::ABORT_TASK_SET..=task::LOGICAL_UNIT_RESET);
         if of_lun && lun.is_none() {
