@@ -133,11 +133,12 @@ def panels_of(points: Sequence[Point], load: Loader, colours: Colours) -> list[P
 
 
 def _grouped(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
-    """Put points that differ only in their stack into one panel; runs of several flows have one each."""
+    """Put points that differ only in stack or ground into one panel; runs of several flows have one per setting."""
+    several = len({point.setting for point in points}) > 1
     groups: dict[str, list[Point]] = {}
     for point in points:
         if len(point.entities()) > 1:
-            title = point.label if len(points) > 1 else ""
+            title = point.setting if several else ""
         elif point.names_stack:
             title = ", ".join(f"{short(key)} {shown(value)}" for key, value in point.varied.items())
         else:
@@ -158,18 +159,17 @@ def _tracks(point: Point, load: Loader, several: bool) -> list[_Track]:
         return []
     entities = point.entities()
     if len(entities) <= 1:
-        label = point.stack if point.names_stack else point.label
-        return [_Track(label, point.first, series, group_rows(point.first, None))]
+        return [_Track(point.curve, point.first, series, group_rows(point.first, None))]
     groups = list(dict.fromkeys(flow.get("group") for flow in point.first.flows))
     return [
-        _Track(track_label(entity), point.first, series, group_rows(point.first, group))
+        _Track(track_label(entity, point.ground), point.first, series, group_rows(point.first, group))
         for group, entity in zip(groups, entities, strict=True)
     ]
 
 
-def track_label(entity: Entity) -> str:
+def track_label(entity: Entity, ground: str) -> str:
     """Return the name of a flow beside others."""
-    return f"{entity.name} ({entity.stack})"
+    return f"{entity.name} ({entity.stack})" + (f", {ground}" if ground else "")
 
 
 def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigure, ...]:
@@ -386,7 +386,7 @@ def _others(point: Point, key: str) -> str:
     """Return the label of a point without one of its parameters."""
     parts = [point.stack] if point.names_stack else []
     parts += [f"{short(name)} {shown(value)}" for name, value in point.varied.items() if name != key]
-    return ", ".join(parts) or point.stack
+    return ", ".join([", ".join(parts) or point.stack, *([point.ground] if point.ground else [])])
 
 
 def _ratio(values: Sequence[float]) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from elephan.record import canonical_json
+from elephan.report import sides
 from elephan.report.figures import MOST_CURVES, Colours, track_label
 from elephan.report.metrics import Metric, metric
 from elephan.report.points import Point
@@ -71,7 +72,7 @@ def _tile(points: Sequence[Point], what: Metric, colours: Colours, mixed: bool) 
     values = []
     for point in points:
         # Runs of several flows have their flows' colours below; a colour for the run would promise a line.
-        colour = 0 if mixed else colours.of(point.stack if point.names_stack else point.label)
+        colour = 0 if mixed else colours.of(point.curve)
         values.append((_label(point, points), colour, point.metric(what.name)))
     return _tile_of(what, values)
 
@@ -81,7 +82,7 @@ def _tile_of_flows(point: Point, what: Metric, colours: Colours) -> Tile | None:
     groups = list(dict.fromkeys(flow.get("group") for flow in point.first.flows))
     values = []
     for group, entity in zip(groups, point.entities(), strict=True):
-        label = track_label(entity)
+        label = track_label(entity, point.ground)
         values.append((label, colours.of(label), point.flow_metric(group, what.name, adds_up(what))))
     return _tile_of(what, values)
 
@@ -115,6 +116,8 @@ def _label(point: Point, points: Sequence[Point]) -> str:
 def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
     """Say which point is best in the first metric, and how it compares with the worst."""
     what = metric(names[0])
+    if any(point.ground for point in points):
+        return sides.sentence(points, what)
     ranked = sorted(
         ((value.mean, point) for point in points if (value := point.metric(what.name)) is not None),
         key=lambda item: item[0],

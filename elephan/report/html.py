@@ -140,7 +140,7 @@ def facts_of(records: Sequence[Record]) -> list[tuple[str, str]]:
     cpu = sum(record.metrics.get("cpu_s") or 0 for record in records)
     facts = [
         ("scenario", first.scenario.file or first.scenario.name),
-        ("ground", first.ground),
+        ("ground", ", ".join(dict.fromkeys(record.ground for record in records))),
         ("runs", f"{len(records)}, {units.duration(simulated)} simulated in {units.duration(cpu)} of processor time"),
         ("seeds", ", ".join(map(str, seeds[:12])) + (" …" if len(seeds) > 12 else "")),
         ("elephan", f"{first.version} (core {host.get('build', '')})"),

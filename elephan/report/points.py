@@ -35,6 +35,8 @@ class Point:
     """Stacks of the run; "reno + cubic" when flows differ."""
     names_stack: bool
     """Whether points differ in the stack."""
+    ground: str = ""
+    """Where it ran, when points differ in that; else ""."""
 
     @property
     def first(self) -> Record:
@@ -43,10 +45,21 @@ class Point:
 
     @property
     def label(self) -> str:
-        """Name of the point among the others: stack and varied parameters."""
+        """Name of the point among the others: stack, varied parameters and ground."""
+        return ", ".join([self.setting, *([self.ground] if self.ground else [])])
+
+    @property
+    def setting(self) -> str:
+        """Its name without the ground."""
         parts = [self.stack] if self.names_stack or not self.varied else []
         parts += [f"{short(key)} {shown(value)}" for key, value in self.varied.items()]
         return ", ".join(parts)
+
+    @property
+    def curve(self) -> str:
+        """Name of its curve in a figure of all stacks, or all grounds, at one setting of the other parameters."""
+        name = self.stack if self.names_stack else self.setting
+        return f"{name}, {self.ground}" if self.ground else name
 
     def metric(self, name: str) -> Estimate | None:
         """Return a metric of the run over the repetitions."""
@@ -77,9 +90,10 @@ def points_of(records: Sequence[Record]) -> list[Point]:
     names_stack = len(set(stacks)) > 1
     told = told_by_stack(records) if names_stack else frozenset()
     keys = [key for key in varied if key not in told]
+    several_grounds = len({record.ground for record in records}) > 1
     groups: dict[str, list[Record]] = {}
     for record, stack in zip(records, stacks, strict=True):
-        identity = [stack, *(record.parameters.get(key) for key in varied)]
+        identity = [record.ground, stack, *(record.parameters.get(key) for key in varied)]
         groups.setdefault(canonical_json(identity), []).append(record)
     return [
         Point(
@@ -87,6 +101,7 @@ def points_of(records: Sequence[Record]) -> list[Point]:
             varied={key: group[0].parameters.get(key) for key in keys},
             stack=stack_of(group[0]),
             names_stack=names_stack,
+            ground=group[0].ground if several_grounds else "",
         )
         for group in groups.values()
     ]

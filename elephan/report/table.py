@@ -52,18 +52,27 @@ class Table:
     repetitions: int
     """Most repetitions that a point has."""
     notes: tuple[str, ...]
+    beside: str = ""
+    """What the columns are, where each is not a metric."""
 
     @property
     def caption(self) -> str:
         """What the numbers are of."""
         if self.repetitions > 1:
-            return f"mean ± 95 % confidence interval over {self.repetitions} repetitions (Student's t)"
-        return "one run per row"
+            text = f"mean ± 95 % confidence interval over {self.repetitions} repetitions (Student's t)"
+        else:
+            text = "" if self.beside else "one run per row"
+        return "; ".join(part for part in (text, self.beside) if part)
 
 
 def table_of(records: Sequence[Record]) -> Table:
     """Make the table of records: what differs between them in front, then the metrics they have."""
     points = points_of(records)
+    if any(point.ground for point in points):
+        # Not above: it makes a table of this module.
+        from elephan.report import sides
+
+        return sides.table_of(points)
     columns = present(record.metrics for record in records)
     several = any(len(point.entities()) > 1 for point in points)
     keys = list(points[0].varied) if points else []
