@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elephan import grounds
 from elephan.errors import InputError
 from elephan.grounds import Job
 from elephan.record import Record, ScenarioInfo
@@ -181,7 +182,7 @@ def as_strings(changes: Overrides | None) -> list[str]:
     return list(changes)
 
 
-def jobs_of(scenario: Scenario, pcap: Path | None = None) -> list[Job]:
+def jobs_of(scenario: Scenario, pcap: Path | None = None, ground: str = "sim") -> list[Job]:
     """Return a job per point. `pcap` is numbered when there are several."""
     info = ScenarioInfo(
         name=scenario.name,
@@ -205,6 +206,7 @@ def jobs_of(scenario: Scenario, pcap: Path | None = None) -> list[Job]:
                 parameters=point.parameters,
                 seed=point.seed,
                 scenario=info,
+                ground=ground,
                 must_run=capture is not None,
             )
         )
@@ -215,6 +217,7 @@ def run(
     file: str | Path,
     set: Overrides | None = None,
     *,
+    on: str = "sim",
     seed: int | None = None,
     workers: int | None = None,
     store: str | Store | None = None,
@@ -224,22 +227,38 @@ def run(
 ) -> Results:
     """Run a scenario: every point of its sweep, every repetition.
 
-    `set` changes keys ({"path.loss": 1e-3}); `seed` the first seed; `workers` how many runs go at once (all cores);
+    `on` says on which grounds: "sim", "kernel", or both as "sim,kernel", and the results are then those of the first
+    and after them those of the second. `set` changes keys ({"path.loss": 1e-3}); `seed` the first seed; `workers` how
+    many runs go at once (all cores; on the ground kernel, where runs take each other's processor time, one);
     `store` where results are kept (a database URL or file, "none" for nowhere; default $ELEPHAN_STORE or the user's
     own); `again` runs what is stored already; `pcap` writes a capture. Raises `InputError`, `StoreError`,
     `elephan.sweep.executor.Interrupted`; what had ended is stored in any case.
     """
+    names = grounds.named(on)
     scenario = load(file, set, seed)
-    jobs = jobs_of(scenario, None if pcap is None else Path(pcap))
+    jobs = {name: jobs_of(scenario, None if pcap is None else Path(pcap), name) for name in names}
+    grounds.check(job for each in jobs.values() for job in each)
+    grounds.require(names)
     keep = store_for(store)
-    return Results(execute(jobs, store=keep, workers=workers, again=again, watcher=watcher or NoProgress()), keep)
+    outcomes: list[Outcome] = []
+    for name in names:
+        at_once = 1 if workers is None and name == "kernel" else workers
+        outcomes += execute(jobs[name], store=keep, workers=at_once, again=again, watcher=watcher or NoProgress())
+    return Results(outcomes, keep)
 
 
-def check(file: str | Path, set: Overrides | None = None) -> Scenario:
-    """Validate a scenario and all its points without running it; return it. Raises `InputError`."""
+def check(file: str | Path, set: Overrides | None = None, *, on: str = "sim") -> Scenario:
+    """Validate a scenario and all its points without running it; return it. Raises `InputError`.
+
+    With the ground kernel in `on`, also whether this machine's kernel can do what its flows ask for.
+    """
+    names = grounds.named(on)
     scenario = load(file, set)
-    for job in jobs_of(scenario):
-        _ = job.inputs
+    for name in names:
+        jobs = jobs_of(scenario, ground=name)
+        for job in jobs:
+            _ = job.inputs
+        grounds.check(jobs)
     return scenario
 
 

@@ -102,7 +102,7 @@ class Record(BaseModel):
     """16 hex digits, see `run_id`."""
     scenario: ScenarioInfo
     ground: str
-    """Where it ran: "sim"."""
+    """Where it ran: "sim" or "kernel"."""
     parameters: dict[str, Value]
     """Flat, dotted; the swept keys among them."""
     seed: int = Field(ge=0, lt=2**64)

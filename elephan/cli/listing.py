@@ -58,7 +58,9 @@ def overview(records: Sequence[Record]) -> Table:
 
     columns = present([record.metrics for record in records], OVERVIEW)
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for head in ("id", "date", "scenario", "stack", "seed"):
+    # Only where there is something to tell apart.
+    several = any(record.ground != "sim" for record in records)
+    for head in ("id", "date", "scenario", *(["ground"] if several else []), "stack", "seed"):
         table.add_column(head, overflow="fold")
     for column in columns:
         table.add_column(column.title, justify="right")
@@ -67,6 +69,7 @@ def overview(records: Sequence[Record]) -> Table:
             record.id[:SHORT_ID],
             record.created.replace("T", " ").rstrip("Z"),
             record.scenario.name,
+            *([record.ground] if several else []),
             stack_of(record),
             str(record.seed),
             *(column.show(record.metrics.get(column.name)) for column in columns),

@@ -52,7 +52,19 @@ NoReport = Annotated[bool, typer.Option("--no-report", help="No HTML, no plots."
 
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="How many runs go at once. Default: all cores.", show_default=False),
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="How many runs go at once. Default: all cores; on the ground kernel 1.",
+        show_default=False,
+    ),
+]
+
+On = Annotated[
+    str,
+    typer.Option(
+        "--on", metavar="GROUND", help="Where it runs: sim, kernel (this machine's own TCP, as root), or sim,kernel."
+    ),
 ]
 
 Out = Annotated[

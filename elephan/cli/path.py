@@ -70,8 +70,11 @@ def _emit(one: Shown) -> None:
 
 @app.command()
 def clean() -> None:
-    """Remove what a path that was killed (kill -9) has left. Paths that live are left alone."""
-    from elephan.path import clean as sweep
+    """Remove what paths and runs that were killed (kill -9) have left, congestion controls too; no living one's."""
+    from elephan.grounds.kernel import sweep
+    from elephan.path import clean as remove
 
-    cleaned, living = sweep()
+    cleaned, living = remove()
+    for name in sweep():
+        emit(f"unloaded {name}")
     emit(f"removed {things(cleaned, 'path')}" + (f"; {things(living, 'path')} in use left alone" if living else ""))

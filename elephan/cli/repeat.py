@@ -10,7 +10,7 @@ from typing import Any
 from elephan.cli.console import emit
 from elephan.core import build_digest, version
 from elephan.errors import InputError
-from elephan.grounds import Job, sim
+from elephan.grounds import Job
 from elephan.grounds.inputs import read_inputs
 from elephan.record import InputFile, Record, canonical_json
 from elephan.store import open_store
@@ -25,10 +25,17 @@ def all_same(ids: Sequence[str], location: str | None) -> bool:
     """Run each again and print what came of it; return whether all were the same. Nothing is stored."""
     store = open_store(location)
     same = True
-    for record in [store.get(prefix) for prefix in ids]:
+    records = [store.get(prefix) for prefix in ids]
+    for record in records:
+        if record.ground != "sim":
+            raise InputError(
+                f"{record.id} ran on the ground {record.ground}, in real time: no two such runs are the same to the "
+                "byte; elephan run --again runs its scenario anew"
+            )
+    for record in records:
         with tempfile.TemporaryDirectory(prefix="elephan-") as folder:
             job, original = job_of(record, Path(folder))
-            (outcome,) = execute([job], store=None, watcher=Bars(), ground=sim.run)
+            (outcome,) = execute([job], store=None, watcher=Bars())
         again = renamed(outcome.record, original)
         differences = list(different(comparable(record), comparable(again)))
         emit(verdict(record, differences))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elephan.cli.console import console, counted, emit, say
-from elephan.cli.options import Again, Changes, File, NoReport, Out, Seed, StoreAt, Workers
+from elephan.cli.options import Again, Changes, File, NoReport, On, Out, Seed, StoreAt, Workers
 from elephan.report.units import things
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def run(
     file: File,
+    on: On = "sim",
     set_: Changes = None,
     seed: Seed = None,
     json: Annotated[bool, typer.Option("--json", help="Print one array of records, and nothing else.")] = False,
@@ -45,7 +46,9 @@ def run(
     from elephan import api
     from elephan.sweep.progress import Bars
 
-    done = api.run(file, set_ or [], seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars())
+    done = api.run(
+        file, set_ or [], on=on, seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars()
+    )
     if json:
         emit(as_json(done))
     else:
@@ -79,11 +82,14 @@ def write(results: Results, folder: Path) -> None:
     say(f"report: {written.html} ({things(len(written.images), 'plot')} beside it)")
 
 
-def check(file: File, set_: Changes = None) -> None:
-    """Validate a scenario and every point of its sweep, without running it."""
+def check(file: File, on: On = "sim", set_: Changes = None) -> None:
+    """Validate a scenario and every point of its sweep, without running it.
+
+    With --on kernel, also whether this machine's kernel can do what its flows ask for.
+    """
     from elephan import api
 
-    scenario = api.check(file, set_ or [])
+    scenario = api.check(file, set_ or [], on=on)
     points = scenario.points()
     swept = ", ".join(f"{axis.key} ({len(axis.values)})" for axis in scenario.axes)
     text = f"{file}: valid, {things(len(points), 'run')}"

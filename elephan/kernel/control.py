@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from elephan.core import native
 from elephan.errors import InputError
-from elephan.kernel import before, leftovers, namespaces
+from elephan.kernel import before, leftovers, namespaces, runs
 from elephan.kernel.maps import Loaded, loaded, remove
 from elephan.kernel.names import MARK, kernel_name, named
 from elephan.kernel.prepare import prepared
@@ -46,12 +46,20 @@ def load(what: str, settings: Sequence[str] = (), restricted: bool = False) -> t
         if one.name == name and one.registered:
             known = f" as {one.label}" if one.label not in ("", label) else ""
             raise InputError(f"{name} is loaded already{known}: unload it, or give another name: {algorithm}=other")
+    return name, register(stack, name, label, values, restricted)
+
+
+def register(stack: Stack, name: str, label: str, values: Mapping[str, int], restricted: bool = False) -> str:
+    """Register a stack as `name`, for people `label`, with these values; return what the verifier said.
+
+    Also what a run of the ground kernel loads with. Raises `InputError` with the compiler's or the verifier's reason.
+    """
     file = stack.path or f"{stack.name}.c"
     ready = prepared(_object(stack, file), name, values, label, restricted)
     step = verify.verified(ready, Path(file).name, stack.code, register=True)
     if step.state != "passed":
         raise InputError("\n".join([f"{file}: {step.text}", *(line for p in step.problems for line in _lines(p))]))
-    return name, step.text
+    return step.text
 
 
 def unload(name: str) -> Removed:
@@ -67,9 +75,9 @@ def unload(name: str) -> Removed:
 
 
 def clean() -> Removed:
-    """Unregister all of ours; if one is the default here, what was before comes back."""
+    """Unregister all of ours but those of runs that go on; if one is the default here, what was before comes back."""
     changed = _put_back() if namespaces.current().startswith(MARK) else None
-    found = [one for one in loaded() if one.registered]
+    found = [one for one in loaded() if one.registered and not runs.lives(one.name)]
     for one in found:
         remove(one)
     return Removed(found, changed, namespaces.elsewhere(lambda default: default.startswith(MARK)), leftovers.remove())

@@ -22,6 +22,7 @@ from typing import Any
 
 from elephan.errors import InputError, RunError
 from elephan.path.namespace import within
+from elephan.stack.verify import CAPABILITIES, effective_capabilities
 
 MARK = "elephan"
 LOCKS = Path("/run/elephan")
@@ -65,6 +66,10 @@ def missing() -> str | None:
     """Return what this machine or user lacks for a path, as one line; None when nothing."""
     if os.geteuid() != 0:
         return "needs root, to make network namespaces and TUN devices"
+    lacking = [name for name, number in CAPABILITIES.items() if not effective_capabilities() >> number & 1]
+    if lacking:
+        # As in a container, where root is not all that it is called.
+        return f"needs {', '.join(lacking)}, to make network namespaces and TUN devices"
     if not Path("/dev/net/tun").exists():
         return "needs /dev/net/tun (modprobe tun)"
     try:

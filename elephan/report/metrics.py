@@ -223,6 +223,34 @@ def _all() -> tuple[Metric, ...]:
         ),
         Metric("cpu_s", "CPU", "s", time, "neither", "Processor time that the simulation took on the host."),
         Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
+        *_of_the_emulator(),
+    )
+
+
+def _of_the_emulator() -> tuple[Metric, ...]:
+    """What the ground kernel says of its own part; on no other ground."""
+    late = "later than the network model says, by the emulator's doing"
+    time = units.duration
+    return (
+        Metric("emulator_late_p50_s", "late p50", "s", time, "lower", f"Half of the packets came this much {late}."),
+        Metric("emulator_late_p99_s", "late p99", "s", time, "lower", f"1 packet in 100 came this much {late}."),
+        Metric("emulator_late_max_s", "late max", "s", time, "lower", f"One packet came this much {late}."),
+        Metric(
+            "emulator_own_drops",
+            "own drops",
+            "packets",
+            units.count,
+            "lower",
+            "Packets that the emulator itself lost, in its own buffers, and not the network.",
+        ),
+        Metric(
+            "emulator_cpu_share",
+            "emulator's core",
+            "1",
+            units.share,
+            "lower",
+            "Share of a core that the emulator's thread used; above 95 % it may have been too slow.",
+        ),
     )
 
 

@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from elephan import grounds
 from elephan.core import build_digest
 from elephan.errors import ElephanError, InputError
-from elephan.grounds import Job, Progress, Stopped, sim
+from elephan.grounds import Job, Progress, Stopped
 from elephan.record import Record
 from elephan.report.units import things
 from elephan.store.database import Store
@@ -28,6 +29,8 @@ Ground = Callable[[Job, Progress | None], tuple[Record, Series]]
 
 POLL_S = 0.1
 """How often the calling thread shows progress and looks for Ctrl-C, s."""
+
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 SERIES_IN_MEMORY_BYTES = 256 * 2**20
 """Stored series are kept in memory as well up to this sum, bytes; beyond, they are read when asked for."""
@@ -46,7 +49,7 @@ class Outcome:
 
 
 class Interrupted(ElephanError):
-    """Ctrl-C. What had ended is in the store."""
+    """Ctrl-C, or a signal to end. What had ended is in the store."""
 
     exit_code = 130
 
@@ -69,7 +72,7 @@ def execute(
     workers: int | None = None,
     again: bool = False,
     watcher: Watcher | None = None,
-    ground: Ground = sim.run,
+    ground: Ground = grounds.run,
 ) -> list[Outcome]:
     """Run `jobs` and return their outcomes in order.
 
@@ -136,7 +139,7 @@ class _Pool:
             for index in range(min(workers, len(self._waiting)))
         ]
         interrupted = False
-        with _ctrl_c(self._stop) as was_pressed:
+        with _told_to_end(self._stop) as was_told:
             self._watcher.start(len(self._jobs), len(self._jobs) - len(self._waiting))
             for thread in threads:
                 thread.start()
@@ -146,7 +149,7 @@ class _Pool:
                 self._stop.set()
                 self._drain(threads)
                 self._watcher.finish()
-            interrupted = was_pressed()
+            interrupted = was_told()
         if self._errors:
             number = min(self._errors)
             raise self._named(number, self._errors[number])
@@ -234,27 +237,35 @@ class _Pool:
 
 
 @contextmanager
-def _ctrl_c(stop: threading.Event) -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into `stop`, so that no store is cut short; the second one is Python's usual.
+def _told_to_end(stop: threading.Event) -> Iterator[Callable[[], bool]]:
+    """Turn the first signal to end into `stop`: no store is cut short, and nothing that a run made stays.
 
-    Outside the main thread (a notebook's server, a web request) signals cannot be taken over and stay as they are.
+    The second one is as it was. Outside the main thread (a notebook's server, a web request) signals cannot be taken
+    over and stay as they are; so do those that are ignored, as SIGHUP under nohup.
     """
-    pressed = False
+    told = False
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: pressed
+        yield lambda: told
         return
 
-    previous = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in END_SIGNALS}
 
     def handler(number: int, frame: Any) -> None:
-        nonlocal pressed
-        if pressed and callable(previous):
+        nonlocal told
+        previous = before[signal.Signals(number)]
+        if told and callable(previous):
             previous(number, frame)
-        pressed = True
+        elif told:
+            signal.signal(number, previous)
+            signal.raise_signal(number)
+        told = True
         stop.set()
 
-    signal.signal(signal.SIGINT, handler)
+    for number, previous in before.items():
+        if previous != signal.SIG_IGN:
+            signal.signal(number, handler)
     try:
-        yield lambda: pressed
+        yield lambda: told
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, previous in before.items():
+            signal.signal(number, previous)

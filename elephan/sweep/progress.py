@@ -85,7 +85,11 @@ class Bars:
 
     def start(self, total: int, reused: int) -> None:
         """See `Watcher`."""
-        self._total, self._reused = total, reused
+        # A watcher may see several sweeps, one after the other.
+        self._total, self._reused, self._ended = total, reused, 0
+        self._running.clear()
+        self._tasks.clear()
+        self._overall = None
         self._began_s = self._line_s = time.monotonic()
 
     def began(self, number: int, job: Job) -> None:

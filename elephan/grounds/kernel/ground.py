@@ -1,0 +1,106 @@
+"""The ground `kernel`: this machine's own TCP between namespaces, over the scenario's network in wall-clock time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from elephan.core import native, version
+from elephan.errors import InputError, RunError
+from elephan.grounds.host import host_facts
+from elephan.grounds.job import Job, Progress
+from elephan.grounds.kernel import controls, metrics
+from elephan.grounds.kernel.mapping import Machine
+from elephan.grounds.kernel.plan import Layout, layout_of
+from elephan.grounds.sim import PROGRESS_INTERVAL_S, described, one_line
+from elephan.path import report, site
+from elephan.path.opened import opened
+from elephan.record import Record, SeriesInfo, canonical_json
+from elephan.stack import verify
+from elephan.store.series import Series
+
+GROUND = "kernel"
+
+FAULT = "EMULATOR: "
+"""How the notes begin that say what the emulator could not honour."""
+
+
+def missing() -> str | None:
+    """Return what this machine or user lacks for the ground, as one line; None when nothing."""
+    problem = site.missing()
+    if problem is not None:
+        return problem
+    return verify.lacks() or None
+
+
+def require() -> None:
+    """Raise `InputError` when the ground cannot be had here, with what still works."""
+    problem = missing()
+    if problem is not None:
+        raise InputError(f"--on kernel: {problem}. What still works: --on sim, and elephan check FILE --on kernel")
+
+
+def check(jobs: Iterable[Job]) -> None:
+    """Say whether this kernel can do what the jobs ask for, before anything is made. Raises `InputError`."""
+    machine = Machine.here()
+    for job in jobs:
+        try:
+            layout_of(job.spec, machine)
+        except InputError as error:
+            raise InputError(f"{job.scenario.file or job.scenario.name}: {error}") from error
+
+
+def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
+    """Run one point in real time.
+
+    Raises `InputError` when kernel or machine cannot do what it asks for, `RunError` when it fails in the run,
+    `Stopped` when `progress` said so. Whatever it made is gone afterwards.
+    """
+    require()
+    layout = layout_of(job.spec, Machine.here())
+    inputs = job.inputs
+    began_s = time.process_time()
+    result, done = _run(job, layout, progress)
+    cpu_s = time.process_time() - began_s
+    series = Series.from_columns(result.flow_series, result.link_series)
+    record = Record(
+        id=job.id,
+        scenario=job.scenario,
+        ground=GROUND,
+        parameters=job.parameters,
+        seed=job.seed,
+        version=version(),
+        metrics={**result.metrics, **done.metrics(), "cpu_s": cpu_s},
+        flows=[described(flow, spec) for flow, spec in zip(result.flows, job.spec["flows"], strict=True)],
+        links=list(result.links),
+        background=list(result.background),
+        notes=[*(FAULT + fault for fault in done.faults()), *layout.notes, *result.notes],
+        host=host_facts(),
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        spec=job.spec,
+        inputs=inputs,
+        series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
+    )
+    return record, series
+
+
+def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Report]:
+    about = {"what": "run", "of": job.scenario.file or job.scenario.name}
+    with opened(layout.hosts, about) as path, controls.in_kernel(path.place.id, layout.controls) as names:
+        for number, (name, settings) in enumerate(zip(path.place.names, layout.settings, strict=True)):
+            own, peers = layout.hosts[number].address, layout.peers(number)
+            metrics.enter(name, own, peers, settings.ssthresh, settings.cwnd_clamp)
+        plan = layout.plan(path.place.plan(), names, job.spec)
+        spec_json, plan_json = canonical_json(job.spec), canonical_json(plan)
+        try:
+            result, emulator = native().run_on_kernel(
+                spec_json, plan_json, path.emulator, progress, PROGRESS_INTERVAL_S
+            )
+        except ValueError as error:
+            raise InputError(one_line(error)) from error
+        except (OSError, RuntimeError) as error:
+            raise RunError(one_line(error)) from error
+        links = [link["name"] for link in job.spec["links"]]
+        return result, report.of(links, emulator, path.place.counters())

@@ -1,0 +1,204 @@
+"""What this machine's TCP has for each key of a stack: a sysctl, an attribute of the route, an option of the socket.
+
+What it has not is refused before anything is made, with the key and what would be right, or noted in the record where
+it changes next to nothing; docs/kernel-ground.md has the table. Facts are those of Linux's ip-sysctl, ip-route(8) and
+tcp(7).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Stack = dict[str, Any]
+
+INT_MAX = 2**31 - 1
+
+BUFFER_PER_WINDOW = 2
+"""SO_RCVBUFFORCE for a window of one byte: the kernel doubles it, and counts its own memory against it, up to 2.5 B for
+each byte of a packet of 1500 B."""
+
+LARGEST_BUFFER = (INT_MAX - 1) // 2
+"""Most that SO_RCVBUFFORCE and SO_SNDBUFFORCE take (net/core/sock.c)."""
+
+QUICK_ACKS = 16
+"""TCP_MAX_QUICKACKS of include/net/tcp.h."""
+
+RTO_MAX_MS = (1_000, 120_000)
+"""What TCP_RTO_MAX_MS takes (Linux 6.15)."""
+
+LARGEST_SHIFT = 14
+"""Of a window scale (RFC 7323, 2.3)."""
+
+SYSCTL = Path("/proc/sys/net/ipv4")
+
+
+class Refused(ValueError):
+    """The kernel cannot do what a key asks for. The text says which, why, and what would be right."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What of the kernel decides which keys it can follow."""
+
+    release: tuple[int, int]
+    sysctls: frozenset[str]
+
+    @classmethod
+    def here(cls) -> Machine:
+        """Return this machine."""
+        numbers = re.match(r"(\d+)\.(\d+)", os.uname().release)
+        release = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+        return cls(release, frozenset(os.listdir(SYSCTL)) if SYSCTL.is_dir() else frozenset())
+
+    @property
+    def name(self) -> str:
+        """Return how it is called in an error."""
+        return f"Linux {self.release[0]}.{self.release[1]}"
+
+
+@dataclass(frozen=True, order=True)
+class Settings:
+    """What of a stack holds for a whole namespace: flows that agree in it, at one node, share a host."""
+
+    mtu_bytes: int
+    sysctls: tuple[tuple[str, str], ...]
+    route: str
+    """Attributes of the route, as ip-route(8) writes them."""
+    ssthresh: int | None
+    """First slow start threshold, segments; see metrics.py."""
+    cwnd_clamp: int | None
+    """Most segments in flight; see metrics.py."""
+
+
+def settings_of(stack: Stack, machine: Machine) -> Settings:
+    """Return what a stack asks of the namespaces of both ends. Raises `Refused`."""
+    for check in _CHECKS:
+        check(stack, machine)
+    return Settings(
+        mtu_bytes=stack["mtu_bytes"],
+        sysctls=tuple(_sysctls(stack).items()),
+        route=_route(stack),
+        ssthresh=stack["initial_ssthresh"],
+        cwnd_clamp=stack["cwnd_clamp"],
+    )
+
+
+def socket_of(stack: Stack) -> dict[str, Any]:
+    """Return what a stack asks of a flow's sockets, as crates/kernel/src/plan.rs has it."""
+    window = stack["window_bytes"]
+    send = stack["send_buffer_bytes"]
+    rto_max_ms = stack["rto_max_ns"] // 1_000_000
+    return {
+        "window_clamp_bytes": window,
+        # A buffer that is set switches autotuning off for the socket.
+        "receive_buffer_bytes": None
+        if stack["receive_autotuning"]
+        else min(max(window * BUFFER_PER_WINDOW, 4096), LARGEST_BUFFER),
+        # The kernel doubles it; of a full buffer about a fifth is its own memory (ss -tm).
+        "send_buffer_bytes": None if send is None else min(max(send * 5 // 8, 1), LARGEST_BUFFER),
+        "max_segment_bytes": None,
+        "pacing": stack["pacing"],
+        "rto_max_ms": None if rto_max_ms == RTO_MAX_MS[1] else rto_max_ms,
+    }
+
+
+def notes_of(stack: Stack) -> list[str]:
+    """Return what the kernel does a little otherwise than a key asks for."""
+    notes = []
+    shift = stack["window_scale"]
+    if shift is not None and shift != _shift_for(stack["window_bytes"]):
+        notes.append(
+            f"window_scale = {shift}: the kernel announces {_shift_for(stack['window_bytes'])}, the smallest that can "
+            f"express the window; the steps of the advertised window are smaller, the window is the same"
+        )
+    if stack["send_buffer_bytes"] is not None:
+        notes.append(
+            "send_buffer: the kernel counts its own memory beside the payload, and lets a program write again when a "
+            "third of the buffer is free: between half and all of it is payload"
+        )
+    return notes
+
+
+def _shift_for(window: int) -> int:
+    """Return the shift that tcp_select_initial_window (net/ipv4/tcp_output.c) chooses under a clamp."""
+    return min(max(window.bit_length() - 1 - 15, 0), LARGEST_SHIFT)
+
+
+def _sysctls(stack: Stack) -> dict[str, str]:
+    """Return the namespace's sysctls under net.ipv4: all that a stack has a key for; none is the host's value."""
+
+    def switch(key: str) -> str:
+        return "1" if stack[key] else "0"
+
+    largest = INT_MAX
+    if stack["receive_autotuning"]:
+        # What autotuning may grow the buffer to; the window itself ends at TCP_WINDOW_CLAMP.
+        largest = min(2 * BUFFER_PER_WINDOW * stack["window_bytes"], INT_MAX)
+    return {
+        "tcp_sack": "0" if stack["recovery"] == "newreno" else "1",
+        "tcp_recovery": "0" if stack["recovery"] == "sack" else "1",
+        # Tail loss probes belong to RACK-TLP; without SACK the kernel sends none.
+        "tcp_early_retrans": "3" if stack["recovery"] == "rack" else "0",
+        # Segments out of order for which an ACK may be held back; 44 is Linux's own.
+        "tcp_comp_sack_nr": "44" if stack["sack_compression"] else "0",
+        "tcp_window_scaling": switch("window_scaling"),
+        "tcp_timestamps": switch("timestamps"),
+        "tcp_moderate_rcvbuf": switch("receive_autotuning"),
+        "tcp_rmem": f"4096 {min(131_072, largest)} {largest}",
+        "tcp_wmem": f"4096 16384 {INT_MAX}",
+        "tcp_ecn": switch("ecn"),
+        "tcp_frto": "2" if stack["frto"] else "0",
+        "tcp_slow_start_after_idle": switch("slow_start_after_idle"),
+        "tcp_max_reordering": str(max(300, stack["reordering"])),
+        "tcp_reordering": str(stack["reordering"]),
+        # A connection must not begin where the last one between the two hosts ended.
+        "tcp_no_metrics_save": "1",
+    }
+
+
+def _route(stack: Stack) -> str:
+    words = [f"initcwnd {stack['initial_cwnd']}", f"rto_min {stack['rto_min_ns'] // 1_000_000}ms"]
+    return " ".join(words + ([] if stack["delayed_ack"] else ["quickack 1"]))
+
+
+def _recovery(stack: Stack, machine: Machine) -> None:
+    if stack["recovery"] == "sack" and machine.release >= (6, 17):
+        raise Refused(
+            f'recovery = "sack": {machine.name} knows no RFC 6675 any more (removed in Linux 6.17), only RACK-TLP: '
+            'take "rack", or "newreno" for recovery without SACK'
+        )
+
+
+def _quick_acks(stack: Stack, _: Machine) -> None:
+    if stack["delayed_ack"] and stack["quickack_segments"] != QUICK_ACKS:
+        raise Refused(
+            f"quickack_segments = {stack['quickack_segments']}: the kernel has {QUICK_ACKS} and no switch for it: "
+            f"leave it out, or take delayed_ack = false for no delayed ACKs at all"
+        )
+
+
+def _switches(stack: Stack, _: Machine) -> None:
+    for key in ("limited_transmit", "fast_retransmit"):
+        if not stack[key]:
+            raise Refused(f"{key} = false: the kernel has no switch for it: leave it out")
+
+
+def _time_outs(stack: Stack, machine: Machine) -> None:
+    for key in ("rto_min", "rto_max"):
+        if stack[f"{key}_ns"] % 1_000_000:
+            raise Refused(f"{key} = {stack[f'{key}_ns']}ns: the kernel takes whole milliseconds")
+    longest_ms = stack["rto_max_ns"] // 1_000_000
+    if longest_ms == RTO_MAX_MS[1]:
+        return
+    if not RTO_MAX_MS[0] <= longest_ms <= RTO_MAX_MS[1]:
+        raise Refused(f"rto_max = {longest_ms}ms: the kernel takes 1s to 120s")
+    if "tcp_rto_max_ms" not in machine.sysctls:
+        raise Refused(f"rto_max = {longest_ms}ms: {machine.name} has no TCP_RTO_MAX_MS (Linux 6.15): leave it at 120s")
+
+
+_CHECKS: tuple[Callable[[Stack, Machine], None], ...] = (_recovery, _quick_acks, _switches, _time_outs)

@@ -1,0 +1,115 @@
+"""From a run's specification to hosts, sockets and routes on this machine; makes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from elephan.errors import InputError
+from elephan.grounds.kernel.mapping import Machine, Refused, Settings, notes_of, settings_of, socket_of
+from elephan.path.site import MOST_HOSTS, Host, address
+
+FIRST_PORT = 10_000
+MOST_FLOWS = 50_000
+"""One port each."""
+
+Control = tuple[str, tuple[tuple[str, int], ...]]
+"""A congestion control as it is loaded: algorithm, or path of a C file, and its parameters by name."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a run needs on this machine."""
+
+    hosts: tuple[Host, ...]
+    settings: tuple[Settings, ...]
+    """Of each host."""
+    ends: tuple[tuple[int, int], ...]
+    """Source and destination host of each flow."""
+    controls: tuple[Control, ...]
+    """Every one once, in order of first use."""
+    control_of: tuple[int, ...]
+    """Of each flow: index into `controls`."""
+    notes: tuple[str, ...]
+
+    def plan(self, hosts: list[dict[str, Any]], names: list[str], spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the plan of crates/kernel/src/plan.rs: `hosts` of the site, `names` that the controls were given."""
+        flows = [
+            {
+                "source": source,
+                "destination": destination,
+                "port": FIRST_PORT + number,
+                "congestion": names[control],
+                **socket_of(flow["stack"]),
+            }
+            for number, (flow, (source, destination), control) in enumerate(
+                zip(spec["flows"], self.ends, self.control_of, strict=True)
+            )
+        ]
+        routes: dict[tuple[int, int], list[int]] = {}
+        for flow, (source, destination) in zip(spec["flows"], self.ends, strict=True):
+            routes.setdefault((source, destination), flow["route"])
+            routes.setdefault((destination, source), flow["return_route"])
+        return {
+            "hosts": hosts,
+            "flows": flows,
+            "routes": [{"from": a, "to": b, "links": links} for (a, b), links in routes.items()],
+            "emulator": {},
+        }
+
+    def peers(self, host: int) -> list[str]:
+        """Return the addresses of the hosts that a host sends to."""
+        found = dict.fromkeys(there for here, there in self.ends if here == host)
+        return [self.hosts[other].address for other in found]
+
+
+def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
+    """Return what a specification needs. Raises `InputError` when this machine's kernel cannot do what it asks for."""
+    flows = spec["flows"]
+    if not flows:
+        raise InputError("the ground kernel runs flows, and this scenario has none: add [[flow]]")
+    if len(flows) > MOST_FLOWS:
+        raise InputError(f"{len(flows)} connections: the ground kernel has ports for {MOST_FLOWS}")
+    if spec["measure"].get("pcap"):
+        raise InputError(
+            "--pcap: only the ground sim writes captures; on kernel, run tcpdump in a namespace of the run "
+            "(elephan path show lists them)"
+        )
+    places: dict[tuple[int, Settings], int] = {}
+    controls: dict[Control, int] = {}
+    ends, control_of = [], []
+    notes: dict[str, None] = {}
+    for flow in flows:
+        stack = flow["stack"]
+        try:
+            settings = settings_of(stack, machine)
+        except Refused as error:
+            raise InputError(f"flow {flow['name']}: {error}") from error
+        ends.append(
+            (
+                places.setdefault((flow["source"], settings), len(places)),
+                places.setdefault((flow["destination"], settings), len(places)),
+            )
+        )
+        control = (stack["congestion"], tuple(sorted(stack["parameters"].items())))
+        control_of.append(controls.setdefault(control, len(controls)))
+        notes.update(dict.fromkeys(notes_of(stack)))
+    if len(places) > MOST_HOSTS:
+        raise InputError(
+            f"the ground kernel would need {len(places)} hosts, one per node and set of TCP settings, and makes at "
+            f"most {MOST_HOSTS}: let flows share nodes or settings"
+        )
+    hosts = tuple(
+        Host(
+            address=address(number),
+            node=node,
+            mtu_bytes=settings.mtu_bytes,
+            sysctls=dict(settings.sysctls),
+            route=settings.route,
+        )
+        for number, (node, settings) in enumerate(places)
+    )
+    return Layout(
+        hosts, tuple(settings for _, settings in places), tuple(ends), tuple(controls), tuple(control_of), tuple(notes)
+    )

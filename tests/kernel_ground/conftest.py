@@ -1,0 +1,75 @@
+"""Runs on this machine's own TCP: what they need, and that they leave nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from elephan.grounds.kernel import missing
+from elephan.kernel.maps import loaded
+from elephan.kernel.runs import NAME
+from elephan.path import site
+
+Elephan = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def kernel() -> None:
+    """Skip, with the reason, where this machine cannot run the ground."""
+    problem = missing()
+    if problem is not None:
+        pytest.skip(f"the ground kernel: {problem}")
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """Return the command line of elephan with this interpreter."""
+    return [sys.executable, "-c", "from elephan.cli import main; main()", *map(str, arguments)]
+
+
+def left_of(run: str) -> list[str]:
+    """Return what there is on this machine of a run: namespaces, lock file, congestion controls, processes."""
+    found = site.namespaces_of(run) + [path.name for path in site.LOCKS.glob(run)]
+    for one in loaded():
+        match = NAME.fullmatch(one.name)
+        if match and match[1] == run[:4] and one.registered:
+            found.append(one.name)
+    return found
+
+
+@pytest.fixture
+def elephan(kernel: None, tmp_path: Path) -> Elephan:
+    """Run elephan to its end, with a store of its own."""
+
+    def run(*arguments: str | Path, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"ELEPHAN_STORE": str(tmp_path / "results.sqlite")}
+        return subprocess.run(
+            command(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False, env=environment
+        )
+
+    return run
+
+
+@pytest.fixture
+def host_stays_as_it_was(kernel: None) -> Iterator[None]:
+    """Compare the host's links, routes and addresses before and after."""
+
+    def seen() -> tuple[str, ...]:
+        sysctls = Path("/proc/sys/net/ipv4")
+        values = [f"{path.name} {path.read_text()}" for path in sorted(sysctls.glob("tcp_*")) if readable(path)]
+        routes = site.ip("route", "show", "table", "all")
+        return routes, site.ip("-o", "-br", "link"), site.ip("-br", "address"), "".join(values)
+
+    before = seen()
+    yield
+    assert seen() == before
+
+
+def readable(path: Path) -> bool:
+    """Whether a sysctl can be read and does not change by itself."""
+    # What is loaded by others in the meantime is listed there; the key of TCP Fast Open needs its own rights.
+    return "congestion_control" not in path.name and "key" not in path.name
