@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +14,38 @@ import pytest
 
 from elephan.record import Record, ScenarioInfo, SeriesInfo, run_id
 from elephan.store.series import Series
+
+KERNEL = ("kernel", "kernel_ground", "kernel_path", "parity")
+"""Folders of tests that touch the running kernel."""
+
+REQUIRED = os.environ.get("ELEPHAN_REQUIRE_KERNEL") == "1"
+"""Set by .ci/run where root, /dev/net/tun and BTF are there: nothing of KERNEL may then be skipped."""
+
+
+def touches_kernel(item: pytest.Item) -> bool:
+    """Whether a test is in one of those folders."""
+    return item.path.parent.name in KERNEL
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let one such test run at a time: they share the list of what is loaded, and need the processor in time."""
+    if not touches_kernel(item):
+        return (yield)
+    with open(Path(tempfile.gettempdir()) / "elephan-tests.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skip for want of something into a failure where everything is said to be there."""
+    report = yield
+    if REQUIRED and report.skipped and touches_kernel(item) and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"ELEPHAN_REQUIRE_KERNEL=1, and yet: {reason}"
+    return report
 
 
 def spec_of(stack: str = "reno", seed: int = 1, flows: int = 1, **parameters: int) -> dict[str, Any]:

@@ -30,6 +30,9 @@ impl Drop for Folder {
 
 /// Past the test harness, which swallows what a passing test prints.
 fn skipped(why: &str) {
+    // As tests/conftest.py has it for the tests in Python.
+    let required = std::env::var_os("ELEPHAN_REQUIRE_KERNEL").is_some_and(|value| value == "1");
+    assert!(!required, "ELEPHAN_REQUIRE_KERNEL=1, and yet: {why}");
     writeln!(std::io::stderr(), "SKIPPED part of the BPF tests: {why}").expect("stderr can be written");
 }
 

@@ -51,6 +51,9 @@ fn natively<T>(name: &str, code: &str, compiled: impl Fn(&std::path::Path) -> T)
 
 /// Past the test harness, which swallows what a passing test prints.
 fn skipped(why: &str) {
+    // As tests/conftest.py has it for the tests in Python.
+    let required = std::env::var_os("ELEPHAN_REQUIRE_KERNEL").is_some_and(|value| value == "1");
+    assert!(!required, "ELEPHAN_REQUIRE_KERNEL=1, and yet: {why}");
     writeln!(std::io::stderr(), "SKIPPED clang's half of a test of mistakes: {why}").expect("stderr can be written");
 }
 

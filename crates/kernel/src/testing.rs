@@ -59,6 +59,9 @@ impl Drop for Namespace {
 pub(crate) fn able(what: &str) -> bool {
     let missing = missing();
     if let Some(missing) = missing {
+        // As tests/conftest.py has it for the tests in Python.
+        let required = std::env::var_os("ELEPHAN_REQUIRE_KERNEL").is_some_and(|value| value == "1");
+        assert!(!required, "ELEPHAN_REQUIRE_KERNEL=1, and yet: {missing}");
         writeln!(std::io::stderr(), "SKIPPED {what}: {missing}").expect("stderr can be written");
     }
     missing.is_none()
