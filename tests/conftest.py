@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -17,6 +18,11 @@ from elephan.store.series import Series
 
 KERNEL = ("kernel", "kernel_ground", "kernel_path", "parity")
 """Folders of tests that touch the running kernel."""
+
+for ended_by, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    # A shell's background job ignores these, and so would every program that a test starts and then interrupts.
+    if signal.getsignal(ended_by) is signal.SIG_IGN:
+        signal.signal(ended_by, usual)
 
 REQUIRED = os.environ.get("ELEPHAN_REQUIRE_KERNEL") == "1"
 """Set by .ci/run where root, /dev/net/tun and BTF are there: nothing of KERNEL may then be skipped."""

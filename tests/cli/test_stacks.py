@@ -231,10 +231,12 @@ def test_what_a_machine_lacks_is_said_and_is_no_failure(
     assert code == 0
     if HAS_CLANG:
         assert re.search(r"^kernel +not tried +this kernel has no BTF", out, re.MULTILINE)
+    # elephan's own stacks have their BPF objects with them, and need no clang.
+    own = find(str(tmp_path / "mine.c"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CC", shutil.which("cc", path=os.defpath) or "cc")
     monkeypatch.delenv("CLANG", raising=False)
-    steps = verify.check(find("reno"))
+    steps = verify.check(own)
     assert [step.state for step in steps] == ["passed", "not tried", "not tried"]
     assert "clang is not installed" in steps[1].text
 
