@@ -55,6 +55,10 @@ peers: ## install the simulators that bench and fidelity compare with (Debian's 
 fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; writes docs/fidelity.md
 	$(BIN)/python -m fidelity
 
+.PHONY: ground
+ground: setup ## measure the kernel ground for docs/fidelity.md, as root: hours the first time, goes on where it stopped
+	$(BIN)/python -m fidelity.ground
+
 .PHONY: stacks
 stacks: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/stacks.md
 	$(BIN)/python -m behaviour

@@ -11,6 +11,9 @@ from typing import TypeVar
 
 from bench.engines import Unavailable, ns2_version
 from fidelity import cases, formulas, judge, page
+from fidelity.ground import judge as ground_judge
+from fidelity.ground import measured, picture, script
+from fidelity.ground.page import section
 
 Rows = TypeVar("Rows")
 
@@ -38,6 +41,9 @@ def main() -> int:
     sawtooth_rows = step("sawtooth", lambda: judge.sawtooth_rows(reference, list(cases.sawtooth_cases(reference))))
     kernel_rows = step("kernel", lambda: judge.kernel_rows(reference, list(cases.kernel_cases(reference))))
     prices = step("price", lambda: judge.prices(list(cases.price_cases(reference))))
+    runs = measured.load()
+    ground_rows = step("kernel ground", lambda: ground_judge.rows(reference, runs))
+    scripts = step("windows", lambda: script.differences(reference, runs))
     try:
         version = ns2_version()
         ns2_rows = step("ns-2", lambda: judge.ns2_rows(list(cases.ns2_cases(reference))))
@@ -57,7 +63,10 @@ def main() -> int:
     rows = [row for pair in formula_rows for row in pair]
     rows += window_rows + sawtooth_rows + kernel_rows + ns2_rows
     rows += [price.row for price in prices if price.row is not None]
+    rows += [beside.row for beside in ground_rows]
     if not options.check:
+        if scripts:
+            picture.write(scripts, reference["ground"]["script"]["series_ms"])
         page.write_page(
             {
                 "version": _native.version,
@@ -83,6 +92,7 @@ def main() -> int:
                 "price_late": kernel["price"]["late"],
                 "price_tolerance": page.between(kernel["price"]["reno_tolerance"]),
                 "price": page.price_table(prices),
+                "ground": section(reference, runs, ground_rows, scripts),
                 "ns2": ns2,
             }
         )

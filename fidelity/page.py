@@ -68,12 +68,18 @@ allowed {price_tolerance}.
 
 {price}
 
+<<<<<<< HEAD
 What "both" retransmits is no number that a second run repeats, in the kernel either: a recovery ends with a burst whose
 losses begin the next, and how large it is depends on the spacing of single packets. On a line without any jitter the
 simulated flow falls into a cycle that repeats itself to the segment; half a transmission time of jitter, or duplicate
 ACKs that are not held back, lead elsewhere. An earlier table of the kernel, on a path of which the emulator is not
 known, had 242,000 for "both", and 48 for Reno; that 48 is not explained: Linux 6.18 does not remember ssthresh from one
 connection to the next (net.ipv4.tcp_no_ssthresh_metrics_save is 1).
+=======
+## The kernel ground
+
+{ground}
+>>>>>>> 7c6d7fd (wip fidelity ground)
 
 ## ns-2
 
@@ -90,6 +96,11 @@ def write_page(parts: dict[str, Any]) -> None:
 def verdict(rows: list[Row]) -> str:
     """Say how many comparisons of those that are judged hold, and name those that do not."""
     return markdown.verdict([row for row in rows if row.low is not None], "comparisons")
+
+
+def numbers(values: list[float]) -> str:
+    """Return numbers as a list in words."""
+    return ", ".join(f"{value:g}" for value in values)
 
 
 def between(tolerance: tuple[float, float] | list[float]) -> str:

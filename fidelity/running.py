@@ -13,11 +13,16 @@ from bench import engines
 from bench.dumbbell import NS_PER_S, PAYLOAD_BYTES, Dumbbell, run_spec
 
 
-def simulate(bell: Dumbbell) -> dict[str, Any]:
-    """Return the metrics of one run of elephan's core."""
+def simulate_spec(spec: dict[str, Any]) -> Any:
+    """Return what elephan's core makes of a specification: metrics, flows, links, series."""
     from elephan import _native
 
-    return dict(_native.simulate(json.dumps(run_spec(bell)), None, 1.0).metrics)
+    return _native.simulate(json.dumps(spec), None, 1.0)
+
+
+def simulate(bell: Dumbbell) -> dict[str, Any]:
+    """Return the metrics of one run of elephan's core."""
+    return dict(simulate_spec(run_spec(bell)).metrics)
 
 
 def simulate_all(bells: Iterable[Dumbbell]) -> list[dict[str, Any]]:

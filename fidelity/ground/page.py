@@ -1,0 +1,125 @@
+"""The page's section on the kernel ground: one table per stack, differences with their reasons."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from bench.markdown import LINE_LENGTH, table
+from elephan.report.units import things
+from fidelity import page
+from fidelity.ground import measured
+from fidelity.ground.judge import Beside
+from fidelity.ground.script import Difference, lost
+
+PICTURE = "![cwnd over time, Linux and the simulator, one plot per stack](img/ground-windows.png)"
+
+
+def section(
+    reference: dict[str, Any], runs: dict[str, dict[str, Any]], rows: list[Beside], scripts: list[Difference]
+) -> str:
+    """Return the section's text, without its heading."""
+    if not rows:
+        return "Not measured yet: `make ground`, as root."
+    ground = reference["ground"]
+    used = [run for run in runs.values() if measured.honoured(run)]
+    dates = sorted({run["date"] for run in used})
+    versions = ", ".join(sorted({run["version"] for run in used}))
+    marked = len(runs) - len(used)
+    text = (
+        f"The same specifications over the TCP of {measured.kernels(used)}, with elephan's own C files loaded into it: "
+        f"`make ground` measures (last on {dates[-1]}, elephan {versions}), `make fidelity` simulates the same seeds. "
+        f"{ground['rate_mbps']} Mbit/s, queue of one bandwidth-delay product, independent loss, "
+        f"{page.numbers(ground['seconds'])} s for RTTs of {page.numbers(ground['rtt_ms'])} ms; medians of "
+        f"{_seeds(rows)}. The same packets of a flow, by number, are "
+        f"lost on both grounds. Allowed: {page.between(ground['tolerance_line'])} where the line decides (both above "
+        f"90 % of it), {page.between(ground['tolerance_loss'])} where loss does. Shown is the kernel's goodput, "
+        f"Mbit/s, and in brackets the simulator's over it. "
+        + (
+            f"Left out: {things(marked, 'run')} that the emulator did not honour."
+            if marked
+            else "The emulator honoured every run."
+        )
+    )
+    alone = [row for row in rows if row.share is None]
+    fair = [row for row in rows if row.share is not None]
+    parts = [text, _goodputs(alone)]
+    if fair:
+        pair = ground["fairness"]
+        parts.append(
+            f"Beside one Reno flow on the same line ({pair['rtt_ms']} ms, loss {pair['loss']:g}, {pair['seconds']} s), "
+            f"the stack's part of what both get. Allowed: {page.between(ground['tolerance_share'])}."
+        )
+        cells = [
+            [
+                row.row.name[0],
+                f"{row.row.reference:.0%}",
+                f"{row.row.measured:.0%}",
+                page.ratio(row.row),
+            ]
+            for row in fair
+        ]
+        parts.append(table(["stack", "kernel", "elephan", "ratio"], cells))
+    parts.append(differences(ground))
+    if scripts:
+        parts += [_script_text(ground["script"]), _script_table(scripts), PICTURE]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _seeds(rows: list[Beside]) -> str:
+    least, most = min(row.seeds for row in rows), max(row.seeds for row in rows)
+    return things(most, "seed") if least == most else f"{least} to {most} seeds"
+
+
+def _goodputs(rows: list[Beside]) -> str:
+    """A line for each stack, RTT and number of flows, a column for each loss rate: the kernel's goodput, the ratio."""
+    losses = list(dict.fromkeys(row.row.name[2] for row in rows))
+    lines: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows:
+        stack, rtt, loss, flows = row.row.name
+        cell = f"{page.mbps(row.row.reference)} ({page.ratio(row.row)})"
+        lines.setdefault((stack, rtt, flows), {})[loss] = cell
+    cells = [[*line, *(by_loss.get(loss, "") for loss in losses)] for line, by_loss in lines.items()]
+    return table(["stack", "RTT", "flows", *(f"loss {loss}" for loss in losses)], cells)
+
+
+def _script_text(script: dict[str, Any]) -> str:
+    numbers = ", ".join(str(number) for number in lost(script)[:4])
+    return (
+        f"### Windows over time\n\nOne flow over {script['rtt_ms']} ms and a queue that never fills, for "
+        f"{script['seconds']} s: packets {numbers} and so on of the line are lost, and no others. Compared are "
+        f"ssthresh after each reduction and cwnd every {script['series_ms']} ms. Errors are means over the reductions "
+        "and over the run, as parts of the kernel's."
+    )
+
+
+def _script_table(scripts: list[Difference]) -> str:
+    cells = [
+        [
+            one.stack,
+            str(len(one.kernel.reductions)),
+            str(len(one.ours.reductions)),
+            f"{one.ssthresh:.1%}" if one.kernel.reductions and one.ours.reductions else "",
+            f"{one.cwnd:.1%}",
+        ]
+        for one in scripts
+    ]
+    return table(["stack", "reductions, kernel", "reductions, elephan", "error of ssthresh", "error of cwnd"], cells)
+
+
+def differences(ground: dict[str, Any]) -> str:
+    """Return the cells with bounds of their own, and why."""
+    lines = []
+    for own in ground.get("difference", []):
+        where = [", ".join(own["stack"])]
+        if "rtt_ms" in own:
+            where.append(f"at {page.numbers(own['rtt_ms'])} ms")
+        if "loss" in own:
+            where.append(f"at loss {page.numbers(own['loss'])}")
+        if "flows" in own:
+            where.append(f"with {page.numbers(own['flows'])} flows")
+        if own.get("rival"):
+            where.append("beside Reno")
+        text = f"- **{' '.join(where)}** ({own['low']:g} to {own['high']:g}): {own['why']}"
+        lines.append(textwrap.fill(text, LINE_LENGTH, subsequent_indent="  ", break_long_words=False))
+    return "\n".join(lines)
