@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from elephan.kernel import loaded
+from elephan.kernel import loaded, runs
 from elephan.kernel.maps import remove
 from elephan.stack import verify
 
@@ -41,11 +41,11 @@ def lacking() -> str:
 
 
 def without_traces() -> Iterator[None]:
-    """Take out what a test has put in; what was there before stays."""
+    """Take out what a test has put in; what was there before stays, and what a run beside the tests has loaded."""
     before = {one.map_id for one in loaded()}
     yield
     for one in loaded():
-        if one.map_id not in before and one.registered:
+        if one.map_id not in before and one.registered and not runs.lives(one.name):
             remove(one)
 
 
