@@ -12,10 +12,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CRATES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim", "lab", "kernel", "live", "python"]
+CRATES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim", "manager", "lab", "kernel", "live", "python"]
 """In order: a crate depends only on crates before it (ARCHITECTURE.md)."""
 
-CORES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim"]
+CORES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim", "manager"]
 """Crates without I/O: time is an argument, inputs are handle_*, outputs are poll_*."""
 
 IO_ALLOWED = {

@@ -1,0 +1,192 @@
+//! The ledger: what each move was thought to cost and gain, and what it did.
+
+use crate::forecast::Forecast;
+use crate::view::LinkView;
+use crate::FlowKey;
+use units::{Rate, Size, Span, Time};
+
+/// Why a flow was moved, or was not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// An elephant, to a lightpath.
+    Elephant,
+    /// Not moved: it would have cost more than it gained.
+    Refused,
+    /// Back: it had become slow.
+    Slow,
+    /// Back: nothing was seen of it any more.
+    Over,
+    /// Back: another one of a higher priority took its place.
+    Preempted,
+    /// Back: the lightpath failed.
+    Failed,
+}
+
+/// What was observed about a move on one side of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// Mean rate of the flow.
+    pub rate: Rate,
+    /// Mean load of the slowest link of the bypassed IP way.
+    pub ip_load: Rate,
+    /// Mean time that a packet waited there.
+    pub ip_wait: Span,
+}
+
+/// One move, there or back, or one that was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// When it was decided.
+    pub at: Time,
+    /// The flow.
+    pub flow: FlowKey,
+    /// The lightpath to which or from which.
+    pub lightpath: usize,
+    /// Why.
+    pub reason: Reason,
+    /// What was forecast, of moves to a lightpath.
+    pub forecast: Option<Forecast>,
+    /// In the latest intervals before it (four at most).
+    pub before: Seen,
+    /// In the intervals of the watch after it; None when there was none.
+    pub after: Option<Seen>,
+    /// Intervals that were watched.
+    pub watched: Span,
+    /// Least rate of an interval of the watch.
+    pub least_rate: Option<Rate>,
+    /// Most by which the flow lagged behind its rate before at the end of an interval of the watch: what the move cost it, as far
+    /// as it is the move's doing.
+    pub cost: Option<Size>,
+    /// When that was, after the move: from then on it made up for it.
+    pub cost_at: Option<Span>,
+    /// Packets lost at the egress of the merging router while it was watched, whosesoever they were.
+    pub lost_packets: Option<u64>,
+    /// Bytes that went over the lightpath, of moves to one.
+    pub offloaded: Size,
+    /// What was gained until the flow left the lightpath: offloaded bytes at their worth and what it delivered beyond its rate before.
+    pub gain: Size,
+    /// When it left it.
+    pub left_at: Option<Time>,
+}
+
+impl Entry {
+    /// Whether a flow changed its way.
+    pub fn is_move(&self) -> bool {
+        self.reason != Reason::Refused
+    }
+}
+
+/// Counts over the whole run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Flows moved to a lightpath.
+    pub moves: u64,
+    /// Flows moved back.
+    pub returns: u64,
+    /// Of those, for one of higher priority.
+    pub preemptions: u64,
+    /// Moves that were refused.
+    pub refusals: u64,
+    /// Lightpaths asked for.
+    pub set_ups: u64,
+    /// Of those, given back without having carried a flow.
+    pub wasted_set_ups: u64,
+    /// Lightpaths that failed.
+    pub failures: u64,
+    /// Bytes that went over lightpaths.
+    pub offloaded: Size,
+}
+
+/// All entries in the order of decisions, and those that are still watched.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    entries: Vec<Entry>,
+    watches: Vec<Watch>,
+}
+
+/// A move whose after-effects are being observed.
+#[derive(Clone, Debug)]
+struct Watch {
+    entry: usize,
+    until: Time,
+    intervals: u64,
+    rates: u128,
+    loads: u128,
+    waits: u128,
+    /// Bytes behind the old rate; negative when ahead.
+    behind: i128,
+    worst: i128,
+    lost_before: Option<u64>,
+}
+
+impl Ledger {
+    /// All entries so far.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(crate) fn entry(&mut self, index: usize) -> &mut Entry {
+        &mut self.entries[index]
+    }
+
+    /// Adds an entry and, where the flow moved, watches it until `until`; returns its place. `egress` is the link behind the merge.
+    pub(crate) fn add(&mut self, entry: Entry, until: Time, egress: Option<LinkView>) -> usize {
+        let index = self.entries.len();
+        // What a flow does after its next move is not the first one's doing.
+        let flow = entry.flow;
+        let entries = &self.entries;
+        self.watches.retain(|w| entries[w.entry].flow != flow);
+        if entry.is_move() {
+            self.watches.push(Watch {
+                entry: index,
+                until,
+                intervals: 0,
+                rates: 0,
+                loads: 0,
+                waits: 0,
+                behind: 0,
+                worst: 0,
+                lost_before: egress.map(|link| link.dropped),
+            });
+        }
+        self.entries.push(entry);
+        index
+    }
+
+    /// An interval of length `interval` ends at `now`: `observe` tells a flow's rate in it, the bypassed IP way and the egress, None
+    /// when nothing is known of the flow any more.
+    pub(crate) fn handle_interval(
+        &mut self,
+        now: Time,
+        interval: Span,
+        observe: impl Fn(&Entry) -> Option<(Rate, LinkView, Option<LinkView>)>,
+    ) {
+        for mut watch in std::mem::take(&mut self.watches) {
+            let entry = &mut self.entries[watch.entry];
+            let Some((rate, ip, egress)) = observe(entry) else { continue };
+            watch.intervals += 1;
+            watch.rates += u128::from(rate.0);
+            watch.loads += u128::from(ip.load.0);
+            watch.waits += u128::from(ip.wait().0);
+            let bytes = |rate: Rate| i128::from(rate.data_in(interval).0);
+            watch.behind += bytes(entry.before.rate) - bytes(rate);
+            let mean = |sum: u128| (sum / u128::from(watch.intervals)) as u64;
+            entry.after = Some(Seen {
+                rate: Rate(mean(watch.rates)),
+                ip_load: Rate(mean(watch.loads)),
+                ip_wait: Span(mean(watch.waits)),
+            });
+            entry.watched = now.since(entry.at);
+            entry.least_rate = Some(entry.least_rate.map_or(rate, |least| least.min(rate)));
+            if watch.behind > watch.worst || entry.cost.is_none() {
+                watch.worst = watch.behind.max(0);
+                entry.cost = Some(Size(watch.worst as u64));
+                entry.cost_at = Some(now.since(entry.at));
+            }
+            entry.lost_packets = egress.zip(watch.lost_before).map(|(link, before)| link.dropped - before);
+            if now < watch.until {
+                self.watches.push(watch);
+            }
+        }
+    }
+}

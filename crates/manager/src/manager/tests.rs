@@ -1,0 +1,318 @@
+use super::*;
+use crate::policy::Thresholds;
+use crate::view::Ways;
+use crate::Limit;
+use proptest::prelude::*;
+
+const MBIT: u64 = 1_000_000;
+
+fn policy() -> Policy {
+    Policy {
+        interval: Span::from_secs(1),
+        one_in: 1,
+        memory: 64,
+        idle: Span::from_secs(3),
+        thresholds: Thresholds {
+            rate: Rate(100 * MBIT),
+            volume: Size(20_000_000),
+            standard_errors_e3: 0,
+            back_below: Rate(50 * MBIT),
+        },
+        minimum_stay: Span::from_secs(10),
+        linger: Span::from_secs(5),
+        lightpaths_max: 1,
+        fill_ppm: 1_000_000,
+        offload_worth_ppm: 100_000,
+        busy_ppm: 900_000,
+        refuse: true,
+        watch: Span::from_secs(5),
+        keep_ppm: 700_000,
+    }
+}
+
+/// A network with one IP way and lightpaths beside it.
+struct Net {
+    egress: LinkView,
+    core: LinkView,
+    ip_delay: Span,
+    priorities: BTreeMap<FlowKey, i32>,
+}
+
+impl Net {
+    fn idle() -> Net {
+        let line = |capacity| LinkView {
+            capacity: Rate(capacity),
+            load: Rate(0),
+            queue: Size(0),
+            queue_limit: Size(750_000),
+            dropped: 0,
+        };
+        Net {
+            egress: line(10_000 * MBIT),
+            core: line(2_000 * MBIT),
+            ip_delay: Span::from_millis(5),
+            priorities: BTreeMap::new(),
+        }
+    }
+}
+
+impl View for Net {
+    fn priority(&self, flow: FlowKey) -> i32 {
+        self.priorities.get(&flow).copied().unwrap_or(0)
+    }
+
+    fn ways(&self, _flow: FlowKey, _lightpath: usize) -> Option<Ways> {
+        Some(Ways {
+            ip_delay: self.ip_delay,
+            lightpath_delay: Span::from_millis(1),
+            return_delay: Span::from_millis(5),
+            ingress: None,
+            core: self.core,
+            egress: Some(self.egress),
+            packet: Size(1500),
+        })
+    }
+
+    fn bypassed(&self, _lightpath: usize) -> LinkView {
+        self.core
+    }
+}
+
+fn lightpath(capacity: u64) -> LightpathConfig {
+    LightpathConfig { capacity: Rate(capacity), set_up: Span::from_secs(2), cost: Size(0) }
+}
+
+/// Drives a manager as a network does: lightpaths are up after their set-up, and down at once.
+struct Driver {
+    manager: Manager,
+    net: Net,
+    second: u64,
+    due: Vec<(u64, usize)>,
+    seen: Vec<(u64, Decision)>,
+}
+
+impl Driver {
+    fn new(policy: Policy, lightpaths: &[LightpathConfig]) -> Driver {
+        let manager = Manager::new(Time::ZERO, policy, lightpaths);
+        Driver { manager, net: Net::idle(), second: 0, due: vec![], seen: vec![] }
+    }
+
+    /// A second in which flows send at these rates, Mbit/s.
+    fn second(&mut self, rates: &[(FlowKey, u64)]) {
+        let start = Time(self.second * units::NS_PER_S);
+        for &(flow, mbit) in rates {
+            let bytes = mbit * MBIT / 8;
+            self.manager.handle_counters(start, flow, bytes.div_ceil(1500), bytes);
+        }
+        self.second += 1;
+        let now = Time(self.second * units::NS_PER_S);
+        assert_eq!(self.manager.poll_timeout(), now);
+        for (_, lightpath) in self.due.extract_due(self.second) {
+            self.manager.handle_lightpath_up(now, lightpath);
+        }
+        self.manager.handle_interval(now, &self.net);
+        while let Some(decision) = self.manager.poll_decision() {
+            match decision {
+                Decision::SetUp { lightpath } => self.due.push((self.second + 2, lightpath)),
+                Decision::Release { lightpath } => self.manager.handle_lightpath_down(lightpath),
+                _ => {}
+            }
+            self.seen.push((self.second, decision));
+        }
+    }
+
+    fn seconds(&mut self, count: u64, rates: &[(FlowKey, u64)]) {
+        for _ in 0..count {
+            self.second(rates);
+        }
+    }
+}
+
+trait ExtractDue {
+    fn extract_due(&mut self, second: u64) -> Vec<(u64, usize)>;
+}
+
+impl ExtractDue for Vec<(u64, usize)> {
+    fn extract_due(&mut self, second: u64) -> Vec<(u64, usize)> {
+        let (due, later) = self.iter().partition(|&&(at, _)| at <= second);
+        *self = later;
+        due
+    }
+}
+
+#[test]
+fn an_elephant_goes_and_comes_back_and_the_lightpath_with_it() {
+    let mut driver = Driver::new(policy(), &[lightpath(1000 * MBIT)]);
+    driver.seconds(20, &[(7, 200), (8, 5)]);
+    assert_eq!(driver.manager.place(7), Place::On(0));
+    driver.seconds(30, &[(7, 10), (8, 5)]);
+    // 200 Mbit/s are 25 MB a second: an elephant after the first, and expected to last longer than the set-up of 2 s after the
+    // third. Then 15 s at 200; the mean of four is below 50 from the 24th second on. Nothing for 5 s, then it is given back.
+    let expected = [
+        (3, Decision::SetUp { lightpath: 0 }),
+        (5, Decision::Move { flow: 7, lightpath: 0 }),
+        (24, Decision::Return { flow: 7, lightpath: 0 }),
+        (29, Decision::Release { lightpath: 0 }),
+    ];
+    assert_eq!(driver.seen, expected);
+    assert_eq!(driver.manager.state(0), State::Down);
+    let entries = driver.manager.ledger().entries();
+    assert_eq!(entries.len(), 2);
+    assert_eq!((entries[0].reason, entries[1].reason), (Reason::Elephant, Reason::Slow));
+    assert_eq!(entries[0].left_at, Some(Time(24 * units::NS_PER_S)));
+    assert_eq!(entries[0].offloaded, Size(15 * 25_000_000 + 4 * 1_250_000));
+    assert_eq!(driver.manager.totals().offloaded, entries[0].offloaded);
+    assert_eq!(entries[0].forecast.unwrap().limit, Limit::Window);
+}
+
+#[test]
+fn what_a_move_cost_is_what_the_flow_lagged_behind_at_most() {
+    let mut driver = Driver::new(policy(), &[lightpath(1000 * MBIT)]);
+    driver.seconds(5, &[(7, 200)]);
+    for mbit in [120, 180, 260, 250, 200] {
+        driver.second(&[(7, mbit)]);
+    }
+    let entry = &driver.manager.ledger().entries()[0];
+    // Behind by 80 and 20 Mbit, then it catches up: 100 Mbit at most, after two seconds.
+    assert_eq!((entry.cost, entry.cost_at), (Some(Size(12_500_000)), Some(Span::from_secs(2))));
+    assert_eq!(entry.least_rate, Some(Rate(120 * MBIT)));
+    assert_eq!(entry.after.unwrap().rate, Rate(202 * MBIT));
+    // A tenth of 1010 Mbit, and 60 and 50 Mbit beyond the 200 before.
+    assert_eq!(entry.gain, Size((101 + 110) * MBIT / 8));
+    assert_eq!(entry.watched, Span::from_secs(5));
+}
+
+#[test]
+fn a_flow_that_would_lose_more_than_it_gains_stays() {
+    let policy = Policy { offload_worth_ppm: 10_000, ..policy() };
+    let mut driver = Driver::new(policy.clone(), &[lightpath(1000 * MBIT)]);
+    // Scenario D: the receiver's line is full, its queue nearly, and the IP way 49 ms longer than the lightpath.
+    driver.net.ip_delay = Span::from_millis(50);
+    driver.net.egress =
+        LinkView { capacity: Rate(200 * MBIT), load: Rate(200 * MBIT), queue: Size(700_000), ..driver.net.egress };
+    driver.seconds(8, &[(7, 200)]);
+    assert_eq!(driver.seen, []);
+    let entry = &driver.manager.ledger().entries()[0];
+    assert_eq!(entry.reason, Reason::Refused);
+    let thought = entry.forecast.unwrap();
+    assert!(thought.limit == Limit::Receiver && thought.cost >= thought.gain, "{thought:?}");
+    // Once per minimum stay, not at every look.
+    assert_eq!(driver.manager.totals().refusals, 1);
+    let mut rash = Driver::new(Policy { refuse: false, ..policy }, &[lightpath(1000 * MBIT)]);
+    (rash.net.egress, rash.net.ip_delay) = (driver.net.egress, driver.net.ip_delay);
+    rash.seconds(8, &[(7, 200)]);
+    assert_eq!(rash.manager.place(7), Place::On(0));
+}
+
+#[test]
+fn a_set_up_that_nobody_uses_is_counted_as_wasted() {
+    let mut driver = Driver::new(policy(), &[lightpath(1000 * MBIT)]);
+    driver.seconds(3, &[(7, 200)]);
+    driver.seconds(20, &[(7, 10)]);
+    let decisions: Vec<_> = driver.seen.iter().map(|s| s.1).collect();
+    assert_eq!(decisions, [Decision::SetUp { lightpath: 0 }, Decision::Release { lightpath: 0 }]);
+    let totals = driver.manager.totals();
+    assert_eq!((totals.set_ups, totals.wasted_set_ups, totals.moves), (1, 1, 0));
+}
+
+#[test]
+fn admission_keeps_to_the_capacity_and_higher_priorities_make_room() {
+    let mut driver = Driver::new(policy(), &[lightpath(500 * MBIT)]);
+    driver.net.priorities = BTreeMap::from([(3, 5)]);
+    let low = [(1, 240), (2, 230)];
+    driver.seconds(15, &low);
+    assert_eq!((driver.manager.place(1), driver.manager.place(2)), (Place::On(0), Place::On(0)));
+    // No room for a third of the same priority.
+    driver.seconds(5, &[(1, 240), (2, 230), (4, 300)]);
+    assert_eq!(driver.manager.place(4), Place::Ip);
+    // One of a higher priority: the slower of the two makes way.
+    driver.seconds(5, &[(1, 240), (2, 230), (3, 150)]);
+    assert_eq!((driver.manager.place(1), driver.manager.place(3)), (Place::On(0), Place::On(0)));
+    assert_eq!(driver.manager.place(2), Place::Ip);
+    assert_eq!(driver.manager.totals().preemptions, 1);
+}
+
+#[test]
+fn what_has_not_stayed_long_enough_is_not_preempted() {
+    let mut driver = Driver::new(policy(), &[lightpath(500 * MBIT)]);
+    driver.net.priorities = BTreeMap::from([(3, 5)]);
+    driver.seconds(6, &[(1, 400)]);
+    driver.seconds(7, &[(1, 400), (3, 300)]);
+    assert_eq!((driver.manager.place(1), driver.manager.place(3)), (Place::On(0), Place::Ip));
+    driver.seconds(5, &[(1, 400), (3, 300)]);
+    assert_eq!((driver.manager.place(1), driver.manager.place(3)), (Place::Ip, Place::On(0)));
+}
+
+#[test]
+fn a_lightpath_that_fails_gives_its_flows_back_at_once() {
+    let mut driver = Driver::new(policy(), &[lightpath(1000 * MBIT)]);
+    driver.seconds(5, &[(7, 200)]);
+    assert_eq!(driver.manager.place(7), Place::On(0));
+    driver.manager.handle_lightpath_failed(Time(5 * units::NS_PER_S), 0);
+    assert_eq!(driver.manager.poll_decision(), Some(Decision::Return { flow: 7, lightpath: 0 }));
+    assert_eq!((driver.manager.state(0), driver.manager.place(7)), (State::Down, Place::Ip));
+    assert_eq!(driver.manager.ledger().entries()[1].reason, Reason::Failed);
+}
+
+#[test]
+fn at_most_so_many_lightpaths_are_set_up() {
+    let two = [lightpath(300 * MBIT), lightpath(300 * MBIT)];
+    let flows = [(1, 250), (2, 250)];
+    let mut one_allowed = Driver::new(policy(), &two);
+    one_allowed.seconds(10, &flows);
+    assert_eq!(one_allowed.manager.totals().set_ups, 1);
+    let mut two_allowed = Driver::new(Policy { lightpaths_max: 2, ..policy() }, &two);
+    two_allowed.seconds(10, &flows);
+    assert_eq!((two_allowed.manager.place(1), two_allowed.manager.place(2)), (Place::On(0), Place::On(1)));
+}
+
+#[test]
+fn sampling_finds_the_same_elephant() {
+    let mut driver = Driver::new(Policy { one_in: 100, ..policy() }, &[lightpath(1000 * MBIT)]);
+    for second in 1..=8u64 {
+        // 200 Mbit/s are 16,667 packets a second, 167 of them sampled.
+        for _ in 0..167 {
+            driver.manager.handle_sample(Time((second - 1) * units::NS_PER_S), 7, 1500);
+        }
+        driver.second(&[]);
+    }
+    assert_eq!(driver.manager.place(7), Place::On(0));
+    assert!(driver.manager.totals().offloaded.0.abs_diff(3 * 25_000_000) < 1_000_000);
+}
+
+proptest! {
+    /// No flapping: under any sequence of rates, with or without pre-emption, a flow is moved at most once per minimum stay; and at
+    /// the moment of a move to it a lightpath has no more promised than its capacity, unless one flow has it alone.
+    #[test]
+    fn moves_are_bounded_by_the_minimum_stay(
+        rates in prop::collection::vec(prop::collection::vec(0u64..600, 5), 1..120),
+        stay in 1u64..15,
+        lightpaths_max in 1usize..3,
+        refuse: bool,
+        priorities in prop::collection::vec(0i32..3, 5),
+    ) {
+        let policy = Policy { minimum_stay: Span::from_secs(stay), lightpaths_max, refuse, ..policy() };
+        let paths = [lightpath(500 * MBIT), lightpath(700 * MBIT)];
+        let mut driver = Driver::new(policy, &paths);
+        driver.net.priorities = (0..).zip(priorities).collect();
+        let run = rates.len() as u64;
+        for row in &rates {
+            let flows: Vec<_> = (0..).zip(row.iter().copied()).collect();
+            driver.second(&flows);
+            let now = Time(driver.second * units::NS_PER_S);
+            for (index, path) in paths.iter().enumerate() {
+                let moved = driver.seen.iter().any(|&(at, d)| at == driver.second && matches!(d, Decision::Move { lightpath, .. } if lightpath == index));
+                let alone = (0..5).filter(|&f| driver.manager.place(f) == Place::On(index)).count() <= 1;
+                if moved && !alone {
+                    prop_assert!(driver.manager.reserved(now, index) <= path.capacity);
+                }
+            }
+        }
+        for flow in 0..5u64 {
+            let moves: Vec<u64> = driver.seen.iter().filter(|(_, d)| matches!(d,
+                Decision::Move { flow: f, .. } | Decision::Return { flow: f, .. } if *f == flow)).map(|s| s.0).collect();
+            prop_assert!(moves.len() as u64 <= 1 + run / stay, "{moves:?}");
+            prop_assert!(moves.windows(2).all(|pair| pair[1] - pair[0] >= stay), "{moves:?}");
+        }
+    }
+}
