@@ -114,6 +114,8 @@ class Record(BaseModel):
     """Per one-way link: `name` and its metrics."""
     background: list[dict[str, Any]] = Field(default_factory=list)
     """Per source of background traffic: `name` and its counters."""
+    happened_s: list[float | None] = Field(default_factory=list)
+    """Per event of `spec`: when it happened, s since the run began; None: it did not. Empty in records of before."""
     notes: list[str] = Field(default_factory=list)
     """What a reader must know to trust the numbers; the report shows every one."""
     host: dict[str, Any]

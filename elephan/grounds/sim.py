@@ -52,6 +52,7 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
         flows=[described(flow, spec) for flow, spec in zip(result.flows, job.spec["flows"], strict=True)],
         links=list(result.links),
         background=list(result.background),
+        happened_s=list(result.happened_s),
         notes=list(result.notes),
         host=host_facts(),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

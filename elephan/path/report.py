@@ -85,8 +85,9 @@ class Report:
             lines.append(f"  {self.core['joined_packets']} packets, late already, were handed over joined with others")
         if self.core["unroutable_packets"]:
             lines.append(f"  {self.core['unroutable_packets']} packets had an address that the path does not lead to")
-        if self.core["events_missed"]:
-            lines.append(f"  events that never happened: {', '.join(str(i + 1) for i in self.core['events_missed'])}")
+        missed = [str(number) for number, time_s in enumerate(self.core["happened_s"], 1) if time_s is None]
+        if missed:
+            lines.append(f"  events that never happened: {', '.join(missed)}")
         faults = self.faults()
         if faults:
             lines.append("THE EMULATOR DID NOT HONOUR THE PATH; what was measured over it is not the network's doing:")

@@ -325,12 +325,16 @@ def _floored(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def _events(record: Record) -> tuple[tuple[float, str], ...]:
-    """Return changes at given times; what happens to both directions of a link at once is one change."""
+    """Return changes when they happened; what happens to both directions of a link at once is one change."""
     found: dict[tuple[float, str], None] = {}
-    for event in record.spec.get("events", []):
+    for index, event in enumerate(record.spec.get("events", [])):
         when, action = event["when"], event["action"]
-        if when.get("kind") == "at":
-            found[when["time_ns"] / 1e9, str(action["kind"]).replace("_", " ")] = None
+        # Records of before do not say when an event happened that waited for a flow.
+        time_s = when["time_ns"] / 1e9 if when.get("kind") == "at" else None
+        if index < len(record.happened_s):
+            time_s = record.happened_s[index]
+        if time_s is not None:
+            found[time_s, str(action["kind"]).replace("_", " ")] = None
     return tuple(sorted(found))
 
 

@@ -123,10 +123,13 @@ class Document(Table):
                             raise wrong("missing; required with [[link]]: the name of a node", key, index, name)
                     if "direction" in entry.model_fields_set:
                         raise wrong("absent: with [[link]], from and to say where it goes", key, index, "direction")
-        if self.path is None:
-            for index, event in enumerate(self.event):
-                if event.rtt is not None:
-                    raise wrong("absent: with [[link]], delay changes a link", "event", index, "rtt")
+        for index, event in enumerate(self.event):
+            if self.path is None and event.rtt is not None:
+                raise wrong("absent: with [[link]], delay changes a link", "event", index, "rtt")
+            if self.path is not None and event.move is not None:
+                raise wrong(
+                    "absent: with [path] there is one way; [[node]] and [[link]] give several", "event", index, "move"
+                )
 
     def _times(self) -> None:
         end = self.run.duration

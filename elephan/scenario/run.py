@@ -126,7 +126,7 @@ _Names = Annotated[
     PlainValidator(_names),
     WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}, "x-type": "name or list of names"}),
 ]
-_ACTIONS = ("bandwidth", "rtt", "delay", "loss", "link_down", "link_up", "background_on", "background_off")
+_ACTIONS = ("bandwidth", "rtt", "delay", "loss", "link_down", "link_up", "background_on", "background_off", "move")
 
 
 class Event(Table):
@@ -158,6 +158,14 @@ class Event(Table):
     """Background sources that start."""
     background_off: _Names | None = setting(None, examples=["cross"])
     """Background sources that stop."""
+    move: _Names | None = setting(None, examples=["backup", "backup.2"])
+    """Long form only: flows (all their connections), connections, counted from 1, or background sources that change
+    their way: at the router where the old and the new one part. A packet that has not come there takes the new one; one
+    that is past it, or waits in its queue, stays on the old one."""
+    route: list[str] | None = setting(None, examples=[["host1", "r1", "r3", "host2"]])
+    """With `move`: the new way of the data, written as a flow's route. When absent: data stays where it is."""
+    return_route: list[str] | None = setting(None, examples=[["host2", "r3", "r1", "host1"]])
+    """With `move`: the new way of the ACKs. When absent: ACKs stay where they are."""
 
     @model_validator(mode="before")
     @classmethod
@@ -169,4 +177,9 @@ class Event(Table):
                 raise wrong("at least one change: " + ", ".join(_ACTIONS))
             if "link" in value and not one_of(value, ("bandwidth", "delay", "loss")):
                 raise wrong("beside it bandwidth, delay or loss", "link")
+            ways = one_of(value, ("route", "return_route"))
+            if "move" in value and not ways:
+                raise wrong("beside it route, return_route or both: the new way", "move")
+            if ways and "move" not in value:
+                raise wrong("beside it move: what takes this way", ways[0])
         return value

@@ -35,7 +35,7 @@ CORE: dict[str, Any] = {
     "elapsed_ns": 100,
     "precedence": True,
     "failure": None,
-    "events_missed": [],
+    "happened_s": [],
 }
 NAMES = ("path.forward", "path.reverse")
 QUIET = {"tx": {"dropped": 0}, "rx": {"dropped": 0}}

@@ -48,6 +48,9 @@ impl sim::Routed for Token {
     fn advance(&mut self) {
         self.hop += 1;
     }
+    fn turn(&mut self, position: u32) {
+        self.hop = position;
+    }
 }
 
 impl link::Packet for Token {

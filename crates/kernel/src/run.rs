@@ -114,7 +114,8 @@ fn outcome(spec: &RunSpec, mut tally: TrafficTally, network: NetworkCounters, re
         flow.counters.dropped_packets = Some(dropped);
     }
     let mut notes = tally.notes;
-    for event in report.events_missed.iter().filter_map(|&index| spec.events.get(index)) {
+    let missed = report.happened.iter().zip(&spec.events).filter(|(at, _)| at.is_none());
+    for (_, event) in missed {
         notes.push(format!("an event never happened: {:?}", event.when));
     }
     if spec.measure.pcap.is_some() {
@@ -132,6 +133,7 @@ fn outcome(spec: &RunSpec, mut tally: TrafficTally, network: NetworkCounters, re
             background: network.background,
             flow_series: tally.series,
             link_series: std::mem::take(&mut report.link_series),
+            happened: report.happened.clone(),
             notes,
         },
     )

@@ -10,6 +10,7 @@ use crate::network::{check_route, links};
 use crate::packet::Packet;
 use crate::spec::{FlowSpec, RunSpec};
 use crate::stack::{tcp_config, Algorithms};
+use crate::ways;
 use crate::world::{Timers, World};
 use sim::{Network, Routes};
 use storage::trace::Summary;
@@ -25,13 +26,14 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
     if spec.format != FORMAT {
         return Err(LabError::Spec(format!("format = {}: this version reads {FORMAT}", spec.format)));
     }
+    // Before routes are made of what events name.
+    let changes = Change::all(spec, Time::ZERO)?;
     let mut routes = Routes::default();
     let mut builder =
         Builder { spec, routes: &mut routes, algorithms: Algorithms::default(), applications: Applications::default() };
     let flows = builder.flows()?;
     let background = Background::all(spec, Time::ZERO, 2 * flows.len() as u32, &mut routes)?;
     let links = links(spec, true)?;
-    let changes = Change::all(spec, Time::ZERO)?;
     let timers = Timers::new(changes.len(), flows.len(), background.len());
     let mut net = Network::new(links, routes, timers.count(), changes.len());
     let capture = match &spec.measure.pcap {
@@ -82,14 +84,14 @@ impl Builder<'_> {
         let receiver_control = self.algorithms.controller(&spec.name, &spec.stack)?;
         // Host numbers: the sender of flow i is 2i, its receiver 2i + 1; packets go to the other end.
         let sender_host = 2 * index as u32;
-        let hops =
-            [self.routes.add(&spec.route, sender_host + 1).0, self.routes.add(&spec.return_route, sender_host).0];
+        let sides = [self.routes.add(&spec.route, sender_host + 1), self.routes.add(&spec.return_route, sender_host)];
+        ways::add_of_flow(self.spec, index, sides, self.routes);
         Ok(Flow {
             sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
             receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),
             workload: self.applications.build(spec)?,
             spec: Box::new(spec.clone()),
-            hops,
+            hops: sides.map(|route| route.0),
             armed: [Time::NEVER; 2],
             dropped_packets: 0,
             received_at_warmup: 0,

@@ -3,6 +3,7 @@
 use crate::error::LabError;
 use crate::network::check_chain;
 use crate::spec::{BackgroundSpec, RunSpec};
+use crate::ways;
 use link::random::{stream_seed, Random};
 use link::Packet;
 use sim::{Network, Routed, Routes};
@@ -35,7 +36,7 @@ impl Background {
     /// [`LabError::Spec`] names the source and what is wrong with it.
     pub fn all(run: &RunSpec, begin: Time, first_host: u32, routes: &mut Routes) -> Result<Vec<Background>, LabError> {
         let mut sources = vec![];
-        for (host, source) in (first_host..).zip(&run.background) {
+        for (index, source) in run.background.iter().enumerate() {
             let what = format!("background {}", source.name);
             check_chain(&what, "route", &source.route, &run.links)?;
             if source.rate_bps == 0 || source.packet_bytes == 0 || source.packet_bytes > 65_535 {
@@ -44,7 +45,9 @@ impl Background {
             let mut spec = source.clone();
             spec.start_ns = spec.start_ns.saturating_add(begin.0);
             spec.stop_ns = spec.stop_ns.map(|stop| stop.saturating_add(begin.0));
-            sources.push(Background::new(spec, routes.add(&source.route, host).0, run.seed));
+            let route = routes.add(&source.route, first_host + index as u32);
+            ways::add_of_background(run, index, route, routes);
+            sources.push(Background::new(spec, route.0, run.seed));
         }
         Ok(sources)
     }

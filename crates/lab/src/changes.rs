@@ -2,10 +2,10 @@
 
 use crate::background::Background;
 use crate::error::LabError;
-use crate::network::loss_model;
+use crate::network::{check_chain, check_route, loss_model};
 use crate::spec::{ActionSpec, EventSpec, RunSpec, WhenSpec};
 use link::Packet;
-use sim::{Network, Routed};
+use sim::{Network, RouteId, Routed};
 use units::{Rate, Span, Time};
 
 /// An event and whether it has happened.
@@ -14,8 +14,8 @@ pub struct Change {
     pub spec: EventSpec,
     /// Where it stands in the spec's list.
     pub index: usize,
-    /// Whether it has happened.
-    pub done: bool,
+    /// When it happened, in the network's time.
+    pub happened: Option<Time>,
     /// When the run begins, in the network's time.
     begin: Time,
     /// Bytes that the watched flow had delivered when the averaging window began.
@@ -41,8 +41,8 @@ impl Change {
     pub fn all(run: &RunSpec, begin: Time) -> Result<Vec<Change>, LabError> {
         let mut changes = vec![];
         for (index, event) in run.events.iter().enumerate() {
-            check(event, run.links.len(), run.flows.len(), run.background.len())?;
-            changes.push(Change { spec: event.clone(), index, done: false, begin, received_before: 0 });
+            check(event, run)?;
+            changes.push(Change { spec: event.clone(), index, happened: None, begin, received_before: 0 });
         }
         changes.sort_by_key(|change| match change.spec.when {
             WhenSpec::At { time_ns } => (0, time_ns),
@@ -62,9 +62,18 @@ impl Change {
         }
     }
 
+    /// When each event of a spec happened, since the run began, in the spec's order; None: it did not.
+    pub fn times(changes: &[Change]) -> Vec<Option<Time>> {
+        let mut times = vec![None; changes.len()];
+        for change in changes {
+            times[change.index] = change.happened.map(|at| Time(at.since(change.begin).0));
+        }
+        times
+    }
+
     /// Looks at it; `received` tells the payload bytes that a flow has delivered.
     pub fn handle_timer(&mut self, now: Time, received: impl Fn(usize) -> u64) -> Look {
-        if self.done {
+        if self.happened.is_some() {
             return Look::Done;
         }
         if let WhenSpec::FlowReaches { flow, rate_bps, window_ns } = self.spec.when {
@@ -76,17 +85,19 @@ impl Change {
                 return Look::Later(now + Span(window_ns.max(1)));
             }
         }
-        self.done = true;
+        self.happened = Some(now);
         Look::Now(self.spec.action.clone())
     }
 }
 
-/// Does what an event asks for. The timer of the i-th source of `background` is `first_timer` + i.
+/// Does what an event asks for. The timer of the i-th source of `background` is `first_timer` + i; `routes` gives the routes of a
+/// flow's packets, from its sender and from its receiver; None where nobody runs the flow.
 pub fn apply_change<P: Packet + Routed>(
     action: &ActionSpec,
     now: Time,
     background: &mut [Background],
     first_timer: u32,
+    routes: impl Fn(usize) -> Option<[RouteId; 2]>,
     net: &mut Network<P>,
 ) {
     match action {
@@ -103,11 +114,26 @@ pub fn apply_change<P: Packet + Routed>(
             background[*source].enabled = false;
             net.set_timer(first_timer + *source as u32, Time::NEVER);
         }
+        ActionSpec::Move { flows, route, return_route } => {
+            for sides in flows.iter().filter_map(|&flow| routes(flow)) {
+                for (side, links) in sides.into_iter().zip([route, return_route]) {
+                    if let Some(links) = links {
+                        net.set_way(side, links);
+                    }
+                }
+            }
+        }
+        ActionSpec::MoveBackground { sources, route } => {
+            for &source in sources {
+                net.set_way(RouteId(background[source].hop), route);
+            }
+        }
     }
 }
 
-/// Checks the indices of an event.
-fn check(spec: &EventSpec, links: usize, flows: usize, background: usize) -> Result<(), LabError> {
+/// Checks the indices and routes of an event.
+fn check(spec: &EventSpec, run: &RunSpec) -> Result<(), LabError> {
+    let (links, flows, background) = (run.links.len(), run.flows.len(), run.background.len());
     let within = |what: &str, index: usize, count: usize| {
         if index < count {
             return Ok(());
@@ -120,10 +146,30 @@ fn check(spec: &EventSpec, links: usize, flows: usize, background: usize) -> Res
     if let Some(link) = spec.action.link() {
         return within("link", link, links);
     }
-    match spec.action {
+    match &spec.action {
         ActionSpec::BackgroundOn { source } | ActionSpec::BackgroundOff { source } => {
-            within("background source", source, background)
+            within("background source", *source, background)
         }
+        ActionSpec::Move { flows: moved, route, return_route } => moved.iter().try_for_each(|&index| {
+            within("flow", index, flows)?;
+            let flow = &run.flows[index];
+            let what = format!("events: move of flow {}", flow.name);
+            if let Some(route) = route {
+                check_route(&what, "route", route, flow.source, flow.destination, &run.links)?;
+            }
+            match return_route {
+                Some(back) => check_route(&what, "return_route", back, flow.destination, flow.source, &run.links),
+                None => Ok(()),
+            }
+        }),
+        ActionSpec::MoveBackground { sources, route } => sources.iter().try_for_each(|&index| {
+            within("background source", index, background)?;
+            let source = &run.background[index];
+            let what = format!("events: move of background {}", source.name);
+            check_chain(&what, "route", &source.route, &run.links)?;
+            let ends = (run.links[source.route[0]].from, run.links[source.route[source.route.len() - 1]].to);
+            check_route(&what, "route", route, ends.0, ends.1, &run.links)
+        }),
         _ => Ok(()),
     }
 }

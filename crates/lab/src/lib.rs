@@ -21,6 +21,7 @@ mod run;
 pub mod spec;
 mod stack;
 mod tally;
+pub mod ways;
 mod workload;
 mod world;
 
@@ -29,6 +30,7 @@ pub use assemble::check_trace;
 pub use background::Background;
 pub use changes::{apply_change, Change, Look};
 pub use error::LabError;
+pub use flow::Side;
 pub use measure::{FlowSeries, LinkSeries};
 pub use outcome::{bottleneck, sum_up, Metric, Metrics, Outcome};
 pub use run::{simulate, Pulse, Verdict, DRAIN_LIMIT};

@@ -33,6 +33,8 @@ pub struct Outcome {
     pub background: Vec<Metrics>,
     /// What a reader of the numbers has to know.
     pub notes: Vec<String>,
+    /// When each event of the spec happened, s since the run began; None: it did not.
+    pub happened_s: Vec<Option<f64>>,
     /// Empty unless asked for.
     pub flow_series: FlowSeries,
     /// Empty unless asked for.
@@ -54,9 +56,10 @@ pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
     let links = spec.links.iter().zip(&tally.links).map(|(s, l)| of_link(&s.name, l, tally.end)).collect();
     let background = spec.background.iter().zip(&tally.background).map(|(s, b)| of_background(&s.name, b)).collect();
     let metrics = of_run(spec, &tally, &flows);
+    let happened_s = tally.happened.iter().map(|at| at.map(Time::as_secs_f64)).collect();
     notes.extend(tally.notes);
     let RunTally { flow_series, link_series, .. } = tally;
-    Outcome { metrics, flows, links, background, notes, flow_series, link_series }
+    Outcome { metrics, flows, links, background, notes, happened_s, flow_series, link_series }
 }
 
 /// The slowest link of the data's route at the start of the run, the first of several.

@@ -191,6 +191,11 @@ impl Routed for Packet {
     fn advance(&mut self) {
         self.place += 1;
     }
+
+    #[inline]
+    fn turn(&mut self, position: u32) {
+        self.place = self.place >> 32 << 32 | u64::from(position);
+    }
 }
 
 /// Headers of a block.

@@ -1,6 +1,7 @@
 //! One run from spec to outcome.
 
 use crate::assemble::assemble;
+use crate::changes::Change;
 use crate::error::LabError;
 use crate::flow::Flow;
 use crate::outcome::{sum_up, Metric, Outcome};
@@ -59,7 +60,7 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     }
     let captured = world.capture.take().map(crate::capture::Capture::finish).transpose()?;
     let mut notes = vec![];
-    for change in world.changes.iter().filter(|c| !c.done) {
+    for change in world.changes.iter().filter(|c| c.happened.is_none()) {
         notes.push(format!("an event never happened: {:?}", change.spec.when));
     }
     if let Some((_, skipped)) = captured.filter(|&(_, skipped)| skipped > 0) {
@@ -83,6 +84,7 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         background: background.collect(),
         flow_series: world.flow_series,
         link_series: world.link_series,
+        happened: Change::times(&world.changes),
         notes,
     };
     let mut outcome = sum_up(spec, tally);

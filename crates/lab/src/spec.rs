@@ -391,6 +391,23 @@ pub enum ActionSpec {
         /// Index into `background`.
         source: usize,
     },
+    /// Connections change their way, each packet from the router on where its way and the new one part; what is past that router,
+    /// or waits in its queue, stays on the old way.
+    Move {
+        /// Indices into `flows`.
+        flows: Vec<usize>,
+        /// Links for data, in order; null = data stays where it is.
+        route: Option<Vec<usize>>,
+        /// Links for ACKs, in order; null = ACKs stay where they are.
+        return_route: Option<Vec<usize>>,
+    },
+    /// Background sources change their way, as [`ActionSpec::Move`].
+    MoveBackground {
+        /// Indices into `background`.
+        sources: Vec<usize>,
+        /// Links, in order.
+        route: Vec<usize>,
+    },
 }
 
 impl ActionSpec {
@@ -402,7 +419,10 @@ impl ActionSpec {
             | ActionSpec::Loss { link, .. }
             | ActionSpec::LinkDown { link }
             | ActionSpec::LinkUp { link } => Some(link),
-            ActionSpec::BackgroundOn { .. } | ActionSpec::BackgroundOff { .. } => None,
+            ActionSpec::BackgroundOn { .. }
+            | ActionSpec::BackgroundOff { .. }
+            | ActionSpec::Move { .. }
+            | ActionSpec::MoveBackground { .. } => None,
         }
     }
 }

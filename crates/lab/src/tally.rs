@@ -92,6 +92,8 @@ pub struct RunTally {
     pub flow_series: FlowSeries,
     /// Series, empty unless asked for.
     pub link_series: LinkSeries,
+    /// When each event happened, in the order of the spec; None: it did not.
+    pub happened: Vec<Option<Time>>,
     /// What a reader of the numbers has to know beside what the numbers themselves say.
     pub notes: Vec<String>,
 }

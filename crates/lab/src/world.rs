@@ -8,7 +8,7 @@ use crate::measure::{FlowSeries, LinkSeries};
 use crate::packet::{Packet, Pool};
 use crate::spec::RunSpec;
 use link::DropReason;
-use sim::{Hosts, Network};
+use sim::{Hosts, Network, RouteId};
 use tcp::segment::Segment;
 use units::{Span, Time};
 
@@ -249,7 +249,8 @@ impl World {
         let flows = &self.flows;
         match self.changes[index].handle_timer(now, |flow| flows[flow].receiver.bytes_received()) {
             Look::Now(action) => {
-                apply_change(&action, now, &mut self.background, self.timers.background(0), net);
+                let routes = |flow: usize| Some(flows[flow].hops.map(RouteId));
+                apply_change(&action, now, &mut self.background, self.timers.background(0), routes, net);
             }
             Look::Later(again) => net.set_timer(index as u32, again),
             Look::Done => {}

@@ -5,7 +5,7 @@ use lab::spec::RunSpec;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use units::Span;
+use units::{Span, Time};
 
 /// TUN devices in network namespaces with the network of a spec between them.
 #[pyclass(module = "elephan._native", name = "Emulator")]
@@ -85,7 +85,8 @@ pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyRe
     dict.set_item("elapsed_ns", report.elapsed_ns)?;
     dict.set_item("precedence", report.precedence)?;
     dict.set_item("failure", report.failure.as_deref())?;
-    dict.set_item("events_missed", &report.events_missed)?;
+    let happened: Vec<_> = report.happened.iter().map(|at| at.map(Time::as_secs_f64)).collect();
+    dict.set_item("happened_s", happened)?;
     Ok(dict)
 }
 

@@ -25,6 +25,9 @@ pub(crate) struct RunResult {
     background: Vec<Py<PyDict>>,
     #[pyo3(get)]
     notes: Vec<String>,
+    /// When each event of the spec happened, s since the run began; None: it did not.
+    #[pyo3(get)]
+    happened_s: Vec<Option<f64>>,
     #[pyo3(get)]
     flow_series: Py<PyDict>,
     #[pyo3(get)]
@@ -95,6 +98,7 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
         links: all(&outcome.links)?,
         background: all(&outcome.background)?,
         notes: outcome.notes,
+        happened_s: outcome.happened_s,
         flow_series: flow_columns(py, outcome.flow_series)?,
         link_series: link_columns(py, outcome.link_series)?,
     })

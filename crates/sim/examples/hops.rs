@@ -32,6 +32,9 @@ impl Routed for Plain {
     fn advance(&mut self) {
         self.hop += 1;
     }
+    fn turn(&mut self, position: u32) {
+        self.hop = u64::from(position);
+    }
 }
 
 struct Ends {

@@ -104,12 +104,33 @@ impl<P: Packet + Routed> Network<P> {
     pub fn add_route(&mut self, links: &[usize], host: u32) -> RouteId {
         assert!(links.iter().all(|&link| link < self.links.len()), "a route leads over links that exist");
         let id = self.routes.add(links, host);
+        self.find_feeders();
+        id
+    }
+
+    fn find_feeders(&mut self) {
         let feeders = feeders(&self.links, &self.routes);
         let fed_by_one = |(before, after): (&u32, &u32)| *before == NONE || before == after;
         assert!(self.feeders.iter().zip(&feeders).all(fed_by_one), "a passage gets a second way to it");
         // One that had no way to it has been handed nothing.
         self.feeders = feeders;
-        id
+    }
+
+    /// From here on packets of `route` go over `links`: each from the router on where its way and this one part. A packet that
+    /// is past that router, or waits in its queue for the old way, stays on the old way to its end.
+    ///
+    /// Cost: a walk over the hops of all ways of `route`; over all routes where `links` are new.
+    ///
+    /// # Panics
+    /// When the way is new ([`Routes::add_way`] before the run makes it known) and [`Network::add_route`] would.
+    pub fn set_way(&mut self, route: RouteId, links: &[usize]) {
+        assert!(links.iter().all(|&link| link < self.links.len()), "a way leads over links that exist");
+        let known = self.routes.len();
+        let way = self.routes.add_way(route, links);
+        if self.routes.len() != known {
+            self.find_feeders();
+        }
+        self.routes.switch(route, way);
     }
 
     /// Ends the run after the current event.
@@ -134,10 +155,22 @@ impl<P: Packet + Routed> Network<P> {
 
     /// Hands `packet` to the hop it stands at, which must be a link.
     #[inline]
-    pub fn send(&mut self, packet: P) -> Result<(), SendError<P>> {
-        match self.routes.at(packet.hop()) {
+    pub fn send(&mut self, mut packet: P) -> Result<(), SendError<P>> {
+        match self.next_hop(&mut packet) {
             Hop::Link(link) => self.forward(link, packet),
-            Hop::Host(host) => unreachable!("a route has at least one link before host {host}"),
+            other => unreachable!("a route has at least one link before its end: {other:?}"),
+        }
+    }
+
+    /// What `packet` comes to: a link or a host, of another way when it has to turn here.
+    #[inline]
+    fn next_hop(&self, packet: &mut P) -> Hop {
+        match self.routes.at(packet.hop()) {
+            Hop::Turn(position) => {
+                packet.turn(position);
+                self.routes.at(position)
+            }
+            hop => hop,
         }
     }
 
@@ -201,7 +234,8 @@ impl<P: Packet + Routed> Network<P> {
         }
         let Some(mut packet) = delivered else { return };
         packet.advance();
-        match self.routes.at(packet.hop()) {
+        match self.next_hop(&mut packet) {
+            Hop::Turn(_) => unreachable!("a turn leads to a link or a host"),
             Hop::Host(host) => hosts.handle_packet(now, host, packet, self),
             Hop::Link(next) => {
                 if let Err(refused) = self.forward(next, packet) {
@@ -290,15 +324,17 @@ impl<P: Packet + Routed> Network<P> {
     }
 }
 
-/// By link: the passage that alone leads to it, when it is one itself.
+/// By link: the passage that alone leads to it, when it is one itself and no packet may come to turn between the two: where it
+/// turns is known when it is there and not before.
 fn feeders<P: Packet + Routed>(links: &[Link<P>], routes: &Routes) -> Vec<u32> {
     // None = nothing seen yet; NONE = a host, or more than one link.
     let mut before: Vec<Option<u32>> = vec![None; links.len()];
     let mut from = NONE;
-    for hop in routes.hops() {
+    for (hop, fork) in routes.hops() {
         from = match hop {
-            Hop::Host(_) => NONE,
+            Hop::Host(_) | Hop::Turn(_) => NONE,
             Hop::Link(link) => {
+                let from = if fork { NONE } else { from };
                 let seen = &mut before[link as usize];
                 *seen = Some(if seen.is_none_or(|other| other == from) { from } else { NONE });
                 link

@@ -76,6 +76,7 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
         flows=[described(flow, spec) for flow, spec in zip(result.flows, job.spec["flows"], strict=True)],
         links=list(result.links),
         background=list(result.background),
+        happened_s=list(result.happened_s),
         notes=[*(FAULT + fault for fault in done.faults()), *layout.notes, *result.notes],
         host=host_facts(),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -9,13 +9,14 @@ from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import bits_per_second
 from elephan.scenario.run import Event
 from elephan.scenario.spec.lines import loss_spec
-from elephan.scenario.spec.network import Network
+from elephan.scenario.spec.network import Move, Network
 
 
 def background_specs(document: Document, network: Network) -> list[dict[str, Any]]:
     """Traffic without congestion control. Raises `Problem` for packets beyond the MTU: nothing here fragments."""
     for index, (source, route) in enumerate(zip(document.background, network.background_routes, strict=True)):
-        mtu = min(network.lines[line].mtu_bytes for line in route)
+        moved = [move.route or [] for move in network.moves.values() if index in move.sources]
+        mtu = min(network.lines[line].mtu_bytes for way in (route, *moved) for line in way)
         if source.packet > mtu:
             raise Problem(("background", index, "packet"), f"at most {mtu}B, the smallest MTU on the route")
     return [
@@ -41,8 +42,29 @@ def event_specs(document: Document, network: Network, flows: list[dict[str, Any]
         {"when": when, "action": action}
         for index, event in enumerate(document.event)
         for when in [_when(document, flows, index, event)]
-        for action in actions(document, network, index, event)
+        for action in [*actions(document, network, index, event), *_moves(network.moves.get(index), flows)]
     ]
+
+
+def _moves(move: Move | None, flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    if move is None:
+        return found
+    if move.connections:
+        first: dict[int, int] = {}
+        for index, flow in enumerate(flows):
+            first.setdefault(flow["group"], index)
+        moved = [
+            index
+            for index, flow in enumerate(flows)
+            for group, connection in move.connections
+            if flow["group"] == group and connection in (None, index - first[group])
+        ]
+        ways = {"route": move.route, "return_route": move.return_route}
+        found.append({"kind": "move", "flows": list(dict.fromkeys(moved)), **ways})
+    if move.sources:
+        found.append({"kind": "move_background", "sources": list(dict.fromkeys(move.sources)), "route": move.route})
+    return found
 
 
 def _when(document: Document, flows: list[dict[str, Any]], index: int, event: Event) -> dict[str, Any]:

@@ -24,12 +24,11 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
     fastest, longest = _extremes(document, network)
     for group, (flow, name) in enumerate(zip(document.flow, document.flow_names(), strict=True)):
         route, return_route = network.flow_routes[group]
-        mtu_of_route = min(network.lines[index].mtu_bytes for index in (*route, *return_route))
+        ways = network.ways(group)
+        mtu_of_route = min(network.lines[index].mtu_bytes for there, back in ways for index in (*there, *back))
         if flow.mtu is not None and flow.mtu > mtu_of_route:
             raise Problem(("flow", group, "mtu"), f"at most {mtu_of_route}B, the smallest MTU on the route")
-        queue_bytes = sum(_queue_bytes(network, queues, index) for index in route)
-        rtt_ns = sum(longest[index] for index in (*route, *return_route))
-        in_flight = 2 * min(fastest[index] for index in route) * rtt_ns // (8 * _NS_PER_S) + queue_bytes
+        in_flight = max(_in_flight(network, queues, there, back, fastest, longest) for there, back in ways)
         stack = _stack(flow, base, group, _window(flow, in_flight), flow.mtu or mtu_of_route)
         workload = _workload(flow, base, group, network.slowest_bps(route))
         for connection in range(flow.connections):
@@ -52,6 +51,20 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
                 }
             )
     return specs
+
+
+def _in_flight(
+    network: Network,
+    queues: list[dict[str, Any]],
+    route: list[int],
+    return_route: list[int],
+    fastest: list[int],
+    longest: list[int],
+) -> int:
+    """Bytes that fill a way twice over, and its queues."""
+    rtt_ns = sum(longest[index] for index in (*route, *return_route))
+    queue_bytes = sum(_queue_bytes(network, queues, index) for index in route)
+    return 2 * min(fastest[index] for index in route) * rtt_ns // (8 * _NS_PER_S) + queue_bytes
 
 
 def _queue_bytes(network: Network, queues: list[dict[str, Any]], index: int) -> int:

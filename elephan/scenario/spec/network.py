@@ -13,7 +13,7 @@ from elephan.scenario.flow import Flow
 from elephan.scenario.path import Link, Path
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import RATE_MAX
-from elephan.scenario.run import Background
+from elephan.scenario.run import Background, Event
 
 LEFT, RIGHT = "left", "right"
 
@@ -42,6 +42,22 @@ class Line:
 
 
 @dataclass
+class Move:
+    """What an event moves, and where to."""
+
+    connections: list[tuple[int, int | None]] = field(default_factory=list)
+    """Flow entries, each with one of its connections from 0, or None for all."""
+    sources: list[int] = field(default_factory=list)
+    """Background sources."""
+    route: list[int] | None = None
+    return_route: list[int] | None = None
+
+    def has(self, group: int) -> bool:
+        """Whether a connection of a flow entry is among them."""
+        return any(moved == group for moved, _ in self.connections)
+
+
+@dataclass
 class Network:
     """What a run's packets cross. Indices are those of the specification."""
 
@@ -52,6 +68,16 @@ class Network:
     flow_routes: list[tuple[list[int], list[int]]] = field(default_factory=list)
     """Per flow entry: lines for data, lines for ACKs."""
     background_routes: list[list[int]] = field(default_factory=list)
+    moves: dict[int, Move] = field(default_factory=dict)
+    """By event entry."""
+
+    def ways(self, group: int) -> list[tuple[list[int], list[int]]]:
+        """Every pair of lines for data and lines for ACKs that a flow entry has, or may come to have by a move."""
+        route, return_route = self.flow_routes[group]
+        moves = [move for move in self.moves.values() if move.has(group)]
+        routes = [route, *(move.route for move in moves if move.route is not None)]
+        back = [return_route, *(move.return_route for move in moves if move.return_route is not None)]
+        return [(there, home) for there in routes for home in back]
 
     def node(self, name: str) -> int:
         """Index of a node, which is added when it is new."""
@@ -68,9 +94,9 @@ class Network:
         return min(self.lines[index].rate_bps for index in route)
 
     def longest_round_trips(self) -> dict[int, int]:
-        """Per line the longest propagation RTT of the flows that cross it, ns."""
+        """Per line the longest propagation RTT of the flows that cross it, or may come to, ns."""
         longest: dict[int, int] = {}
-        for route, return_route in self.flow_routes:
+        for route, return_route in (way for group in range(len(self.flow_routes)) for way in self.ways(group)):
             rtt = self.round_trip_ns(route, return_route)
             for line in (*route, *return_route):
                 longest[line] = max(longest.get(line, 0), rtt)
@@ -199,7 +225,47 @@ def _graph(document: Document) -> Network:
         network.flow_routes.append((route(where, flow, False), route(where, flow, True)))
     for index, source in enumerate(document.background):
         network.background_routes.append(route(("background", index), source, False))
+    for index, event in enumerate(document.event):
+        if event.move is not None:
+            network.moves[index] = _move(document, network, index, event)
     return network
+
+
+def _move(document: Document, network: Network, index: int, event: Event) -> Move:
+    """What one event entry moves; every way leads from one end of what is moved to the other. Raises `Problem`."""
+    where: Location = ("event", index)
+    move = Move()
+    for name in event.move or ():
+        group, connection = _moved(document, name, (*where, "move"))
+        if group is None:
+            source = document.background_names().index(name)
+            move.sources.append(source)
+            entry: Flow | Background = document.background[source]
+            if event.return_route is not None:
+                raise Problem((*where, "return_route"), f'absent: background source "{name}" gets no ACKs')
+        else:
+            move.connections.append((group, connection))
+            entry = document.flow[group]
+        source_node, target_node = _ends(network, where, entry)
+        if event.route is not None:
+            move.route = _explicit(network, event.route, (*where, "route"), source_node, target_node)
+        if event.return_route is not None:
+            back = (*where, "return_route")
+            move.return_route = _explicit(network, event.return_route, back, target_node, source_node)
+    return move
+
+
+def _moved(document: Document, name: str, where: Location) -> tuple[int | None, int | None]:
+    """A flow entry and one of its connections, or None for all; or neither, for a background source."""
+    flows = document.flow_names()
+    if name in flows:
+        return flows.index(name), None
+    entry, _, number = name.rpartition(".")
+    if entry in flows and number.isdecimal() and 1 <= int(number) <= document.flow[flows.index(entry)].connections:
+        return flows.index(entry), int(number) - 1
+    if name in document.background_names():
+        return None, None
+    raise Problem(where, unknown("flow or background source", name, [*flows, *document.background_names()]))
 
 
 def _ends(network: Network, where: Location, entry: Flow | Background) -> tuple[int, int]:

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::plan::{HostPlan, HostSpec};
 use crate::tun::{Tun, TunError};
 use lab::spec::RunSpec;
-use lab::{network, LabError};
+use lab::{network, ways, LabError};
 use runner::{Command, Runner};
 use sim::{Network, Routes};
 use std::fs::File;
@@ -119,7 +119,14 @@ impl Emulator {
         let (own, begin) = clock.including_now();
         let mut routes = Routes::default();
         let table = Table::new(spec, plan, &mut routes)?;
-        let world = World::new(spec, Arc::clone(&self.devices), own, begin, progress, plan.emulator.join, &mut routes)?;
+        let flow_routes = table.flow_routes(spec, plan);
+        for (flow, sides) in flow_routes.iter().enumerate() {
+            if let Some(sides) = sides {
+                ways::add_of_flow(spec, flow, *sides, &mut routes);
+            }
+        }
+        let (devices, join) = (Arc::clone(&self.devices), plan.emulator.join);
+        let world = World::new(spec, devices, own, begin, progress, join, flow_routes, &mut routes)?;
         // Not ahead of time: a loss counts when it happens, and any route may come to lead over any link.
         let links = network::links(spec, false)?;
         let (timers, early) = world.timers();
@@ -143,7 +150,8 @@ impl Emulator {
         Ok(())
     }
 
-    /// Packets of flow `flow` that are sent from here on go over `links`; those on their way stay on theirs.
+    /// Packets of flow `flow` go over `links` from here on, each from the router on where its way and this one part; those past
+    /// it stay on theirs.
     ///
     /// # Errors
     /// There is no such flow, the links do not lead from its one end to the other, or nothing is carried.

@@ -46,6 +46,6 @@ pub struct EmulatorReport {
     pub precedence: bool,
     /// Why it ended before it was asked to.
     pub failure: Option<String>,
-    /// Events of the spec that never happened, by index into its list.
-    pub events_missed: Vec<usize>,
+    /// When each event of the spec happened, since the run began; None: it did not.
+    pub happened: Vec<Option<Time>>,
 }

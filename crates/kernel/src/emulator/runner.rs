@@ -56,7 +56,7 @@ impl Runner {
         self.net.flush_drops(&mut self.world);
         let mut report = std::mem::take(&mut self.world.report);
         report.network = self.world.counters(end, &self.net);
-        report.events_missed = self.world.events_missed();
+        report.happened = self.world.happened();
         report.cpu_ns = clock::thread_cpu_ns() - cpu;
         report.elapsed_ns = clock::monotonic_ns() - began;
         report
@@ -147,9 +147,9 @@ impl Runner {
     }
 
     fn set_route(&mut self, flow: usize, way: Way, links: &[usize]) -> Result<(), LabError> {
-        let host = check_way(&self.spec, &self.plan, flow, way, links)?;
-        let hop = self.net.add_route(links, host).0;
-        self.table.set_route(&self.plan, flow, way, hop);
+        check_way(&self.spec, &self.plan, flow, way, links)?;
+        let routes = self.world.flow_routes[flow].expect("the plan has this flow");
+        self.net.set_way(routes[way as usize], links);
         Ok(())
     }
 }

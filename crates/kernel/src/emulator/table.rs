@@ -6,7 +6,7 @@ use crate::plan::HostPlan;
 use lab::network::check_route;
 use lab::spec::RunSpec;
 use lab::LabError;
-use sim::Routes;
+use sim::{RouteId, Routes};
 use std::collections::BTreeMap;
 
 /// IP protocol number of TCP.
@@ -108,11 +108,20 @@ impl Table {
         }
     }
 
-    /// Packets of flow `flow` enter at `hop` from here on.
-    pub fn set_route(&mut self, plan: &HostPlan, flow: usize, way: Way, hop: u32) {
-        let planned = &plan.flows[flow];
-        let entry = Entry { hop, source: source_of(flow, way) };
-        self.of_way(way).insert((planned.destination as u32, planned.port), entry);
+    /// By flow of the spec: the routes of its data and its ACKs. Where the plan runs no flows, those between the ends of the first
+    /// flow, which are what any program's packets follow; None for the others.
+    pub fn flow_routes(&self, spec: &RunSpec, plan: &HostPlan) -> Vec<Option<[RouteId; 2]>> {
+        let of_flow = |index: usize| {
+            if let Some(planned) = plan.flows.get(index) {
+                let port = (planned.destination as u32, planned.port);
+                return Some([self.data.get(&port)?, self.acks.get(&port)?]);
+            }
+            let flow = spec.flows.first().filter(|_| index == 0)?;
+            let at = |node: usize| plan.hosts.iter().position(|host| host.node == node).map(|host| host as u32);
+            let (source, destination) = (at(flow.source)?, at(flow.destination)?);
+            Some([self.pairs.get(&(source, destination))?, self.pairs.get(&(destination, source))?])
+        };
+        (0..spec.flows.len()).map(|index| of_flow(index).map(|sides| sides.map(|entry| RouteId(entry.hop)))).collect()
     }
 
     /// Where a packet of host `from` goes; None when there is no way. Cost: logarithmic in flows and hosts.

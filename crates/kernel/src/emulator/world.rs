@@ -8,7 +8,7 @@ use crate::tun::Tun;
 use lab::spec::RunSpec;
 use lab::{apply_change, Background, BackgroundTally, Change, LabError, Look};
 use link::DropReason;
-use sim::{Hosts, Network, Routes};
+use sim::{Hosts, Network, RouteId, Routes};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use units::{Span, Time};
@@ -26,6 +26,8 @@ pub(super) struct World {
     begin: Time,
     changes: Vec<Change>,
     background: Vec<Background>,
+    /// By flow of the spec: routes of its packets, from its sender and from its receiver; None: nobody runs it.
+    pub flow_routes: Vec<Option<[RouteId; 2]>>,
     /// Source number of the first background source.
     first_source: u32,
     flow_drops: Vec<u64>,
@@ -66,6 +68,7 @@ impl World {
         begin: Time,
         progress: Arc<[AtomicU64]>,
         join: Join,
+        flow_routes: Vec<Option<[RouteId; 2]>>,
         routes: &mut Routes,
     ) -> Result<World, LabError> {
         let changes = Change::all(spec, begin)?;
@@ -78,6 +81,7 @@ impl World {
             begin,
             changes,
             background,
+            flow_routes,
             first_source: 2 * spec.flows.len() as u32,
             flow_drops: vec![0; spec.flows.len()],
             progress,
@@ -149,11 +153,9 @@ impl World {
         }
     }
 
-    /// Events that have not happened, by their index in the spec, in order.
-    pub fn events_missed(&self) -> Vec<usize> {
-        let mut missed: Vec<_> = self.changes.iter().filter(|c| !c.done).map(|c| c.index).collect();
-        missed.sort_unstable();
-        missed
+    /// When each event of the spec happened, since the run began.
+    pub fn happened(&self) -> Vec<Option<Time>> {
+        Change::times(&self.changes)
     }
 
     /// `token` is lost in the network.
@@ -198,7 +200,8 @@ impl World {
         match self.changes[index].handle_timer(now, received) {
             Look::Now(action) => {
                 let first = self.first_background();
-                apply_change(&action, now, &mut self.background, first, net);
+                let routes = |flow: usize| self.flow_routes[flow];
+                apply_change(&action, now, &mut self.background, first, routes, net);
             }
             Look::Later(again) => net.set_timer(index as u32, again),
             Look::Done => {}

@@ -238,7 +238,17 @@ fn a_run_is_summed_up_as_the_simulator_does() {
     let TrafficTally { end, drained_at, flows, series, notes } = tally;
     let links = vec![link::Stats::default(); 2];
     let (background, link_series) = (vec![], lab::LinkSeries::default());
-    let tally = lab::RunTally { end, drained_at, flows, links, background, flow_series: series, link_series, notes };
+    let tally = lab::RunTally {
+        end,
+        drained_at,
+        flows,
+        links,
+        background,
+        flow_series: series,
+        link_series,
+        happened: vec![],
+        notes,
+    };
     let outcome = lab::sum_up(&line.spec(), tally);
     assert_eq!(outcome.metrics.get("delivered_bytes"), Some(&Metric::Integer(1_000_000)));
     let Some(Metric::Real(completion)) = outcome.flows[0].get("completion_s") else { panic!("it completed") };
