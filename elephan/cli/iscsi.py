@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,15 @@ Changes = Annotated[
     ),
 ]
 
+Stack = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Congestion control of what this side sends: the kernel's own or one of `elephan kernel load`. "
+        "Default: the network namespace's.",
+    ),
+]
+
 
 @app.command()
 def target(
@@ -39,6 +49,7 @@ def target(
     mutual_chap: Annotated[str | None, typer.Option(metavar="USER=FILE", help="What the target shows in turn.")] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
     block: Annotated[int, typer.Option(help="Bytes of a logical block, 512 or 4096.")] = 512,
+    stack: Stack = None,
     set_: Changes = None,
 ) -> None:
     """Serve files until Ctrl-C. Data that was acknowledged with FUA or SYNCHRONIZE CACHE is on the drive."""
@@ -54,6 +65,7 @@ def target(
         chap=None if chap is None else secret(chap),
         mutual=None if mutual_chap is None else secret(mutual_chap),
         settings=_settings(set_ or []),
+        stack=stack,
     )
 
 
@@ -70,6 +82,8 @@ def bench(
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Allow writes: what is on the unit is lost.")] = False,
     seed: Annotated[int, typer.Option(help="Of random places.")] = 1,
+    stack: Stack = None,
+    json_: Annotated[bool, typer.Option("--json", help="As JSON, with all that was measured.")] = False,
     set_: Changes = None,
 ) -> None:
     """Put a load on a unit, over any target. Reads alone unless --reads and --overwrite say otherwise."""
@@ -86,9 +100,11 @@ def bench(
         connections=connections,
         random=random,
         seed=seed,
+        stack=stack,
         settings=_settings(set_ or []),
     )
-    emit(run(Url.parse(url), load).text())
+    result = run(Url.parse(url), load)
+    emit(json.dumps(result.core, indent=1) if json_ else result.text())
 
 
 def _size(name: str, text: str) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
+from elephan.iscsi.control import control
 from elephan.iscsi.url import Url
 from elephan.report.units import scaled
 
@@ -29,6 +30,8 @@ class Load:
     initiator: str = "iqn.2026-01.elephan:bench"
     mutual: tuple[str, str] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    stack: str | None = None
+    """Congestion control of the connections; None: the network namespace's default."""
 
     def check(self) -> None:
         """Raise `InputError` for what cannot be."""
@@ -86,6 +89,7 @@ def bench(url: Url, load: Load) -> Result:
             load.random,
             load.duration_ns,
             load.seed,
+            None if load.stack is None else control(load.stack),
         )
     except OSError as error:
         raise RunError(f"iscsi://{url.host}:{url.port}/{url.target}/{url.lun}: {error}") from error

@@ -11,6 +11,7 @@ from typing import Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
+from elephan.iscsi.control import control
 from elephan.iscsi.url import portal
 
 LOOK_S = 0.2
@@ -32,6 +33,7 @@ def serve(
     mutual: tuple[str, str] | None = None,
     settings: dict[str, Any] | None = None,
     max_connections: int = 256,
+    stack: str | None = None,
 ) -> None:
     """Serve files until SIGINT or SIGTERM. Raises `InputError` or, for what the kernel refuses, `RunError`."""
     if not NAME.fullmatch(name) or len(name.encode()) > 223:
@@ -45,13 +47,15 @@ def serve(
     for lun in luns:
         if not lun.exists():
             raise InputError(f"--lun {lun}: there is no such file (truncate -s 1G {lun} makes one)")
+    congestion = None if stack is None else control(stack)
     ended = threading.Event()
     before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         files = [(str(lun), read_only, block_bytes) for lun in luns]
         addresses = [portal(text) for text in portals]
         try:
-            server = native().IscsiServer(name, files, addresses, chap, mutual, settings or {}, max_connections)
+            own = settings or {}
+            server = native().IscsiServer(name, files, addresses, chap, mutual, own, max_connections, congestion)
         except OSError as error:
             raise RunError(f"the target cannot start: {error}") from error
         where = server.addresses()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -120,6 +122,27 @@ def test_a_load_runs_over_a_target_and_says_what_came_of_it(
     assert "failed" not in text
 
 
+def test_each_side_has_the_congestion_control_that_was_asked_for(
+    image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Reno is in every Linux.
+    running = Target(image, "--stack", "reno")
+    try:
+        options = ["--duration", "100ms", "--connections", "2", "--stack", "reno", "--json"]
+        assert call(["iscsi", "bench", running.url, *options]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert result["congestion"] == "reno"
+        assert result["reads"]["done"] > 0
+        host, port = running.url.split("/")[2].split(":")
+        with socket.create_connection((host, int(port))) as ours:
+            # The target's end of this connection, by its addresses.
+            here = "{}:{}".format(*ours.getsockname())
+            shown = subprocess.run(["ss", "-tinH", "dst", here], capture_output=True, text=True, check=True).stdout
+        assert " reno " in shown
+    finally:
+        running.kill()
+
+
 def test_a_load_reads_alone_unless_it_may_overwrite(image: Path, target: Target) -> None:
     assert call(["iscsi", "bench", target.url, "--reads", "0"]) == 2
     assert call(["iscsi", "bench", target.url, "--duration", "100ms"]) == 0
@@ -161,6 +184,8 @@ def test_secrets_come_from_the_environment_or_a_file(
         (["bench", "iscsi://127.0.0.1:99999/target/0"], ["99999", "65535"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--depth", "0"], ["--depth 0", "65536"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--size", "64"], ["--size", "64"]),
+        (["bench", "iscsi://127.0.0.1/target/0", "--stack", "nosuch"], ["--stack nosuch", "reno"]),
+        (["target", "--lun", __file__, "--stack", "nosuch"], ["--stack nosuch", "elephan kernel load"]),
     ],
 )
 def test_wrong_input_is_one_line_that_says_what_would_be_right(

@@ -1,7 +1,7 @@
 //! The initiator on real sockets, as a load: so many commands under way, for so long.
 
 use crate::clock;
-use crate::connection::receive;
+use crate::socket::{congestion, connect, receive};
 use bytes::BytesMut;
 use std::io::{self, IoSlice, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -29,6 +29,8 @@ pub struct BenchConfig {
     pub initiator: InitiatorConfig,
     /// Where the target listens.
     pub address: SocketAddr,
+    /// Congestion control of the connections, by the kernel's name; None: the namespace's default.
+    pub stack: Option<String>,
     /// Number of the unit.
     pub lun: u64,
     /// Of 100 commands, how many read.
@@ -73,6 +75,8 @@ pub struct BenchReport {
     pub elapsed_ns: u64,
     /// What was agreed on, as text.
     pub agreed: String,
+    /// Congestion control of the connections, by the kernel's name.
+    pub congestion: String,
     /// Bytes of the unit.
     pub capacity_bytes: u64,
 }
@@ -85,7 +89,9 @@ struct Socket {
 
 struct Run<'a> {
     initiator: Initiator,
-    address: SocketAddr,
+    config: &'a BenchConfig,
+    /// What the first connection's congestion control is.
+    congestion: String,
     sockets: Vec<Option<Socket>>,
     stop: &'a AtomicBool,
 }
@@ -103,15 +109,14 @@ impl Run<'_> {
         let now = clock::now();
         self.initiator.handle_timeout(now);
         while let Some(index) = self.initiator.poll_connect() {
-            match TcpStream::connect(self.address) {
+            match connect(self.config.address, self.config.stack.as_deref()) {
                 Ok(stream) => {
-                    stream.set_nonblocking(true)?;
-                    stream.set_nodelay(true)?;
+                    self.congestion = congestion(stream.as_raw_fd())?;
                     let (incoming, outgoing) = (BytesMut::new(), Outgoing::default());
                     self.sockets[index] = Some(Socket { stream, incoming, outgoing });
                     self.initiator.handle_connected(clock::now(), index);
                 }
-                Err(error) => self.initiator.handle_closed(now, index, &format!("{}: {error}", self.address)),
+                Err(error) => self.initiator.handle_closed(now, index, &format!("{}: {error}", self.config.address)),
             }
         }
         let mut progress = false;
@@ -234,7 +239,7 @@ fn words(reply: &Completion) -> String {
 pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport> {
     let initiator = Initiator::new(config.initiator.clone());
     let sockets = (0..config.initiator.connections.max(1)).map(|_| None).collect();
-    let mut run = Run { initiator, address: config.address, sockets, stop };
+    let mut run = Run { initiator, config, congestion: String::new(), sockets, stop };
     let lun = config.lun << 48;
     let (blocks, block_bytes) = run.capacity(lun)?;
     let per_command = u64::from(config.io_bytes / block_bytes.max(1));
@@ -248,6 +253,7 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
     let data: Payload = (0..config.io_bytes).map(|at| (at / 512 + at) as u8).collect::<Vec<u8>>().into();
     let mut report = BenchReport { capacity_bytes: blocks * u64::from(block_bytes), ..BenchReport::default() };
     report.agreed = format!("{:?}", run.initiator.agreed());
+    report.congestion.clone_from(&run.congestion);
     let mut random = config.seed | 1;
     let mut next = 0;
     // When each command was submitted, and whether it reads; by its number, which only grows.

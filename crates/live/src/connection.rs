@@ -2,10 +2,10 @@
 
 use crate::clock;
 use crate::server::Shared;
+use crate::socket::receive;
 use crate::wake::Waker;
 use bytes::BytesMut;
-use std::io::{self, IoSlice, Read, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, IoSlice, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
@@ -171,16 +171,4 @@ impl Connection<'_> {
         self.shared.wake(&touched, self.id);
         Ok(true)
     }
-}
-
-/// Reads what there is into the spare room of a buffer.
-pub(crate) fn receive(mut socket: &TcpStream, buffer: &mut BytesMut) -> io::Result<usize> {
-    let start = buffer.len();
-    let spare: &mut [MaybeUninit<u8>] = buffer.spare_capacity_mut();
-    // SAFETY: recv(2), which is what read does on a socket, writes into the slice and never reads from it.
-    let spare = unsafe { &mut *(std::ptr::from_mut(spare) as *mut [u8]) };
-    let got = socket.read(spare)?;
-    // SAFETY: so many bytes were written behind the present length.
-    unsafe { buffer.set_len(start + got) };
-    Ok(got)
 }

@@ -13,6 +13,7 @@ mod clock;
 mod connection;
 mod file;
 mod server;
+mod socket;
 mod wake;
 
 pub use bench::{bench, BenchConfig, BenchKind, BenchReport};

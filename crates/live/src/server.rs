@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::connection;
 use crate::file::FileMedium;
+use crate::socket::set_congestion;
 use crate::wake::Waker;
 use std::collections::BTreeMap;
 use std::io;
@@ -35,6 +36,8 @@ pub struct ServerConfig {
     pub luns: Vec<LunFile>,
     /// Where to listen; port 0: any that is free.
     pub portals: Vec<SocketAddr>,
+    /// Congestion control of the connections, by the kernel's name; None: the namespace's default.
+    pub stack: Option<String>,
     /// Connections at a time; a further one is closed at once.
     pub max_connections: usize,
 }
@@ -133,6 +136,7 @@ impl Server {
         for portal in &config.portals {
             let listener = TcpListener::bind(portal).map_err(named(portal.to_string()))?;
             listener.set_nonblocking(true)?;
+            set_congestion(listener.as_raw_fd(), config.stack.as_deref())?;
             listeners.push((listener.local_addr()?, listener));
         }
         let shared = Arc::new(Shared {

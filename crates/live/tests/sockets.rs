@@ -31,13 +31,14 @@ impl Drop for Image {
 fn server(image: &Image, target: TargetConfig) -> Server {
     let lun = LunFile { path: image.0.clone(), read_only: false, block_bytes: 512 };
     let portals = vec!["127.0.0.1:0".parse().unwrap()];
-    Server::start(ServerConfig { target, luns: vec![lun], portals, max_connections: 16 }).unwrap()
+    Server::start(ServerConfig { target, luns: vec![lun], portals, stack: None, max_connections: 16 }).unwrap()
 }
 
 fn load(server: &Server, read_percent: u32) -> BenchConfig {
     BenchConfig {
         initiator: InitiatorConfig::new("iqn.2026-01.example:host", Some(NAME)),
         address: server.addresses()[0],
+        stack: None,
         lun: 0,
         read_percent,
         io_bytes: 65_536,
@@ -109,13 +110,20 @@ fn what_cannot_be_served_is_named() {
     let target = || TargetConfig::new(NAME);
     let lun = |path: PathBuf| LunFile { path, read_only: false, block_bytes: 512 };
     let portals = vec!["127.0.0.1:0".parse().unwrap()];
-    let config = ServerConfig { target: target(), luns: vec![lun("no-such.img".into())], portals, max_connections: 1 };
+    let config = ServerConfig {
+        target: target(),
+        luns: vec![lun("no-such.img".into())],
+        portals,
+        stack: None,
+        max_connections: 1,
+    };
     let error = Server::start(config).err().unwrap().to_string();
     assert!(error.contains("no-such.img"), "{error}");
     let image = Image::new("named");
     let first = server(&image, target());
     let portals = vec![first.addresses()[0]];
-    let config = ServerConfig { target: target(), luns: vec![lun(image.0.clone())], portals, max_connections: 1 };
+    let config =
+        ServerConfig { target: target(), luns: vec![lun(image.0.clone())], portals, stack: None, max_connections: 1 };
     let error = Server::start(config).err().unwrap().to_string();
     assert!(error.contains(&first.addresses()[0].to_string()), "{error}");
 }

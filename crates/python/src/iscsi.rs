@@ -61,7 +61,7 @@ impl IscsiServer {
     /// Opens the files `luns` (path, read only, block bytes) and listens on `portals`. OSError names what cannot be opened.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections))]
+    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, stack=None))]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -71,6 +71,7 @@ impl IscsiServer {
         mutual: Option<Pair>,
         own: &Bound<'_, PyDict>,
         max_connections: usize,
+        stack: Option<String>,
     ) -> PyResult<IscsiServer> {
         let mut target = TargetConfig::new(name);
         target.settings = settings(own)?;
@@ -81,7 +82,7 @@ impl IscsiServer {
             block_bytes,
         });
         let portals = portals.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
-        let config = ServerConfig { target, luns: luns.collect(), portals, max_connections };
+        let config = ServerConfig { target, luns: luns.collect(), portals, stack, max_connections };
         py.detach(|| Server::start(config)).map(IscsiServer).map_err(|e| PyOSError::new_err(e.to_string()))
     }
 
@@ -113,7 +114,7 @@ impl IscsiServer {
 
 /// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused.
 #[pyfunction]
-#[pyo3(signature = (address_text, initiator, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed))]
+#[pyo3(signature = (address_text, initiator, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed, stack=None))]
 #[allow(clippy::too_many_arguments)]
 fn iscsi_bench(
     py: Python<'_>,
@@ -131,6 +132,7 @@ fn iscsi_bench(
     random: bool,
     duration_ns: u64,
     seed: u64,
+    stack: Option<String>,
 ) -> PyResult<Py<PyDict>> {
     let mut config = InitiatorConfig::new(initiator, Some(target));
     config.settings = settings(own)?;
@@ -140,6 +142,7 @@ fn iscsi_bench(
     let config = BenchConfig {
         initiator: config,
         address: address(address_text)?,
+        stack,
         lun,
         read_percent,
         io_bytes,
@@ -174,6 +177,7 @@ fn iscsi_bench(
     dict.set_item("lost", report.lost)?;
     dict.set_item("elapsed_ns", report.elapsed_ns)?;
     dict.set_item("agreed", report.agreed)?;
+    dict.set_item("congestion", report.congestion)?;
     dict.set_item("capacity_bytes", report.capacity_bytes)?;
     Ok(dict.unbind())
 }

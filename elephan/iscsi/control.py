@@ -1,0 +1,20 @@
+"""The congestion control of a live target's or load's connections, by any of its names."""
+
+from __future__ import annotations
+
+from elephan.errors import InputError
+
+
+def control(name: str) -> str:
+    """Return the kernel's name of a control: its own (cubic), or one of `elephan kernel load` (fast, elephan_fast).
+
+    Where both have one of that name, the kernel's own is meant; with the mark, elephan's. Raises `InputError`.
+    """
+    from elephan.kernel import namespaces
+    from elephan.kernel.names import kernel_name
+
+    there = namespaces.available()
+    for full in (name, kernel_name(name)):
+        if full in there:
+            return full
+    raise InputError(f"--stack {name}: not in this kernel: `elephan kernel load {name}` first; there is {', '.join(there)}")
