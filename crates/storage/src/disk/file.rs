@@ -35,8 +35,22 @@ pub fn from_disksim(path: &Path, wanted: Option<&str>) -> Result<DriveSpec, Para
     };
     let name = path.display().to_string();
     let text = read(path).map_err(|reason| ParamError(format!("{name}: {reason}")))?;
-    let document = parse(&name, &text, &mut open)?;
-    drive(&document, wanted, &mut open).map_err(|error| {
+    from_disksim_text(&name, &text, wanted, &mut open)
+}
+
+/// As [`from_disksim`], of a text that is there; `open` gives the text of a file that another names: (its name as written, the file
+/// that names it) to (the name for messages, text).
+///
+/// # Errors
+/// As [`from_disksim`].
+pub fn from_disksim_text(
+    name: &str,
+    text: &str,
+    wanted: Option<&str>,
+    open: &mut super::param::Open<'_>,
+) -> Result<DriveSpec, ParamError> {
+    let document = parse(name, text, open)?;
+    drive(&document, wanted, open).map_err(|error| {
         // What concerns the file as a whole has no place of its own.
         if error.0.contains(", line ") {
             error

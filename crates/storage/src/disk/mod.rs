@@ -29,7 +29,7 @@ mod validate;
 pub use demerit::{demerit_ns, disksim_rms_ns};
 pub use disk::{Completion, Device, Disk};
 pub use drive::{Drive, Extent};
-pub use file::{device, from_disksim, named, scheduler, NAMES};
+pub use file::{device, from_disksim, from_disksim_text, named, scheduler, NAMES};
 pub use flash::{Flash, FlashSpec};
 pub use layout::{Layout, Mapping, Place, Run, Sparing, Zone, REVOLUTION};
 pub use param::ParamError;

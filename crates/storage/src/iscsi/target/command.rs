@@ -1,7 +1,7 @@
 //! Commands at the target: their order, their data, their end.
 
 use super::connection::Sending;
-use super::session::{Stage, Task};
+use super::session::{Early, Stage, Task};
 use super::{ConnectionId, Target, Ticket, Work};
 use crate::scsi::{status, Reply, Request, Sense, Step, MAX_TRANSFER_BYTES};
 use std::collections::VecDeque;
@@ -51,17 +51,24 @@ impl Target {
             return;
         }
         if number != expected {
-            session.early.entry(number).or_insert((id, pdu));
+            session.early.entry(number).or_insert(Early { connection: id, pdu, data: Vec::new(), bytes: 0 });
             return;
         }
         session.exp_cmd_sn = expected.wrapping_add(1);
         self.deliver(id, tsih, pdu);
         while let Some(session) = self.sessions.get_mut(&tsih) {
             let expected = session.exp_cmd_sn;
-            let Some((id, pdu)) = session.early.remove(&expected) else { break };
+            let Some(Early { connection: id, pdu, data, .. }) = session.early.remove(&expected) else { break };
             session.exp_cmd_sn = expected.wrapping_add(1);
             self.touched.insert(id);
             self.deliver(id, tsih, pdu);
+            for (header, data, intact) in data {
+                if intact {
+                    self.data_out(id, tsih, &header, data);
+                } else {
+                    self.damaged_data(id, tsih, &header, data.len() as u32);
+                }
+            }
         }
     }
 

@@ -137,9 +137,10 @@ impl Target {
                     let to_come = !serial_before(header.ref_cmd_sn, expected) && header.ref_cmd_sn != header.cmd_sn;
                     let early = session.early.get_mut(&header.ref_cmd_sn);
                     match early {
-                        Some((_, pdu)) if to_come => {
+                        Some(early) if to_come => {
                             // In its turn it does nothing.
-                            *pdu = Pdu::new(NopOut { itt: NO_TAG, ttt: NO_TAG, ..NopOut::default() });
+                            early.data.clear();
+                            early.pdu = Pdu::new(NopOut { itt: NO_TAG, ttt: NO_TAG, ..NopOut::default() });
                             return answer(self, task_response::COMPLETE);
                         }
                         _ => return answer(self, task_response::NO_TASK),

@@ -1,10 +1,15 @@
 //! Data of writes: what may come unasked, and what is asked for (RFC 7143, 4.2.5 and 11.7, 11.8).
 
 use super::command::refusal;
-use super::session::{Asked, Stage, Task};
+use super::session::{Asked, Early, Stage, Task};
 use super::{ConnectionId, Target};
 use crate::scsi::Sense;
-use wire::iscsi::{DataOut, Payload, Pdu, ReadyToTransfer, NO_TAG};
+use wire::iscsi::{reject, DataOut, Header, Payload, Pdu, ReadyToTransfer, NO_TAG};
+
+/// Bytes of data for each PDU of it, below which a peer that sends data for a command that is not in its turn is not kept; the
+/// first such PDUs may have less.
+const EARLY_DATA: usize = 512;
+const EARLY_PDUS: usize = 1024;
 
 impl Task {
     /// Takes data in its order. What is beyond what the command takes is not kept.
@@ -84,6 +89,9 @@ impl Target {
     }
 
     pub(super) fn data_out(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, data: Payload) {
+        if header.ttt == NO_TAG && self.keep_early(id, tsih, header, &data, true) {
+            return;
+        }
         if let Some(task) = self.task_of_data(id, tsih, header, data.len() as u32) {
             task.take(data);
             self.advance(tsih, header.itt);
@@ -92,11 +100,35 @@ impl Target {
 
     /// Data whose digest did not match: its place is taken, and the command fails when the rest is there.
     pub(super) fn damaged_data(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, length: u32) {
+        if header.ttt == NO_TAG && self.keep_early(id, tsih, header, &Payload::Zeros(length), false) {
+            return;
+        }
         if let Some(task) = self.task_of_data(id, tsih, header, length) {
             task.damaged = true;
             task.take(Payload::Zeros(length));
             self.advance(tsih, header.itt);
         }
+    }
+
+    /// Keeps unsolicited data whose command came, and waits for those before it on other connections of the session; false: there
+    /// is no such command.
+    fn keep_early(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, data: &Payload, intact: bool) -> bool {
+        let Some(first_burst) = self.connections.get(&id).map(|c| c.agreed.first_burst_bytes as usize) else {
+            return false;
+        };
+        let Some(session) = self.sessions.get_mut(&tsih) else { return false };
+        let of_command = |early: &&mut Early| {
+            let Header::ScsiCommand(command) = &early.pdu.header else { return false };
+            early.connection == id && command.itt == header.itt
+        };
+        let Some(early) = session.early.values_mut().find(of_command) else { return false };
+        early.bytes += data.len();
+        if early.bytes > first_burst || early.data.len() > EARLY_PDUS + early.bytes / EARLY_DATA {
+            self.violated(id, reject::PROTOCOL, &Header::DataOut(*header), "more than FirstBurstLength unasked");
+            return true;
+        }
+        early.data.push((*header, data.clone(), intact));
+        true
     }
 
     /// The task that data belongs to; None: it ended, before or by this data, and what comes of it is not looked at.

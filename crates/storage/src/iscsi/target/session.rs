@@ -5,7 +5,7 @@ use super::{ConnectionId, Target};
 use crate::iscsi::Agreed;
 use crate::scsi::Nexus;
 use std::collections::{BTreeMap, VecDeque};
-use wire::iscsi::{serial_before, Pdu, Rope, ScsiCommand};
+use wire::iscsi::{serial_before, DataOut, Payload, Pdu, Rope, ScsiCommand};
 
 /// A request for data under way.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,17 @@ pub(super) struct Task {
     pub aborted: bool,
 }
 
+/// A command that came before one with a smaller number, and the unsolicited data that came behind it on its connection.
+#[derive(Debug)]
+pub(super) struct Early {
+    pub connection: ConnectionId,
+    pub pdu: Pdu,
+    /// With whether it is intact.
+    pub data: Vec<(DataOut, Payload, bool)>,
+    /// Of the data.
+    pub bytes: usize,
+}
+
 /// A task management function that waits for tasks at the medium.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
@@ -76,7 +87,7 @@ pub(super) struct Session {
     pub exp_cmd_sn: u32,
     pub max_cmd_sn: u32,
     /// Commands that came before those with smaller numbers.
-    pub early: BTreeMap<u32, (ConnectionId, Pdu)>,
+    pub early: BTreeMap<u32, Early>,
     pub tasks: BTreeMap<u32, Task>,
     pub waiting: Vec<Waiting>,
     /// What is left of a text that did not fit into one PDU, by transfer tag.
@@ -106,7 +117,7 @@ impl Target {
     pub(super) fn leave_session(&mut self, tsih: u16, id: ConnectionId) {
         let Some(session) = self.sessions.get_mut(&tsih) else { return };
         session.connections.retain(|_, connection| *connection != id);
-        session.early.retain(|_, (connection, _)| *connection != id);
+        session.early.retain(|_, early| early.connection != id);
         session.waiting.retain(|waiting| waiting.connection != id);
         let tags: Vec<u32> = session.tasks.iter().filter(|(_, t)| t.connection == id).map(|(tag, _)| *tag).collect();
         for itt in tags {

@@ -1,0 +1,18 @@
+//! What a peer or a file may send: each function takes any bytes and panics when a promise is broken. `cargo test` runs them on
+//! some thousand inputs drawn from a seed (`tests/hostile.rs`); `fuzz/` runs them under libFuzzer, guided by coverage.
+
+mod formats;
+mod input;
+mod pdu;
+mod session;
+mod target;
+
+/// Name and function of each.
+pub const ALL: [(&str, fn(&[u8])); 6] = [
+    ("wire", formats::wire),
+    ("text", formats::text),
+    ("trace", formats::trace),
+    ("disksim", formats::disksim),
+    ("target", target::run),
+    ("session", session::run),
+];
