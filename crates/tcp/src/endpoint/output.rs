@@ -91,13 +91,18 @@ impl Endpoint {
             seg.ts_ecr = 0;
         }
         seg.sack_count = 0;
+        let mut owed = false;
         if self.rx.has_sacks() && !self.is_reno() {
-            self.rx.write_sacks(seg, self.timestamps);
+            // A segment that is sent again was cut before there were blocks to tell of: those that do not fit follow in an ACK of
+            // their own (Linux cuts the segment anew, tcp_retransmit_skb).
+            let room = if len == 0 { u32::MAX } else { self.mss.saturating_sub(len) };
+            owed = !self.rx.write_sacks(seg, self.timestamps, room) && self.rx.ack_now;
         }
         if self.cc.sock().ecn_flags & (ecn::OK | ecn::DEMAND_CWR) == ecn::OK | ecn::DEMAND_CWR {
             seg.flags |= flags::ECE;
         }
         self.rx.ack_sent();
+        self.rx.ack_now = owed;
         self.timers.delack = u64::MAX;
         self.stats.segments_sent += 1;
     }

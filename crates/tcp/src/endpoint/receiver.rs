@@ -204,9 +204,13 @@ impl Receiver {
         }
     }
 
-    /// DSACK first, then the blocks most recently changed (RFC 2018, 4; RFC 2883, 4).
-    pub(crate) fn write_sacks(&mut self, seg: &mut Segment, timestamps: bool) {
-        let most = Self::most_sacks(timestamps);
+    /// DSACK first, then the blocks most recently changed (RFC 2018, 4; RFC 2883, 4), as far as `room` bytes of options go.
+    /// Returns whether there was room for one.
+    pub(crate) fn write_sacks(&mut self, seg: &mut Segment, timestamps: bool, room: u32) -> bool {
+        let most = Self::most_sacks(timestamps).min(room.saturating_sub(4) as usize / 8);
+        if most == 0 {
+            return false;
+        }
         let mut count = 0;
         if let Some(block) = self.dsack.take() {
             seg.sacks[0] = block;
@@ -220,6 +224,7 @@ impl Receiver {
             count += 1;
         }
         seg.sack_count = count as u8;
+        true
     }
 
     /// An acknowledgment goes out.

@@ -9,6 +9,9 @@ use tcp::segment::{flags, Segment};
 use tcp::Endpoint;
 use units::{Span, Time};
 
+/// Largest packet that any test's configuration allows, bytes.
+const MTU: u32 = 1500;
+
 /// What the pipe does to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -229,6 +232,7 @@ impl Pair {
     fn put(&mut self, to_server: bool, mut seg: Segment) {
         let pipe = if to_server { &mut self.forward } else { &mut self.back };
         pipe.count += 1;
+        assert!(seg.packet_bytes() <= MTU, "{} bytes in a packet", seg.packet_bytes());
         let mut fate = match pipe.hook.as_mut() {
             Some(hook) => hook(pipe.count, &seg),
             None => Fate::Pass,
