@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use units::{Span, Time};
 use wire::iscsi::{Framing, Header, Payload, Pdu};
 
+mod order;
+
 const BLOCK: u32 = 512;
 const BLOCKS: u64 = 8192;
 const NAME: &str = "iqn.2026-01.example:disk";
@@ -281,29 +283,6 @@ fn a_length_goes_the_same_way_as_bytes() {
         rig.seen
     };
     assert_eq!(way(Carriage::Bytes), way(Carriage::Lengths));
-}
-
-#[test]
-fn commands_spread_over_connections_and_run_in_their_order() {
-    for allegiance in [Allegiance::RoundRobin, Allegiance::LeastOutstanding] {
-        let mut config = InitiatorConfig { connections: 4, allegiance, ..initiator() };
-        config.settings.header_digest = Digest::Required;
-        config.settings.data_digest = Digest::Required;
-        let mut rig = Rig::new(config, TargetConfig::new(NAME), Carriage::Bytes);
-        rig.run(SECOND);
-        // The last write of a place counts, whatever connection it came on.
-        for round in 0..400 {
-            rig.write(0, pattern(512, round));
-        }
-        let read = rig.read(0, 1);
-        rig.run(SECOND);
-        assert_eq!(rig.done(read).data.to_payload(), pattern(512, 399));
-        for index in 0..4 {
-            let here = rig.seen.iter().filter(|(at, name)| *at == index && *name == "ScsiCommand").count();
-            assert!(here > 50, "{here} commands on connection {index}");
-        }
-        assert_eq!((rig.target.session_count(), rig.target.connection_count()), (1, 4));
-    }
 }
 
 #[test]

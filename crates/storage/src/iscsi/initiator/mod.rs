@@ -119,6 +119,8 @@ pub struct Completion {
     pub underflow: u32,
     /// Bytes that there was no room for.
     pub overflow: u32,
+    /// The connection that it went over.
+    pub connection: usize,
 }
 
 /// Something that the caller hears of.
@@ -286,6 +288,11 @@ impl Initiator {
     /// What was agreed on with the first connection.
     pub fn agreed(&self) -> &Agreed {
         &self.agreed
+    }
+
+    /// The number of the command under way whose task tag is `tag`.
+    pub fn command_of(&self, tag: u32) -> Option<u64> {
+        self.tags.get(&tag).copied()
     }
 
     /// Commands without a status.

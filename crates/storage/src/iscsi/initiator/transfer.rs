@@ -179,8 +179,8 @@ impl Initiator {
     }
 
     fn task(&mut self, tag: u32) -> Result<(u64, &mut Task), String> {
-        let id = self.tags.get(&tag).copied().ok_or(format!("there is no command with tag {tag:#x}"))?;
-        self.tasks.get_mut(&id).map(|task| (id, task)).ok_or(format!("the command with tag {tag:#x} is over"))
+        let id = self.command_of(tag).ok_or_else(|| format!("there is no command with tag {tag:#x}"))?;
+        self.tasks.get_mut(&id).map(|task| (id, task)).ok_or_else(|| format!("the command with tag {tag:#x} is over"))
     }
 
     fn data_in(&mut self, header: &DataIn, data: Payload) -> Result<(), String> {
@@ -222,7 +222,8 @@ impl Initiator {
         self.tags.remove(&task.tag);
         self.links[task.link].outstanding -= 1;
         let (overflow, underflow) = (if over { residual } else { 0 }, if under { residual } else { 0 });
-        let completion = Completion { status, sense, data: task.received, underflow, overflow };
+        let connection = task.link;
+        let completion = Completion { status, sense, data: task.received, underflow, overflow, connection };
         self.events.push_back(Event::Done(id, completion));
     }
 

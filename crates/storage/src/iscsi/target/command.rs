@@ -187,7 +187,7 @@ impl Target {
             (Step::Work(op, then), lun) => {
                 let id = self.serial();
                 self.tickets.insert(id, Ticket { tsih, itt, serial, lun, then });
-                self.work.push_back(Work { id, connection, lun, op });
+                self.work.push_back(Work { id, connection, itt, lun, op });
             }
         }
     }

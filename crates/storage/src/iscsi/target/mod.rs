@@ -84,6 +84,8 @@ pub struct Work {
     pub id: u64,
     /// The connection that its command came on.
     pub connection: ConnectionId,
+    /// Task tag of its command, which the initiator gave it.
+    pub itt: u32,
     /// Number of the logical unit.
     pub lun: usize,
     /// What is to be done.
