@@ -64,24 +64,29 @@ impl Writes {
 #[derive(Clone, Debug)]
 pub struct Replay {
     writes: Writes,
-    slowdown_e6: u64,
-    /// Length of a round as recorded, ns; 0: there is one round.
-    period_ns: u64,
+    rounds: Rounds,
     round: u64,
     next: usize,
 }
 
-impl Replay {
-    /// A replay from its beginning. `slowdown_e6`: 1,000,000 plays as recorded, 2,000,000 half as fast.
-    pub fn new(writes: Writes, slowdown_e6: u64, looped: bool) -> Replay {
-        let mean_gap = writes.span_ns.checked_div(writes.requests.saturating_sub(1)).unwrap_or(0);
-        let period_ns = if looped { writes.span_ns.saturating_add(mean_gap) } else { 0 };
-        Replay { writes, slowdown_e6, period_ns, round: 0, next: 0 }
+/// When what a trace has recorded happens in a replay.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    slowdown_e6: u64,
+    /// Length of a round as recorded, ns; 0: there is one round.
+    pub(super) period_ns: u64,
+}
+
+impl Rounds {
+    /// Of a trace of `requests` from the first to the last of which it is `span_ns`.
+    pub(super) fn new(span_ns: u64, requests: u64, slowdown_e6: u64, looped: bool) -> Rounds {
+        let mean_gap = span_ns.checked_div(requests.saturating_sub(1)).unwrap_or(0);
+        Rounds { slowdown_e6, period_ns: if looped { span_ns.saturating_add(mean_gap) } else { 0 } }
     }
 
-    /// Length of a round as it is played, ns, rounded down; None when there is but one.
-    pub fn period_ns(&self) -> Option<u64> {
-        (self.period_ns > 0).then(|| self.scale(u128::from(self.period_ns)))
+    /// When it is `offset` ns into a round, ns.
+    pub(super) fn at(&self, round: u64, offset: u64) -> u64 {
+        self.scale(u128::from(round) * u128::from(self.period_ns) + u128::from(offset))
     }
 
     fn scale(&self, ns: u128) -> u64 {
@@ -91,12 +96,25 @@ impl Replay {
     }
 }
 
+impl Replay {
+    /// A replay from its beginning. `slowdown_e6`: 1,000,000 plays as recorded, 2,000,000 half as fast.
+    pub fn new(writes: Writes, slowdown_e6: u64, looped: bool) -> Replay {
+        let rounds = Rounds::new(writes.span_ns, writes.requests, slowdown_e6, looped);
+        Replay { writes, rounds, round: 0, next: 0 }
+    }
+
+    /// Length of a round as it is played, ns, rounded down; None when there is but one.
+    pub fn period_ns(&self) -> Option<u64> {
+        (self.rounds.period_ns > 0).then(|| self.rounds.at(1, 0))
+    }
+}
+
 impl Iterator for Replay {
     type Item = Write;
 
     fn next(&mut self) -> Option<Write> {
         if self.next == self.writes.len() {
-            if self.period_ns == 0 || self.writes.is_empty() {
+            if self.rounds.period_ns == 0 || self.writes.is_empty() {
                 return None;
             }
             self.next = 0;
@@ -104,8 +122,7 @@ impl Iterator for Replay {
         }
         let (offset, bytes) = self.writes.at[self.next];
         self.next += 1;
-        let recorded = u128::from(self.round) * u128::from(self.period_ns) + u128::from(offset);
-        Some(Write { at_ns: self.scale(recorded), bytes: u64::from(bytes) })
+        Some(Write { at_ns: self.rounds.at(self.round, offset), bytes: u64::from(bytes) })
     }
 }
 
