@@ -18,9 +18,13 @@ def paths_of(spec: dict[str, Any]) -> Iterator[tuple[str, bool]]:
         congestion = flow["stack"]["congestion"]
         if congestion.endswith(".c"):
             yield congestion, True
-        trace = flow["workload"].get("trace")
+        workload = flow["workload"]
+        trace = workload.get("trace") or workload.get("source", {}).get("trace")
         if trace is not None:
             yield trace["path"], False
+        model = workload.get("disk", {}).get("model")
+        if model is not None and Path(model).is_absolute():
+            yield model, False
 
 
 def read_inputs(spec: dict[str, Any]) -> list[InputFile]:

@@ -16,6 +16,7 @@ from elephan.report.units import things
 
 LAG = ("lag_p99_s", "lag_max_bytes", "goodput_bps", "retransmitted_segments")
 LATENCY = ("latency_p99_s", "latency_p50_s", "goodput_bps", "retransmitted_segments")
+REQUESTS = ("io_bytes_per_s", "iops", "read_latency_p99_s", "write_latency_p99_s")
 BULK = ("goodput_bps", "line_share", "retransmitted_segments", "timeouts")
 
 
@@ -61,7 +62,7 @@ def headline_of(points: Sequence[Point], colours: Colours) -> Headline | None:
 
 
 def _names(points: Sequence[Point]) -> tuple[str, ...]:
-    for names in (LAG, LATENCY):
+    for names in (LAG, LATENCY, REQUESTS):
         if any(point.metric(names[0]) is not None for point in points):
             return names
     return BULK
@@ -131,6 +132,7 @@ def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
     clause = {
         "lag_p99_s": "99 of 100 writes reach the far site within {}",
         "latency_p99_s": "99 of 100 frames are delivered within {}",
+        "io_bytes_per_s": "requests move {}",
         "goodput_bps": "the path gives {} of payload",
     }[what.name].format(what.show(best))
     if what.name == "lag_p99_s" and (risk := point.metric("lag_max_bytes")) is not None:

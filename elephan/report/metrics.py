@@ -223,7 +223,83 @@ def _all() -> tuple[Metric, ...]:
         ),
         Metric("cpu_s", "CPU", "s", time, "neither", "Processor time that the simulation took on the host."),
         Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
+        *_of_requests(),
+        *_of_the_other_way(),
         *_of_the_emulator(),
+    )
+
+
+def _of_requests() -> tuple[Metric, ...]:
+    """What workload `iscsi` adds: block requests, done after the warm-up; of a run those of all its sessions."""
+    count, time, size, speed = units.count, units.duration, units.size, units.byte_rate
+    since = "from when the application has the request to its status at the initiator"
+    found = [
+        Metric("requests", "requests", "", count, "higher", "Block requests done."),
+        Metric("requests_failed", "failed", "", count, "lower", "Block requests that ended with an error."),
+        Metric("io_bytes_per_s", "throughput", "B/s", speed, "higher", "Data read and written, per second."),
+        Metric("iops", "IOPS", "1/s", count, "higher", "Requests done, per second."),
+    ]
+    for kind, kinds, moved in (("read", "reads", "read"), ("write", "writes", "written")):
+        found += [
+            Metric(kinds, kinds, "", count, "higher", f"{kinds.capitalize()} done."),
+            Metric(f"{moved}_bytes", moved, "B", size, "higher", f"Data of the {kinds} done."),
+            Metric(f"{kind}_bytes_per_s", kinds, "B/s", speed, "higher", f"Data of the {kinds} done, per second."),
+            Metric(f"{kind}_iops", f"{kind} IOPS", "1/s", count, "higher", f"{kinds.capitalize()} done, per second."),
+            Metric(f"{kind}_latency_mean_s", f"{kind} mean", "s", time, "lower", f"Mean time of a {kind}, {since}."),
+        ]
+        for part in (50, 95, 99):
+            text = f"{part} of 100 {kinds} were done within this time."
+            found.append(Metric(f"{kind}_latency_p{part}_s", f"{kind} p{part}", "s", time, "lower", text))
+        found.append(Metric(f"{kind}_latency_max_s", f"{kind} max", "s", time, "lower", f"Longest time of a {kind}."))
+        for layer, what in LAYERS.items():
+            text = f"Mean part of a {kind}'s time {what}."
+            found.append(Metric(f"{kind}_{layer}_mean_s", f"{kind} {layer}", "s", time, "lower", text))
+    for layer, what in LAYERS.items():
+        found += [
+            Metric(f"{layer}_mean_s", layer, "s", time, "lower", f"Mean part of a request's time {what}."),
+            Metric(f"{layer}_p99_s", f"{layer} p99", "s", time, "lower", f"99 of 100 requests spent less {what}."),
+        ]
+    return tuple(found)
+
+
+LAYERS = {
+    "queue": "until its command was handed to TCP: for a place in the queue, the session, the command window",
+    "network": "on the way: command, R2Ts, data and status, with all that TCP makes of it",
+    "disk": "at the disk, its queue included",
+}
+"""Parts of a request's time; they add up to its latency."""
+
+
+def _of_the_other_way() -> tuple[Metric, ...]:
+    """Of connections that carry data both ways: what flows from the target to the initiator."""
+    count, size = units.count, units.size
+    back = "from `to` to `from`: read data, R2Ts and status of workload `iscsi`"
+    return (
+        Metric("reverse_goodput_bps", "goodput back", "bit/s", units.rate, "higher", f"Goodput {back}."),
+        Metric("reverse_delivered_bytes", "delivered back", "B", size, "higher", f"Payload delivered {back}."),
+        Metric("reverse_delivered_packets", "packets back", "packets", count, "higher", f"Data segments {back}."),
+        Metric("reverse_sent_segments", "sent back", "segments", count, "neither", f"Data segments sent {back}."),
+        Metric(
+            "reverse_retransmitted_segments",
+            "again back",
+            "segments",
+            count,
+            "lower",
+            f"Data segments sent again {back}.",
+        ),
+        Metric("reverse_retransmitted_bytes", "bytes again back", "B", size, "lower", f"Payload sent again {back}."),
+        Metric(
+            "reverse_dropped_packets",
+            "dropped back",
+            "packets",
+            count,
+            "lower",
+            "Packets of the connection's other end lost on their way, its ACKs too; part of `dropped_packets`.",
+        ),
+        Metric("reverse_timeouts", "time-outs back", "", count, "lower", "Retransmission time-outs at the other end."),
+        Metric(
+            "reverse_fast_retransmits", "recoveries back", "", count, "neither", "Loss recoveries at the other end."
+        ),
     )
 
 
@@ -286,7 +362,17 @@ HEADLINE = (
     "latency_p99_s",
     "latency_max_s",
     "completion_s",
+    "io_bytes_per_s",
+    "iops",
+    "read_latency_p50_s",
+    "read_latency_p99_s",
+    "write_latency_p50_s",
+    "write_latency_p99_s",
+    "queue_mean_s",
+    "network_mean_s",
+    "disk_mean_s",
     "goodput_bps",
+    "reverse_goodput_bps",
     "line_share",
     "retransmitted_segments",
     "dropped_packets",
@@ -295,6 +381,7 @@ HEADLINE = (
 
 SUFFIXES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
     ("_bps", "bit/s", units.rate),
+    ("_bytes_per_s", "B/s", units.byte_rate),
     ("_bytes", "B", units.size),
     ("_packets", "packets", units.count),
     ("_segments", "segments", units.count),

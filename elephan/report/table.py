@@ -15,7 +15,22 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-SUMMED_OVER_CONNECTIONS = frozenset({"goodput_bps", "line_share", "lag_max_bytes", "timeouts", "fast_retransmits"})
+SUMMED_OVER_CONNECTIONS = frozenset(
+    {
+        "goodput_bps",
+        "line_share",
+        "lag_max_bytes",
+        "timeouts",
+        "fast_retransmits",
+        "reverse_goodput_bps",
+        "reverse_timeouts",
+        "reverse_fast_retransmits",
+        "requests",
+        "requests_failed",
+        "reads",
+        "writes",
+    }
+)
 """Besides counters (by their unit) what adds up over the connections of one flow entry."""
 
 
@@ -131,7 +146,7 @@ def notes_of(points: Sequence[Point]) -> tuple[str, ...]:
 
 def adds_up(column: Metric) -> bool:
     """Whether a flow entry's value is the sum over its connections, and not their mean."""
-    return column.name in SUMMED_OVER_CONNECTIONS or column.unit in ("packets", "segments", "ACKs")
+    return column.name in SUMMED_OVER_CONNECTIONS or column.unit in ("packets", "segments", "ACKs", "B/s", "1/s")
 
 
 def _best_of_each(points: Sequence[Point], columns: Sequence[Metric]) -> dict[tuple[int, str], float]:

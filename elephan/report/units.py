@@ -37,6 +37,11 @@ def rate(value: float | None) -> str:
     return scaled(value, "bit/s", DECIMAL)
 
 
+def byte_rate(value: float | None) -> str:
+    """Return B/s, decimal: 8.4e6 as "8.40 MB/s"."""
+    return scaled(value, "B/s", DECIMAL)
+
+
 def size(value: float | None) -> str:
     """Return bytes, decimal: 8.4e6 as "8.40 MB"."""
     return scaled(value, "B", DECIMAL)

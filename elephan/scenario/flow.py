@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
+from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import U32_MAX, Mtu, PositiveSize, PositiveSpan, Span, Whole, parse_size
 from elephan.scenario.table import Name, Table, setting
@@ -79,7 +80,8 @@ class FlowSettings(Table):
     stop: Span | None = setting(None, examples=["25s"])
     """When the application stops writing. When absent: when its workload ends."""
     connections: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[4])
-    """Number of parallel connections; each carries the whole workload."""
+    """Number of parallel connections; each carries the whole workload. Of workload `iscsi`: connections of its one
+    session, which share its requests."""
     stagger: Span = setting("0s", examples=["100ms"])
     """Time between the starts of two connections of this flow."""
     direction: Literal["forward", "reverse"] = setting("forward", examples=["reverse"])
@@ -139,6 +141,8 @@ class FlowSettings(Table):
             raise wrong("a time after the start of the last connection", "stop")
         if self.stop is not None and getattr(self.workload, "duration", None) is not None:
             raise wrong("either stop or workload.duration, not both", "stop")
+        if isinstance(self.workload, Iscsi) and self.stagger:
+            raise wrong("0s: the session's first connection logs in, then the others", "stagger")
         if self.rto_max < self.rto_min:
             raise wrong("a time not below rto_min", "rto_max")
         if not self.window_scaling:

@@ -24,7 +24,14 @@ _ARRAYS: dict[str, type[Table]] = {
 }
 
 #: The key of the table that a short form stands for, so that `flow.stack.reduction` reaches into `stack = "..."`.
-_SHORT = {"stack": "name", "workload": "kind", "queue": "limit", "loss": "probability", "jitter": "scale"}
+_SHORT = {
+    "stack": "name",
+    "workload": "kind",
+    "source": "kind",
+    "queue": "limit",
+    "loss": "probability",
+    "jitter": "scale",
+}
 
 
 def entry_name(array: str, index: int, entry: Any) -> str:

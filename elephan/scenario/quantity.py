@@ -162,6 +162,44 @@ def _probability(unit: int, exponent: int, example: str) -> Callable[[Any], int]
 
 
 _NUMBER_OR_TEXT = {"type": ["number", "string"]}
+
+
+def _part(value: Any) -> int:
+    expected = 'a share from 0 to 1, such as 0.7 or "70%"'
+    fraction = number(value, expected)
+    if not 0 <= fraction <= 1:
+        raise wrong(expected)
+    return round(fraction * 10**6)
+
+
+#: A part of a whole, held as parts per 10^6.
+Part = Annotated[int, PlainValidator(_part), _typed("share", **_NUMBER_OR_TEXT)]
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Annotates a size in a closed range, bytes."""
+
+    minimum: int
+    maximum: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.check)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**_SIZE, "x-type": f"size {self.minimum}B to {self.maximum}B"}
+
+    def check(self, value: Any) -> int:
+        """The size in bytes."""
+        expected = f'a size from {self.minimum}B to {self.maximum}B, such as "64KiB"'
+        if not isinstance(value, str):
+            raise wrong(expected)
+        size = parse_size(value)
+        if not self.minimum <= size <= self.maximum:
+            raise wrong(expected)
+        return size
+
+
 #: Held as parts per 10^12.
 Probability = Annotated[
     int, PlainValidator(_probability(10**12, 12, '1e-4, "1e-4" or "0.01%"')), _typed("probability", **_NUMBER_OR_TEXT)

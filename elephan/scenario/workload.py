@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator
 
+from elephan.scenario.iscsi import Iscsi, TraceFormat
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import U32_MAX, U64_MAX, AtMost, Load, Positive, PositiveSize, PositiveSpan, Size, Whole
 from elephan.scenario.table import Table, Tagged, setting
@@ -50,9 +51,7 @@ class Replicate(Table):
     """Kind of workload."""
     trace: str = setting(examples=["traces/tpcc-small.trace"])
     """Trace file; relative to the scenario file."""
-    format: Literal["auto", "blkparse", "disksim", "disksim-validate", "fio", "hp-srt", "mqsim", "msr", "spc"] = (
-        setting("auto", examples=["msr"])
-    )
+    format: TraceFormat = setting("auto", examples=["msr"])
     """Form of the trace (docs/traces.md says what each is). "auto": told by how the file begins."""
     slowdown: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
     """Factor on all times: 2 is half as fast as recorded; held to 10^-6."""
@@ -63,12 +62,12 @@ class Replicate(Table):
 
 
 Workload = Annotated[
-    Bulk | Offered | Replicate,
+    Bulk | Offered | Replicate | Iscsi,
     Tagged(
-        (("bulk", Bulk), ("offered", Offered), ("replicate", Replicate)),
+        (("bulk", Bulk), ("offered", Offered), ("replicate", Replicate), ("iscsi", Iscsi)),
         key="kind",
         default=None,
         short="kind",
-        expected='"bulk", or a table whose kind is "bulk", "offered" or "replicate"',
+        expected='"bulk", or a table whose kind is "bulk", "offered", "replicate" or "iscsi"',
     ),
 ]

@@ -45,6 +45,16 @@ stagger = "50ms"
 name = "mirror"
 workload = {{ kind = "replicate", trace = "{TRACE}", loop = true, slowdown = 100 }}
 
+[[flow]]
+name = "volume"
+connections = 2
+[flow.workload]
+kind = "iscsi"
+disk = "cheetah-9lp"
+scheduler = "sptf"
+queue_depth = 8
+source = {{ kind = "mix", reads = "60%", size = "16KiB" }}
+
 [[background]]
 name = "web"
 rate = "20%"

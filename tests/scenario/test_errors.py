@@ -113,7 +113,7 @@ ONE_KEY = [
     ("measure.series=true", 'measure.series = true: a time such as "10ms", or false'),
     ("measure.pcap_node=middle", 'measure.pcap_node = "middle": unknown node; known: left, right'),
     # Workloads.
-    ("flow.workload=bluk", 'flow.backup.workload = "bluk": one of "bulk", "offered", "replicate"'),
+    ("flow.workload=bluk", 'flow.backup.workload = "bluk": one of "bulk", "offered", "replicate", "iscsi"'),
     ("flow.workload=offered", 'flow.backup.workload = "offered": a table; it also needs load'),
     (
         "flow.workload={ kind = 'offered', load = '0%' }",

@@ -5,7 +5,7 @@ use crate::emulator::{Emulator, EmulatorReport, NetworkCounters};
 use crate::error::KernelError;
 use crate::plan::HostPlan;
 use crate::traffic::{Traffic, TrafficTally};
-use lab::spec::RunSpec;
+use lab::spec::{RunSpec, WorkloadSpec};
 use lab::{sum_up, Outcome, RunTally, Verdict};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
@@ -54,6 +54,9 @@ fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
     for (flow, planned) in spec.flows.iter().zip(&plan.flows) {
         if let Some(host) = [planned.source, planned.destination].iter().find(|&&host| host >= hosts) {
             return wrong(format!("flow {}: host {host} does not exist, there are {hosts}", flow.name));
+        }
+        if matches!(flow.workload, WorkloadSpec::Iscsi(_)) {
+            return wrong(format!("flow {}: workload \"iscsi\": this ground carries no sessions", flow.name));
         }
         if flow.route.is_empty() || flow.route.iter().any(|&link| link >= spec.links.len()) {
             return wrong(format!("flow {}: route: at least one link of {}", flow.name, spec.links.len()));

@@ -29,6 +29,7 @@ impl Applications {
                 }
                 Workload::offered(Size(*frame_bytes), Rate(*rate_bps), *credits, limited)
             }
+            WorkloadSpec::Iscsi(_) => Workload::iscsi(),
             WorkloadSpec::Replicate { trace } => {
                 let loaded = self.trace(trace)?;
                 let replay = Replay::new(loaded, trace.slowdown_e6, trace.looped);

@@ -31,7 +31,8 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
     let mut routes = Routes::default();
     let mut builder =
         Builder { spec, routes: &mut routes, algorithms: Algorithms::default(), applications: Applications::default() };
-    let flows = builder.flows()?;
+    let (sessions, of_flow) = crate::iscsi::sessions(spec)?;
+    let flows = builder.flows(&of_flow)?;
     let background = Background::all(spec, Time::ZERO, 2 * flows.len() as u32, &mut routes)?;
     let links = links(spec, true)?;
     let timers = Timers::new(changes.len(), flows.len(), background.len());
@@ -40,7 +41,7 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
         Some(path) => Some(Capture::create(path, spec.measure.pcap_node, spec.measure.pcap_packets)?),
         None => None,
     };
-    let mut world = World::new(spec, flows, background, changes, timers, capture);
+    let mut world = World::new(spec, flows, sessions, background, changes, timers, capture);
     set_first_timers(spec, &mut world, &mut net);
     Ok((world, net))
 }
@@ -70,12 +71,17 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn flows(&mut self) -> Result<Vec<Flow>, LabError> {
+    fn flows(&mut self, sessions: &[u32]) -> Result<Vec<Flow>, LabError> {
         let spec = self.spec;
-        spec.flows.iter().enumerate().map(|(index, flow)| self.flow(index, flow)).collect()
+        spec.flows
+            .iter()
+            .zip(sessions)
+            .enumerate()
+            .map(|(index, (flow, &session))| self.flow(index, flow, session))
+            .collect()
     }
 
-    fn flow(&mut self, index: usize, spec: &FlowSpec) -> Result<Flow, LabError> {
+    fn flow(&mut self, index: usize, spec: &FlowSpec, session: u32) -> Result<Flow, LabError> {
         let what = format!("flow {}", spec.name);
         check_route(&what, "route", &spec.route, spec.source, spec.destination, &self.spec.links)?;
         check_route(&what, "return_route", &spec.return_route, spec.destination, spec.source, &self.spec.links)?;
@@ -90,11 +96,12 @@ impl Builder<'_> {
             sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
             receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),
             workload: self.applications.build(spec)?,
+            session,
             spec: Box::new(spec.clone()),
             hops: sides.map(|route| route.0),
             armed: [Time::NEVER; 2],
-            dropped_packets: 0,
-            received_at_warmup: 0,
+            dropped_packets: [0; 2],
+            received_at_warmup: [0; 2],
             received_at_sample: 0,
         })
     }

@@ -1,7 +1,8 @@
 //! One TCP connection of a run: two endpoints, where their packets go, what the application does.
 
+use crate::iscsi::NONE;
 use crate::spec::FlowSpec;
-use crate::tally::{FlowCounters, Rtt};
+use crate::tally::{FlowCounters, ReverseCounters, Rtt};
 use crate::workload::Workload;
 use tcp::Endpoint;
 use units::Time;
@@ -25,11 +26,13 @@ pub struct Flow {
     /// First hop of the packets of either side.
     pub hops: [u32; 2],
     pub workload: Workload,
+    /// Number of the session that it is a connection of, or [`crate::iscsi::NONE`].
+    pub session: u32,
     pub spec: Box<FlowSpec>,
-    /// Packets of either direction lost on the way.
-    pub dropped_packets: u64,
-    /// Payload received when the measured interval began, bytes.
-    pub received_at_warmup: u64,
+    /// Packets of either side lost on the way.
+    pub dropped_packets: [u64; 2],
+    /// Payload that either side had received when the measured interval began, bytes.
+    pub received_at_warmup: [u64; 2],
     /// The same at the latest sample of the series, bytes.
     pub received_at_sample: u64,
 }
@@ -45,7 +48,7 @@ impl Flow {
             sent_segments: Some(sender.data_segments_sent),
             retransmitted_segments: Some(sender.retransmitted_segments),
             retransmitted_bytes: Some(sender.retransmitted_bytes),
-            dropped_packets: Some(self.dropped_packets),
+            dropped_packets: Some(self.dropped_packets[0] + self.dropped_packets[1]),
             duplicate_acks: Some(sender.duplicate_acks_received),
             timeouts: Some(sender.timeouts),
             fast_retransmits: Some(sender.fast_retransmits),
@@ -58,6 +61,22 @@ impl Flow {
                 max_us: sampled.then_some(sender.rtt_max_us),
             },
         }
+    }
+
+    /// Counters of the data that the other end sends, where it sends any.
+    pub fn reverse(&self) -> Option<ReverseCounters> {
+        let (sender, receiver) = (self.sender.stats(), self.receiver.stats());
+        (self.session != NONE).then(|| ReverseCounters {
+            received_bytes: self.sender.bytes_received(),
+            received_at_warmup: self.received_at_warmup[Side::Sender as usize],
+            delivered_packets: sender.data_segments_received,
+            sent_segments: receiver.data_segments_sent,
+            retransmitted_segments: receiver.retransmitted_segments,
+            retransmitted_bytes: receiver.retransmitted_bytes,
+            dropped_packets: self.dropped_packets[Side::Receiver as usize],
+            timeouts: receiver.timeouts,
+            fast_retransmits: receiver.fast_retransmits,
+        })
     }
 
     /// The endpoint at `side`.

@@ -1,5 +1,6 @@
 //! What a run measured. Names carry units; what does not apply is absent, never zero.
 
+use crate::iscsi::{insert_requests, insert_reverse, ConnectionTally};
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::spec::{FlowSpec, RunSpec};
 use crate::tally::{BackgroundTally, FlowTally, RunTally};
@@ -68,7 +69,7 @@ pub fn bottleneck(spec: &RunSpec, flow: &FlowSpec) -> usize {
 }
 
 /// Counters that add up over flows.
-const SUMMED: [&str; 13] = [
+const SUMMED: [&str; 20] = [
     "delivered_bytes",
     "delivered_packets",
     "retransmitted_segments",
@@ -82,6 +83,13 @@ const SUMMED: [&str; 13] = [
     "offered_bytes",
     "messages",
     "lag_max_bytes",
+    "reverse_delivered_bytes",
+    "reverse_delivered_packets",
+    "reverse_retransmitted_segments",
+    "reverse_retransmitted_bytes",
+    "reverse_dropped_packets",
+    "reverse_timeouts",
+    "reverse_fast_retransmits",
 ];
 
 fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
@@ -114,15 +122,26 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
     insert_rtt(&mut metrics, &tally.flows);
     let mut lag = Histogram::default();
     let mut latency = Histogram::default();
+    let mut requests = None;
     for flow in &tally.flows {
         match &flow.workload.source {
             Source::Bulk { .. } => {}
+            Source::Iscsi(tally) => requests.get_or_insert_with(ConnectionTally::default).merge(tally),
             Source::Offered(offered) => latency.merge(&offered.messages.latency),
             Source::Replicate(replicate) => lag.merge(&replicate.messages.latency),
         }
     }
     insert_latency(&mut metrics, &latency);
     insert_lag(&mut metrics, &lag);
+    if let Some(requests) = requests {
+        insert_requests(&mut metrics, &requests, interval);
+    }
+    let reverse: Vec<_> = of_flows.iter().filter_map(|m| real(m, "reverse_goodput_bps")).collect();
+    if !reverse.is_empty() {
+        let bytes = |flow: &FlowTally| flow.reverse.map_or(0, |r| r.received_bytes - r.received_at_warmup);
+        let bits = tally.flows.iter().map(bytes).sum::<u64>() as f64 * 8.0;
+        metrics.insert("reverse_goodput_bps", Metric::Real(bits / interval));
+    }
     let drains: Vec<_> = of_flows.iter().filter_map(|m| real(m, "drain_s")).collect();
     let replicating = tally.flows.iter().filter(|f| matches!(f.workload.source, Source::Replicate(_))).count();
     if replicating > 0 && drains.len() == replicating {
@@ -168,6 +187,9 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &
         metrics.insert("line_share", Metric::Real(goodput / line as f64));
     }
     insert_rtt(&mut metrics, std::slice::from_ref(flow));
+    if let Some(reverse) = &flow.reverse {
+        insert_reverse(&mut metrics, reverse, interval);
+    }
     match &flow.workload.source {
         Source::Bulk { bytes } => {
             if let (Some(_), Some(done)) = (bytes, flow.workload.done_at) {
@@ -177,6 +199,7 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &
                 notes.push(format!("flow {}: {received} of {bytes} bytes had arrived at the end", spec.name));
             }
         }
+        Source::Iscsi(tally) => insert_requests(&mut metrics, tally, interval),
         Source::Offered(offered) => {
             metrics.insert("messages", Metric::Integer(offered.messages.issued));
             metrics.insert("offered_bytes", Metric::Integer(offered.messages.issued_bytes));
@@ -265,7 +288,12 @@ fn insert_distribution(metrics: &mut Metrics, histogram: &Histogram, names: [&'s
         histogram.quantile(990).map(seconds),
         histogram.max().map(seconds),
     ];
-    for (name, value) in names.into_iter().zip(values) {
+    insert_values(metrics, names.into_iter().zip(values));
+}
+
+/// Inserts those that there are.
+pub(crate) fn insert_values(metrics: &mut Metrics, values: impl Iterator<Item = (&'static str, Option<f64>)>) {
+    for (name, value) in values {
         if let Some(value) = value {
             metrics.insert(name, Metric::Real(value));
         }

@@ -3,7 +3,7 @@
 use crate::assemble::assemble;
 use crate::changes::Change;
 use crate::error::LabError;
-use crate::flow::Flow;
+use crate::flow::Side;
 use crate::outcome::{sum_up, Metric, Outcome};
 use crate::packet::Packet;
 use crate::spec::RunSpec;
@@ -48,7 +48,9 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     run_to(&mut world, &mut net, end, end, pulse)?;
     let measured_end = net.now().min(end);
     net.flush_drops(&mut world);
-    let counters: Vec<_> = world.flows.iter().map(Flow::counters).collect();
+    let counters: Vec<_> = world.flows.iter().map(|flow| (flow.counters(), flow.reverse())).collect();
+    let mut notes = vec![];
+    world.close_sessions(&mut notes);
     let links: Vec<_> = net.links().iter().map(|l| *l.stats()).collect();
     for flow in &mut world.flows {
         flow.workload.stop(measured_end, &mut flow.sender);
@@ -59,16 +61,16 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         run_to(&mut world, &mut net, limit, end, pulse)?;
     }
     let captured = world.capture.take().map(crate::capture::Capture::finish).transpose()?;
-    let mut notes = vec![];
     for change in world.changes.iter().filter(|c| c.happened.is_none()) {
         notes.push(format!("an event never happened: {:?}", change.spec.when));
     }
     if let Some((_, skipped)) = captured.filter(|&(_, skipped)| skipped > 0) {
         notes.push(format!("the capture is full: {skipped} later packets are not in it"));
     }
-    let flows = world.flows.into_iter().zip(counters).map(|(flow, counters)| FlowTally {
+    let flows = world.flows.into_iter().zip(counters).map(|(flow, (counters, reverse))| FlowTally {
         counters,
-        received_at_warmup: flow.received_at_warmup,
+        reverse,
+        received_at_warmup: flow.received_at_warmup[Side::Receiver as usize],
         workload: flow.workload,
     });
     let background = world.background.iter().map(|source| BackgroundTally {

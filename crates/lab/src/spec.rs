@@ -2,6 +2,10 @@
 //!
 //! Nothing here has a default that a user could miss: the front resolves all of them, so that a stored spec is complete.
 
+mod iscsi;
+
+pub use iscsi::{AllegianceSpec, BeyondSpec, DiskSpec, IscsiSpec, SourceSpec};
+
 use serde::Deserialize;
 
 /// One point of a scenario with one seed.
@@ -276,10 +280,12 @@ pub enum WorkloadSpec {
         /// The trace and how it is played.
         trace: TraceSpec,
     },
+    /// A connection of an iSCSI session: the flows of a group, in their order, are its connections.
+    Iscsi(Box<IscsiSpec>),
 }
 
-/// Where a replicated trace comes from and how it is played.
-#[derive(Clone, Debug, Deserialize)]
+/// Where a trace comes from and how it is played.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceSpec {
     /// Absolute path.

@@ -48,10 +48,35 @@ pub struct FlowCounters {
     pub rtt: Rtt,
 }
 
+/// Data that the other end of a connection sends, where it sends any, when the run proper ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReverseCounters {
+    /// Payload handed to the application that opened the connection, bytes.
+    pub received_bytes: u64,
+    /// The same when the measured interval began.
+    pub received_at_warmup: u64,
+    /// Distinct data segments that arrived.
+    pub delivered_packets: u64,
+    /// Data segments sent, retransmissions included.
+    pub sent_segments: u64,
+    /// Data segments sent again.
+    pub retransmitted_segments: u64,
+    /// Their payload, bytes.
+    pub retransmitted_bytes: u64,
+    /// Packets of that end lost on the way.
+    pub dropped_packets: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Loss recoveries that began without a time-out.
+    pub fast_retransmits: u64,
+}
+
 /// A connection.
 pub struct FlowTally {
     /// When the run proper ended.
     pub counters: FlowCounters,
+    /// The other direction, where there is data.
+    pub reverse: Option<ReverseCounters>,
     /// Payload received when the measured interval began, bytes.
     pub received_at_warmup: u64,
     /// Its application, in the state that it was left in: after the drain.

@@ -1,5 +1,6 @@
 //! What the application at the sending end writes, and how far the receiving end has it: the same on every ground.
 
+use crate::iscsi::ConnectionTally;
 use std::collections::VecDeque;
 use storage::Replay;
 use units::{Histogram, Rate, Size, Span, Time, NS_PER_S};
@@ -118,6 +119,8 @@ pub enum Source {
     Offered(Offered),
     /// Writes of a trace.
     Replicate(Replicate),
+    /// A connection of an iSCSI session, which is driven elsewhere: what its requests came to.
+    Iscsi(Box<ConnectionTally>),
 }
 
 /// A source and what the connection's send buffer has not taken of it yet.
@@ -169,6 +172,14 @@ impl Workload {
         Workload::new(Source::Replicate(replicate), true, send_buffer_limited)
     }
 
+    /// A connection of an iSCSI session.
+    pub fn iscsi() -> Workload {
+        let mut workload = Workload::new(Source::Iscsi(Box::default()), false, false);
+        // Who drives the session writes, and says when it is done.
+        workload.stopped = true;
+        workload
+    }
+
     fn new(source: Source, watches_delivery: bool, watches_buffer: bool) -> Workload {
         Workload {
             source,
@@ -184,7 +195,7 @@ impl Workload {
     /// Messages, where the source has any.
     pub fn messages(&self) -> Option<&Messages> {
         match &self.source {
-            Source::Bulk { .. } => None,
+            Source::Bulk { .. } | Source::Iscsi(_) => None,
             Source::Offered(offered) => Some(&offered.messages),
             Source::Replicate(replicate) => Some(&replicate.messages),
         }
@@ -211,6 +222,7 @@ impl Workload {
                 offered.base = now;
                 self.handle_timer(now, sender)
             }
+            Source::Iscsi(_) => Time::NEVER,
             Source::Replicate(replicate) => {
                 replicate.start = now;
                 replicate.next = replicate.replay.next().map(|w| (now + Span(w.at_ns), w.bytes));
@@ -225,7 +237,7 @@ impl Workload {
             return Time::NEVER;
         }
         let next = match &mut self.source {
-            Source::Bulk { .. } => Time::NEVER,
+            Source::Bulk { .. } | Source::Iscsi(_) => Time::NEVER,
             Source::Offered(offered) => offered.issue_due(now, &mut self.backlog),
             Source::Replicate(replicate) => replicate.issue_due(now, &mut self.backlog),
         };
@@ -251,7 +263,7 @@ impl Workload {
     pub fn handle_delivered(&mut self, now: Time, received: u64, sender: &mut impl SendingEnd) -> Option<Time> {
         let mut wake = None;
         match &mut self.source {
-            Source::Bulk { .. } => {}
+            Source::Bulk { .. } | Source::Iscsi(_) => {}
             Source::Offered(offered) => {
                 offered.messages.handle_delivered(now, received);
                 if offered.blocked && !self.stopped && offered.has_credit() {

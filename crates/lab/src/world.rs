@@ -4,6 +4,7 @@ use crate::background::Background;
 use crate::capture::Capture;
 use crate::changes::{apply_change, Change, Look};
 use crate::flow::{Flow, Side};
+use crate::iscsi::{self, Session};
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::packet::{Packet, Pool};
 use crate::spec::RunSpec;
@@ -89,6 +90,7 @@ impl Timers {
 /// Everything of a run that is not the network.
 pub struct World {
     pub flows: Vec<Flow>,
+    pub sessions: Vec<Session>,
     pub background: Vec<Background>,
     pub changes: Vec<Change>,
     pub timers: Timers,
@@ -109,6 +111,7 @@ impl World {
     pub fn new(
         spec: &RunSpec,
         flows: Vec<Flow>,
+        sessions: Vec<Session>,
         background: Vec<Background>,
         changes: Vec<Change>,
         timers: Timers,
@@ -118,6 +121,7 @@ impl World {
             unfinished: flows.len(),
             opened: vec![false; flows.len()],
             flows,
+            sessions,
             background,
             changes,
             timers,
@@ -141,7 +145,7 @@ impl World {
 
     /// Sends all that an endpoint has to send and sets its timer.
     #[inline]
-    fn pump(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
+    pub(crate) fn pump(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
         // A receiver has nothing to send after every other packet.
         if !self.flows[index].endpoint(side).is_quiet() {
             self.transmit(now, index, side, net);
@@ -172,7 +176,7 @@ impl World {
             for _ in 0..train.segments {
                 let packet = self.pool.pack(&mut template);
                 if let Err(refused) = net.send(packet) {
-                    self.flows[index].dropped_packets += 1;
+                    self.flows[index].dropped_packets[side as usize] += 1;
                     self.pool.discard(refused.packet);
                 }
             }
@@ -212,10 +216,15 @@ impl World {
             self.pump(now, index, Side::Sender, net);
         }
         if !was_done && self.flows[index].workload.done_at.is_some() {
-            self.unfinished -= 1;
-            if self.unfinished == 0 && self.stop_when_done {
-                net.stop();
-            }
+            self.finish_one(net);
+        }
+    }
+
+    /// A flow has done all it had to do.
+    pub(crate) fn finish_one(&mut self, net: &mut Network<Packet>) {
+        self.unfinished -= 1;
+        if self.unfinished == 0 && self.stop_when_done {
+            net.stop();
         }
     }
 
@@ -287,7 +296,11 @@ impl Hosts<Packet> for World {
                 capture.record(now, index, !to_sender, &self.scratch);
             }
         }
-        if to_sender {
+        if flow.session != iscsi::NONE {
+            let side = if to_sender { Side::Sender } else { Side::Receiver };
+            flow.endpoint(side).handle_segment(now, &self.scratch);
+            self.session_tcp(now, index, side, net);
+        } else if to_sender {
             flow.sender.handle_segment(now, &self.scratch);
             if flow.workload.watches_buffer {
                 flow.workload.flush(now, &mut flow.sender);
@@ -310,8 +323,15 @@ impl Hosts<Packet> for World {
             Timer::Endpoint(index, side) => {
                 self.flows[index].armed[side as usize] = Time::NEVER;
                 self.flows[index].endpoint(side).handle_timeout(now);
+                if self.flows[index].session != iscsi::NONE {
+                    return self.session_tcp_timeout(now, index, side, net);
+                }
                 self.pump(now, index, side, net);
             }
+            Timer::Application(index) if self.flows[index].session != iscsi::NONE => {
+                self.session_timer(now, index, net);
+            }
+            Timer::Stop(index) if self.flows[index].session != iscsi::NONE => self.session_stop(now, index, net),
             Timer::Application(index) if !self.opened[index] => self.open(now, index, net),
             Timer::Application(index) => {
                 let flow = &mut self.flows[index];
@@ -329,8 +349,9 @@ impl Hosts<Packet> for World {
             Timer::Background(index) => self.handle_background(now, index, net),
             Timer::Warmup => {
                 for flow in &mut self.flows {
-                    flow.received_at_warmup = flow.receiver.bytes_received();
+                    flow.received_at_warmup = [flow.sender.bytes_received(), flow.receiver.bytes_received()];
                 }
+                self.sessions_measure();
             }
             Timer::Sampler => self.sample(now, net),
         }
@@ -340,7 +361,7 @@ impl Hosts<Packet> for World {
         let source = packet.source() as usize;
         match self.flows.get_mut(source / 2) {
             Some(flow) => {
-                flow.dropped_packets += 1;
+                flow.dropped_packets[source & 1] += 1;
                 self.pool.discard(packet);
             }
             None => self.background[source - 2 * self.flows.len()].dropped_packets += 1,

@@ -82,6 +82,11 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
     notes: dict[str, None] = {}
     for flow in flows:
         stack = flow["stack"]
+        if flow["workload"]["kind"] == "iscsi":
+            raise InputError(
+                f'flow {flow["name"]}: workload "iscsi" runs on --on sim alone; `elephan path shell` with '
+                "`elephan iscsi` runs a live target and load over a scenario's network"
+            )
         try:
             settings = settings_of(stack, machine)
         except Refused as error:

@@ -7,10 +7,12 @@ from typing import Any
 
 from elephan.scenario.document import Document
 from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, Flow
+from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import Problem
 from elephan.scenario.quantity import U64_MAX, bits_per_second
 from elephan.scenario.spec import stack as stacks
 from elephan.scenario.spec.changes import actions
+from elephan.scenario.spec.iscsi import session
 from elephan.scenario.spec.network import Network
 from elephan.scenario.spec.trace import check_trace
 from elephan.scenario.workload import Bulk, Offered, Replicate
@@ -154,4 +156,6 @@ def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> dict[str,
                     "header_bytes": workload.header,
                 },
             }
+        case Iscsi():
+            return session(workload, base, ("flow", group, "workload"))
     raise AssertionError(f"a workload without a case: {workload!r}")

@@ -9,8 +9,8 @@ from elephan.core import native
 from elephan.scenario.problem import Location, Problem
 
 
-def check_trace(path: Path, form: str, loop: bool, where: Location) -> tuple[Path, str]:
-    """The absolute path of a trace that exists, parses and has writes to mirror, and the name of its format.
+def check_trace(path: Path, form: str, loop: bool, where: Location, *, reads: bool = False) -> tuple[Path, str]:
+    """The absolute path of a trace that exists, parses and has writes (or, with `reads`, requests), and its format.
 
     Raises `Problem`, with the trace's line where that is at fault.
     """
@@ -25,7 +25,7 @@ def check_trace(path: Path, form: str, loop: bool, where: Location) -> tuple[Pat
         found, writes, duration_ns = _read(path, form, status.st_mtime_ns, status.st_size)
     except (ValueError, OSError) as error:
         raise Problem(where, f"a trace that parses; {error}") from None
-    if writes == 0:
+    if writes == 0 and not reads:
         raise Problem(where, "a trace with writes; this one only reads")
     if loop and duration_ns == 0:
         raise Problem(where, "a trace that lasts some time, because loop is true; here all requests come at once")

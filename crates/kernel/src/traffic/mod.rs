@@ -146,6 +146,8 @@ impl<'a> Traffic<'a> {
     fn tally(self, end: Time, drained_at: Time, counters: Vec<FlowCounters>, notes: Vec<String>) -> TrafficTally {
         let drained_at = if self.connections.iter().any(Connection::has_messages) { drained_at } else { end };
         let flows = self.connections.into_iter().zip(counters).map(|(connection, counters)| FlowTally {
+            // Of the workloads here none sends data back.
+            reverse: None,
             counters,
             received_at_warmup: connection.received_at_warmup,
             workload: connection.workload,

@@ -1,0 +1,309 @@
+//! An iSCSI session over simulated TCP: `storage`'s initiator and target at the two ends of its connections.
+//!
+//! The cores decide everything, login included. What lies between them here: the bytes of each PDU are written to TCP and the PDU is
+//! handed on when TCP has delivered them; an operation takes the time of the disk behind; requests come from a source. No
+//! payload is made.
+
+mod backing;
+mod build;
+mod commands;
+mod metrics;
+mod postmark;
+mod requests;
+mod stream;
+mod tally;
+mod world;
+
+pub use build::sessions;
+pub use metrics::{insert_requests, insert_reverse};
+pub use tally::{ConnectionTally, KindTally};
+
+use crate::flow::{Flow, Side};
+use backing::{Backing, BLOCK_BYTES};
+use commands::{Commands, UnderWay};
+use requests::{Requests, Wanted};
+use storage::iscsi::initiator::{Command, Completion, Data, Event};
+use storage::iscsi::{ConnectionId, Initiator, Target};
+use storage::scsi::status;
+use stream::Stream;
+use units::Time;
+use wire::iscsi::{Header, Payload};
+
+/// No session.
+pub const NONE: u32 = u32::MAX;
+
+/// Where the target says that connections come to; nobody looks.
+const PORTAL: &str = "127.0.0.1:3260";
+
+/// How far a connection is, as the initiator's end has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Down,
+    Connecting,
+    Up,
+}
+
+/// A connection of the session.
+struct Connection {
+    phase: Phase,
+    /// The target's number of it.
+    id: Option<ConnectionId>,
+    /// From the initiator, to it.
+    streams: [Stream; 2],
+    /// Whether the core at either end may have PDUs for it.
+    wants: [bool; 2],
+    tally: ConnectionTally,
+}
+
+/// A session and what it is used for.
+pub struct Session {
+    /// Flow of the first connection; the others follow.
+    first: usize,
+    initiator: Initiator,
+    target: Target,
+    backing: Backing,
+    requests: Requests,
+    commands: Commands,
+    /// Requests that may be under way.
+    depth: usize,
+    under_way: usize,
+    connections: Vec<Connection>,
+    /// Ends of connections whose TCP has something new to send.
+    pumps: Vec<(usize, Side)>,
+    /// When its timer is set to fire: at its deadline or before.
+    armed: Time,
+    /// Whether its deadline may have moved.
+    moved: bool,
+    /// No request is issued any more.
+    stopped: bool,
+    /// When all requests were done, and no more came.
+    done_at: Option<Time>,
+    /// Times that the session was lost, and why the first.
+    lost: Option<(Time, String)>,
+}
+
+impl Session {
+    /// Flows of its connections.
+    fn flows(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.connections.len()
+    }
+
+    /// The application starts, and wants its session.
+    fn start(&mut self, now: Time, flows: &mut [Flow]) {
+        self.requests.start(now, self.depth);
+        self.advance(now, flows);
+    }
+
+    /// No request is issued any more.
+    fn stop(&mut self, now: Time) {
+        self.stopped = true;
+        self.note_end(now);
+    }
+
+    /// Something came for the end of a connection, or room in its send buffer.
+    fn handle_tcp(&mut self, now: Time, flow: usize, side: Side, flows: &mut [Flow]) {
+        let index = flow - self.first;
+        // What goes out makes room for what the target takes in.
+        self.fill(now, index, side, flows);
+        if self.connect(now, index, side, &flows[flow]) | self.deliver(now, index, side, &flows[flow]) {
+            self.advance(now, flows);
+        }
+    }
+
+    /// The timer of an end of a connection's TCP fired: it may have given up.
+    fn handle_tcp_timeout(&mut self, now: Time, flow: usize, flows: &mut [Flow]) {
+        let index = flow - self.first;
+        let connection = &mut self.connections[index];
+        if connection.phase == Phase::Connecting && flows[flow].sender.is_closed() {
+            connection.phase = Phase::Down;
+            self.initiator.handle_closed(now, index, "no answer to a SYN");
+            self.advance(now, flows);
+        }
+    }
+
+    /// Time has come to something.
+    fn handle_timeout(&mut self, now: Time, flows: &mut [Flow]) {
+        self.initiator.handle_timeout(now);
+        self.target.handle_timeout(now);
+        self.advance(now, flows);
+    }
+
+    /// When [`Session::handle_timeout`] is to be called; earlier does no harm.
+    fn poll_timeout(&self) -> Time {
+        let requests = if self.may_issue() { self.requests.poll_timeout() } else { Time::NEVER };
+        let cores = [self.initiator.poll_timeout(), self.target.poll_timeout()];
+        cores.into_iter().flatten().fold(requests.min(self.backing.poll_timeout()), Time::min)
+    }
+
+    fn may_issue(&self) -> bool {
+        !self.stopped && self.under_way < self.depth
+    }
+
+    /// Whether an end of a connection has just come to be open.
+    fn connect(&mut self, now: Time, index: usize, side: Side, flow: &Flow) -> bool {
+        let connection = &mut self.connections[index];
+        match side {
+            Side::Sender if connection.phase == Phase::Connecting && flow.sender.established_at().is_some() => {
+                connection.phase = Phase::Up;
+                self.initiator.handle_connected(now, index);
+                true
+            }
+            Side::Receiver if connection.id.is_none() && flow.receiver.established_at().is_some() => {
+                connection.id = Some(self.target.open(now, PORTAL, Default::default()));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Hands on the PDUs that have come whole; returns whether there were any.
+    fn deliver(&mut self, now: Time, index: usize, side: Side, flow: &Flow) -> bool {
+        let connection = &mut self.connections[index];
+        let mut any = false;
+        match side {
+            Side::Sender => {
+                let received = flow.sender.bytes_received();
+                while let Some(pdu) = connection.streams[Side::Receiver as usize].pop(received) {
+                    self.initiator.handle_pdu(now, index, pdu);
+                    any = true;
+                }
+            }
+            Side::Receiver => {
+                let Some(id) = connection.id else { return false };
+                let received = flow.receiver.bytes_received();
+                while self.target.takes_input(id) {
+                    let Some(pdu) = connection.streams[Side::Sender as usize].pop(received) else { break };
+                    self.target.handle_pdu(now, id, pdu);
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    /// Goes on until nothing more happens at this time.
+    fn advance(&mut self, now: Time, flows: &mut [Flow]) {
+        loop {
+            self.backing.handle_timeout(now);
+            let mut any = false;
+            while let Some(work) = self.target.poll_work() {
+                let command = self.initiator.command_of(work.itt);
+                self.backing.handle_work(now, &work, command);
+            }
+            while let Some(finished) = self.backing.poll_finished() {
+                if let Some(under_way) = finished.command.and_then(|id| self.commands.get(id)) {
+                    under_way.disk_ns = finished.done.since(finished.began).0;
+                }
+                self.target.handle_work(finished.work, finished.outcome);
+                any = true;
+            }
+            while let Some(event) = self.initiator.poll_event() {
+                self.handle_event(now, event);
+                any = true;
+            }
+            while self.may_issue() {
+                let Some(wanted) = self.requests.poll(now) else { break };
+                self.submit(wanted);
+                any = true;
+            }
+            if !any {
+                break;
+            }
+        }
+        self.moved = true;
+        self.note_end(now);
+        while let Some(index) = self.initiator.poll_connect() {
+            self.connections[index].phase = Phase::Connecting;
+            flows[self.first + index].sender.connect(now);
+            self.pumps.push((self.first + index, Side::Sender));
+        }
+        while let Some(id) = self.target.poll_touched() {
+            if let Some(connection) = self.connections.iter_mut().find(|connection| connection.id == Some(id)) {
+                connection.wants[Side::Receiver as usize] = true;
+            }
+        }
+        for index in 0..self.connections.len() {
+            self.connections[index].wants[Side::Sender as usize] = true;
+            self.fill(now, index, Side::Sender, flows);
+            self.fill(now, index, Side::Receiver, flows);
+        }
+    }
+
+    fn submit(&mut self, wanted: Wanted) {
+        let mut cdb = [0; 16];
+        // READ (16), WRITE (16).
+        cdb[0] = if wanted.read { 0x88 } else { 0x8a };
+        cdb[2..10].copy_from_slice(&wanted.block.to_be_bytes());
+        cdb[10..14].copy_from_slice(&wanted.blocks.to_be_bytes());
+        let bytes = wanted.blocks * BLOCK_BYTES;
+        let data = if wanted.read { Data::Read(bytes) } else { Data::Write(Payload::Zeros(bytes)) };
+        let id = self.initiator.submit(Command { lun: 0, cdb, data });
+        self.under_way += 1;
+        let Wanted { due, read, place, .. } = wanted;
+        self.commands.insert(id, UnderWay { due, read, bytes, place, sent: None, disk_ns: 0 });
+    }
+
+    fn handle_event(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Done(id, completion) => self.complete(now, id, &completion),
+            Event::Lost(why) | Event::Failed(why) => {
+                self.lost.get_or_insert((now, why));
+                // There is no second TCP connection in place of a lost one.
+                self.stopped = true;
+            }
+            Event::Up(_) | Event::Joined(_) | Event::Managed(..) | Event::Targets(_) | Event::LoggedOut => {}
+        }
+    }
+
+    fn complete(&mut self, now: Time, id: u64, completion: &Completion) {
+        let Some(was) = self.commands.remove(id) else { return };
+        self.under_way -= 1;
+        self.requests.handle_done(now, was.place);
+        let tally = &mut self.connections[completion.connection].tally;
+        if completion.status != status::GOOD {
+            tally.failed += 1;
+            return;
+        }
+        let sent = was.sent.unwrap_or(now);
+        let (queue, rest) = (sent.since(was.due).0, now.since(sent).0);
+        tally.record(was.read, u64::from(was.bytes), [queue, rest.saturating_sub(was.disk_ns), was.disk_ns]);
+    }
+
+    fn note_end(&mut self, now: Time) {
+        if self.done_at.is_none() && self.under_way == 0 && (self.stopped || self.requests.is_over()) {
+            self.done_at = Some(now);
+        }
+    }
+
+    /// Hands PDUs of an end of a connection to TCP as long as there are some and there is room.
+    fn fill(&mut self, now: Time, index: usize, side: Side, flows: &mut [Flow]) {
+        let connection = &mut self.connections[index];
+        let tcp = flows[self.first + index].endpoint(side);
+        let stream = &mut connection.streams[side as usize];
+        while connection.wants[side as usize] && stream.has_room(tcp) {
+            let out = match side {
+                Side::Sender => self.initiator.poll_pdu(index),
+                Side::Receiver => connection.id.and_then(|id| self.target.poll_pdu(id)),
+            };
+            let Some(out) = out else {
+                connection.wants[side as usize] = false;
+                break;
+            };
+            if let Header::ScsiCommand(command) = &out.pdu.header {
+                let under_way = self.initiator.command_of(command.itt).and_then(|id| self.commands.get(id));
+                if let Some(under_way) = under_way {
+                    under_way.sent = Some(now);
+                }
+            }
+            stream.push(&out.framing, out.pdu);
+        }
+        if stream.write(now, tcp) {
+            self.pumps.push((self.first + index, side));
+        }
+    }
+
+    /// What counts begins now: what was done before is forgotten.
+    fn begin_measuring(&mut self) {
+        self.connections.iter_mut().for_each(|connection| connection.tally = ConnectionTally::default());
+    }
+}

@@ -1,0 +1,121 @@
+//! What a workload over iSCSI is: one session, its requests, the disk behind.
+
+use super::TraceSpec;
+use serde::Deserialize;
+
+/// A session of one or more connections. Every flow of a group has the same one; each flow is one of its connections.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IscsiSpec {
+    /// InitialR2T: nothing but immediate data goes before an R2T.
+    pub initial_r2t: bool,
+    /// ImmediateData: data may ride on a command.
+    pub immediate_data: bool,
+    /// MaxBurstLength, bytes: 512 to 2^24 - 1.
+    pub max_burst_bytes: u32,
+    /// FirstBurstLength, bytes: 512 to `max_burst_bytes`.
+    pub first_burst_bytes: u32,
+    /// MaxRecvDataSegmentLength of the initiator, bytes: 512 to 2^24 - 1.
+    pub initiator_max_recv_bytes: u32,
+    /// MaxRecvDataSegmentLength of the target, bytes: 512 to 2^24 - 1.
+    pub target_max_recv_bytes: u32,
+    /// MaxOutstandingR2T: 1 to 65535.
+    pub max_outstanding_r2t: u32,
+    /// CRC32C over headers.
+    pub header_digest: bool,
+    /// CRC32C over data.
+    pub data_digest: bool,
+    /// Commands that the target lets a session have under way: 1 to 4096.
+    pub command_window: u32,
+    /// Requests that the initiator's host has under way at once; at least 1.
+    pub queue_depth: u32,
+    /// How connections are chosen for commands.
+    pub allegiance: AllegianceSpec,
+    /// What is behind the target.
+    pub disk: DiskSpec,
+    /// Where requests come from.
+    pub source: SourceSpec,
+}
+
+/// How connections are chosen for commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AllegianceSpec {
+    /// One after the other.
+    RoundRobin,
+    /// The one with the fewest commands under way.
+    LeastOutstanding,
+}
+
+/// What is behind the target.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskSpec {
+    /// A name of `storage::disk::NAMES`, or the absolute path of a DiskSim file; null = a medium that takes no time.
+    pub model: Option<String>,
+    /// Which drive of the file; null = the only one.
+    pub drive: Option<String>,
+    /// Order of requests; null = that of the disk's description.
+    pub scheduler: Option<String>,
+    /// Disks among which blocks are dealt; 1 without a model.
+    pub count: u32,
+    /// Bytes on one disk before the next; a multiple of 512.
+    pub stripe_bytes: u64,
+    /// Size of the unit without a model, bytes.
+    pub size_bytes: u64,
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SourceSpec {
+    /// Requests of one size, as many under way as the queue depth.
+    Mix {
+        /// Share of reads, parts per million.
+        reads_e6: u32,
+        /// A request, bytes; a multiple of 512.
+        request_bytes: u32,
+        /// Anywhere, or one after the other.
+        random: bool,
+        /// Time between the end of a request and the next one that takes its place, ns.
+        think_ns: u64,
+        /// Requests in all; null = without end.
+        requests: Option<u64>,
+        /// Part of the unit that is used, from its beginning, bytes; null = all of it.
+        span_bytes: Option<u64>,
+    },
+    /// Postmark's pattern of a file server, as many clients as the queue depth.
+    Postmark {
+        /// Files at the start.
+        files: u32,
+        /// Size of the smallest file, bytes.
+        smallest_bytes: u32,
+        /// Size of the largest file, bytes.
+        largest_bytes: u32,
+        /// Transactions in all; null = without end.
+        transactions: Option<u64>,
+    },
+    /// Requests of a block trace.
+    Trace {
+        /// The trace and how it is played; without a header.
+        trace: TraceSpec,
+        /// As recorded; else as fast as the queue depth lets.
+        timed: bool,
+        /// Only requests to this device of the trace; null = all.
+        device: Option<u32>,
+        /// What becomes of a request beyond the unit.
+        beyond: BeyondSpec,
+    },
+}
+
+/// What becomes of a request beyond the unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BeyondSpec {
+    /// The run does not begin.
+    Refuse,
+    /// It is left out.
+    Skip,
+    /// Its block number is taken modulo the unit's size.
+    Wrap,
+}

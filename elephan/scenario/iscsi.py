@@ -1,0 +1,178 @@
+"""Workload `iscsi`: one session, its requests, the disk behind the target."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import model_validator
+
+from elephan.scenario.problem import wrong
+from elephan.scenario.quantity import (
+    U32_MAX,
+    U64_MAX,
+    Bytes,
+    Part,
+    Positive,
+    PositiveSize,
+    Span,
+    Whole,
+)
+from elephan.scenario.table import Table, Tagged, setting
+
+_SECTOR = 512
+_LENGTH = Bytes(512, 2**24 - 1)
+"""Range of most lengths of RFC 7143, section 13."""
+_TRANSFER_MAX = 16 * 2**20
+"""Most data of a command, bytes; crates/storage/src/scsi/mod.rs."""
+
+FIRST_BURST = 65_536
+"""Default of FirstBurstLength (RFC 7143, 13.14)."""
+
+TraceFormat = Literal["auto", "blkparse", "disksim", "disksim-validate", "fio", "hp-srt", "mqsim", "msr", "spc"]
+
+
+def whole_sectors(table: Table, *keys: str) -> None:
+    """Raise for the first of `keys` that is no multiple of a sector."""
+    for key in keys:
+        value = getattr(table, key)
+        if value is not None and value % _SECTOR:
+            raise wrong(f"a multiple of {_SECTOR}B", key)
+
+
+class Mix(Table):
+    """Requests of one size, as many under way as the queue depth. `source = "mix"` is short for this table."""
+
+    kind: Literal["mix"]
+    """Kind of source."""
+    reads: Part = setting(1, examples=["70%", 0.5])
+    """Share of reads; the others are writes."""
+    size: Annotated[int, Bytes(_SECTOR, _TRANSFER_MAX)] = setting("64KiB", examples=["4KiB"])
+    """Data of a request; a multiple of 512 B."""
+    order: Literal["random", "sequential"] = setting("random", examples=["sequential"])
+    """Anywhere on the unit, each place as likely as another, or one after the other."""
+    think: Span = setting("0s", examples=["1ms"])
+    """Time between the end of a request and the next one that takes its place in the queue."""
+    requests: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[1000])
+    """Requests in all. When absent: without end."""
+    span: PositiveSize | None = setting(None, examples=["10GB"])
+    """Part of the unit that is used, from its beginning; a multiple of 512 B. When absent: all of it."""
+
+    @model_validator(mode="after")
+    def _sectors(self) -> Mix:
+        whole_sectors(self, "size", "span")
+        if self.span is not None and self.span < self.size:
+            raise wrong("a size not below that of a request", "span")
+        return self
+
+
+class TraceSource(Table):
+    """Requests of a block trace, reads and writes."""
+
+    kind: Literal["trace"]
+    """Kind of source."""
+    trace: str = setting(examples=["traces/tpcc-small.trace"])
+    """Trace file; relative to the scenario file."""
+    format: TraceFormat = setting("auto", examples=["msr"])
+    """Form of the trace (docs/traces.md says what each is). "auto": told by how the file begins."""
+    pace: Literal["timed", "closed"] = setting("timed", examples=["closed"])
+    """Requests come when they were recorded, and wait for a place in the queue; or as fast as the queue depth lets."""
+    slowdown: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
+    """Factor on all times: 2 is half as fast as recorded; held to 10^-6."""
+    loop: bool = setting(False, examples=[True])
+    """Begin again when the trace ends."""
+    device: Annotated[int, Whole(0, U32_MAX)] | None = setting(None, examples=[0])
+    """Only the requests to this device of the trace. When absent: those to all, on the one unit."""
+    beyond: Literal["refuse", "skip", "wrap"] = setting("refuse", examples=["wrap"])
+    """A request beyond the unit ends the run before it begins, is left out, or is taken modulo the unit's size."""
+
+
+class Postmark(Table):
+    """Postmark's pattern of a file server (Katcher 1997): a file is created or deleted, then one is read or appended to.
+    Each place of the queue is a client; docs/iscsi.md says what of Postmark this is."""
+
+    kind: Literal["postmark"]
+    """Kind of source."""
+    files: Annotated[int, Whole(1, 2**30)] = setting(500, examples=[20_000])
+    """Files at the start."""
+    smallest: Annotated[int, Bytes(1, _TRANSFER_MAX // 2)] = setting("500B", examples=["500B"])
+    """Size of the smallest file. The default is Postmark's."""
+    largest: Annotated[int, Bytes(1, _TRANSFER_MAX // 2)] = setting("10kB", examples=["1MB"])
+    """Size of the largest file. The default is near Postmark's 9.77 kB."""
+    transactions: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[500])
+    """Transactions in all; each has two of the four operations. When absent: without end."""
+
+    @model_validator(mode="after")
+    def _sizes(self) -> Postmark:
+        if self.smallest > self.largest:
+            raise wrong("a size not below the smallest", "largest")
+        return self
+
+
+Source = Annotated[
+    Mix | TraceSource | Postmark,
+    Tagged(
+        (("mix", Mix), ("trace", TraceSource), ("postmark", Postmark)),
+        key="kind",
+        default=None,
+        short="kind",
+        expected='"mix", "postmark", or a table whose kind is "mix", "trace" or "postmark"',
+    ),
+]
+
+
+class Iscsi(Table):
+    """One iSCSI session (RFC 7143): the initiator at the flow's `from`, the target with a disk at its `to`. The flow's
+    `connections` are the connections of this one session. Defaults are those of the RFC where it has one."""
+
+    kind: Literal["iscsi"]
+    """Kind of workload."""
+    source: Source = setting({"kind": "mix"}, examples=[{"kind": "mix", "reads": "70%", "size": "8KiB"}])
+    """Where requests come from."""
+    queue_depth: Annotated[int, Whole(1, 65_536)] = setting(32, examples=[1])
+    """Requests that the initiator's host has under way at once, on all connections together."""
+    disk: str = setting("none", examples=["cheetah-9lp", "nvme", "disks/cheetah9LP.parv"])
+    """What is behind the target: "none", a medium that takes no time; a name that `elephan disk list` lists; or a .parv
+    or .diskspecs file of DiskSim, relative to the scenario file (FILE:DRIVE of several)."""
+    disks: Annotated[int, Whole(1, 1024)] = setting(1, examples=[8])
+    """Number of such disks; the unit's blocks are dealt to them by `stripe` (RAID 0)."""
+    stripe: PositiveSize = setting("64KiB", examples=["256KiB"])
+    """Bytes on one disk before the next; a multiple of 512 B."""
+    scheduler: Literal["fcfs", "sstf", "look", "c-look", "sptf"] | None = setting(None, examples=["sptf"])
+    """Order of requests at the disk. When absent: that of its description."""
+    size: PositiveSize = setting("1TiB", examples=["100GB"])
+    """Size of the unit with disk = "none"; otherwise the disks have theirs. A multiple of 512 B."""
+    allegiance: Literal["round_robin", "least_outstanding"] = setting("round_robin", examples=["least_outstanding"])
+    """Which connection a command goes over: one after the other, or the one with the fewest commands under way."""
+    command_window: Annotated[int, Whole(1, 4096)] = setting(128, examples=[32])
+    """Commands that the target lets the session have under way (MaxCmdSN)."""
+    initial_r2t: bool = setting(True, examples=[False])
+    """InitialR2T: no data but immediate data goes before it is asked for."""
+    immediate_data: bool = setting(True, examples=[False])
+    """ImmediateData: data may ride on the command, up to `first_burst` and the target's segment."""
+    max_burst: Annotated[int, _LENGTH] = setting("256KiB", examples=["4KiB"])
+    """MaxBurstLength: most data of one R2T, or of one sequence of Data-In."""
+    first_burst: Annotated[int, _LENGTH] | None = setting(None, examples=["64KiB"])
+    """FirstBurstLength: most data of a command that goes unasked. When absent: 64KiB, or `max_burst` if less."""
+    max_recv_segment_initiator: Annotated[int, _LENGTH] = setting("8KiB", examples=["256KiB"])
+    """MaxRecvDataSegmentLength of the initiator: longest data segment of a Data-In."""
+    max_recv_segment_target: Annotated[int, _LENGTH] = setting("8KiB", examples=["256KiB"])
+    """MaxRecvDataSegmentLength of the target: longest data segment of a Data-Out or a command."""
+    max_outstanding_r2t: Annotated[int, Whole(1, 65_535)] = setting(1, examples=[8])
+    """MaxOutstandingR2T: R2Ts of a command that may be unanswered."""
+    header_digest: bool = setting(False, examples=[True])
+    """HeaderDigest: CRC32C over headers, 4 B each."""
+    data_digest: bool = setting(False, examples=[True])
+    """DataDigest: CRC32C over data segments, 4 B each."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Iscsi:
+        whole_sectors(self, "stripe", "size")
+        if self.first_burst is not None and self.first_burst > self.max_burst:
+            raise wrong(f"at most max_burst, {self.max_burst}B (RFC 7143, 13.14)", "first_burst")
+        if self.disk == "none":
+            if self.disks != 1:
+                raise wrong('1, because disk is "none"', "disks")
+            if self.scheduler is not None:
+                raise wrong('absent, because disk is "none"', "scheduler")
+        return self
