@@ -88,7 +88,7 @@ class TraceSource(Table):
 
 
 class Postmark(Table):
-    """Postmark's pattern of a file server (Katcher 1997): a file is created or deleted, then one is read or appended to.
+    """Postmark's pattern of a file server (Katcher 1997): a file is created or deleted, then one read or appended to.
     Each place of the queue is a client; docs/iscsi.md says what of Postmark this is."""
 
     kind: Literal["postmark"]

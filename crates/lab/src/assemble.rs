@@ -102,7 +102,7 @@ impl Builder<'_> {
             armed: [Time::NEVER; 2],
             dropped_packets: [0; 2],
             received_at_warmup: [0; 2],
-            received_at_sample: 0,
+            received_at_sample: [0; 2],
         })
     }
 }

@@ -34,7 +34,7 @@ pub struct Flow {
     /// Payload that either side had received when the measured interval began, bytes.
     pub received_at_warmup: [u64; 2],
     /// The same at the latest sample of the series, bytes.
-    pub received_at_sample: u64,
+    pub received_at_sample: [u64; 2],
 }
 
 impl Flow {

@@ -33,7 +33,7 @@ pub use changes::{apply_change, Change, Look};
 pub use error::LabError;
 pub use flow::Side;
 pub use iscsi::{ConnectionTally, KindTally};
-pub use measure::{FlowSeries, LinkSeries};
+pub use measure::{FlowSeries, LinkSeries, ReverseSeries};
 pub use outcome::{bottleneck, sum_up, Metric, Metrics, Outcome};
 pub use run::{simulate, Pulse, Verdict, DRAIN_LIMIT};
 pub use storage::Format as TraceFormat;

@@ -26,6 +26,31 @@ pub struct FlowSeries {
     pub lag_s: Vec<f64>,
     /// bytes issued and not delivered; 0 for bulk
     pub lag_bytes: Vec<u64>,
+    /// The other direction, where any flow of the run has data both ways: as many rows, 0 for flows that have not.
+    pub reverse: ReverseSeries,
+}
+
+/// Columns of what the other end of a connection sends.
+#[derive(Default)]
+pub struct ReverseSeries {
+    /// segments
+    pub cwnd_packets: Vec<u32>,
+    /// payload bytes sent and not acknowledged
+    pub in_flight_bytes: Vec<u64>,
+    /// payload bit/s delivered in order since the sample before
+    pub goodput_bps: Vec<f64>,
+    /// segments sent again since the start
+    pub retransmitted_segments: Vec<u64>,
+}
+
+impl ReverseSeries {
+    /// Adds a row for a connection whose other end is `sender`, of which `bits` per second arrived; None: it sends nothing.
+    pub fn sample(&mut self, sender: Option<(&tcp::Endpoint, f64)>) {
+        self.cwnd_packets.push(sender.map_or(0, |(end, _)| end.controller().sock().snd_cwnd));
+        self.in_flight_bytes.push(sender.map_or(0, |(end, _)| end.in_flight_bytes()));
+        self.goodput_bps.push(sender.map_or(0.0, |(_, bits)| bits));
+        self.retransmitted_segments.push(sender.map_or(0, |(end, _)| end.stats().retransmitted_segments));
+    }
 }
 
 /// Columns of the link series.

@@ -243,12 +243,19 @@ impl World {
             series.ssthresh_packets.push(control.snd_ssthresh);
             series.srtt_s.push(flow.sender.srtt().as_secs_f64());
             series.in_flight_bytes.push(flow.sender.in_flight_bytes());
-            let bits = (received - flow.received_at_sample) as f64 * 8.0;
-            series.goodput_bps.push(bits / self.series_interval.as_secs_f64());
+            let interval = self.series_interval.as_secs_f64();
+            let rate = |since: u64, received: u64| (received - since) as f64 * 8.0 / interval;
+            let [back_since, since] = flow.received_at_sample;
+            series.goodput_bps.push(rate(since, received));
             series.retransmitted_segments.push(flow.sender.stats().retransmitted_segments);
             series.lag_s.push(flow.workload.messages().map_or(0.0, |m| m.lag(now).as_secs_f64()));
             series.lag_bytes.push(flow.workload.lag_bytes(received).unwrap_or(0));
-            flow.received_at_sample = received;
+            let back = flow.sender.bytes_received();
+            if !self.sessions.is_empty() {
+                let two_way = flow.session != iscsi::NONE;
+                series.reverse.sample(two_way.then(|| (&flow.receiver, rate(back_since, back))));
+            }
+            flow.received_at_sample = [back, received];
         }
         self.link_series.sample(time_s, now, net.links_mut());
         net.set_timer(self.timers.sampler(), now + self.series_interval);

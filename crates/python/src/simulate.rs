@@ -128,6 +128,13 @@ fn flow_columns(py: Python<'_>, series: FlowSeries) -> PyResult<Py<PyDict>> {
     columns.set_item("retransmitted_segments", series.retransmitted_segments.into_pyarray(py))?;
     columns.set_item("lag_s", series.lag_s.into_pyarray(py))?;
     columns.set_item("lag_bytes", series.lag_bytes.into_pyarray(py))?;
+    let reverse = series.reverse;
+    if !reverse.cwnd_packets.is_empty() {
+        columns.set_item("reverse_cwnd_packets", reverse.cwnd_packets.into_pyarray(py))?;
+        columns.set_item("reverse_in_flight_bytes", reverse.in_flight_bytes.into_pyarray(py))?;
+        columns.set_item("reverse_goodput_bps", reverse.goodput_bps.into_pyarray(py))?;
+        columns.set_item("reverse_retransmitted_segments", reverse.retransmitted_segments.into_pyarray(py))?;
+    }
     Ok(columns.unbind())
 }
 
