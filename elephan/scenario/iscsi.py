@@ -41,9 +41,9 @@ def whole_sectors(table: Table, *keys: str) -> None:
 
 
 class Mix(Table):
-    """Requests of one size, as many under way as the queue depth. `source = "mix"` is short for this table."""
+    """Requests of one size, as many under way as the queue depth. A `source` that has no `kind` is this."""
 
-    kind: Literal["mix"]
+    kind: Literal["mix"] = setting("mix", examples=["mix"])
     """Kind of source."""
     reads: Part = setting(1, examples=["70%", 0.5])
     """Share of reads; the others are writes."""
@@ -114,7 +114,7 @@ Source = Annotated[
     Tagged(
         (("mix", Mix), ("trace", TraceSource), ("postmark", Postmark)),
         key="kind",
-        default=None,
+        default="mix",
         short="kind",
         expected='"mix", "postmark", or a table whose kind is "mix", "trace" or "postmark"',
     ),
