@@ -96,7 +96,7 @@ fn a_shorter_way_reorders_and_loses_nothing() {
 #[test]
 fn acks_stay_where_they_are_unless_they_are_moved() {
     let mut events = vec![moved(2 * S, &NEW)];
-    assert_eq!(carried(&Hybrid { events: events.clone(), ..Hybrid::new(LONG) }.run(), 5) > 0, true);
+    assert!(carried(&Hybrid { events: events.clone(), ..Hybrid::new(LONG) }.run(), 5) > 0);
     events[0]["action"]["return_route"] = json!([4]);
     let refused = simulate(&Hybrid { events, ..Hybrid::new(LONG) }.spec(), &mut |_| Verdict::Continue).err();
     let text = refused.expect("that is no way back").to_string();

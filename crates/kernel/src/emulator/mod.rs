@@ -126,7 +126,8 @@ impl Emulator {
             }
         }
         let (devices, join) = (Arc::clone(&self.devices), plan.emulator.join);
-        let world = World::new(spec, devices, own, begin, progress, join, flow_routes, &mut routes)?;
+        let mut world = World::new(spec, devices, own, begin, progress, join, &mut routes)?;
+        world.flow_routes = flow_routes;
         // Not ahead of time: a loss counts when it happens, and any route may come to lead over any link.
         let links = network::links(spec, false)?;
         let (timers, early) = world.timers();

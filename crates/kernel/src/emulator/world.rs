@@ -68,7 +68,6 @@ impl World {
         begin: Time,
         progress: Arc<[AtomicU64]>,
         join: Join,
-        flow_routes: Vec<Option<[RouteId; 2]>>,
         routes: &mut Routes,
     ) -> Result<World, LabError> {
         let changes = Change::all(spec, begin)?;
@@ -81,7 +80,7 @@ impl World {
             begin,
             changes,
             background,
-            flow_routes,
+            flow_routes: vec![None; spec.flows.len()],
             first_source: 2 * spec.flows.len() as u32,
             flow_drops: vec![0; spec.flows.len()],
             progress,
