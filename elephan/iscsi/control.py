@@ -17,4 +17,6 @@ def control(name: str) -> str:
     for full in (name, kernel_name(name)):
         if full in there:
             return full
-    raise InputError(f"--stack {name}: not in this kernel: `elephan kernel load {name}` first; there is {', '.join(there)}")
+    raise InputError(
+        f"--stack {name}: not in this kernel: `elephan kernel load {name}` first; there is {', '.join(there)}"
+    )

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from elephan.cli.main import call
+from tests.iscsi.conftest import NAME, Target
 
-NAME = "iqn.2026-01.example:disk"
-BYTES = 64 << 20
 SUITES = ["ALL"]
 """Families of iscsi-test-cu: this one holds all tests. The URL twice gives those of several paths their second."""
 UNPASSED = {"GetLBAStatus.UnmapSingle"}
@@ -27,50 +23,6 @@ UNPASSED = {"GetLBAStatus.UnmapSingle"}
 libiscsi = pytest.mark.skipif(
     shutil.which("iscsi-test-cu") is None, reason="needs iscsi-test-cu (Debian package libiscsi-bin)"
 )
-
-
-class Target:
-    """A target as a process of its own."""
-
-    def __init__(self, image: Path, *options: str) -> None:
-        """Start it and wait until it listens."""
-        command = [sys.executable, "-c", "from elephan.cli import main; main()", "iscsi", "target"]
-        command += ["--lun", str(image), "--portal", "127.0.0.1:0", "--name", NAME, *options]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        self.url = ""
-        for line in self.process.stderr:
-            if line.startswith("iscsi://"):
-                self.url = line.strip()
-                break
-        assert self.url, "the target did not start"
-
-    def kill(self, number: int = signal.SIGKILL) -> int:
-        """End it with a signal; its exit code."""
-        self.process.send_signal(number)
-        try:
-            return self.process.wait(20)
-        finally:
-            if self.process.stderr is not None:
-                self.process.stderr.close()
-
-
-@pytest.fixture
-def image(tmp_path: Path) -> Path:
-    """Return a file of zeros."""
-    path = tmp_path / "lun.img"
-    path.touch()
-    os.truncate(path, BYTES)
-    return path
-
-
-@pytest.fixture
-def target(image: Path) -> Iterator[Target]:
-    """Start a target that goes with the test."""
-    running = Target(image)
-    yield running
-    if running.process.poll() is None:
-        running.kill()
 
 
 @libiscsi
@@ -97,23 +49,7 @@ def test_libiscsi_finds_the_target(target: Target) -> None:
     assert "Lun:0" in done.stdout
 
 
-@pytest.mark.skipif(shutil.which("qemu-img") is None, reason="needs qemu-img (Debian package qemu-utils)")
-def test_what_qemu_wrote_is_there_after_kill_9(image: Path, target: Target, tmp_path: Path) -> None:
-    source = tmp_path / "source.raw"
-    source.write_bytes(bytes((at * 7 + at // 4096) % 256 for at in range(1 << 20)) * (BYTES >> 20))
-    # Cache mode none: qemu-img ends with a flush, which is SYNCHRONIZE CACHE.
-    command = ["qemu-img", "convert", "-n", "-t", "none", "-f", "raw", "-O", "raw", str(source), target.url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode != 0 and "Unknown protocol" in done.stderr:
-        pytest.skip("needs qemu's iscsi driver (Debian package qemu-block-extra)")
-    assert done.returncode == 0, done.stderr
-    target.kill()
-    assert image.read_bytes() == source.read_bytes()
-
-
-def test_a_load_runs_over_a_target_and_says_what_came_of_it(
-    target: Target, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_load_runs_over_a_target_and_says_what_came_of_it(target: Target, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--duration", "300ms", "--size", "4KiB", "--depth", "4", "--connections", "2"]
     assert call(["iscsi", "bench", target.url, *options, "--reads", "50", "--overwrite", "--random"]) == 0
     text = capsys.readouterr().out

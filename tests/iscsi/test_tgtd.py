@@ -1,0 +1,54 @@
+"""Our initiator on the target of others: Debian's tgtd."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from bench.iscsi import Missing, Peer, tgtd
+from elephan.cli.main import call
+
+BYTES = 16 << 20
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """Start a tgtd on a port of its own."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: tgtd does not start without")
+    image = tmp_path_factory.mktemp("tgtd") / "lun.img"
+    image.touch()
+    os.truncate(image, BYTES)
+    try:
+        with tgtd(image) as running:
+            yield running
+    except Missing as why:
+        pytest.skip(f"needs tgtd (Debian package tgt): {why}")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [],
+        ["header_digest=preferred", "data_digest=preferred"],
+        ["initial_r2t=yes", "immediate_data=no"],
+        ["initial_r2t=yes", "immediate_data=yes"],
+        ["initial_r2t=no", "immediate_data=no"],
+        ["initial_r2t=no", "immediate_data=yes", "first_burst=16KiB", "max_burst=64KiB", "max_recv=8KiB"],
+        ["max_outstanding_r2t=8", "max_connections=2"],
+    ],
+    ids=lambda settings: ",".join(settings) or "as usual",
+)
+def test_reads_and_writes_are_done_whatever_is_negotiated(
+    peer: Peer, settings: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [part for setting in settings for part in ("--set", setting)]
+    load = ["--size", "256KiB", "--depth", "8", "--duration", "200ms", "--reads", "50", "--overwrite", "--random"]
+    assert call(["iscsi", "bench", peer.url, *load, *options]) == 0
+    text = capsys.readouterr().out
+    assert "reads: " in text
+    assert "writes: " in text
+    assert "failed" not in text
+    assert "lost" not in text
