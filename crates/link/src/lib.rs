@@ -22,6 +22,7 @@ mod codel;
 mod config;
 mod fifo;
 mod fq_codel;
+mod gate;
 mod jitter;
 mod ledger;
 mod line;
@@ -38,6 +39,7 @@ mod streams;
 mod tests;
 
 pub use config::{ConfigError, Jitter, JitterDistribution, LinkConfig, LossModel, QueueConfig, MAX_RATE};
+pub use gate::{Hold, Kept};
 pub use ledger::{DropReason, Stats};
 pub use link::{Admission, Link};
 

@@ -2,6 +2,7 @@
 
 use crate::config::{LinkConfig, LossModel, QueueConfig};
 use crate::fifo::Fifo;
+use crate::gate::{Gate, Hold, Kept};
 use crate::ledger::{DropReason, Ledger, Stats};
 use crate::loss::Loss;
 use crate::passage::Passage;
@@ -22,7 +23,7 @@ pub enum Admission<P> {
 }
 
 /// What is wrong when a link made by [`Link::fixed`] is changed.
-const CHANGED: &str = "a link that was made to stay as it is cannot be changed";
+const CHANGED: &str = "a link that was made to stay as it is cannot be changed, nor can a gate";
 
 // Links are few and each is used all the time: an indirection to the FIFO would cost every packet a load.
 #[allow(clippy::large_enum_variant)]
@@ -31,6 +32,7 @@ enum Engine<P> {
     Served(Box<Server<P>>),
     /// With the packets that will be at the far end at a time that is known.
     Passage(Passage, Ring<P, ()>),
+    Gate(Box<Gate<P>>),
 }
 
 impl<P: Packet> Engine<P> {
@@ -78,6 +80,35 @@ impl<P: Packet> Link<P> {
             Some(passage) => Engine::Passage(passage, Ring::new()),
             None => Engine::with_events(&config, seed),
         })
+    }
+
+    /// A delay line without a delay ([`Link::begin_hold`] gives it one) before a line of `rate`: what is kept back is let go as
+    /// that line can send it. Without `limit_bytes` it takes whatever comes. It has neither loss nor outage, and its only
+    /// change is a hold.
+    ///
+    /// # Panics
+    /// When `rate` is zero or above [`crate::MAX_RATE`].
+    pub fn gate(rate: Rate, limit_bytes: Option<u64>) -> Link<P> {
+        assert!((1..=crate::MAX_RATE.0).contains(&rate.0), "rate = {rate}: must be from 1 bit/s to 2^62 bit/s");
+        let engine = Engine::Gate(Box::new(Gate::new(rate, limit_bytes)));
+        Link { due: u64::MAX, engine, ledger: Ledger::new() }
+    }
+
+    /// From `now` on packets are kept back as `hold` says. What is inside leaves as it would have.
+    ///
+    /// # Panics
+    /// When the link is not a gate.
+    pub fn begin_hold(&mut self, now: Time, hold: Hold) {
+        let Engine::Gate(gate) = &mut self.engine else { panic!("only a gate holds packets back") };
+        gate.begin(now.0, hold);
+    }
+
+    /// What a gate has kept back so far; None when the link is of another kind.
+    pub fn kept(&self) -> Option<Kept> {
+        match &self.engine {
+            Engine::Gate(gate) => Some(gate.kept()),
+            _ => None,
+        }
     }
 
     fn of(config: &LinkConfig, engine: impl FnOnce() -> Engine<P>) -> Link<P> {
@@ -134,6 +165,11 @@ impl<P: Packet> Link<P> {
                 self.due = server.due();
                 admission
             }
+            Engine::Gate(gate) => {
+                let admission = gate.handle_packet(now.0, packet, &mut self.ledger);
+                self.due = gate.due();
+                admission
+            }
             Engine::Passage(..) => match self.pass(now, now, &packet) {
                 Ok(at) => {
                     self.hold(at, packet);
@@ -168,6 +204,11 @@ impl<P: Packet> Link<P> {
             Engine::Served(server) => {
                 let packet = server.poll_delivery(now.0, &mut self.ledger);
                 self.due = server.due();
+                packet
+            }
+            Engine::Gate(gate) => {
+                let packet = gate.poll_delivery(&mut self.ledger);
+                self.due = gate.due();
                 packet
             }
             Engine::Passage(_, arriving) => {
@@ -208,7 +249,7 @@ impl<P: Packet> Link<P> {
         match &mut self.engine {
             Engine::Fifo(fifo) => fifo.set_rate(now.0, rate),
             Engine::Served(server) => server.set_rate(now.0, rate, &mut self.ledger),
-            Engine::Passage(..) => panic!("{CHANGED}"),
+            Engine::Passage(..) | Engine::Gate(_) => panic!("{CHANGED}"),
         }
         self.refresh();
     }
@@ -219,7 +260,7 @@ impl<P: Packet> Link<P> {
         match &mut self.engine {
             Engine::Fifo(fifo) => fifo.set_delay(now.0, delay.0, &self.ledger),
             Engine::Served(server) => server.set_delay(now.0, delay.0, &mut self.ledger),
-            Engine::Passage(..) => panic!("{CHANGED}"),
+            Engine::Passage(..) | Engine::Gate(_) => panic!("{CHANGED}"),
         }
         self.refresh();
     }
@@ -235,7 +276,7 @@ impl<P: Packet> Link<P> {
         match &mut self.engine {
             Engine::Fifo(fifo) => fifo.set_loss(now.0, &model, &self.ledger),
             Engine::Served(server) => server.set_loss(now.0, &model, &mut self.ledger),
-            Engine::Passage(..) => panic!("{CHANGED}"),
+            Engine::Passage(..) | Engine::Gate(_) => panic!("{CHANGED}"),
         }
         self.refresh();
     }
@@ -246,7 +287,7 @@ impl<P: Packet> Link<P> {
         match &mut self.engine {
             Engine::Fifo(fifo) => fifo.set_up(now.0, up, &mut self.ledger),
             Engine::Served(server) => server.set_up(now.0, up, &mut self.ledger),
-            Engine::Passage(..) => panic!("{CHANGED}"),
+            Engine::Passage(..) | Engine::Gate(_) => panic!("{CHANGED}"),
         }
         self.refresh();
     }
@@ -256,6 +297,7 @@ impl<P: Packet> Link<P> {
         let queue = match &mut self.engine {
             Engine::Fifo(fifo) => fifo.queue(now.0),
             Engine::Served(server) => server.queue(now.0, &mut self.ledger),
+            Engine::Gate(gate) => gate.queue(),
             Engine::Passage(passage, _) => {
                 let queue = passage.queue(now.0);
                 self.ledger.stats.enqueued = passage.arrived();
@@ -272,6 +314,7 @@ impl<P: Packet> Link<P> {
             Engine::Fifo(fifo) => fifo.inside(),
             Engine::Served(server) => server.inside(),
             Engine::Passage(passage, _) => passage.inside(),
+            Engine::Gate(gate) => gate.inside(),
         }
     }
 
@@ -293,6 +336,7 @@ impl<P: Packet> Link<P> {
             Engine::Fifo(fifo) => fifo.due(),
             Engine::Served(server) => server.due(),
             Engine::Passage(_, arriving) => arriving.head_time(),
+            Engine::Gate(gate) => gate.due(),
         };
     }
 }

@@ -3,6 +3,7 @@
 mod aqm;
 mod changes;
 mod fifo;
+mod gate;
 mod properties;
 
 use crate::{Admission, DropReason, Jitter, JitterDistribution, Link, LinkConfig, LossModel, Packet, QueueConfig};
