@@ -37,6 +37,11 @@ def load(what: str, settings: Sequence[str] = (), restricted: bool = False) -> t
     algorithm, _, variant = what.partition("=")
     stack = find(algorithm)
     name = kernel_name(variant or stack.name)
+    if runs.is_of_run(name):
+        # `path clean` would take it for what a killed run has left.
+        raise InputError(
+            f"{name}: elephan_k, four hex digits and two more is how runs name theirs: take another variant"
+        )
     label = f"{stack.name}={variant}" if variant else stack.name
     values = values_of(algorithm, settings)
     lacking = verify.lacks()

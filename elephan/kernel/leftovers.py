@@ -1,4 +1,8 @@
-"""Folders in which a compiler worked when it was killed: crates/congestion makes them, and names them by process."""
+"""Folders in which a command worked when it was killed.
+
+Those of a compiler are crates/congestion's, which names them by process. Others have names of tempfile's and tell
+nothing of their process: parity's, and those in which versions before 0.1 compiled.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +11,36 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from pathlib import Path
 
 NAME = re.compile(r"elephan-cc-(\d+)-\d+")
+UNNAMED = re.compile(r"elephan-(bpf|parity)-[a-z0-9_]{8}")
+
+OLD_S = 86_400.0
+"""Age from which a folder without a process' number has been left, s: what works in one takes minutes."""
 
 
 def remove() -> list[Path]:
     """Remove those of this user whose process has gone; return them."""
     removed = []
-    for folder in sorted(Path(tempfile.gettempdir()).glob("elephan-cc-*")):
-        match = NAME.fullmatch(folder.name)
-        if match is None or Path("/proc", match[1]).exists():
-            continue
+    for folder in sorted(Path(tempfile.gettempdir()).glob("elephan-*")):
         try:
             status = folder.lstat()
         except OSError:
             continue
         # The folder is anyone's to write in: only what is ours, and no link that somebody has laid there.
-        if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode):
+        if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode) or _is_used(folder, status.st_mtime):
             continue
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             removed.append(folder)
     return removed
+
+
+def _is_used(folder: Path, changed_s: float) -> bool:
+    """Whether somebody may be at work there, or it is none of these folders."""
+    match = NAME.fullmatch(folder.name)
+    if match is not None:
+        return Path("/proc", match[1]).exists()
+    return UNNAMED.fullmatch(folder.name) is None or time.time() - changed_s < OLD_S

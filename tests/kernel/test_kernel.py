@@ -66,6 +66,8 @@ def test_two_variants_carry_data_and_go(kernel: None, in_namespace: Run) -> None
         assert in_namespace(CARRY, name).split() == [name, "20000000", "True"]
     with pytest.raises(InputError, match="loaded already"):
         load("reno=qa_two")
+    with pytest.raises(InputError, match="is how runs name theirs: take another variant"):
+        load("reno=kbeef01")
     for name in names:
         assert [one.name for one in unload(name).unloaded] == [name]
     assert not ours() & set(names)
@@ -107,13 +109,17 @@ def test_killed_at_any_time_nothing_is_hidden_and_clean_takes_it(
     (left / "algorithm.c").touch()
     (working := work / f"elephan-cc-{os.getpid()}-0").mkdir()
     (work / "elephan-cc-other").mkdir()
+    # Those without a process in their name: long ago, and now.
+    (old := work / "elephan-parity-a1b2c3_4").mkdir()
+    os.utime(old, (0, 0))
+    (new := work / "elephan-bpf-a1b2c3_4").mkdir()
     # Nobody else's: what was loaded before this test is spared.
     monkeypatch.setattr(control, "loaded", lambda: [one for one in loaded() if one.map_id not in kernel_alone])
     monkeypatch.setattr(tempfile, "tempdir", str(work))
     removed = clean()
     assert "elephan_qk_last" in {one.name for one in removed.unloaded}
-    assert left in removed.folders
-    assert sorted(work.iterdir()) == sorted([working, work / "elephan-cc-other"])
+    assert left in removed.folders and old in removed.folders
+    assert sorted(work.iterdir()) == sorted([working, work / "elephan-cc-other", new])
     # What is not registered any more goes as soon as no processor is in it.
     assert not {one.map_id for one in loaded() if one.registered and not runs.lives(one.name)} - kernel_alone
     assert not [name for name in ours() if name.startswith("elephan_qk")]
