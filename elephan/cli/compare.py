@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elephan.cli.console import console, counted, emit, say
-from elephan.cli.options import Again, Changes, File, NoReport, Out, Seed, StoreAt, Workers
+from elephan.cli.options import Again, Changes, File, NoReport, On, Out, Seed, StoreAt, Workers
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from elephan.compare import Comparison
+
+DEFAULT_OUT = Path("out")
 
 WIDE = 150
 """Columns of a terminal from which the words stand in the table; below, they stand under it."""
@@ -32,6 +34,7 @@ def compare(
             metavar="LIST", help='"all", or names and .c files: reno,cubic(beta=1/2),./mine.c', show_default=True
         ),
     ] = "all",
+    on: On = "sim",
     by: Annotated[
         str | None,
         typer.Option(
@@ -54,25 +57,50 @@ def compare(
 
     Every run is stored, and what is in the store already is not run again.
     """
+    from elephan import grounds
+    from elephan.compare import check
     from elephan.compare import compare as run
     from elephan.sweep.progress import Bars
 
-    done = run(file, stacks, set_ or [], by=by, seed=seed, workers=workers, store=store, again=again, watcher=Bars())
+    names = grounds.named(on)
+    if len(names) > 1:
+        # Both before the first: what the second refuses is not to be said after an hour of the first.
+        check(file, stacks, set_ or [], on=on, seed=seed)
+    rows: list[dict[str, Any]] = []
+    for number, name in enumerate(names):
+        done = run(
+            file,
+            stacks,
+            set_ or [],
+            on=name,
+            by=by,
+            seed=seed,
+            workers=workers,
+            store=store,
+            again=again,
+            watcher=Bars(),
+        )
+        rows += as_rows(done)
+        if not json:
+            if len(names) > 1:
+                emit(f"{chr(10) if number else ''}on {name}:")
+            show(done, console())
+        if not no_report and (out is not None or not json):
+            folder = out or DEFAULT_OUT / f"compare-{Path(file).stem}"
+            _write(done, folder if len(names) == 1 else folder / name)
     if json:
         import json as library
 
-        emit(library.dumps(as_rows(done), indent=1, ensure_ascii=False))
-    else:
-        show(done, console())
-    if not no_report and (out is not None or not json):
-        from elephan.cli.run import DEFAULT_OUT
-        from elephan.compare.page import write
-        from elephan.report.units import things
+        emit(library.dumps(rows, indent=1, ensure_ascii=False))
 
-        folder = out or DEFAULT_OUT / f"compare-{Path(file).stem}"
-        with counted("drawing") as tell:
-            page, images = write(done, folder, tell)
-        say(f"report: {page} ({things(len(images), 'plot')} beside it)")
+
+def _write(done: Comparison, folder: Path) -> None:
+    from elephan.compare.page import write
+    from elephan.report.units import things
+
+    with counted("drawing") as tell:
+        page, images = write(done, folder, tell)
+    say(f"report: {page} ({things(len(images), 'plot')} beside it)")
 
 
 def as_rows(done: Comparison) -> list[dict[str, Any]]:
@@ -87,6 +115,7 @@ def as_rows(done: Comparison) -> list[dict[str, Any]]:
             {
                 "rank": row.rank,
                 "by": done.by,
+                "ground": done.ground,
                 **asdict(row.numbers),
                 "queue_s": row.queue_s,
                 "why": list(row.why),
@@ -125,6 +154,18 @@ def show(done: Comparison, console: Console) -> None:
     _print_bars(done, console)
     console.print()
     console.print(Text(caption(done), style="dim"))
+    for text in faults(done):
+        console.print(Text(text, style="bold red"))
+
+
+def faults(done: Comparison) -> list[str]:
+    """Return a line about runs whose network or senders were not what the scenario says, if there were any."""
+    records = [*done.alone.records, *done.beside.records]
+    told = [note for record in records for note in record.notes if note.startswith(("EMULATOR:", "TRAFFIC:"))]
+    if not told:
+        return []
+    bad = sum(any(note in told for note in record.notes) for record in records)
+    return [f"{bad} of {len(records)} runs are not to be trusted, such as: {told[0]}"]
 
 
 def _print_bars(done: Comparison, console: Console) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from elephan.cli.console import console, say
-from elephan.cli.options import Out, StoreAt, Workers
+from elephan.cli.options import On, Out, StoreAt, Workers
 from elephan.report.units import things
 
 app = typer.Typer(help="Reproduce a paper's claims: paper, measured, verdict.", no_args_is_help=True)
@@ -32,6 +32,7 @@ def list_() -> None:
 @app.command("run")
 def run(
     paper: Annotated[str, typer.Argument(metavar="ID", help="As `elephan paper list` calls it.", show_default=False)],
+    on: On = "sim",
     out: Out = None,
     store: StoreAt = None,
     workers: Workers = None,
@@ -40,9 +41,12 @@ def run(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Run what is in the store already.")] = False,
 ) -> None:
-    """Run a paper's scenarios, print claim, paper, measured and verdict, draw its figures."""
+    """Run a paper's scenarios, print claim, paper, measured and verdict, draw its figures.
+
+    With --on kernel (or sim,kernel), what can be runs over this machine's own TCP as well, in a column of its own.
+    """
     from elephan import papers
 
-    done = papers.run(paper, out or Path("out") / paper, store, workers, console(), claims=claim, again=again)
+    done = papers.run(paper, out or Path("out") / paper, store, workers, console(), on=on, claims=claim, again=again)
     if done.page is not None:
         say(f"report: {done.page} ({things(len(done.images), 'figure')} beside it)")

@@ -5,6 +5,6 @@ What it does: runs a user's scenario under each stack, alone and beside a reno f
 """
 
 from elephan.compare.rank import KEYS, Row
-from elephan.compare.running import NEIGHBOUR_STACK, Comparison, compare
+from elephan.compare.running import NEIGHBOUR_STACK, Comparison, check, compare
 
-__all__ = ["KEYS", "NEIGHBOUR_STACK", "Comparison", "Row", "compare"]
+__all__ = ["KEYS", "NEIGHBOUR_STACK", "Comparison", "Row", "check", "compare"]

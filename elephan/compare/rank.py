@@ -33,8 +33,8 @@ class Measured:
     sent_segments: float
     retransmitted_segments: float
     timeouts: float
-    recoveries: float
-    """Episodes of loss recovery, time-outs among them."""
+    recoveries: float | None
+    """Episodes of loss recovery, time-outs among them; None where the ground kernel cannot tell whose they were."""
     rtt_mean_s: float | None
     rtt_min_s: float | None
     lag_p99_s: float | None
@@ -179,7 +179,7 @@ def measured(
         sent_segments=mean(lambda record: sum(flow.get("sent_segments") or 0 for flow in record.flows)) or 0.0,
         retransmitted_segments=count("retransmitted_segments"),
         timeouts=count("timeouts"),
-        recoveries=count("timeouts") + count("fast_retransmits"),
+        recoveries=None if metric("fast_retransmits") is None else count("timeouts") + count("fast_retransmits"),
         rtt_mean_s=rtt_mean_s,
         rtt_min_s=metric("rtt_min_s"),
         lag_p99_s=metric("lag_p99_s"),

@@ -39,14 +39,15 @@ def limit(item: Measured) -> str:
         return "carries all that is offered"
     if item.line_share >= FULL:
         return "fills the line"
-    if item.timeouts >= 1 and item.timeouts >= MANY_TIMEOUTS * item.recoveries:
+    episodes = item.recoveries
+    if episodes is not None and item.timeouts >= 1 and item.timeouts >= MANY_TIMEOUTS * episodes:
         return f"waits for {units.count(item.timeouts)} time-out{'' if item.timeouts == 1 else 's'}"
     window = ""
     if item.window_packets is not None and item.window_packets < FULL * item.path_packets:
         held = units.count(round(item.window_packets))
         window = f": a mean window of {held} packets, the path holds {units.count(round(item.path_packets))}"
     # A burst of drops is one episode, and so is a single packet that the line takes.
-    if item.line_drops and item.line_drops >= item.recoveries / 2:
+    if item.line_drops and (episodes is None or item.line_drops >= episodes / 2):
         return f"held down by the line's losses{window}"
     if item.caused_drops:
         return f"slow to come back from the drops it causes{window}"

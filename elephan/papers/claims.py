@@ -67,6 +67,14 @@ class Runs(_Table):
     """Dotted keys and values, as `elephan run --set` takes them."""
 
 
+class OnKernel(_Table):
+    """How a claim is measured over a real kernel's TCP as well."""
+
+    runs: tuple[Runs, ...] = Field(min_length=1)
+    differs: str = ""
+    """What of its set-up is another one than in the claim's own runs, and why."""
+
+
 class Claim(_Table):
     """One claim of a paper."""
 
@@ -79,6 +87,8 @@ class Claim(_Table):
     unit: str = ""
     runs: tuple[Runs, ...] = ()
     """Scenario files under papers/<id>/ that measure it."""
+    kernel: OnKernel | None = None
+    """Absent: not measured there."""
     value: tuple[Value, ...] = ()
     order: tuple[Order, ...] = ()
     why: str = ""
@@ -110,6 +120,8 @@ class Reference(_Table):
     """A measurement from elsewhere that is drawn beside ours."""
 
     id: str
+    claim: str = ""
+    """Whose quantities these are, where a run on this machine's kernel takes their place."""
     label: str
     provenance: str
     unit: str

@@ -40,6 +40,11 @@ def our_number(check: ValueCheck) -> str:
     return _with_unit(shown(check.measured), check.unit)
 
 
+def kernel_number(check: ValueCheck, measured: float | None) -> str:
+    """Return what the kernel gave, with its unit; empty where it was not asked."""
+    return "" if measured is None else _with_unit(shown(measured), check.unit)
+
+
 def our_order(check: OrderCheck, unit: str) -> str:
     """Return the measured sizes in the paper's order, with their unit."""
     return _with_unit(", ".join(shown(value) for value in check.measured), unit)
@@ -56,13 +61,17 @@ def show(done: PaperRun, console: Console) -> None:
 
     console.print(Text(done.paper.title, style="bold"))
     table = RichTable(box=None, header_style="bold", pad_edge=False)
-    for head, justify in (("claim", "left"), ("quantity", "left"), ("paper", "right"), ("measured", "right")):
+    heads = [("claim", "left"), ("quantity", "left"), ("paper", "right")]
+    kernel = done.kernel
+    heads += [("measured", "right")] if kernel is None else [("simulator", "right"), ("kernel", "right")]
+    for head, justify in heads:
         table.add_column(head, justify=justify, overflow="fold")  # type: ignore[arg-type]
     table.add_column("verdict", overflow="fold")
     for item in done.judgements:
         verdict = Text(item.verdict.value, style=STYLES[item.verdict])
         if not item.values:
-            table.add_row(Text(item.claim.id, style="bold"), Text(item.claim.title), "", "", verdict)
+            none = [""] * (len(heads) - 2)
+            table.add_row(Text(item.claim.id, style="bold"), Text(item.claim.title), *none, verdict)
             for order in item.orders:
                 sizes = our_order(order, item.claim.unit)
                 table.add_row("", Text(order.order.label), "", Text(sizes, style="" if order.holds else "red"))
@@ -70,11 +79,13 @@ def show(done: PaperRun, console: Console) -> None:
         for index, check in enumerate(item.values):
             first = index == 0
             measured = Text(our_number(check), style="" if check.holds else "red")
+            theirs = [] if kernel is None else [Text(kernel_number(check, kernel.of(item.claim.id, check.value.name)))]
             table.add_row(
                 Text(item.claim.id if first else "", style="bold"),
                 Text(check.value.label),
                 Text(paper_number(check)),
                 measured,
+                *theirs,
                 verdict if first else Text(""),
             )
     console.print(table)
@@ -88,6 +99,8 @@ def show(done: PaperRun, console: Console) -> None:
         console.print(line)
         if item.verdict in (Verdict.ORDERING_HOLDS, Verdict.DIFFERS) and item.claim.why:
             console.print(Text(f"  {item.claim.why}", style="dim"))
+    for line in kernel.lines if kernel is not None else ():
+        console.print(Text(line, style="dim"))
     console.print()
     console.print(Text(summary(done.judgements), style="bold"))
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elephan.api import Results
-from elephan.papers.claims import Claim, Paper, Runs
+from elephan.papers.claims import Claim, Paper, Reference, Runs
 from elephan.record import Record
 from elephan.report.draw import Ink
+
+if TYPE_CHECKING:
+    from elephan.papers.on_kernel import KernelColumn
 
 Draw = Callable[[Any, Ink], None]
 """Puts a figure on a matplotlib figure, without its title."""
@@ -59,10 +62,18 @@ class Evaluation:
 class PaperResults:
     """The records of a paper's scenarios, found by file."""
 
-    def __init__(self, paper: Paper, results: Sequence[tuple[Runs, Results]]) -> None:
-        """`results` are those of each entry that the claims name."""
+    def __init__(
+        self, paper: Paper, results: Sequence[tuple[Runs, Results]], kernel: KernelColumn | None = None
+    ) -> None:
+        """`results` are those of each entry that the claims name; `kernel` what was measured beside them."""
         self.paper = paper
         self._results = list(results)
+        self._kernel = kernel
+
+    def reference(self, reference_id: str) -> Reference:
+        """Return numbers from elsewhere, or from this machine's kernel where it has measured them. Raises KeyError."""
+        found = self.paper.reference(reference_id)
+        return found if self._kernel is None else self._kernel.instead_of(found)
 
     def has(self, file: str) -> bool:
         """Whether a scenario file was run."""

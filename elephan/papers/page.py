@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from elephan.api import Results
 from elephan.papers import drawing
 from elephan.papers.claims import Paper, Runs
-from elephan.papers.console import our_number, our_order, paper_number, summary
+from elephan.papers.console import kernel_number, our_number, our_order, paper_number, summary
 from elephan.papers.evaluation import Evaluation
+from elephan.papers.on_kernel import KernelColumn
 from elephan.papers.verdict import Judgement, Verdict
 from elephan.report import draw
 from elephan.report.html import PAGE as REPORT_PAGE
@@ -49,6 +50,7 @@ def write(
     evaluation: Evaluation,
     results: Sequence[tuple[Runs, Results]],
     folder: Path,
+    kernel: KernelColumn | None = None,
 ) -> tuple[Path, tuple[Path, ...]]:
     """Write paper.html and a PNG per figure into `folder`; return their paths. Raises `StoreError`."""
     images = []
@@ -56,7 +58,7 @@ def write(
         images.append(folder / f"{figure.key}.png")
         write_atomically(images[-1], drawing.png(figure))
     page = folder / "paper.html"
-    write_atomically(page, render(paper, judgements, evaluation, results).encode())
+    write_atomically(page, render(paper, judgements, evaluation, results, kernel).encode())
     return page, tuple(images)
 
 
@@ -65,13 +67,16 @@ def render(
     judgements: Sequence[Judgement],
     evaluation: Evaluation,
     results: Sequence[tuple[Runs, Results]],
+    kernel: KernelColumn | None = None,
 ) -> str:
     """Return the page."""
     records = [record for _, part in results for record in part]
     return _template().render(
         paper=paper,
         lead=summary(tuple(judgements)),
-        claims=[_claim(paper, item, evaluation) for item in judgements],
+        claims=[_claim(paper, item, evaluation, kernel) for item in judgements],
+        references=[reference if kernel is None else kernel.instead_of(reference) for reference in paper.references],
+        kernel=kernel,
         facts=[fact for fact in facts_of(records) if fact[0] not in ("scenario", "set")] if records else [],
         scenarios=list(dict.fromkeys((runs.file, (paper.folder / runs.file).read_text()) for runs, _ in results)),
         light=draw.LIGHT,
@@ -80,7 +85,7 @@ def render(
     )
 
 
-def _claim(paper: Paper, item: Judgement, evaluation: Evaluation) -> dict[str, Any]:
+def _claim(paper: Paper, item: Judgement, evaluation: Evaluation, kernel: KernelColumn | None) -> dict[str, Any]:
     return {
         "claim": item.claim,
         "verdict": item.verdict,
@@ -90,6 +95,7 @@ def _claim(paper: Paper, item: Judgement, evaluation: Evaluation) -> dict[str, A
                 "label": check.value.label,
                 "paper": paper_number(check),
                 "measured": our_number(check),
+                "kernel": "" if kernel is None else kernel_number(check, kernel.of(item.claim.id, check.value.name)),
                 "holds": check.holds,
                 "off": "" if check.deviation is None else f"{check.deviation * 100:+.2g} %",
                 "tolerance": "equal" if check.value.tolerance == 0 else f"± {check.value.tolerance * 100:g} %",

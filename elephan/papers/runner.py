@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elephan import grounds
 from elephan.api import Results, jobs_of, load
 from elephan.errors import RunError
 from elephan.grounds import Job
+from elephan.papers import on_kernel
 from elephan.papers.catalogue import code_of, find
 from elephan.papers.claims import Claim, Paper, Runs
 from elephan.papers.evaluation import Evaluation, PaperResults
+from elephan.papers.on_kernel import KernelColumn
 from elephan.papers.verdict import Judgement, judge
 from elephan.store import Store, store_for
 from elephan.sweep.executor import Outcome, execute
@@ -35,6 +38,7 @@ class PaperRun:
     results: tuple[tuple[Runs, Results], ...]
     page: Path | None
     images: tuple[Path, ...]
+    kernel: KernelColumn | None = None
 
 
 def run(
@@ -44,6 +48,7 @@ def run(
     workers: int | None = None,
     console: Console | None = None,
     *,
+    on: str = "sim",
     claims: Sequence[str] | None = None,
     again: bool = False,
     watcher: Watcher | None = None,
@@ -51,22 +56,26 @@ def run(
     """Reproduce a paper.
 
     `out` takes paper.html and the PNGs (none when None); `store` is where records are kept and looked for, as for
-    `elephan.run` ("none" for nowhere); `claims` are ids to restrict the work to; `console` is printed to. Raises
+    `elephan.run` ("none" for nowhere); `claims` are ids to restrict the work to; `console` is printed to. With the
+    ground kernel in `on`, what can be is measured over this machine's own TCP as well, beside the simulator. Raises
     `InputError` for an unknown paper or claim, and what `elephan.sweep.executor.execute` raises; what had ended is
     stored in any case.
     """
     paper = find(paper_id)
     chosen = _chosen(paper, claims)
+    there = on_kernel.jobs(paper, chosen) if "kernel" in grounds.named(on) else None
     keep = store_for(store)
-    results = _run_all(paper, chosen, keep, workers, again, watcher or Bars())
-    evaluation = code_of(paper)(PaperResults(paper, results))
+    watcher = watcher or Bars()
+    results = _run_all(paper, chosen, keep, workers, again, watcher)
+    kernel = None if there is None else _run_on_kernel(paper, chosen, there, keep, workers, again, watcher)
+    evaluation = code_of(paper)(PaperResults(paper, results, kernel))
     judgements = tuple(_judged(claim, evaluation) for claim in chosen)
     page, images = None, ()
     if out is not None:
         from elephan.papers.page import write
 
-        page, images = write(paper, judgements, evaluation, results, Path(out))
-    done = PaperRun(paper, judgements, evaluation, results, page, images)
+        page, images = write(paper, judgements, evaluation, results, Path(out), kernel)
+    done = PaperRun(paper, judgements, evaluation, results, page, images, kernel)
     if console is not None:
         from elephan.papers.console import show
 
@@ -109,6 +118,25 @@ def _run_all(
         start += len(part)
         results.append((runs, Results(own, store)))
     return tuple(results)
+
+
+def _run_on_kernel(
+    paper: Paper,
+    claims: Sequence[Claim],
+    entries: Sequence[tuple[Claim, list[Job]]],
+    store: Store | None,
+    workers: int | None,
+    again: bool,
+    watcher: Watcher,
+) -> KernelColumn:
+    """Run what the kernel can, one run at a time unless `workers` says otherwise."""
+    jobs = [job for _, part in entries for job in part]
+    outcomes = execute(jobs, store=store, workers=workers or 1, again=again, watcher=watcher)
+    runs, start = [], 0
+    for claim, part in entries:
+        runs.append((claim, [outcome.record for outcome in outcomes[start : start + len(part)]]))
+        start += len(part)
+    return on_kernel.column(paper, claims, runs)
 
 
 def _judged(claim: Claim, evaluation: Evaluation) -> Judgement:

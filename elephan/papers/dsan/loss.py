@@ -63,12 +63,18 @@ def grouped(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:
     return groups
 
 
+def by_variant(records: Sequence[Record]) -> dict[str, float]:
+    """Return the goodput of the four stacks at the paper's loss, MB/s."""
+    groups = grouped(records)
+    return {name: goodput(groups[name, PAPER_LOSS]).mean for name in VARIANTS}
+
+
 @part("fig10.toml", "fig10-modern.toml", "fig10-setups.toml", "fig10-queue.toml")
 def figure10(results: PaperResults) -> Evaluation:
     """Throughput by loss rate for the paper's set-up and a modern one, the costs, and the set-ups that fit."""
     stated = grouped(results.of("fig10.toml"))
     modern = grouped(results.of("fig10-modern.toml"))
-    measured = {name: goodput(stated[name, PAPER_LOSS]).mean for name in VARIANTS}
+    measured = by_variant(results.of("fig10.toml"))
     near = setups.setups_of(results)
     return Evaluation(
         {"dsan.fig10": measured},
@@ -87,7 +93,7 @@ def figure10(results: PaperResults) -> Evaluation:
 
 def _by_loss(results: PaperResults, stated: dict[Any, list[Record]], modern: dict[Any, list[Record]]) -> Figure:
     claim = results.paper.claim("dsan.fig10")
-    kernel = results.paper.reference("kernel")
+    kernel = results.reference("kernel")
 
     def draw(drawing: Any, ink: Ink) -> None:
         left, right = drawing.subplots(1, 2, sharey=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from elephan.papers.drawing import framed, label_line, legend, mark_paper
@@ -38,15 +39,20 @@ def goodput(record: Record) -> float:
     return megabytes_per_s(record.metrics.get("goodput_bps"))
 
 
+def by_rtt(records: Sequence[Record]) -> dict[str, float]:
+    """Return the goodput at each round-trip time, MB/s."""
+    return {f"rtt_{milliseconds(record)}ms": goodput(record) for record in records}
+
+
 @part("table1.toml")
 def table1(results: PaperResults) -> Evaluation:
     """Goodput by round-trip time."""
     records = results.of("table1.toml")
-    measured = {f"rtt_{milliseconds(record)}ms": goodput(record) for record in records}
+    measured = by_rtt(records)
     points = [(milliseconds(record), goodput(record)) for record in records]
     claim = results.paper.claim("dsan.table1")
     paper = [(rtt, claim.paper_value(f"rtt_{rtt}ms")) for rtt, _ in points]
-    reference = results.paper.reference("kernel-window")
+    reference = results.reference("kernel-window")
     kernel = [(rtt, reference.value[f"rtt_{rtt}ms"]) for rtt, _ in points]
 
     def draw(drawing: Any, ink: Ink) -> None:

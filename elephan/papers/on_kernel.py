@@ -1,0 +1,107 @@
+"""The kernel's column: what of a paper runs over this machine's own TCP as well, with what changed, and what not.
+
+A claim has a `kernel` in claims.toml where its scenarios, perhaps with keys set, can be run there; the paper's
+`ON_KERNEL` says which numbers these runs give. Verdicts stay those of the simulator.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from elephan import grounds
+from elephan.api import jobs_of, load
+from elephan.errors import InputError
+from elephan.grounds import Job
+from elephan.papers.catalogue import CODE
+from elephan.papers.claims import Claim, Paper, Reference
+from elephan.record import Record
+
+Read = Callable[[Sequence[Record]], dict[str, float]]
+"""Takes the quantities of one claim from records, in the claim's unit."""
+
+
+@dataclass(frozen=True)
+class KernelColumn:
+    """What the kernel gave, by claim, and why other claims have nothing of it."""
+
+    measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    """For people: what differs, what the emulator did not honour, and what does not run there."""
+    label: str = ""
+    """The kernel's name."""
+    records: tuple[Record, ...] = ()
+
+    def of(self, claim: str, quantity: str) -> float | None:
+        """Return a quantity of a claim, None where it was not measured."""
+        return self.measured.get(claim, {}).get(quantity)
+
+    def instead_of(self, reference: Reference) -> Reference:
+        """Return the numbers of this kernel in place of those that were measured once and written down."""
+        measured = self.measured.get(reference.claim)
+        if measured is None:
+            return reference
+        provenance = f"{self.label}, over the emulated path, measured by this command."
+        return reference.model_copy(update={"label": self.label, "provenance": provenance, "value": dict(measured)})
+
+
+def of_paper(paper: Paper) -> Mapping[str, Read]:
+    """Return what of a paper's claims can be read from runs on the kernel."""
+    found: Mapping[str, Read] = getattr(importlib.import_module(CODE[paper.id]), "ON_KERNEL", {})
+    return found
+
+
+def jobs(paper: Paper, claims: Sequence[Claim]) -> list[tuple[Claim, list[Job]]]:
+    """Return the runs on the kernel, by claim.
+
+    Raises `InputError` when there are none, or this machine cannot do them.
+    """
+    entries: list[tuple[Claim, list[Job]]] = []
+    for claim in claims:
+        if claim.kernel is not None:
+            entries.append((claim, _jobs(paper, claim, kernel=True)))
+    if not entries:
+        there = ", ".join(claim.id for claim in paper.claims if claim.kernel is not None) or "none"
+        raise InputError(f"--on kernel: nothing of this runs on the kernel; of {paper.id} there is {there}")
+    grounds.check(job for _, part in entries for job in part)
+    grounds.require(["kernel"])
+    return entries
+
+
+def column(paper: Paper, claims: Sequence[Claim], runs: Sequence[tuple[Claim, Sequence[Record]]]) -> KernelColumn:
+    """Return what the runs gave, and a line for every claim that has none."""
+    read = of_paper(paper)
+    measured = {claim.id: read[claim.id](records) for claim, records in runs}
+    records = tuple(record for _, part in runs for record in part)
+    lines = []
+    for claim, part in runs:
+        assert claim.kernel is not None
+        if claim.kernel.differs:
+            lines.append(f"{claim.id} on the kernel: {claim.kernel.differs}")
+        faults = [note for record in part for note in record.notes if note.startswith(("EMULATOR:", "TRAFFIC:"))]
+        if faults:
+            bad = sum(any(note in faults for note in record.notes) for record in part)
+            lines.append(
+                f"{claim.id} on the kernel: {bad} of {len(part)} runs are not to be trusted, such as: {faults[0]}"
+            )
+    done = {claim.id for claim, _ in runs}
+    lines += [f"{claim.id}: not on the kernel: {_why(paper, claim)}" for claim in claims if claim.id not in done]
+    kernel = str(records[0].host.get("kernel", "this kernel")) if records else ""
+    return KernelColumn(measured, tuple(lines), kernel, records)
+
+
+def _jobs(paper: Paper, claim: Claim, kernel: bool) -> list[Job]:
+    runs = claim.kernel.runs if kernel and claim.kernel is not None else claim.runs
+    return [job for entry in runs for job in jobs_of(load(paper.folder / entry.file, entry.set), ground="kernel")]
+
+
+def _why(paper: Paper, claim: Claim) -> str:
+    """Say in one line why a claim is not measured there."""
+    if claim.not_yet:
+        return claim.not_yet
+    try:
+        grounds.check(_jobs(paper, claim, kernel=False))
+    except InputError as error:
+        return str(error).removeprefix(f"{paper.folder}/")
+    return "its numbers are not read from the kernel's runs; elephan run FILE --on kernel runs its scenarios"
