@@ -68,18 +68,16 @@ allowed {price_tolerance}.
 
 {price}
 
-<<<<<<< HEAD
 What "both" retransmits is no number that a second run repeats, in the kernel either: a recovery ends with a burst whose
 losses begin the next, and how large it is depends on the spacing of single packets. On a line without any jitter the
 simulated flow falls into a cycle that repeats itself to the segment; half a transmission time of jitter, or duplicate
 ACKs that are not held back, lead elsewhere. An earlier table of the kernel, on a path of which the emulator is not
 known, had 242,000 for "both", and 48 for Reno; that 48 is not explained: Linux 6.18 does not remember ssthresh from one
 connection to the next (net.ipv4.tcp_no_ssthresh_metrics_save is 1).
-=======
+
 ## The kernel ground
 
 {ground}
->>>>>>> 7c6d7fd (wip fidelity ground)
 
 ## ns-2
 
