@@ -59,7 +59,7 @@ def test_a_record_tells_what_requests_came_to_and_where_their_time_went(tmp_path
 def test_the_table_shows_throughput_and_the_parts_of_the_time(tmp_path: Path) -> None:
     file = tmp_path / "session.toml"
     file.write_text(SCENARIO)
-    records = elephan.run(str(file), {"flow.volume.workload.initial_r2t": [True, False]}, store="none")
+    records = elephan.run(str(file), {"sweep.flow.volume.workload.initial_r2t": [True, False]}, store="none")
     stream = io.StringIO()
     print_table(table_of(records), Console(file=stream, width=300))
     text = stream.getvalue()
