@@ -226,6 +226,28 @@ def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigur
             events,
         )
     )
+    # Flows without data that way have zeros there.
+    both = [track for track in tracks if track.record.flows[track.rows[0]].get("workload") == "iscsi"]
+    found.append(
+        _figure(
+            "goodput-back",
+            "Goodput from the target",
+            "Read data and answers delivered to the initiator, averaged over each step of the line." + first,
+            units.rate,
+            [_curve(track, colours, "reverse_goodput_bps", "sum", until, average=True) for track in both],
+            events,
+        )
+    )
+    found.append(
+        _figure(
+            "cwnd-back",
+            "Congestion window of the target",
+            "Packets that the congestion control at the target's end allows in flight." + first,
+            units.count,
+            [_curve(track, colours, "reverse_cwnd_packets", "sum", until) for track in both],
+            events,
+        )
+    )
     found.append(
         _figure(
             "rtt",

@@ -8,7 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 import elephan
+from elephan.report.figures import Colours, panels_of
 from elephan.report.metrics import CATALOGUE
+from elephan.report.points import points_of
 from elephan.report.table import print_table, table_of
 
 SCENARIO = """
@@ -54,6 +56,17 @@ def test_a_record_tells_what_requests_came_to_and_where_their_time_went(tmp_path
     assert all(flow["workload"] == "iscsi" and flow["reverse_delivered_bytes"] > 0 for flow in volume)
     assert backup.get("requests") is None and backup.get("reverse_goodput_bps") is None
     assert backup["goodput_bps"] > 50e6
+
+
+def test_the_report_draws_both_ends_of_a_session_and_one_of_a_transfer(tmp_path: Path) -> None:
+    file = tmp_path / "session.toml"
+    file.write_text(SCENARIO)
+    results = elephan.run(str(file), store="none")
+    points = points_of(list(results))
+    (panel,) = panels_of(points, results.series_of, Colours())
+    curves = {figure.key: [curve.label for curve in figure.curves] for figure in panel.figures}
+    assert len(curves["goodput"]) == 2 and len(curves["goodput-back"]) == 1
+    assert len(curves["cwnd-back"]) == 1 and "volume" in curves["cwnd-back"][0]
 
 
 def test_the_table_shows_throughput_and_the_parts_of_the_time(tmp_path: Path) -> None:

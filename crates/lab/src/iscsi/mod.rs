@@ -123,13 +123,19 @@ impl Session {
 
     /// Time has come to something.
     fn handle_timeout(&mut self, now: Time, flows: &mut [Flow]) {
-        self.initiator.handle_timeout(now);
-        self.target.handle_timeout(now);
+        if self.lost.is_none() {
+            self.initiator.handle_timeout(now);
+            self.target.handle_timeout(now);
+        }
         self.advance(now, flows);
     }
 
     /// When [`Session::handle_timeout`] is to be called; earlier does no harm.
     fn poll_timeout(&self) -> Time {
+        if self.lost.is_some() {
+            // The initiator waits for connections to be made anew, which nobody does.
+            return self.backing.poll_timeout();
+        }
         let requests = if self.may_issue() { self.requests.poll_timeout() } else { Time::NEVER };
         let cores = [self.initiator.poll_timeout(), self.target.poll_timeout()];
         cores.into_iter().flatten().fold(requests.min(self.backing.poll_timeout()), Time::min)

@@ -83,6 +83,8 @@ impl World {
     /// What the sessions did goes to their flows, and what a reader has to know to the notes.
     pub(crate) fn close_sessions(&mut self, notes: &mut Vec<String>) {
         for session in &mut self.sessions {
+            // What drains afterwards is not its load.
+            session.stopped = true;
             let name = &self.flows[session.first].spec.name;
             if let Some((at, why)) = &session.lost {
                 notes.push(format!("flow {name}: the session was lost at {:.3} s: {why}", at.as_secs_f64()));
