@@ -71,6 +71,20 @@ def _cell(
     return Cell(stack["name"], rtt_ms, loss, flows, rival, tuple(specs))
 
 
+def simulated(reference: dict[str, Any], cell: Cell, spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the simulator's side of a kernel's run: the same, with the emulator's jitter where phases decide."""
+    if not cell.rival:
+        return spec
+    jitter = {
+        "distribution": "uniform",
+        "scale_ns": reference["ground"]["fairness"]["jitter_us"] * 1000,
+        "reordering": False,
+    }
+    hosts = {node for flow in spec["flows"] for node in (flow["source"], flow["destination"])}
+    links = [link | {"jitter": jitter} if link["from"] in hosts else link for link in spec["links"]]
+    return spec | {"links": links}
+
+
 def key_of(spec: dict[str, Any]) -> str:
     """Return the name under which a run is kept: what was run, seed and all."""
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]

@@ -36,7 +36,7 @@ def rows(reference: dict[str, Any], runs: dict[str, dict[str, Any]]) -> list[Bes
         both = [(spec, run) for spec, run in there if run is not None and measured.honoured(run)]
         if both:
             pairs.append((cell, both))
-    specs = [spec for _, both in pairs for spec, _ in both]
+    specs = [cases.simulated(reference, cell, spec) for cell, both in pairs for spec, _ in both]
     with ThreadPoolExecutor() as pool:
         results = iter(pool.map(simulate_spec, specs))
         return [_beside(reference, cell, [(run, next(results)) for _, run in both]) for cell, both in pairs]

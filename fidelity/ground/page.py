@@ -48,7 +48,10 @@ def section(
         pair = ground["fairness"]
         parts.append(
             f"Beside one Reno flow on the same line ({pair['rtt_ms']} ms, loss {pair['loss']:g}, {pair['seconds']} s), "
-            f"the stack's part of what both get. Allowed: {page.between(ground['tolerance_share'])}."
+            "the stack's part of what both get. Without losses or chance it would be a matter of phases which flow a "
+            "full queue drops, and for the whole run; the simulator's hosts answer up to "
+            f"{pair['jitter_us'] / 1000:g} ms late, about as real ones do. "
+            f"Allowed: {page.between(ground['tolerance_share'])}."
         )
         cells = [
             [
