@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import signal
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from typing import Any
 from elephan.errors import RunError
 from elephan.grounds import Job, Progress, Stopped, kernel
 from elephan.record import ScenarioInfo
+from elephan.sweep.executor import END_SIGNALS
 from fidelity import cases as reference_cases
 from fidelity.ground import cases, measured, script
 
@@ -37,6 +39,9 @@ def main() -> int:
     parser.add_argument("--rivals", action="store_true", help="only the cells beside Reno")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no run after so long")
     options = parser.parse_args()
+    # As Ctrl-C: runs that go on are ended and leave nothing.
+    for number in END_SIGNALS:
+        signal.signal(number, signal.default_int_handler)
     there = measured.load()
     # Seed by seed over all cells, so that what has been measured when it is stopped is a whole table of fewer seeds.
     reference = reference_cases.load()
@@ -126,4 +131,7 @@ class Measurement:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("stopped; what has ended is kept")
