@@ -115,7 +115,8 @@ impl Postmark {
     fn transact(&mut self, steps: &mut VecDeque<Step>) {
         // Where the pool is empty or its places are used up there is no choice.
         let creates = self.stream.below(2) == 0 && !self.empty.is_empty() || self.files.is_empty();
-        if let (true, Some(place)) = (creates, self.empty.pop()) {
+        let place = if creates { self.empty.pop() } else { None };
+        if let Some(place) = place {
             let bytes = self.smallest + self.stream.below(self.largest - self.smallest + 1);
             steps.push_back(self.data(place, 0, bytes, false));
             steps.push_back(self.metadata(place));
