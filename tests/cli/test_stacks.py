@@ -193,7 +193,8 @@ def test_check_puts_a_file_through_the_kernels_verifier_and_leaves_nothing(eleph
     states = [line.split()[:2] for line in out.splitlines()]
     assert states == [["simulator", "passed"], ["BPF", "passed"], ["kernel", "passed"]]
     assert os.uname().release in out and "3 programs" in out
-    assert available.read_text() == before
+    # Others may load theirs meanwhile.
+    assert not [name for name in set(available.read_text().split()) - set(before.split()) if "mine" in name]
     assert elephan("stacks", "check", "reno")[0] == 0
 
 
