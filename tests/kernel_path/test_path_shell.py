@@ -114,7 +114,7 @@ def test_ping_shows_the_round_trip_time(command: Command) -> None:
     times_ms = sorted(float(t) for t in re.findall(r"time=([\d.]+) ms", done.stdout))
     assert len(times_ms) == 20
     # No packet is early, the quickest is near exact; the others also meet how slowly a machine wakes ping.
-    assert 30.0 <= times_ms[0] < 30.5 and times_ms[10] < 31.5, times_ms
+    assert 30.0 <= times_ms[0] < 31.0 and times_ms[10] < 32.0, times_ms
 
 
 def test_tcp_fills_the_line(command: Command) -> None:
