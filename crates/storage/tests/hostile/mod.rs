@@ -7,8 +7,11 @@ mod pdu;
 mod session;
 mod target;
 
+/// Takes any bytes.
+pub type Hostile = fn(&[u8]);
+
 /// Name and function of each.
-pub const ALL: [(&str, fn(&[u8])); 6] = [
+pub const ALL: [(&str, Hostile); 6] = [
     ("wire", formats::wire),
     ("text", formats::text),
     ("trace", formats::trace),

@@ -156,7 +156,7 @@ pub fn run(bytes: &[u8]) {
     if flags & 8 != 0 {
         (config.settings.header_digest, config.settings.data_digest) = (Digest::Preferred, Digest::Preferred);
     }
-    let settings = config.settings.clone();
+    let settings = config.settings;
     let mut initiator = Initiator::new(config);
     let mut target = Target::new(TargetConfig { settings, window: 8, ..TargetConfig::new(NAME) }, device());
     let (medium, mut pipes, mut now) = (Medium0::default(), BTreeMap::new(), Time(0));
