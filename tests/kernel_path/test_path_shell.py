@@ -53,6 +53,8 @@ for number in range(1, count + 1):
 print(receiver.communicate()[0])
 """
 
+NOT_HONOURED = "THE EMULATOR DID NOT HONOUR THE PATH"
+
 Command = Callable[..., list[str]]
 
 
@@ -100,6 +102,11 @@ def runs(pid: int) -> bool:
         return False
 
 
+def late_ms(report: str) -> list[float]:
+    """Return what the emulator admits of the latest packet in a hundred: sent on late, and waited to be read."""
+    return [float(found) for found in re.findall(r"(?:p99|may have waited) ([\d.]+) ms", report)]
+
+
 def need(tool: str) -> None:
     """Skip where a tool is missing."""
     if shutil.which(tool) is None:
@@ -113,8 +120,10 @@ def test_ping_shows_the_round_trip_time(command: Command) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     times_ms = sorted(float(t) for t in re.findall(r"time=([\d.]+) ms", done.stdout))
     assert len(times_ms) == 20
-    # No packet is early, the quickest is near exact; the others also meet how slowly a machine wakes ping.
-    assert 30.0 <= times_ms[0] < 31.0 and times_ms[10] < 32.0, times_ms
+    # No packet is early; the middle one is within the bound (single ones may meet a busy machine). Where the emulator
+    # says itself that it did not honour the path, by what it admits, once there and once back.
+    admitted_ms = 2 * sum(late_ms(done.stderr)) if NOT_HONOURED in done.stderr else 0.0
+    assert times_ms[0] >= 30.0 and times_ms[10] < 30.5 + admitted_ms, (times_ms, done.stderr)
 
 
 def test_tcp_fills_the_line(command: Command) -> None:
