@@ -22,6 +22,7 @@ from typing import Any
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.path import site
 from elephan.path.opened import ends_of, opened, spec_of
+from elephan.signals import END_SIGNALS
 
 WHAT = "up"
 """How the lock file calls a path of this kind."""
@@ -118,7 +119,7 @@ def down(run: str) -> str:
 def _keep(file: Path, overrides: Sequence[str]) -> None:
     """Be the process that holds the path."""
     ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in END_SIGNALS:
         signal.signal(number, lambda *_: ended.set())
     spec = spec_of(file, overrides)
     with opened(ends_of(spec), {"what": WHAT, "of": str(file.resolve())}) as path:

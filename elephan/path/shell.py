@@ -15,8 +15,7 @@ from types import FrameType
 from elephan.errors import InputError
 from elephan.path import report, site
 from elephan.path.opened import ends_of, opened, spec_of
-
-END_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+from elephan.signals import END_SIGNALS
 
 
 def run(file: Path, command: Sequence[str], overrides: Sequence[str] = ()) -> tuple[int, report.Report]:

@@ -21,6 +21,7 @@ from elephan.errors import ElephanError, InputError
 from elephan.grounds import Job, Progress, Stopped
 from elephan.record import Record
 from elephan.report.units import things
+from elephan.signals import END_SIGNALS
 from elephan.store.database import Store
 from elephan.store.series import Series
 from elephan.sweep.progress import NoProgress, Watcher
@@ -29,8 +30,6 @@ Ground = Callable[[Job, Progress | None], tuple[Record, Series]]
 
 POLL_S = 0.1
 """How often the calling thread shows progress and looks for Ctrl-C, s."""
-
-END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 SERIES_IN_MEMORY_BYTES = 256 * 2**20
 """Stored series are kept in memory as well up to this sum, bytes; beyond, they are read when asked for."""
