@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,36 @@ def kernel() -> None:
 def command(*arguments: str | Path) -> list[str]:
     """Return the command line of elephan with this interpreter."""
     return [sys.executable, "-c", "from elephan.cli import main; main()", *map(str, arguments)]
+
+
+@contextmanager
+def begun(file: Path, namespaces: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Begin the run of a scenario and wait until it sends between so many namespaces; its process and its id."""
+    process = subprocess.Popen(
+        command("run", file, "--on", "kernel", "--store", "none", "--no-report"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process, sending(file, namespaces)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def sending(file: Path, namespaces: int) -> str:
+    """Wait until the run of a scenario has connections, and return its id."""
+    deadline_s = time.monotonic() + 60
+    while time.monotonic() < deadline_s:
+        for run, facts in site.living().items():
+            names = site.namespaces_of(run)
+            if facts.get("of") == str(file) and len(names) == namespaces:
+                last = ["ip", "netns", "exec", names[-1], "ss", "-tnH"]
+                if "ESTAB" in subprocess.run(last, capture_output=True, text=True, check=False).stdout:
+                    return run
+        time.sleep(0.1)
+    raise AssertionError("the run does not begin")
 
 
 def left_of(run: str) -> list[str]:

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 
 from elephan.grounds.kernel import sweep
 from elephan.path import site
-from tests.kernel_ground.conftest import Elephan, command, left_of
+from tests.kernel_ground.conftest import Elephan, begun, command, left_of
 
 pytestmark = pytest.mark.usefixtures("host_stays_as_it_was")
 
@@ -43,30 +42,8 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def running(kernel: None, file: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Begin a run of a minute and wait until it sends; its process and its id."""
-    process = subprocess.Popen(
-        command("run", file, "--on", "kernel", "--store", "none", "--no-report"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process, begun(file)
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def begun(file: Path) -> str:
-    deadline_s = time.monotonic() + 60
-    while time.monotonic() < deadline_s:
-        for run, facts in site.living().items():
-            names = site.namespaces_of(run)
-            if facts.get("of") == str(file) and len(names) == 4:
-                last = ["ip", "netns", "exec", names[-1], "ss", "-tnH"]
-                if "ESTAB" in subprocess.run(last, capture_output=True, text=True, check=False).stdout:
-                    return run
-        time.sleep(0.1)
-    raise AssertionError("the run does not begin")
+    with begun(file, 4) as both:
+        yield both
 
 
 def test_a_run_that_goes_on_has_its_own_of_everything(running: tuple[subprocess.Popen[str], str]) -> None:

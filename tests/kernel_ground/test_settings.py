@@ -8,12 +8,11 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from elephan.path import site
-from tests.kernel_ground.conftest import command
+from tests.kernel_ground.conftest import begun
 
 # Every flow is alone at its hosts, since each has settings of its own.
 FLOWS = {
@@ -57,14 +56,7 @@ def seen(kernel: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
     text = '[run]\nduration = "120s"\n[path]\nbandwidth = "100Mbit/s"\nrtt = "20ms"\n'
     text += "".join(f'[[flow]]\nname = "{name}"\nstack = "reno"\n{keys}\n' for name, keys in FLOWS.items())
     file.write_text(text, encoding="utf-8")
-    process = subprocess.Popen(
-        command("run", file, "--on", "kernel", "--store", "none", "--no-report"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        run = begun(file)
+    with begun(file, 2 * len(FLOWS)) as (process, run):
         time.sleep(1.5)
         # All at once: to look at one after the other would take longer than the run.
         looks = [(look(run, 2 * n), look(run, 2 * n + 1)) for n in range(len(FLOWS))]
@@ -73,22 +65,6 @@ def seen(kernel: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 130, errors
         yield found
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def begun(file: Path) -> str:
-    """Wait until the run of a scenario has connections, and return its id."""
-    deadline_s = time.monotonic() + 60
-    while time.monotonic() < deadline_s:
-        for run, facts in site.living().items():
-            if facts.get("of") == str(file) and len(site.namespaces_of(run)) == 2 * len(FLOWS):
-                last = ["ip", "netns", "exec", site.namespaces_of(run)[-1], "ss", "-tnH"]
-                if "ESTAB" in subprocess.run(last, capture_output=True, text=True, check=False).stdout:
-                    return run
-        time.sleep(0.1)
-    raise AssertionError("the run does not begin")
 
 
 def look(run: str, number: int) -> subprocess.Popen[str]:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 
-from elephan.core import native, version
+from elephan.core import native
 from elephan.errors import InputError, RunError
-from elephan.grounds.host import host_facts
 from elephan.grounds.job import Job, Progress
 from elephan.grounds.kernel import controls, metrics
 from elephan.grounds.kernel.mapping import Machine
 from elephan.grounds.kernel.plan import Layout, layout_of
-from elephan.grounds.sim import PROGRESS_INTERVAL_S, described, one_line
+from elephan.grounds.measured import PROGRESS_INTERVAL_S, measured, one_line
 from elephan.path import report, site
 from elephan.path.opened import opened
-from elephan.record import Record, SeriesInfo, canonical_json
+from elephan.record import Record, canonical_json
 from elephan.stack import verify
 from elephan.store.series import Series
 
@@ -64,27 +62,8 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     began_s = time.process_time()
     result, done = _run(job, layout, progress)
     cpu_s = time.process_time() - began_s
-    series = Series.from_columns(result.flow_series, result.link_series)
-    record = Record(
-        id=job.id,
-        scenario=job.scenario,
-        ground=GROUND,
-        parameters=job.parameters,
-        seed=job.seed,
-        version=version(),
-        metrics={**result.metrics, **done.metrics(), "cpu_s": cpu_s},
-        flows=[described(flow, spec) for flow, spec in zip(result.flows, job.spec["flows"], strict=True)],
-        links=list(result.links),
-        background=list(result.background),
-        happened_s=list(result.happened_s),
-        notes=[*(FAULT + fault for fault in done.faults()), *layout.notes, *result.notes],
-        host=host_facts(),
-        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        spec=job.spec,
-        inputs=inputs,
-        series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
-    )
-    return record, series
+    notes = [*(FAULT + fault for fault in done.faults()), *layout.notes, *result.notes]
+    return measured(GROUND, job, inputs, job.spec, result, {**done.metrics(), "cpu_s": cpu_s}, notes)
 
 
 def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Report]:

@@ -1,0 +1,69 @@
+"""What every ground makes of the native core's result: the record and its series."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from elephan.core import version
+from elephan.grounds.host import host_facts
+from elephan.grounds.job import Job
+from elephan.record import InputFile, Record, SeriesInfo
+from elephan.stack import label_of
+from elephan.store.series import Series
+
+PROGRESS_INTERVAL_S = 0.1
+"""Wall time between two calls of a run's progress, s: smooth to the eye, and the GIL is taken ten times a second."""
+
+
+def measured(
+    ground: str,
+    job: Job,
+    inputs: list[InputFile],
+    spec: dict[str, Any],
+    result: Any,
+    metrics: dict[str, Any],
+    notes: list[str],
+) -> tuple[Record, Series]:
+    """Return the record and the series of a run that has just ended.
+
+    `inputs` are the job's as they were when it began, `spec` is what the record keeps of its specification, `result`
+    what the core gave back; `metrics` come after the core's own, `notes` in place of them.
+    """
+    series = Series.from_columns(result.flow_series, result.link_series)
+    record = Record(
+        id=job.id,
+        scenario=job.scenario,
+        ground=ground,
+        parameters=job.parameters,
+        seed=job.seed,
+        version=version(),
+        metrics={**result.metrics, **metrics},
+        flows=[described(flow, spec) for flow, spec in zip(result.flows, job.spec["flows"], strict=True)],
+        links=list(result.links),
+        background=list(result.background),
+        happened_s=list(result.happened_s),
+        notes=notes,
+        host=host_facts(),
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        spec=spec,
+        inputs=inputs,
+        series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
+    )
+    return record, series
+
+
+def described(flow: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the core's metrics of a connection with its name, group, stack and workload in front."""
+    identity = {
+        "name": spec["name"],
+        "group": spec["group"],
+        "stack": label_of(spec["stack"]),
+        "workload": spec["workload"]["kind"],
+    }
+    return identity | {name: value for name, value in flow.items() if name not in identity}
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error's text as one line."""
+    return " ".join(str(error).split()) or type(error).__name__
