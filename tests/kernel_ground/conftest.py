@@ -45,8 +45,13 @@ def begun(file: Path, namespaces: int) -> Iterator[tuple[subprocess.Popen[str], 
     try:
         yield process, sending(file, namespaces)
     finally:
-        process.kill()
-        process.communicate()
+        # Not by a kill, after which what it loaded would stay.
+        process.terminate()
+        try:
+            process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
 
 
 def sending(file: Path, namespaces: int) -> str:
