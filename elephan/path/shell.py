@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -29,13 +30,13 @@ def run(file: Path, command: Sequence[str], overrides: Sequence[str] = ()) -> tu
         raise InputError(f"elephan path {problem}")
     spec = spec_of(file, overrides)
     words = list(command) or [os.environ.get("SHELL", "/bin/sh")]
-    with _signals() as passed_to, opened(ends_of(spec), {"what": "shell", "of": str(file)}) as path:
+    with _signals() as told, opened(ends_of(spec), {"what": "shell", "of": str(file)}) as path:
         path.start(spec)
-        code = _run_there(path.place, words, passed_to)
+        code = _run_there(path.place, words, told)
         return code, path.stop(spec)
 
 
-def _run_there(place: site.Site, words: list[str], passed_to: list[int]) -> int:
+def _run_there(place: site.Site, words: list[str], told: _Told) -> int:
     near, far = place.names
     own, other = site.ADDRESSES
     environment = os.environ | {
@@ -45,39 +46,48 @@ def _run_there(place: site.Site, words: list[str], passed_to: list[int]) -> int:
         "ELEPHAN_PATH_NEAR_NETNS": near,
         "ELEPHAN_PATH_FAR_NETNS": far,
     }
-    if passed_to and passed_to[0] < 0:
-        return 128 - passed_to[0]  # Told to end before there was a program.
+    if told.by is not None:
+        return 128 + told.by  # Before there was a program.
     process = subprocess.Popen(["ip", "netns", "exec", near, *words], env=environment)
-    passed_to[:] = [process.pid]
+    told.program = process.pid
+    if told.by is not None:
+        # While there was one already, and not yet its number.
+        os.kill(process.pid, told.by)
     code = process.wait()
     return code if code >= 0 else 128 - code
 
 
+@dataclass
+class _Told:
+    """What signals do and have done."""
+
+    program: int | None = None
+    """To whom they go."""
+    by: int | None = None
+    """The last one that told elephan to end."""
+
+
 @contextmanager
-def _signals() -> Iterator[list[int]]:
+def _signals() -> Iterator[_Told]:
     """Signals that end elephan go to the program while it runs, so that the path is always taken down after it.
 
     A terminal gives Ctrl-C to the program itself; a shell that runs there must be able to live on.
     """
-    passed_to: list[int] = []
+    told = _Told()
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        if passed_to and passed_to[0] > 0:
-            if number == signal.SIGINT and _in_foreground():
-                return
-            try:
-                os.kill(passed_to[0], number)
-            except ProcessLookupError:
-                return
-        else:
-            passed_to[:] = [-number]
+        if told.program is None:
+            told.by = number
+        elif number != signal.SIGINT or not _in_foreground():
+            with suppress(ProcessLookupError):
+                os.kill(told.program, number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield passed_to
+        yield told
         return
     before = {number: signal.signal(number, pass_on) for number in END_SIGNALS}
     try:
-        yield passed_to
+        yield told
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -183,6 +183,28 @@ def test_a_signal_ends_the_program_and_the_path(command: Command, number: signal
     assert process.wait(timeout=20) == 128 + number
 
 
+SIGNAL_AFTER_FORK = """\
+import signal, subprocess, sys
+from pathlib import Path
+from elephan.path import shell
+real = subprocess.Popen
+def begin(words, **more):
+    process = real(words, **more)
+    if "1000" in words:
+        signal.raise_signal(signal.SIGTERM)
+    return process
+subprocess.Popen = begin
+sys.exit(shell.run(Path(sys.argv[1]), ["sleep", "1000"])[0])
+"""
+
+
+def test_a_signal_between_the_program_and_its_number_is_not_lost(tmp_path: Path) -> None:
+    file = tmp_path / "path.toml"
+    file.write_text(SCENARIO.format(path='bandwidth = "1Gbit/s"\nrtt = "1ms"'), encoding="utf-8")
+    done = run([sys.executable, "-c", SIGNAL_AFTER_FORK, str(file)], timeout_s=30)
+    assert done.returncode == 128 + signal.SIGTERM, done.stderr
+
+
 def test_clean_removes_what_a_killed_path_has_left_and_nothing_that_lives(command: Command) -> None:
     line = command('bandwidth = "1Gbit/s"\nrtt = "1ms"', *SLEEPER)
     killed, dead = begun(line)
