@@ -39,6 +39,17 @@ _Access = Annotated[
 ]
 
 
+def _emulator(value: Any) -> str:
+    if value == "netem":
+        raise wrong(
+            '"elephan", which needs no netem: no kernel that has sch_netem has been tried; where there is one, '
+            "tc-netem(8) sets it up by hand"
+        )
+    if value != "elephan":
+        raise wrong('"elephan"')
+    return "elephan"
+
+
 class ReverseLine(Table):
     """What differs on the way back (the ACKs' direction)."""
 
@@ -72,6 +83,11 @@ class Path(Table):
     gets a host of its own at either end (its connections share it), on links without delay and loss that never drop."""
     reverse: ReverseLine | None = setting(None, examples=[{"loss": 1e-5}])
     """What differs on the way back. When absent: nothing but the loss."""
+    emulator: Annotated[str, PlainValidator(_emulator), WithJsonSchema({"const": "elephan"})] = setting(
+        "elephan", examples=["elephan"]
+    )
+    """What carries packets on the ground kernel and in `elephan path`: elephan's link model, and nothing else so far
+    (netem is refused: docs/path.md says why)."""
 
 
 class Node(Table):
