@@ -11,7 +11,7 @@ set -euo pipefail
 case "${1:-}" in
     build) packages=(gcc libc6-dev python3-venv) ;;
     test)  packages=(clang-16 libbpf-dev bpftool tshark iproute2 iputils-ping iperf3 libiscsi-bin
-           qemu-utils qemu-block-extra tgt) ;;
+           qemu-utils qemu-block-extra tgt curl openssh-client openssh-server vsftpd) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
     *) echo "usage: $0 build|test|peers" >&2; exit 2 ;;
 esac
@@ -26,6 +26,28 @@ met() {
         python3-venv) "${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null ;;
         *) command -v dpkg-query >/dev/null && installed "$1" ;;
     esac
+}
+
+# Packages that bring a daemon, and its service. It is not to run here, now or when the machine starts: tests start their own.
+declare -A daemons=([openssh-server]=ssh [vsftpd]=vsftpd [tgt]=tgt)
+
+# Installs a package without letting the maintainer's scripts start anything (policy-rc.d is Debian's way to forbid it).
+install_quietly() {
+    local policy=/usr/sbin/policy-rc.d made=
+    if [[ ! -e $policy ]]; then
+        printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee "$policy" >/dev/null
+        "${root[@]}" chmod 755 "$policy"
+        made=1
+    fi
+    local status=0
+    "${apt[@]}" install -y --no-install-recommends "$1" >/dev/null || status=$?
+    [[ -z $made ]] || "${root[@]}" rm -f "$policy"
+    if ((status == 0)); then
+        "${root[@]}" update-rc.d "${daemons[$1]}" disable >/dev/null
+        # Some releases begin by a socket.
+        "${root[@]}" systemctl disable "${daemons[$1]}.socket" >/dev/null 2>&1 || true
+    fi
+    return "$status"
 }
 
 missing=()
@@ -47,7 +69,11 @@ if ((${#missing[@]})); then
         # One by one for tests: a package that this release does not have costs its own test and no other.
         if [[ $act == test ]]; then
             for package in "${missing[@]}"; do
-                "${apt[@]}" install -y --no-install-recommends "$package" >/dev/null ||
+                if [[ -n ${daemons[$package]-} ]]; then
+                    install_quietly "$package"
+                else
+                    "${apt[@]}" install -y --no-install-recommends "$package" >/dev/null
+                fi ||
                     echo "elephan: could not install $package; the tests that need it will be skipped" >&2
             done
         else

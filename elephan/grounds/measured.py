@@ -24,11 +24,13 @@ def measured(
     result: Any,
     metrics: dict[str, Any],
     notes: list[str],
+    host: dict[str, Any] | None = None,
 ) -> tuple[Record, Series]:
     """Return the record and the series of a run that has just ended.
 
     `inputs` are the job's as they were when it began, `spec` is what the record keeps of its specification, `result`
-    what the core gave back; `metrics` come after the core's own, `notes` in place of them.
+    what the core gave back; `metrics` come after the core's own, `notes` in place of them, `host` is added
+    to what is said of every host.
     """
     series = Series.from_columns(result.flow_series, result.link_series)
     record = Record(
@@ -44,7 +46,7 @@ def measured(
         background=list(result.background),
         happened_s=list(result.happened_s),
         notes=notes,
-        host=host_facts(),
+        host=host_facts() | (host or {}),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         spec=spec,
         inputs=inputs,
@@ -59,7 +61,7 @@ def described(flow: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
         "name": spec["name"],
         "group": spec["group"],
         "stack": label_of(spec["stack"]),
-        "workload": spec["workload"]["kind"],
+        "workload": spec["workload"].get("program", spec["workload"]["kind"]),
     }
     return identity | {name: value for name, value in flow.items() if name not in identity}
 

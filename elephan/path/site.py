@@ -12,7 +12,9 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
+import stat
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -29,6 +31,8 @@ LOCKS = Path("/run/elephan")
 NAMESPACES = Path("/run/netns")
 """Where ip-netns(8) keeps them."""
 DEVICE = "path"
+FOLDERS = Path("/tmp")
+"""Where a run's folder is, elephan-run-ID: what programs need that are its traffic."""
 NETWORK = "198.18.0.0/15"
 """Set apart for tests of network devices (RFC 2544, C.2.2); seen in the namespaces only."""
 ADDRESSES = ("198.18.0.1", "198.18.0.2")
@@ -154,6 +158,24 @@ class Site:
             ]
             ip("-n", name, lines=lines)
 
+    def set(self, host: int, sysctl: str, value: str) -> None:
+        """Set one more sysctl under net.ipv4 of a host. Raises `RunError`."""
+        within(Path(self.files[host]), lambda: _set(sysctl, value))
+
+    def folder(self) -> Path:
+        """Return the run's folder, which goes with it; made when first asked for. Raises `RunError`."""
+        path = folder_of(self.id)
+        try:
+            # Nobody else's, whatever lies there: the name is no secret. Servers that are not root pass through it.
+            path.mkdir(mode=0o700)
+            path.chmod(0o711)
+        except FileExistsError:
+            if not _is_ours(path):
+                raise RunError(f"{path} is there already and is not ours") from None
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}") from error
+        return path
+
     def counters(self) -> list[dict[str, Any]]:
         """Return the devices' counters, as ip(8) names them."""
         return [counters_of(name) for name in self.names]
@@ -199,10 +221,27 @@ def _set_up(host: Host) -> None:
         if quiet.exists():
             quiet.write_text("1")
     for name, value in host.sysctls.items():
-        try:
-            (Path("/proc/sys/net/ipv4") / name).write_text(value)
-        except OSError as error:
-            raise RunError(f"net.ipv4.{name} = {value} in a namespace: {error.strerror}") from error
+        _set(name, value)
+
+
+def _set(name: str, value: str) -> None:
+    try:
+        (Path("/proc/sys/net/ipv4") / name).write_text(value)
+    except OSError as error:
+        raise RunError(f"net.ipv4.{name} = {value} in a namespace: {error.strerror}") from error
+
+
+def folder_of(run: str) -> Path:
+    """Return where a run's folder is, if it has one."""
+    return FOLDERS / f"{MARK}-run-{run}"
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def namespaces_of(run: str) -> list[str]:
@@ -212,11 +251,16 @@ def namespaces_of(run: str) -> list[str]:
 
 
 def remove(run: str) -> int:
-    """Remove a run's namespaces, with the programs left in them, and its lock file; return how many namespaces."""
+    """Remove a run's namespaces, with the programs left in them, its folder and its lock file.
+
+    Returns how many namespaces there were.
+    """
     names = namespaces_of(run)
     end(names)
     if names:
         ip(lines=[f"netns delete {name}" for name in names])
+    if _is_ours(folder_of(run)):
+        shutil.rmtree(folder_of(run), ignore_errors=True)
     (LOCKS / run).unlink(missing_ok=True)
     return len(names)
 

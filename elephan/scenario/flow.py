@@ -10,7 +10,7 @@ from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import U32_MAX, Mtu, PositiveSize, PositiveSpan, Span, Whole, parse_size
 from elephan.scenario.table import Name, Table, setting
-from elephan.scenario.workload import Workload
+from elephan.scenario.workload import Program, Workload
 
 #: RFC 7323, 2.3: the largest shift is 14, on a field of 16 bits.
 WINDOW_FIELD_MAX = 65_535
@@ -143,6 +143,8 @@ class FlowSettings(Table):
             raise wrong("either stop or workload.duration, not both", "stop")
         if isinstance(self.workload, Iscsi) and self.stagger:
             raise wrong("0s: the session's first connection logs in, then the others", "stagger")
+        if self.stop is not None and isinstance(self.workload, Program):
+            raise wrong("absent: a program ends by itself, by workload.bytes or workload.duration", "stop")
         if self.rto_max < self.rto_min:
             raise wrong("a time not below rto_min", "rto_max")
         if not self.window_scaling:

@@ -41,6 +41,7 @@ _SECTIONS = [
     ("Requests of iscsi: mix", "Mix"),
     ("Requests of iscsi: trace", "TraceSource"),
     ("Requests of iscsi: postmark", "Postmark"),
+    ("Workload: program", "Program"),
     ("[[background]]", "Background"),
     ("[[event]]", "Event"),
     ("When a flow reaches a rate", "FlowReaches"),

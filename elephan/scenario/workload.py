@@ -61,13 +61,39 @@ class Replicate(Table):
     """Bytes sent beside each write's data. The default is iSCSI's basic header segment (RFC 7143, 11.2.1)."""
 
 
+class Program(Table):
+    """A real program, server and client, on the ground kernel. The ground sim plays it as bulk, and says so."""
+
+    kind: Literal["program"]
+    """Kind of workload."""
+    program: Literal["iperf3", "scp", "ftp"] = setting(examples=["scp"])
+    """iperf3; scp to an sshd of the run's own; ftp: curl, to a vsftpd of the run's own."""
+    bytes: PositiveSize | None = setting(None, examples=["1GB"])
+    """scp and ftp, required there: size of the file that each connection sends."""
+    duration: PositiveSpan | None = setting(None, examples=["30s"])
+    """iperf3 only, whole seconds: time for which it sends (-t). When absent: the run's end."""
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Program:
+        if self.program == "iperf3":
+            if self.bytes is not None:
+                raise wrong("absent: iperf3 ends when it has written them, before they arrive; take duration", "bytes")
+            if self.duration is not None and self.duration % 1_000_000_000:
+                raise wrong('whole seconds, which is what iperf3 takes, such as "30s"', "duration")
+        elif self.bytes is None:
+            raise wrong(f'the size of the file that {self.program} sends, such as "1GB"', "bytes")
+        elif self.duration is not None:
+            raise wrong(f"absent: {self.program} ends with its file", "duration")
+        return self
+
+
 Workload = Annotated[
-    Bulk | Offered | Replicate | Iscsi,
+    Bulk | Offered | Replicate | Program | Iscsi,
     Tagged(
-        (("bulk", Bulk), ("offered", Offered), ("replicate", Replicate), ("iscsi", Iscsi)),
+        (("bulk", Bulk), ("offered", Offered), ("replicate", Replicate), ("program", Program), ("iscsi", Iscsi)),
         key="kind",
         default=None,
         short="kind",
-        expected='"bulk", or a table whose kind is "bulk", "offered", "replicate" or "iscsi"',
+        expected='"bulk", or a table whose kind is "bulk", "offered", "replicate", "program" or "iscsi"',
     ),
 ]

@@ -113,7 +113,12 @@ ONE_KEY = [
     ("measure.series=true", 'measure.series = true: a time such as "10ms", or false'),
     ("measure.pcap_node=middle", 'measure.pcap_node = "middle": unknown node; known: left, right'),
     # Workloads.
-    ("flow.workload=bluk", 'flow.backup.workload = "bluk": one of "bulk", "offered", "replicate", "iscsi"'),
+    (
+        "path.emulator=netem",
+        'path.emulator = "netem": "elephan", which needs no netem: no kernel that has sch_netem has been tried; where '
+        "there is one, tc-netem(8) sets it up by hand",
+    ),
+    ("flow.workload=bluk", 'flow.backup.workload = "bluk": one of "bulk", "offered", "replicate", "program", "iscsi"'),
     ("flow.workload=offered", 'flow.backup.workload = "offered": a table; it also needs load'),
     (
         "flow.workload={ kind = 'offered', load = '0%' }",

@@ -46,6 +46,14 @@ pub(crate) fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// Lets `time` pass.
+pub(crate) fn nap(time: Span) {
+    let asked =
+        libc::timespec { tv_sec: (time.0 / units::NS_PER_S) as i64, tv_nsec: (time.0 % units::NS_PER_S) as i64 };
+    // SAFETY: the time is valid; what a signal leaves of it does not matter.
+    unsafe { libc::nanosleep(&asked, std::ptr::null_mut()) };
+}
+
 /// CPU time of this thread, ns.
 pub(crate) fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)

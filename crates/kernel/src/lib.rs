@@ -26,6 +26,6 @@ mod tun;
 pub use clock::Clock;
 pub use emulator::{Emulator, EmulatorReport, NetworkCounters, Way};
 pub use error::KernelError;
-pub use plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec, Join, RoutePlan};
+pub use plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec, Join, ProgramPlan, RoutePlan};
 pub use run::run;
 pub use tun::{Tun, TunError};

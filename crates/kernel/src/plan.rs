@@ -43,6 +43,26 @@ pub struct FlowPlan {
     pub pacing: bool,
     /// `TCP_RTO_MAX_MS`; null = the kernel's.
     pub rto_max_ms: Option<u32>,
+    /// What makes the connections, in place of sockets with these options. Its hosts are of no other flow: what they exchange is
+    /// the flow, on whichever ports.
+    #[serde(default)]
+    pub program: Option<ProgramPlan>,
+}
+
+/// A real program as the traffic of a flow: a server at the destination and a client at the source.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramPlan {
+    /// What people call it.
+    pub name: String,
+    /// Command line of the server, which listens on the flow's port until it is ended.
+    pub server: Vec<String>,
+    /// Command line of the client, which ends when everything has been sent.
+    pub client: Vec<String>,
+    /// Whether it ends well only when the server has said that it has everything.
+    pub confirmed: bool,
+    /// Folder that both start in and that takes what they say.
+    pub folder: String,
 }
 
 /// Way of packets that belong to no flow of the spec (ping, other programs).

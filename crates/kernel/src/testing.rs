@@ -163,6 +163,7 @@ impl Line {
             max_segment_bytes: None,
             pacing: false,
             rto_max_ms: None,
+            program: None,
         };
         let flows = (0..self.flows.len()).map(flow).collect();
         HostPlan { hosts: hosts.to_vec(), flows, routes: vec![], emulator: EmulatorPlan::default() }

@@ -21,7 +21,7 @@ impl Applications {
     pub fn build(&mut self, spec: &FlowSpec) -> Result<Workload, LabError> {
         let limited = spec.stack.send_buffer_bytes.is_some();
         Ok(match &spec.workload {
-            WorkloadSpec::Bulk { bytes } => Workload::bulk(*bytes, limited),
+            WorkloadSpec::Bulk { bytes } | WorkloadSpec::Program { bytes, .. } => Workload::bulk(*bytes, limited),
             WorkloadSpec::Offered { frame_bytes, rate_bps, credits } => {
                 if *frame_bytes == 0 || *rate_bps == 0 {
                     let name = &spec.name;

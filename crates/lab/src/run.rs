@@ -6,7 +6,7 @@ use crate::error::LabError;
 use crate::flow::Side;
 use crate::outcome::{sum_up, Metric, Outcome};
 use crate::packet::Packet;
-use crate::spec::RunSpec;
+use crate::spec::{RunSpec, WorkloadSpec};
 use crate::tally::{BackgroundTally, FlowTally, RunTally};
 use crate::world::World;
 use sim::{Network, Progress};
@@ -49,7 +49,7 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     let measured_end = net.now().min(end);
     net.flush_drops(&mut world);
     let counters: Vec<_> = world.flows.iter().map(|flow| (flow.counters(), flow.reverse())).collect();
-    let mut notes = vec![];
+    let mut notes = stand_ins(spec);
     world.close_sessions(&mut notes);
     let links: Vec<_> = net.links().iter().map(|l| *l.stats()).collect();
     for flow in &mut world.flows {
@@ -92,6 +92,22 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     let mut outcome = sum_up(spec, tally);
     outcome.metrics.insert("events", Metric::Integer(net.events()));
     Ok(outcome)
+}
+
+/// Programs that were simulated as what they come to.
+fn stand_ins(spec: &RunSpec) -> Vec<String> {
+    let mut notes: Vec<String> = vec![];
+    for flow in &spec.flows {
+        if let WorkloadSpec::Program { program, bytes } = &flow.workload {
+            let bytes = bytes.map_or(String::new(), |bytes| format!(" of {bytes} bytes"));
+            let note =
+                format!("{program} was simulated as a bulk flow{bytes}: what the program itself does is not in it");
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
 }
 
 fn run_to(

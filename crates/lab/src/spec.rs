@@ -275,6 +275,13 @@ pub enum WorkloadSpec {
         /// Frames the generator may have outstanding (FC buffer credits); null = unlimited backlog.
         credits: Option<u64>,
     },
+    /// A real program, where there are sockets; simulated, as bulk.
+    Program {
+        /// Its name.
+        program: String,
+        /// Bytes that it is told to send; null = until the end.
+        bytes: Option<u64>,
+    },
     /// Writes of a block trace, mirrored.
     Replicate {
         /// The trace and how it is played.

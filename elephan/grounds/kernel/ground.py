@@ -9,9 +9,9 @@ from typing import Any
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.grounds.job import Job, Progress
-from elephan.grounds.kernel import controls, metrics
+from elephan.grounds.kernel import controls, metrics, programs
 from elephan.grounds.kernel.mapping import Machine
-from elephan.grounds.kernel.plan import Layout, layout_of
+from elephan.grounds.kernel.plan import FIRST_PORT, Layout, layout_of
 from elephan.grounds.measured import PROGRESS_INTERVAL_S, measured, one_line
 from elephan.path import report, site
 from elephan.path.opened import opened
@@ -63,7 +63,8 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     result, done = _run(job, layout, progress)
     cpu_s = time.process_time() - began_s
     notes = [*(FAULT + fault for fault in done.faults()), *layout.notes, *result.notes]
-    return measured(GROUND, job, inputs, job.spec, result, {**done.metrics(), "cpu_s": cpu_s}, notes)
+    numbers = {**done.metrics(), "cpu_s": cpu_s}
+    return measured(GROUND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec))
 
 
 def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Report]:
@@ -72,7 +73,8 @@ def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, repo
         for number, (name, settings) in enumerate(zip(path.place.names, layout.settings, strict=True)):
             own, peers = layout.hosts[number].address, layout.peers(number)
             metrics.enter(name, own, peers, settings.ssthresh, settings.cwnd_clamp)
-        plan = layout.plan(path.place.plan(), names, job.spec)
+        made = _programs(job.spec, layout, path.place, names)
+        plan = layout.plan(path.place.plan(), names, job.spec, made)
         spec_json, plan_json = canonical_json(job.spec), canonical_json(plan)
         try:
             result, emulator = native().run_on_kernel(
@@ -84,3 +86,23 @@ def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, repo
             raise RunError(one_line(error)) from error
         links = [link["name"] for link in job.spec["links"]]
         return result, report.of(links, emulator, path.place.counters())
+
+
+def _programs(spec: dict[str, Any], layout: Layout, place: site.Site, names: list[str]) -> dict[int, dict[str, Any]]:
+    """Set up what the flows of programs need: the default control of their hosts, and their files."""
+    made = {}
+    for number, (flow, ends) in enumerate(zip(spec["flows"], layout.ends, strict=True)):
+        if "program" not in flow["workload"]:
+            continue
+        for end in ends:
+            place.set(end, "tcp_congestion_control", names[layout.control_of[number]])
+        near, far = (layout.hosts[end].address for end in ends)
+        folder = place.folder() / str(number)
+        made[number] = programs.prepared(flow, folder, near, far, FIRST_PORT + number, spec["duration_ns"])
+    return made
+
+
+def _programs_of(spec: dict[str, Any]) -> dict[str, Any]:
+    """What a record says of the programs that carried a run's flows."""
+    used = dict.fromkeys(flow["workload"]["program"] for flow in spec["flows"] if "program" in flow["workload"])
+    return {"programs": programs.versions(used)} if used else {}

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from elephan.grounds.kernel.programs import installed
 
 Stack = dict[str, Any]
 
@@ -47,13 +49,15 @@ class Machine:
 
     release: tuple[int, int]
     sysctls: frozenset[str]
+    commands: frozenset[str] = frozenset()
+    """Of programs that may be a flow's traffic, those that are installed."""
 
     @classmethod
     def here(cls) -> Machine:
         """Return this machine."""
         numbers = re.match(r"(\d+)\.(\d+)", os.uname().release)
         release = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
-        return cls(release, frozenset(os.listdir(SYSCTL)) if SYSCTL.is_dir() else frozenset())
+        return cls(release, frozenset(os.listdir(SYSCTL)) if SYSCTL.is_dir() else frozenset(), installed())
 
     @property
     def name(self) -> str:
@@ -88,6 +92,27 @@ def settings_of(stack: Stack, machine: Machine) -> Settings:
     )
 
 
+def program_settings_of(stack: Stack, machine: Machine) -> Settings:
+    """Return the same where a program makes the sockets: what is an option of one's own is for the namespace there.
+
+    Raises `Refused`.
+    """
+    if stack["pacing"]:
+        raise Refused("pacing = true: only an option of the socket does it, and a program's sockets are its own")
+    settings, own = settings_of(stack, machine), socket_of(stack)
+    sysctls = dict(settings.sysctls)
+    if own["receive_buffer_bytes"] is not None:
+        size = min(_buffer_for(stack["window_bytes"], stack["mtu_bytes"]), INT_MAX)
+        sysctls["tcp_rmem"] = f"4096 {size} {size}"
+    if own["send_buffer_bytes"] is not None:
+        size = min(2 * own["send_buffer_bytes"], INT_MAX)
+        sysctls["tcp_wmem"] = f"4096 {size} {size}"
+    if own["rto_max_ms"] is not None:
+        sysctls["tcp_rto_max_ms"] = str(own["rto_max_ms"])
+    route = f"{settings.route} window {stack['window_bytes']}"
+    return replace(settings, sysctls=tuple(sysctls.items()), route=route)
+
+
 def socket_of(stack: Stack) -> dict[str, Any]:
     """Return what a stack asks of a flow's sockets, as crates/kernel/src/plan.rs has it."""
     window = stack["window_bytes"]
@@ -105,6 +130,16 @@ def socket_of(stack: Stack) -> dict[str, Any]:
         "pacing": stack["pacing"],
         "rto_max_ms": None if rto_max_ms == RTO_MAX_MS[1] else rto_max_ms,
     }
+
+
+def _buffer_for(window: int, mtu_bytes: int) -> int:
+    """Return the receive buffer of which the kernel offers `window` bytes by itself.
+
+    It offers the part of the buffer that payload has in the memory of a packet (tcp_measure_rcv_mss in
+    net/ipv4/tcp_input.c): a piece of a power of two for packet, headroom and struct skb_shared_info, and the sk_buff.
+    """
+    piece = 1 << (mtu_bytes + 384 - 1).bit_length()
+    return -(-window * (piece + 256) // (mtu_bytes - 52))
 
 
 def notes_of(stack: Stack) -> list[str]:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from elephan.errors import InputError
-from elephan.grounds.kernel.mapping import Machine, Refused, Settings, notes_of, settings_of, socket_of
+from elephan.grounds.kernel.mapping import (
+    Machine,
+    Refused,
+    Settings,
+    notes_of,
+    program_settings_of,
+    settings_of,
+    socket_of,
+)
+from elephan.grounds.kernel.programs import lacks
 from elephan.path.site import MOST_HOSTS, Host, address
 
 FIRST_PORT = 10_000
@@ -33,8 +42,17 @@ class Layout:
     """Of each flow: index into `controls`."""
     notes: tuple[str, ...]
 
-    def plan(self, hosts: list[dict[str, Any]], names: list[str], spec: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the plan of crates/kernel/src/plan.rs: `hosts` of the site, `names` that the controls were given."""
+    def plan(
+        self,
+        hosts: list[dict[str, Any]],
+        names: list[str],
+        spec: Mapping[str, Any],
+        programs: Mapping[int, dict[str, Any]] | None = None,
+    ) -> dict[str, Any]:
+        """Return the plan of crates/kernel/src/plan.rs.
+
+        `hosts` of the site, `names` that the controls were given, `programs` by the number of their flow.
+        """
         flows = [
             {
                 "source": source,
@@ -42,6 +60,7 @@ class Layout:
                 "port": FIRST_PORT + number,
                 "congestion": names[control],
                 **socket_of(flow["stack"]),
+                "program": (programs or {}).get(number),
             }
             for number, (flow, (source, destination), control) in enumerate(
                 zip(spec["flows"], self.ends, self.control_of, strict=True)
@@ -76,25 +95,30 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
             "--pcap: only the ground sim writes captures; on kernel, run tcpdump in a namespace of the run "
             "(elephan path show lists them)"
         )
-    places: dict[tuple[int, Settings], int] = {}
+    places: dict[tuple[int, Settings, int | None], int] = {}
     controls: dict[Control, int] = {}
     ends, control_of = [], []
     notes: dict[str, None] = {}
-    for flow in flows:
-        stack = flow["stack"]
+    for number, flow in enumerate(flows):
         if flow["workload"]["kind"] == "iscsi":
             raise InputError(
                 f'flow {flow["name"]}: workload "iscsi" runs on --on sim alone; `elephan path shell` with '
                 "`elephan iscsi` runs a live target and load over a scenario's network"
             )
+        stack, program = flow["stack"], flow["workload"].get("program")
+        lacking = lacks(program, machine.commands) if program else None
+        if lacking:
+            raise InputError(f"flow {flow['name']}: {lacking}")
         try:
-            settings = settings_of(stack, machine)
+            settings = program_settings_of(stack, machine) if program else settings_of(stack, machine)
         except Refused as error:
             raise InputError(f"flow {flow['name']}: {error}") from error
+        # A program's hosts are its own: their default control is the flow's, and so is every packet between them.
+        owner = number if program else None
         ends.append(
             (
-                places.setdefault((flow["source"], settings), len(places)),
-                places.setdefault((flow["destination"], settings), len(places)),
+                places.setdefault((flow["source"], settings, owner), len(places)),
+                places.setdefault((flow["destination"], settings, owner), len(places)),
             )
         )
         control = (stack["congestion"], tuple(sorted(stack["parameters"].items())))
@@ -102,8 +126,8 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
         notes.update(dict.fromkeys(notes_of(stack)))
     if len(places) > MOST_HOSTS:
         raise InputError(
-            f"the ground kernel would need {len(places)} hosts, one per node and set of TCP settings, and makes at "
-            f"most {MOST_HOSTS}: let flows share nodes or settings"
+            f"the ground kernel would need {len(places)} hosts, one per node and set of TCP settings, two per program, "
+            f"and makes at most {MOST_HOSTS}: let flows share nodes or settings"
         )
     hosts = tuple(
         Host(
@@ -113,8 +137,13 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
             sysctls=dict(settings.sysctls),
             route=settings.route,
         )
-        for number, (node, settings) in enumerate(places)
+        for number, (node, settings, _) in enumerate(places)
     )
     return Layout(
-        hosts, tuple(settings for _, settings in places), tuple(ends), tuple(controls), tuple(control_of), tuple(notes)
+        hosts,
+        tuple(settings for _, settings, _ in places),
+        tuple(ends),
+        tuple(controls),
+        tuple(control_of),
+        tuple(notes),
     )

@@ -15,7 +15,7 @@ from elephan.scenario.spec.changes import actions
 from elephan.scenario.spec.iscsi import session
 from elephan.scenario.spec.network import Network
 from elephan.scenario.spec.trace import check_trace
-from elephan.scenario.workload import Bulk, Offered, Replicate
+from elephan.scenario.workload import Bulk, Offered, Program, Replicate
 
 _NS_PER_S = 1_000_000_000
 
@@ -36,7 +36,7 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
         for connection in range(flow.connections):
             start = flow.start + connection * flow.stagger
             stop = flow.stop
-            if isinstance(flow.workload, Bulk) and flow.workload.duration is not None:
+            if isinstance(flow.workload, Bulk | Program) and flow.workload.duration is not None:
                 stop = min(start + flow.workload.duration, U64_MAX)
             specs.append(
                 {
@@ -136,6 +136,8 @@ def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> dict[str,
     match workload:
         case Bulk():
             return {"kind": "bulk", "bytes": workload.bytes}
+        case Program():
+            return {"kind": "program", "program": workload.program, "bytes": workload.bytes}
         case Offered():
             return {
                 "kind": "offered",

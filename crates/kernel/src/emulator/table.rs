@@ -2,7 +2,7 @@
 
 use super::Way;
 use crate::packet::NOBODY;
-use crate::plan::HostPlan;
+use crate::plan::{FlowPlan, HostPlan};
 use lab::network::check_route;
 use lab::spec::RunSpec;
 use lab::LabError;
@@ -36,6 +36,15 @@ pub(super) struct Table {
     acks: BTreeMap<(u32, u16), Entry>,
     /// By pair of hosts.
     pairs: BTreeMap<(u32, u32), Entry>,
+}
+
+/// Who sends to whom. Hosts of a program are its own, so that every packet between them is the flow's.
+fn pair_of(planned: &FlowPlan, way: Way) -> (u32, u32) {
+    let (source, destination) = (planned.source as u32, planned.destination as u32);
+    match way {
+        Way::There => (source, destination),
+        Way::Back => (destination, source),
+    }
 }
 
 fn wrong(text: String) -> LabError {
@@ -93,7 +102,9 @@ impl Table {
             for (way, links) in [(Way::There, &flow.route), (Way::Back, &flow.return_route)] {
                 let host = check_way(spec, plan, index, way, links)?;
                 let entry = Entry { hop: routes.add(links, host).0, source: source_of(index, way) };
-                if table.of_way(way).insert((planned.destination as u32, planned.port), entry).is_some() {
+                if planned.program.is_some() {
+                    table.pairs.insert(pair_of(planned, way), entry);
+                } else if table.of_way(way).insert((planned.destination as u32, planned.port), entry).is_some() {
                     return Err(wrong(format!("{what}: another flow has port {} of its host", planned.port)));
                 }
             }
@@ -113,6 +124,10 @@ impl Table {
     pub fn flow_routes(&self, spec: &RunSpec, plan: &HostPlan) -> Vec<Option<[RouteId; 2]>> {
         let of_flow = |index: usize| {
             if let Some(planned) = plan.flows.get(index) {
+                if planned.program.is_some() {
+                    let pair = |way| self.pairs.get(&pair_of(planned, way));
+                    return Some([pair(Way::There)?, pair(Way::Back)?]);
+                }
                 let port = (planned.destination as u32, planned.port);
                 return Some([self.data.get(&port)?, self.acks.get(&port)?]);
             }

@@ -16,6 +16,8 @@ const UNSENT: Span = Span::from_millis(5);
 const UNSENT_LEAST: u64 = 64 << 10;
 
 pub(crate) struct Connection {
+    /// Index of the flow in the spec.
+    pub flow: usize,
     pub sender: Sender,
     /// Until the connection has come.
     pub listener: Option<Socket>,
@@ -66,6 +68,7 @@ impl Connection {
         };
         let netstat = netstat.transpose().map_err(|e| ("its namespace's counters".to_owned(), e))?;
         Ok(Connection {
+            flow: index,
             sender: Sender::new(socket),
             listener: Some(listener),
             receiver: None,
@@ -176,7 +179,7 @@ impl Connection {
     }
 
     /// Samples the sender; a row goes to `series` where there is one.
-    pub fn sample(&mut self, now: Time, index: usize, series: Option<&mut FlowSeries>) -> io::Result<()> {
+    pub fn sample(&mut self, now: Time, series: Option<&mut FlowSeries>) -> io::Result<()> {
         let info = self.sender.socket.info()?;
         let raw = info.raw();
         if raw.rtt_us > 0 {
@@ -187,7 +190,7 @@ impl Connection {
         let (received, since) = self.sampled;
         let interval = now.since(since).as_secs_f64();
         series.time_s.push(now.as_secs_f64());
-        series.flow.push(index as i32);
+        series.flow.push(self.flow as i32);
         series.cwnd_packets.push(raw.snd_cwnd);
         series.ssthresh_packets.push(raw.snd_ssthresh);
         series.srtt_s.push(Span::from_micros(u64::from(raw.rtt_us)).as_secs_f64());

@@ -115,6 +115,15 @@ impl Info {
         Ok(Info { raw, bytes })
     }
 
+    /// What the kernel has told of a connection in another way, in the same form: `bytes` is `struct tcp_info`.
+    pub fn told(bytes: &[u8]) -> Info {
+        let mut raw = RawInfo::default();
+        let length = bytes.len().min(std::mem::size_of::<RawInfo>());
+        // SAFETY: both are valid for `length` bytes; the target is plain integers, for which every pattern is valid.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), std::ptr::from_mut(&mut raw).cast(), length) };
+        Info { raw, bytes: length }
+    }
+
     /// The fields that every supported kernel fills.
     pub fn raw(&self) -> &RawInfo {
         &self.raw

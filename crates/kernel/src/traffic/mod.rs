@@ -1,12 +1,16 @@
 //! The traffic of a run on this machine: one thread, all senders and receivers, the simulator's own workloads.
 //!
 //! Sender and receiver are in one process, so that issue and delivery are read from one clock. What is sent is nothing but
-//! zeroes, and what arrives is not copied.
+//! zeroes, and what arrives is not copied. Flows that real programs carry are started, watched and counted beside them.
 
 mod connection;
+mod diag;
 mod info;
 mod netstat;
 mod poll;
+mod process;
+mod program;
+mod programs;
 mod sender;
 mod socket;
 #[cfg(test)]
@@ -19,6 +23,7 @@ use connection::Connection;
 use lab::spec::{RunSpec, WorkloadSpec};
 use lab::{Applications, FlowCounters, FlowSeries, FlowTally};
 use poll::{End, Event, Poll};
+use program::Program;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -39,7 +44,10 @@ const DRAIN_LEAST: Span = Span::from_secs(60);
 /// Flows, and everything that happens to them in time.
 pub(crate) struct Traffic<'a> {
     spec: &'a RunSpec,
+    /// Flows of one's own sockets; timers and events name them by their place here.
     connections: Vec<Connection>,
+    /// Flows that programs carry.
+    programs: Vec<Program>,
     poll: Poll,
     timers: BinaryHeap<Reverse<(Time, Timer, usize)>>,
     /// Ends that were cut short for the others' sake.
@@ -55,6 +63,8 @@ pub(crate) struct Traffic<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Timer {
     Application,
+    /// A program begins.
+    Program,
     Stop,
     Warmup,
     Sample,
@@ -77,20 +87,27 @@ impl<'a> Traffic<'a> {
     pub fn open(spec: &'a RunSpec, plan: &HostPlan) -> Result<Traffic<'a>, KernelError> {
         allow_descriptors(spec.flows.len() as u64 * DESCRIPTORS);
         let mut applications = Applications::default();
-        let mut connections = vec![];
+        let (mut connections, mut programs) = (vec![], vec![]);
         let poll = Poll::new().map_err(|e| KernelError::machine("epoll", e))?;
         for (index, flow) in spec.flows.iter().enumerate() {
-            let workload = applications.build(flow)?;
             let failed = |(what, error)| KernelError::Flow { flow: flow.name.clone(), what, error };
+            if let Some(program) = plan.flows.get(index).and_then(|planned| planned.program.as_ref()) {
+                programs.push(Program::open(spec, plan, index, program).map_err(failed)?);
+                continue;
+            }
+            let workload = applications.build(flow)?;
             let made = Connection::new(spec, plan, index, workload).map_err(failed)?;
             let listener = made.listener.as_ref().expect("it was just made");
-            poll.add(listener, index, End::Listener).map_err(|e| failed(("waiting".into(), e)))?;
+            poll.add(listener, connections.len(), End::Listener).map_err(|e| failed(("waiting".into(), e)))?;
             connections.push(made);
         }
         let mut timers: BinaryHeap<_> =
             connections.iter().enumerate().map(|(i, c)| Reverse((c.due, Timer::Application, i))).collect();
-        let stops = spec.flows.iter().enumerate().filter_map(|(i, f)| Some((Time(f.stop_ns?), Timer::Stop, i)));
+        let stop_of = |c: &Connection| spec.flows[c.flow].stop_ns.map(Time);
+        let stops = connections.iter().enumerate().filter_map(|(i, c)| Some((stop_of(c)?, Timer::Stop, i)));
         timers.extend(stops.map(Reverse));
+        let starts = programs.iter().enumerate().map(|(i, p)| (Time(spec.flows[p.flow].start_ns), Timer::Program, i));
+        timers.extend(starts.map(Reverse));
         if spec.measure.warmup_ns > 0 {
             timers.push(Reverse((Time(spec.measure.warmup_ns), Timer::Warmup, 0)));
         }
@@ -98,8 +115,9 @@ impl<'a> Traffic<'a> {
         timers.push(Reverse((Time::ZERO + interval, Timer::Sample, 0)));
         Ok(Traffic {
             spec,
-            unfinished: connections.len(),
+            unfinished: spec.flows.len(),
             connections,
+            programs,
             poll,
             timers,
             turns: vec![],
@@ -131,7 +149,9 @@ impl<'a> Traffic<'a> {
         // What is due and what has arrived by now.
         self.turn(clock, Time::ZERO, progress, stop, &mut events)?;
         let end = clock.now();
-        let counters = self.connections.iter_mut().map(Connection::counters).collect::<io::Result<Vec<_>>>();
+        self.look_at_programs(end, progress)?;
+        let programs = self.programs.iter().map(Program::counters).collect::<Vec<_>>();
+        let counters = self.connections.iter_mut().map(Connection::counters).chain(programs).collect::<io::Result<_>>();
         let counters = counters.map_err(|e| KernelError::machine("the kernel's counters of a connection", e))?;
         at_end(end);
         let notes = self.notes(end);
@@ -145,18 +165,23 @@ impl<'a> Traffic<'a> {
 
     fn tally(self, end: Time, drained_at: Time, counters: Vec<FlowCounters>, notes: Vec<String>) -> TrafficTally {
         let drained_at = if self.connections.iter().any(Connection::has_messages) { drained_at } else { end };
-        let flows = self.connections.into_iter().zip(counters).map(|(connection, counters)| FlowTally {
-            // Of the workloads here none sends data back.
-            reverse: None,
-            counters,
-            received_at_warmup: connection.received_at_warmup,
-            workload: connection.workload,
-        });
-        TrafficTally { end, drained_at, flows: flows.collect(), series: self.series, notes }
+        let own = self.connections.into_iter().map(|c| (c.flow, c.received_at_warmup, c.workload));
+        let programs = self.programs.into_iter().map(|p| (p.flow, p.received_at_warmup, p.into_workload()));
+        let mut flows: Vec<_> = own
+            .chain(programs)
+            .zip(counters)
+            .map(|((flow, received_at_warmup, workload), counters)| {
+                // Of the workloads here none sends data back.
+                (flow, FlowTally { reverse: None, counters, received_at_warmup, workload })
+            })
+            .collect();
+        flows.sort_by_key(|(flow, _)| *flow);
+        let flows = flows.into_iter().map(|(_, tally)| tally).collect();
+        TrafficTally { end, drained_at, flows, series: self.series, notes }
     }
 
     fn is_done(&self) -> bool {
-        self.spec.stop_when_done && self.unfinished == 0 && !self.connections.is_empty()
+        self.spec.stop_when_done && self.unfinished == 0 && !self.spec.flows.is_empty()
     }
 
     fn is_drained(&self) -> bool {
@@ -184,7 +209,7 @@ impl<'a> Traffic<'a> {
         events: &mut Vec<Event>,
     ) -> Result<(), KernelError> {
         check(stop)?;
-        let next = self.handle_timers(clock)?;
+        let next = self.handle_timers(clock, progress)?;
         let now = clock.now();
         let left = if self.turns.is_empty() { next.min(limit).since(now).min(NAP) } else { Span::ZERO };
         self.poll.wait(left, events).map_err(|e| KernelError::machine("epoll_pwait2", e))?;
@@ -194,14 +219,15 @@ impl<'a> Traffic<'a> {
             match end {
                 End::Listener => self.accept(flow)?,
                 End::Sender => self.handle_sender(clock.now(), flow)?,
-                End::Receiver => self.handle_receiver(clock, flow, &progress[flow]),
+                End::Receiver => self.handle_receiver(clock, flow, progress),
+                End::Program => self.handle_program_end(clock.now(), flow)?,
             }
         }
         Ok(())
     }
 
     /// Everything that is due; returns when the next is.
-    fn handle_timers(&mut self, clock: Clock) -> Result<Time, KernelError> {
+    fn handle_timers(&mut self, clock: Clock, progress: &Arc<[AtomicU64]>) -> Result<Time, KernelError> {
         loop {
             let Some(&Reverse((due, timer, flow))) = self.timers.peek() else { return Ok(Time::NEVER) };
             let now = clock.now();
@@ -213,13 +239,18 @@ impl<'a> Traffic<'a> {
                 // The application has another time in mind by now.
                 Timer::Application if self.connections[flow].due != due => {}
                 Timer::Application => self.handle_application(now, due, flow)?,
+                Timer::Program => self.start_program(flow)?,
                 Timer::Stop => self.stop_flow(due, now, flow),
                 Timer::Warmup => {
                     for connection in &mut self.connections {
                         connection.received_at_warmup = connection.received;
                     }
+                    self.look_at_programs(now, progress)?;
+                    for program in &mut self.programs {
+                        program.received_at_warmup = program.received();
+                    }
                 }
-                Timer::Sample => self.sample(due, now)?,
+                Timer::Sample => self.sample(due, now, progress)?,
             }
         }
     }
@@ -255,12 +286,16 @@ impl<'a> Traffic<'a> {
         self.note_delivered(now, flow);
     }
 
-    fn sample(&mut self, due: Time, now: Time) -> Result<(), KernelError> {
+    fn sample(&mut self, due: Time, now: Time, progress: &Arc<[AtomicU64]>) -> Result<(), KernelError> {
         let asked = self.spec.measure.series_interval_ns;
         let interval = asked.map_or(SAMPLE, Span);
-        for (index, connection) in self.connections.iter_mut().enumerate().filter(|(_, c)| c.is_alive()) {
+        self.look_at_programs(now, progress)?;
+        for program in self.programs.iter_mut().filter(|p| p.is_alive()) {
+            program.sample(now, asked.map(|_| &mut self.series));
+        }
+        for connection in self.connections.iter_mut().filter(|c| c.is_alive()) {
             let series = asked.map(|_| &mut self.series);
-            connection.sample(now, index, series).map_err(|e| KernelError::machine("TCP_INFO", e))?;
+            connection.sample(now, series).map_err(|e| KernelError::machine("TCP_INFO", e))?;
         }
         // What was missed is not made up for.
         let next = due + Span(interval.0 * (1 + now.since(due).0 / interval.0));
@@ -272,7 +307,7 @@ impl<'a> Traffic<'a> {
         let connection = &mut self.connections[flow];
         let Some(listener) = &connection.listener else { return Ok(()) };
         let failed = |what: &str, error| KernelError::Flow {
-            flow: self.spec.flows[flow].name.clone(),
+            flow: self.spec.flows[connection.flow].name.clone(),
             what: what.to_owned(),
             error,
         };
@@ -301,19 +336,19 @@ impl<'a> Traffic<'a> {
         }
         match connection.mistake() {
             Some(error) => {
-                let flow = self.spec.flows[flow].name.clone();
+                let flow = self.spec.flows[connection.flow].name.clone();
                 Err(KernelError::Flow { flow, what: "connecting".into(), error })
             }
             None => Ok(()),
         }
     }
 
-    fn handle_receiver(&mut self, clock: Clock, flow: usize, progress: &AtomicU64) {
+    fn handle_receiver(&mut self, clock: Clock, flow: usize, progress: &Arc<[AtomicU64]>) {
         let connection = &mut self.connections[flow];
         match connection.take() {
             Ok(0) => {}
             Ok(_) => {
-                progress.store(connection.received, Ordering::Relaxed);
+                progress[connection.flow].store(connection.received, Ordering::Relaxed);
                 // There may be more, and the stream's end.
                 self.turns.push((flow, End::Receiver));
                 self.note_delivered(clock.now(), flow);
@@ -348,12 +383,16 @@ impl<'a> Traffic<'a> {
                 connection.cut();
             }
         }
+        for program in &mut self.programs {
+            program.cut();
+        }
     }
 
     fn notes(&self, end: Time) -> Vec<String> {
-        let mut notes: Vec<_> =
-            self.connections.iter().zip(&self.spec.flows).flat_map(|(c, f)| c.notes(f, end)).collect();
-        let generated = self.spec.flows.iter().any(|f| !matches!(f.workload, WorkloadSpec::Bulk { .. }));
+        let mut notes: Vec<_> = self.connections.iter().flat_map(|c| c.notes(&self.spec.flows[c.flow], end)).collect();
+        notes.extend(self.programs.iter().flat_map(|p| p.notes(&self.spec.flows[p.flow], end)));
+        let messages = |w: &WorkloadSpec| matches!(w, WorkloadSpec::Offered { .. } | WorkloadSpec::Replicate { .. });
+        let generated = self.spec.flows.iter().any(|f| messages(&f.workload));
         if let Some(late) = self.lateness.quantile(990).filter(|&ns| generated && ns > LATE.0) {
             let late_ms = late as f64 / 1e6;
             notes.push(format!(

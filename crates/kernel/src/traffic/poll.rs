@@ -2,7 +2,7 @@
 
 use super::socket::Socket;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use units::{Span, NS_PER_S};
 
 /// Which end of a flow something happened to.
@@ -11,9 +11,11 @@ pub(crate) enum End {
     Listener,
     Sender,
     Receiver,
+    /// Of a program: it has ended.
+    Program,
 }
 
-/// Flow and end that an event belongs to.
+/// Place in the list of connections, or of programs, and end that an event belongs to.
 pub(crate) type Event = (usize, End);
 
 /// Events taken by one wait; the rest comes with the next.
@@ -38,10 +40,19 @@ impl Poll {
 
     /// Tells of `socket` from here on, once per change: readable where it receives, writable where it sends.
     pub fn add(&self, socket: &Socket, flow: usize, end: End) -> io::Result<()> {
+        self.watch(socket.fd(), flow, end)
+    }
+
+    /// Tells when the program behind `ended` (pidfd_open(2)) has ended.
+    pub fn add_program(&self, ended: &OwnedFd, number: usize) -> io::Result<()> {
+        self.watch(ended.as_raw_fd(), number, End::Program)
+    }
+
+    fn watch(&self, fd: RawFd, flow: usize, end: End) -> io::Result<()> {
         let what = if end == End::Sender { libc::EPOLLOUT } else { libc::EPOLLIN };
         let mut event = libc::epoll_event { events: (what | libc::EPOLLET) as u32, u64: 4 * flow as u64 + end as u64 };
         // SAFETY: both descriptors are open, the event is valid.
-        if unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, socket.fd(), &mut event) } != 0 {
+        if unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) } != 0 {
             return Err(io::Error::last_os_error());
         }
         Ok(())
@@ -84,6 +95,7 @@ fn end_of(number: u64) -> End {
     match number {
         0 => End::Listener,
         1 => End::Sender,
-        _ => End::Receiver,
+        2 => End::Receiver,
+        _ => End::Program,
     }
 }
