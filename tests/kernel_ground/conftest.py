@@ -34,8 +34,13 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 @contextmanager
-def begun(file: Path, namespaces: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Begin the run of a scenario and wait until it sends between so many namespaces; its process and its id."""
+def begun(
+    file: Path, namespaces: int, sends: Callable[[str], bool] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Begin the run of a scenario and wait until it sends between so many namespaces; its process and its id.
+
+    `sends` says of a run's id whether it does; without it, a connection at the last host is enough.
+    """
     process = subprocess.Popen(
         command("run", file, "--on", "kernel", "--store", "none", "--no-report"),
         stdout=subprocess.PIPE,
@@ -43,7 +48,7 @@ def begun(file: Path, namespaces: int) -> Iterator[tuple[subprocess.Popen[str], 
         text=True,
     )
     try:
-        yield process, sending(file, namespaces)
+        yield process, sending(file, namespaces, sends or connected)
     finally:
         # Not by a kill, after which what it loaded would stay.
         process.terminate()
@@ -54,18 +59,26 @@ def begun(file: Path, namespaces: int) -> Iterator[tuple[subprocess.Popen[str], 
             process.communicate()
 
 
-def sending(file: Path, namespaces: int) -> str:
-    """Wait until the run of a scenario has connections, and return its id."""
+def sending(file: Path, namespaces: int, sends: Callable[[str], bool]) -> str:
+    """Wait until the run of a scenario sends, and return its id."""
     deadline_s = time.monotonic() + 60
     while time.monotonic() < deadline_s:
         for run, facts in site.living().items():
-            names = site.namespaces_of(run)
-            if facts.get("of") == str(file) and len(names) == namespaces:
-                last = ["ip", "netns", "exec", names[-1], "ss", "-tnH"]
-                if "ESTAB" in subprocess.run(last, capture_output=True, text=True, check=False).stdout:
-                    return run
+            if facts.get("of") == str(file) and len(site.namespaces_of(run)) == namespaces and sends(run):
+                return run
         time.sleep(0.1)
     raise AssertionError("the run does not begin")
+
+
+def connected(run: str) -> bool:
+    """Whether the last host of a run has a connection."""
+    return "ESTAB" in sockets(site.namespaces_of(run)[-1], "-tn")
+
+
+def sockets(namespace: str, *options: str) -> str:
+    """Return what ss(8) shows in a namespace, without its head."""
+    words = ["ip", "netns", "exec", namespace, "ss", "-H", *options]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
 
 def left_of(run: str) -> list[str]:

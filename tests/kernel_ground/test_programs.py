@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,8 @@ from elephan.grounds.kernel import programs
 from elephan.grounds.kernel.mapping import Machine
 from elephan.grounds.kernel.plan import Layout, layout_of
 from elephan.path import site
-from tests.kernel_ground.conftest import Elephan, command, left_of
+from tests.kernel_ground.conftest import Elephan, begun, left_of, sockets
+from tests.processes import end
 
 HEAD = """\
 [run]
@@ -114,33 +114,15 @@ def test_the_simulator_plays_a_program_as_bulk_and_says_so(file: Path) -> None:
 # What goes wrong, and what stays
 
 
-@contextmanager
-def running(file: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Begin a run of one program's flow and wait until it sends; its process and its id."""
-    process = subprocess.Popen(
-        command("run", file, "--on", "kernel", "--store", "none", "--no-report"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process, begun(file)
-    finally:
-        process.kill()
-        process.communicate()
+def running(file: Path) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
+    """Begin a run of one program's flow and wait until that one sends; its process and its id."""
+    return begun(file, 2, carries)
 
 
-def begun(file: Path) -> str:
-    deadline_s = time.monotonic() + 60
-    while time.monotonic() < deadline_s:
-        for run, facts in site.living().items():
-            if facts.get("of") == str(file) and len(site.namespaces_of(run)) == 2:
-                words = ["ip", "netns", "exec", f"elephan-{run}-0", "ss", "-tinH", "state", "established"]
-                seen = subprocess.run(words, capture_output=True, text=True, check=False).stdout
-                if f"elephan_k{run[:4]}00" in seen and "bytes_acked" in seen:
-                    return run
-        time.sleep(0.1)
-    raise AssertionError("the run does not begin")
+def carries(run: str) -> bool:
+    """Whether bytes were acknowledged under the run's own control: what a server answers has the host's."""
+    seen = sockets(f"elephan-{run}-0", "-tin", "state", "established")
+    return f"elephan_k{run[:4]}00" in seen and "bytes_acked" in seen
 
 
 def gone(run: str) -> bool:
@@ -179,7 +161,7 @@ def test_programs_and_their_files_go_with_the_run(elephan: Elephan, file: Path, 
             assert site.folder_of(run).exists()
             assert elephan("path", "clean").returncode == 0
         assert gone(run)
-        assert not [pid for pid in programs_there if Path(f"/proc/{pid}").exists()]
+        assert end(programs_there)
 
 
 # What is refused, and what each key becomes; needs neither root nor a run

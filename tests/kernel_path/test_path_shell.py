@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from elephan.path import site
+from tests.processes import runs
 
 PROBLEM = site.missing()
 pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")
@@ -92,14 +93,6 @@ def host_stays_as_it_was() -> Iterator[None]:
 def run(command: list[str], timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
     """Run to the end."""
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
-
-
-def runs(pid: int) -> bool:
-    """Whether a process runs: one that has ended and that init has not taken note of does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def late_ms(report: str) -> list[float]:
