@@ -107,6 +107,21 @@ def bench(
     emit(json.dumps(result.core, indent=1) if json_ else result.text())
 
 
+@app.command()
+def discover(
+    portal: Annotated[str, typer.Argument(metavar="HOST[:PORT]", help="Where a target listens.")],
+    chap: Annotated[
+        str | None, typer.Option(metavar="USER[=FILE]", help="As whom; secret: $ELEPHAN_CHAP_SECRET or FILE.")
+    ] = None,
+) -> None:
+    """List the targets of a portal: name and address (SendTargets)."""
+    from elephan.iscsi import discover as ask
+    from elephan.iscsi import secret
+
+    for name, address in ask(portal, None if chap is None else secret(chap)):
+        emit(f"{name}  {address}")
+
+
 def _size(name: str, text: str) -> int:
     from elephan.core import native
 

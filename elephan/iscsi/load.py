@@ -9,6 +9,7 @@ from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.iscsi.control import control
 from elephan.iscsi.url import Url
+from elephan.iscsi.url import portal as address_of
 from elephan.report.units import scaled
 
 IO_BYTES_MAX = 16 << 20
@@ -94,3 +95,12 @@ def bench(url: Url, load: Load) -> Result:
     except OSError as error:
         raise RunError(f"iscsi://{url.host}:{url.port}/{url.target}/{url.lun}: {error}") from error
     return Result(core)
+
+
+def discover(portal: str, chap: tuple[str, str] | None = None) -> list[tuple[str, str]]:
+    """Ask HOST[:PORT] for its targets; return name and address of each. Raises `InputError` or `RunError`."""
+    try:
+        found = native().iscsi_discover(address_of(portal), Load.initiator, chap)
+    except OSError as error:
+        raise RunError(f"{portal}: {error}") from error
+    return [(str(name), str(address)) for name, address in found]

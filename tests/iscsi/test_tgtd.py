@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.iscsi import Missing, Peer, tgtd
+from bench.iscsi import NAME, Missing, Peer, tgtd
 from elephan.cli.main import call
 
 BYTES = 16 << 20
@@ -52,3 +52,9 @@ def test_reads_and_writes_are_done_whatever_is_negotiated(
     assert "writes: " in text
     assert "failed" not in text
     assert "lost" not in text
+
+
+def test_discovery_finds_its_target(peer: Peer, capsys: pytest.CaptureFixture[str]) -> None:
+    portal = peer.url.split("/")[2]
+    assert call(["iscsi", "discover", portal]) == 0
+    assert f"{NAME}  {portal},1" in capsys.readouterr().out

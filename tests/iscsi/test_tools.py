@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.iscsi.conftest import BYTES, Target
+from elephan.cli.main import call
+from tests.iscsi.conftest import BYTES, NAME, Target
 
 qemu = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="needs qemu-img (Debian package qemu-utils)")
 
@@ -48,3 +49,9 @@ def test_iscsi_perf_reads(target: Target, options: list[str]) -> None:
     assert found, done.stdout
     assert int(found[-1]) > 0
     assert "finished" in done.stdout
+
+
+def test_discovery_finds_the_target(target: Target, capsys: pytest.CaptureFixture[str]) -> None:
+    portal = target.url.split("/")[2]
+    assert call(["iscsi", "discover", portal]) == 0
+    assert capsys.readouterr().out.split() == [NAME, f"{portal},1"]

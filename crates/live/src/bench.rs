@@ -221,6 +221,33 @@ impl Run<'_> {
     }
 }
 
+/// Asks a portal for its targets: name and address of each. `config` has no target.
+///
+/// # Errors
+/// The portal cannot be reached or refuses; interrupted by `stop`.
+pub fn discover(config: &BenchConfig, stop: &AtomicBool) -> io::Result<Vec<(String, String)>> {
+    let initiator = Initiator::new(config.initiator.clone());
+    let mut run = Run { initiator, config, congestion: String::new(), sockets: vec![None], stop };
+    let end = clock::now() + DRAIN;
+    let mut found = None;
+    while clock::now() < end {
+        for event in run.turn()? {
+            match event {
+                Event::Targets(targets) => {
+                    found = Some(targets);
+                    run.initiator.logout();
+                }
+                Event::Failed(why) => return Err(other(why)),
+                _ => {}
+            }
+        }
+        if run.initiator.is_over() {
+            break;
+        }
+    }
+    found.ok_or_else(|| other("the portal gave no answer to SendTargets".to_owned()))
+}
+
 fn words(reply: &Completion) -> String {
     let sense = &reply.sense;
     match (sense.get(2), sense.get(12), sense.get(13)) {

@@ -77,7 +77,7 @@ impl Connection<'_> {
         Ok(if progress { Step::Progress } else { Step::Idle })
     }
 
-    /// Performs what the core asks of the medium, outside of its lock.
+    /// Performs what the core asks of the medium, outside of its lock, or hands it to threads that may wait for a drive.
     fn work(&self) -> bool {
         let mut any = false;
         loop {
@@ -90,13 +90,13 @@ impl Connection<'_> {
             }
             any = true;
             for work in batch {
-                let outcome = self.shared.perform(work.lun, &work.op);
+                let Some((id, outcome)) = self.shared.begin(work) else { continue };
                 let touched = {
                     let mut target = self.shared.target();
-                    target.handle_work(work.id, outcome);
+                    target.handle_work(id, outcome);
                     touched(&mut target)
                 };
-                self.shared.wake(&touched, self.id);
+                self.shared.wake(&touched, Some(self.id));
             }
         }
     }
@@ -118,7 +118,7 @@ impl Connection<'_> {
         // Data that went out made room for commands that wait.
         let touched = touched(&mut target);
         drop(target);
-        self.shared.wake(&touched, self.id);
+        self.shared.wake(&touched, Some(self.id));
         Ok(any)
     }
 
@@ -168,7 +168,7 @@ impl Connection<'_> {
         }
         let touched = touched(&mut target);
         drop(target);
-        self.shared.wake(&touched, self.id);
+        self.shared.wake(&touched, Some(self.id));
         Ok(true)
     }
 }

@@ -61,31 +61,46 @@ impl FileMedium {
     fn read(&self, lba: u64, blocks: u32) -> io::Result<Bytes> {
         let length = (u64::from(blocks) * self.block_bytes) as usize;
         let mut data: Vec<u8> = Vec::with_capacity(length);
-        let mut at = lba * self.block_bytes;
         while data.len() < length {
-            let left = length - data.len();
-            let spare = data.spare_capacity_mut();
-            let wanted = spare.len().min(left);
-            // SAFETY: `wanted` bytes of spare capacity are there to be written.
-            let got =
-                unsafe { libc::pread(self.file.as_raw_fd(), spare.as_mut_ptr().cast(), wanted, at as libc::off_t) };
-            match got {
+            match self.read_on(lba * self.block_bytes, length, &mut data, 0) {
                 // Somebody cut the file off.
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                got if got < 0 => {
-                    let error = io::Error::last_os_error();
-                    if error.kind() != io::ErrorKind::Interrupted {
-                        return Err(error);
-                    }
-                }
-                got => {
-                    at += got as u64;
-                    // SAFETY: the kernel wrote so many bytes behind the present length.
-                    unsafe { data.set_len(data.len() + got as usize) };
-                }
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
             }
         }
         Ok(data.into())
+    }
+
+    /// The data if all of it is in the page cache. A file system that cannot tell (EOPNOTSUPP: one in memory, mostly) has it.
+    fn cached(&self, lba: u64, blocks: u32) -> Option<Bytes> {
+        let length = (u64::from(blocks) * self.block_bytes) as usize;
+        let mut data: Vec<u8> = Vec::with_capacity(length);
+        let mut flags = libc::RWF_NOWAIT;
+        while data.len() < length {
+            match self.read_on(lba * self.block_bytes, length, &mut data, flags) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) && flags != 0 => flags = 0,
+                Err(_) => return None,
+            }
+        }
+        Some(data.into())
+    }
+
+    /// One call for what is missing of `length` bytes from `start` on.
+    fn read_on(&self, start: u64, length: usize, data: &mut Vec<u8>, flags: libc::c_int) -> io::Result<usize> {
+        let at = (start + data.len() as u64) as libc::off_t;
+        let wanted = length - data.len();
+        let into = libc::iovec { iov_base: data.spare_capacity_mut().as_mut_ptr().cast(), iov_len: wanted };
+        // SAFETY: `length` bytes were reserved, so that `wanted` bytes of spare capacity are there to be written.
+        let got = unsafe { libc::preadv2(self.file.as_raw_fd(), &into, 1, at, flags) };
+        if got < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel wrote so many bytes behind the present length.
+        unsafe { data.set_len(data.len() + got as usize) };
+        Ok(got as usize)
     }
 
     fn write(&self, lba: u64, data: &Rope) -> io::Result<()> {
@@ -265,6 +280,17 @@ impl FileMedium {
             Op::Allocation { lba } => return Ok(Outcome::Allocation(vec![self.allocation(*lba)])),
         }
         Ok(Outcome::Done)
+    }
+}
+
+impl FileMedium {
+    /// The outcome of what waits for no drive: reads from the page cache, writes into it, advice. None: it may wait.
+    pub fn at_once(&self, op: &Op) -> Option<Outcome> {
+        match op {
+            Op::Read { lba, blocks } => self.cached(*lba, *blocks).map(|data| Outcome::Data(data.into())),
+            Op::Write { durable: false, verify: false, .. } | Op::Prefetch { .. } => Some(self.perform(op)),
+            _ => None,
+        }
     }
 }
 

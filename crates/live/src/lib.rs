@@ -1,6 +1,6 @@
 //! Storage protocols on real sockets: the edge around the cores of `storage`.
 //!
-//! What it does: serves files as an iSCSI target, one thread per connection ([`Server`]), and puts a load on one ([`bench`]). What it does not: decide anything that
+//! What it does: serves files as an iSCSI target, one thread per connection and some for what waits for a drive ([`Server`]), and puts a load on one ([`bench`]). What it does not: decide anything that
 //! the protocol decides; it moves bytes between sockets, the core and the file.
 //!
 //! **Invariant: what happens on a connection, and how long it takes, ends or delays that connection alone; memory per connection
@@ -12,11 +12,12 @@ mod bench;
 mod clock;
 mod connection;
 mod file;
+mod pool;
 mod server;
 mod socket;
 mod wake;
 
-pub use bench::{bench, BenchConfig, BenchKind, BenchReport};
+pub use bench::{bench, discover, BenchConfig, BenchKind, BenchReport};
 pub use clock::entropy;
 pub use file::FileMedium;
 pub use server::{LunFile, Server, ServerConfig};

@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::connection;
 use crate::file::FileMedium;
+use crate::pool::Pool;
 use crate::socket::set_congestion;
 use crate::wake::Waker;
 use std::collections::BTreeMap;
@@ -11,9 +12,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
-use storage::iscsi::{ConnectionId, Target, TargetConfig};
+use storage::iscsi::{ConnectionId, Target, TargetConfig, Work};
 use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, Medium};
 
 /// A file to be served.
@@ -45,7 +46,10 @@ pub struct ServerConfig {
 /// What connections share.
 pub(crate) struct Shared {
     target: Mutex<Target>,
-    pub media: Vec<FileMedium>,
+    media: Vec<FileMedium>,
+    pools: Vec<Arc<Pool>>,
+    /// For the threads of the pools.
+    own: Weak<Shared>,
     wakers: Mutex<BTreeMap<ConnectionId, Arc<Waker>>>,
     pub stop: AtomicBool,
     /// Why connections ended, the last ones.
@@ -71,13 +75,23 @@ impl Shared {
         self.media[lun].perform(op)
     }
 
-    /// Wakes the other connections that have something to send.
-    pub(crate) fn wake(&self, ids: &[ConnectionId], but: ConnectionId) {
-        if ids.iter().all(|&id| id == but) {
+    /// Performs an operation if that waits for no drive; else has it performed. None: the outcome comes later.
+    pub(crate) fn begin(&self, work: Work) -> Option<(u64, storage::scsi::Outcome)> {
+        let medium = &self.media[work.lun];
+        if let Some(outcome) = medium.at_once(&work.op) {
+            return Some((work.id, outcome));
+        }
+        let back = self.pools[work.lun].put(&self.own, work)?;
+        Some((back.id, self.perform(back.lun, &back.op)))
+    }
+
+    /// Wakes the connections, but the caller's own, that have something to send.
+    pub(crate) fn wake(&self, ids: &[ConnectionId], but: Option<ConnectionId>) {
+        if ids.iter().all(|&id| Some(id) == but) {
             return;
         }
         let wakers = self.wakers();
-        ids.iter().filter(|&&id| id != but).filter_map(|id| wakers.get(id)).for_each(|waker| waker.wake());
+        ids.iter().filter(|&&id| Some(id) != but).filter_map(|id| wakers.get(id)).for_each(|waker| waker.wake());
     }
 
     fn note(&self, line: String) {
@@ -139,7 +153,9 @@ impl Server {
             set_congestion(listener.as_raw_fd(), config.stack.as_deref())?;
             listeners.push((listener.local_addr()?, listener));
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new_cyclic(|own| Shared {
+            pools: media.iter().map(|_| Arc::default()).collect(),
+            own: Weak::clone(own),
             target: Mutex::new(Target::new(config.target, Device::new(luns))),
             media,
             wakers: Mutex::default(),
@@ -187,6 +203,8 @@ impl Server {
             // A listener that panicked has nothing left to close.
             let _ = thread.join();
         }
+        // After the connections, which give work.
+        self.shared.pools.iter().for_each(|pool| pool.stop());
     }
 }
 
@@ -240,7 +258,7 @@ fn serve(shared: &Arc<Shared>, socket: TcpStream, peer: SocketAddr) -> io::Resul
             connection::touched(&mut target)
         };
         shared.wakers().remove(&id);
-        shared.wake(&touched, id);
+        shared.wake(&touched, Some(id));
         shared.note(format!("{peer}: {why}"));
     })
 }

@@ -182,6 +182,32 @@ fn iscsi_bench(
     Ok(dict.unbind())
 }
 
+/// Asks a portal for its targets: (name, address) of each. OSError says what the portal or the network refused.
+#[pyfunction]
+fn iscsi_discover(
+    py: Python<'_>,
+    address_text: &str,
+    initiator: &str,
+    chap: Option<Pair>,
+) -> PyResult<Vec<(String, String)>> {
+    let mut config = InitiatorConfig::new(initiator, None);
+    config.chap = credentials(chap, None);
+    config.entropy = live::entropy();
+    let config = BenchConfig {
+        initiator: config,
+        address: address(address_text)?,
+        stack: None,
+        lun: 0,
+        read_percent: 100,
+        io_bytes: 0,
+        depth: 0,
+        random: false,
+        duration: Span(0),
+        seed: 0,
+    };
+    py.detach(|| live::discover(&config, &AtomicBool::new(false))).map_err(|e| PyOSError::new_err(e.to_string()))
+}
+
 fn as_dict<'py>(py: Python<'py>, kind: &BenchKind) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("done", kind.done)?;
@@ -194,5 +220,6 @@ fn as_dict<'py>(py: Python<'py>, kind: &BenchKind) -> PyResult<Bound<'py, PyDict
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<IscsiServer>()?;
+    module.add_function(wrap_pyfunction!(iscsi_discover, module)?)?;
     module.add_function(wrap_pyfunction!(iscsi_bench, module)?)
 }

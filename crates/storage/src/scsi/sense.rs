@@ -60,6 +60,8 @@ impl Sense {
     pub const NO_REGISTRATION: Sense = Sense::new(5, 0x55, 0x04);
     /// The data does not fit the command.
     pub const INFORMATION_UNIT: Sense = Sense::new(5, 0x0e, 0x03);
+    /// INVALID MESSAGE ERROR.
+    pub const INVALID_MESSAGE: Sense = Sense::new(5, 0x49, 0x00);
     /// A prevented removal.
     pub const REMOVAL_PREVENTED: Sense = Sense::new(5, 0x53, 0x02);
     /// Write protected by the operator.

@@ -1,6 +1,7 @@
 //! Commands at the target: their order, their data, their end.
 
 use super::connection::Sending;
+use super::order::Attribute;
 use super::session::{Early, Stage, Task};
 use super::{ConnectionId, Target, Ticket, Work};
 use crate::scsi::{status, Reply, Request, Sense, Step, MAX_TRANSFER_BYTES};
@@ -134,7 +135,13 @@ impl Target {
         };
         task.take(pdu.data);
         let Some(session) = self.sessions.get_mut(&tsih) else { return };
+        let serial = task.serial;
         session.tasks.insert(command.itt, task);
+        match (Attribute::of(command.attribute), self.device.index(command.lun)) {
+            (Err(sense), _) => return self.finish(tsih, command.itt, serial, refusal(sense)),
+            (Ok(attribute), Some(unit)) => self.order.enter(unit, serial, attribute, tsih, command.itt),
+            _ => {}
+        }
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.waiting.push_back(command.itt);
         }
@@ -166,8 +173,27 @@ impl Target {
         self.ask(tsih, itt);
         let Some(task) = self.sessions.get(&tsih).and_then(|session| session.tasks.get(&itt)) else { return };
         let complete = task.received >= task.wanted && !task.unsolicited && task.asked.is_empty();
-        if task.admitted && task.stage == Stage::Collecting && complete {
+        if task.admitted && task.stage == Stage::Collecting && complete && self.order.may_begin(task.serial) {
             self.perform(tsih, itt);
+        }
+    }
+
+    /// A command is done at its unit: others may have waited for that. They begin in turn, not within each other, because a
+    /// hundred may end at once.
+    pub(super) fn leave_set(&mut self, serial: u64) {
+        let free = self.order.leave(serial);
+        let going = !self.beginning.is_empty();
+        self.beginning.extend(free);
+        if going {
+            return;
+        }
+        while let Some(&(tsih, itt, serial)) = self.beginning.front() {
+            // It may have been aborted meanwhile, and its tag be another's.
+            let task = self.sessions.get(&tsih).and_then(|session| session.tasks.get(&itt));
+            if task.is_some_and(|task| task.serial == serial && task.stage == Stage::Collecting) {
+                self.perform(tsih, itt);
+            }
+            self.beginning.pop_front();
         }
     }
 
@@ -194,6 +220,7 @@ impl Target {
 
     /// A command has its reply.
     pub(super) fn finish(&mut self, tsih: u16, itt: u32, serial: u64, reply: Reply) {
+        self.leave_set(serial);
         self.task_left_medium(serial);
         let Some(session) = self.sessions.get_mut(&tsih) else { return };
         let Some(task) = session.tasks.get_mut(&itt).filter(|task| task.serial == serial) else { return };
@@ -275,11 +302,16 @@ impl Target {
             task.aborted = true;
             return;
         }
+        let (serial, working) = (task.serial, task.stage == Stage::Working);
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.sending.retain(|sending| sending.itt != itt);
             self.end_task(id, itt);
-            return;
+        } else {
+            session.tasks.remove(&itt);
         }
-        session.tasks.remove(&itt);
+        // What the medium is at leaves its set when the medium is done.
+        if !working {
+            self.leave_set(serial);
+        }
     }
 }

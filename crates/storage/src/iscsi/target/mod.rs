@@ -15,6 +15,7 @@ mod connection;
 mod control;
 mod data;
 mod login;
+mod order;
 mod session;
 
 pub use connection::Outbound;
@@ -23,6 +24,7 @@ use super::chap::ENTROPY_BYTES;
 use super::{Credentials, Settings};
 use crate::scsi::{Device, Op, Outcome, Then};
 use connection::{Connection, Phase};
+use order::TaskSets;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Span, Time};
@@ -112,6 +114,9 @@ pub struct Target {
     sessions: BTreeMap<u16, Session>,
     tickets: BTreeMap<u64, Ticket>,
     work: VecDeque<Work>,
+    order: TaskSets,
+    /// Session, tag and serial number of commands that no longer wait for others.
+    beginning: VecDeque<(u16, u32, u64)>,
     touched: BTreeSet<ConnectionId>,
     next_connection: ConnectionId,
     /// Numbers operations, tasks and transfer tags.
@@ -129,6 +134,8 @@ impl Target {
             sessions: BTreeMap::new(),
             tickets: BTreeMap::new(),
             work: VecDeque::new(),
+            order: TaskSets::default(),
+            beginning: VecDeque::new(),
             touched: BTreeSet::new(),
             next_connection: 1,
             next_serial: 1,

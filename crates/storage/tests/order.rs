@@ -1,0 +1,205 @@
+//! Task attributes at the target: which operations the medium is given while others are under way.
+
+use std::collections::BTreeMap;
+use storage::iscsi::{ConnectionId, Initiator, InitiatorConfig, Target, TargetConfig, Work};
+use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, Op, Outcome};
+use units::Time;
+use wire::iscsi::{Header, Pdu, ScsiCommand};
+
+const NAME: &str = "iqn.2026-01.example:disk";
+const SIMPLE: u8 = 1;
+const ORDERED: u8 = 2;
+const HEAD: u8 = 3;
+
+struct Rig {
+    target: Target,
+    id: ConnectionId,
+    number: u32,
+    /// Operations at the medium, by their first block.
+    at_work: BTreeMap<u64, Work>,
+}
+
+impl Rig {
+    /// A target with one initiator that has logged in.
+    fn new() -> Rig {
+        let text = || "x".to_owned();
+        let identity =
+            Identity { vendor: text(), product: text(), revision: text(), serial: text(), target: NAME.into() };
+        let geometry = Geometry { blocks: 64, block_bytes: 512, physical_bytes: 512 };
+        let config = LunConfig { geometry, identity, read_only: false, thin: true, write_cache: true };
+        let luns = vec![Lun::new(config.clone()), Lun::new(config)];
+        let mut target = Target::new(TargetConfig::new(NAME), Device::new(luns));
+        let mut initiator = Initiator::new(InitiatorConfig::new("iqn.2026-01.example:a", Some(NAME)));
+        assert_eq!(initiator.poll_connect(), Some(0));
+        let id = target.open(Time(0), "127.0.0.1:3260", [0; 17]);
+        initiator.handle_connected(Time(0), 0);
+        while let Some(out) = initiator.poll_pdu(0) {
+            target.handle_pdu(Time(0), id, out.pdu);
+            while let Some(out) = target.poll_pdu(id) {
+                initiator.handle_pdu(Time(0), 0, out.pdu);
+            }
+        }
+        assert_eq!(target.session_count(), 1);
+        Rig { target, id, number: 1, at_work: BTreeMap::new() }
+    }
+
+    /// A read of one block of a unit.
+    fn read(&mut self, lun: u64, block: u8, attribute: u8) {
+        let mut cdb = [0; 16];
+        (cdb[0], cdb[5], cdb[8]) = (0x28, block, 1);
+        let itt = u32::from(block);
+        let (lun, cmd_sn) = (lun << 48, self.number);
+        let command = ScsiCommand {
+            last: true,
+            read: true,
+            attribute,
+            lun,
+            itt,
+            expected_length: 512,
+            cmd_sn,
+            cdb,
+            ..ScsiCommand::default()
+        };
+        self.number += 1;
+        self.target.handle_pdu(Time(0), self.id, Pdu::new(command));
+    }
+
+    /// First blocks of what the medium is given now.
+    fn given(&mut self) -> Vec<u64> {
+        let mut blocks = Vec::new();
+        while let Some(work) = self.target.poll_work() {
+            let Op::Read { lba, .. } = work.op else { panic!("{work:?}") };
+            blocks.push(lba);
+            self.at_work.insert(lba, work);
+        }
+        blocks
+    }
+
+    fn done(&mut self, block: u64) {
+        let work = self.at_work.remove(&block).expect("at the medium");
+        self.target.handle_work(work.id, Outcome::Data(vec![0; 512].into()));
+    }
+
+    /// Tag and status of the answers.
+    fn answers(&mut self) -> Vec<(u32, u8)> {
+        let mut answers = Vec::new();
+        while let Some(out) = self.target.poll_pdu(self.id) {
+            match out.pdu.header {
+                Header::DataIn(h) if h.has_status => answers.push((h.itt, h.status)),
+                Header::ScsiResponse(h) => answers.push((h.itt, h.status)),
+                _ => {}
+            }
+        }
+        answers
+    }
+}
+
+#[test]
+fn simple_commands_are_at_the_medium_together_and_end_in_any_order() {
+    let mut rig = Rig::new();
+    (1..=3).for_each(|block| rig.read(0, block, SIMPLE));
+    rig.read(0, 4, 0);
+    assert_eq!(rig.given(), [1, 2, 3, 4]);
+    [3, 1, 4, 2].into_iter().for_each(|block| rig.done(block));
+    assert_eq!(rig.answers(), [(3, 0), (1, 0), (4, 0), (2, 0)]);
+}
+
+#[test]
+fn an_ordered_command_waits_for_all_before_it_and_holds_up_all_behind_it() {
+    let mut rig = Rig::new();
+    for (block, attribute) in [(1, SIMPLE), (2, SIMPLE), (3, ORDERED), (4, SIMPLE), (5, SIMPLE), (6, ORDERED)] {
+        rig.read(0, block, attribute);
+    }
+    assert_eq!(rig.given(), [1, 2]);
+    rig.done(2);
+    assert_eq!(rig.given(), []);
+    rig.done(1);
+    assert_eq!(rig.given(), [3]);
+    rig.done(3);
+    assert_eq!(rig.given(), [4, 5]);
+    rig.done(4);
+    rig.done(5);
+    assert_eq!(rig.given(), [6]);
+}
+
+#[test]
+fn a_command_for_the_head_of_the_queue_waits_for_nobody_and_holds_up_those_behind_it() {
+    let mut rig = Rig::new();
+    for (block, attribute) in [(1, SIMPLE), (2, ORDERED), (3, HEAD), (4, SIMPLE)] {
+        rig.read(0, block, attribute);
+    }
+    assert_eq!(rig.given(), [1, 3]);
+    rig.done(1);
+    // The ordered one has only older ones to wait for, and there is none; the last has both to wait for.
+    assert_eq!(rig.given(), [2]);
+    rig.done(2);
+    assert_eq!(rig.given(), []);
+    rig.done(3);
+    assert_eq!(rig.given(), [4]);
+}
+
+#[test]
+fn units_have_task_sets_of_their_own() {
+    let mut rig = Rig::new();
+    rig.read(0, 1, SIMPLE);
+    rig.read(0, 2, ORDERED);
+    rig.read(1, 3, ORDERED);
+    assert_eq!(rig.given(), [1, 3]);
+}
+
+#[test]
+fn an_aborted_command_that_waited_lets_those_behind_it_go() {
+    let mut rig = Rig::new();
+    rig.read(0, 1, SIMPLE);
+    rig.read(0, 2, ORDERED);
+    rig.read(0, 3, SIMPLE);
+    assert_eq!(rig.given(), [1]);
+    let (itt, cmd_sn) = (77, rig.number);
+    let abort = wire::iscsi::TaskRequest {
+        immediate: true,
+        function: 1,
+        itt,
+        referenced_tag: 2,
+        cmd_sn,
+        ref_cmd_sn: 2,
+        ..Default::default()
+    };
+    rig.target.handle_pdu(Time(0), rig.id, Pdu::new(abort));
+    assert_eq!(rig.given(), [3]);
+}
+
+#[test]
+fn what_the_medium_is_at_holds_up_ordered_commands_even_when_its_connection_has_gone() {
+    let mut rig = Rig::new();
+    rig.read(0, 1, SIMPLE);
+    assert_eq!(rig.given(), [1]);
+    rig.target.handle_closed(rig.id);
+    let mut other = Rig::new();
+    // Another session of the same target.
+    std::mem::swap(&mut rig.target, &mut other.target);
+    let mut initiator = Initiator::new(InitiatorConfig::new("iqn.2026-01.example:b", Some(NAME)));
+    assert_eq!(initiator.poll_connect(), Some(0));
+    let id = other.target.open(Time(0), "127.0.0.1:3260", [0; 17]);
+    initiator.handle_connected(Time(0), 0);
+    while let Some(out) = initiator.poll_pdu(0) {
+        other.target.handle_pdu(Time(0), id, out.pdu);
+        while let Some(out) = other.target.poll_pdu(id) {
+            initiator.handle_pdu(Time(0), 0, out.pdu);
+        }
+    }
+    (other.id, other.number) = (id, 1);
+    other.read(0, 2, ORDERED);
+    assert_eq!(other.given(), []);
+    other.at_work = rig.at_work;
+    other.done(1);
+    assert_eq!(other.given(), [2]);
+}
+
+#[test]
+fn an_attribute_that_is_not_there_is_refused() {
+    let mut rig = Rig::new();
+    rig.read(0, 1, 4);
+    rig.read(0, 2, SIMPLE);
+    assert_eq!(rig.given(), [2]);
+    assert_eq!(rig.answers(), [(1, 2)]);
+}
