@@ -94,6 +94,16 @@ struct Run<'a> {
     congestion: String,
     sockets: Vec<Option<Socket>>,
     stop: &'a AtomicBool,
+    /// Times that the session was lost and started anew.
+    lost: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(config: &'a BenchConfig, stop: &'a AtomicBool) -> Run<'a> {
+        let initiator = Initiator::new(config.initiator.clone());
+        let sockets = (0..config.initiator.connections.max(1)).map(|_| None).collect();
+        Run { initiator, config, congestion: String::new(), sockets, stop, lost: 0 }
+    }
 }
 
 fn other(text: String) -> io::Error {
@@ -130,6 +140,7 @@ impl Run<'_> {
             }
         }
         let events: Vec<Event> = std::iter::from_fn(|| self.initiator.poll_event()).collect();
+        self.lost += events.iter().filter(|event| matches!(event, Event::Lost(_))).count() as u64;
         if events.is_empty() && !progress {
             self.wait();
         }
@@ -226,8 +237,7 @@ impl Run<'_> {
 /// # Errors
 /// The portal cannot be reached or refuses; interrupted by `stop`.
 pub fn discover(config: &BenchConfig, stop: &AtomicBool) -> io::Result<Vec<(String, String)>> {
-    let initiator = Initiator::new(config.initiator.clone());
-    let mut run = Run { initiator, config, congestion: String::new(), sockets: vec![None], stop };
+    let mut run = Run::new(config, stop);
     let end = clock::now() + DRAIN;
     let mut found = None;
     while clock::now() < end {
@@ -264,9 +274,7 @@ fn words(reply: &Completion) -> String {
 /// # Errors
 /// The target cannot be reached or refuses, the unit is not there or too small; interrupted by `stop`.
 pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport> {
-    let initiator = Initiator::new(config.initiator.clone());
-    let sockets = (0..config.initiator.connections.max(1)).map(|_| None).collect();
-    let mut run = Run { initiator, config, congestion: String::new(), sockets, stop };
+    let mut run = Run::new(config, stop);
     let lun = config.lun << 48;
     let (blocks, block_bytes) = run.capacity(lun)?;
     let per_command = u64::from(config.io_bytes / block_bytes.max(1));
@@ -324,13 +332,13 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
                     kind.bytes += u64::from(config.io_bytes);
                     kind.latency.record(last.since(since).0);
                 }
-                Event::Lost(_) => report.lost += 1,
                 Event::Failed(why) => return Err(other(why)),
                 _ => {}
             }
         }
     }
     report.failed += under_way.len() as u64;
+    report.lost = run.lost;
     report.elapsed_ns = last.since(start).0;
     run.initiator.logout();
     let patience = clock::now() + Span::from_secs(2);
