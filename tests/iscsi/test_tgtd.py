@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from bench.iscsi import NAME, Missing, Peer, tgtd
 from elephan.cli.main import call
 
+
 BYTES = 16 << 20
+
+SECRET = ("reader", "a secret of 18 bytes")
 
 
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     """Start a tgtd on a port of its own."""
+    yield from started(tmp_path_factory.mktemp("tgtd"), None)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """Start one that wants a secret."""
+    yield from started(tmp_path_factory.mktemp("guarded"), SECRET)
+
+
+def started(folder: Path, chap: tuple[str, str] | None) -> Iterator[Peer]:
     if os.geteuid() != 0:
         pytest.skip("needs root: tgtd does not start without")
-    image = tmp_path_factory.mktemp("tgtd") / "lun.img"
+    image = folder / "lun.img"
     image.touch()
     os.truncate(image, BYTES)
     try:
-        with tgtd(image) as running:
+        with tgtd(image, chap=chap) as running:
             yield running
     except Missing as why:
         pytest.skip(f"needs tgtd (Debian package tgt): {why}")
@@ -58,3 +72,17 @@ def test_discovery_finds_its_target(peer: Peer, capsys: pytest.CaptureFixture[st
     portal = peer.url.split("/")[2]
     assert call(["iscsi", "discover", portal]) == 0
     assert f"{NAME}  {portal},1" in capsys.readouterr().out
+
+
+def test_a_secret_is_shown_by_a_hash_that_both_mean(
+    guarded: Peer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, secret = SECRET
+    url = guarded.url.replace("iscsi://", f"iscsi://{user}@")
+    load = ["--size", "64KiB", "--duration", "100ms"]
+    monkeypatch.setenv("ELEPHAN_CHAP_SECRET", secret)
+    assert call(["iscsi", "bench", url, *load]) == 0
+    assert "reads: " in capsys.readouterr().out
+    monkeypatch.setenv("ELEPHAN_CHAP_SECRET", "some other secret")
+    assert call(["iscsi", "bench", url, *load]) == 1
+    assert "status 02" in capsys.readouterr().err

@@ -35,16 +35,22 @@ pub struct Credentials {
     pub target: Option<Secret>,
 }
 
-/// A hash of CHAP_A.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A hash of CHAP_A, the weaker first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Algorithm {
     Md5,
     Sha256,
 }
 
 impl Algorithm {
-    /// What is offered, the stronger first. Numbers are IANA's PPP authentication algorithms.
-    pub(super) const OFFER: &'static str = "7,5";
+    /// What is offered. Numbers are IANA's PPP authentication algorithms. MD5, which all know, stands first: tgtd takes the first
+    /// number that it knows, and for it 7 is SHA-1. A target may take any of them (RFC 7143, 12.1.3).
+    pub(super) const OFFER: &'static str = "5,7";
+
+    /// The strongest of an offer; None when none of it is known.
+    pub(super) fn of_offer(offer: &str) -> Option<Algorithm> {
+        offer.split(',').filter_map(Algorithm::of).max()
+    }
 
     pub(super) fn of(number: &str) -> Option<Algorithm> {
         match number {
@@ -138,6 +144,13 @@ mod tests {
         assert_eq!(to_text(&md5), "0x5714a5c4501263a1ac0a51ed93331c60");
         let sha = Algorithm::Sha256.response(0x27, "secretsecret", &challenge);
         assert_eq!(to_text(&sha), "0x6d6065c2f05095e5cb869e84bbc093983903739e2adeefc2d762731c7701ff8f");
+    }
+
+    #[test]
+    fn the_strongest_of_an_offer_is_taken() {
+        assert_eq!(Algorithm::of_offer(Algorithm::OFFER), Some(Algorithm::Sha256));
+        assert_eq!(Algorithm::of_offer("6,5"), Some(Algorithm::Md5));
+        assert_eq!(Algorithm::of_offer("6,8"), None);
     }
 
     #[test]

@@ -225,7 +225,7 @@ impl Target {
             },
             Proof::Method => {
                 let offered = text.get("CHAP_A").unwrap_or_default();
-                let Some(algorithm) = offered.split(',').find_map(Algorithm::of) else {
+                let Some(algorithm) = Algorithm::of_offer(offered) else {
                     return failed("CHAP_A=5 (MD5) or 7 (SHA-256) is needed");
                 };
                 let entropy = self.connections.get(&id).map(|connection| connection.entropy).unwrap_or_default();
