@@ -63,6 +63,10 @@ ground: setup ## measure the kernel ground for docs/fidelity.md, as root: hours 
 stacks: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/stacks.md
 	$(BIN)/python -m behaviour
 
+.PHONY: detection
+detection: setup ## how well the manager tells elephants from mice: misses and false positives; writes docs/detection.md
+	$(BIN)/python -m detection
+
 .PHONY: docs
 docs: setup ## write anew what is generated from the code: scenario schema and reference, metrics
 	$(BIN)/python -m elephan.scenario.schema --write

@@ -116,6 +116,10 @@ class Record(BaseModel):
     """Per source of background traffic: `name` and its counters."""
     happened_s: list[float | None] = Field(default_factory=list)
     """Per event of `spec`: when it happened, s since the run began; None: it did not. Empty in records of before."""
+    crowds: list[dict[str, Any]] = Field(default_factory=list)
+    """Per entry of short flows: `name` and their metrics."""
+    manager: dict[str, Any] | None = None
+    """What the manager did: `metrics`, `lightpaths`, `ledger` and the columns of its `timeline`."""
     notes: list[str] = Field(default_factory=list)
     """What a reader must know to trust the numbers; the report shows every one."""
     host: dict[str, Any]
@@ -126,7 +130,9 @@ class Record(BaseModel):
     inputs: list[InputFile] = Field(default_factory=list)
     series: SeriesInfo | None = None
 
-    @field_validator("parameters", "metrics", "flows", "links", "background", "host", mode="before")
+    @field_validator(
+        "parameters", "metrics", "flows", "links", "background", "crowds", "manager", "host", mode="before"
+    )
     @classmethod
     def _finite(cls, value: Any) -> Any:
         return finite(value)

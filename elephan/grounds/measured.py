@@ -44,6 +44,8 @@ def measured(
         flows=[described(flow, spec) for flow, spec in zip(result.flows, job.spec["flows"], strict=True)],
         links=list(result.links),
         background=list(result.background),
+        crowds=list(result.crowds),
+        manager=result.manager,
         happened_s=list(result.happened_s),
         notes=notes,
         host=host_facts() | (host or {}),

@@ -13,6 +13,7 @@ from elephan.record import Record
 from elephan.report import draw, units
 from elephan.report.figures import Colours, Loader, Panel, SweepFigure, TimeFigure, panels_of, slug, sweep_figures
 from elephan.report.headline import Headline, headline_of
+from elephan.report.management import Managed, managed_of
 from elephan.report.metrics import LINKS
 from elephan.report.points import points_of
 from elephan.report.table import Table, table_of
@@ -86,7 +87,8 @@ def write_report(records: Sequence[Record], load: Loader, folder: Path, tell: Te
             tell(number, len(figures))
         images.append(_write_image(folder / f"{name}.png", draw.png(item)))
         drawn[id(item)] = draw.svg(item, f"f{number}")
-    page = render(records, table_of(records), headline, panels, sweeps, drawn, len(points))
+    managed = managed_of(records, load)
+    page = render(records, table_of(records), headline, panels, sweeps, drawn, len(points), managed)
     html = folder / "report.html"
     write_atomically(html, page.encode())
     return Written(html, tuple(images))
@@ -105,6 +107,7 @@ def render(
     sweeps: Sequence[SweepFigure],
     svgs: dict[int, str],
     points: int,
+    managed: Sequence[Managed] = (),
 ) -> str:
     """Return the page; `svgs` has each figure's drawing by the figure's `id`."""
     first = records[0]
@@ -114,6 +117,7 @@ def render(
         description=first.scenario.description,
         table=table,
         headline=headline,
+        managed=managed,
         panels=drawn,
         sweeps=[
             (_Drawn(item.title, item.caption, svgs[id(item)]), [line[:2] for line in item.lines]) for item in sweeps

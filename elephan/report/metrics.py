@@ -225,6 +225,7 @@ def _all() -> tuple[Metric, ...]:
         Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
         *_of_requests(),
         *_of_the_other_way(),
+        *_of_the_manager(),
         *_of_the_emulator(),
     )
 
@@ -303,6 +304,32 @@ def _of_the_other_way() -> tuple[Metric, ...]:
     )
 
 
+def _of_the_manager() -> tuple[Metric, ...]:
+    """Short flows, and what a manager did; where there are any."""
+    count, time = units.count, units.duration
+    taken = "from opening the connection to the delivery of the last byte, of short flows that ended in the run"
+    return (
+        Metric("short_flows", "short flows", "", count, "neither", "Short flows that began."),
+        Metric("short_completion_mean_s", "short mean", "s", time, "lower", f"Mean time {taken}."),
+        Metric("short_completion_p50_s", "short p50", "s", time, "lower", f"Median of the time {taken}."),
+        Metric("short_completion_p99_s", "short p99", "s", time, "lower", f"99 in 100 took at most this time {taken}."),
+        Metric("short_completion_max_s", "short max", "s", time, "lower", f"Longest time {taken}."),
+        Metric("moves", "moves", "", count, "neither", "Flows that the manager moved to a lightpath."),
+        Metric("returns", "moves back", "", count, "neither", "Flows that it moved back."),
+        Metric("refusals", "refused", "", count, "neither", "Moves that it refused: dearer than what they gain."),
+        Metric("set_ups", "set-ups", "", count, "neither", "Lightpaths that it had set up."),
+        Metric("wasted_set_ups", "wasted set-ups", "", count, "lower", "Of those, released without having carried."),
+        Metric(
+            "offloaded_bytes",
+            "offloaded",
+            "B",
+            units.size,
+            "higher",
+            "IP packets of moved flows over lightpaths, in bytes, as the manager estimated them from what it saw.",
+        ),
+    )
+
+
 def _of_the_emulator() -> tuple[Metric, ...]:
     """What the ground kernel says of its own part; on no other ground."""
     late = "later than the network model says, by the emulator's doing"
@@ -371,6 +398,10 @@ HEADLINE = (
     "queue_mean_s",
     "network_mean_s",
     "disk_mean_s",
+    "short_completion_p50_s",
+    "short_completion_p99_s",
+    "moves",
+    "offloaded_bytes",
     "goodput_bps",
     "reverse_goodput_bps",
     "line_share",

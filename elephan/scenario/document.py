@@ -8,10 +8,12 @@ from typing import Annotated, Any
 from pydantic import WithJsonSchema, model_validator
 
 from elephan.scenario.flow import Flow, FlowSettings
+from elephan.scenario.hybrid import Lightpath, Manager
 from elephan.scenario.path import Link, Node, Path
-from elephan.scenario.problem import wrong
+from elephan.scenario.problem import unknown, wrong
 from elephan.scenario.run import Background, Event, Measure, Run
 from elephan.scenario.table import Name, Table, setting
+from elephan.scenario.workload import ShortFlows
 
 _VALUES = {
     "anyOf": [
@@ -67,6 +69,10 @@ class Document(Table):
     """Traffic that does not react."""
     event: list[Event] = setting([], examples=[])
     """What changes in time."""
+    manager: Manager | None = None
+    """Who moves flows to lightpaths."""
+    lightpath: list[Lightpath] = setting([], examples=[])
+    """Lightpaths that the manager may set up, the preferred first."""
     measure: Measure = setting({}, examples=[])
     """Series, warm-up and capture."""
 
@@ -96,6 +102,7 @@ class Document(Table):
             raise wrong("either [path], or [[node]] and [[link]]", "node" if self.node else "link")
         if self.path is None and not self.link:
             raise wrong("a [path] (two sites), or [[node]] and [[link]] (a network)", "path")
+        self._hybrid()
         self._places()
         self._times()
         for key, names in (
@@ -103,9 +110,26 @@ class Document(Table):
             ("link", self.link_names()),
             ("flow", self.flow_names()),
             ("background", self.background_names()),
+            ("lightpath", [path.name for path in self.lightpath]),
         ):
             _unique(key, names)
         return self
+
+    def _hybrid(self) -> None:
+        if self.lightpath and self.path is not None:
+            raise wrong("absent: with [path] there is one way; [[node]] and [[link]] give several", "lightpath", 0)
+        if self.manager is not None and not self.lightpath:
+            raise wrong("absent, or at least one [[lightpath]] beside it", "manager")
+        if self.lightpath and self.manager is None:
+            raise wrong("a [manager] beside it: it sets lightpaths up", "lightpath", 0)
+        for name in self.manager.priorities if self.manager else ():
+            if name not in self.flow_names():
+                raise wrong(unknown("flow", name, self.flow_names()), "manager", "priorities", name)
+        if all(isinstance(flow.workload, ShortFlows) for flow in self.flow):
+            raise wrong('at least one flow whose workload is not "short_flows"', "flow", 0, "workload")
+        for index, flow in enumerate(self.flow):
+            if isinstance(flow.workload, ShortFlows) and flow.connections != 1:
+                raise wrong("absent: workload.arrivals says how many there are", "flow", index, "connections")
 
     def _places(self) -> None:
         groups: list[tuple[str, Sequence[Flow | Background]]] = [("flow", self.flow), ("background", self.background)]

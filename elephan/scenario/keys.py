@@ -10,6 +10,7 @@ from typing import Any
 
 from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
+from elephan.scenario.hybrid import Lightpath
 from elephan.scenario.path import Link, Node
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.run import Background, Event
@@ -21,6 +22,7 @@ _ARRAYS: dict[str, type[Table]] = {
     "node": Node,
     "background": Background,
     "event": Event,
+    "lightpath": Lightpath,
 }
 
 #: The key of the table that a short form stands for, so that `flow.stack.reduction` reaches into `stack = "..."`.

@@ -42,9 +42,12 @@ _SECTIONS = [
     ("Requests of iscsi: trace", "TraceSource"),
     ("Requests of iscsi: postmark", "Postmark"),
     ("Workload: program", "Program"),
+    ("Workload: short_flows", "ShortFlows"),
     ("[[background]]", "Background"),
     ("[[event]]", "Event"),
     ("When a flow reaches a rate", "FlowReaches"),
+    ("[manager]", "Manager"),
+    ("[[lightpath]]", "Lightpath"),
     ("[measure]", "Measure"),
 ]
 #: Models that another section covers: [defaults] takes a flow's keys.

@@ -87,13 +87,46 @@ class Program(Table):
         return self
 
 
+class ShortFlows(Table):
+    """Many short TCP flows: they begin at random (Poisson), each with an amount of data of its own; sizes have a heavy
+    tail. They are counted together, as one entry. Simulator only."""
+
+    kind: Literal["short_flows"]
+    """Kind of workload."""
+    arrivals: Annotated[Fraction, Positive(1_000_000, "50")] = setting(examples=[50])
+    """Flows that begin per second, on average; held to 10^-3."""
+    least: PositiveSize = setting("10kB", examples=["4kB"])
+    """Smallest flow: sizes follow a Pareto distribution, P(size > x) = (least / x)^tail ..."""
+    most: PositiveSize = setting("1GB", examples=["100MB"])
+    """... cut at the largest flow."""
+    tail: Annotated[Fraction, Positive(1_000, "1.2")] = setting(1.2, examples=[1.1])
+    """Tail index; the nearer to 1, the more of the data is in a few flows (transfers: 1.0 to 1.5)."""
+    median: PositiveSize | None = setting(None, examples=["30kB"])
+    """Instead: a lognormal distribution with this median ..."""
+    sigma: Annotated[Fraction, Positive(10, "2")] = setting(2, examples=[1.5])
+    """... and this standard deviation of the natural logarithm."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ShortFlows:
+        if self.least >= self.most:
+            raise wrong("a size above least", "most")
+        return self
+
+
 Workload = Annotated[
-    Bulk | Offered | Replicate | Program | Iscsi,
+    Bulk | Offered | Replicate | Program | Iscsi | ShortFlows,
     Tagged(
-        (("bulk", Bulk), ("offered", Offered), ("replicate", Replicate), ("program", Program), ("iscsi", Iscsi)),
+        (
+            ("bulk", Bulk),
+            ("offered", Offered),
+            ("replicate", Replicate),
+            ("program", Program),
+            ("iscsi", Iscsi),
+            ("short_flows", ShortFlows),
+        ),
         key="kind",
         default=None,
         short="kind",
-        expected='"bulk", or a table whose kind is "bulk", "offered", "replicate", "program" or "iscsi"',
+        expected='"bulk", or a table whose kind is "bulk", "offered", "replicate", "program", "iscsi" or "short_flows"',
     ),
 ]

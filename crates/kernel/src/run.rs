@@ -50,6 +50,9 @@ fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
     if plan.flows.len() != spec.flows.len() {
         return wrong(format!("the plan has {} flows, the spec {}", plan.flows.len(), spec.flows.len()));
     }
+    if let Some(crowd) = spec.crowds.first() {
+        return wrong(format!("crowd {}: short flows are the simulator's alone", crowd.name));
+    }
     let hosts = plan.hosts.len();
     for (flow, planned) in spec.flows.iter().zip(&plan.flows) {
         if let Some(host) = [planned.source, planned.destination].iter().find(|&&host| host >= hosts) {
@@ -134,6 +137,8 @@ fn outcome(spec: &RunSpec, mut tally: TrafficTally, network: NetworkCounters, re
             flows: tally.flows,
             links: network.links,
             background: network.background,
+            crowds: vec![],
+            managed: network.managed,
             flow_series: tally.series,
             link_series: std::mem::take(&mut report.link_series),
             happened: report.happened.clone(),

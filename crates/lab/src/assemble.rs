@@ -4,8 +4,10 @@ use crate::applications::Applications;
 use crate::background::Background;
 use crate::capture::Capture;
 use crate::changes::Change;
+use crate::crowd;
 use crate::error::LabError;
 use crate::flow::Flow;
+use crate::managed::Management;
 use crate::network::{check_route, links};
 use crate::packet::Packet;
 use crate::spec::{FlowSpec, RunSpec};
@@ -29,10 +31,26 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
     // Before routes are made of what events name.
     let changes = Change::all(spec, Time::ZERO)?;
     let mut routes = Routes::default();
-    let mut builder =
-        Builder { spec, routes: &mut routes, algorithms: Algorithms::default(), applications: Applications::default() };
     let (sessions, of_flow) = crate::iscsi::sessions(spec)?;
-    let flows = builder.flows(&of_flow)?;
+    let members = crowd::members(spec)?;
+    let all: Vec<&FlowSpec> = spec.flows.iter().chain(members.iter().map(|(_, flow)| flow)).collect();
+    for (what, flow) in all.iter().map(|flow| (format!("flow {}", flow.name), flow)) {
+        check_route(&what, "route", &flow.route, flow.source, flow.destination, &spec.links)?;
+        check_route(&what, "return_route", &flow.return_route, flow.destination, flow.source, &spec.links)?;
+    }
+    let management = Management::new(spec, &all, Time::ZERO)?;
+    let mut builder = Builder {
+        spec,
+        management: management.as_ref(),
+        routes: &mut routes,
+        algorithms: Algorithms::default(),
+        applications: Applications::default(),
+    };
+    let flows = all
+        .iter()
+        .enumerate()
+        .map(|(i, flow)| builder.flow(i, flow, of_flow.get(i).copied().unwrap_or(crate::iscsi::NONE)))
+        .collect::<Result<Vec<_>, _>>()?;
     let background = Background::all(spec, Time::ZERO, 2 * flows.len() as u32, &mut routes)?;
     let links = links(spec, true)?;
     let timers = Timers::new(changes.len(), flows.len(), background.len());
@@ -42,6 +60,8 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
         None => None,
     };
     let mut world = World::new(spec, flows, sessions, background, changes, timers, capture);
+    world.crowds = members.iter().map(|&(crowd, _)| crowd).collect();
+    world.management = management;
     set_first_timers(spec, &mut world, &mut net);
     Ok((world, net))
 }
@@ -55,6 +75,9 @@ fn set_first_timers(spec: &RunSpec, world: &mut World, net: &mut Network<Packet>
         }
     }
     Background::set_timers(&mut world.background, world.timers.background(0), net);
+    if let Some(management) = &world.management {
+        net.set_timer(world.timers.manager(), management.poll_timeout());
+    }
     if spec.measure.warmup_ns > 0 {
         net.set_timer(world.timers.warmup(), Time(spec.measure.warmup_ns));
     }
@@ -65,26 +88,14 @@ fn set_first_timers(spec: &RunSpec, world: &mut World, net: &mut Network<Packet>
 
 struct Builder<'a> {
     spec: &'a RunSpec,
+    management: Option<&'a Management>,
     routes: &'a mut Routes,
     algorithms: Algorithms,
     applications: Applications,
 }
 
 impl Builder<'_> {
-    fn flows(&mut self, sessions: &[u32]) -> Result<Vec<Flow>, LabError> {
-        let spec = self.spec;
-        spec.flows
-            .iter()
-            .zip(sessions)
-            .enumerate()
-            .map(|(index, (flow, &session))| self.flow(index, flow, session))
-            .collect()
-    }
-
     fn flow(&mut self, index: usize, spec: &FlowSpec, session: u32) -> Result<Flow, LabError> {
-        let what = format!("flow {}", spec.name);
-        check_route(&what, "route", &spec.route, spec.source, spec.destination, &self.spec.links)?;
-        check_route(&what, "return_route", &spec.return_route, spec.destination, spec.source, &self.spec.links)?;
         let config = tcp_config(&spec.name, &spec.stack)?;
         let sender_control = self.algorithms.controller(&spec.name, &spec.stack)?;
         let receiver_control = self.algorithms.controller(&spec.name, &spec.stack)?;
@@ -92,6 +103,9 @@ impl Builder<'_> {
         let sender_host = 2 * index as u32;
         let sides = [self.routes.add(&spec.route, sender_host + 1), self.routes.add(&spec.return_route, sender_host)];
         ways::add_of_flow(self.spec, index, sides, self.routes);
+        if let Some(management) = self.management {
+            management.add_ways(index, sides[0], self.routes);
+        }
         Ok(Flow {
             sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
             receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),

@@ -1,6 +1,7 @@
 //! What a run measured. Names carry units; what does not apply is absent, never zero.
 
 use crate::iscsi::{insert_requests, insert_reverse, ConnectionTally};
+use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::spec::{FlowSpec, RunSpec};
 use crate::tally::{BackgroundTally, FlowTally, RunTally};
@@ -32,6 +33,10 @@ pub struct Outcome {
     pub links: Vec<Metrics>,
     /// Of each background source.
     pub background: Vec<Metrics>,
+    /// Of each crowd.
+    pub crowds: Vec<Metrics>,
+    /// What the manager did, where there is one.
+    pub managed: Option<ManagerOutcome>,
     /// What a reader of the numbers has to know.
     pub notes: Vec<String>,
     /// When each event of the spec happened, s since the run began; None: it did not.
@@ -59,8 +64,19 @@ pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
     let metrics = of_run(spec, &tally, &flows);
     let happened_s = tally.happened.iter().map(|at| at.map(Time::as_secs_f64)).collect();
     notes.extend(tally.notes);
-    let RunTally { flow_series, link_series, .. } = tally;
-    Outcome { metrics, flows, links, background, notes, happened_s, flow_series, link_series }
+    let RunTally { flow_series, link_series, crowds, managed, .. } = tally;
+    Outcome {
+        metrics,
+        flows,
+        links,
+        background,
+        crowds: crowds.into_iter().map(|crowd| crowd.metrics).collect(),
+        managed,
+        notes,
+        happened_s,
+        flow_series,
+        link_series,
+    }
 }
 
 /// The slowest link of the data's route at the start of the run, the first of several.
@@ -141,6 +157,20 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
         let bytes = |flow: &FlowTally| flow.reverse.map_or(0, |r| r.received_bytes - r.received_at_warmup);
         let bits = tally.flows.iter().map(bytes).sum::<u64>() as f64 * 8.0;
         metrics.insert("reverse_goodput_bps", Metric::Real(bits / interval));
+    }
+    if !tally.crowds.is_empty() {
+        let mut completion = Histogram::default();
+        for crowd in &tally.crowds {
+            completion.merge(&crowd.completion);
+        }
+        crate::crowd::insert_completion(&mut metrics, &completion);
+        let flows = tally.crowds.iter().filter_map(|crowd| integer(&crowd.metrics, "flows")).sum();
+        metrics.insert("short_flows", Metric::Integer(flows));
+    }
+    if let Some(managed) = &tally.managed {
+        for name in ["moves", "returns", "refusals", "set_ups", "wasted_set_ups", "offloaded_bytes"] {
+            metrics.insert(name, managed.metrics[name].clone());
+        }
     }
     let drains: Vec<_> = of_flows.iter().filter_map(|m| real(m, "drain_s")).collect();
     let replicating = tally.flows.iter().filter(|f| matches!(f.workload.source, Source::Replicate(_))).count();

@@ -2,6 +2,7 @@
 
 use crate::assemble::assemble;
 use crate::changes::Change;
+use crate::crowd;
 use crate::error::LabError;
 use crate::flow::Side;
 use crate::outcome::{sum_up, Metric, Outcome};
@@ -48,7 +49,15 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     run_to(&mut world, &mut net, end, end, pulse)?;
     let measured_end = net.now().min(end);
     net.flush_drops(&mut world);
-    let counters: Vec<_> = world.flows.iter().map(|flow| (flow.counters(), flow.reverse())).collect();
+    let (named, members) = world.flows.split_at(world.named);
+    let counters: Vec<_> = named.iter().map(|flow| (flow.counters(), flow.reverse())).collect();
+    let crowds = spec.crowds.iter().enumerate().map(|(index, crowd)| {
+        let of_it = members.iter().zip(&world.crowds).filter(|(_, &of)| of == index);
+        crowd::sum_up(crowd, &of_it.map(|(flow, _)| flow).collect::<Vec<_>>(), measured_end)
+    });
+    let crowds = crowds.collect();
+    let names: Vec<_> = world.flows.iter().map(|flow| flow.spec.name.as_str()).collect();
+    let managed = world.management.as_ref().map(|management| management.outcome(&names));
     let mut notes = stand_ins(spec);
     world.close_sessions(&mut notes);
     let links: Vec<_> = net.links().iter().map(|l| *l.stats()).collect();
@@ -87,6 +96,8 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         flow_series: world.flow_series,
         link_series: world.link_series,
         happened: Change::times(&world.changes),
+        crowds,
+        managed,
         notes,
     };
     let mut outcome = sum_up(spec, tally);

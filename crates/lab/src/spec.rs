@@ -2,9 +2,13 @@
 //!
 //! Nothing here has a default that a user could miss: the front resolves all of them, so that a stored spec is complete.
 
+mod crowd;
 mod iscsi;
+mod manager;
 
+pub use crowd::{CrowdSpec, SizesSpec};
 pub use iscsi::{AllegianceSpec, BeyondSpec, DiskSpec, IscsiSpec, SourceSpec};
+pub use manager::{LightpathSpec, ManagerSpec};
 
 use serde::Deserialize;
 
@@ -26,6 +30,12 @@ pub struct RunSpec {
     pub links: Vec<LinkSpec>,
     /// TCP flows, one entry per connection.
     pub flows: Vec<FlowSpec>,
+    /// Short flows that come and go; absent in specifications from before they were there.
+    #[serde(default)]
+    pub crowds: Vec<CrowdSpec>,
+    /// Who moves flows to lightpaths; null = nobody.
+    #[serde(default)]
+    pub manager: Option<ManagerSpec>,
     /// Traffic without congestion control.
     pub background: Vec<BackgroundSpec>,
     /// What changes in time.

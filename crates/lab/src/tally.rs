@@ -2,6 +2,8 @@
 //!
 //! A count that a ground cannot know is None, and its metric is absent.
 
+use crate::crowd::CrowdTally;
+use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::workload::Workload;
 use units::Time;
@@ -119,6 +121,10 @@ pub struct RunTally {
     pub link_series: LinkSeries,
     /// When each event happened, in the order of the spec; None: it did not.
     pub happened: Vec<Option<Time>>,
+    /// Of each crowd.
+    pub crowds: Vec<CrowdTally>,
+    /// What the manager did, where there is one.
+    pub managed: Option<ManagerOutcome>,
     /// What a reader of the numbers has to know beside what the numbers themselves say.
     pub notes: Vec<String>,
 }

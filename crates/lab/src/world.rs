@@ -5,16 +5,17 @@ use crate::capture::Capture;
 use crate::changes::{apply_change, Change, Look};
 use crate::flow::{Flow, Side};
 use crate::iscsi::{self, Session};
+use crate::managed::Management;
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::packet::{Packet, Pool};
 use crate::spec::RunSpec;
-use link::DropReason;
+use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
 use tcp::segment::Segment;
 use units::{Span, Time};
 
 /// Numbers of the run's timers: changes first (they go before packets), then endpoints, applications, stops, background,
-/// warm-up and sampler last, so that a sample shows everything that happened at its time.
+/// manager, warm-up, and sampler last, so that a sample shows everything that happened at its time.
 #[derive(Clone, Copy)]
 pub struct Timers {
     changes: u32,
@@ -28,6 +29,7 @@ enum Timer {
     Application(usize),
     Stop(usize),
     Background(usize),
+    Manager,
     Warmup,
     Sampler,
 }
@@ -58,8 +60,12 @@ impl Timers {
         self.changes + 4 * self.flows + source as u32
     }
 
-    pub fn warmup(&self) -> u32 {
+    pub fn manager(&self) -> u32 {
         self.changes + 4 * self.flows + self.background
+    }
+
+    pub fn warmup(&self) -> u32 {
+        self.manager() + 1
     }
 
     pub fn sampler(&self) -> u32 {
@@ -80,6 +86,8 @@ impl Timers {
         } else if rest < 4 * flows + self.background {
             Timer::Background((rest - 4 * flows) as usize)
         } else if rest == 4 * flows + self.background {
+            Timer::Manager
+        } else if rest == 4 * flows + self.background + 1 {
             Timer::Warmup
         } else {
             Timer::Sampler
@@ -89,12 +97,18 @@ impl Timers {
 
 /// Everything of a run that is not the network.
 pub struct World {
+    /// The spec's, then those of crowds.
     pub flows: Vec<Flow>,
+    /// Flows of the spec's own.
+    pub named: usize,
+    /// Of each further flow, the crowd that it belongs to.
+    pub crowds: Vec<usize>,
     pub sessions: Vec<Session>,
     pub background: Vec<Background>,
     pub changes: Vec<Change>,
     pub timers: Timers,
     pub capture: Option<Capture>,
+    pub management: Option<Management>,
     pub flow_series: FlowSeries,
     pub link_series: LinkSeries,
     series_interval: Span,
@@ -120,16 +134,19 @@ impl World {
         World {
             unfinished: flows.len(),
             opened: vec![false; flows.len()],
+            pool: Pool::new(2 * flows.len()),
+            named: spec.flows.len(),
             flows,
+            crowds: vec![],
             sessions,
             background,
             changes,
             timers,
             capture,
+            management: None,
             flow_series: FlowSeries::default(),
             link_series: LinkSeries::default(),
             series_interval: Span(spec.measure.series_interval_ns.unwrap_or(0)),
-            pool: Pool::new(2 * spec.flows.len()),
             scratch: Segment::default(),
             stop_when_done: spec.stop_when_done,
         }
@@ -231,7 +248,7 @@ impl World {
     fn sample(&mut self, now: Time, net: &mut Network<Packet>) {
         let time_s = now.as_secs_f64();
         let series = &mut self.flow_series;
-        for (index, flow) in self.flows.iter_mut().enumerate() {
+        for (index, flow) in self.flows[..self.named].iter_mut().enumerate() {
             if !self.opened[index] {
                 continue;
             }
@@ -273,6 +290,13 @@ impl World {
         }
     }
 
+    fn handle_manager(&mut self, now: Time, net: &mut Network<Packet>) {
+        let Some(management) = &mut self.management else { return };
+        let flows = &self.flows;
+        management.handle_timer(now, |flow| Some(RouteId(flows[flow].hops[Side::Sender as usize])), net);
+        net.set_timer(self.timers.manager(), management.poll_timeout());
+    }
+
     fn handle_background(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let number = (2 * self.flows.len() + index) as u32;
         let source = &mut self.background[index];
@@ -295,8 +319,11 @@ impl Hosts<Packet> for World {
             self.background[host as usize - 2 * self.flows.len()].received_packets += 1;
             return;
         }
-        self.pool.unpack(packet, &mut self.scratch);
         let to_sender = host & 1 == 0;
+        if let Some(management) = self.management.as_mut().filter(|_| !to_sender) {
+            management.handle_packet(index, packet.bytes());
+        }
+        self.pool.unpack(packet, &mut self.scratch);
         let flow = &mut self.flows[index];
         if let Some(capture) = &mut self.capture {
             if capture.sees(if to_sender { flow.spec.source } else { flow.spec.destination }) {
@@ -354,6 +381,7 @@ impl Hosts<Packet> for World {
                 self.handle_delivered(now, index, net);
             }
             Timer::Background(index) => self.handle_background(now, index, net),
+            Timer::Manager => self.handle_manager(now, net),
             Timer::Warmup => {
                 for flow in &mut self.flows {
                     flow.received_at_warmup = [flow.sender.bytes_received(), flow.receiver.bytes_received()];

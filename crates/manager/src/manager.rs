@@ -195,6 +195,16 @@ impl Manager {
         Place::Ip
     }
 
+    /// Time between two looks.
+    pub fn interval(&self) -> Span {
+        self.policy.interval
+    }
+
+    /// What was said of `lightpath` at the start.
+    pub fn lightpath(&self, lightpath: usize) -> &LightpathConfig {
+        &self.lightpaths[lightpath].config
+    }
+
     /// What `lightpath` is doing.
     pub fn state(&self, lightpath: usize) -> State {
         self.lightpaths[lightpath].state

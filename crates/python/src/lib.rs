@@ -4,6 +4,7 @@
 
 #![allow(missing_docs)]
 
+mod detection;
 mod disk;
 mod emulator;
 mod iscsi;
@@ -19,6 +20,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
+    detection::register(module)?;
     disk::register(module)?;
     emulator::register(module)?;
     on_kernel::register(module)?;

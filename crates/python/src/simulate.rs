@@ -2,7 +2,7 @@
 
 use crate::progress::Progress;
 use lab::spec::RunSpec;
-use lab::{FlowSeries, LabError, LinkSeries, Metric, Outcome, Pulse};
+use lab::{FlowSeries, LabError, LinkSeries, ManagerOutcome, Metric, Outcome, Pulse};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
@@ -23,6 +23,10 @@ pub(crate) struct RunResult {
     links: Vec<Py<PyDict>>,
     #[pyo3(get)]
     background: Vec<Py<PyDict>>,
+    #[pyo3(get)]
+    crowds: Vec<Py<PyDict>>,
+    #[pyo3(get)]
+    manager: Option<Py<PyDict>>,
     #[pyo3(get)]
     notes: Vec<String>,
     /// When each event of the spec happened, s since the run began; None: it did not.
@@ -97,6 +101,8 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
         flows: all(&outcome.flows)?,
         links: all(&outcome.links)?,
         background: all(&outcome.background)?,
+        crowds: all(&outcome.crowds)?,
+        manager: outcome.managed.map(|managed| manager(py, managed)).transpose()?,
         notes: outcome.notes,
         happened_s: outcome.happened_s,
         flow_series: flow_columns(py, outcome.flow_series)?,
@@ -114,6 +120,25 @@ fn dict(py: Python<'_>, metrics: &BTreeMap<&'static str, Metric>) -> PyResult<Py
         }
     }
     Ok(dict.unbind())
+}
+
+fn manager(py: Python<'_>, managed: ManagerOutcome) -> PyResult<Py<PyDict>> {
+    let all = |metrics: &[lab::Metrics]| metrics.iter().map(|m| dict(py, m)).collect::<PyResult<Vec<_>>>();
+    let (rows, timeline) = (managed.timeline, PyDict::new(py));
+    timeline.set_item("time_s", rows.time_s)?;
+    timeline.set_item("lightpath", rows.lightpath)?;
+    timeline.set_item("state", rows.state)?;
+    timeline.set_item("flows", rows.flows)?;
+    timeline.set_item("carried_bps", rows.carried_bps)?;
+    timeline.set_item("ip_bps", rows.ip_bps)?;
+    timeline.set_item("ip_wait_s", rows.ip_wait_s)?;
+    timeline.set_item("ip_dropped_packets", rows.ip_dropped_packets)?;
+    let whole = PyDict::new(py);
+    whole.set_item("metrics", dict(py, &managed.metrics)?)?;
+    whole.set_item("lightpaths", all(&managed.lightpaths)?)?;
+    whole.set_item("ledger", all(&managed.ledger)?)?;
+    whole.set_item("timeline", timeline)?;
+    Ok(whole.unbind())
 }
 
 fn flow_columns(py: Python<'_>, series: FlowSeries) -> PyResult<Py<PyDict>> {

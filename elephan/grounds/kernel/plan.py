@@ -90,6 +90,10 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
         raise InputError("the ground kernel runs flows, and this scenario has none: add [[flow]]")
     if len(flows) > MOST_FLOWS:
         raise InputError(f"{len(flows)} connections: the ground kernel has ports for {MOST_FLOWS}")
+    for crowd in spec.get("crowds", ()):
+        raise InputError(
+            f"flow {crowd['name']}: workload short_flows is the simulator's alone: --on sim, or bulk flows"
+        )
     if spec["measure"].get("pcap"):
         raise InputError(
             "--pcap: only the ground sim writes captures; on kernel, run tcpdump in a namespace of the run "

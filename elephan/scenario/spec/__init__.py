@@ -11,7 +11,8 @@ from typing import Any
 from elephan.scenario.document import Document
 from elephan.scenario.problem import Problem, unknown
 from elephan.scenario.spec.changes import background_specs, event_specs
-from elephan.scenario.spec.flows import flow_specs
+from elephan.scenario.spec.flows import crowd_specs, flow_specs
+from elephan.scenario.spec.hybrid import manager_spec
 from elephan.scenario.spec.lines import jitter_spec, loss_spec, queue_specs
 from elephan.scenario.spec.network import Network, build
 
@@ -44,6 +45,7 @@ def specify(document: Document, base: Path, seed: int, pcap: Path | None = None)
             for line, queue in zip(network.lines, queues, strict=True)
         ],
         "flows": flows,
+        **_hybrid(document, network, flows, crowd_specs(document, network, queues, base)),
         "background": background_specs(document, network),
         "events": event_specs(document, network, flows),
         "measure": {
@@ -54,6 +56,14 @@ def specify(document: Document, base: Path, seed: int, pcap: Path | None = None)
             "pcap_packets": document.measure.pcap_packets,
         },
     }
+
+
+def _hybrid(
+    document: Document, network: Network, flows: list[dict[str, Any]], crowds: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Short flows and the manager, where there are any: specifications without them stay as they were, ids and all."""
+    manager = manager_spec(document, network, flows)
+    return ({"crowds": crowds} if crowds else {}) | ({"manager": manager} if manager else {})
 
 
 def _pcap_node(document: Document, network: Network, flows: list[dict[str, Any]]) -> int:

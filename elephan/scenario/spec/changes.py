@@ -73,7 +73,7 @@ def _when(document: Document, flows: list[dict[str, Any]], index: int, event: Ev
     names = [flow["name"] for flow in flows]
     if event.when.flow not in names:
         where = ("event", index, "when", "flow")
-        if event.when.flow in document.flow_names():
+        if event.when.flow in document.flow_names() and event.when.flow in [name.rpartition(".")[0] for name in names]:
             raise Problem(where, f'one of its connections, such as "{event.when.flow}.1"')
         raise Problem(where, unknown("flow", event.when.flow, names))
     return {

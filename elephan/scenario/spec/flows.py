@@ -15,7 +15,7 @@ from elephan.scenario.spec.changes import actions
 from elephan.scenario.spec.iscsi import session
 from elephan.scenario.spec.network import Network
 from elephan.scenario.spec.trace import check_trace
-from elephan.scenario.workload import Bulk, Offered, Program, Replicate
+from elephan.scenario.workload import Bulk, Offered, Program, Replicate, ShortFlows
 
 _NS_PER_S = 1_000_000_000
 
@@ -25,13 +25,10 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
     specs = []
     fastest, longest = _extremes(document, network)
     for group, (flow, name) in enumerate(zip(document.flow, document.flow_names(), strict=True)):
+        if isinstance(flow.workload, ShortFlows):
+            continue
         route, return_route = network.flow_routes[group]
-        ways = network.ways(group)
-        mtu_of_route = min(network.lines[index].mtu_bytes for there, back in ways for index in (*there, *back))
-        if flow.mtu is not None and flow.mtu > mtu_of_route:
-            raise Problem(("flow", group, "mtu"), f"at most {mtu_of_route}B, the smallest MTU on the route")
-        in_flight = max(_in_flight(network, queues, there, back, fastest, longest) for there, back in ways)
-        stack = _stack(flow, base, group, _window(flow, in_flight), flow.mtu or mtu_of_route)
+        stack = _stack_on(network, queues, (fastest, longest), flow, group, base)
         workload = _workload(flow, base, group, network.slowest_bps(route))
         for connection in range(flow.connections):
             start = flow.start + connection * flow.stagger
@@ -53,6 +50,64 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
                 }
             )
     return specs
+
+
+def crowd_specs(document: Document, network: Network, queues: list[dict[str, Any]], base: Path) -> list[dict[str, Any]]:
+    """One entry per flow entry of short flows. Raises `Problem`."""
+    specs = []
+    extremes = _extremes(document, network)
+    for group, (flow, name) in enumerate(zip(document.flow, document.flow_names(), strict=True)):
+        workload = flow.workload
+        if not isinstance(workload, ShortFlows):
+            continue
+        route, return_route = network.flow_routes[group]
+        specs.append(
+            {
+                "name": name,
+                "source": network.lines[route[0]].source,
+                "destination": network.lines[route[-1]].target,
+                "route": route,
+                "return_route": return_route,
+                "stack": _stack_on(network, queues, extremes, flow, group, base),
+                "arrivals_per_ks": max(1, round(workload.arrivals * 1000)),
+                "sizes": _sizes(workload),
+                "start_ns": flow.start,
+                "stop_ns": flow.stop,
+            }
+        )
+    return specs
+
+
+def _sizes(workload: ShortFlows) -> dict[str, Any]:
+    if workload.median is not None:
+        return {
+            "kind": "lognormal",
+            "median_bytes": workload.median,
+            "sigma_e3": max(1, round(workload.sigma * 1000)),
+        }
+    return {
+        "kind": "pareto",
+        "index_e3": max(1, round(workload.tail * 1000)),
+        "least_bytes": workload.least,
+        "most_bytes": workload.most,
+    }
+
+
+def _stack_on(
+    network: Network,
+    queues: list[dict[str, Any]],
+    extremes: tuple[list[int], list[int]],
+    flow: Flow,
+    group: int,
+    base: Path,
+) -> dict[str, Any]:
+    """The stack of a flow entry, with what its ways decide."""
+    ways = network.ways(group)
+    mtu_of_route = min(network.lines[index].mtu_bytes for there, back in ways for index in (*there, *back))
+    if flow.mtu is not None and flow.mtu > mtu_of_route:
+        raise Problem(("flow", group, "mtu"), f"at most {mtu_of_route}B, the smallest MTU on the route")
+    in_flight = max(_in_flight(network, queues, there, back, *extremes) for there, back in ways)
+    return _stack(flow, base, group, _window(flow, in_flight), flow.mtu or mtu_of_route)
 
 
 def _in_flight(

@@ -14,6 +14,7 @@ from elephan.scenario.path import Link, Path
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import RATE_MAX
 from elephan.scenario.run import Background, Event
+from elephan.scenario.workload import ShortFlows
 
 LEFT, RIGHT = "left", "right"
 
@@ -70,14 +71,29 @@ class Network:
     background_routes: list[list[int]] = field(default_factory=list)
     moves: dict[int, Move] = field(default_factory=dict)
     """By event entry."""
+    lightpaths: list[list[int]] = field(default_factory=list)
+    """Per lightpath: its lines."""
 
     def ways(self, group: int) -> list[tuple[list[int], list[int]]]:
         """Every pair of lines for data and lines for ACKs that a flow entry has, or may come to have by a move."""
         route, return_route = self.flow_routes[group]
         moves = [move for move in self.moves.values() if move.has(group)]
         routes = [route, *(move.route for move in moves if move.route is not None)]
+        routes += [way for path in self.lightpaths if (way := self.over(route, path)) is not None]
         back = [return_route, *(move.return_route for move in moves if move.return_route is not None)]
         return [(there, home) for there in routes for home in back]
+
+    def over(self, route: list[int], lightpath: list[int]) -> list[int] | None:
+        """A route with a lightpath in place of what lies between its ends; None where it does not pass both."""
+        first = [
+            index for index, line in enumerate(route) if self.lines[line].source == self.lines[lightpath[0]].source
+        ]
+        last = [
+            index for index, line in enumerate(route) if self.lines[line].target == self.lines[lightpath[-1]].target
+        ]
+        if not first or not last or first[0] > last[0]:
+            return None
+        return [*route[: first[0]], *lightpath, *route[last[0] + 1 :]]
 
     def node(self, name: str) -> int:
         """Index of a node, which is added when it is new."""
@@ -201,9 +217,14 @@ def _graph(document: Document) -> Network:
         reverse_delay = link.reverse.delay if link.reverse and link.reverse.delay is not None else link.delay
         _two_lines(network, link, name, (ends[0], ends[1]), (link.delay, reverse_delay))
 
+    for index, path in enumerate(document.lightpath):
+        network.lightpaths.append(_lightpath(network, path.route, ("lightpath", index, "route")))
+    # Either direction of their links: a lightpath that is not set up is no way for ACKs either.
+    reserved = {network.lines[line].link for path in network.lightpaths for line in path}
+
     @cache
     def shortest(source: int, target: int) -> list[int] | None:
-        return _shortest(network, source, target)
+        return _shortest(network, source, target, reserved)
 
     def route(where: Location, entry: Flow | Background, back: bool) -> list[int]:
         source, target = _ends(network, where, entry)
@@ -258,6 +279,10 @@ def _move(document: Document, network: Network, index: int, event: Event) -> Mov
 def _moved(document: Document, name: str, where: Location) -> tuple[int | None, int | None]:
     """A flow entry and one of its connections, or None for all; or neither, for a background source."""
     flows = document.flow_names()
+    if name in flows and isinstance(document.flow[flows.index(name)].workload, ShortFlows):
+        raise Problem(
+            where, f'a flow whose workload is not "short_flows"; those of "{name}" are the manager\'s to move'
+        )
     if name in flows:
         return flows.index(name), None
     entry, _, number = name.rpartition(".")
@@ -279,11 +304,15 @@ def _ends(network: Network, where: Location, entry: Flow | Background) -> tuple[
     return ends[0], ends[1]
 
 
-def _shortest(network: Network, source: int, target: int) -> list[int] | None:
-    """Fewest lines, then least delay, then the lines first in the file: one answer on every machine."""
+def _shortest(network: Network, source: int, target: int, without: set[str]) -> list[int] | None:
+    """Fewest lines, then least delay, then the lines first in the file: one answer on every machine.
+
+    Links of `without` are no part of it.
+    """
     leaving: dict[int, list[int]] = {}
     for index, line in enumerate(network.lines):
-        leaving.setdefault(line.source, []).append(index)
+        if line.link not in without:
+            leaving.setdefault(line.source, []).append(index)
     heap: list[tuple[int, int, tuple[int, ...], int]] = [(0, 0, (), source)]
     done: set[int] = set()
     while heap:
@@ -298,6 +327,14 @@ def _shortest(network: Network, source: int, target: int) -> list[int] | None:
             if line.target not in done:
                 heapq.heappush(heap, (hops + 1, delay + line.delay_ns, (*route, index), line.target))
     return None
+
+
+def _lightpath(network: Network, steps: list[str], where: Location) -> list[int]:
+    """The lines of a lightpath."""
+    ends = [step for step in steps if step in network.nodes]
+    if len(ends) < 2 or ends[0] == ends[-1] or steps[0] != ends[0]:
+        raise Problem(where, 'two routers at least, from the first to another one, such as ["r1", "r3"]')
+    return _explicit(network, steps, where, network.nodes.index(ends[0]), network.nodes.index(ends[-1]))
 
 
 def _explicit(network: Network, steps: list[str], where: Location, source: int, target: int) -> list[int]:

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::plan::{HostPlan, HostSpec};
 use crate::tun::{Tun, TunError};
 use lab::spec::RunSpec;
-use lab::{network, ways, LabError};
+use lab::{network, ways, LabError, Management};
 use runner::{Command, Runner};
 use sim::{Network, Routes};
 use std::fs::File;
@@ -120,14 +120,18 @@ impl Emulator {
         let mut routes = Routes::default();
         let table = Table::new(spec, plan, &mut routes)?;
         let flow_routes = table.flow_routes(spec, plan);
+        let management = Management::new(spec, &spec.flows.iter().collect::<Vec<_>>(), begin)?;
         for (flow, sides) in flow_routes.iter().enumerate() {
             if let Some(sides) = sides {
                 ways::add_of_flow(spec, flow, *sides, &mut routes);
+                if let Some(management) = &management {
+                    management.add_ways(flow, sides[0], &mut routes);
+                }
             }
         }
         let (devices, join) = (Arc::clone(&self.devices), plan.emulator.join);
         let mut world = World::new(spec, devices, own, begin, progress, join, &mut routes)?;
-        world.flow_routes = flow_routes;
+        (world.flow_routes, world.management) = (flow_routes, management);
         // Not ahead of time: a loss counts when it happens, and any route may come to lead over any link.
         let links = network::links(spec, false)?;
         let (timers, early) = world.timers();

@@ -1,6 +1,6 @@
 //! What the emulator gives back: the network's doing and its own, apart.
 
-use lab::{BackgroundTally, LinkSeries};
+use lab::{BackgroundTally, LinkSeries, ManagerOutcome};
 use units::{Histogram, Time};
 
 /// The network's own counters: what the model decided.
@@ -14,6 +14,8 @@ pub struct NetworkCounters {
     pub background: Vec<BackgroundTally>,
     /// Packets of each flow, of either direction, lost in the network.
     pub flow_drops: Vec<u64>,
+    /// What the manager did, where the spec has one.
+    pub managed: Option<ManagerOutcome>,
 }
 
 /// Everything that the emulator did.

@@ -6,8 +6,8 @@ use crate::packet::{Pool, Token};
 use crate::plan::Join;
 use crate::tun::Tun;
 use lab::spec::RunSpec;
-use lab::{apply_change, Background, BackgroundTally, Change, LabError, Look};
-use link::DropReason;
+use lab::{apply_change, Background, BackgroundTally, Change, LabError, Look, Management};
+use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId, Routes};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -28,6 +28,10 @@ pub(super) struct World {
     background: Vec<Background>,
     /// By flow of the spec: routes of its packets, from its sender and from its receiver; None: nobody runs it.
     pub flow_routes: Vec<Option<[RouteId; 2]>>,
+    /// Counts what arrives of flows, and moves them.
+    pub management: Option<Management>,
+    /// Names of the spec's flows.
+    names: Vec<String>,
     /// Source number of the first background source.
     first_source: u32,
     flow_drops: Vec<u64>,
@@ -81,6 +85,8 @@ impl World {
             changes,
             background,
             flow_routes: vec![None; spec.flows.len()],
+            management: None,
+            names: spec.flows.iter().map(|flow| flow.name.clone()).collect(),
             first_source: 2 * spec.flows.len() as u32,
             flow_drops: vec![0; spec.flows.len()],
             progress,
@@ -101,8 +107,12 @@ impl World {
         self.changes.len() as u32
     }
 
-    fn sampler(&self) -> u32 {
+    fn manager(&self) -> u32 {
         self.first_background() + self.background.len() as u32
+    }
+
+    fn sampler(&self) -> u32 {
+        self.manager() + 1
     }
 
     /// The time. The thread has not slept since the last look: how long it was kept from its work is counted.
@@ -132,6 +142,9 @@ impl World {
         Change::set_timers(&self.changes, net);
         let first = self.first_background();
         Background::set_timers(&mut self.background, first, net);
+        if let Some(management) = &self.management {
+            net.set_timer(self.manager(), management.poll_timeout());
+        }
         if self.series_interval > Span::ZERO {
             net.set_timer(self.sampler(), self.begin + self.series_interval);
         }
@@ -149,12 +162,19 @@ impl World {
             links: net.links().iter().map(|l| *l.stats()).collect(),
             background: self.background.iter().map(of).collect(),
             flow_drops: self.flow_drops.clone(),
+            managed: self.managed(),
         }
     }
 
     /// When each event of the spec happened, since the run began.
     pub fn happened(&self) -> Vec<Option<Time>> {
         Change::times(&self.changes)
+    }
+
+    /// What the manager did.
+    fn managed(&self) -> Option<lab::ManagerOutcome> {
+        let names: Vec<_> = self.names.iter().map(String::as_str).collect();
+        self.management.as_ref().map(|management| management.outcome(&names))
     }
 
     /// `token` is lost in the network.
@@ -228,6 +248,12 @@ impl Hosts<Token> for World {
             self.background[host as usize - self.devices.len()].received_packets += 1;
             return;
         }
+        if let Some(management) = &mut self.management {
+            // Data has the even numbers; what is no flow's has none.
+            if token.source() < self.first_source && token.source() & 1 == 0 {
+                management.handle_packet(token.source() as usize / 2, token.bytes());
+            }
+        }
         let group = &mut self.groups[host as usize];
         if group.last.is_some_and(|last| group.first.is_some() && last.is_followed_by(&token)) {
             group.last = Some(token);
@@ -253,8 +279,13 @@ impl Hosts<Token> for World {
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Token>) {
         if timer < self.first_background() {
             self.handle_change(now, timer as usize, net);
-        } else if timer < self.sampler() {
+        } else if timer < self.manager() {
             self.handle_background(now, timer, net);
+        } else if timer == self.manager() {
+            let Some(management) = &mut self.management else { return };
+            let routes = &self.flow_routes;
+            management.handle_timer(now, |flow| routes[flow].map(|sides| sides[0]), net);
+            net.set_timer(timer, management.poll_timeout());
         } else {
             let time_s = now.since(self.begin).as_secs_f64();
             self.report.link_series.sample(time_s, now, net.links_mut());

@@ -247,6 +247,8 @@ fn a_run_is_summed_up_as_the_simulator_does() {
         flow_series: series,
         link_series,
         happened: vec![],
+        crowds: vec![],
+        managed: None,
         notes,
     };
     let outcome = lab::sum_up(&line.spec(), tally);

@@ -1,0 +1,458 @@
+//! The manager at work on a run's network, whichever ground carries the packets: what it sees, and what its decisions do.
+
+use crate::error::LabError;
+use crate::network::check_chain;
+use crate::outcome::{Metric, Metrics};
+use crate::spec::{FlowSpec, LinkSpec, ManagerSpec, QueueSpec, RunSpec};
+use link::random::stream_seed;
+use link::Packet;
+use manager::{
+    Decision, Entry, Forecast, LightpathConfig, Limit, LinkView, Manager, Policy, Reason, Sampler, Seen, State,
+    Thresholds, View, Ways,
+};
+use sim::{Network, RouteId, Routed, Routes};
+use units::{Rate, Size, Span, Time};
+
+/// A flow as the manager's network knows it: its ways and what is on them.
+struct Managed {
+    route: Vec<usize>,
+    /// By lightpath: its data's links over it; None where it does not pass both ends.
+    over: Vec<Option<Vec<usize>>>,
+    return_delay: Span,
+    packet: Size,
+    priority: i32,
+    /// Packets and bytes that left the network in the present interval.
+    packets: u64,
+    bytes: u64,
+}
+
+/// A manager, the counters it reads and the lightpaths it commands.
+pub struct Management {
+    manager: Manager,
+    sampler: Sampler,
+    net: Observed,
+    /// Set-ups and releases that are under way: when they are done.
+    under_way: Vec<(Time, usize)>,
+    begin: Time,
+}
+
+/// What the manager's view is made of.
+struct Observed {
+    links: Vec<LinkSpec>,
+    flows: Vec<Managed>,
+    /// By link.
+    views: Vec<LinkView>,
+    delivered: Vec<u64>,
+    /// By lightpath: the links that it bypasses.
+    bypassed: Vec<Vec<usize>>,
+    lightpaths: Vec<(String, Vec<usize>)>,
+}
+
+impl Management {
+    /// The manager of `run`, which begins at `begin`, over its `flows`; None when it has none.
+    ///
+    /// # Errors
+    /// [`LabError::Spec`] names the lightpath or key and what is wrong with it.
+    pub fn new(run: &RunSpec, flows: &[&FlowSpec], begin: Time) -> Result<Option<Management>, LabError> {
+        let Some(spec) = &run.manager else { return Ok(None) };
+        check(spec, run)?;
+        let net = Observed::new(spec, run, flows);
+        for (lightpath, bypassed) in spec.lightpaths.iter().zip(&net.bypassed) {
+            if bypassed.is_empty() {
+                let name = &lightpath.name;
+                return Err(LabError::Spec(format!("lightpath {name}: no flow passes the routers that it joins")));
+            }
+        }
+        let manager = Manager::new(begin, policy(spec), &spec.lightpaths.iter().map(lightpath).collect::<Vec<_>>());
+        let sampler = Sampler::new(spec.one_in, stream_seed(run.seed, "manager/samples"));
+        Ok(Some(Management { manager, sampler, net, under_way: vec![], begin }))
+    }
+
+    /// Makes the ways known that data of flow `flow`, whose first is `route`, may come to take.
+    pub fn add_ways(&self, flow: usize, route: RouteId, routes: &mut Routes) {
+        for links in self.net.flows[flow].over.iter().flatten() {
+            routes.add_way(route, links);
+        }
+    }
+
+    /// A packet of `bytes` of flow `flow`'s data has left the network.
+    #[inline]
+    pub fn handle_packet(&mut self, flow: usize, bytes: u32) {
+        let flow = &mut self.net.flows[flow];
+        flow.packets += 1;
+        flow.bytes += u64::from(bytes);
+    }
+
+    /// When it wants to be called.
+    pub fn poll_timeout(&self) -> Time {
+        self.under_way.iter().map(|&(at, _)| at).fold(self.manager.poll_timeout(), Time::min)
+    }
+
+    /// Its time has come: looks at the network and moves flows; `route` is the first route of a flow's data.
+    pub fn handle_timer<P: Packet + Routed>(
+        &mut self,
+        now: Time,
+        route: impl Fn(usize) -> Option<RouteId>,
+        net: &mut Network<P>,
+    ) {
+        let manager = &mut self.manager;
+        self.under_way.retain(|&(at, lightpath)| {
+            if at <= now && manager.state(lightpath) == State::SettingUp {
+                manager.handle_lightpath_up(now, lightpath);
+            } else if at <= now {
+                manager.handle_lightpath_down(lightpath);
+            }
+            at > now
+        });
+        if now < manager.poll_timeout() {
+            return;
+        }
+        let interval = manager.interval();
+        self.net.read(now, interval, net);
+        for (key, flow) in (0u64..).zip(&mut self.net.flows) {
+            let taken = self.sampler.handle_packets(flow.packets);
+            // Samples are taken to be of the interval's mean size.
+            let bytes = u128::from(flow.bytes) * u128::from(taken) / u128::from(flow.packets.max(1));
+            manager.handle_counters(now, key, taken, bytes as u64);
+            (flow.packets, flow.bytes) = (0, 0);
+        }
+        manager.handle_interval(now, &self.net);
+        while let Some(decision) = self.manager.poll_decision() {
+            match decision {
+                Decision::SetUp { lightpath } => {
+                    self.under_way.push((now + self.manager.lightpath(lightpath).set_up, lightpath));
+                }
+                // Giving one back takes no time that anybody waits for.
+                Decision::Release { lightpath } => self.manager.handle_lightpath_down(lightpath),
+                Decision::Move { flow, lightpath } => {
+                    let of = &self.net.flows[flow as usize];
+                    if let (Some(id), Some(links)) = (route(flow as usize), &of.over[lightpath]) {
+                        net.set_way(id, links);
+                    }
+                }
+                Decision::Return { flow, .. } => {
+                    if let Some(id) = route(flow as usize) {
+                        net.set_way(id, &self.net.flows[flow as usize].route);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What it did, with the names of flows.
+    pub fn outcome(&self, names: &[&str]) -> ManagerOutcome {
+        let manager = &self.manager;
+        let ledger = manager.ledger().entries();
+        let name = |entry: &Entry| names[entry.flow as usize].to_owned();
+        let lightpath = |index: usize| self.net.lightpaths[index].0.clone();
+        let mut timeline = Timeline::default();
+        for row in manager.rows() {
+            timeline.time_s.push(row.time.since(self.begin).as_secs_f64());
+            timeline.lightpath.push(row.lightpath as i32);
+            timeline.state.push(row.state as i32);
+            timeline.flows.push(row.flows as i32);
+            timeline.carried_bps.push(row.carried.0);
+            timeline.ip_bps.push(row.ip.load.0);
+            timeline.ip_wait_s.push(row.ip.wait().as_secs_f64());
+            timeline.ip_dropped_packets.push(row.ip.dropped);
+        }
+        ManagerOutcome {
+            metrics: totals(manager, self.net.flows.len()),
+            lightpaths: (0..self.net.lightpaths.len()).map(|i| of_lightpath(manager, i, lightpath(i))).collect(),
+            ledger: ledger.iter().map(|e| of_entry(e, self.begin, name(e), lightpath(e.lightpath))).collect(),
+            timeline,
+        }
+    }
+}
+
+/// What a manager did in a run.
+#[derive(Clone, Debug, Default)]
+pub struct ManagerOutcome {
+    /// Counts over the run.
+    pub metrics: Metrics,
+    /// Of each lightpath, in the order of the spec.
+    pub lightpaths: Vec<Metrics>,
+    /// Each move and refusal, in order.
+    pub ledger: Vec<Metrics>,
+    /// A row per interval and lightpath.
+    pub timeline: Timeline,
+}
+
+/// Columns of the manager's timeline.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// End of the interval, s since the run began
+    pub time_s: Vec<f64>,
+    /// index of the lightpath
+    pub lightpath: Vec<i32>,
+    /// 0 down, 1 setting up, 2 up, 3 releasing
+    pub state: Vec<i32>,
+    /// flows on it
+    pub flows: Vec<i32>,
+    /// what they sent, as observed, bit/s
+    pub carried_bps: Vec<u64>,
+    /// load of the slowest link of the bypassed IP way, bit/s
+    pub ip_bps: Vec<u64>,
+    /// time that a packet waits there at the end of the interval, s
+    pub ip_wait_s: Vec<f64>,
+    /// packets lost there since the start
+    pub ip_dropped_packets: Vec<u64>,
+}
+
+impl Observed {
+    fn new(spec: &ManagerSpec, run: &RunSpec, flows: &[&FlowSpec]) -> Observed {
+        let delay = |links: &[usize]| Span(links.iter().map(|&l| run.links[l].delay_ns).sum());
+        let managed: Vec<_> = flows
+            .iter()
+            .enumerate()
+            .map(|(index, flow)| Managed {
+                route: flow.route.clone(),
+                over: spec.lightpaths.iter().map(|path| over(&flow.route, &path.route, &run.links)).collect(),
+                return_delay: delay(&flow.return_route),
+                packet: Size(u64::from(flow.stack.mtu_bytes)),
+                priority: spec.priorities.get(index).copied().unwrap_or(0),
+                packets: 0,
+                bytes: 0,
+            })
+            .collect();
+        let bypassed = |path: &crate::spec::LightpathSpec| {
+            let between = managed.iter().find_map(|flow| between(&flow.route, &path.route, &run.links));
+            between.map_or(vec![], |(route, from, to)| route[from..=to].to_vec())
+        };
+        let view = |link: &LinkSpec| LinkView {
+            capacity: Rate(link.rate_bps),
+            queue_limit: queue_limit(&link.queue),
+            ..LinkView::default()
+        };
+        Observed {
+            views: run.links.iter().map(view).collect(),
+            delivered: vec![0; run.links.len()],
+            bypassed: spec.lightpaths.iter().map(bypassed).collect(),
+            lightpaths: spec.lightpaths.iter().map(|path| (path.name.clone(), path.route.clone())).collect(),
+            links: run.links.clone(),
+            flows: managed,
+        }
+    }
+
+    /// Reads the counters of all links.
+    fn read<P: Packet + Routed>(&mut self, now: Time, interval: Span, net: &mut Network<P>) {
+        for ((view, before), link) in self.views.iter_mut().zip(&mut self.delivered).zip(net.links_mut()) {
+            let (_, waiting) = link.queue(now);
+            let stats = link.stats();
+            let bits_ns = u128::from(stats.delivered_bytes - *before) * 8 * u128::from(units::NS_PER_S);
+            view.load = Rate((bits_ns / u128::from(interval.0.max(1))) as u64);
+            view.queue = Size(waiting);
+            view.dropped = stats.dropped();
+            *before = stats.delivered_bytes;
+        }
+    }
+
+    /// The slowest of `links`, the first of several.
+    fn slowest(&self, links: &[usize]) -> Option<LinkView> {
+        links.iter().map(|&link| self.views[link]).min_by_key(|view| view.capacity)
+    }
+
+    fn delay(&self, links: &[usize]) -> Span {
+        Span(links.iter().map(|&link| self.links[link].delay_ns).sum())
+    }
+}
+
+impl View for Observed {
+    fn priority(&self, flow: u64) -> i32 {
+        self.flows[flow as usize].priority
+    }
+
+    fn ways(&self, flow: u64, lightpath: usize) -> Option<Ways> {
+        let of = &self.flows[flow as usize];
+        let (route, from, to) = between(&of.route, &self.lightpaths[lightpath].1, &self.links)?;
+        Some(Ways {
+            ip_delay: self.delay(route),
+            lightpath_delay: self.delay(of.over[lightpath].as_ref()?),
+            return_delay: of.return_delay,
+            ingress: self.slowest(&route[..from]),
+            core: self.slowest(&route[from..=to])?,
+            egress: self.slowest(&route[to + 1..]),
+            packet: of.packet,
+        })
+    }
+
+    fn bypassed(&self, lightpath: usize) -> LinkView {
+        self.slowest(&self.bypassed[lightpath]).unwrap_or_default()
+    }
+}
+
+/// `route` with its first and last link between the routers that `lightpath` joins.
+fn between<'a>(route: &'a [usize], lightpath: &[usize], links: &[LinkSpec]) -> Option<(&'a [usize], usize, usize)> {
+    let (a, b) = (links[lightpath[0]].from, links[lightpath[lightpath.len() - 1]].to);
+    let from = route.iter().position(|&link| links[link].from == a)?;
+    let to = route.iter().position(|&link| links[link].to == b)?;
+    (from <= to).then_some((route, from, to))
+}
+
+/// `route` with `lightpath` in place of the links between the routers that it joins.
+fn over(route: &[usize], lightpath: &[usize], links: &[LinkSpec]) -> Option<Vec<usize>> {
+    let (route, from, to) = between(route, lightpath, links)?;
+    Some([&route[..from], lightpath, &route[to + 1..]].concat())
+}
+
+/// What fits into a queue; packets are taken to be of 1500 bytes.
+fn queue_limit(queue: &QueueSpec) -> Size {
+    let packets = |count: u64| count.saturating_mul(1500);
+    Size(match *queue {
+        QueueSpec::DropTail { limit_bytes, limit_packets } => {
+            limit_bytes.or(limit_packets.map(packets)).unwrap_or(u64::MAX)
+        }
+        QueueSpec::Red { limit_bytes, .. } => limit_bytes,
+        QueueSpec::Codel { limit_packets, .. } | QueueSpec::FqCodel { limit_packets, .. } => packets(limit_packets),
+    })
+}
+
+fn check(spec: &ManagerSpec, run: &RunSpec) -> Result<(), LabError> {
+    let wrong = |text: String| Err(LabError::Spec(text));
+    if spec.interval_ns == 0 || spec.lightpaths.is_empty() {
+        return wrong("manager: an interval above zero and at least one lightpath".into());
+    }
+    if spec.priorities.len() != run.flows.len() {
+        let (given, flows) = (spec.priorities.len(), run.flows.len());
+        return wrong(format!("manager: priorities: {given} for {flows} flows"));
+    }
+    for path in &spec.lightpaths {
+        check_chain(&format!("lightpath {}", path.name), "route", &path.route, &run.links)?;
+        if path.capacity_bps == 0 {
+            return wrong(format!("lightpath {}: capacity = 0: above zero", path.name));
+        }
+    }
+    Ok(())
+}
+
+fn policy(spec: &ManagerSpec) -> Policy {
+    Policy {
+        interval: Span(spec.interval_ns),
+        one_in: spec.one_in,
+        memory: spec.memory,
+        idle: Span(spec.idle_ns),
+        thresholds: Thresholds {
+            rate: Rate(spec.rate_bps),
+            volume: Size(spec.volume_bytes),
+            standard_errors_e3: spec.standard_errors_e3,
+            back_below: Rate(spec.back_below_bps),
+        },
+        minimum_stay: Span(spec.minimum_stay_ns),
+        linger: Span(spec.linger_ns),
+        lightpaths_max: spec.lightpaths_max,
+        fill_ppm: spec.fill_ppm,
+        offload_worth_ppm: spec.offload_worth_ppm,
+        busy_ppm: spec.busy_ppm,
+        refuse: spec.refuse,
+        watch: Span(spec.watch_ns),
+        keep_ppm: spec.keep_ppm,
+    }
+}
+
+fn lightpath(spec: &crate::spec::LightpathSpec) -> LightpathConfig {
+    LightpathConfig { capacity: Rate(spec.capacity_bps), set_up: Span(spec.set_up_ns), cost: Size(spec.cost_bytes) }
+}
+
+fn totals(manager: &Manager, flows: usize) -> Metrics {
+    let totals = manager.totals();
+    [
+        ("moves", totals.moves),
+        ("returns", totals.returns),
+        ("preemptions", totals.preemptions),
+        ("refusals", totals.refusals),
+        ("set_ups", totals.set_ups),
+        ("wasted_set_ups", totals.wasted_set_ups),
+        ("offloaded_bytes", totals.offloaded.0),
+        ("evictions", manager.table().evictions()),
+        ("flows", flows as u64),
+    ]
+    .map(|(name, value)| (name, Metric::Integer(value)))
+    .into()
+}
+
+fn of_lightpath(manager: &Manager, index: usize, name: String) -> Metrics {
+    let mut metrics = Metrics::from([("name", Metric::Text(name))]);
+    let sides = [("ip_load_idle_bps", "ip_wait_idle_s"), ("ip_load_carrying_bps", "ip_wait_carrying_s")];
+    for ((load, wait), seen) in sides.into_iter().zip(manager.bypassed(index)) {
+        if let Some((rate, span)) = seen {
+            metrics.insert(load, Metric::Integer(rate.0));
+            metrics.insert(wait, Metric::Real(span.as_secs_f64()));
+        }
+    }
+    metrics
+}
+
+fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metrics {
+    let mut metrics = Metrics::from([
+        ("at_s", Metric::Real(entry.at.since(begin).as_secs_f64())),
+        ("flow", Metric::Text(flow)),
+        ("lightpath", Metric::Text(lightpath)),
+        ("reason", Metric::Text(reason(entry.reason).to_owned())),
+    ]);
+    let mut integer = |name, value: u64| drop(metrics.insert(name, Metric::Integer(value)));
+    if let Some(f) = &entry.forecast {
+        integer("forecast_rate_bps", f.rate_after.0);
+        integer("forecast_cost_bytes", f.cost.0);
+        integer("forecast_gain_bytes", f.gain.0);
+        integer("forecast_overtaken_packets", f.overtaken_packets);
+        integer("forecast_lost_packets", f.lost_packets);
+    }
+    if entry.reason == Reason::Elephant {
+        integer("offloaded_bytes", entry.offloaded.0);
+        integer("gain_bytes", entry.gain.0);
+    }
+    if let Some(least) = entry.least_rate {
+        integer("least_rate_bps", least.0);
+    }
+    if let Some(cost) = entry.cost {
+        integer("cost_bytes", cost.0);
+    }
+    if let Some(lost) = entry.lost_packets {
+        integer("lost_packets", lost);
+    }
+    let seen = |seen: &Seen, names: [&'static str; 3]| {
+        [
+            (names[0], Metric::Integer(seen.rate.0)),
+            (names[1], Metric::Integer(seen.ip_load.0)),
+            (names[2], Metric::Real(seen.ip_wait.as_secs_f64())),
+        ]
+    };
+    metrics.extend(seen(&entry.before, ["rate_before_bps", "ip_load_before_bps", "ip_wait_before_s"]));
+    if let Some(after) = &entry.after {
+        metrics.extend(seen(after, ["rate_after_bps", "ip_load_after_bps", "ip_wait_after_s"]));
+        metrics.insert("watched_s", Metric::Real(entry.watched.as_secs_f64()));
+    }
+    if let Some(Forecast { limit, overlap, least_ppm, .. }) = entry.forecast {
+        metrics.insert("limit", Metric::Text(letter(limit).to_owned()));
+        metrics.insert("forecast_overlap_s", Metric::Real(overlap.as_secs_f64()));
+        metrics.insert("forecast_least_share", Metric::Real(f64::from(least_ppm) / 1e6));
+    }
+    if let Some(at) = entry.cost_at {
+        metrics.insert("cost_at_s", Metric::Real(at.as_secs_f64()));
+    }
+    if let Some(at) = entry.left_at {
+        metrics.insert("left_at_s", Metric::Real(at.since(begin).as_secs_f64()));
+    }
+    metrics
+}
+
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Elephant => "elephant",
+        Reason::Refused => "refused",
+        Reason::Slow => "slow",
+        Reason::Over => "over",
+        Reason::Preempted => "preempted",
+        Reason::Failed => "failed",
+    }
+}
+
+/// The paper's scenario that a limit makes.
+fn letter(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Window => "A",
+        Limit::Sender => "B",
+        Limit::Core => "C",
+        Limit::Receiver => "D",
+    }
+}

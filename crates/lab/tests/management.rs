@@ -1,0 +1,155 @@
+//! The manager at work on a simulated network: r1-r2-r3 and the lightpath r1-r3, after the hybrid paper's figure 2.
+
+mod common;
+
+use common::*;
+use lab::spec::RunSpec;
+use lab::{simulate, Metric, Metrics, Outcome, Verdict};
+use serde_json::{json, Value};
+
+/// Sender, r1, r2, r3, receiver; links 0 to 3 over IP, 4 the lightpath, 5 to 8 back.
+fn hybrid(rates: [u64; 5], flows: Vec<Value>, manager: Value, change: impl Fn(&mut Value)) -> RunSpec {
+    let link = |name: &str, from: usize, to: usize, rate: u64, delay: u64| {
+        json!({"name": name, "from": from, "to": to, "rate_bps": rate, "delay_ns": delay,
+               "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 500}, "loss": {"kind": "none"}, "jitter": null})
+    };
+    let mut spec = json!({
+        "format": 1, "seed": 1, "duration_ns": 30 * S, "stop_when_done": false,
+        "nodes": ["s", "r1", "r2", "r3", "d"],
+        "links": [
+            link("s-r1", 0, 1, rates[0], 0), link("r1-r2", 1, 2, rates[1], 10 * MS), link("r2-r3", 2, 3, rates[2], 10 * MS),
+            link("r3-d", 3, 4, rates[4], 0), link("r1-r3", 1, 3, rates[3], 4 * MS),
+            link("d-r3", 4, 3, 1_000_000_000, 0), link("r3-r2", 3, 2, 1_000_000_000, 10 * MS),
+            link("r2-r1", 2, 1, 1_000_000_000, 10 * MS), link("r1-s", 1, 0, 1_000_000_000, 0),
+        ],
+        "flows": flows, "background": [], "events": [], "manager": manager,
+        "measure": {"series_interval_ns": 100 * MS, "warmup_ns": 0, "pcap": null, "pcap_node": 0, "pcap_packets": null},
+    });
+    change(&mut spec);
+    serde_json::from_value(spec).expect("the test's spec parses")
+}
+
+fn elephant(name: &str, window: u64) -> Value {
+    let mut flow = flow(name, 0, stack("cubic", json!({"window_bytes": window})), bulk(), 0);
+    flow["route"] = json!([0, 1, 2, 3]);
+    flow["return_route"] = json!([5, 6, 7, 8]);
+    flow["destination"] = json!(4);
+    flow
+}
+
+fn policy() -> Value {
+    json!({
+        "interval_ns": S, "one_in": 1, "memory": 64, "idle_ns": 5 * S, "rate_bps": 20_000_000, "volume_bytes": 5_000_000,
+        "standard_errors_e3": 1000, "back_below_bps": 10_000_000, "minimum_stay_ns": 10 * S, "linger_ns": 5 * S,
+        "lightpaths_max": 1, "fill_ppm": 900_000, "offload_worth_ppm": 100_000, "busy_ppm": 900_000, "refuse": true,
+        "watch_ns": 5 * S, "keep_ppm": 700_000, "priorities": [0],
+        "lightpaths": [{"name": "lambda", "route": [4], "capacity_bps": 600_000_000u64, "set_up_ns": 2 * S, "cost_bytes": 0}],
+    })
+}
+
+fn run(spec: &RunSpec) -> Outcome {
+    simulate(spec, &mut |_| Verdict::Continue).expect("the run ends")
+}
+
+fn text<'a>(metrics: &'a Metrics, name: &str) -> &'a str {
+    match metrics.get(name) {
+        Some(Metric::Text(text)) => text,
+        other => panic!("{name}: {other:?} in {metrics:?}"),
+    }
+}
+
+fn number(metrics: &Metrics, name: &str) -> f64 {
+    match metrics.get(name) {
+        Some(Metric::Integer(value)) => *value as f64,
+        Some(Metric::Real(value)) => *value,
+        other => panic!("{name}: {other:?} in {metrics:?}"),
+    }
+}
+
+const FAST: u64 = 622_080_000;
+
+#[test]
+fn a_flow_that_the_core_limits_goes_to_the_lightpath_and_is_faster_there() {
+    let rates = [FAST, 100_000_000, FAST, FAST, FAST];
+    let outcome = run(&hybrid(rates, vec![elephant("backup", 1 << 24)], policy(), |_| {}));
+    let managed = outcome.managed.as_ref().unwrap();
+    let entry = &managed.ledger[0];
+    assert_eq!((text(entry, "flow"), text(entry, "lightpath"), text(entry, "limit")), ("backup", "lambda", "C"));
+    assert_eq!(text(entry, "reason"), "elephant");
+    let (before, after) = (number(entry, "rate_before_bps"), number(entry, "rate_after_bps"));
+    assert!((0.9e8..1.01e8).contains(&before), "{entry:?}");
+    assert!(after > 2.0 * before, "{entry:?}");
+    // 100 Mbit/s of full queue before, nothing of it after: the IP way is empty, and the flow's bytes are on the lightpath.
+    assert!(number(entry, "ip_load_before_bps") > 0.95e8 && number(entry, "ip_load_after_bps") < 0.3e8, "{entry:?}");
+    let carried = number(&outcome.links[4], "delivered_bytes");
+    let offloaded = number(&managed.metrics, "offloaded_bytes");
+    assert!(offloaded > 1e8 && (carried - offloaded).abs() < 0.05 * carried, "{offloaded} of {carried}");
+    assert_eq!(managed.timeline.time_s.len(), 30);
+    assert_eq!(outcome.metrics["moves"], Metric::Integer(1));
+}
+
+#[test]
+fn a_flow_that_its_window_limits_loses_nothing_by_the_move() {
+    let outcome = run(&hybrid([FAST; 5], vec![elephant("mirror", 200_000)], policy(), |_| {}));
+    let entry = &outcome.managed.as_ref().unwrap().ledger[0];
+    assert_eq!(text(entry, "limit"), "A");
+    // 200 kB over 40 ms are 40 Mbit/s, over 24 ms 67.
+    let (before, after) = (number(entry, "rate_before_bps"), number(entry, "rate_after_bps"));
+    assert!((after / before - 40.0 / 24.0).abs() < 0.1, "{entry:?}");
+    assert!((number(entry, "forecast_rate_bps") / after - 1.0).abs() < 0.05, "{entry:?}");
+    assert_eq!((number(entry, "forecast_cost_bytes"), number(entry, "cost_bytes")), (0.0, 0.0));
+}
+
+#[test]
+fn sampling_and_seed_decide_what_the_manager_sees_and_nothing_else() {
+    let spec = |one_in: u64, seed: u64| {
+        let mut manager = policy();
+        manager["one_in"] = json!(one_in);
+        manager["lightpaths_max"] = json!(0);
+        hybrid([FAST, 100_000_000, FAST, FAST, FAST], vec![elephant("backup", 1 << 24)], manager, |s| {
+            s["seed"] = json!(seed)
+        })
+    };
+    let (all, some, again) = (run(&spec(1, 1)), run(&spec(100, 1)), run(&spec(100, 1)));
+    let managed = |o: &Outcome| format!("{:?}", o.managed);
+    assert_eq!(managed(&some), managed(&again));
+    assert_eq!(all.flows, some.flows);
+    // Looking on, it moves nothing.
+    assert_eq!(some.metrics["moves"], Metric::Integer(0));
+    assert_eq!(number(&some.links[4], "delivered_packets"), 0.0);
+}
+
+#[test]
+fn short_flows_come_at_their_rate_are_counted_together_and_leave_series_and_flows_alone() {
+    let crowd = json!([{
+        "name": "web", "source": 0, "destination": 4, "route": [0, 1, 2, 3], "return_route": [5, 6, 7, 8],
+        "stack": stack("cubic", json!({"window_bytes": 1 << 20})), "arrivals_per_ks": 50_000,
+        "sizes": {"kind": "pareto", "index_e3": 1200, "least_bytes": 10_000, "most_bytes": 20_000_000u64},
+        "start_ns": 0, "stop_ns": 25 * S,
+    }]);
+    let rates = [FAST, 100_000_000, FAST, FAST, FAST];
+    let outcome = run(&hybrid(rates, vec![elephant("backup", 1 << 24)], policy(), |s| s["crowds"] = crowd.clone()));
+    let web = &outcome.crowds[0];
+    // 50 a second for 25 s: 1250, deviation 35.
+    assert!((number(web, "flows") - 1250.0).abs() < 140.0, "{web:?}");
+    assert!(number(web, "completed") > 0.98 * number(web, "flows"), "{web:?}");
+    assert!(number(web, "delivered_bytes") > 0.9 * number(web, "offered_bytes"));
+    assert_eq!(outcome.flows.len(), 1);
+    assert!(outcome.flow_series.flow.iter().all(|&flow| flow == 0));
+    assert_eq!(number(&outcome.managed.as_ref().unwrap().metrics, "flows"), number(web, "flows") + 1.0);
+    assert_eq!(outcome.metrics["short_flows"], web["flows"]);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_one_line() {
+    let wrong = |change: &dyn Fn(&mut Value)| {
+        let spec = hybrid([FAST; 5], vec![elephant("f", 1 << 20)], policy(), |s| change(s));
+        simulate(&spec, &mut |_| Verdict::Continue).err().expect("an error").to_string()
+    };
+    let text = wrong(&|s| s["manager"]["lightpaths"][0]["route"] = json!([1, 3]));
+    assert!(text.contains("lightpath lambda: route: r3-d does not begin where r1-r2 ends"), "{text}");
+    let text = wrong(&|s| s["manager"]["lightpaths"][0]["route"] = json!([7]));
+    assert!(text.contains("lightpath lambda: no flow passes the routers that it joins"), "{text}");
+    let text = wrong(&|s| s["manager"]["priorities"] = json!([]));
+    assert!(text.contains("manager: priorities: 0 for 1 flows"), "{text}");
+}

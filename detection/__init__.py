@@ -1,0 +1,1 @@
+"""How well the manager of a hybrid network tells elephants from mice, by sampling and by memory."""

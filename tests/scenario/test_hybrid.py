@@ -1,0 +1,141 @@
+"""[manager], [[lightpath]] and short flows: what the specification has of them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from elephan.core import native
+from elephan.scenario import ScenarioError
+from tests.scenario.conftest import Load
+from tests.scenario.test_spec import SPEC_RS, fields
+
+NETWORK = """
+[run]
+duration = "10s"
+[[node]]
+name = "s"
+[[node]]
+name = "r1"
+[[node]]
+name = "r2"
+[[node]]
+name = "r3"
+[[node]]
+name = "d"
+[[link]]
+from = "s"
+to = "r1"
+bandwidth = "622Mbit/s"
+[[link]]
+from = "r1"
+to = "r2"
+bandwidth = "100Mbit/s"
+delay = "10ms"
+[[link]]
+from = "r2"
+to = "r3"
+bandwidth = "622Mbit/s"
+delay = "10ms"
+[[link]]
+name = "lambda"
+from = "r1"
+to = "r3"
+bandwidth = "622Mbit/s"
+delay = "4ms"
+[[link]]
+from = "r3"
+to = "d"
+bandwidth = "622Mbit/s"
+[[flow]]
+name = "backup"
+from = "s"
+to = "d"
+"""
+MANAGER = '[manager]\nrate = "20Mbit/s"\n[[lightpath]]\nname = "lambda1"\nroute = ["r1", "lambda", "r3"]\n'
+WEB = '[[flow]]\nname = "web"\nfrom = "s"\nto = "d"\nworkload = { kind = "short_flows", arrivals = 12.5 }\n'
+
+
+def spec(scenario: Load, text: str, *overrides: str) -> dict[str, Any]:
+    (point,) = scenario(text, *overrides).points()
+    return point.to_spec()
+
+
+def test_the_links_of_a_lightpath_are_no_part_of_the_ways_over_ip(scenario: Load) -> None:
+    def names(result: dict[str, Any], route: list[int]) -> list[str]:
+        return [result["links"][line]["name"] for line in route]
+
+    plain = spec(scenario, NETWORK)
+    assert "manager" not in plain
+    assert "lambda.forward" in names(plain, plain["flows"][0]["route"])
+    result = spec(scenario, NETWORK + MANAGER)
+    flow = result["flows"][0]
+    assert names(result, flow["route"]) == ["s-r1.forward", "r1-r2.forward", "r2-r3.forward", "r3-d.forward"]
+    assert "lambda.reverse" not in names(result, flow["return_route"])
+    (path,) = result["manager"]["lightpaths"]
+    assert names(result, path["route"]) == ["lambda.forward"]
+    assert (path["capacity_bps"], path["set_up_ns"]) == (622_000_000, 0)
+    # The window fills the fastest way that the flow may come to have.
+    assert flow["stack"]["window_bytes"] > 2 * 622e6 * 24e-3 / 8
+
+
+def test_the_policy_in_integers(scenario: Load) -> None:
+    keys = ["manager.fill='80%'", "manager.standard_errors=2.5", "manager.priorities.backup=3", "manager.keep=0.5"]
+    manager = spec(scenario, NETWORK + WEB + MANAGER, *keys, "flow.backup.connections=2")["manager"]
+    assert (manager["fill_ppm"], manager["standard_errors_e3"], manager["keep_ppm"]) == (800_000, 2500, 500_000)
+    assert (manager["back_below_bps"], manager["lightpaths_max"]) == (10_000_000, 1)
+    assert manager["priorities"] == [3, 3]
+
+
+def test_crowds_and_manager_have_exactly_the_fields_that_the_core_reads(scenario: Load) -> None:
+    result = spec(scenario, NETWORK + WEB + MANAGER)
+    assert set(result) == fields(SPEC_RS.read_text(encoding="utf-8"), "RunSpec")
+    for name, file, part in [
+        ("ManagerSpec", "manager", result["manager"]),
+        ("LightpathSpec", "manager", result["manager"]["lightpaths"][0]),
+        ("CrowdSpec", "crowd", result["crowds"][0]),
+    ]:
+        rust = (SPEC_RS.parent / "spec" / f"{file}.rs").read_text(encoding="utf-8")
+        assert set(part) == fields(rust, name), name
+
+
+def test_short_flows_are_one_entry_of_their_own(scenario: Load) -> None:
+    result = spec(scenario, NETWORK + WEB, "flow.web.stack=reno")
+    assert [flow["name"] for flow in result["flows"]] == ["backup"]
+    (crowd,) = result["crowds"]
+    assert (crowd["name"], crowd["arrivals_per_ks"], crowd["stack"]["congestion"]) == ("web", 12_500, "reno")
+    pareto = {"kind": "pareto", "index_e3": 1200, "least_bytes": 10_000, "most_bytes": 10**9}
+    assert crowd["sizes"] == pareto
+    lognormal = spec(scenario, NETWORK + WEB, "flow.web.workload.median=30kB")["crowds"][0]["sizes"]
+    assert lognormal == {"kind": "lognormal", "median_bytes": 30_000, "sigma_e3": 2000}
+
+
+def test_the_core_runs_it(scenario: Load) -> None:
+    result = native().simulate(json.dumps(spec(scenario, NETWORK + WEB + MANAGER)))
+    assert result.metrics["moves"] >= 1
+    assert result.manager["ledger"][0]["flow"] == "backup"
+    assert len(result.manager["timeline"]["time_s"]) == 10
+    assert result.crowds[0]["flows"] > 80
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "expected"),
+    [
+        (NETWORK + '[manager]\nrate = "1Gbit/s"\n', "manager", "at least one [[lightpath]]"),
+        (NETWORK + "[[lightpath]]\nname = 'l'\nroute = ['r1', 'r3']\n", "lightpath", "a [manager] beside it"),
+        (NETWORK + MANAGER.replace('["r1", "lambda", "r3"]', '["r1"]'), "lightpath.lambda1.route", "two routers"),
+        (NETWORK + MANAGER.replace('["r1", "lambda", "r3"]', '["r3", "r2"]'), "route", "routers that a flow passes"),
+        (NETWORK + MANAGER + 'capacity = "1Gbit/s"\n', "capacity", "at most 622000000bit/s"),
+        (NETWORK + MANAGER.replace("rate =", "back_below = '30Mbit/s'\nrate ="), "back_below", "a rate below rate"),
+        (NETWORK + MANAGER.replace("rate =", "priorities = { bakup = 1 }\nrate ="), "priorities.bakup", "backup"),
+        (NETWORK + MANAGER.replace("rate =", "fill = 1.5\nrate ="), "manager.fill", "a share from 0 to 1"),
+        (NETWORK + WEB + "connections = 2\n", "flow.web.connections", "workload.arrivals says"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(scenario: Load, text: str, key: str, expected: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        scenario(text).points()[0].to_spec()
+    assert key in str(error.value) and expected in str(error.value)
+    assert "\n" not in str(error.value)
