@@ -48,7 +48,7 @@ pub struct Entry {
     pub forecast: Option<Forecast>,
     /// In the latest intervals before it (four at most).
     pub before: Seen,
-    /// In the intervals of the watch after it; None when there was none.
+    /// In the intervals of the watch after it, up to the flow's last packet; None when there was none.
     pub after: Option<Seen>,
     /// Intervals that were watched.
     pub watched: Span,
@@ -57,7 +57,7 @@ pub struct Entry {
     /// Most by which the flow lagged behind its rate before at the end of an interval of the watch: what the move cost it, as far
     /// as it is the move's doing.
     pub cost: Option<Size>,
-    /// When that was, after the move: from then on it made up for it.
+    /// When that was, after the move: from then on it made up for it. None when it cost nothing.
     pub cost_at: Option<Span>,
     /// Packets lost at the egress of the merging router while it was watched, whosesoever they were.
     pub lost_packets: Option<u64>,
@@ -116,6 +116,8 @@ struct Watch {
     /// Bytes behind the old rate; negative when ahead.
     behind: i128,
     worst: i128,
+    /// Whether an interval passed in which nothing was seen, not yet put down.
+    silent: bool,
     lost_before: Option<u64>,
 }
 
@@ -146,6 +148,7 @@ impl Ledger {
                 waits: 0,
                 behind: 0,
                 worst: 0,
+                silent: false,
                 lost_before: egress.map(|link| link.dropped),
             });
         }
@@ -164,12 +167,21 @@ impl Ledger {
         for mut watch in std::mem::take(&mut self.watches) {
             let entry = &mut self.entries[watch.entry];
             let Some((rate, ip, egress)) = observe(entry) else { continue };
+            // A flow that is over lacks nothing: what passes after its last packet is put down only when another one comes.
+            if now >= watch.until && rate == Rate(0) {
+                continue;
+            }
             watch.intervals += 1;
             watch.rates += u128::from(rate.0);
             watch.loads += u128::from(ip.load.0);
             watch.waits += u128::from(ip.wait().0);
             let bytes = |rate: Rate| i128::from(rate.data_in(interval).0);
             watch.behind += bytes(entry.before.rate) - bytes(rate);
+            if rate == Rate(0) {
+                watch.silent = true;
+                self.watches.push(watch);
+                continue;
+            }
             let mean = |sum: u128| (sum / u128::from(watch.intervals)) as u64;
             entry.after = Some(Seen {
                 rate: Rate(mean(watch.rates)),
@@ -177,9 +189,11 @@ impl Ledger {
                 ip_wait: Span(mean(watch.waits)),
             });
             entry.watched = now.since(entry.at);
-            entry.least_rate = Some(entry.least_rate.map_or(rate, |least| least.min(rate)));
-            if watch.behind > watch.worst || entry.cost.is_none() {
-                watch.worst = watch.behind.max(0);
+            let least = if std::mem::take(&mut watch.silent) { Rate(0) } else { rate };
+            entry.least_rate = Some(entry.least_rate.map_or(least, |before| before.min(least)));
+            entry.cost.get_or_insert(Size(0));
+            if watch.behind > watch.worst {
+                watch.worst = watch.behind;
                 entry.cost = Some(Size(watch.worst as u64));
                 entry.cost_at = Some(now.since(entry.at));
             }

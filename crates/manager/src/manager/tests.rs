@@ -183,6 +183,23 @@ fn what_a_move_cost_is_what_the_flow_lagged_behind_at_most() {
 }
 
 #[test]
+fn a_flow_that_ends_after_its_move_lacks_nothing_and_one_that_stalls_does() {
+    let cost = |after: &[u64]| {
+        let mut driver = Driver::new(policy(), &[lightpath(1000 * MBIT)]);
+        driver.seconds(5, &[(7, 200)]);
+        for &mbit in after {
+            driver.second(&[(7, mbit)]);
+        }
+        let entry = driver.manager.ledger().entries()[0].clone();
+        (entry.cost, entry.cost_at, entry.least_rate, entry.watched)
+    };
+    let (over, stalled) = (cost(&[200, 150, 0, 0, 0, 0]), cost(&[200, 0, 0, 150, 200, 200]));
+    let mbit = |mbit: u64| Size(mbit * MBIT / 8);
+    assert_eq!(over, (Some(mbit(50)), Some(Span::from_secs(2)), Some(Rate(150 * MBIT)), Span::from_secs(2)));
+    assert_eq!(stalled, (Some(mbit(450)), Some(Span::from_secs(4)), Some(Rate(0)), Span::from_secs(5)));
+}
+
+#[test]
 fn a_flow_that_would_lose_more_than_it_gains_stays() {
     let policy = Policy { offload_worth_ppm: 10_000, ..policy() };
     let mut driver = Driver::new(policy.clone(), &[lightpath(1000 * MBIT)]);
