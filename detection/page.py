@@ -22,7 +22,7 @@ sampled and by how many flows its table holds. elephan {version}, {date}. What i
 Each run is {duration} s with {arrivals} new flows a second (Poisson), {flows} flows in the {seeds} runs of a cell, up
 to {active} of them at once. Sizes are drawn from the distribution in the first column, rates from a lognormal one with
 a median of {median} Mbit/s; each flow sends evenly. An elephant is a flow that sends at {rate} Mbit/s or more in an
-interval of {interval} s and has sent {volume} MB: {share}. *Missed*: of the elephants, those that were never found.
+interval of {interval} s and has sent {volume} MB ({share}). *Missed*: of the elephants, those that were never found.
 *False*: of the flows taken for elephants, those that never were; in brackets how many, and how many of them reached
 half of both thresholds in one interval, which no operator would mind. *Unseen*: of the elephants' bytes, those that
 passed unnoticed after they had become elephants. *Delay*: mean time from becoming one to being found.
@@ -76,7 +76,7 @@ def write(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str,
     heads = ["missed", "false", "unseen", "delay"]
     exact = [cell for cell in cells["sampling"] if cell.one_in == 1]
     shares = [
-        f"{cell.mix} {percent(cell.found['elephants'] / cell.found['flows'])} of the flows with "
+        f"{cell.mix}: {percent(cell.found['elephants'] / cell.found['flows'])} of the flows with "
         f"{percent(cell.found['elephant_bytes'] / cell.found['bytes'])} of the bytes"
         for cell in exact
     ]

@@ -105,7 +105,7 @@ def _managed(record: Record, series: Series | None, several: bool, number: int) 
 def _totals(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("flows seen", units.count(metrics["flows"])),
-        ("moves", units.count(metrics["moves"])),
+        ("moves", f"{units.count(metrics['moves'])}, {units.count(metrics['wasted_moves'])} of them wasted"),
         ("moves back", f"{units.count(metrics['returns'])}, {units.count(metrics['preemptions'])} of them pre-empted"),
         ("refused", units.count(metrics["refusals"])),
         ("set-ups", f"{units.count(metrics['set_ups'])}, {units.count(metrics['wasted_set_ups'])} of them wasted"),

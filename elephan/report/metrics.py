@@ -315,6 +315,7 @@ def _of_the_manager() -> tuple[Metric, ...]:
         Metric("short_completion_p99_s", "short p99", "s", time, "lower", f"99 in 100 took at most this time {taken}."),
         Metric("short_completion_max_s", "short max", "s", time, "lower", f"Longest time {taken}."),
         Metric("moves", "moves", "", count, "neither", "Flows that the manager moved to a lightpath."),
+        Metric("wasted_moves", "wasted moves", "", count, "lower", "Of those, after which nothing came over it."),
         Metric("returns", "moves back", "", count, "neither", "Flows that it moved back."),
         Metric("refusals", "refused", "", count, "neither", "Moves that it refused: dearer than what they gain."),
         Metric("set_ups", "set-ups", "", count, "neither", "Lightpaths that it had set up."),

@@ -45,6 +45,7 @@ def manager() -> dict[str, Any]:
     return {
         "metrics": {
             "moves": 1,
+            "wasted_moves": 0,
             "returns": 1,
             "preemptions": 0,
             "refusals": 1,

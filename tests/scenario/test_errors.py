@@ -118,7 +118,10 @@ ONE_KEY = [
         'path.emulator = "netem": "elephan", which needs no netem: no kernel that has sch_netem has been tried; where '
         "there is one, tc-netem(8) sets it up by hand",
     ),
-    ("flow.workload=bluk", 'flow.backup.workload = "bluk": one of "bulk", "offered", "replicate", "program", "iscsi"'),
+    (
+        "flow.workload=bluk",
+        'flow.backup.workload = "bluk": one of "bulk", "offered", "replicate", "program", "iscsi", "short_flows"',
+    ),
     ("flow.workload=offered", 'flow.backup.workload = "offered": a table; it also needs load'),
     (
         "flow.workload={ kind = 'offered', load = '0%' }",

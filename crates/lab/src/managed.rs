@@ -26,6 +26,9 @@ struct Managed {
     bytes: u64,
 }
 
+/// Looks at the queues per interval, at equal distances: one would often find empty what is full for half the time.
+const LOOKS: u64 = 10;
+
 /// A manager, the counters it reads and the lightpaths it commands.
 pub struct Management {
     manager: Manager,
@@ -33,6 +36,8 @@ pub struct Management {
     net: Observed,
     /// Set-ups and releases that are under way: when they are done.
     under_way: Vec<(Time, usize)>,
+    /// When the queues are looked at next.
+    look: Time,
     begin: Time,
 }
 
@@ -43,6 +48,9 @@ struct Observed {
     /// By link.
     views: Vec<LinkView>,
     delivered: Vec<u64>,
+    /// Bytes found waiting, by link, in the looks of the present interval.
+    waiting: Vec<u64>,
+    looks: u64,
     /// By lightpath: the links that it bypasses.
     bypassed: Vec<Vec<usize>>,
     lightpaths: Vec<(String, Vec<usize>)>,
@@ -65,7 +73,8 @@ impl Management {
         }
         let manager = Manager::new(begin, policy(spec), &spec.lightpaths.iter().map(lightpath).collect::<Vec<_>>());
         let sampler = Sampler::new(spec.one_in, stream_seed(run.seed, "manager/samples"));
-        Ok(Some(Management { manager, sampler, net, under_way: vec![], begin }))
+        let look = begin + Span(spec.interval_ns / LOOKS);
+        Ok(Some(Management { manager, sampler, net, under_way: vec![], look, begin }))
     }
 
     /// Makes the ways known that data of flow `flow`, whose first is `route`, may come to take.
@@ -85,7 +94,7 @@ impl Management {
 
     /// When it wants to be called.
     pub fn poll_timeout(&self) -> Time {
-        self.under_way.iter().map(|&(at, _)| at).fold(self.manager.poll_timeout(), Time::min)
+        self.under_way.iter().map(|&(at, _)| at).fold(self.manager.poll_timeout().min(self.look), Time::min)
     }
 
     /// Its time has come: looks at the network and moves flows; `route` is the first route of a flow's data.
@@ -104,11 +113,15 @@ impl Management {
             }
             at > now
         });
+        let interval = manager.interval();
+        if now >= self.look {
+            self.net.look(now, net);
+            self.look = now + Span((interval.0 / LOOKS).max(1));
+        }
         if now < manager.poll_timeout() {
             return;
         }
-        let interval = manager.interval();
-        self.net.read(now, interval, net);
+        self.net.read(interval, net);
         for (key, flow) in (0u64..).zip(&mut self.net.flows) {
             let taken = self.sampler.handle_packets(flow.packets);
             // Samples are taken to be of the interval's mean size.
@@ -227,6 +240,8 @@ impl Observed {
         Observed {
             views: run.links.iter().map(view).collect(),
             delivered: vec![0; run.links.len()],
+            waiting: vec![0; run.links.len()],
+            looks: 0,
             bypassed: spec.lightpaths.iter().map(bypassed).collect(),
             lightpaths: spec.lightpaths.iter().map(|path| (path.name.clone(), path.route.clone())).collect(),
             links: run.links.clone(),
@@ -234,14 +249,23 @@ impl Observed {
         }
     }
 
+    /// Looks at the queues of all links.
+    fn look<P: Packet + Routed>(&mut self, now: Time, net: &mut Network<P>) {
+        self.looks += 1;
+        for (waiting, link) in self.waiting.iter_mut().zip(net.links_mut()) {
+            *waiting += link.queue(now).1;
+        }
+    }
+
     /// Reads the counters of all links.
-    fn read<P: Packet + Routed>(&mut self, now: Time, interval: Span, net: &mut Network<P>) {
-        for ((view, before), link) in self.views.iter_mut().zip(&mut self.delivered).zip(net.links_mut()) {
-            let (_, waiting) = link.queue(now);
+    fn read<P: Packet + Routed>(&mut self, interval: Span, net: &mut Network<P>) {
+        let looks = std::mem::take(&mut self.looks).max(1);
+        let counters = self.views.iter_mut().zip(&mut self.delivered).zip(&mut self.waiting);
+        for (((view, before), waiting), link) in counters.zip(net.links_mut()) {
             let stats = link.stats();
             let bits_ns = u128::from(stats.delivered_bytes - *before) * 8 * u128::from(units::NS_PER_S);
             view.load = Rate((bits_ns / u128::from(interval.0.max(1))) as u64);
-            view.queue = Size(waiting);
+            view.queue = Size(std::mem::take(waiting) / looks);
             view.dropped = stats.dropped();
             *before = stats.delivered_bytes;
         }
@@ -357,6 +381,7 @@ fn totals(manager: &Manager, flows: usize) -> Metrics {
     let totals = manager.totals();
     [
         ("moves", totals.moves),
+        ("wasted_moves", totals.wasted_moves),
         ("returns", totals.returns),
         ("preemptions", totals.preemptions),
         ("refusals", totals.refusals),

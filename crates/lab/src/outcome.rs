@@ -168,7 +168,7 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
         metrics.insert("short_flows", Metric::Integer(flows));
     }
     if let Some(managed) = &tally.managed {
-        for name in ["moves", "returns", "refusals", "set_ups", "wasted_set_ups", "offloaded_bytes"] {
+        for name in ["moves", "wasted_moves", "returns", "refusals", "set_ups", "wasted_set_ups", "offloaded_bytes"] {
             metrics.insert(name, managed.metrics[name].clone());
         }
     }

@@ -48,7 +48,7 @@ pub struct Entry {
     pub forecast: Option<Forecast>,
     /// In the latest intervals before it (four at most).
     pub before: Seen,
-    /// In the intervals of the watch after it, up to the flow's last packet; None when there was none.
+    /// In the intervals of the watch after it, without the one in which the flow ended; None when there was no other.
     pub after: Option<Seen>,
     /// Intervals that were watched.
     pub watched: Span,
@@ -81,6 +81,8 @@ impl Entry {
 pub struct Totals {
     /// Flows moved to a lightpath.
     pub moves: u64,
+    /// Of those, of which nothing came over it: they had ended before, or came back too soon.
+    pub wasted_moves: u64,
     /// Flows moved back.
     pub returns: u64,
     /// Of those, for one of higher priority.
@@ -115,10 +117,47 @@ struct Watch {
     waits: u128,
     /// Bytes behind the old rate; negative when ahead.
     behind: i128,
-    worst: i128,
-    /// Whether an interval passed in which nothing was seen, not yet put down.
-    silent: bool,
+    /// The latest interval in which something was seen, and the silent ones since: not put down yet, because the flow may have
+    /// ended within it.
+    held: Vec<Interval>,
     lost_before: Option<u64>,
+}
+
+/// What an interval of a watch showed.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    end: Time,
+    rate: Rate,
+    ip: LinkView,
+    egress: Option<LinkView>,
+}
+
+impl Watch {
+    /// Puts the intervals held down in `entry`: the flow goes on.
+    fn put_down(&mut self, entry: &mut Entry, interval: Span) {
+        for seen in self.held.drain(..) {
+            self.intervals += 1;
+            self.rates += u128::from(seen.rate.0);
+            self.loads += u128::from(seen.ip.load.0);
+            self.waits += u128::from(seen.ip.wait().0);
+            let bytes = |rate: Rate| i128::from(rate.data_in(interval).0);
+            self.behind += bytes(entry.before.rate) - bytes(seen.rate);
+            let mean = |sum: u128| (sum / u128::from(self.intervals)) as u64;
+            entry.after = Some(Seen {
+                rate: Rate(mean(self.rates)),
+                ip_load: Rate(mean(self.loads)),
+                ip_wait: Span(mean(self.waits)),
+            });
+            entry.watched = seen.end.since(entry.at);
+            entry.least_rate = Some(entry.least_rate.map_or(seen.rate, |least| least.min(seen.rate)));
+            let worst = entry.cost.get_or_insert(Size(0));
+            if self.behind > i128::from(worst.0) {
+                *worst = Size(self.behind as u64);
+                entry.cost_at = Some(entry.watched);
+            }
+            entry.lost_packets = seen.egress.zip(self.lost_before).map(|(link, before)| link.dropped - before);
+        }
+    }
 }
 
 impl Ledger {
@@ -147,8 +186,7 @@ impl Ledger {
                 loads: 0,
                 waits: 0,
                 behind: 0,
-                worst: 0,
-                silent: false,
+                held: vec![],
                 lost_before: egress.map(|link| link.dropped),
             });
         }
@@ -167,38 +205,11 @@ impl Ledger {
         for mut watch in std::mem::take(&mut self.watches) {
             let entry = &mut self.entries[watch.entry];
             let Some((rate, ip, egress)) = observe(entry) else { continue };
-            // A flow that is over lacks nothing: what passes after its last packet is put down only when another one comes.
-            if now >= watch.until && rate == Rate(0) {
-                continue;
+            if rate > Rate(0) {
+                watch.put_down(entry, interval);
             }
-            watch.intervals += 1;
-            watch.rates += u128::from(rate.0);
-            watch.loads += u128::from(ip.load.0);
-            watch.waits += u128::from(ip.wait().0);
-            let bytes = |rate: Rate| i128::from(rate.data_in(interval).0);
-            watch.behind += bytes(entry.before.rate) - bytes(rate);
-            if rate == Rate(0) {
-                watch.silent = true;
-                self.watches.push(watch);
-                continue;
-            }
-            let mean = |sum: u128| (sum / u128::from(watch.intervals)) as u64;
-            entry.after = Some(Seen {
-                rate: Rate(mean(watch.rates)),
-                ip_load: Rate(mean(watch.loads)),
-                ip_wait: Span(mean(watch.waits)),
-            });
-            entry.watched = now.since(entry.at);
-            let least = if std::mem::take(&mut watch.silent) { Rate(0) } else { rate };
-            entry.least_rate = Some(entry.least_rate.map_or(least, |before| before.min(least)));
-            entry.cost.get_or_insert(Size(0));
-            if watch.behind > watch.worst {
-                watch.worst = watch.behind;
-                entry.cost = Some(Size(watch.worst as u64));
-                entry.cost_at = Some(now.since(entry.at));
-            }
-            entry.lost_packets = egress.zip(watch.lost_before).map(|(link, before)| link.dropped - before);
-            if now < watch.until {
+            if now <= watch.until {
+                watch.held.push(Interval { end: now, rate, ip, egress });
                 self.watches.push(watch);
             }
         }

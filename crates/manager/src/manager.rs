@@ -437,7 +437,9 @@ impl Manager {
         if path.flows.is_empty() {
             path.empty_since = now;
         }
-        self.ledger.entry(carried.entry).left_at = Some(now);
+        let there = self.ledger.entry(carried.entry);
+        there.left_at = Some(now);
+        self.totals.wasted_moves += u64::from(there.offloaded == Size(0));
         self.ledger.add(entry(now, flow, lightpath, reason, None, before), now + self.policy.watch, None);
         self.decided.insert(flow, now);
         self.totals.returns += 1;

@@ -10,7 +10,7 @@ pub struct LinkView {
     pub capacity: Rate,
     /// What it carried in the latest interval.
     pub load: Rate,
-    /// What waits before it now.
+    /// What waits before it, on average over the latest interval.
     pub queue: Size,
     /// What fits there.
     pub queue_limit: Size,
@@ -19,7 +19,7 @@ pub struct LinkView {
 }
 
 impl LinkView {
-    /// Time that a packet waits in the present queue.
+    /// Time that a packet waits in that queue.
     pub fn wait(&self) -> Span {
         self.capacity.time_for(self.queue)
     }

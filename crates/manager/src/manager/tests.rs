@@ -169,7 +169,8 @@ fn an_elephant_goes_and_comes_back_and_the_lightpath_with_it() {
 fn what_a_move_cost_is_what_the_flow_lagged_behind_at_most() {
     let mut driver = Driver::new(policy(), &[lightpath(1000 * MBIT)]);
     driver.seconds(5, &[(7, 200)]);
-    for mbit in [120, 180, 260, 250, 200] {
+    // The watch is of five seconds; the sixth tells that the flow did not end in the fifth.
+    for mbit in [120, 180, 260, 250, 200, 200] {
         driver.second(&[(7, mbit)]);
     }
     let entry = &driver.manager.ledger().entries()[0];
@@ -177,8 +178,8 @@ fn what_a_move_cost_is_what_the_flow_lagged_behind_at_most() {
     assert_eq!((entry.cost, entry.cost_at), (Some(Size(12_500_000)), Some(Span::from_secs(2))));
     assert_eq!(entry.least_rate, Some(Rate(120 * MBIT)));
     assert_eq!(entry.after.unwrap().rate, Rate(202 * MBIT));
-    // A tenth of 1010 Mbit, and 60 and 50 Mbit beyond the 200 before.
-    assert_eq!(entry.gain, Size((101 + 110) * MBIT / 8));
+    // A tenth of 1210 Mbit, and 60 and 50 Mbit beyond the 200 before.
+    assert_eq!(entry.gain, Size((121 + 110) * MBIT / 8));
     assert_eq!(entry.watched, Span::from_secs(5));
 }
 
@@ -195,7 +196,8 @@ fn a_flow_that_ends_after_its_move_lacks_nothing_and_one_that_stalls_does() {
     };
     let (over, stalled) = (cost(&[200, 150, 0, 0, 0, 0]), cost(&[200, 0, 0, 150, 200, 200]));
     let mbit = |mbit: u64| Size(mbit * MBIT / 8);
-    assert_eq!(over, (Some(mbit(50)), Some(Span::from_secs(2)), Some(Rate(150 * MBIT)), Span::from_secs(2)));
+    // It ended within its second second: the 150 Mbit of it say nothing of its rate.
+    assert_eq!(over, (Some(mbit(0)), None, Some(Rate(200 * MBIT)), Span::from_secs(1)));
     assert_eq!(stalled, (Some(mbit(450)), Some(Span::from_secs(4)), Some(Rate(0)), Span::from_secs(5)));
 }
 
@@ -230,6 +232,19 @@ fn a_set_up_that_nobody_uses_is_counted_as_wasted() {
     assert_eq!(decisions, [Decision::SetUp { lightpath: 0 }, Decision::Release { lightpath: 0 }]);
     let totals = driver.manager.totals();
     assert_eq!((totals.set_ups, totals.wasted_set_ups, totals.moves), (1, 1, 0));
+}
+
+#[test]
+fn a_move_of_a_flow_that_had_ended_is_counted_as_wasted() {
+    let mut driver = Driver::new(policy(), &[lightpath(1000 * MBIT)]);
+    driver.seconds(5, &[(7, 200)]);
+    // 8 ends in the second in which it is taken for an elephant.
+    driver.second(&[(7, 200), (8, 300)]);
+    assert_eq!(driver.manager.place(8), Place::On(0));
+    driver.seconds(20, &[(7, 200)]);
+    let totals = driver.manager.totals();
+    assert_eq!((totals.moves, totals.returns, totals.wasted_moves), (2, 1, 1));
+    assert_eq!(driver.manager.ledger().entries()[1].cost, None);
 }
 
 #[test]
