@@ -16,6 +16,8 @@ from elephan.scenario.workload import Program, Workload
 WINDOW_FIELD_MAX = 65_535
 WINDOW_SHIFT_MAX = 14
 WINDOW_MAX = WINDOW_FIELD_MAX << WINDOW_SHIFT_MAX
+#: Without that bound: what the core's packets carry, which is below 2^31.
+WINDOW_MAX_UNBOUND = WINDOW_FIELD_MAX << 15
 
 
 def _window(value: Any) -> int | None:
@@ -26,9 +28,12 @@ def _window(value: Any) -> int | None:
         window = parse_size(value)
     except Exception:
         raise wrong(expected) from None
-    if not 0 < window <= WINDOW_MAX:
-        raise wrong(f'"auto", or a size from 1B to {WINDOW_MAX}B, the largest that TCP can express (RFC 7323)')
+    if not 0 < window <= WINDOW_MAX_UNBOUND:
+        raise wrong(_LARGEST)
     return window
+
+
+_LARGEST = f'"auto", or a size from 1B to {WINDOW_MAX}B, the largest that TCP can express (RFC 7323)'
 
 
 def _stack(value: Any) -> dict[str, Any]:
@@ -89,6 +94,9 @@ class FlowSettings(Table):
     window: Annotated[int | None, PlainValidator(_window), _WINDOW_SCHEMA] = setting("auto", examples=["8MB"])
     """Largest receive window. "auto": twice the bandwidth-delay product plus the queues of the route, so that it never
     is the limit (as far as TCP can express it). Without window scaling at most 65,535 B; "64KiB" is taken as that."""
+    window_bound: Literal["rfc7323", "none"] = setting("rfc7323", examples=["none"])
+    """Largest window there can be: 1,073,725,440 B (RFC 7323), or, as in a simulator that knows no such bound, twice
+    that. No real TCP has the latter."""
     window_scaling: bool = setting(True, examples=[False])
     """Negotiate window scaling (RFC 7323)."""
     window_scale: Annotated[int, Whole(0, WINDOW_SHIFT_MAX)] | None = setting(None, examples=[10])
@@ -128,6 +136,12 @@ class FlowSettings(Table):
     """Upper bound of the retransmission time-out (Linux 120 s)."""
     reordering: Annotated[int, Whole(1, 1000)] = setting(3, examples=[3])
     """Duplicate ACK threshold at the start (Linux tcp_reordering)."""
+    max_reordering: Annotated[int, Whole(1, 1_000_000)] = setting(300, examples=[3])
+    """Largest threshold that reordering, once seen, may raise it to (Linux tcp_max_reordering); as `reordering`: it
+    stays."""
+    undo: bool = setting(True, examples=[False])
+    """Take a reduction of the window back when timestamps, DSACK or F-RTO prove that nothing was lost (RFC 3522, 3708,
+    5682), as Linux; off: never, as ns-2."""
     limited_transmit: bool = setting(True, examples=[False])
     """Send new data on the first duplicate ACKs (RFC 3042)."""
     frto: bool = setting(True, examples=[False])
@@ -145,6 +159,10 @@ class FlowSettings(Table):
             raise wrong("0s: the session's first connection logs in, then the others", "stagger")
         if self.stop is not None and isinstance(self.workload, Program):
             raise wrong("absent: a program ends by itself, by workload.bytes or workload.duration", "stop")
+        if self.window is not None and self.window > WINDOW_MAX and self.window_bound == "rfc7323":
+            raise wrong(_LARGEST, "window")
+        if self.max_reordering < self.reordering and "max_reordering" in self.model_fields_set:
+            raise wrong("a number not below reordering", "max_reordering")
         if self.rto_max < self.rto_min:
             raise wrong("a time not below rto_min", "rto_max")
         if not self.window_scaling:

@@ -22,6 +22,8 @@ pub struct FlowSeries {
     pub goodput_bps: Vec<f64>,
     /// segments sent again since the start
     pub retransmitted_segments: Vec<u64>,
+    /// duplicate ACKs at the sender since the start; empty where a ground does not know them
+    pub duplicate_acks: Vec<u64>,
     /// age of the oldest message not delivered, s; 0 for bulk
     pub lag_s: Vec<f64>,
     /// bytes issued and not delivered; 0 for bulk

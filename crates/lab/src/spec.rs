@@ -228,6 +228,10 @@ pub struct StackSpec {
     pub window_bytes: u64,
     /// Negotiate window scaling.
     pub window_scaling: bool,
+    /// Whether RFC 7323's largest shift of 14, a window of 1.07 GB, holds; if not, 15. Absent in specifications of before, where it
+    /// did, as the next two.
+    #[serde(default = "yes")]
+    pub window_bound: bool,
     /// Forced shift.
     pub window_scale: Option<u8>,
     /// Grow the advertised window with use.
@@ -257,6 +261,12 @@ pub struct StackSpec {
     pub rto_max_ns: u64,
     /// Duplicate ACK threshold at the start.
     pub reordering: u32,
+    /// Largest threshold that reordering may raise it to.
+    #[serde(default = "linux_max_reordering")]
+    pub max_reordering: u32,
+    /// Take back reductions that were proven wrong.
+    #[serde(default = "yes")]
+    pub undo: bool,
     /// RFC 3042.
     pub limited_transmit: bool,
     /// RFC 5682.
@@ -265,6 +275,14 @@ pub struct StackSpec {
     pub fast_retransmit: bool,
     /// Segments; null = unlimited.
     pub cwnd_clamp: Option<u32>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn linux_max_reordering() -> u32 {
+    tcp::config::MAX_REORDERING
 }
 
 /// What a flow carries.

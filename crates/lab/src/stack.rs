@@ -5,7 +5,7 @@ use crate::spec::StackSpec;
 use congestion::{Algorithm, Controller};
 use std::collections::BTreeMap;
 use std::path::Path;
-use tcp::config::{Config, Reader, Recovery};
+use tcp::config::{Config, Reader, Recovery, WSCALE_MAX};
 use units::{Size, Span};
 
 /// Algorithms of a run; each user's file is compiled once.
@@ -59,6 +59,7 @@ pub fn tcp_config(flow: &str, stack: &StackSpec) -> Result<Config, LabError> {
         initial_ssthresh: stack.initial_ssthresh,
         timestamps: stack.timestamps,
         window_scaling: stack.window_scaling,
+        window_scale_max: if stack.window_bound { WSCALE_MAX } else { WSCALE_MAX + 1 },
         window_scale: stack.window_scale,
         receive_window: Size(stack.window_bytes),
         receive_autotuning: stack.receive_autotuning,
@@ -72,6 +73,8 @@ pub fn tcp_config(flow: &str, stack: &StackSpec) -> Result<Config, LabError> {
         rto_min: Span(stack.rto_min_ns),
         rto_max: Span(stack.rto_max_ns),
         reordering: stack.reordering,
+        max_reordering: stack.max_reordering,
+        undo: stack.undo,
         limited_transmit: stack.limited_transmit,
         reader: Reader::Immediate,
         cwnd_clamp: stack.cwnd_clamp,

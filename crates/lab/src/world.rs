@@ -265,6 +265,7 @@ impl World {
             let [back_since, since] = flow.received_at_sample;
             series.goodput_bps.push(rate(since, received));
             series.retransmitted_segments.push(flow.sender.stats().retransmitted_segments);
+            series.duplicate_acks.push(flow.sender.stats().duplicate_acks_received);
             series.lag_s.push(flow.workload.messages().map_or(0.0, |m| m.lag(now).as_secs_f64()));
             series.lag_bytes.push(flow.workload.lag_bytes(received).unwrap_or(0));
             let back = flow.sender.bytes_received();

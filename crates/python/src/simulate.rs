@@ -151,6 +151,9 @@ fn flow_columns(py: Python<'_>, series: FlowSeries) -> PyResult<Py<PyDict>> {
     columns.set_item("in_flight_bytes", series.in_flight_bytes.into_pyarray(py))?;
     columns.set_item("goodput_bps", series.goodput_bps.into_pyarray(py))?;
     columns.set_item("retransmitted_segments", series.retransmitted_segments.into_pyarray(py))?;
+    if !series.duplicate_acks.is_empty() {
+        columns.set_item("duplicate_acks", series.duplicate_acks.into_pyarray(py))?;
+    }
     columns.set_item("lag_s", series.lag_s.into_pyarray(py))?;
     columns.set_item("lag_bytes", series.lag_bytes.into_pyarray(py))?;
     let reverse = series.reverse;

@@ -1,5 +1,6 @@
 //! How one endpoint is set up; every default is Linux's, with the sysctl or constant it comes from.
 
+pub use crate::consts::{MAX_REORDERING, WSCALE_MAX};
 use units::{Size, Span};
 
 /// The era of loss detection and recovery.
@@ -37,7 +38,10 @@ pub struct Config {
     pub timestamps: bool,
     /// Offer and accept window scaling (RFC 7323; net.ipv4.tcp_window_scaling). Without: 65,535 bytes at most.
     pub window_scaling: bool,
-    /// Force this shift instead of deriving it from the buffer: 0..=14 (the dsan gateways always use 10).
+    /// Largest shift that is offered: 14 (RFC 7323, 2.3); a simulator that knows no such bound may take 15, whose window still is
+    /// less than 2^31 bytes.
+    pub window_scale_max: u8,
+    /// Force this shift instead of deriving it from the buffer: 0..=`window_scale_max` (the dsan gateways always use 10).
     pub window_scale: Option<u8>,
     /// Receive window limit, bytes: what the receiver may at most advertise (not memory: no overhead is subtracted).
     pub receive_window: Size,
@@ -64,6 +68,10 @@ pub struct Config {
     pub rto_max: Span,
     /// Initial duplicate ACK threshold (net.ipv4.tcp_reordering = 3).
     pub reordering: u32,
+    /// Largest threshold that reordering may raise it to (net.ipv4.tcp_max_reordering = 300).
+    pub max_reordering: u32,
+    /// Take reductions back that timestamps, DSACK or F-RTO prove wrong, as Linux; off = never, as ns-2's TCP-Linux.
+    pub undo: bool,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
     /// Reader at this end.
@@ -85,6 +93,7 @@ impl Default for Config {
             initial_ssthresh: None,
             timestamps: true,
             window_scaling: true,
+            window_scale_max: WSCALE_MAX,
             window_scale: None,
             receive_window: Size(1 << 30),
             receive_autotuning: false,
@@ -98,6 +107,8 @@ impl Default for Config {
             rto_min: Span::from_millis(200),
             rto_max: Span::from_secs(120),
             reordering: 3,
+            max_reordering: MAX_REORDERING,
+            undo: true,
             limited_transmit: true,
             reader: Reader::Immediate,
             cwnd_clamp: None,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.grounds.kernel.programs import installed
+from elephan.scenario.flow import WINDOW_MAX
 
 Stack = dict[str, Any]
 
@@ -189,7 +190,7 @@ def _sysctls(stack: Stack) -> dict[str, str]:
         "tcp_ecn": switch("ecn"),
         "tcp_frto": "2" if stack["frto"] else "0",
         "tcp_slow_start_after_idle": switch("slow_start_after_idle"),
-        "tcp_max_reordering": str(max(300, stack["reordering"])),
+        "tcp_max_reordering": str(stack.get("max_reordering", max(300, stack["reordering"]))),
         "tcp_reordering": str(stack["reordering"]),
         # A connection must not begin where the last one between the two hosts ended.
         "tcp_no_metrics_save": "1",
@@ -218,9 +219,11 @@ def _quick_acks(stack: Stack, _: Machine) -> None:
 
 
 def _switches(stack: Stack, _: Machine) -> None:
-    for key in ("limited_transmit", "fast_retransmit"):
-        if not stack[key]:
+    for key in ("limited_transmit", "fast_retransmit", "undo"):
+        if not stack.get(key, True):
             raise Refused(f"{key} = false: the kernel has no switch for it: leave it out")
+    if stack["window_bytes"] > WINDOW_MAX:
+        raise Refused(f"window = {stack['window_bytes']}B: no TCP but the simulator's has more than {WINDOW_MAX}B")
 
 
 def _time_outs(stack: Stack, machine: Machine) -> None:

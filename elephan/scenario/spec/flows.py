@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from elephan.scenario.document import Document
-from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, Flow
 from elephan.scenario.iscsi import Iscsi
+from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, WINDOW_MAX_UNBOUND, Flow
 from elephan.scenario.problem import Problem
 from elephan.scenario.quantity import U64_MAX, bits_per_second
 from elephan.scenario.spec import stack as stacks
@@ -151,7 +151,8 @@ def _window(flow: Flow, in_flight: int) -> int:
         return min(flow.window or WINDOW_FIELD_MAX, WINDOW_FIELD_MAX)
     if flow.window is not None:
         return flow.window
-    largest = WINDOW_MAX if flow.window_scale is None else WINDOW_FIELD_MAX << flow.window_scale
+    bound = WINDOW_MAX if flow.window_bound == "rfc7323" else WINDOW_MAX_UNBOUND
+    largest = bound if flow.window_scale is None else WINDOW_FIELD_MAX << flow.window_scale
     return min(max(in_flight, WINDOW_FIELD_MAX), largest)
 
 
@@ -164,6 +165,7 @@ def _stack(flow: Flow, base: Path, group: int, window: int, mtu: int) -> dict[st
         "initial_cwnd": flow.initial_cwnd,
         "initial_ssthresh": flow.initial_ssthresh,
         "window_bytes": window,
+        "window_bound": flow.window_bound == "rfc7323",
         "window_scaling": flow.window_scaling,
         "window_scale": flow.window_scale,
         "receive_autotuning": flow.receive_autotuning,
@@ -179,6 +181,8 @@ def _stack(flow: Flow, base: Path, group: int, window: int, mtu: int) -> dict[st
         "rto_min_ns": flow.rto_min,
         "rto_max_ns": flow.rto_max,
         "reordering": flow.reordering,
+        "max_reordering": max(flow.max_reordering, flow.reordering),
+        "undo": flow.undo,
         "limited_transmit": flow.limited_transmit,
         "frto": flow.frto,
         "fast_retransmit": flow.fast_retransmit,

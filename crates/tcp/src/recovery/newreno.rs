@@ -1,6 +1,5 @@
 //! Without SACK: duplicate ACKs counted as if each SACKed one segment (RFC 6582 in Linux's form).
 
-use crate::consts::MAX_REORDERING;
 use crate::endpoint::Endpoint;
 use congestion::CaState;
 
@@ -41,7 +40,7 @@ impl Endpoint {
             return;
         }
         s.sacked_out = s.packets_out - holes;
-        let degree = (s.packets_out + acked).min(MAX_REORDERING);
+        let degree = (s.packets_out + acked).min(self.cfg.max_reordering);
         self.reordering = self.reordering.max(degree);
         self.reord_seen = true;
         self.stats.reordering_seen += 1;

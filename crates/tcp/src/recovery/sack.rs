@@ -1,7 +1,6 @@
 //! SACK processing (RFC 2018, RFC 2883) and the marking of losses by it (RFC 6675).
 
 use crate::config::Recovery;
-use crate::consts::MAX_REORDERING;
 use crate::endpoint::ack::{flag, AckState};
 use crate::endpoint::Endpoint;
 use crate::scoreboard::tag;
@@ -171,7 +170,7 @@ impl Endpoint {
         }
         let degree = (fack - low).div_ceil(u64::from(self.mss.max(1)));
         if degree > u64::from(self.reordering) {
-            self.reordering = degree.min(u64::from(MAX_REORDERING)) as u32;
+            self.reordering = degree.min(u64::from(self.cfg.max_reordering)) as u32;
         }
         self.reord_seen = true;
         self.stats.reordering_seen += 1;

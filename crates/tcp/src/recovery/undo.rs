@@ -32,7 +32,7 @@ impl Endpoint {
     }
 
     fn may_undo(&self, ecr: u32) -> bool {
-        self.undo_marker != 0 && (self.undo_retrans == 0 || self.packet_delayed(ecr))
+        self.cfg.undo && self.undo_marker != 0 && (self.undo_retrans == 0 || self.packet_delayed(ecr))
     }
 
     fn count_undo(&mut self) {
@@ -108,7 +108,7 @@ impl Endpoint {
 
     /// Every retransmission was reported as a duplicate (tcp_try_undo_dsack).
     pub(crate) fn try_undo_dsack(&mut self) -> bool {
-        if self.undo_marker == 0 || self.undo_retrans != 0 {
+        if !self.cfg.undo || self.undo_marker == 0 || self.undo_retrans != 0 {
             return false;
         }
         self.rack.reo_wnd_persist = (self.rack.reo_wnd_persist + 1).min(RACK_RECOVERY_THRESH);
@@ -119,7 +119,7 @@ impl Endpoint {
 
     /// A partial ACK that no retransmission can have caused (tcp_try_undo_partial). Returns whether the ACK needs no more.
     pub(crate) fn try_undo_partial(&mut self, prior_una: u64, ecr: u32, mark: &mut bool) -> bool {
-        if self.undo_marker == 0 || !self.packet_delayed(ecr) {
+        if !self.cfg.undo || self.undo_marker == 0 || !self.packet_delayed(ecr) {
             return false;
         }
         if !self.is_reno() {
