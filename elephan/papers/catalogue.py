@@ -11,7 +11,7 @@ from elephan.errors import InputError
 from elephan.papers.claims import Paper, read
 from elephan.papers.evaluation import Evaluate
 
-CODE = {name: f"elephan.papers.{name}" for name in ("dr", "dsan", "iscsi", "tenge")}
+CODE = {name: f"elephan.papers.{name}" for name in ("dr", "dsan", "hybrid", "iscsi", "tenge")}
 """Module of each paper; it has `evaluate`."""
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from elephan.scenario.document import Document
-from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, WINDOW_MAX_UNBOUND, Flow
+from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import Problem
 from elephan.scenario.quantity import U64_MAX, bits_per_second
 from elephan.scenario.spec import stack as stacks

@@ -76,7 +76,8 @@ pub(crate) struct Receiver {
 impl Receiver {
     pub(crate) fn new(cfg: &Config) -> Receiver {
         // Linux tcp_select_initial_window: shift such that the buffer fits 16 bits.
-        let derived = (63 - cfg.receive_window.0.max(1).leading_zeros()).saturating_sub(15).min(u32::from(cfg.window_scale_max));
+        let derived =
+            (63 - cfg.receive_window.0.max(1).leading_zeros()).saturating_sub(15).min(u32::from(cfg.window_scale_max));
         let wscale = cfg.window_scale.unwrap_or(derived as u8).min(cfg.window_scale_max);
         Receiver {
             nxt: 0,

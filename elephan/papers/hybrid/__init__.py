@@ -1,0 +1,25 @@
+"""The paper hybrid: what each of its claims is measured from. The claims are in papers/hybrid/claims.toml."""
+
+from __future__ import annotations
+
+from elephan.papers.evaluation import Evaluation, PaperResults, evaluated
+from elephan.papers.hybrid import beside, drops, reordering
+
+PARTS = (
+    reordering.scenario_a,
+    reordering.scenario_b,
+    reordering.scenario_c1,
+    reordering.scenario_c2,
+    drops.scenario_d,
+    beside.stacks,
+    beside.today,
+    beside.udp,
+    beside.switches_b,
+    beside.switches_d,
+)
+"""Code of the claims, in the paper's order; each is skipped when its scenarios were not run."""
+
+
+def evaluate(results: PaperResults) -> Evaluation:
+    """Measure every claim whose scenarios were run."""
+    return evaluated(PARTS, results)

@@ -1,0 +1,152 @@
+"""The paper hybrid: cells as in its Table 1, and scenarios A, B and D on their smallest path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import elephan
+from elephan.api import load
+from elephan.papers.catalogue import find, folder
+from elephan.papers.hybrid.cell import RFC_7323_BYTES, Cell
+from elephan.record import Record
+
+SMALLEST = {
+    "sweep.link.r1-r2.delay": '["2.5ms"]',
+    "sweep.link.r2-r3.delay": '["2.5ms"]',
+    "sweep.link.light.delay": '["1ms"]',
+    "sweep.event.0.when.reaches": '["95Mbit/s"]',
+    "sweep.event.0.when.over": '["100ms"]',
+    "sweep.run.duration": '["14s"]',
+}
+
+
+def changes(*limited: str) -> dict[str, str]:
+    """What leaves the cell of 100 Mbit/s and 10 ms; `limited` links are its bottleneck."""
+    links = ("sender-r1", "r1-r2", "r2-r3", "light", "r3-receiver")
+    rates = {
+        f"sweep.link.{link}.bandwidth": '["100Mbit/s"]' if link in limited else '["622.08Mbit/s"]' for link in links
+    }
+    return SMALLEST | rates
+
+
+def cell_of(file: str, set_: dict[str, str], place: Path) -> Cell:
+    results = elephan.run(folder() / "hybrid" / file, set_, store=str(place / "store.sqlite"))
+    (record,) = results
+    series = results.series_of(record)
+    assert series is not None
+    from elephan.report.moves import moves_of
+
+    moves = moves_of(record, series)
+    return Cell(record, series, moves[0] if moves else None)
+
+
+@pytest.mark.parametrize("file", ["a.toml", "b.toml", "c1.toml", "c2.toml", "d.toml"])
+def test_the_grid_is_that_of_table_1(file: str) -> None:
+    points = load(folder() / "hybrid" / file).points()
+    assert len(points) == 9
+    for place, point in enumerate(points):
+        spec = point.to_spec()
+        rtt_s = (0.01, 0.1, 1.0)[place % 3]
+        low, high = ((10**8, 622_080_000), (10**9, 2_488_000_000), (10**10, 39_813_000_000))[place // 3]
+        flow, links = spec["flows"][0], spec["links"]
+        action, *others = (event["action"] for event in spec["events"])
+        delay_s = [sum(links[link]["delay_ns"] for link in way) / 1e9 for way in (flow["route"], action["route"])]
+        assert delay_s[0] == pytest.approx(rtt_s / 2)
+        assert delay_s[1] + rtt_s / 2 == pytest.approx(0.6 * rtt_s)
+        assert action["return_route"] is None, "data moves, ACKs stay"
+        rates = {link["name"]: link["rate_bps"] for link in links}
+        for other in others:
+            # In D the sender's line may be slow until the move.
+            assert spec["events"][1]["when"] == spec["events"][0]["when"]
+            rates[links[other["link"]]["name"]] = rates["sender-r1.reverse"] = other["rate_bps"]
+        limited = {"a.toml": [], "b.toml": ["sender-r1"], "c1.toml": ["r1-r2", "r2-r3", "light"]}
+        limited |= {"c2.toml": ["r1-r2", "r2-r3"], "d.toml": ["r3-receiver"]}
+        for name, rate in rates.items():
+            assert rate == (low if name.split(".")[0] in limited[file] else high), name
+        window = low * rtt_s / 8 if file == "a.toml" else 1.16e9
+        assert flow["stack"]["window_bytes"] == pytest.approx(window)
+        r3 = next(link for link in links if link["name"] == "r3-receiver.forward")
+        assert r3["queue"]["limit_packets"] == 500
+
+
+def test_the_windows_bound_is_decided_by_where_a_window_is_needed() -> None:
+    links = [{"delay_ns": delay, "rate_bps": 10**10} for delay in (5 * 10**8, 10**8, 5 * 10**8)]
+    stack = {"window_bytes": 1_160_000_000, "timestamps": False, "mtu_bytes": 1500}
+    spec = {"links": links, "flows": [{"route": [0], "return_route": [2], "stack": stack}]}
+    record = Record.model_construct(spec=spec)
+
+    class Moved:
+        rtt_after_s = 0.6
+        route_after = (1,)
+
+    cell = Cell(record, None, Moved())  # type: ignore[arg-type]
+    # 10 Gbit/s x 1 s are 1.22 GB of payload before the move, 0.73 GB after it.
+    assert cell.bound_decides
+    stack["window_bytes"] = RFC_7323_BYTES
+    assert not cell.bound_decides
+
+
+def test_a_window_limited_flow_is_faster_by_the_shorter_round_trip_and_loses_nothing(tmp_path: Path) -> None:
+    cell = cell_of("a.toml", changes() | {"sweep.flow.window": '["0.125MB"]'}, tmp_path)
+    move = cell.known
+    assert cell.record.metrics["dropped_packets"] == 0
+    assert cell.new_limit_bps == pytest.approx(1e8 / 0.6)
+    means, _ = move.seconds()
+    assert means[-1] / move.before_bps == pytest.approx(1 / 0.6, rel=0.03)
+
+
+def test_where_the_senders_link_is_the_limit_packets_come_out_of_order_and_none_is_lost(tmp_path: Path) -> None:
+    cell = cell_of("b.toml", changes("sender-r1"), tmp_path)
+    move = cell.known
+    assert cell.record.metrics["dropped_packets"] == 0
+    # 4 ms at 100 Mbit/s are 33 packets: so many old ones come after as many new ones, each of which is a duplicate ACK.
+    assert 30 <= (move.duplicate_acks or 0) <= 150
+    assert move.before_bps == pytest.approx(1e8 * cell.payload_share, rel=0.01)
+    assert move.dip < 0.2 and cell.back_s is not None
+
+
+def test_where_the_receivers_link_is_the_limit_r3_drops_what_two_ways_bring(tmp_path: Path) -> None:
+    """1 Gbit/s, 100 ms: the ways differ by 3333 packets, of which r3 has room for 500 at most."""
+    rates = {key: value.replace("622.08Mbit/s", "2.488Gbit/s").replace('"100Mbit/s', '"1Gbit/s')
+             for key, value in changes("r3-receiver").items()}  # fmt: skip
+    set_ = rates | {
+        "sweep.link.r1-r2.delay": '["25ms"]',
+        "sweep.link.r2-r3.delay": '["25ms"]',
+        "sweep.link.light.delay": '["10ms"]',
+        "sweep.event.0.when.reaches": '["950Mbit/s"]',
+        "sweep.event.1.bandwidth": '["2.488Gbit/s"]',
+        "sweep.event.1.when.reaches": '["950Mbit/s"]',
+        "sweep.event.1.when.over": '["100ms"]',
+        "sweep.run.duration": '["50s"]',
+        "sweep.measure.series": '["100ms"]',
+    }
+    cell = cell_of("d.toml", set_, tmp_path)
+    assert cell.limiting_bps == 10**9
+    last = cell.known.route_after[-1]
+    assert [link["dropped_packets"] > 0 for link in cell.record.links] == [
+        link == last for link in range(len(cell.record.links))
+    ]
+    assert cell.known.dropped_early >= 3333 - 500
+    assert cell.known.dip > 0.8
+
+
+@pytest.mark.parametrize(
+    ("set_", "taken_back"),
+    [
+        ({"flow.undo": "true", "flow.timestamps": "true"}, True),
+        ({"flow.undo": "false", "flow.timestamps": "true"}, False),
+    ],
+)
+def test_undo_takes_back_what_the_move_made_the_sender_believe(
+    set_: dict[str, str], taken_back: bool, tmp_path: Path
+) -> None:
+    cell = cell_of("b.toml", changes("sender-r1") | set_, tmp_path)
+    assert (cell.record.metrics["spurious_recoveries"] > 0) is taken_back
+    assert cell.record.metrics["fast_retransmits"] == 1
+
+
+def test_every_scenario_of_the_grid_has_a_claim() -> None:
+    files = {runs.file for claim in find("hybrid").claims for runs in claim.runs}
+    assert {f"{key}.toml" for key in ("a", "b", "c1", "c2", "d")} <= files
