@@ -44,7 +44,7 @@ HEADS = (
     ("flow", ""),
     ("what", "Moved to a lightpath, refused, or moved back and why."),
     ("limit", "What limited the flow: A a window, B the sender's line, C the core, D the receiver's line."),
-    ("rate before", "Mean of the four intervals before, as the manager saw it."),
+    ("rate before", "Mean of the four intervals before, as the manager saw it; ±: standard error by sampling."),
     ("after", "Mean of the watch after it."),
     ("cost forecast", "Data that the flow was to lack after the move."),
     ("cost", "Most by which it lagged behind its rate before, in the watch."),
@@ -128,7 +128,11 @@ def _lightpaths(lightpaths: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 def _row(entry: dict[str, Any], series: Series | None, places: dict[str, int], watch_s: float) -> list[str]:
     def show(name: str, how: Callable[[Any], str]) -> str:
-        return how(entry[name]) if name in entry else ""
+        if name not in entry:
+            return ""
+        stem, _, unit = name.rpartition("_")
+        error = entry.get(f"{stem}_error_{unit}")
+        return how(entry[name]) + (f" ± {how(error)}" if error else "")
 
     def pair(before: str, after: str, how: Callable[[Any], str]) -> str:
         return f"{how(entry[before])} → {how(entry[after])}" if after in entry else how(entry[before])
@@ -139,7 +143,7 @@ def _row(entry: dict[str, Any], series: Series | None, places: dict[str, int], w
         entry["flow"],
         WHY[entry["reason"]].format(entry["lightpath"]),
         entry.get("limit", ""),
-        units.rate(entry["rate_before_bps"]),
+        show("rate_before_bps", units.rate),
         show("rate_after_bps", units.rate),
         show("forecast_cost_bytes", units.size),
         show("cost_bytes", units.size),

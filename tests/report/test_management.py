@@ -96,6 +96,10 @@ def test_the_ledger_has_forecast_and_what_came_of_it(record: Record, make_series
     # The series' sawtooth: 67 to 97 ms; one more segment sent again every 7 s, none between 1 and 5 s.
     assert re.fullmatch(r"\d+(\.\d)? ms → \d+(\.\d)? ms", moved["RTT"])
     assert moved["sent again"] == "0 → 0"
+    sampled = {**record.manager, "ledger": [{**MOVED, "rate_before_error_bps": 3_000_000, "cost_error_bytes": 500_000}]}
+    (shown_sampled,) = managed_of([record.model_copy(update={"manager": sampled})], lambda _: None)
+    moved = dict(zip(heads, shown_sampled.rows[0], strict=True))
+    assert (moved["rate before"], moved["cost"]) == ("90.0 Mbit/s ± 3.00 Mbit/s", "4.00 MB ± 500 kB")
     refused = dict(zip(heads, shown.rows[1], strict=True))
     assert (refused["what"], refused["cost"], refused["RTT"]) == ("refused lambda1", "", "")
     assert shown.rows[2][2] == "back: slow"

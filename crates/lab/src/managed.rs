@@ -432,6 +432,16 @@ fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metr
     if let Some(cost) = entry.cost {
         integer("cost_bytes", cost.0);
     }
+    // Where every packet is counted there is no error to tell.
+    let errors = [
+        ("rate_before_error_bps", entry.before.rate_error.0),
+        ("rate_after_error_bps", entry.after.as_ref().map_or(0, |after| after.rate_error.0)),
+        ("cost_error_bytes", entry.cost_error.map_or(0, |error| error.0)),
+        ("offloaded_error_bytes", entry.offloaded_error.0),
+    ];
+    for (name, error) in errors.into_iter().filter(|&(_, error)| error > 0) {
+        integer(name, error);
+    }
     if let Some(lost) = entry.lost_packets {
         integer("lost_packets", lost);
     }

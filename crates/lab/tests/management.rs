@@ -100,6 +100,56 @@ fn a_flow_that_its_window_limits_loses_nothing_by_the_move() {
     assert_eq!((number(entry, "forecast_cost_bytes"), number(entry, "cost_bytes")), (0.0, 0.0));
 }
 
+/// When flow `name` was moved, either way, s.
+fn moves_of(outcome: &Outcome, name: &str) -> Vec<f64> {
+    let ledger = &outcome.managed.as_ref().unwrap().ledger;
+    let of_it = ledger.iter().filter(|e| text(e, "flow") == name && text(e, "reason") != "refused");
+    of_it.map(|e| number(e, "at_s")).collect()
+}
+
+#[test]
+fn a_flow_of_a_higher_priority_takes_the_place_of_a_lower_one_that_has_stayed_long_enough() {
+    // The low one fills the lightpath's 200 Mbit/s.
+    let rates = [FAST, 100_000_000, FAST, 200_000_000, FAST];
+    let mut high = elephant("high", 200_000);
+    (high["group"], high["start_ns"]) = (json!(1), json!(8 * S));
+    let mut manager = policy();
+    manager["priorities"] = json!([0, 1]);
+    manager["lightpaths"][0]["capacity_bps"] = json!(200_000_000);
+    let outcome = run(&hybrid(rates, vec![elephant("low", 1 << 24), high], manager, |_| {}));
+    let managed = outcome.managed.as_ref().unwrap();
+    let reasons: Vec<_> = managed.ledger.iter().take(3).map(|e| (text(e, "flow"), text(e, "reason"))).collect();
+    assert_eq!(reasons, [("low", "elephant"), ("low", "preempted"), ("high", "elephant")]);
+    assert_eq!(managed.metrics["preemptions"], Metric::Integer(1));
+    let (low, high) = (moves_of(&outcome, "low"), moves_of(&outcome, "high"));
+    // The stay of 10 s holds for the one that makes way, and for its return.
+    assert!(low.windows(2).all(|pair| pair[1] - pair[0] >= 10.0), "{low:?}");
+    assert_eq!(high, [low[1]]);
+    // The price of the place: back on the core's 100 Mbit/s it lacks what it had on the lightpath.
+    assert!(number(&managed.ledger[1], "cost_bytes") > 1e7, "{:?}", managed.ledger[1]);
+}
+
+#[test]
+fn a_rate_that_swings_moves_no_flow_to_and_fro() {
+    let swinging = |low: u64, period: u64| {
+        let events: Vec<_> = (1..30 / period)
+            .map(|i| {
+                json!({"when": {"kind": "at", "time_ns": i * period * S},
+                       "action": {"kind": "rate", "link": 0, "rate_bps": if i % 2 == 1 { low } else { 30_000_000 }}})
+            })
+            .collect();
+        let rates = [30_000_000, FAST, FAST, FAST, FAST];
+        let mut manager = policy();
+        manager["refuse"] = json!(false);
+        run(&hybrid(rates, vec![elephant("backup", 1 << 20)], manager, |s| s["events"] = json!(events)))
+    };
+    // Below the 20 Mbit/s of an elephant, above the 10 from which it goes back: it stays.
+    assert_eq!(moves_of(&swinging(15_000_000, 3), "backup").len(), 1);
+    // Far below for six seconds at a time: there and back, but never sooner than the stay of 10 s.
+    let moves = moves_of(&swinging(2_000_000, 6), "backup");
+    assert!(moves.len() >= 2 && moves.windows(2).all(|pair| pair[1] - pair[0] >= 10.0), "{moves:?}");
+}
+
 #[test]
 fn sampling_and_seed_decide_what_the_manager_sees_and_nothing_else() {
     let spec = |one_in: u64, seed: u64| {

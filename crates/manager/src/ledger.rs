@@ -27,6 +27,8 @@ pub enum Reason {
 pub struct Seen {
     /// Mean rate of the flow.
     pub rate: Rate,
+    /// Its standard error by sampling; 0 when every packet is counted.
+    pub rate_error: Rate,
     /// Mean load of the slowest link of the bypassed IP way.
     pub ip_load: Rate,
     /// Mean time that a packet waited there.
@@ -57,12 +59,16 @@ pub struct Entry {
     /// Most by which the flow lagged behind its rate before at the end of an interval of the watch: what the move cost it, as far
     /// as it is the move's doing.
     pub cost: Option<Size>,
+    /// Standard error of `cost` by sampling, of the rate before and after.
+    pub cost_error: Option<Size>,
     /// When that was, after the move: from then on it made up for it. None when it cost nothing.
     pub cost_at: Option<Span>,
     /// Packets lost at the egress of the merging router while it was watched, whosesoever they were.
     pub lost_packets: Option<u64>,
     /// Bytes that went over the lightpath, of moves to one.
     pub offloaded: Size,
+    /// Its standard error by sampling.
+    pub offloaded_error: Size,
     /// What was gained until the flow left the lightpath: offloaded bytes at their worth and what it delivered beyond its rate before.
     pub gain: Size,
     /// When it left it.
@@ -113,6 +119,8 @@ struct Watch {
     until: Time,
     intervals: u64,
     rates: u128,
+    /// Sum of the squares of the rates' standard errors.
+    squares: f64,
     loads: u128,
     waits: u128,
     /// Bytes behind the old rate; negative when ahead.
@@ -128,6 +136,7 @@ struct Watch {
 struct Interval {
     end: Time,
     rate: Rate,
+    rate_error: Rate,
     ip: LinkView,
     egress: Option<LinkView>,
 }
@@ -138,6 +147,7 @@ impl Watch {
         for seen in self.held.drain(..) {
             self.intervals += 1;
             self.rates += u128::from(seen.rate.0);
+            self.squares += seen.rate_error.0 as f64 * seen.rate_error.0 as f64;
             self.loads += u128::from(seen.ip.load.0);
             self.waits += u128::from(seen.ip.wait().0);
             let bytes = |rate: Rate| i128::from(rate.data_in(interval).0);
@@ -145,6 +155,7 @@ impl Watch {
             let mean = |sum: u128| (sum / u128::from(self.intervals)) as u64;
             entry.after = Some(Seen {
                 rate: Rate(mean(self.rates)),
+                rate_error: Rate((self.squares.sqrt() / self.intervals as f64) as u64),
                 ip_load: Rate(mean(self.loads)),
                 ip_wait: Span(mean(self.waits)),
             });
@@ -153,6 +164,9 @@ impl Watch {
             let worst = entry.cost.get_or_insert(Size(0));
             if self.behind > i128::from(worst.0) {
                 *worst = Size(self.behind as u64);
+                let before = self.intervals as f64 * entry.before.rate_error.0 as f64;
+                let error = Rate((self.squares + before * before).sqrt() as u64);
+                entry.cost_error = Some(error.data_in(interval));
                 entry.cost_at = Some(entry.watched);
             }
             entry.lost_packets = seen.egress.zip(self.lost_before).map(|(link, before)| link.dropped - before);
@@ -183,6 +197,7 @@ impl Ledger {
                 until,
                 intervals: 0,
                 rates: 0,
+                squares: 0.0,
                 loads: 0,
                 waits: 0,
                 behind: 0,
@@ -194,22 +209,22 @@ impl Ledger {
         index
     }
 
-    /// An interval of length `interval` ends at `now`: `observe` tells a flow's rate in it, the bypassed IP way and the egress, None
+    /// An interval of length `interval` ends at `now`: `observe` tells a flow's rate in it and its standard error, the bypassed IP way and the egress, None
     /// when nothing is known of the flow any more.
     pub(crate) fn handle_interval(
         &mut self,
         now: Time,
         interval: Span,
-        observe: impl Fn(&Entry) -> Option<(Rate, LinkView, Option<LinkView>)>,
+        observe: impl Fn(&Entry) -> Option<(Rate, Rate, LinkView, Option<LinkView>)>,
     ) {
         for mut watch in std::mem::take(&mut self.watches) {
             let entry = &mut self.entries[watch.entry];
-            let Some((rate, ip, egress)) = observe(entry) else { continue };
+            let Some((rate, rate_error, ip, egress)) = observe(entry) else { continue };
             if rate > Rate(0) {
                 watch.put_down(entry, interval);
             }
             if now <= watch.until {
-                watch.held.push(Interval { end: now, rate, ip, egress });
+                watch.held.push(Interval { end: now, rate, rate_error, ip, egress });
                 self.watches.push(watch);
             }
         }

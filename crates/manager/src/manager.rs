@@ -4,7 +4,7 @@ use crate::forecast::{forecast, Forecast};
 use crate::ledger::{Entry, Ledger, Reason, Seen, Totals};
 use crate::lightpath::{Carried, Lightpath, State};
 use crate::policy::{LightpathConfig, Policy};
-use crate::table::{Activity, FlowTable};
+use crate::table::{rate_of, Activity, FlowTable};
 use crate::view::{LinkView, View};
 use crate::FlowKey;
 use std::collections::{BTreeMap, VecDeque};
@@ -259,6 +259,8 @@ impl Manager {
                 };
                 let entry = self.ledger.entry(carried.entry);
                 entry.offloaded.0 += bytes;
+                // The activity began with the stay.
+                entry.offloaded_error = Size(carried.activity.volume(one_in).standard_error);
                 let beyond = bytes.saturating_sub(entry.before.rate.data_in(interval).0);
                 entry.gain.0 += (u128::from(bytes) * u128::from(worth) / 1_000_000) as u64 + beyond;
             }
@@ -270,7 +272,8 @@ impl Manager {
             let on = lightpaths[entry.lightpath].flows.get(&entry.flow).map(|c| &c.activity);
             let activity = on.or_else(|| table.get(entry.flow))?;
             let egress = view.ways(entry.flow, entry.lightpath).and_then(|ways| ways.egress);
-            Some((crate::table::rate_of(activity.latest().bytes, interval), view.bypassed(entry.lightpath), egress))
+            let (latest, ip) = (activity.latest(), view.bypassed(entry.lightpath));
+            Some((rate_of(latest.bytes, interval), rate_of(latest.standard_error, interval), ip, egress))
         });
     }
 
@@ -458,6 +461,7 @@ impl Manager {
         };
         Seen {
             rate: activity.map_or(Rate(0), Activity::mean_rate),
+            rate_error: activity.map_or(Rate(0), Activity::mean_rate_error),
             ip_load: Rate(mean(|link| link.load.0)),
             ip_wait: Span(mean(|link| link.wait().0)),
         }
@@ -507,9 +511,11 @@ fn entry(at: Time, flow: FlowKey, lightpath: usize, reason: Reason, forecast: Op
         watched: Span::ZERO,
         least_rate: None,
         cost: None,
+        cost_error: None,
         cost_at: None,
         lost_packets: None,
         offloaded: Size(0),
+        offloaded_error: Size(0),
         gain: Size(0),
         left_at: None,
     }

@@ -21,6 +21,8 @@ pub struct Activity {
     latest: Estimate,
     /// Rates of the latest intervals, a ring.
     rates: [u64; HISTORY],
+    /// Their standard errors.
+    errors: [u64; HISTORY],
     intervals: usize,
     /// End of the latest interval in which something was seen.
     seen: Time,
@@ -34,6 +36,7 @@ impl Activity {
             all: Sampled::default(),
             latest: Estimate::default(),
             rates: [0; HISTORY],
+            errors: [0; HISTORY],
             intervals: 0,
             seen: now,
         }
@@ -52,7 +55,9 @@ impl Activity {
             self.seen = now;
         }
         self.open = Sampled::default();
-        self.rates[self.intervals % HISTORY] = rate_of(self.latest.bytes, interval).0;
+        let place = self.intervals % HISTORY;
+        self.rates[place] = rate_of(self.latest.bytes, interval).0;
+        self.errors[place] = rate_of(self.latest.standard_error, interval).0;
         self.intervals += 1;
     }
 
@@ -69,10 +74,24 @@ impl Activity {
     /// Mean rate over the latest intervals, four at most; the first is left out where there are others, since a flow seldom
     /// begins with an interval.
     pub fn mean_rate(&self) -> Rate {
+        let recent = self.recent();
+        let held = recent.len().max(1) as u64;
+        Rate(recent.map(|i| self.rates[i % HISTORY]).sum::<u64>() / held)
+    }
+
+    /// Standard error of [`Activity::mean_rate`] by sampling; intervals are sampled independently. 0 when all is counted.
+    pub fn mean_rate_error(&self) -> Rate {
+        let recent = self.recent();
+        let held = recent.len().max(1) as f64;
+        let squares: f64 = recent.map(|i| self.errors[i % HISTORY] as f64).map(|error| error * error).sum();
+        Rate((squares.sqrt() / held) as u64)
+    }
+
+    /// The intervals of the mean rate.
+    fn recent(&self) -> std::ops::Range<usize> {
         let held = self.intervals.min(HISTORY);
         let skip = usize::from(held > 1 && self.intervals <= HISTORY);
-        let rates = (self.intervals - held + skip..self.intervals).map(|i| self.rates[i % HISTORY]);
-        Rate(rates.sum::<u64>() / (held - skip).max(1) as u64)
+        self.intervals - held + skip..self.intervals
     }
 
     /// When something was last seen of it.

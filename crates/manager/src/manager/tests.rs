@@ -181,6 +181,8 @@ fn what_a_move_cost_is_what_the_flow_lagged_behind_at_most() {
     // A tenth of 1210 Mbit, and 60 and 50 Mbit beyond the 200 before.
     assert_eq!(entry.gain, Size((121 + 110) * MBIT / 8));
     assert_eq!(entry.watched, Span::from_secs(5));
+    // Every packet was counted.
+    assert_eq!((entry.cost_error, entry.before.rate_error, entry.offloaded_error), (Some(Size(0)), Rate(0), Size(0)));
 }
 
 #[test]
@@ -310,6 +312,11 @@ fn sampling_finds_the_same_elephant() {
     }
     assert_eq!(driver.manager.place(7), Place::On(0));
     assert!(driver.manager.totals().offloaded.0.abs_diff(3 * 25_000_000) < 1_000_000);
+    // 501 samples over the lightpath, 668 in the four intervals before; each stands for 100 x 1500 B.
+    let entry = &driver.manager.ledger().entries()[0];
+    let close = |found: u64, expected: f64| (found as f64 / expected - 1.0).abs() < 0.02;
+    assert!(close(entry.offloaded_error.0, 501f64.sqrt() * 150_000.0), "{entry:?}");
+    assert!(close(entry.before.rate_error.0, entry.before.rate.0 as f64 / 668f64.sqrt()), "{entry:?}");
 }
 
 proptest! {
