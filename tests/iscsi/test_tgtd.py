@@ -11,7 +11,6 @@ import pytest
 from bench.iscsi import NAME, Missing, Peer, tgtd
 from elephan.cli.main import call
 
-
 BYTES = 16 << 20
 
 SECRET = ("reader", "a secret of 18 bytes")
