@@ -109,6 +109,7 @@ def _totals(metrics: dict[str, Any]) -> list[tuple[str, str]]:
         ("moves back", f"{units.count(metrics['returns'])}, {units.count(metrics['preemptions'])} of them pre-empted"),
         ("refused", units.count(metrics["refusals"])),
         ("set-ups", f"{units.count(metrics['set_ups'])}, {units.count(metrics['wasted_set_ups'])} of them wasted"),
+        ("lightpaths that failed", units.count(metrics["failures"])),
         ("offloaded", units.size(metrics["offloaded_bytes"])),
         ("lost their place in the table", units.count(metrics["evictions"])),
     ]

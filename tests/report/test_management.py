@@ -51,6 +51,7 @@ def manager() -> dict[str, Any]:
             "refusals": 1,
             "set_ups": 1,
             "wasted_set_ups": 0,
+            "failures": 0,
             "offloaded_bytes": 80_000_000,
             "evictions": 0,
             "flows": 2,

@@ -51,6 +51,8 @@ struct Observed {
     /// Bytes found waiting, by link, in the looks of the present interval.
     waiting: Vec<u64>,
     looks: u64,
+    /// By lightpath: whether all its links carried at the latest look.
+    up: Vec<bool>,
     /// By lightpath: the links that it bypasses.
     bypassed: Vec<Vec<usize>>,
     lightpaths: Vec<(String, Vec<usize>)>,
@@ -117,10 +119,20 @@ impl Management {
         if now >= self.look {
             self.net.look(now, net);
             self.look = now + Span((interval.0 / LOOKS).max(1));
+            for lightpath in (0..self.net.lightpaths.len()).filter(|&path| !self.net.up[path]) {
+                manager.handle_lightpath_failed(now, lightpath);
+                self.under_way.retain(|&(_, of)| of != lightpath);
+            }
         }
-        if now < manager.poll_timeout() {
-            return;
+        if now >= manager.poll_timeout() {
+            self.observe(now, interval, net);
         }
+        self.act(now, route, net);
+    }
+
+    /// An interval ends.
+    fn observe<P: Packet + Routed>(&mut self, now: Time, interval: Span, net: &mut Network<P>) {
+        let manager = &mut self.manager;
         self.net.read(interval, net);
         for (key, flow) in (0u64..).zip(&mut self.net.flows) {
             let taken = self.sampler.handle_packets(flow.packets);
@@ -130,6 +142,10 @@ impl Management {
             (flow.packets, flow.bytes) = (0, 0);
         }
         manager.handle_interval(now, &self.net);
+    }
+
+    /// Does what the manager decided.
+    fn act<P: Packet + Routed>(&mut self, now: Time, route: impl Fn(usize) -> Option<RouteId>, net: &mut Network<P>) {
         while let Some(decision) = self.manager.poll_decision() {
             match decision {
                 Decision::SetUp { lightpath } => {
@@ -242,6 +258,7 @@ impl Observed {
             delivered: vec![0; run.links.len()],
             waiting: vec![0; run.links.len()],
             looks: 0,
+            up: vec![true; spec.lightpaths.len()],
             bypassed: spec.lightpaths.iter().map(bypassed).collect(),
             lightpaths: spec.lightpaths.iter().map(|path| (path.name.clone(), path.route.clone())).collect(),
             links: run.links.clone(),
@@ -249,11 +266,14 @@ impl Observed {
         }
     }
 
-    /// Looks at the queues of all links.
+    /// Looks at the queues of all links, and whether the lightpaths' are up.
     fn look<P: Packet + Routed>(&mut self, now: Time, net: &mut Network<P>) {
         self.looks += 1;
         for (waiting, link) in self.waiting.iter_mut().zip(net.links_mut()) {
             *waiting += link.queue(now).1;
+        }
+        for (up, (_, route)) in self.up.iter_mut().zip(&self.lightpaths) {
+            *up = route.iter().all(|&link| net.links()[link].is_up());
         }
     }
 
@@ -298,6 +318,10 @@ impl View for Observed {
             egress: self.slowest(&route[to + 1..]),
             packet: of.packet,
         })
+    }
+
+    fn available(&self, lightpath: usize) -> bool {
+        self.up[lightpath]
     }
 
     fn bypassed(&self, lightpath: usize) -> LinkView {
@@ -387,6 +411,7 @@ fn totals(manager: &Manager, flows: usize) -> Metrics {
         ("refusals", totals.refusals),
         ("set_ups", totals.set_ups),
         ("wasted_set_ups", totals.wasted_set_ups),
+        ("failures", totals.failures),
         ("offloaded_bytes", totals.offloaded.0),
         ("evictions", manager.table().evictions()),
         ("flows", flows as u64),

@@ -130,6 +130,22 @@ fn a_flow_of_a_higher_priority_takes_the_place_of_a_lower_one_that_has_stayed_lo
 }
 
 #[test]
+fn a_lightpath_that_is_cut_gives_its_flow_back_at_once_and_gets_it_again_when_it_is_mended() {
+    let rates = [FAST, 100_000_000, FAST, FAST, FAST];
+    let event =
+        |at: u64, kind: &str| json!({"when": {"kind": "at", "time_ns": at}, "action": {"kind": kind, "link": 4}});
+    let cut = json!([event(8_250 * MS, "link_down"), event(20 * S, "link_up")]);
+    let outcome = run(&hybrid(rates, vec![elephant("backup", 1 << 22)], policy(), |s| s["events"] = cut.clone()));
+    let managed = outcome.managed.as_ref().unwrap();
+    let ledger: Vec<_> = managed.ledger.iter().map(|e| (text(e, "reason"), number(e, "at_s"))).collect();
+    assert_eq!(ledger.iter().map(|&(reason, _)| reason).collect::<Vec<_>>(), ["elephant", "failed", "elephant"]);
+    // Noticed at the next look, not at the end of the interval; set up again when it is mended, which takes 2 s.
+    assert_eq!(ledger[1].1, 8.3);
+    assert!(ledger[2].1 >= 22.0, "{ledger:?}");
+    assert_eq!((&managed.metrics["failures"], &managed.metrics["set_ups"]), (&Metric::Integer(1), &Metric::Integer(2)));
+}
+
+#[test]
 fn a_rate_that_swings_moves_no_flow_to_and_fro() {
     let swinging = |low: u64, period: u64| {
         let events: Vec<_> = (1..30 / period)

@@ -286,6 +286,11 @@ impl<P: Packet> Fifo<P> {
         *decided = number.max(*decided);
     }
 
+    /// Whether it carries.
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
     pub fn set_up(&mut self, now: u64, up: bool, ledger: &mut Ledger<P>) {
         if up == self.up {
             return;

@@ -292,6 +292,15 @@ impl<P: Packet> Link<P> {
         self.refresh();
     }
 
+    /// Whether it carries; a link that nothing takes down does.
+    pub fn is_up(&self) -> bool {
+        match &self.engine {
+            Engine::Fifo(fifo) => fifo.is_up(),
+            Engine::Served(server) => server.is_up(),
+            Engine::Passage(..) | Engine::Gate(_) => true,
+        }
+    }
+
     /// Packets and bytes that wait at `now`, the packet being sent not among them.
     pub fn queue(&mut self, now: Time) -> (u64, u64) {
         let queue = match &mut self.engine {

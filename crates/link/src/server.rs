@@ -183,6 +183,11 @@ impl<P: Packet> Server<P> {
         self.loss.replace(model);
     }
 
+    /// Whether it carries.
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
     pub fn set_up(&mut self, now: u64, up: bool, ledger: &mut Ledger<P>) {
         self.serve(now, ledger);
         if up == self.up {

@@ -306,7 +306,8 @@ impl Manager {
         for wanted in [State::Up, State::SettingUp, State::Down] {
             for lightpath in 0..self.lightpaths.len() {
                 let path = &self.lightpaths[lightpath];
-                if path.state != wanted || wanted == State::Down && busy >= self.policy.lightpaths_max {
+                let to_be_had = busy < self.policy.lightpaths_max && view.available(lightpath);
+                if path.state != wanted || wanted == State::Down && !to_be_had {
                     continue;
                 }
                 let Some(ways) = view.ways(flow, lightpath) else { continue };

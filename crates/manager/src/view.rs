@@ -56,6 +56,8 @@ pub trait View {
     /// The ways of `flow` with and without lightpath `lightpath`; None where it does not help: it joins routers that the flow
     /// does not pass in that order.
     fn ways(&self, flow: FlowKey, lightpath: usize) -> Option<Ways>;
+    /// Whether `lightpath` could be set up: no alarm stands on it.
+    fn available(&self, lightpath: usize) -> bool;
     /// The slowest link of the IP way between the routers that `lightpath` joins.
     fn bypassed(&self, lightpath: usize) -> LinkView;
 }

@@ -35,6 +35,7 @@ struct Net {
     egress: LinkView,
     core: LinkView,
     ip_delay: Span,
+    alarm: bool,
     priorities: BTreeMap<FlowKey, i32>,
 }
 
@@ -51,6 +52,7 @@ impl Net {
             egress: line(10_000 * MBIT),
             core: line(2_000 * MBIT),
             ip_delay: Span::from_millis(5),
+            alarm: false,
             priorities: BTreeMap::new(),
         }
     }
@@ -71,6 +73,10 @@ impl View for Net {
             egress: Some(self.egress),
             packet: Size(1500),
         })
+    }
+
+    fn available(&self, _lightpath: usize) -> bool {
+        !self.alarm
     }
 
     fn bypassed(&self, _lightpath: usize) -> LinkView {
@@ -286,6 +292,13 @@ fn a_lightpath_that_fails_gives_its_flows_back_at_once() {
     assert_eq!(driver.manager.poll_decision(), Some(Decision::Return { flow: 7, lightpath: 0 }));
     assert_eq!((driver.manager.state(0), driver.manager.place(7)), (State::Down, Place::Ip));
     assert_eq!(driver.manager.ledger().entries()[1].reason, Reason::Failed);
+    // Nothing is set up while the alarm stands, and when it is gone the flow stays its time before it moves again.
+    driver.net.alarm = true;
+    driver.seconds(12, &[(7, 200)]);
+    assert_eq!(driver.manager.totals().set_ups, 1);
+    driver.net.alarm = false;
+    driver.seconds(4, &[(7, 200)]);
+    assert_eq!((driver.manager.totals().set_ups, driver.manager.place(7)), (2, Place::On(0)));
 }
 
 #[test]
