@@ -76,6 +76,36 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// One of which nothing has been observed yet.
+    pub(crate) fn new(
+        at: Time,
+        flow: FlowKey,
+        lightpath: usize,
+        reason: Reason,
+        forecast: Option<Forecast>,
+        before: Seen,
+    ) -> Entry {
+        Entry {
+            at,
+            flow,
+            lightpath,
+            reason,
+            forecast,
+            before,
+            after: None,
+            watched: Span::ZERO,
+            least_rate: None,
+            cost: None,
+            cost_error: None,
+            cost_at: None,
+            lost_packets: None,
+            offloaded: Size(0),
+            offloaded_error: Size(0),
+            gain: Size(0),
+            left_at: None,
+        }
+    }
+
     /// Whether a flow changed its way.
     pub fn is_move(&self) -> bool {
         self.reason != Reason::Refused

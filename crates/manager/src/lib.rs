@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod decision;
 pub mod forecast;
 mod ledger;
 mod lightpath;
@@ -29,10 +30,11 @@ mod table;
 pub mod trial;
 mod view;
 
+pub use decision::{Decision, Place};
 pub use forecast::{forecast, Forecast, Limit};
 pub use ledger::{Entry, Ledger, Reason, Seen, Totals};
 pub use lightpath::State;
-pub use manager::{Decision, Manager, Place, Row};
+pub use manager::{Manager, Row};
 pub use policy::{LightpathConfig, Policy, Thresholds};
 pub use sampling::{Estimate, Sampled, Sampler};
 pub use space_saving::{Counter, SpaceSaving};

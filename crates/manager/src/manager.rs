@@ -1,5 +1,6 @@
 //! The loop: observe, detect, decide, act.
 
+use crate::decision::{Decision, Place};
 use crate::forecast::{forecast, Forecast};
 use crate::ledger::{Entry, Ledger, Reason, Seen, Totals};
 use crate::lightpath::{Carried, Lightpath, State};
@@ -9,46 +10,6 @@ use crate::view::{LinkView, View};
 use crate::FlowKey;
 use std::collections::{BTreeMap, VecDeque};
 use units::{Rate, Size, Span, Time};
-
-/// What the network is asked to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Decision {
-    /// Set a lightpath up; [`Manager::handle_lightpath_up`] when it is.
-    SetUp {
-        /// Which.
-        lightpath: usize,
-    },
-    /// Send a flow's data over a lightpath from now on.
-    Move {
-        /// Which flow.
-        flow: FlowKey,
-        /// Where to.
-        lightpath: usize,
-    },
-    /// Send a flow's data over IP again.
-    Return {
-        /// Which flow.
-        flow: FlowKey,
-        /// From where.
-        lightpath: usize,
-    },
-    /// Give a lightpath back; [`Manager::handle_lightpath_down`] when it is.
-    Release {
-        /// Which.
-        lightpath: usize,
-    },
-}
-
-/// Where a flow is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// On the IP way.
-    Ip,
-    /// There, while a lightpath is set up for it.
-    Waiting(usize),
-    /// On a lightpath.
-    On(usize),
-}
 
 /// What a lightpath and the IP way that it bypasses looked like when an interval ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -367,7 +328,7 @@ impl Manager {
         self.refused.insert(flow, now);
         self.totals.refusals += 1;
         let before = self.seen(flow, lightpath);
-        let entry = entry(now, flow, lightpath, Reason::Refused, Some(thought), before);
+        let entry = Entry::new(now, flow, lightpath, Reason::Refused, Some(thought), before);
         self.ledger.add(entry, now, None);
     }
 
@@ -416,7 +377,7 @@ impl Manager {
     fn give(&mut self, now: Time, flow: FlowKey, lightpath: usize, thought: Forecast, view: &impl View) {
         let before = self.seen(flow, lightpath);
         let egress = view.ways(flow, lightpath).and_then(|ways| ways.egress);
-        let entry = entry(now, flow, lightpath, Reason::Elephant, Some(thought), before);
+        let entry = Entry::new(now, flow, lightpath, Reason::Elephant, Some(thought), before);
         let index = self.ledger.add(entry, now + self.policy.watch, egress);
         let path = &mut self.lightpaths[lightpath];
         let carried = Carried {
@@ -444,7 +405,7 @@ impl Manager {
         let there = self.ledger.entry(carried.entry);
         there.left_at = Some(now);
         self.totals.wasted_moves += u64::from(there.offloaded == Size(0));
-        self.ledger.add(entry(now, flow, lightpath, reason, None, before), now + self.policy.watch, None);
+        self.ledger.add(Entry::new(now, flow, lightpath, reason, None, before), now + self.policy.watch, None);
         self.decided.insert(flow, now);
         self.totals.returns += 1;
         self.decisions.push_back(Decision::Return { flow, lightpath });
@@ -497,28 +458,6 @@ impl Manager {
             self.totals.wasted_set_ups += u64::from(!path.used);
             self.decisions.push_back(Decision::Release { lightpath });
         }
-    }
-}
-
-fn entry(at: Time, flow: FlowKey, lightpath: usize, reason: Reason, forecast: Option<Forecast>, before: Seen) -> Entry {
-    Entry {
-        at,
-        flow,
-        lightpath,
-        reason,
-        forecast,
-        before,
-        after: None,
-        watched: Span::ZERO,
-        least_rate: None,
-        cost: None,
-        cost_error: None,
-        cost_at: None,
-        lost_packets: None,
-        offloaded: Size(0),
-        offloaded_error: Size(0),
-        gain: Size(0),
-        left_at: None,
     }
 }
 
