@@ -86,7 +86,7 @@ def elephan(image: Path, *options: str) -> Iterator[Peer]:
             raise Missing("elephan's target did not start")
         yield Peer(url, process.pid)
     finally:
-        _end(process)
+        end(process)
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def tgtd(image: Path, *, chap: tuple[str, str] | None = None) -> Iterator[Peer]:
         _tgtadm(control, "--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL")
         yield Peer(f"iscsi://127.0.0.1:{port}/{NAME}/1", process.pid)
     finally:
-        _end(process)
+        end(process)
         for left in Path("/var/run/tgtd").glob(f"socket.{control}*"):
             left.unlink(missing_ok=True)
 
@@ -137,7 +137,7 @@ def _tgtadm(control: str, *arguments: str, patience_s: float = 0) -> None:
         time.sleep(0.1)
 
 
-def _end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
     """End it by its pid: SIGTERM, and SIGKILL for one that does not go (tgtd with a target never does)."""
     for number, patience_s in ((signal.SIGTERM, 5), (signal.SIGKILL, 10)):
         if process.poll() is None:

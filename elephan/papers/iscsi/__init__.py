@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from elephan.papers.evaluation import Evaluation, PaperResults, evaluated
-from elephan.papers.iscsi import intro
+from elephan.papers.iscsi import assumptions, burst, connections, fairness, intro, testbed
 
-PARTS = (intro.introduction,)
+PARTS = (
+    intro.introduction,
+    testbed.figure6,
+    connections.figures7_and_8,
+    assumptions.assumptions,
+    burst.figures9_and_10,
+    fairness.figures11_to_13,
+)
 """Code of the claims, in the paper's order; each is skipped when its scenarios were not run."""
 
 

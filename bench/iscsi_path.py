@@ -1,0 +1,100 @@
+"""Figure 6 of the iSCSI paper: `python -m bench.iscsi_path`, as root. elephan's target and load over an emulated path.
+
+Every point has a path of its own, with papers/iscsi/fig6.toml's rate, round trip and queue, in wall-clock time; the
+stacks are loaded under names of that run, and gone with it. The target serves a file in memory, so that no drive is
+measured. Prints a table and the lines for claims.toml's reference; what the emulator could not honour goes to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.iscsi import NAME, end
+from bench.markdown import table
+from elephan.errors import ElephanError
+from elephan.grounds.kernel import controls
+from elephan.papers.catalogue import folder
+from elephan.path.opened import Opened, ends_of, opened, spec_of
+from elephan.path.site import ADDRESSES
+
+STACKS = ("reno", "fast", "bic", "htcp")
+CONNECTIONS = (1, 2, 3, 4, 5, 6, 8, 10)
+FILE_BYTES = 256 << 20
+MAIN = (sys.executable, "-c", "from elephan.cli import main; main()", "iscsi")
+"""As in papers/iscsi/fig6.toml: half reads, 64 KiB at random, 32 under way."""
+LOAD = ("--size", "64KiB", "--depth", "32", "--reads", "50", "--random", "--overwrite", "--json")
+
+
+@contextmanager
+def target(path: Opened, image: Path, stack: str) -> Iterator[str]:
+    """Serve `image` at the path's far end; give its URL."""
+    where = ("ip", "netns", "exec", path.place.names[1])
+    options = ("--lun", str(image), "--portal", ADDRESSES[1], "--name", NAME, "--stack", stack)
+    process = subprocess.Popen([*where, *MAIN, "target", *options], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        url = next((line.strip() for line in process.stderr if line.startswith("iscsi://")), "")
+        if not url:
+            raise ElephanError("the target did not start")
+        yield url
+    finally:
+        end(process)
+
+
+def point(stack: str, connections: int, seconds: int) -> tuple[float, list[str]]:
+    """Measure one: reads and writes in MB/s, and what the emulator did wrong."""
+    spec = spec_of(folder() / "iscsi" / "fig6.toml", ['sweep.flow.stack=["reno"]', "sweep.flow.connections=[1]"])
+    with (
+        tempfile.TemporaryDirectory(dir="/dev/shm") as place,
+        opened(ends_of(spec), {"what": "bench", "of": "fig6.toml"}) as path,
+        controls.in_kernel(path.place.id, [(stack, ())]) as (name,),
+    ):
+        image = Path(place, "disk.img")
+        with image.open("wb") as file:
+            file.truncate(FILE_BYTES)
+        path.start(spec)
+        with target(path, image, name) as url:
+            where = ("ip", "netns", "exec", path.place.names[0])
+            options = ("--stack", name, "--connections", str(connections), "--duration", f"{seconds}s", *LOAD)
+            done = subprocess.run([*where, *MAIN, "bench", url, *options], capture_output=True, text=True, check=False)
+        faults = path.stop(spec).faults()
+    if done.returncode != 0:
+        raise ElephanError(done.stderr.strip())
+    result = json.loads(done.stdout)
+    if result["failed"] or result["lost"]:
+        raise ElephanError(f"{stack}, {connections} connections: {result['failed']} failed, {result['lost']} lost")
+    moved = result["reads"]["bytes"] + result["writes"]["bytes"]
+    return moved / result["elapsed_ns"] * 1e3, faults
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=60, help="of a point (default: 60)")
+    arguments = parser.parse_args()
+    found: dict[tuple[str, int], float] = {}
+    try:
+        # Stack by stack within a number of connections, so that what else the machine does meets all of them.
+        for connections in CONNECTIONS:
+            for stack in STACKS:
+                found[stack, connections], faults = point(stack, connections, arguments.seconds)
+                print(
+                    f"{stack}, {connections}: {found[stack, connections]:.2f} MB/s", *faults, sep="; ", file=sys.stderr
+                )
+    except ElephanError as why:
+        sys.exit(f"bench.iscsi_path: {why}")
+    rows = [[stack, *(f"{found[stack, n]:.2f}" for n in CONNECTIONS)] for stack in STACKS]
+    print(table([f"MB/s, Linux {platform.release().split('-')[0]}", *map(str, CONNECTIONS)], rows))
+    print(*(f"{stack}_{n} = {value:.2f}" for (stack, n), value in found.items()), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
