@@ -67,6 +67,10 @@ stacks: setup ## what each congestion control does: response to loss, fairness, 
 detection: setup ## how well the manager tells elephants from mice: misses and false positives; writes docs/detection.md
 	$(BIN)/python -m detection
 
+.PHONY: hitless
+hitless: setup ## what a move costs with each remedy, in the hybrid paper's cells; writes docs/hybrid-remedies-table.md
+	$(BIN)/python -m hitless
+
 .PHONY: docs
 docs: setup ## write anew what is generated from the code: scenario schema and reference, metrics
 	$(BIN)/python -m elephan.scenario.schema --write

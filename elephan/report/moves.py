@@ -145,7 +145,8 @@ def _move(
     first = int(np.searchsorted(times, time_s - 1e-9))
     since_s, after = times[first:] - times[first], bits[first:] - bits[first]
     rtt_s = round_trip_s(record, *old)
-    earlier = int(np.searchsorted(times, times[first] - max(PEAK_S, rtt_s) - 1e-9))
+    # The last sample that is old enough: on the ground `kernel` samples are late by some us.
+    earlier = max(0, int(np.searchsorted(times, times[first] - max(PEAK_S, rtt_s) + 1e-9, "right")) - 1)
     span_s = times[first] - times[earlier]
     wake_s = max(WAKE_S, WAKE_RTTS * rtt_s)
     means, begins = _means(since_s, after, SECOND_S)

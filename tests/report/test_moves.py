@@ -115,3 +115,11 @@ def test_a_burst_of_what_waited_is_not_being_back() -> None:
     (move,) = moves_of(record, series_of(rates))
     assert move.rtt_before_s == pytest.approx(0.5)
     assert move.back_s(0.95) is None
+
+
+def test_samples_that_are_late_by_some_us_tell_the_rate_before() -> None:
+    series = series_of([1.0] * 100)
+    late = np.asarray(series.flow.column("time_s")) + 1e-5 * (np.arange(100) % 7)
+    flow = {name: np.asarray(series.flow.column(name)) for name in series.flow.column_names} | {"time_s": late}
+    (move,) = moves_of(record_of(), Series(table(flow), series.link))
+    assert move.before_bps == pytest.approx(1.0)

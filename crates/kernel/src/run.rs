@@ -141,6 +141,8 @@ fn outcome(spec: &RunSpec, mut tally: TrafficTally, network: NetworkCounters, re
             managed: network.managed,
             flow_series: tally.series,
             link_series: std::mem::take(&mut report.link_series),
+            kept: network.gates.0,
+            gates: network.gates.1,
             happened: report.happened.clone(),
             notes,
         },

@@ -3,10 +3,12 @@
 use crate::background::Background;
 use crate::error::LabError;
 use crate::network::{check_chain, check_route, loss_model};
-use crate::spec::{ActionSpec, EventSpec, RunSpec, WhenSpec};
-use link::Packet;
+use crate::spec::{ActionSpec, EventSpec, RemedySpec, RunSpec, TolerateSpec, TrimSpec, WaitSpec, WhenSpec};
+use crate::ways;
+use link::{Hold, Packet};
 use sim::{Network, RouteId, Routed};
-use units::{Rate, Span, Time};
+use tcp::Endpoint;
+use units::{Rate, Size, Span, Time};
 
 /// An event and whether it has happened.
 pub struct Change {
@@ -20,12 +22,44 @@ pub struct Change {
     begin: Time,
     /// Bytes that the watched flow had delivered when the averaging window began.
     received_before: u64,
+    /// Whether senders have been told of a move.
+    told: bool,
+    /// When windows that were trimmed are given back.
+    restore_at: Option<Time>,
+}
+
+/// What senders of flows are told before a move.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    /// Indices of the flows.
+    pub flows: Vec<usize>,
+    /// To shrink their windows.
+    pub trim: Option<TrimSpec>,
+    /// To be patient.
+    pub tolerate: Option<TolerateSpec>,
+}
+
+impl Notice {
+    /// Tells `sender`.
+    pub fn tell(&self, now: Time, sender: &mut Endpoint) {
+        if let Some(TrimSpec { delay_ns, keep_ppm, .. }) = self.trim {
+            sender.trim(now, Span(delay_ns), keep_ppm);
+        }
+        if let Some(TolerateSpec { delay_ns, duration_ns }) = self.tolerate {
+            let default = Span(2 * sender.srtt().0 + delay_ns);
+            sender.tolerate(now, Span(delay_ns), duration_ns.map_or(default, Span));
+        }
+    }
 }
 
 /// What a look at a change gave.
 pub enum Look {
-    /// It happens now.
-    Now(ActionSpec),
+    /// Senders are told now; look again then.
+    Tell(Notice, Time),
+    /// It happens now; look again then, if at all.
+    Now(ActionSpec, Option<Time>),
+    /// Senders of these flows are given their windows back.
+    Restore(Vec<usize>),
     /// Look again then.
     Later(Time),
     /// It has happened before.
@@ -42,7 +76,21 @@ impl Change {
         let mut changes = vec![];
         for (index, event) in run.events.iter().enumerate() {
             check(event, run)?;
-            changes.push(Change { spec: event.clone(), index, happened: None, begin, received_before: 0 });
+            let mut spec = event.clone();
+            if let (ActionSpec::Move { route: Some(route), .. } | ActionSpec::MoveBackground { route, .. }, Some(way)) =
+                (&mut spec.action, ways::of_event(run, index))
+            {
+                *route = way;
+            }
+            changes.push(Change {
+                spec,
+                index,
+                happened: None,
+                begin,
+                received_before: 0,
+                told: false,
+                restore_at: None,
+            });
         }
         changes.sort_by_key(|change| match change.spec.when {
             WhenSpec::At { time_ns } => (0, time_ns),
@@ -74,7 +122,13 @@ impl Change {
     /// Looks at it; `received` tells the payload bytes that a flow has delivered.
     pub fn handle_timer(&mut self, now: Time, received: impl Fn(usize) -> u64) -> Look {
         if self.happened.is_some() {
-            return Look::Done;
+            return match (self.restore_at.take_if(|at| *at <= now), &self.spec.action) {
+                (Some(_), ActionSpec::Move { flows, .. }) => Look::Restore(flows.clone()),
+                _ => Look::Done,
+            };
+        }
+        if self.told {
+            return self.act(now);
         }
         if let WhenSpec::FlowReaches { flow, rate_bps, window_ns } = self.spec.when {
             let received = received(flow);
@@ -85,9 +139,31 @@ impl Change {
                 return Look::Later(now + Span(window_ns.max(1)));
             }
         }
-        self.happened = Some(now);
-        Look::Now(self.spec.action.clone())
+        if let Some((notice, lead)) = notice(&self.spec.action) {
+            self.told = true;
+            return Look::Tell(notice, now + lead);
+        }
+        self.act(now)
     }
+
+    fn act(&mut self, now: Time) -> Look {
+        self.happened = Some(now);
+        if let ActionSpec::Move { remedy: Some(RemedySpec { trim: Some(trim), .. }), .. } = &self.spec.action {
+            self.restore_at = trim.restore_ns.map(|after| now + Span(after));
+        }
+        Look::Now(self.spec.action.clone(), self.restore_at)
+    }
+}
+
+/// What senders are told of `action`, and how long before it.
+fn notice(action: &ActionSpec) -> Option<(Notice, Span)> {
+    let ActionSpec::Move { flows, remedy: Some(remedy), .. } = action else { return None };
+    let RemedySpec { trim, tolerate, .. } = remedy.clone();
+    if trim.is_none() && tolerate.is_none() {
+        return None;
+    }
+    let lead = Span(trim.as_ref().map_or(0, |trim| trim.lead_ns));
+    Some((Notice { flows: flows.clone(), trim, tolerate }, lead))
 }
 
 /// Does what an event asks for. The timer of the i-th source of `background` is `first_timer` + i; `routes` gives the routes of a
@@ -114,7 +190,8 @@ pub fn apply_change<P: Packet + Routed>(
             background[*source].enabled = false;
             net.set_timer(first_timer + *source as u32, Time::NEVER);
         }
-        ActionSpec::Move { flows, route, return_route } => {
+        ActionSpec::Move { flows, route, return_route, remedy } => {
+            begin_hold(route.as_deref(), remedy.as_ref(), now, net);
             for sides in flows.iter().filter_map(|&flow| routes(flow)) {
                 for (side, links) in sides.into_iter().zip([route, return_route]) {
                     if let Some(links) = links {
@@ -123,12 +200,33 @@ pub fn apply_change<P: Packet + Routed>(
                 }
             }
         }
-        ActionSpec::MoveBackground { sources, route } => {
+        ActionSpec::MoveBackground { sources, route, remedy } => {
+            begin_hold(Some(route), remedy.as_ref(), now, net);
             for &source in sources {
                 net.set_way(RouteId(background[source].hop), route);
             }
         }
     }
+}
+
+/// Starts the gate on `route`, if it has one.
+fn begin_hold<P: Packet + Routed>(
+    route: Option<&[usize]>,
+    remedy: Option<&RemedySpec>,
+    now: Time,
+    net: &mut Network<P>,
+) {
+    let Some(gate) = remedy.and_then(|remedy| remedy.gate.as_ref()) else { return };
+    let at = route.and_then(|route| route.iter().find(|&&link| net.links()[link].kept().is_some()));
+    let Some(&at) = at else { return };
+    let mut delay = Span(gate.delay_ns);
+    for &WaitSpec { link, rate_bps } in &gate.queues {
+        // What is being sent is in no queue: the delay has the time of a packet on each line.
+        let (_, bytes) = net.links_mut()[link].queue(now);
+        delay = delay + Rate(rate_bps).time_for(Size(bytes));
+    }
+    let hold = Hold { delay, share_ppm: gate.share_ppm };
+    net.with_link(at as u32, |link| link.begin_hold(now, hold));
 }
 
 /// Checks the indices and routes of an event.
@@ -150,7 +248,10 @@ fn check(spec: &EventSpec, run: &RunSpec) -> Result<(), LabError> {
         ActionSpec::BackgroundOn { source } | ActionSpec::BackgroundOff { source } => {
             within("background source", *source, background)
         }
-        ActionSpec::Move { flows: moved, route, return_route } => moved.iter().try_for_each(|&index| {
+        ActionSpec::Move { remedy: Some(RemedySpec { gate: Some(gate), .. }), .. } if gate.rate_bps == 0 => {
+            Err(LabError::Spec("events: gate: rate = 0: above zero".to_owned()))
+        }
+        ActionSpec::Move { flows: moved, route, return_route, .. } => moved.iter().try_for_each(|&index| {
             within("flow", index, flows)?;
             let flow = &run.flows[index];
             let what = format!("events: move of flow {}", flow.name);
@@ -162,7 +263,7 @@ fn check(spec: &EventSpec, run: &RunSpec) -> Result<(), LabError> {
                 None => Ok(()),
             }
         }),
-        ActionSpec::MoveBackground { sources, route } => sources.iter().try_for_each(|&index| {
+        ActionSpec::MoveBackground { sources, route, .. } => sources.iter().try_for_each(|&index| {
             within("background source", index, background)?;
             let source = &run.background[index];
             let what = format!("events: move of background {}", source.name);

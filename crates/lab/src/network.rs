@@ -2,17 +2,20 @@
 
 use crate::error::LabError;
 use crate::spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec, RunSpec};
+use crate::ways;
 use link::random::stream_seed;
 use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, Packet, QueueConfig};
 use units::{Rate, Span};
 
-/// All links of `spec`, in its order. With `ahead`, those that no event changes are made by [`Link::fixed`], which may tell of a
+/// All links of `spec`, in its order, then the gates of its moves. With `ahead`, those that no event changes are made by [`Link::fixed`], which may tell of a
 /// loss before its time.
 ///
 /// # Errors
 /// [`LabError::Spec`] names the link and what is wrong with it.
 pub fn links<P: Packet>(spec: &RunSpec, ahead: bool) -> Result<Vec<Link<P>>, LabError> {
-    (0..spec.links.len()).map(|index| build_link(index, spec, ahead)).collect()
+    let links = (0..spec.links.len()).map(|index| build_link(index, spec, ahead));
+    let gates = ways::gates(spec).map(|(_, gate)| Ok(Link::gate(Rate(gate.rate_bps), gate.limit_bytes)));
+    links.chain(gates).collect()
 }
 
 /// Whether `route` is one link after the other, each from where the one before ends. `what` and `key` begin the error.

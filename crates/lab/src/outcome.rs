@@ -116,9 +116,10 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
             metrics.insert(name, Metric::Integer(values.sum()));
         }
     }
-    let dropped = tally.links.iter().map(link::Stats::dropped).sum();
+    let dropped = tally.links.iter().chain(&tally.gates).map(link::Stats::dropped).sum();
     metrics.insert("dropped_packets", Metric::Integer(dropped));
 
+    insert_kept(&mut metrics, tally);
     let first = spec.flows.iter().map(|f| f.start_ns).min().unwrap_or(0).max(spec.measure.warmup_ns);
     let interval = tally.end.since(Time(first)).as_secs_f64();
     let bytes: u64 = tally.flows.iter().map(FlowTally::measured_bytes).sum();
@@ -300,6 +301,16 @@ fn insert_rtt(metrics: &mut Metrics, flows: &[FlowTally]) {
             metrics.insert(name, Metric::Real(Span::from_micros(us).as_secs_f64()));
         }
     }
+}
+
+/// Of gates at moving routers, where the spec has some.
+fn insert_kept(metrics: &mut Metrics, tally: &RunTally) {
+    let most = |of: fn(&link::Kept) -> u64| tally.kept.iter().map(of).max();
+    let (Some(bytes), Some(longest)) = (most(|kept| kept.most_bytes), most(|kept| kept.longest.0)) else { return };
+    metrics.insert("held_packets", Metric::Integer(tally.kept.iter().map(|kept| kept.packets).sum()));
+    metrics.insert("held_bytes_max", Metric::Integer(bytes));
+    metrics.insert("held_max_s", Metric::Real(Span(longest).as_secs_f64()));
+    metrics.insert("held_dropped_packets", Metric::Integer(tally.gates.iter().map(link::Stats::dropped).sum()));
 }
 
 fn insert_latency(metrics: &mut Metrics, histogram: &Histogram) {

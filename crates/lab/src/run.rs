@@ -8,7 +8,7 @@ use crate::flow::Side;
 use crate::outcome::{sum_up, Metric, Outcome};
 use crate::packet::Packet;
 use crate::spec::{RunSpec, WorkloadSpec};
-use crate::tally::{BackgroundTally, FlowTally, RunTally};
+use crate::tally::{gates_of, BackgroundTally, FlowTally, RunTally};
 use crate::world::World;
 use sim::{Network, Progress};
 use units::Time;
@@ -60,7 +60,8 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     let managed = world.management.as_ref().map(|management| management.outcome(&names));
     let mut notes = stand_ins(spec);
     world.close_sessions(&mut notes);
-    let links: Vec<_> = net.links().iter().map(|l| *l.stats()).collect();
+    let links: Vec<_> = net.links()[..spec.links.len()].iter().map(|l| *l.stats()).collect();
+    let (kept, gates) = gates_of(&net);
     for flow in &mut world.flows {
         flow.workload.stop(measured_end, &mut flow.sender);
     }
@@ -95,6 +96,8 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         background: background.collect(),
         flow_series: world.flow_series,
         link_series: world.link_series,
+        kept,
+        gates,
         happened: Change::times(&world.changes),
         crowds,
         managed,

@@ -441,6 +441,9 @@ pub enum ActionSpec {
         route: Option<Vec<usize>>,
         /// Links for ACKs, in order; null = ACKs stay where they are.
         return_route: Option<Vec<usize>>,
+        /// What keeps the data's move from hurting; absent = nothing does.
+        #[serde(default)]
+        remedy: Option<RemedySpec>,
     },
     /// Background sources change their way, as [`ActionSpec::Move`].
     MoveBackground {
@@ -448,7 +451,72 @@ pub enum ActionSpec {
         sources: Vec<usize>,
         /// Links, in order.
         route: Vec<usize>,
+        /// What keeps the move from hurting; only its gate counts.
+        #[serde(default)]
+        remedy: Option<RemedySpec>,
     },
+}
+
+/// What is done at the moving router and at the senders so that a move hurts less.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemedySpec {
+    /// The moving router keeps packets back.
+    pub gate: Option<GateSpec>,
+    /// Senders shrink their windows before.
+    pub trim: Option<TrimSpec>,
+    /// Senders wait longer before they take a packet that is late for lost.
+    pub tolerate: Option<TolerateSpec>,
+}
+
+/// A delay line at the moving router; see `link::Hold`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateSpec {
+    /// What it begins with, ns: by how much the old way is longer, as the router believes.
+    pub delay_ns: u64,
+    /// Links of the old way whose queues, at the moment of the move, are added to that.
+    pub queues: Vec<WaitSpec>,
+    /// By how much more than comes leaves it while it is shortened, parts per million; null = all at once after the delay.
+    pub share_ppm: Option<u32>,
+    /// Rate of the line behind it, bit/s.
+    pub rate_bps: u64,
+    /// Bytes that it holds at most; null = no bound.
+    pub limit_bytes: Option<u64>,
+}
+
+/// A queue and the line that empties it.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitSpec {
+    /// Index into `links`.
+    pub link: usize,
+    /// Its rate as the moving router knows it, bit/s.
+    pub rate_bps: u64,
+}
+
+/// A window that is told to shrink.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrimSpec {
+    /// By how much the new way is shorter, ns, as the sender is told.
+    pub delay_ns: u64,
+    /// Part of the window that is kept, parts per million; null = (RTT - delay) / RTT by the sender's own RTT.
+    pub keep_ppm: Option<u32>,
+    /// From telling the sender to the move, ns.
+    pub lead_ns: u64,
+    /// From the move to giving the window back, ns; null = it is left to the congestion control.
+    pub restore_ns: Option<u64>,
+}
+
+/// Patience with late packets.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TolerateSpec {
+    /// How late, ns; 0 = as RACK waits by itself.
+    pub delay_ns: u64,
+    /// For how long, ns; null = twice the sender's RTT and the delay.
+    pub duration_ns: Option<u64>,
 }
 
 impl ActionSpec {

@@ -6,6 +6,8 @@ use crate::crowd::CrowdTally;
 use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::workload::Workload;
+use link::{Kept, Packet, Stats};
+use sim::{Network, Routed};
 use units::Time;
 
 /// Round-trip times that the sender of a connection has seen.
@@ -119,6 +121,10 @@ pub struct RunTally {
     pub flow_series: FlowSeries,
     /// Series, empty unless asked for.
     pub link_series: LinkSeries,
+    /// What gates have kept back, in the order of the spec's events, and their counters.
+    pub kept: Vec<Kept>,
+    /// Counters of the gates.
+    pub gates: Vec<Stats>,
     /// When each event happened, in the order of the spec; None: it did not.
     pub happened: Vec<Option<Time>>,
     /// Of each crowd.
@@ -127,4 +133,9 @@ pub struct RunTally {
     pub managed: Option<ManagerOutcome>,
     /// What a reader of the numbers has to know beside what the numbers themselves say.
     pub notes: Vec<String>,
+}
+
+/// What the gates of `net` have kept back, and their counters.
+pub fn gates_of<P: Packet + Routed>(net: &Network<P>) -> (Vec<Kept>, Vec<Stats>) {
+    net.links().iter().filter_map(|link| Some((link.kept()?, *link.stats()))).unzip()
 }

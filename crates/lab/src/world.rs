@@ -112,6 +112,8 @@ pub struct World {
     pub flow_series: FlowSeries,
     pub link_series: LinkSeries,
     series_interval: Span,
+    /// Links of the spec; gates follow them.
+    links: usize,
     pool: Pool,
     /// Reused for every segment in and out: a segment with its SACK blocks is 104 bytes.
     scratch: Segment,
@@ -146,6 +148,7 @@ impl World {
             management: None,
             flow_series: FlowSeries::default(),
             link_series: LinkSeries::default(),
+            links: spec.links.len(),
             series_interval: Span(spec.measure.series_interval_ns.unwrap_or(0)),
             scratch: Segment::default(),
             stop_when_done: spec.stop_when_done,
@@ -275,16 +278,31 @@ impl World {
             }
             flow.received_at_sample = [back, received];
         }
-        self.link_series.sample(time_s, now, net.links_mut());
+        self.link_series.sample(time_s, now, &mut net.links_mut()[..self.links]);
         net.set_timer(self.timers.sampler(), now + self.series_interval);
     }
 
     fn handle_change(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let flows = &self.flows;
         match self.changes[index].handle_timer(now, |flow| flows[flow].receiver.bytes_received()) {
-            Look::Now(action) => {
+            Look::Tell(notice, again) => {
+                for &flow in &notice.flows {
+                    notice.tell(now, &mut self.flows[flow].sender);
+                }
+                net.set_timer(index as u32, again);
+            }
+            Look::Now(action, again) => {
+                if let Some(again) = again {
+                    net.set_timer(index as u32, again);
+                }
                 let routes = |flow: usize| Some(flows[flow].hops.map(RouteId));
                 apply_change(&action, now, &mut self.background, self.timers.background(0), routes, net);
+            }
+            Look::Restore(flows) => {
+                for flow in flows {
+                    self.flows[flow].sender.untrim(now);
+                    self.pump(now, flow, Side::Sender, net);
+                }
             }
             Look::Later(again) => net.set_timer(index as u32, again),
             Look::Done => {}

@@ -58,7 +58,7 @@ pub struct Forecast {
 const FULL_PPM: u64 = 950_000;
 
 /// Packets overtaken that make no difference: the duplicate ACK threshold (RFC 5681, 3.2).
-const DUPLICATE_ACKS: u64 = 3;
+pub(crate) const DUPLICATE_ACKS: u64 = 3;
 
 /// Part of the rate that is left when more is lost than one cut of the window makes up for. The paper (section 3.4, figure 6, and
 /// section 4) saw the rate fall by more than 80 % in all such cases.
@@ -117,7 +117,7 @@ pub fn forecast(rate: Rate, remaining: Size, room: Rate, cost: Size, ways: &Ways
 }
 
 /// What limits a flow, by the lines that are full; of several the last on its way, which costs most.
-fn limit_of(ways: &Ways) -> Limit {
+pub(crate) fn limit_of(ways: &Ways) -> Limit {
     let full = |link: crate::view::LinkView| link.load_ppm() >= FULL_PPM;
     if ways.egress.is_some_and(full) {
         Limit::Receiver

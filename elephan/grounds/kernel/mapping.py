@@ -34,6 +34,9 @@ QUICK_ACKS = 16
 RTO_MAX_MS = (1_000, 120_000)
 """What TCP_RTO_MAX_MS takes (Linux 6.15)."""
 
+RACK_NO_DUPTHRESH = 4
+"""Of net.ipv4.tcp_recovery (Linux's ip-sysctl)."""
+
 LARGEST_SHIFT = 14
 """Of a window scale (RFC 7323, 2.3)."""
 
@@ -112,6 +115,17 @@ def program_settings_of(stack: Stack, machine: Machine) -> Settings:
         sysctls["tcp_rto_max_ms"] = str(own["rto_max_ms"])
     route = f"{settings.route} window {stack['window_bytes']}"
     return replace(settings, sysctls=tuple(sysctls.items()), route=route)
+
+
+def waiting(settings: Settings) -> Settings:
+    """Return the same with a RACK that waits for its reordering window whatever the number of duplicate ACKs.
+
+    RACK_NO_DUPTHRESH (include/net/tcp.h) is read on every ACK, so that connections that run would take it, too; here it
+    is set from the start, which a run without reordering or loss before its move cannot tell apart.
+    """
+    sysctls = dict(settings.sysctls)
+    sysctls["tcp_recovery"] = str(int(sysctls["tcp_recovery"]) | RACK_NO_DUPTHRESH)
+    return replace(settings, sysctls=tuple(sysctls.items()))
 
 
 def socket_of(stack: Stack) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from elephan.grounds.kernel.mapping import (
     program_settings_of,
     settings_of,
     socket_of,
+    waiting,
 )
 from elephan.grounds.kernel.programs import lacks
 from elephan.path.site import MOST_HOSTS, Host, address
@@ -83,6 +84,23 @@ class Layout:
         return [self.hosts[other].address for other in found]
 
 
+def _patient(events: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Return the flows whose senders are to wait when they are moved. Raises `InputError` for what none can be told."""
+    found: set[int] = set()
+    for event in events:
+        remedy = event["action"].get("remedy") or {}
+        if remedy.get("trim") is not None:
+            raise InputError('remedy "trim": only the ground sim can tell senders to shrink their windows')
+        if remedy.get("tolerate") is not None:
+            if remedy["tolerate"]["delay_ns"] > 0:
+                raise InputError(
+                    'remedy "tolerate": no Linux takes another reordering degree for a connection that runs: '
+                    'by = "wait" is what it takes'
+                )
+            found.update(event["action"].get("flows", ()))
+    return found
+
+
 def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
     """Return what a specification needs. Raises `InputError` when this machine's kernel cannot do what it asks for."""
     flows = spec["flows"]
@@ -103,6 +121,7 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
     controls: dict[Control, int] = {}
     ends, control_of = [], []
     notes: dict[str, None] = {}
+    patient = _patient(spec["events"])
     for number, flow in enumerate(flows):
         if flow["workload"]["kind"] == "iscsi":
             raise InputError(
@@ -115,6 +134,8 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
             raise InputError(f"flow {flow['name']}: {lacking}")
         try:
             settings = program_settings_of(stack, machine) if program else settings_of(stack, machine)
+            if number in patient:
+                settings = waiting(settings)
         except Refused as error:
             raise InputError(f"flow {flow['name']}: {error}") from error
         # A program's hosts are its own: their default control is the flow's, and so is every packet between them.

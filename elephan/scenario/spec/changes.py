@@ -10,6 +10,7 @@ from elephan.scenario.quantity import bits_per_second
 from elephan.scenario.run import Event
 from elephan.scenario.spec.lines import loss_spec
 from elephan.scenario.spec.network import Move, Network
+from elephan.scenario.spec.remedies import difference_ns, parted, remedy_spec
 
 
 def background_specs(document: Document, network: Network) -> list[dict[str, Any]]:
@@ -42,29 +43,49 @@ def event_specs(document: Document, network: Network, flows: list[dict[str, Any]
         {"when": when, "action": action}
         for index, event in enumerate(document.event)
         for when in [_when(document, flows, index, event)]
-        for action in [*actions(document, network, index, event), *_moves(network.moves.get(index), flows)]
+        for action in [*actions(document, network, index, event), *_moves(document, network, index, flows)]
     ]
 
 
-def _moves(move: Move | None, flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _moves(document: Document, network: Network, index: int, flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
+    move = network.moves.get(index)
     if move is None:
         return found
     if move.connections:
         first: dict[int, int] = {}
-        for index, flow in enumerate(flows):
-            first.setdefault(flow["group"], index)
+        for place, flow in enumerate(flows):
+            first.setdefault(flow["group"], place)
         moved = [
-            index
-            for index, flow in enumerate(flows)
+            place
+            for place, flow in enumerate(flows)
             for group, connection in move.connections
-            if flow["group"] == group and connection in (None, index - first[group])
+            if flow["group"] == group and connection in (None, place - first[group])
         ]
-        ways = {"route": move.route, "return_route": move.return_route}
+        ways: dict[str, Any] = {"route": move.route, "return_route": move.return_route}
+        ways |= _remedies(document, network, index, move, {group for group, _ in move.connections})
         found.append({"kind": "move", "flows": list(dict.fromkeys(moved)), **ways})
     if move.sources:
-        found.append({"kind": "move_background", "sources": list(dict.fromkeys(move.sources)), "route": move.route})
+        sources = list(dict.fromkeys(move.sources))
+        remedies = _remedies(document, network, index, move, set())
+        found.append({"kind": "move_background", "sources": sources, "route": move.route, **remedies})
     return found
+
+
+def _remedies(document: Document, network: Network, index: int, move: Move, groups: set[int]) -> dict[str, Any]:
+    """The key of a move that says what keeps it from hurting; nothing where nothing does."""
+    remedies = document.event[index].remedy
+    if remedies is None or move.route is None:
+        return {}
+    before = [network.background_routes[source] for source in move.sources]
+    for group in groups:
+        earlier = [
+            other.route for at, other in network.moves.items() if at < index and other.has(group) and other.route
+        ]
+        before = [earlier[-1] if earlier else network.flow_routes[group][0], *before]
+    # Of several old ways the longest is the one to wait for.
+    old = max(before, key=lambda way: difference_ns(network, *parted(way, move.route or [])[1:]))
+    return {"remedy": remedy_spec(network, remedies, old, move.route)}
 
 
 def _when(document: Document, flows: list[dict[str, Any]], index: int, event: Event) -> dict[str, Any]:

@@ -16,6 +16,8 @@ pub struct NetworkCounters {
     pub flow_drops: Vec<u64>,
     /// What the manager did, where the spec has one.
     pub managed: Option<ManagerOutcome>,
+    /// What gates of moves have kept back, and their counters.
+    pub gates: (Vec<link::Kept>, Vec<link::Stats>),
 }
 
 /// Everything that the emulator did.

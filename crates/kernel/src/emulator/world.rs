@@ -6,7 +6,7 @@ use crate::packet::{Pool, Token};
 use crate::plan::Join;
 use crate::tun::Tun;
 use lab::spec::RunSpec;
-use lab::{apply_change, Background, BackgroundTally, Change, LabError, Look, Management};
+use lab::{apply_change, gates_of, Background, BackgroundTally, Change, LabError, Look, Management};
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId, Routes};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +37,8 @@ pub(super) struct World {
     flow_drops: Vec<u64>,
     progress: Arc<[AtomicU64]>,
     series_interval: Span,
+    /// Links of the spec; gates follow them.
+    links: usize,
     join: Join,
     /// By host.
     groups: Vec<Group>,
@@ -94,6 +96,7 @@ impl World {
             waiting: vec![],
             devices,
             join,
+            links: spec.links.len(),
             series_interval: Span(spec.measure.series_interval_ns.unwrap_or(0)),
         })
     }
@@ -159,10 +162,11 @@ impl World {
         };
         NetworkCounters {
             at: Time(now.since(self.begin).0),
-            links: net.links().iter().map(|l| *l.stats()).collect(),
+            links: net.links()[..self.links].iter().map(|l| *l.stats()).collect(),
             background: self.background.iter().map(of).collect(),
             flow_drops: self.flow_drops.clone(),
             managed: self.managed(),
+            gates: gates_of(net),
         }
     }
 
@@ -217,7 +221,12 @@ impl World {
         let progress = &self.progress;
         let received = |flow: usize| progress.get(flow).map_or(0, |bytes| bytes.load(Ordering::Relaxed));
         match self.changes[index].handle_timer(now, received) {
-            Look::Now(action) => {
+            // Senders are the run's to tell: it knows their sockets.
+            Look::Tell(_, again) => {
+                net.set_timer(index as u32, again);
+            }
+            Look::Restore(_) => {}
+            Look::Now(action, _) => {
                 let first = self.first_background();
                 let routes = |flow: usize| self.flow_routes[flow];
                 apply_change(&action, now, &mut self.background, first, routes, net);
@@ -288,7 +297,7 @@ impl Hosts<Token> for World {
             net.set_timer(timer, management.poll_timeout());
         } else {
             let time_s = now.since(self.begin).as_secs_f64();
-            self.report.link_series.sample(time_s, now, net.links_mut());
+            self.report.link_series.sample(time_s, now, &mut net.links_mut()[..self.links]);
             net.set_timer(timer, now + self.series_interval);
         }
     }

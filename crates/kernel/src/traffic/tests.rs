@@ -246,6 +246,8 @@ fn a_run_is_summed_up_as_the_simulator_does() {
         background,
         flow_series: series,
         link_series,
+        kept: vec![],
+        gates: vec![],
         happened: vec![],
         crowds: vec![],
         managed: None,

@@ -112,7 +112,7 @@ impl Endpoint {
 
     /// RFC 5681, 3.2 (Linux tcp_dupack_heuristics, tcp_force_fast_retransmit).
     fn enough_dupacks(&self) -> bool {
-        self.cc.sock().sacked_out >= self.reordering
+        self.cc.sock().sacked_out >= self.degree()
     }
 
     fn time_to_recover(&self) -> bool {

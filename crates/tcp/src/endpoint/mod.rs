@@ -7,6 +7,7 @@ mod check;
 mod fast;
 mod getters;
 mod handshake;
+mod notice;
 mod output;
 mod rate;
 mod receive;
@@ -28,6 +29,7 @@ use crate::scoreboard::{LostQueue, Ring};
 use crate::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
 use crate::stats::Stats;
 use congestion::{CaState, CcSock, Controller};
+use notice::Notice;
 use receiver::Receiver;
 pub(crate) use timers::Pending;
 use timers::Timers;
@@ -196,6 +198,7 @@ pub struct Endpoint {
     pub(crate) last_sacks: [SackBlock; MAX_SACK_BLOCKS],
     /// Scratch for newly covered ranges.
     pub(crate) fresh: Vec<(u64, u64)>,
+    pub(crate) notice: Notice,
     pub(crate) cfg: Config,
     // Handshake.
     pub(crate) client: bool,
@@ -290,6 +293,7 @@ impl Endpoint {
             backoff: 0,
             rx,
             cfg,
+            notice: Notice::default(),
             #[cfg(test)]
             slow_only: false,
         }

@@ -90,10 +90,15 @@ impl Endpoint {
 
     /// RFC 8985, 6.2, step 4 (tcp_rack_reo_wnd), ns.
     fn rack_reo_wnd(&self) -> u64 {
+        let patience = self.patience();
+        if patience > 0 {
+            return patience;
+        }
         if !self.reord_seen {
             // No reordering ever seen: in recovery, or with enough duplicate ACKs, do not wait.
             let s = self.cc.sock();
-            if s.ca_state >= CaState::Recovery as u8 || s.sacked_out >= self.reordering {
+            let enough = s.sacked_out >= self.reordering && !self.waits();
+            if s.ca_state >= CaState::Recovery as u8 || enough {
                 return 0;
             }
         }

@@ -200,7 +200,7 @@ impl Endpoint {
             self.stats.scoreboard_steps += 1;
             if flags & tag::SACKED != 0 {
                 self.sacked_above -= 1;
-            } else if self.sacked_above >= self.reordering {
+            } else if self.sacked_above >= self.degree() {
                 // A retransmission is not judged by what was SACKed before it went.
                 if flags & (tag::LOST | tag::RETRANS) == 0 {
                     self.mark_lost(index);
