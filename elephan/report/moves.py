@@ -1,7 +1,8 @@
 """What a move cost: rates before and after, duplicate ACKs and losses in its wake, and when the flow was back.
 
 From a record and its series alone, so that it holds for either ground. Rates are payload handed to the receiving
-application; the series' interval says how finely they can be told (a move between two samples counts from the next).
+application; the series' interval says how finely they can be told. A move between two samples, as on the ground kernel,
+counts from the one before, so that nothing that came of it is missed.
 """
 
 from __future__ import annotations
@@ -142,11 +143,10 @@ def _move(
     if len(times) < 2 or times[-1] < time_s + SECOND_S:
         return None
     bits = np.cumsum(rates * np.diff(times, prepend=0.0))
-    first = int(np.searchsorted(times, time_s - 1e-9))
+    first = _sample_before(times, time_s)
     since_s, after = times[first:] - times[first], bits[first:] - bits[first]
     rtt_s = round_trip_s(record, *old)
-    # The last sample that is old enough: on the ground `kernel` samples are late by some us.
-    earlier = max(0, int(np.searchsorted(times, times[first] - max(PEAK_S, rtt_s) + 1e-9, "right")) - 1)
+    earlier = _sample_before(times, times[first] - max(PEAK_S, rtt_s))
     span_s = times[first] - times[earlier]
     wake_s = max(WAKE_S, WAKE_RTTS * rtt_s)
     means, begins = _means(since_s, after, SECOND_S)
@@ -180,6 +180,11 @@ def _move(
     )
 
 
+def _sample_before(times: Floats, time_s: float) -> int:
+    """Index of the last sample at or before a time; of the first one where there is none."""
+    return max(int(np.searchsorted(times, time_s + 1e-9, side="right")) - 1, 0)
+
+
 def _column(table: Any, name: str, rows: Any) -> Floats:
     return np.asarray(table.column(name).to_numpy()[rows], dtype=np.float64)
 
@@ -191,6 +196,6 @@ def _lost(series: Series, from_s: float, over_s: float) -> int:
     for link in np.unique(links):
         rows = links == link
         times, dropped = _column(series.link, "time_s", rows), _column(series.link, "dropped_packets", rows)
-        before = dropped[int(np.searchsorted(times, from_s - 1e-9))]
+        before = dropped[_sample_before(times, from_s)]
         total += dropped[min(int(np.searchsorted(times, from_s + over_s - 1e-9)), len(times) - 1)] - before
     return int(total)

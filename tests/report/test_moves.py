@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from elephan.record import Record
@@ -123,3 +124,15 @@ def test_samples_that_are_late_by_some_us_tell_the_rate_before() -> None:
     flow = {name: np.asarray(series.flow.column(name)) for name in series.flow.column_names} | {"time_s": late}
     (move,) = moves_of(record_of(), Series(table(flow), series.link))
     assert move.before_bps == pytest.approx(1.0)
+
+
+def test_a_move_between_two_samples_counts_from_the_one_before() -> None:
+    # Samples of a real clock, each a little late; what is lost at once is lost before the next one.
+    times = 0.1 * np.arange(1, 151) + np.linspace(0.0001, 0.0149, 150)
+    series = series_of([1.0] * 50 + [0.5] * 100, dropped=[0] * 50 + [7] * 100)
+    flow = series.flow.set_column(0, "time_s", pa.array(times))
+    link = series.link.set_column(0, "time_s", pa.array(np.tile(times, 2)))
+    (move,) = moves_of(record_of(happened_s=[0.0, 5.06]), Series(flow, link))
+    assert move.before_bps == pytest.approx(1.0)
+    assert move.peak_bps == pytest.approx(0.5)
+    assert (move.dropped_early, move.dropped) == (7, 7)
