@@ -51,6 +51,7 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
         .enumerate()
         .map(|(i, flow)| builder.flow(i, flow, of_flow.get(i).copied().unwrap_or(crate::iscsi::NONE)))
         .collect::<Result<Vec<_>, _>>()?;
+    let algorithms = builder.algorithms;
     let background = Background::all(spec, Time::ZERO, 2 * flows.len() as u32, &mut routes)?;
     let links = links(spec, true)?;
     let timers = Timers::new(changes.len(), flows.len(), background.len());
@@ -62,6 +63,7 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
     let mut world = World::new(spec, flows, sessions, background, changes, timers, capture);
     world.crowds = members.iter().map(|&(crowd, _)| crowd).collect();
     world.management = management;
+    world.algorithms = algorithms;
     set_first_timers(spec, &mut world, &mut net);
     Ok((world, net))
 }
@@ -111,6 +113,8 @@ impl Builder<'_> {
             receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),
             workload: self.applications.build(spec)?,
             session,
+            connection: 0,
+            earlier: None,
             spec: Box::new(spec.clone()),
             hops: sides.map(|route| route.0),
             armed: [Time::NEVER; 2],

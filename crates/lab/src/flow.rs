@@ -1,5 +1,6 @@
 //! One TCP connection of a run: two endpoints, where their packets go, what the application does.
 
+use crate::anew::Earlier;
 use crate::iscsi::NONE;
 use crate::spec::FlowSpec;
 use crate::tally::{FlowCounters, ReverseCounters, Rtt};
@@ -28,6 +29,10 @@ pub struct Flow {
     pub workload: Workload,
     /// Number of the session that it is a connection of, or [`crate::iscsi::NONE`].
     pub session: u32,
+    /// Number of the present connection: how many there were before it.
+    pub connection: u8,
+    /// Of those before it.
+    pub earlier: Option<Box<Earlier>>,
     pub spec: Box<FlowSpec>,
     /// Packets of either side lost on the way.
     pub dropped_packets: [u64; 2],
@@ -40,10 +45,10 @@ pub struct Flow {
 impl Flow {
     /// The counters now.
     pub fn counters(&self) -> FlowCounters {
-        let (sender, receiver) = (self.sender.stats(), self.receiver.stats());
+        let (sender, receiver) = (self.stats(Side::Sender), self.stats(Side::Receiver));
         let sampled = sender.rtt_samples > 0;
         FlowCounters {
-            received_bytes: self.receiver.bytes_received(),
+            received_bytes: self.received(Side::Receiver),
             delivered_packets: Some(receiver.data_segments_received),
             sent_segments: Some(sender.data_segments_sent),
             retransmitted_segments: Some(sender.retransmitted_segments),
@@ -65,9 +70,9 @@ impl Flow {
 
     /// Counters of the data that the other end sends, where it sends any.
     pub fn reverse(&self) -> Option<ReverseCounters> {
-        let (sender, receiver) = (self.sender.stats(), self.receiver.stats());
+        let (sender, receiver) = (self.stats(Side::Sender), self.stats(Side::Receiver));
         (self.session != NONE).then(|| ReverseCounters {
-            received_bytes: self.sender.bytes_received(),
+            received_bytes: self.received(Side::Sender),
             received_at_warmup: self.received_at_warmup[Side::Sender as usize],
             delivered_packets: sender.data_segments_received,
             sent_segments: receiver.data_segments_sent,

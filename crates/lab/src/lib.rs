@@ -6,6 +6,7 @@
 //!
 //! **Invariant: the outcome is a function of the spec alone: same spec and version, same outcome to the byte.**
 
+mod anew;
 mod applications;
 mod assemble;
 mod background;

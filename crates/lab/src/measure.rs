@@ -46,12 +46,13 @@ pub struct ReverseSeries {
 }
 
 impl ReverseSeries {
-    /// Adds a row for a connection whose other end is `sender`, of which `bits` per second arrived; None: it sends nothing.
-    pub fn sample(&mut self, sender: Option<(&tcp::Endpoint, f64)>) {
-        self.cwnd_packets.push(sender.map_or(0, |(end, _)| end.controller().sock().snd_cwnd));
-        self.in_flight_bytes.push(sender.map_or(0, |(end, _)| end.in_flight_bytes()));
-        self.goodput_bps.push(sender.map_or(0.0, |(_, bits)| bits));
-        self.retransmitted_segments.push(sender.map_or(0, |(end, _)| end.stats().retransmitted_segments));
+    /// Adds a row for a connection: its other end, the bits per second that arrived of it, the segments that it has sent again so far;
+    /// None: it sends nothing.
+    pub fn sample(&mut self, sender: Option<(&tcp::Endpoint, f64, u64)>) {
+        self.cwnd_packets.push(sender.map_or(0, |(end, ..)| end.controller().sock().snd_cwnd));
+        self.in_flight_bytes.push(sender.map_or(0, |(end, ..)| end.in_flight_bytes()));
+        self.goodput_bps.push(sender.map_or(0.0, |(_, bits, _)| bits));
+        self.retransmitted_segments.push(sender.map_or(0, |(.., again)| again));
     }
 }
 

@@ -9,6 +9,7 @@ use crate::managed::Management;
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::packet::{Packet, Pool};
 use crate::spec::RunSpec;
+use crate::stack::Algorithms;
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
 use tcp::segment::Segment;
@@ -109,6 +110,8 @@ pub struct World {
     pub timers: Timers,
     pub capture: Option<Capture>,
     pub management: Option<Management>,
+    /// For connections in place of lost ones.
+    pub algorithms: Algorithms,
     pub flow_series: FlowSeries,
     pub link_series: LinkSeries,
     series_interval: Span,
@@ -146,6 +149,7 @@ impl World {
             timers,
             capture,
             management: None,
+            algorithms: Algorithms::default(),
             flow_series: FlowSeries::default(),
             link_series: LinkSeries::default(),
             links: spec.links.len(),
@@ -192,6 +196,7 @@ impl World {
             if self.capture.is_some() {
                 self.capture_train(now, index, side, train.segments);
             }
+            self.flows[index].mark(&mut self.scratch);
             let mut template = self.pool.template(&self.scratch, hop, 2 * index as u32 + side as u32);
             for _ in 0..train.segments {
                 let packet = self.pool.pack(&mut template);
@@ -255,7 +260,7 @@ impl World {
             if !self.opened[index] {
                 continue;
             }
-            let received = flow.receiver.bytes_received();
+            let received = flow.received(Side::Receiver);
             let control = flow.sender.controller().sock();
             series.time_s.push(time_s);
             series.flow.push(index as i32);
@@ -267,14 +272,16 @@ impl World {
             let rate = |since: u64, received: u64| (received - since) as f64 * 8.0 / interval;
             let [back_since, since] = flow.received_at_sample;
             series.goodput_bps.push(rate(since, received));
-            series.retransmitted_segments.push(flow.sender.stats().retransmitted_segments);
-            series.duplicate_acks.push(flow.sender.stats().duplicate_acks_received);
+            let stats = flow.stats(Side::Sender);
+            series.retransmitted_segments.push(stats.retransmitted_segments);
+            series.duplicate_acks.push(stats.duplicate_acks_received);
             series.lag_s.push(flow.workload.messages().map_or(0.0, |m| m.lag(now).as_secs_f64()));
             series.lag_bytes.push(flow.workload.lag_bytes(received).unwrap_or(0));
-            let back = flow.sender.bytes_received();
+            let back = flow.received(Side::Sender);
             if !self.sessions.is_empty() {
                 let two_way = flow.session != iscsi::NONE;
-                series.reverse.sample(two_way.then(|| (&flow.receiver, rate(back_since, back))));
+                let again = flow.stats(Side::Receiver).retransmitted_segments;
+                series.reverse.sample(two_way.then(|| (&flow.receiver, rate(back_since, back), again)));
             }
             flow.received_at_sample = [back, received];
         }
@@ -284,7 +291,7 @@ impl World {
 
     fn handle_change(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let flows = &self.flows;
-        match self.changes[index].handle_timer(now, |flow| flows[flow].receiver.bytes_received()) {
+        match self.changes[index].handle_timer(now, |flow| flows[flow].received(Side::Receiver)) {
             Look::Tell(notice, again) => {
                 for &flow in &notice.flows {
                     notice.tell(now, &mut self.flows[flow].sender);
@@ -351,6 +358,9 @@ impl Hosts<Packet> for World {
         }
         if flow.session != iscsi::NONE {
             let side = if to_sender { Side::Sender } else { Side::Receiver };
+            if !flow.unmark(&mut self.scratch) {
+                return;
+            }
             flow.endpoint(side).handle_segment(now, &self.scratch);
             self.session_tcp(now, index, side, net);
         } else if to_sender {
@@ -403,7 +413,7 @@ impl Hosts<Packet> for World {
             Timer::Manager => self.handle_manager(now, net),
             Timer::Warmup => {
                 for flow in &mut self.flows {
-                    flow.received_at_warmup = [flow.sender.bytes_received(), flow.receiver.bytes_received()];
+                    flow.received_at_warmup = [flow.received(Side::Sender), flow.received(Side::Receiver)];
                 }
                 self.sessions_measure();
             }

@@ -76,6 +76,44 @@ impl Stats {
         self.undos_eifel + self.undos_dsack + self.undos_frto
     }
 
+    /// What two endpoints, one after the other, have counted together.
+    pub fn plus(&self, other: &Stats) -> Stats {
+        Stats {
+            segments_sent: self.segments_sent + other.segments_sent,
+            data_segments_sent: self.data_segments_sent + other.data_segments_sent,
+            data_segments_received: self.data_segments_received + other.data_segments_received,
+            acks_sent: self.acks_sent + other.acks_sent,
+            rtt_samples: self.rtt_samples + other.rtt_samples,
+            rtt_sum_us: self.rtt_sum_us + other.rtt_sum_us,
+            rtt_min_us: self.rtt_min_us.min(other.rtt_min_us),
+            rtt_max_us: self.rtt_max_us.max(other.rtt_max_us),
+            retransmitted_segments: self.retransmitted_segments + other.retransmitted_segments,
+            retransmitted_bytes: self.retransmitted_bytes + other.retransmitted_bytes,
+            syn_retransmits: self.syn_retransmits + other.syn_retransmits,
+            fast_retransmits: self.fast_retransmits + other.fast_retransmits,
+            timeouts: self.timeouts + other.timeouts,
+            tlp_probes: self.tlp_probes + other.tlp_probes,
+            duplicate_acks_received: self.duplicate_acks_received + other.duplicate_acks_received,
+            segments_sacked: self.segments_sacked + other.segments_sacked,
+            dsacks_received: self.dsacks_received + other.dsacks_received,
+            undos_eifel: self.undos_eifel + other.undos_eifel,
+            undos_dsack: self.undos_dsack + other.undos_dsack,
+            undos_frto: self.undos_frto + other.undos_frto,
+            ecn_reductions: self.ecn_reductions + other.ecn_reductions,
+            segments_marked_lost: self.segments_marked_lost + other.segments_marked_lost,
+            lost_retransmissions: self.lost_retransmissions + other.lost_retransmissions,
+            reordering_seen: self.reordering_seen + other.reordering_seen,
+            out_of_order_segments: self.out_of_order_segments + other.out_of_order_segments,
+            duplicate_segments_received: self.duplicate_segments_received + other.duplicate_segments_received,
+            duplicate_acks_sent: self.duplicate_acks_sent + other.duplicate_acks_sent,
+            acks_compressed: self.acks_compressed + other.acks_compressed,
+            zero_window_probes: self.zero_window_probes + other.zero_window_probes,
+            persists: self.persists + other.persists,
+            cwnd_restarts: self.cwnd_restarts + other.cwnd_restarts,
+            scoreboard_steps: self.scoreboard_steps + other.scoreboard_steps,
+        }
+    }
+
     /// Notes an RTT sample.
     #[inline]
     pub(crate) fn rtt_sample(&mut self, us: u64) {

@@ -88,6 +88,8 @@ fn session(
     let requests = requests(run, flow, spec, backing.blocks(), traces)?;
     let connection = || Connection {
         phase: Phase::Down,
+        used: false,
+        lost: None,
         id: None,
         streams: [Stream::default(), Stream::default()],
         wants: [false; 2],
@@ -103,12 +105,15 @@ fn session(
         depth: spec.queue_depth as usize,
         under_way: 0,
         connections: (0..count).map(|_| connection()).collect(),
+        anew: Vec::new(),
         pumps: Vec::new(),
         armed: Time::NEVER,
         moved: false,
         stopped: false,
         done_at: None,
+        losses: 0,
         lost: None,
+        given_up: None,
     })
 }
 

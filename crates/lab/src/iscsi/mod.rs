@@ -46,6 +46,10 @@ enum Phase {
 /// A connection of the session.
 struct Connection {
     phase: Phase,
+    /// Whether there was one, so that the next is made of fresh endpoints.
+    used: bool,
+    /// The target's number of the one that was lost, until the target hears of the next.
+    lost: Option<ConnectionId>,
     /// The target's number of it.
     id: Option<ConnectionId>,
     /// From the initiator, to it.
@@ -53,6 +57,15 @@ struct Connection {
     /// Whether the core at either end may have PDUs for it.
     wants: [bool; 2],
     tally: ConnectionTally,
+}
+
+impl Connection {
+    /// The TCP connection is no more, as far as the initiator's end knows.
+    fn end(&mut self) {
+        self.phase = Phase::Down;
+        self.streams = Default::default();
+        self.lost = self.id.take().or(self.lost);
+    }
 }
 
 /// A session and what it is used for.
@@ -68,6 +81,8 @@ pub struct Session {
     depth: usize,
     under_way: usize,
     connections: Vec<Connection>,
+    /// Flows whose connection is to be made anew.
+    anew: Vec<usize>,
     /// Ends of connections whose TCP has something new to send.
     pumps: Vec<(usize, Side)>,
     /// When its timer is set to fire: at its deadline or before.
@@ -78,8 +93,11 @@ pub struct Session {
     stopped: bool,
     /// When all requests were done, and no more came.
     done_at: Option<Time>,
-    /// Times that the session was lost, and why the first.
+    /// Times that the session was lost; when first, and why.
+    losses: u64,
     lost: Option<(Time, String)>,
+    /// When attempts to make it anew were given up.
+    given_up: Option<Time>,
 }
 
 impl Session {
@@ -114,28 +132,23 @@ impl Session {
     fn handle_tcp_timeout(&mut self, now: Time, flow: usize, flows: &mut [Flow]) {
         let index = flow - self.first;
         let connection = &mut self.connections[index];
-        if connection.phase == Phase::Connecting && flows[flow].sender.is_closed() {
-            connection.phase = Phase::Down;
-            self.initiator.handle_closed(now, index, "no answer to a SYN");
+        if connection.phase != Phase::Down && flows[flow].sender.is_closed() {
+            let why = if connection.phase == Phase::Connecting { "no answer to a SYN" } else { "TCP gave up" };
+            connection.end();
+            self.initiator.handle_closed(now, index, why);
             self.advance(now, flows);
         }
     }
 
     /// Time has come to something.
     fn handle_timeout(&mut self, now: Time, flows: &mut [Flow]) {
-        if self.lost.is_none() {
-            self.initiator.handle_timeout(now);
-            self.target.handle_timeout(now);
-        }
+        self.initiator.handle_timeout(now);
+        self.target.handle_timeout(now);
         self.advance(now, flows);
     }
 
     /// When [`Session::handle_timeout`] is to be called; earlier does no harm.
     fn poll_timeout(&self) -> Time {
-        if self.lost.is_some() {
-            // The initiator waits for connections to be made anew, which nobody does.
-            return self.backing.poll_timeout();
-        }
         let requests = if self.may_issue() { self.requests.poll_timeout() } else { Time::NEVER };
         let cores = [self.initiator.poll_timeout(), self.target.poll_timeout()];
         cores.into_iter().flatten().fold(requests.min(self.backing.poll_timeout()), Time::min)
@@ -154,7 +167,15 @@ impl Session {
                 self.initiator.handle_connected(now, index);
                 true
             }
-            Side::Receiver if connection.id.is_none() && flow.receiver.established_at().is_some() => {
+            // What a lost connection has left there is not the next one.
+            Side::Receiver
+                if connection.phase != Phase::Down
+                    && connection.id.is_none()
+                    && flow.receiver.established_at().is_some() =>
+            {
+                if let Some(lost) = connection.lost.take() {
+                    self.target.handle_closed(lost);
+                }
                 connection.id = Some(self.target.open(now, PORTAL, Default::default()));
                 true
             }
@@ -191,7 +212,7 @@ impl Session {
     fn advance(&mut self, now: Time, flows: &mut [Flow]) {
         loop {
             self.backing.handle_timeout(now);
-            let mut any = false;
+            let mut any = self.close(now, flows);
             while let Some(work) = self.target.poll_work() {
                 let command = self.initiator.command_of(work.itt);
                 self.backing.handle_work(now, &work, command);
@@ -219,8 +240,13 @@ impl Session {
         self.moved = true;
         self.note_end(now);
         while let Some(index) = self.initiator.poll_connect() {
-            self.connections[index].phase = Phase::Connecting;
-            flows[self.first + index].sender.connect(now);
+            let connection = &mut self.connections[index];
+            connection.phase = Phase::Connecting;
+            if std::mem::replace(&mut connection.used, true) {
+                self.anew.push(self.first + index);
+            } else {
+                flows[self.first + index].sender.connect(now);
+            }
             self.pumps.push((self.first + index, Side::Sender));
         }
         while let Some(id) = self.target.poll_touched() {
@@ -233,6 +259,30 @@ impl Session {
             self.fill(now, index, Side::Sender, flows);
             self.fill(now, index, Side::Receiver, flows);
         }
+    }
+
+    /// Closes what either core wants closed; returns whether there was something.
+    fn close(&mut self, now: Time, flows: &mut [Flow]) -> bool {
+        let mut any = false;
+        for (index, connection) in self.connections.iter_mut().enumerate() {
+            let flow = &mut flows[self.first + index];
+            if let Some(why) = self.initiator.poll_close(index).map(str::to_owned) {
+                flow.sender.abort(now);
+                connection.end();
+                self.initiator.handle_closed(now, index, &why);
+                any = true;
+            }
+            for id in [&mut connection.id, &mut connection.lost] {
+                if let Some(closed) = id.filter(|&id| self.target.poll_close(id).is_some()) {
+                    // The initiator finds that out by its pings: its end hears nothing more.
+                    flow.receiver.abort(now);
+                    self.target.handle_closed(closed);
+                    *id = None;
+                    any = true;
+                }
+            }
+        }
+        any
     }
 
     fn submit(&mut self, wanted: Wanted) {
@@ -252,9 +302,14 @@ impl Session {
     fn handle_event(&mut self, now: Time, event: Event) {
         match event {
             Event::Done(id, completion) => self.complete(now, id, &completion),
-            Event::Lost(why) | Event::Failed(why) => {
+            Event::Lost(why) => {
+                self.losses += 1;
                 self.lost.get_or_insert((now, why));
-                // There is no second TCP connection in place of a lost one.
+            }
+            Event::Failed(why) => {
+                self.losses += 1;
+                self.lost.get_or_insert((now, why));
+                self.given_up = Some(now);
                 self.stopped = true;
             }
             Event::Up(_) | Event::Joined(_) | Event::Managed(..) | Event::Targets(_) | Event::LoggedOut => {}
@@ -298,7 +353,8 @@ impl Session {
             if let Header::ScsiCommand(command) = &out.pdu.header {
                 let under_way = self.initiator.command_of(command.itt).and_then(|id| self.commands.get(id));
                 if let Some(under_way) = under_way {
-                    under_way.sent = Some(now);
+                    // The first time: what a lost session costs is the network's.
+                    under_way.sent.get_or_insert(now);
                 }
             }
             stream.push(&out.framing, out.pdu);

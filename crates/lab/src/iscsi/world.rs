@@ -3,8 +3,10 @@
 use super::NONE;
 use crate::flow::Side;
 use crate::packet::Packet;
+use crate::stack::tcp_config;
 use crate::world::World;
 use sim::Network;
+use tcp::Endpoint;
 use units::Time;
 
 impl World {
@@ -55,6 +57,9 @@ impl World {
 
     /// Sends what a session has handed to TCP, sets its timer, notes its end.
     fn settle(&mut self, now: Time, session: usize, net: &mut Network<Packet>) {
+        while let Some(flow) = self.sessions[session].anew.pop() {
+            self.make_anew(now, flow);
+        }
         while let Some((flow, side)) = self.sessions[session].pumps.pop() {
             self.pump(now, flow, side, net);
             // What went makes room.
@@ -80,6 +85,19 @@ impl World {
         }
     }
 
+    /// Makes a flow's connection anew, and opens it.
+    fn make_anew(&mut self, now: Time, index: usize) {
+        let flow = &mut self.flows[index];
+        let (name, stack) = (&flow.spec.name, &flow.spec.stack);
+        let again = "what was made once of these settings is made again";
+        let config = tcp_config(name, stack).expect(again);
+        let mut control = || self.algorithms.controller(name, stack).expect(again);
+        let sender = Endpoint::new_client(config.clone(), control(), now);
+        let receiver = Endpoint::new_server(config, control(), now);
+        flow.make_anew(sender, receiver);
+        flow.sender.connect(now);
+    }
+
     /// What the sessions did goes to their flows, and what a reader has to know to the notes.
     pub(crate) fn close_sessions(&mut self, notes: &mut Vec<String>) {
         for session in &mut self.sessions {
@@ -87,7 +105,13 @@ impl World {
             session.stopped = true;
             let name = &self.flows[session.first].spec.name;
             if let Some((at, why)) = &session.lost {
-                notes.push(format!("flow {name}: the session was lost at {:.3} s: {why}", at.as_secs_f64()));
+                let times = if session.losses == 1 { "once".to_owned() } else { format!("{} times", session.losses) };
+                let end =
+                    session.given_up.map_or_else(String::new, |at| format!("; given up at {:.3} s", at.as_secs_f64()));
+                notes.push(format!(
+                    "flow {name}: the session was lost {times}, first at {:.3} s: {why}{end}",
+                    at.as_secs_f64()
+                ));
             }
             for (index, connection) in session.connections.iter_mut().enumerate() {
                 let tally = std::mem::take(&mut connection.tally);
