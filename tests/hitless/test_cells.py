@@ -1,0 +1,42 @@
+"""The goals of the remedies, in two of the table's cells, and that a cell's remedy is in its run."""
+
+from __future__ import annotations
+
+import pytest
+
+from hitless.cells import REMEDIES, WRONG, Cell
+from hitless.page import dip
+from hitless.running import measure, spec_of
+
+
+@pytest.mark.parametrize("remedy", [*REMEDIES, *WRONG])
+def test_a_cells_remedy_is_in_its_specification(remedy: str) -> None:
+    (action,) = (
+        event["action"]
+        for event in spec_of(Cell("B", "100M", 10, 4, remedy))["events"]
+        if event["action"]["kind"] == "move"
+    )
+    assert ("remedy" in action) is (remedy != "none")
+
+
+def test_where_nothing_moves_nothing_is_lost_or_out_of_order() -> None:
+    for scenario in ("B", "D"):
+        numbers = measure(Cell(scenario, "100M", 100, 1, "stay"))
+        assert (numbers["dropped_after"], numbers["duplicate_acks"]) == (0, 0)
+        assert abs(dip(numbers)) < 0.1
+
+
+def test_a_hold_takes_reordering_away_where_the_senders_line_is_the_limit() -> None:
+    plain, held = (measure(Cell("B", "100M", 100, 1, remedy)) for remedy in ("none", "hold"))
+    # 40 ms at 100 Mbit/s are 333 packets of 1500 B; what is sent again takes 4 % of a second.
+    assert plain["duplicate_acks"] == 333 and dip(plain) == pytest.approx(4, abs=0.5)
+    assert held["duplicate_acks"] == held["retransmitted"] == held["dropped_after"] == 0
+    assert dip(held) < 1
+    assert held["held_bytes"] == pytest.approx(333 * 1500, rel=0.02)
+
+
+def test_a_trimmed_window_takes_the_loss_away_where_the_receivers_line_is_the_limit() -> None:
+    plain, trimmed = (measure(Cell("D", "1G", 100, 1, remedy)) for remedy in ("none", "hold+trim"))
+    assert plain["dropped_soon"] > 2000 and dip(plain) > 80
+    assert trimmed["dropped_after"] == trimmed["duplicate_acks"] == 0
+    assert dip(trimmed) < 5
