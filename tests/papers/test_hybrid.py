@@ -9,6 +9,7 @@ import pytest
 import elephan
 from elephan.api import load
 from elephan.papers.catalogue import find, folder
+from elephan.papers.hybrid import managed
 from elephan.papers.hybrid.cell import RFC_7323_BYTES, Cell
 from elephan.record import Record
 
@@ -150,3 +151,14 @@ def test_undo_takes_back_what_the_move_made_the_sender_believe(
 def test_every_scenario_of_the_grid_has_a_claim() -> None:
     files = {runs.file for claim in find("hybrid").claims for runs in claim.runs}
     assert {f"{key}.toml" for key in ("a", "b", "c1", "c2", "d")} <= files
+
+
+def test_the_manager_moves_the_elephants_and_the_ip_level_is_spared(tmp_path: Path) -> None:
+    results = elephan.run(folder() / "hybrid" / managed.FILE, store=str(tmp_path / "store.sqlite"))
+    (record,) = results
+    measured = managed.measured_of(record)
+    assert measured["elephants"] == measured["elephants_moved"] == 2
+    assert measured["load_carrying"] < measured["load_idle"]
+    # The backup had the core's 100 Mbit/s at most, with others beside it.
+    assert measured["backup_before"] < 100 < 300 < measured["backup_after"]
+    assert measured["wasted"] < measured["moves"]

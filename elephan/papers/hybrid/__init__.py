@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from elephan.papers.evaluation import Evaluation, PaperResults, evaluated
-from elephan.papers.hybrid import beside, drops, reordering
+from elephan.papers.hybrid import beside, drops, managed, reordering
 
 PARTS = (
     reordering.scenario_a,
@@ -14,6 +14,7 @@ PARTS = (
     beside.stacks,
     beside.today,
     beside.udp,
+    managed.manager,
     beside.switches_b,
     beside.switches_d,
 )
