@@ -328,16 +328,14 @@ impl Initiator {
 
     /// The session is lost: everything is closed, and begins anew unless that was tried often enough.
     fn lose(&mut self, now: Time, why: String) {
-        self.failures += 1;
-        self.connect.clear();
-        for link in &mut self.links {
-            link.out.clear();
-            if !matches!(link.phase, Phase::Down | Phase::Wanted) {
-                link.phase = Phase::Closing(why.clone());
-            } else {
-                link.phase = Phase::Down;
-            }
+        self.close_all(&why);
+        if self.course == Course::LoggingOut {
+            // Nobody wants it anew.
+            self.course = Course::Over;
+            self.events.push_back(Event::LoggedOut);
+            return;
         }
+        self.failures += 1;
         self.tags.clear();
         self.queue = self.tasks.keys().copied().collect();
         self.tasks.values_mut().for_each(Task::restart);
@@ -347,6 +345,16 @@ impl Initiator {
         self.tsih = 0;
         self.course = Course::Waiting(now + Span::from_secs(u64::from(self.agreed.time_to_wait_s)));
         self.events.push_back(Event::Lost(why));
+    }
+
+    /// Has every connection closed. One that is not made yet will not be: nobody would say that it was closed.
+    fn close_all(&mut self, why: &str) {
+        self.connect.clear();
+        for link in &mut self.links {
+            link.out.clear();
+            let is_made = !matches!(link.phase, Phase::Down | Phase::Wanted);
+            link.phase = if is_made { Phase::Closing(why.to_owned()) } else { Phase::Down };
+        }
     }
 
     /// Ends the session for good.

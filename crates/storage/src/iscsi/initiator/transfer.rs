@@ -160,14 +160,11 @@ impl Initiator {
                 Ok(())
             }
             Header::TextResponse(header) => self.text_answer(index, header, &pdu.data),
-            Header::LogoutResponse(_) => {
-                for link in &mut self.links {
-                    if link.phase != Phase::Down {
-                        link.phase = Phase::Closing("logged out".to_owned());
-                    }
-                }
+            Header::LogoutResponse(_) if self.course == Course::LoggingOut => {
+                self.close_all("logged out");
                 Ok(())
             }
+            Header::LogoutResponse(_) => Err("a LogoutResponse that nobody asked for".to_owned()),
             Header::AsyncMessage(header) => async_message(header),
             Header::Reject(header) => Err(format!("the target rejected a PDU, reason {:#04x}", header.reason)),
             other => Err(format!("{} from a target", other.name())),
