@@ -1,8 +1,9 @@
-"""Figure 6 of the iSCSI paper: `python -m bench.iscsi_path`, as root. elephan's target and load over an emulated path.
+"""Figures 6 and 9 of the iSCSI paper: `python -m bench.iscsi_path`, as root. Target and load over an emulated path.
 
 Every point has a path of its own, with papers/iscsi/fig6.toml's rate, round trip and queue, in wall-clock time; the
 stacks are loaded under names of that run, and gone with it. The target serves a file in memory, so that no drive is
 measured. Prints a table and the lines for claims.toml's reference; what the emulator could not honour goes to stderr.
+With --bursts: by MaxBurstLength, with five connections and papers/iscsi/fig10.toml's requests.
 """
 
 from __future__ import annotations
@@ -29,8 +30,14 @@ STACKS = ("reno", "fast", "bic", "htcp")
 CONNECTIONS = (1, 2, 3, 4, 5, 6, 8, 10)
 FILE_BYTES = 256 << 20
 MAIN = (sys.executable, "-c", "from elephan.cli import main; main()", "iscsi")
-"""As in papers/iscsi/fig6.toml: half reads, 64 KiB at random, 32 under way."""
-LOAD = ("--size", "64KiB", "--depth", "32", "--reads", "50", "--random", "--overwrite", "--json")
+
+LOAD = ("--reads", "50", "--random", "--overwrite", "--json")
+SMALL = ("--size", "64KiB", "--depth", "32")
+"""As in papers/iscsi/fig6.toml."""
+LARGE = ("--size", "1MiB", "--depth", "4")
+"""As in papers/iscsi/fig10.toml."""
+FIGURE6 = [(connections, connections, SMALL) for connections in CONNECTIONS]
+BURSTS_KIB = (4, 16, 64, 256, 1024, 4096)
 
 
 @contextmanager
@@ -49,7 +56,7 @@ def target(path: Opened, image: Path, stack: str) -> Iterator[str]:
         end(process)
 
 
-def point(stack: str, connections: int, seconds: int) -> tuple[float, list[str]]:
+def point(stack: str, connections: int, seconds: int, requests: tuple[str, ...]) -> tuple[float, list[str]]:
     """Measure one: reads and writes in MB/s, and what the emulator did wrong."""
     spec = spec_of(folder() / "iscsi" / "fig6.toml", ['sweep.flow.stack=["reno"]', "sweep.flow.connections=[1]"])
     with (
@@ -63,7 +70,16 @@ def point(stack: str, connections: int, seconds: int) -> tuple[float, list[str]]
         path.start(spec)
         with target(path, image, name) as url:
             where = ("ip", "netns", "exec", path.place.names[0])
-            options = ("--stack", name, "--connections", str(connections), "--duration", f"{seconds}s", *LOAD)
+            options = (
+                "--stack",
+                name,
+                "--connections",
+                str(connections),
+                "--duration",
+                f"{seconds}s",
+                *LOAD,
+                *requests,
+            )
             done = subprocess.run([*where, *MAIN, "bench", url, *options], capture_output=True, text=True, check=False)
         faults = path.stop(spec).faults()
     if done.returncode != 0:
@@ -79,21 +95,28 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60, help="of a point (default: 60)")
+    parser.add_argument("--bursts", action="store_true", help="figure 9 in place of figure 6")
     arguments = parser.parse_args()
+    points = [(burst, 5, bursts_of(burst)) for burst in BURSTS_KIB] if arguments.bursts else FIGURE6
     found: dict[tuple[str, int], float] = {}
     try:
-        # Stack by stack within a number of connections, so that what else the machine does meets all of them.
-        for connections in CONNECTIONS:
+        # Stack by stack within a point, so that what else the machine does meets all of them.
+        for at, connections, requests in points:
             for stack in STACKS:
-                found[stack, connections], faults = point(stack, connections, arguments.seconds)
-                print(
-                    f"{stack}, {connections}: {found[stack, connections]:.2f} MB/s", *faults, sep="; ", file=sys.stderr
-                )
+                found[stack, at], faults = point(stack, connections, arguments.seconds, requests)
+                print(f"{stack}, {at}: {found[stack, at]:.2f} MB/s", *faults, sep="; ", file=sys.stderr)
     except ElephanError as why:
         sys.exit(f"bench.iscsi_path: {why}")
-    rows = [[stack, *(f"{found[stack, n]:.2f}" for n in CONNECTIONS)] for stack in STACKS]
-    print(table([f"MB/s, Linux {platform.release().split('-')[0]}", *map(str, CONNECTIONS)], rows))
-    print(*(f"{stack}_{n} = {value:.2f}" for (stack, n), value in found.items()), sep="\n")
+    places = [at for at, _, _ in points]
+    rows = [[stack, *(f"{found[stack, at]:.2f}" for at in places)] for stack in STACKS]
+    print(table([f"MB/s, Linux {platform.release().split('-')[0]}", *map(str, places)], rows))
+    print(*(f"{stack}_{at} = {value:.2f}" for (stack, at), value in found.items()), sep="\n")
+
+
+def bursts_of(kib: int) -> tuple[str, ...]:
+    """Return the requests of figure 9 for one MaxBurstLength."""
+    keys = ("initial_r2t=yes", "max_outstanding_r2t=1", f"first_burst={min(kib, 64)}KiB", f"max_burst={kib}KiB")
+    return (*LARGE, *(word for key in keys for word in ("--set", key)))
 
 
 if __name__ == "__main__":
