@@ -59,8 +59,11 @@ impl Endpoint {
             }
             self.sock().lost_out = 0;
             self.lost.clear();
-            // All is judged anew.
-            self.rack.cursor = self.ring.head();
+            // What a time-out marked is judged anew. What RACK marked is not: it takes that off its list (Linux
+            // tcp_rack_detect_loss, list_del_init), and taking the mark back does not put it there again.
+            if self.ca_state() == CaState::Loss as u8 {
+                self.rack.cursor = self.ring.head();
+            }
             self.mark_cursor = self.ring.head();
             self.sacked_above = self.cc.sock().sacked_out;
         }
