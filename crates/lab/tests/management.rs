@@ -100,6 +100,36 @@ fn a_flow_that_its_window_limits_loses_nothing_by_the_move() {
     assert_eq!((number(entry, "forecast_cost_bytes"), number(entry, "cost_bytes")), (0.0, 0.0));
 }
 
+#[test]
+fn a_move_that_is_forecast_to_cost_more_than_it_gains_is_refused() {
+    // 98 ms of 100 Mbit/s are 817 packets, r3's queue takes 500; what the flow takes off the IP level is worth nothing here.
+    let at = |refuse: bool| {
+        let mut manager = policy();
+        manager["refuse"] = json!(refuse);
+        manager["offload_worth_ppm"] = json!(0);
+        let rates = [FAST, FAST, FAST, FAST, 100_000_000];
+        run(&hybrid(rates, vec![elephant("backup", 3_000_000)], manager, |spec| {
+            for (link, delay) in [(1, 50 * MS), (2, 50 * MS), (4, 2 * MS)] {
+                spec["links"][link]["delay_ns"] = json!(delay);
+            }
+        }))
+    };
+    let (kept, moved) = (at(true), at(false));
+    let ledger = |outcome: &Outcome| outcome.managed.as_ref().unwrap().ledger.clone();
+    let refusals = ledger(&kept);
+    // Looked at again when the stay of 10 s is over, not every second.
+    assert!((1..=3).contains(&refusals.len()), "{refusals:?}");
+    for entry in &refusals {
+        assert_eq!(text(entry, "reason"), "refused", "{entry:?}");
+        assert!(number(entry, "forecast_cost_bytes") > number(entry, "forecast_gain_bytes"), "{entry:?}");
+    }
+    let there = &ledger(&moved)[0];
+    assert_eq!(text(there, "reason"), "elephant", "{there:?}");
+    assert!(number(there, "forecast_cost_bytes") > number(there, "forecast_gain_bytes"), "{there:?}");
+    // What the refusal spares: 817 packets come at once, and 500 have room.
+    assert!(number(there, "lost_packets") >= 300.0, "{there:?}");
+}
+
 /// When flow `name` was moved, either way, s.
 fn moves_of(outcome: &Outcome, name: &str) -> Vec<f64> {
     let ledger = &outcome.managed.as_ref().unwrap().ledger;
