@@ -149,7 +149,8 @@ def test_flows_share_hosts_where_they_agree_and_controls_are_loaded_once(file: P
 
 def test_more_hosts_than_one_machine_makes_are_refused(file: Path) -> None:
     flows = "\n[[flow]]\n".join(f"initial_cwnd = {number}" for number in range(1, 40))
-    with pytest.raises(InputError, match="78 hosts, one per node and set of TCP settings, two per program, and makes at most 64"):
+    said = "78 hosts, one per node and set of TCP settings, two per program, and makes at most 64"
+    with pytest.raises(InputError, match=said):
         layout(file, flows)
 
 
