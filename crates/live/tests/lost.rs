@@ -1,36 +1,19 @@
 //! A session whose connections are cut while requests are under way: every request is answered all the same.
 
+mod common;
+
+use common::{Image, BYTES, NAME};
 use live::{bench, BenchConfig, BenchReport, LunFile, Server, ServerConfig};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use storage::iscsi::{InitiatorConfig, TargetConfig};
 use units::Span;
 
-const NAME: &str = "iqn.2026-01.example:disk";
-const BYTES: u64 = 8 << 20;
 const IO_BYTES: usize = 65_536;
 
 static GO: AtomicBool = AtomicBool::new(false);
-
-/// A file of zeros that goes with the test.
-struct Image(PathBuf);
-
-impl Image {
-    fn new(name: &str) -> Image {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.img"));
-        std::fs::File::create(&path).unwrap().set_len(BYTES).unwrap();
-        Image(path)
-    }
-}
-
-impl Drop for Image {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 /// Hands bytes on until `left` have gone; then both ways are cut, in the middle of whatever PDU it is.
 fn hand_on(mut from: TcpStream, mut to: TcpStream, mut left: usize) {

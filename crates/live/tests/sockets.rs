@@ -1,5 +1,8 @@
 //! Target and initiator over real sockets on the loopback, on a file.
 
+mod common;
+
+use common::{Image, BYTES, NAME};
 use live::{bench, BenchConfig, LunFile, Server, ServerConfig};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,26 +10,6 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use storage::iscsi::{Credentials, Digest, InitiatorConfig, Secret, TargetConfig};
 use units::Span;
-
-const NAME: &str = "iqn.2026-01.example:disk";
-const BYTES: u64 = 8 << 20;
-
-/// A file of zeros that goes with the test.
-struct Image(PathBuf);
-
-impl Image {
-    fn new(name: &str) -> Image {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.img"));
-        std::fs::File::create(&path).unwrap().set_len(BYTES).unwrap();
-        Image(path)
-    }
-}
-
-impl Drop for Image {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 fn server(image: &Image, target: TargetConfig) -> Server {
     let lun = LunFile { path: image.0.clone(), read_only: false, block_bytes: 512 };
