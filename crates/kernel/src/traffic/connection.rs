@@ -189,12 +189,7 @@ impl Connection {
         let Some(series) = series else { return Ok(()) };
         let (received, since) = self.sampled;
         let interval = now.since(since).as_secs_f64();
-        series.time_s.push(now.as_secs_f64());
-        series.flow.push(self.flow as i32);
-        series.cwnd_packets.push(raw.snd_cwnd);
-        series.ssthresh_packets.push(raw.snd_ssthresh);
-        series.srtt_s.push(Span::from_micros(u64::from(raw.rtt_us)).as_secs_f64());
-        series.in_flight_bytes.push(info.in_flight_bytes());
+        info.begin_row(series, now, self.flow);
         series.goodput_bps.push(if interval > 0.0 { (self.received - received) as f64 * 8.0 / interval } else { 0.0 });
         let again = raw.total_retrans.saturating_sub(self.sender.at_start.raw().total_retrans);
         series.retransmitted_segments.push(u64::from(again));

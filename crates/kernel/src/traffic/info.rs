@@ -1,7 +1,9 @@
 //! What the kernel's TCP says of a connection: `TCP_INFO`.
 
+use lab::FlowSeries;
 use std::io;
 use std::os::fd::RawFd;
+use units::{Span, Time};
 
 /// `struct tcp_info` of Linux 6.18, as far as it is used (include/uapi/linux/tcp.h). The kernel appends fields and never moves
 /// any, and copies as much as both sides know: an older one fills less.
@@ -168,6 +170,17 @@ impl Info {
     #[cfg(test)]
     fn cut_to(self, bytes: usize) -> Info {
         Info { bytes, ..self }
+    }
+
+    /// What a row of the series has of it; the caller adds the flow's own columns.
+    pub fn begin_row(&self, series: &mut FlowSeries, now: Time, flow: usize) {
+        let raw = self.raw();
+        series.time_s.push(now.as_secs_f64());
+        series.flow.push(flow as i32);
+        series.cwnd_packets.push(raw.snd_cwnd);
+        series.ssthresh_packets.push(raw.snd_ssthresh);
+        series.srtt_s.push(Span::from_micros(u64::from(raw.rtt_us)).as_secs_f64());
+        series.in_flight_bytes.push(self.in_flight_bytes());
     }
 }
 

@@ -226,12 +226,7 @@ impl Program {
         let Some(series) = series else { return };
         let (received, (before, since)) = (self.received(), self.sampled);
         let interval = now.since(since).as_secs_f64();
-        series.time_s.push(now.as_secs_f64());
-        series.flow.push(self.flow as i32);
-        series.cwnd_packets.push(raw.snd_cwnd);
-        series.ssthresh_packets.push(raw.snd_ssthresh);
-        series.srtt_s.push(Span::from_micros(u64::from(raw.rtt_us)).as_secs_f64());
-        series.in_flight_bytes.push(info.in_flight_bytes());
+        info.begin_row(series, now, self.flow);
         let more = received.saturating_sub(before) as f64 * 8.0;
         series.goodput_bps.push(if interval > 0.0 { more / interval } else { 0.0 });
         series.retransmitted_segments.push(self.near.sum(|seen| u64::from(seen.info.raw().total_retrans)));
