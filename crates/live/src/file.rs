@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use storage::scsi::{Medium, MediumError, Op, Outcome};
 use wire::iscsi::{Payload, Rope};
@@ -22,6 +23,8 @@ pub struct FileMedium {
     file: File,
     bytes: u64,
     block_bytes: u64,
+    /// Whether the file system tells what is in the page cache, as far as is known.
+    tells: AtomicBool,
     /// Held to write by what has to be alone between reading and writing.
     alone: RwLock<()>,
 }
@@ -50,7 +53,7 @@ impl FileMedium {
             let text = format!("{end} bytes long; at least one block of {block_bytes} is needed (truncate -s 1G FILE)");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        Ok(FileMedium { file, bytes, block_bytes, alone: RwLock::new(()) })
+        Ok(FileMedium { file, bytes, block_bytes, tells: AtomicBool::new(true), alone: RwLock::new(()) })
     }
 
     /// Whole blocks.
@@ -76,12 +79,16 @@ impl FileMedium {
     fn cached(&self, lba: u64, blocks: u32) -> Option<Bytes> {
         let length = (u64::from(blocks) * self.block_bytes) as usize;
         let mut data: Vec<u8> = Vec::with_capacity(length);
-        let mut flags = libc::RWF_NOWAIT;
+        let mut flags = if self.tells.load(Ordering::Relaxed) { libc::RWF_NOWAIT } else { 0 };
         while data.len() < length {
             match self.read_on(lba * self.block_bytes, length, &mut data, flags) {
                 Ok(0) => return None,
                 Ok(_) => {}
-                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) && flags != 0 => flags = 0,
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) && flags != 0 => {
+                    // It will not tell the next time either.
+                    self.tells.store(false, Ordering::Relaxed);
+                    flags = 0;
+                }
                 Err(_) => return None,
             }
         }
@@ -281,9 +288,7 @@ impl FileMedium {
         }
         Ok(Outcome::Done)
     }
-}
 
-impl FileMedium {
     /// The outcome of what waits for no drive: reads from the page cache, writes into it, advice. None: it may wait.
     pub fn at_once(&self, op: &Op) -> Option<Outcome> {
         match op {
