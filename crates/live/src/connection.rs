@@ -1,6 +1,7 @@
 //! One connection: bytes between its socket and the core, operations on the file.
 
 use crate::clock;
+use crate::patience::Patience;
 use crate::server::Shared;
 use crate::socket::receive;
 use crate::wake::Waker;
@@ -50,6 +51,7 @@ struct Connection<'a> {
 pub(crate) fn run(shared: &Shared, id: ConnectionId, socket: &TcpStream, waker: &Waker) -> String {
     let mut connection = Connection { shared, id, socket, incoming: BytesMut::new(), outgoing: Outgoing::default() };
     let mut moved = clock::now();
+    let mut patience = Patience::default();
     loop {
         if shared.stop.load(Ordering::Relaxed) {
             return "the target was stopped".to_owned();
@@ -61,7 +63,8 @@ pub(crate) fn run(shared: &Shared, id: ConnectionId, socket: &TcpStream, waker: 
                     return "it was to be closed, and took no more data".to_owned();
                 }
                 let read = shared.target().takes_input(id);
-                waker.wait(socket.as_raw_fd(), read, !connection.outgoing.is_empty(), WAIT_MS);
+                let write = !connection.outgoing.is_empty();
+                patience.wait(&shared.lookers, waker, socket.as_raw_fd(), read, write, WAIT_MS);
             }
             Err(why) => return why,
         }

@@ -12,6 +12,7 @@ mod bench;
 mod clock;
 mod connection;
 mod file;
+mod patience;
 mod pool;
 mod server;
 mod socket;

@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::connection;
 use crate::file::FileMedium;
+use crate::patience::Lookers;
 use crate::pool::Pool;
 use crate::socket::set_congestion;
 use crate::wake::Waker;
@@ -52,6 +53,7 @@ pub(crate) struct Shared {
     own: Weak<Shared>,
     wakers: Mutex<BTreeMap<ConnectionId, Arc<Waker>>>,
     pub stop: AtomicBool,
+    pub(crate) lookers: Lookers,
     /// Why connections ended, the last ones.
     log: Mutex<Vec<String>>,
     /// Connections that there were.
@@ -160,6 +162,7 @@ impl Server {
             media,
             wakers: Mutex::default(),
             stop: AtomicBool::new(false),
+            lookers: Lookers::new(),
             log: Mutex::default(),
             accepted: AtomicU64::new(0),
         });
