@@ -374,7 +374,8 @@ static inline u64 burst_us(struct cc_sock *sk)
 static inline void leave_slow_start(struct cc_sock *sk, struct cubic *ca)
 {
 	ca->found = 1;
-	cc_set_snd_ssthresh(sk, cc_snd_cwnd(sk));
+	/* Not below two segments, as after a loss (RFC 5681, 3.1): the clamp may have left one. */
+	cc_set_snd_ssthresh(sk, cc_max(cc_snd_cwnd(sk), 2));
 }
 
 /* By how much the RTT must rise: an eighth, within bounds. */
