@@ -71,15 +71,17 @@ def _cell(
     return Cell(stack["name"], rtt_ms, loss, flows, rival, tuple(specs))
 
 
-def simulated(reference: dict[str, Any], cell: Cell, spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the simulator's side of a kernel's run: the same, with the emulator's jitter where phases decide."""
+def simulated(
+    reference: dict[str, Any], cell: Cell, spec: dict[str, Any], jitter_us: int | None = None
+) -> dict[str, Any]:
+    """Return the simulator's side of a kernel's run: the same, with the hosts' jitter where phases decide.
+
+    `jitter_us`: by how much hosts answer late at most, us, in place of the reference's.
+    """
     if not cell.rival:
         return spec
-    jitter = {
-        "distribution": "uniform",
-        "scale_ns": reference["ground"]["fairness"]["jitter_us"] * 1000,
-        "reordering": False,
-    }
+    scale_us = reference["ground"]["fairness"]["jitter_us"] if jitter_us is None else jitter_us
+    jitter = {"distribution": "uniform", "scale_ns": scale_us * 1000, "reordering": False}
     hosts = {node for flow in spec["flows"] for node in (flow["source"], flow["destination"])}
     links = [link | {"jitter": jitter} if link["from"] in hosts else link for link in spec["links"]]
     return spec | {"links": links}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.dumbbell import PACKET_BYTES, PAYLOAD_BYTES
@@ -26,6 +26,8 @@ class Beside:
     line_decides: bool
     share: tuple[float, float] | None
     """Of a cell with a rival: the stack's part of both flows' goodput, in the kernel and here."""
+    phases: tuple[float, float] | None = None
+    """Least and most of that part here, over the seeds and over hosts that answer more or less late."""
 
 
 def rows(reference: dict[str, Any], runs: dict[str, dict[str, Any]]) -> list[Beside]:
@@ -37,9 +39,26 @@ def rows(reference: dict[str, Any], runs: dict[str, dict[str, Any]]) -> list[Bes
         if both:
             pairs.append((cell, both))
     specs = [cases.simulated(reference, cell, spec) for cell, both in pairs for spec, _ in both]
+    jitters_us = reference["ground"]["fairness"]["phases_us"]
+    rivals = [
+        cases.simulated(reference, cell, spec, jitter_us)
+        for cell, both in pairs
+        if cell.rival
+        for jitter_us in jitters_us
+        for spec, _ in both
+    ]
     with ThreadPoolExecutor() as pool:
         results = iter(pool.map(simulate_spec, specs))
-        return [_beside(reference, cell, [(run, next(results)) for _, run in both]) for cell, both in pairs]
+        shares = iter(pool.map(lambda spec: _share(_goodputs(simulate_spec(spec).flows)), rivals))
+        found = [_beside(reference, cell, [(run, next(results)) for _, run in both]) for cell, both in pairs]
+        return [
+            replace(beside, phases=_range([next(shares) for _ in jitters_us for _ in both])) if cell.rival else beside
+            for beside, (cell, both) in zip(found, pairs, strict=True)
+        ]
+
+
+def _range(values: list[float]) -> tuple[float, float]:
+    return min(values), max(values)
 
 
 def _beside(reference: dict[str, Any], cell: cases.Cell, both: list[tuple[dict[str, Any], Any]]) -> Beside:

@@ -50,7 +50,9 @@ def section(
             f"Beside one Reno flow on the same line ({pair['rtt_ms']} ms, loss {pair['loss']:g}, {pair['seconds']} s), "
             "the stack's part of what both get. Without losses or chance it would be a matter of phases which flow a "
             "full queue drops, and for the whole run; the simulator's hosts answer up to "
-            f"{pair['jitter_us'] / 1000:g} ms late, about as real ones do. "
+            f"{pair['jitter_us'] / 1000:g} ms late. "
+            "By phases: least and most of all seeds with hosts that answer up to "
+            f"{page.numbers(pair['phases_us'])} us late. "
             f"Allowed: {page.between(ground['tolerance_share'])}."
         )
         cells = [
@@ -58,11 +60,12 @@ def section(
                 row.row.name[0],
                 f"{row.row.reference:.0%}",
                 f"{row.row.measured:.0%}",
+                f"{row.phases[0]:.0%} to {row.phases[1]:.0%}" if row.phases else "",
                 page.ratio(row.row),
             ]
             for row in fair
         ]
-        parts.append(table(["stack", "kernel", "elephan", "ratio"], cells))
+        parts.append(table(["stack", "kernel", "elephan", "by phases", "ratio"], cells))
     parts.append(differences(ground))
     if scripts:
         parts += [_script_text(ground["script"]), _script_table(scripts), PICTURE]
