@@ -116,6 +116,8 @@ class Record(BaseModel):
     """Per source of background traffic: `name` and its counters."""
     happened_s: list[float | None] = Field(default_factory=list)
     """Per event of `spec`: when it happened, s since the run began; None: it did not. Empty in records of before."""
+    trims: list[dict[str, Any]] = Field(default_factory=list)
+    """Per sender that was told to trim its window: `event` (its index), `flow`, `at_s`, and what it did."""
     crowds: list[dict[str, Any]] = Field(default_factory=list)
     """Per entry of short flows: `name` and their metrics."""
     manager: dict[str, Any] | None = None
@@ -131,7 +133,7 @@ class Record(BaseModel):
     series: SeriesInfo | None = None
 
     @field_validator(
-        "parameters", "metrics", "flows", "links", "background", "crowds", "manager", "host", mode="before"
+        "parameters", "metrics", "flows", "links", "background", "trims", "crowds", "manager", "host", mode="before"
     )
     @classmethod
     def _finite(cls, value: Any) -> Any:

@@ -21,6 +21,7 @@ FLOWS = (1, 4, 16)
 REMEDIES = {
     "none": "",
     "hold": '"hold"',
+    "paced hold": '{ kind = "hold", release = "way" }',
     "equalise": '{ kind = "equalise", share = "5%" }',
     "trim": '"trim"',
     "tolerate": '"tolerate"',
@@ -33,13 +34,14 @@ WRONG = {
     for error in ("-10%", "+10%")
     for name, text in (
         ("hold", f'{{ kind = "hold", error = "{error.lstrip("+")}" }}'),
+        ("paced hold", f'{{ kind = "hold", release = "way", error = "{error.lstrip("+")}" }}'),
         (
             "hold+trim",
             f'[{{ kind = "hold", error = "{error.lstrip("+")}" }}, {{ kind = "trim", error = "{error.lstrip("+")}" }}]',
         ),
     )
 }
-"""The difference of the delays known to a tenth."""
+"""The difference of the delays known to a tenth. A paced hold lets go as the slowest line of the new way sends."""
 
 PACKET_BYTES = 1500
 PAYLOAD_BYTES = 1460

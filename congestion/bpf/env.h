@@ -16,7 +16,15 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct sock_common {
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport;
+	u16 skc_num;
+};
+
 struct sock {
+	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
 	u32 sk_pacing_status;
 	unsigned int sk_gso_max_size;
@@ -286,10 +294,21 @@ static inline void cc_forget_(struct tcp_sock *sk)
 		sk->inet_conn.icsk_ca_priv[i] = 0;
 }
 
-/* What a build that records does around each hook; nothing in any other. */
+/* What a build that records does around each hook; nothing in any other. Who records hears nothing else. */
 #ifdef CC_RECORD
 #include "record.h"
+#define CC_LISTEN_(acked)
+#define CC_HAS_THRESHOLD_(fn)
 #else
+#include "trim.h"
+#define CC_LISTEN_(acked)                                                                                        \
+	if (cc_listens)                                                                                         \
+	cc_listen_(CC_ARG_SOCK_, acked)
+#define CC_HAS_THRESHOLD_(fn)                                                                                    \
+	static inline u32 cc_threshold_(struct tcp_sock *sk)                                                    \
+	{                                                                                                       \
+		return fn(sk);                                                                                  \
+	}
 #define CC_BEFORE_(hook, first, second)
 #define CC_BEFORE_ACK_(hook)
 #define CC_BEFORE_RATE_(hook)
@@ -318,11 +337,12 @@ static inline void cc_forget_(struct tcp_sock *sk)
 		      fn(CC_ARG_SOCK_))
 #define CC_WRAP_release(fn)                                                                                      \
 	CC_WRAP_CALL_(release, CC_HOOK_RELEASE, CC_BEFORE_(CC_HOOK_RELEASE, 0, 0), fn(CC_ARG_SOCK_))
-#define CC_WRAP_ssthresh(fn) CC_WRAP_GET_(ssthresh, CC_HOOK_SSTHRESH, fn)
+#define CC_WRAP_ssthresh(fn) CC_HAS_THRESHOLD_(fn) CC_WRAP_GET_(ssthresh, CC_HOOK_SSTHRESH, fn)
 #define CC_WRAP_undo_cwnd(fn) CC_WRAP_GET_(undo_cwnd, CC_HOOK_UNDO_CWND, fn)
 #define CC_WRAP_min_tso_segs(fn) CC_WRAP_GET_(min_tso_segs, CC_HOOK_MIN_TSO_SEGS, fn)
 #define CC_WRAP_cong_avoid(fn)                                                                                   \
 	CC_WRAP_CALL_(cong_avoid, CC_HOOK_CONG_AVOID, CC_BEFORE_(CC_HOOK_CONG_AVOID, args[1], args[2]),         \
+		      CC_LISTEN_((u32)args[2]);                                                                 \
 		      fn(CC_ARG_SOCK_, (u32)args[1], (u32)args[2]))
 #define CC_WRAP_set_state(fn)                                                                                    \
 	CC_WRAP_CALL_(set_state, CC_HOOK_SET_STATE, CC_BEFORE_(CC_HOOK_SET_STATE, args[1], 0),                  \

@@ -25,13 +25,15 @@ def measured(
     metrics: dict[str, Any],
     notes: list[str],
     host: dict[str, Any] | None = None,
+    trims: list[dict[str, Any]] | None = None,
 ) -> tuple[Record, Series]:
     """Return the record and the series of a run that has just ended.
 
     `inputs` are the job's as they were when it began, `spec` is what the record keeps of its specification, `result`
     what the core gave back; `metrics` come after the core's own, `notes` in place of them, `host` is added
-    to what is said of every host.
+    to what is said of every host, `trims` is what senders made of what they were told where the core does not know.
     """
+    trims = list(result.trims) if trims is None else trims
     series = Series.from_columns(result.flow_series, result.link_series)
     record = Record(
         id=job.id,
@@ -47,7 +49,8 @@ def measured(
         crowds=list(result.crowds),
         manager=result.manager,
         happened_s=list(result.happened_s),
-        notes=notes,
+        trims=trims,
+        notes=[*notes, *untrimmed(trims)],
         host=host_facts() | (host or {}),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         spec=spec,
@@ -55,6 +58,16 @@ def measured(
         series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
     )
     return record, series
+
+
+def untrimmed(trims: list[dict[str, Any]]) -> list[str]:
+    """Return, in words, which windows were not trimmed that were to be."""
+    return [
+        f"flow {trim['flow']}: its window was not trimmed at {trim['at_s']:g} s: "
+        + trim.get("why_not", "it repaired losses, had no RTT yet, or has a control that sets the window itself")
+        for trim in trims
+        if "kept_segments" not in trim
+    ]
 
 
 def described(flow: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:

@@ -54,13 +54,16 @@ def load(what: str, settings: Sequence[str] = (), restricted: bool = False) -> t
     return name, register(stack, name, label, values, restricted)
 
 
-def register(stack: Stack, name: str, label: str, values: Mapping[str, int], restricted: bool = False) -> str:
+def register(
+    stack: Stack, name: str, label: str, values: Mapping[str, int], restricted: bool = False, listens: bool = False
+) -> str:
     """Register a stack as `name`, for people `label`, with these values; return what the verifier said.
 
-    Also what a run of the ground kernel loads with. Raises `InputError` with the compiler's or the verifier's reason.
+    Also what a run of the ground kernel loads with; `listens` when its senders will be told something. Raises
+    `InputError` with the compiler's or the verifier's reason.
     """
     file = stack.path or f"{stack.name}.c"
-    ready = prepared(_object(stack, file), name, values, label, restricted)
+    ready = prepared(_object(stack, file), name, values, label, restricted, listens)
     step = verify.verified(ready, Path(file).name, stack.code, register=True)
     if step.state != "passed":
         raise InputError("\n".join([f"{file}: {step.text}", *(line for p in step.problems for line in _lines(p))]))

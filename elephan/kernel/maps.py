@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -19,9 +19,8 @@ from elephan.errors import InputError
 from elephan.kernel import btf
 from elephan.stack import Parameter, load
 
-ARRAY = 2
-STRUCT_OPS = 26
-"""BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_STRUCT_OPS (linux/bpf.h)."""
+HASH, ARRAY, STRUCT_OPS = 1, 2, 26
+"""BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_STRUCT_OPS (linux/bpf.h)."""
 
 MAP_NAME = b"cc_algorithm"
 """What CC_ALGORITHM of bpf/env.h calls it."""
@@ -93,6 +92,49 @@ def loaded() -> list[Loaded]:
                     found.append((Loaded(match[1].decode(), number, state == IN_USE), types))
     described = [_described(bpf, one, types, constants.get(types, b"")) for one, types in found]
     return sorted(described, key=lambda one: (one.name, one.map_id))
+
+
+@contextmanager
+def hashes(names: Collection[str]) -> Iterator[dict[str, dict[str, int]]]:
+    """Give the hash maps that lie beside registered controls: descriptors by the control's and the map's name."""
+    bpf = library()
+    owners: dict[int, str] = {}
+    maps: list[tuple[int, str, int]] = []
+    try:
+        for number in _numbers(bpf):
+            handle = bpf.bpf_map_get_fd_by_id(number)
+            info = _info(bpf, handle, INFO_BYTES)
+            kind, _, _, size = struct.unpack_from("=4I", info) if info else (0, 0, 0, 0)
+            if info and kind == HASH:
+                (types,) = struct.unpack_from("=I", info, BTF_ID_AT)
+                maps.append((types, info[24:40].rstrip(b"\0").decode(errors="replace"), handle))
+                continue
+            if info and kind == STRUCT_OPS and (value := _value(bpf, handle, size)):
+                match, (state,) = NAME.search(value), struct.unpack_from("=I", value, 4)
+                if match and state == IN_USE and match[1].decode() in names:
+                    owners[struct.unpack_from("=I", info, BTF_ID_AT)[0]] = match[1].decode()
+            if handle >= 0:
+                os.close(handle)
+        found: dict[str, dict[str, int]] = {name: {} for name in names}
+        for types, name, handle in maps:
+            if types in owners:
+                found[owners[types]][name] = handle
+        yield found
+    finally:
+        for _, _, handle in maps:
+            os.close(handle)
+
+
+def entries(handle: int, key_bytes: int, value_bytes: int) -> dict[bytes, bytes]:
+    """Return what is in a hash map that nobody changes meanwhile."""
+    bpf = library()
+    found: dict[bytes, bytes] = {}
+    key, after, value = None, ctypes.create_string_buffer(key_bytes), ctypes.create_string_buffer(value_bytes)
+    while bpf.bpf_map_get_next_key(handle, key, after) == 0:
+        if bpf.bpf_map_lookup_elem(handle, after, value) == 0:
+            found[after.raw] = value.raw
+        key = ctypes.create_string_buffer(after.raw, key_bytes)
+    return found
 
 
 def remove(one: Loaded) -> None:
@@ -195,7 +237,7 @@ def library() -> ctypes.CDLL:
     bpf.bpf_map_get_next_id.argtypes = [ctypes.c_uint32, ctypes.c_void_p]
     bpf.bpf_map_get_fd_by_id.argtypes = [ctypes.c_uint32]
     bpf.bpf_btf_get_fd_by_id.argtypes = [ctypes.c_uint32]
-    for name in ("bpf_map_lookup_elem", "bpf_obj_get_info_by_fd"):
+    for name in ("bpf_map_lookup_elem", "bpf_map_get_next_key", "bpf_obj_get_info_by_fd"):
         getattr(bpf, name).argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
     bpf.bpf_map_delete_elem.argtypes = [ctypes.c_int, ctypes.c_void_p]
     return bpf

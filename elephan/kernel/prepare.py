@@ -24,10 +24,18 @@ SYMBOLS = 2
 """SHT_SYMTAB."""
 
 
-def prepared(compiled: bytes, name: str, values: Mapping[str, int], label: str = "", restricted: bool = False) -> bytes:
+def prepared(
+    compiled: bytes,
+    name: str,
+    values: Mapping[str, int],
+    label: str = "",
+    restricted: bool = False,
+    listens: bool = False,
+) -> bytes:
     """Return the object with the name `name` for the kernel, `label` for people, and `cc_param_*` as in `values`.
 
     Unless it is to be `restricted`, it has the flag that lets every program choose it. `label` "" leaves it as it is.
+    One that `listens` looks for orders on each ACK (bpf/trim.h); of any other the kernel drops that part.
     """
     data = bytearray(compiled)
     places = _places(compiled)
@@ -35,6 +43,8 @@ def prepared(compiled: bytes, name: str, values: Mapping[str, int], label: str =
         if f"cc_param_{key}" not in places:
             raise InputError(f"the compiled object has no parameter {key!r}: the algorithm never reads it")
         struct.pack_into("<q", data, places[f"cc_param_{key}"], value)
+    if listens:
+        struct.pack_into("<I", data, places["cc_listens"], 1)
     start = places["cc_algorithm"] + NAME_AT
     was = bytes(data[start : start + NAME_BYTES])
     (flags,) = struct.unpack_from("<I", data, start + NAME_BYTES)

@@ -44,6 +44,7 @@ HEADS = (
     ("flow", ""),
     ("what", "Moved to a lightpath, refused, or moved back and why."),
     ("limit", "What limited the flow: A a window, B the sender's line, C the core, D the receiver's line."),
+    ("remedy", "What was done about the move, and what that was to save of its cost."),
     ("rate before", "Mean of the four intervals before, as the manager saw it; ±: standard error by sampling."),
     ("after", "Mean of the watch after it."),
     ("cost forecast", "Data that the flow was to lack after the move."),
@@ -53,11 +54,17 @@ HEADS = (
     ("offloaded", "Data that went over the lightpath."),
     ("drops forecast", "Packets that the merging router was to drop."),
     ("drops", "Packets lost there in the watch, whosesoever."),
+    ("kept back forecast", "What the moving router was to keep back, and for how long."),
+    ("kept back", "Most that it kept back at once, and for how long it held: D as it knew it."),
     ("RTT", "Mean smoothed RTT of the flow in the watch's length before and in the watch after."),
     ("sent again", "Segments sent again in the watch's length before and in the watch after."),
     ("IP load", "Mean load of the bypassed IP way's slowest link before and after."),
     ("IP wait", "Mean time that a packet waited there before and after."),
 )
+
+
+REMEDIES = ("remedy", "kept back forecast", "kept back")
+"""Heads that a manager without remedies has nothing under."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +96,13 @@ def _managed(record: Record, series: Series | None, several: bool, number: int) 
     watch_s = record.spec["manager"]["watch_ns"] / 1e9
     places = {flow["name"]: index for index, flow in enumerate(record.flows)}
     rows = [_row(entry, series, places, watch_s) for entry in ledger[:MOST_ENTRIES]]
+    shown = [i for i, (head, _) in enumerate(HEADS) if record.spec["manager"].get("remedies") or head not in REMEDIES]
     return Managed(
         title=f"{record.ground}, seed {record.seed}{': ' + swept if swept else ''}" if several else "",
         totals=_totals(manager["metrics"]),
         lightpaths=_lightpaths(manager["lightpaths"]),
-        heads=HEADS,
-        rows=rows,
+        heads=tuple(HEADS[i] for i in shown),
+        rows=[[row[i] for i in shown] for row in rows],
         left_out=max(0, len(ledger) - MOST_ENTRIES),
         svg=_svg(record, number),
         # "</" would end the script that holds it.
@@ -138,12 +146,16 @@ def _row(entry: dict[str, Any], series: Series | None, places: dict[str, int], w
     def pair(before: str, after: str, how: Callable[[Any], str]) -> str:
         return f"{how(entry[before])} → {how(entry[after])}" if after in entry else how(entry[before])
 
+    def kept(size: str, span: str) -> str:
+        return f"{units.size(entry[size])}, {units.duration(entry[span])}" if size in entry else ""
+
     rtt, again = _qos(series, places.get(entry["flow"]), entry["at_s"], watch_s)
     return [
         f"{entry['at_s']:g} s",
         entry["flow"],
         WHY[entry["reason"]].format(entry["lightpath"]),
         entry.get("limit", ""),
+        _remedy(entry),
         show("rate_before_bps", units.rate),
         show("rate_after_bps", units.rate),
         show("forecast_cost_bytes", units.size),
@@ -153,11 +165,19 @@ def _row(entry: dict[str, Any], series: Series | None, places: dict[str, int], w
         show("offloaded_bytes", units.size),
         show("forecast_lost_packets", units.count),
         show("lost_packets", units.count),
+        kept("forecast_held_bytes", "forecast_hold_s"),
+        kept("held_bytes", "hold_s"),
         rtt,
         again,
         pair("ip_load_before_bps", "ip_load_after_bps", units.rate),
         pair("ip_wait_before_s", "ip_wait_after_s", units.duration),
     ]
+
+
+def _remedy(entry: dict[str, Any]) -> str:
+    remedy: str = entry.get("remedy", "")
+    saved = entry.get("remedy_saves_bytes")
+    return f"{remedy}: saves {units.size(saved)}" if saved else remedy
 
 
 def _qos(series: Series | None, flow: int | None, at_s: float, watch_s: float) -> tuple[str, str]:

@@ -16,7 +16,11 @@ from elephan.scenario.quantity import (
     Whole,
     number,
 )
+from elephan.scenario.remedy import ManagersRemedies, conflict
 from elephan.scenario.table import Name, Table, setting
+
+AS_MUCH_AGAIN = 2000
+"""Tail index, thousandths, at which a flow is expected to send as much again as it has sent."""
 
 
 def _part(value: Any) -> int:
@@ -37,6 +41,15 @@ def _errors(value: Any) -> int:
     return round(errors * 1000)
 
 
+def _tail(value: Any) -> int:
+    """A tail index, thousandths."""
+    expected = "a number above 1 and at most 10, such as 1.2"
+    index = round(number(value, expected) * 1000)
+    if not 1000 < index <= 10_000:
+        raise wrong(expected)
+    return index
+
+
 def _priorities(value: Any) -> dict[str, int]:
     expected = "a whole number from -1000 to 1000 for each flow's name, such as { backup = 2 }"
     if not isinstance(value, dict):
@@ -50,6 +63,7 @@ def _priorities(value: Any) -> dict[str, int]:
 _NUMBER_OR_TEXT = {"type": ["number", "string"]}
 _Part = Annotated[int, PlainValidator(_part), WithJsonSchema({**_NUMBER_OR_TEXT, "x-type": "share"})]
 _Errors = Annotated[int, PlainValidator(_errors), WithJsonSchema({**_NUMBER_OR_TEXT, "x-type": "number 0 to 10"})]
+_Tail = Annotated[int, PlainValidator(_tail), WithJsonSchema({**_NUMBER_OR_TEXT, "x-type": "number 1 to 10"})]
 _Priorities = Annotated[
     dict[str, int],
     PlainValidator(_priorities),
@@ -116,6 +130,13 @@ class Manager(Table):
     """Time after a move during which what a flow lacks is the move's cost."""
     keep: _Part = setting(0.7, examples=[0.5])
     """Part of the window that the flows' congestion control keeps at a loss, for the forecast (CUBIC 0.7, Reno 0.5)."""
+    tail: _Tail = setting(2, examples=[1.2])
+    """Index of the Pareto tail of flows' sizes: a flow that has sent x is expected to send x / (tail - 1) more. 2: as
+    much again; the nearer to 1, the more."""
+    remedies: ManagersRemedies | None = setting(None, examples=["hold", ["hold", "trim"]])
+    """What may be done about a move to a lightpath so that it does not hurt: remedies as an event's, of which the
+    manager chooses what the move needs. A hold's or equaliser's `buffer` is what the moving router can keep back for a
+    lightpath; `trim` says that senders listen. When absent: flows are moved as they are."""
     priorities: _Priorities = setting({}, examples=[{"backup": 2}])
     """Priority of flows by name; more goes first, and may take a place on a lightpath from less. When absent: 0."""
 
@@ -125,4 +146,7 @@ class Manager(Table):
             raise wrong("a rate below rate: a flow between the two stays where it is", "back_below")
         if self.idle < self.interval:
             raise wrong("a time not below interval", "idle")
+        problem = conflict(self.remedies or [])
+        if problem is not None:
+            raise wrong(problem, "remedies")
         return self

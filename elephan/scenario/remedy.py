@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -10,7 +11,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator,
 from pydantic_core import CoreSchema, core_schema
 
 from elephan.scenario.problem import wrong
-from elephan.scenario.quantity import PositiveSize, PositiveSpan, number, parse_span
+from elephan.scenario.quantity import PositiveSize, PositiveSpan, number, parse_span, rate
 from elephan.scenario.table import Table, Tagged, setting
 
 
@@ -70,6 +71,20 @@ _Keep = Annotated[
 ]
 
 
+def _release(value: Any) -> int | str:
+    if value in ("line", "way"):
+        return str(value)
+    try:
+        return rate(value)
+    except Exception:
+        raise wrong('"line", "way", or a rate such as "1Gbit/s"') from None
+
+
+_Release = Annotated[
+    int | str, PlainValidator(_release), WithJsonSchema({"type": "string", "x-type": '"line", "way" or rate'})
+]
+
+
 class _Delay(Table):
     delay_difference: _Difference = setting("auto", examples=["16ms"])
     """By how much the old way is longer, one way, as whoever acts believes. "auto": propagation and the time of a full
@@ -79,7 +94,7 @@ class _Delay(Table):
 
 
 class Hold(_Delay):
-    """The moving router keeps packets back until the old way is empty, then lets them go as the new line sends."""
+    """The moving router keeps packets back until the old way is empty, then lets them go."""
 
     kind: Literal["hold"]
     """Kind of remedy."""
@@ -87,6 +102,9 @@ class Hold(_Delay):
     """What waits on the old way at the moment of the move and is added to the difference. "own": in the moving router's
     own queue; "way": in all queues of the old way up to where the ways meet again, which no router knows; "none":
     nothing."""
+    release: _Release = setting("line", examples=["way", "1Gbit/s"])
+    """How fast what was kept back is let go. "line": as the new line sends; "way": as the slowest line of the new way,
+    up to the receiver, does; or a rate. Once nothing is kept back, packets pass as they come."""
     buffer: PositiveSize | None = setting(None, examples=["10MB"])
     """Bytes that it keeps back at most; what does not fit is dropped. When absent: no bound."""
 
@@ -144,6 +162,18 @@ Remedy = Annotated[
 ]
 
 
+ManagersRemedy = Annotated[
+    Hold | Equalise | Trim,
+    Tagged(
+        (("hold", Hold), ("equalise", Equalise), ("trim", Trim)),
+        key="kind",
+        default=None,
+        short="kind",
+        expected='"hold", "equalise" or "trim", a table with such a kind, or a list of them',
+    ),
+]
+
+
 @dataclass(frozen=True)
 class _OneOrMore:
     """Annotates a list that may be written as its only entry."""
@@ -160,9 +190,10 @@ class _OneOrMore:
 
 
 Remedies = Annotated[list[Remedy], _OneOrMore()]
+ManagersRemedies = Annotated[list[ManagersRemedy], _OneOrMore()]
 
 
-def conflict(remedies: list[Hold | Equalise | Trim | Tolerate]) -> str | None:
+def conflict(remedies: Sequence[Hold | Equalise | Trim | Tolerate]) -> str | None:
     """What would be right where kinds exclude each other."""
     kinds = [remedy.kind for remedy in remedies]
     for kind in kinds:

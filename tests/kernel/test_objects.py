@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
 from collections.abc import Callable
@@ -55,6 +56,21 @@ def test_a_restricted_one_has_no_flag() -> None:
     for restricted in (False, True):
         (flags,) = struct.unpack_from("<I", prepared(before, "elephan_qr", {}, restricted=restricted), place)
         assert flags == (0 if restricted else NON_RESTRICTED)
+
+
+@pytest.mark.parametrize("stack", [stack.name for stack in stacks()])
+def test_the_verifier_takes_every_stack_that_listens(stack: str) -> None:
+    lacking = verify.lacks()
+    if lacking:
+        pytest.skip(lacking)
+    before = compiled(stack)
+    listening, deaf = (prepared(before, "elephan_ql", {}, listens=listens) for listens in (True, False))
+    steps = [verify.verified(made, f"{stack}.c", find(stack).code) for made in (listening, deaf)]
+    assert [step.state for step in steps] == ["passed", "passed"], steps[0].problems
+    # Of one that does not listen the kernel has none of it.
+    if "cong_avoid" in find(stack).hooks:
+        counted = [int(re.search(r"([\d,]+) steps", step.text)[1].replace(",", "")) for step in steps]
+        assert counted[0] > counted[1] + 100
 
 
 def test_names_fit_and_can_be_told_apart() -> None:

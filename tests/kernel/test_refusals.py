@@ -53,7 +53,8 @@ static __attribute__((noinline)) u32 deeper(u32 acked)
 BAD = {
     "unbounded loop": (
         "",
-        "\twhile (cc_snd_cwnd(sk) > acked)\n\t\tcc_state(sk)->acks++;",
+        # On one line: the kernel names an instruction, and which of a loop's lines that is of is the compiler's choice.
+        "\twhile (cc_snd_cwnd(sk) > acked) cc_state(sk)->acks++;",
         [f"line {LINE}: a loop whose end the kernel cannot see", "while (cc_snd_cwnd(sk) > acked)", "constant bound"],
     ),
     "beyond the private state": (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.kernel_ground.conftest import Elephan
+from tests.kernel_ground.test_remedies import NETWORK as SENDERS_LINE
 from tests.scenario.test_hybrid import MANAGER, NETWORK
 
 pytestmark = pytest.mark.usefixtures("host_stays_as_it_was")
@@ -32,6 +34,66 @@ def test_a_real_flow_is_moved_while_it_runs_and_is_faster_afterwards(elephan: El
     carried = next(link["delivered_bytes"] for link in record["links"] if link["name"] == "lambda.forward")
     assert first["offloaded_bytes"] == pytest.approx(carried, rel=0.1)
     assert len(record["manager"]["timeline"]["time_s"]) >= 6
+
+
+LIMITED = SENDERS_LINE[: SENDERS_LINE.index("[[event]]")].replace('"6s"', '"5s"')
+"""The sender's line of 20 Mbit/s, a lightpath that is 40 ms shorter."""
+
+BRIEF = """
+[manager]
+rate = "10Mbit/s"
+minimum_stay = "10s"
+watch = "2s"
+{}
+[[lightpath]]
+name = "lambda1"
+route = ["r1", "light", "r3"]
+"""
+
+
+def test_a_hold_keeps_linux_from_sending_again_what_the_managers_move_overtakes(
+    elephan: Elephan, tmp_path: Path
+) -> None:
+    # A busy machine may hand packets over late, but never before their time: 5 ms too long cost nothing here.
+    hold = 'remedies = { kind = "hold", delay_difference = "45ms", buffer = "1MB" }\n'
+
+    def run(remedies: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        file = tmp_path / "hold.toml"
+        file.write_text(LIMITED + BRIEF.format(remedies), encoding="utf-8")
+        done = elephan("run", file, "--on", "kernel", "--json")
+        assert done.returncode == 0, done.stderr
+        (record,) = json.loads(done.stdout)
+        return record["metrics"], record["manager"]["ledger"][0]
+
+    plain, moved = run("")
+    assert (moved["reason"], moved["limit"]) == ("elephant", "B") and "remedy" not in moved
+    assert plain["dropped_packets"] == 0 and plain["retransmitted_segments"] > 0
+    metrics, held = run(hold)
+    assert (held["reason"], held["remedy"]) == ("elephant", "hold")
+    assert metrics["dropped_packets"] == 0 == metrics["retransmitted_segments"]
+    assert held["hold_s"] == pytest.approx(0.045, abs=0.002)
+    # 45 ms of 20 Mbit/s are 112 kB.
+    assert 60_000 < held["held_bytes"] < 130_000 and held["held_packets"] == metrics["held_packets"] > 40
+
+
+def test_linux_trims_its_window_where_the_manager_finds_the_receivers_line_full(
+    elephan: Elephan, tmp_path: Path
+) -> None:
+    # The receiver's line has 20 Mbit/s: 350 kB fill 100 ms of that and 45 ms of its queue, without room for 40 ms more.
+    network = LIMITED.replace('"20Mbit/s"\nqueue = "1MB"', '"100Mbit/s"').replace("375kB", "350kB")
+    network = network.replace('to = "d"\nbandwidth = "100Mbit/s"', 'to = "d"\nbandwidth = "20Mbit/s"\nqueue = "140kB"')
+    file = tmp_path / "trim.toml"
+    remedies = 'remedies = [{ kind = "hold", delay_difference = "45ms" }, "trim"]'
+    file.write_text(network + BRIEF.format(remedies), encoding="utf-8")
+    done = elephan("run", file, "--on", "kernel", "--json")
+    assert done.returncode == 0, done.stderr
+    (record,) = json.loads(done.stdout)
+    entry, (trim,) = record["manager"]["ledger"][0], record["trims"]
+    assert (entry["reason"], entry["limit"], entry["remedy"]) == ("elephant", "D", "hold, trim")
+    assert (trim["entry"], trim["flow"], "event" in trim) == (0, "flow1", False)
+    # By the smoothed RTT: 145 ms become 105.
+    assert trim["kept_segments"] / trim["window_segments"] == pytest.approx(105 / 145, abs=0.05)
+    assert record["metrics"]["dropped_packets"] == 0 == record["metrics"]["retransmitted_segments"]
 
 
 def test_short_flows_are_refused_before_anything_is_made(elephan: Elephan, tmp_path: Path) -> None:

@@ -106,6 +106,26 @@ def test_the_ledger_has_forecast_and_what_came_of_it(record: Record, make_series
     assert shown.rows[2][2] == "back: slow"
 
 
+def test_a_remedy_stands_beside_what_it_did_where_the_manager_has_some(record: Record) -> None:
+    held = {
+        "remedy": "hold",
+        "remedy_saves_bytes": 5_000_000,
+        "forecast_hold_s": 0.04,
+        "forecast_held_bytes": 5_000_000,
+    }
+    ledger = [{**MOVED, **held, "hold_s": 0.041, "held_bytes": 5_100_000}, {**REFUSED, "remedy": "none"}, BACK]
+    manager = {**record.spec["manager"], "remedies": [{}]}
+    remedied = {"manager": {**record.manager, "ledger": ledger}, "spec": {**record.spec, "manager": manager}}
+    (shown,) = managed_of([record.model_copy(update=remedied)], lambda _: None)
+    heads = [name for name, _ in shown.heads]
+    moved, refused, _ = (dict(zip(heads, row, strict=True)) for row in shown.rows)
+    assert moved["remedy"] == "hold: saves 5.00 MB"
+    assert (moved["kept back forecast"], moved["kept back"]) == ("5.00 MB, 40.0 ms", "5.10 MB, 41.0 ms")
+    assert (refused["remedy"], refused["kept back"]) == ("none", "")
+    (plain,) = managed_of([record], lambda _: None)
+    assert not {"remedy", "kept back"} & {name for name, _ in plain.heads}
+
+
 def test_the_page_shows_it_and_steps_through_it(
     record: Record, make_series: Callable[..., Series], tmp_path: Path
 ) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from elephan.core import native
+from elephan.grounds.kernel.mapping import Machine
+from elephan.grounds.kernel.plan import layout_of
 from elephan.scenario import ScenarioError
 from tests.scenario.conftest import Load
 from tests.scenario.test_spec import SPEC_RS, fields
@@ -90,15 +92,44 @@ def test_the_policy_in_integers(scenario: Load) -> None:
 
 
 def test_crowds_and_manager_have_exactly_the_fields_that_the_core_reads(scenario: Load) -> None:
-    result = spec(scenario, NETWORK + WEB + MANAGER)
+    result = spec(scenario, NETWORK + WEB + MANAGER, "manager.remedies='hold'", "manager.tail=1.2")
     assert set(result) == fields(SPEC_RS.read_text(encoding="utf-8"), "RunSpec")
     for name, file, part in [
         ("ManagerSpec", "manager", result["manager"]),
         ("LightpathSpec", "manager", result["manager"]["lightpaths"][0]),
+        ("WayRemedySpec", "manager", result["manager"]["remedies"][0]),
         ("CrowdSpec", "crowd", result["crowds"][0]),
     ]:
         rust = (SPEC_RS.parent / "spec" / f"{file}.rs").read_text(encoding="utf-8")
         assert set(part) == fields(rust, name), name
+
+
+def test_remedies_are_those_of_an_events_move_for_each_way_and_lightpath(scenario: Load) -> None:
+    plain = spec(scenario, NETWORK + WEB + MANAGER)
+    assert not {"remedies", "tail_e3"} & set(plain["manager"])
+    event = '[[event]]\nat = "1s"\nmove = "backup"\nroute = ["s", "r1", "lambda", "r3", "d"]\nremedy = {}\n'
+    remedies = '["trim", { kind = "hold", buffer = "1MB", error = "10%" }]'
+    managed = spec(scenario, NETWORK + WEB + MANAGER.replace("rate =", f"remedies = {remedies}\nrate ="))
+    # Two flows of one way, one lightpath.
+    (found,) = managed["manager"]["remedies"]
+    assert (found["route"], found["lightpath"]) == (managed["flows"][0]["route"], 0)
+    over_ip = "flow.backup.route=['s', 'r1', 'r2', 'r3', 'd']"
+    moved = spec(scenario, NETWORK + event.format(remedies), over_ip)
+    assert found["remedy"] == moved["events"][0]["action"]["remedy"]
+    # 20 ms and 120 and 19.3 us of a packet over IP, 4 ms and 19.3 us over the lightpath; a tenth more.
+    assert found["remedy"]["gate"]["delay_ns"] == 16_120_000 * 11 // 10
+    assert spec(scenario, NETWORK + MANAGER, "manager.tail=1.2")["manager"]["tail_e3"] == 1200
+
+
+def test_on_the_kernel_ground_those_listen_that_the_manager_may_trim(scenario: Load) -> None:
+    machine = Machine((6, 18), frozenset())
+    more = '[[flow]]\nname = "else"\nfrom = "r1"\nto = "r2"\nstack = "reno"\n'
+
+    def listening(remedies: str) -> list[str]:
+        layout = layout_of(spec(scenario, NETWORK + more + MANAGER, f"manager.remedies={remedies}"), machine)
+        return [layout.controls[number][0] for number in layout.listening]
+
+    assert (listening("'hold'"), listening("['hold', 'trim']")) == ([], ["cubic"])
 
 
 def test_short_flows_are_one_entry_of_their_own(scenario: Load) -> None:
@@ -131,6 +162,22 @@ def test_the_core_runs_it(scenario: Load) -> None:
         (NETWORK + MANAGER.replace("rate =", "back_below = '30Mbit/s'\nrate ="), "back_below", "a rate below rate"),
         (NETWORK + MANAGER.replace("rate =", "priorities = { bakup = 1 }\nrate ="), "priorities.bakup", "backup"),
         (NETWORK + MANAGER.replace("rate =", "fill = 1.5\nrate ="), "manager.fill", "a share from 0 to 1"),
+        (
+            NETWORK + MANAGER.replace("rate =", "remedies = 'tolerate'\nrate ="),
+            "manager.remedies",
+            'one of "hold", "equalise", "trim"',
+        ),
+        (
+            NETWORK + MANAGER.replace("rate =", "remedies = ['hold', 'equalise']\nrate ="),
+            "manager.remedies",
+            'one of "hold" and "equalise"',
+        ),
+        (
+            NETWORK + MANAGER.replace("rate =", "remedies = { kind = 'hold', buffer = '5' }\nrate ="),
+            "manager.remedies.0.buffer",
+            "a size",
+        ),
+        (NETWORK + MANAGER.replace("rate =", "tail = 1\nrate ="), "manager.tail", "above 1 and at most 10"),
         (NETWORK + WEB + "connections = 2\n", "flow.web.connections", "workload.arrivals says"),
     ],
 )

@@ -57,6 +57,14 @@ def test_what_is_known_may_be_mistaken(scenario: Load) -> None:
     assert (known["delay_ns"], known["queues"]) == (5_500_000, [])
 
 
+def test_what_was_kept_back_is_let_go_at_a_lines_rate_or_the_ways_or_a_given_one(scenario: Load) -> None:
+    def released(text: str) -> int:
+        return int(remedy_of(scenario, f"{{ kind = 'hold', release = '{text}' }}")["gate"]["rate_bps"])
+
+    # From a over c: 1 Gbit/s, then 100 Mbit/s.
+    assert [released(text) for text in ("line", "way", "30Mbit/s")] == [10**9, 10**8, 30_000_000]
+
+
 def test_a_delay_line_a_trimmed_window_and_patience(scenario: Load) -> None:
     several = remedy_of(
         scenario, "[{ kind = 'equalise', share = '5%' }, 'trim', { kind = 'tolerate', duration = '1s' }]"
@@ -75,6 +83,8 @@ def test_a_delay_line_a_trimmed_window_and_patience(scenario: Load) -> None:
         ("{ kind = 'hold', error = '10' }", "from -100% to 100%"),
         ("{ kind = 'hold', delay_difference = '5' }", '"auto", or a time'),
         ("{ kind = 'trim', keep = '110%' }", "at most 1"),
+        ("{ kind = 'hold', release = 'path' }", '"line", "way", or a rate'),
+        ("{ kind = 'hold', release = '0bit/s' }", '"line", "way", or a rate'),
         ("{ kind = 'equalise', share = 0 }", "a share above 0"),
     ],
 )
@@ -92,8 +102,9 @@ def test_a_remedy_is_for_data_that_moves(scenario: Load) -> None:
 
 def test_the_kernel_ground_says_what_no_linux_can_be_told(scenario: Load) -> None:
     machine = Machine((6, 18), frozenset())
-    for remedy, says in (("'trim'", "only the ground sim"), ("'tolerate'", "no Linux takes another reordering degree")):
-        with pytest.raises(InputError, match=says):
-            layout_of(spec(scenario, remedy), machine)
+    with pytest.raises(InputError, match="no Linux takes another reordering degree"):
+        layout_of(spec(scenario, "'tolerate'"), machine)
+    assert layout_of(spec(scenario, "['hold', 'trim']"), machine).listening == {0}
     layout = layout_of(spec(scenario, "['hold', { kind = 'tolerate', by = 'wait' }]"), machine)
+    assert layout.listening == set()
     assert {host.sysctls["tcp_recovery"] for host in layout.hosts} == {"5"}

@@ -163,6 +163,7 @@ impl Line {
             max_segment_bytes: None,
             pacing: false,
             rto_max_ms: None,
+            orders: None,
             program: None,
         };
         let flows = (0..self.flows.len()).map(flow).collect();

@@ -53,7 +53,8 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
         .collect::<Result<Vec<_>, _>>()?;
     let algorithms = builder.algorithms;
     let background = Background::all(spec, Time::ZERO, 2 * flows.len() as u32, &mut routes)?;
-    let links = links(spec, true)?;
+    let mut links = links(spec, true)?;
+    links.extend(management.iter().flat_map(Management::gates));
     let timers = Timers::new(changes.len(), flows.len(), background.len());
     let mut net = Network::new(links, routes, timers.count(), changes.len());
     let capture = match &spec.measure.pcap {

@@ -7,7 +7,7 @@ use crate::spec::{ActionSpec, EventSpec, RemedySpec, RunSpec, TolerateSpec, Trim
 use crate::ways;
 use link::{Hold, Packet};
 use sim::{Network, RouteId, Routed};
-use tcp::Endpoint;
+use tcp::{Endpoint, Trimmed};
 use units::{Rate, Size, Span, Time};
 
 /// An event and whether it has happened.
@@ -40,15 +40,15 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Tells `sender`.
-    pub fn tell(&self, now: Time, sender: &mut Endpoint) {
-        if let Some(TrimSpec { delay_ns, keep_ppm, .. }) = self.trim {
-            sender.trim(now, Span(delay_ns), keep_ppm);
-        }
+    /// Tells `sender`; what it has trimmed.
+    pub fn tell(&self, now: Time, sender: &mut Endpoint) -> Option<Trimmed> {
+        let trim = self.trim.as_ref();
+        let trimmed = trim.and_then(|trim| sender.trim(now, Span(trim.delay_ns), trim.keep_ppm));
         if let Some(TolerateSpec { delay_ns, duration_ns }) = self.tolerate {
             let default = Span(2 * sender.srtt().0 + delay_ns);
             sender.tolerate(now, Span(delay_ns), duration_ns.map_or(default, Span));
         }
+        trimmed
     }
 }
 
@@ -191,7 +191,9 @@ pub fn apply_change<P: Packet + Routed>(
             net.set_timer(first_timer + *source as u32, Time::NEVER);
         }
         ActionSpec::Move { flows, route, return_route, remedy } => {
-            begin_hold(route.as_deref(), remedy.as_ref(), now, net);
+            if let Some(route) = route {
+                begin_hold(route, remedy.as_ref(), now, net);
+            }
             for sides in flows.iter().filter_map(|&flow| routes(flow)) {
                 for (side, links) in sides.into_iter().zip([route, return_route]) {
                     if let Some(links) = links {
@@ -201,7 +203,7 @@ pub fn apply_change<P: Packet + Routed>(
             }
         }
         ActionSpec::MoveBackground { sources, route, remedy } => {
-            begin_hold(Some(route), remedy.as_ref(), now, net);
+            begin_hold(route, remedy.as_ref(), now, net);
             for &source in sources {
                 net.set_way(RouteId(background[source].hop), route);
             }
@@ -209,16 +211,15 @@ pub fn apply_change<P: Packet + Routed>(
     }
 }
 
-/// Starts the gate on `route`, if it has one.
-fn begin_hold<P: Packet + Routed>(
-    route: Option<&[usize]>,
+/// Starts the gate on `route`, if it has one; returns the gate and for how long it keeps packets back.
+pub(crate) fn begin_hold<P: Packet + Routed>(
+    route: &[usize],
     remedy: Option<&RemedySpec>,
     now: Time,
     net: &mut Network<P>,
-) {
-    let Some(gate) = remedy.and_then(|remedy| remedy.gate.as_ref()) else { return };
-    let at = route.and_then(|route| route.iter().find(|&&link| net.links()[link].kept().is_some()));
-    let Some(&at) = at else { return };
+) -> Option<(usize, Span)> {
+    let gate = remedy?.gate.as_ref()?;
+    let at = *route.iter().find(|&&link| net.links()[link].kept().is_some())?;
     let mut delay = Span(gate.delay_ns);
     for &WaitSpec { link, rate_bps } in &gate.queues {
         // What is being sent is in no queue: the delay has the time of a packet on each line.
@@ -227,6 +228,7 @@ fn begin_hold<P: Packet + Routed>(
     }
     let hold = Hold { delay, share_ppm: gate.share_ppm };
     net.with_link(at as u32, |link| link.begin_hold(now, hold));
+    Some((at, delay))
 }
 
 /// Checks the indices and routes of an event.

@@ -37,10 +37,12 @@ pub use crowd::CrowdTally;
 pub use error::LabError;
 pub use flow::Side;
 pub use iscsi::{ConnectionTally, KindTally};
-pub use managed::{Management, ManagerOutcome, Timeline};
+pub use managed::{Management, ManagerOutcome, Timeline, Word};
 pub use measure::{FlowSeries, LinkSeries, ReverseSeries};
 pub use outcome::{bottleneck, sum_up, Metric, Metrics, Outcome};
 pub use run::{simulate, Pulse, Verdict, DRAIN_LIMIT};
 pub use storage::Format as TraceFormat;
-pub use tally::{gates_of, BackgroundTally, FlowCounters, FlowTally, ReverseCounters, Rtt, RunTally};
+pub use tally::{
+    gates_of, BackgroundTally, FlowCounters, FlowTally, ReverseCounters, Rtt, RunTally, TrimTally, TrimmedFor,
+};
 pub use workload::{Messages, Offered, Replicate, SendingEnd, Source, Workload};

@@ -1,15 +1,18 @@
 //! The manager at work on a run's network, whichever ground carries the packets: what it sees, and what its decisions do.
 
+mod remedied;
 mod told;
 
+pub use remedied::Word;
 pub use told::{ManagerOutcome, Timeline};
 
 use crate::error::LabError;
 use crate::network::check_chain;
 use crate::spec::{FlowSpec, LinkSpec, ManagerSpec, QueueSpec, RunSpec};
 use link::random::stream_seed;
-use link::Packet;
+use link::{Kept, Link, Packet};
 use manager::{Decision, LightpathConfig, LinkView, Manager, Policy, Sampler, State, Thresholds, View, Ways};
+use remedied::{Gates, Going, Over, Remedies};
 use sim::{Network, RouteId, Routed, Routes};
 use units::{Rate, Size, Span, Time};
 
@@ -17,7 +20,7 @@ use units::{Rate, Size, Span, Time};
 struct Managed {
     route: Vec<usize>,
     /// By lightpath: its data's links over it; None where it does not pass both ends.
-    over: Vec<Option<Vec<usize>>>,
+    over: Vec<Option<Over>>,
     return_delay: Span,
     packet: Size,
     priority: i32,
@@ -36,6 +39,7 @@ pub struct Management {
     net: Observed,
     /// Set-ups and releases that are under way: when they are done.
     under_way: Vec<(Time, usize)>,
+    remedies: Remedies,
     /// When the queues are looked at next.
     look: Time,
     begin: Time,
@@ -76,14 +80,30 @@ impl Management {
         let manager = Manager::new(begin, policy(spec), &spec.lightpaths.iter().map(lightpath).collect::<Vec<_>>());
         let sampler = Sampler::new(spec.one_in, stream_seed(run.seed, "manager/samples"));
         let look = begin + Span(spec.interval_ns / LOOKS);
-        Ok(Some(Management { manager, sampler, net, under_way: vec![], look, begin }))
+        Ok(Some(Management { manager, sampler, net, under_way: vec![], remedies: Remedies::default(), look, begin }))
     }
 
     /// Makes the ways known that data of flow `flow`, whose first is `route`, may come to take.
     pub fn add_ways(&self, flow: usize, route: RouteId, routes: &mut Routes) {
-        for links in self.net.flows[flow].over.iter().flatten() {
-            routes.add_way(route, links);
+        for over in self.net.flows[flow].over.iter().flatten() {
+            routes.add_way(route, &over.way);
         }
+    }
+
+    /// The gates at moving routers: links of the network behind those of [`crate::network::links`].
+    pub fn gates<P: Packet>(&self) -> impl Iterator<Item = Link<P>> + '_ {
+        let gates = self.net.flows.iter().flat_map(|flow| flow.over.iter().flatten()).filter_map(Over::gate);
+        gates.map(|gate| Link::gate(Rate(gate.rate_bps), gate.limit_bytes))
+    }
+
+    /// What senders have to be told, after each [`Management::handle_timer`].
+    pub fn poll_word(&mut self) -> Option<Word> {
+        self.remedies.poll_word()
+    }
+
+    /// What gates have kept back for moves before their latest, which [`crate::gates_of`] tells.
+    pub fn kept_before(&self) -> &[Kept] {
+        self.remedies.earlier()
     }
 
     /// A packet of `bytes` of flow `flow`'s data has left the network.
@@ -96,7 +116,8 @@ impl Management {
 
     /// When it wants to be called.
     pub fn poll_timeout(&self) -> Time {
-        self.under_way.iter().map(|&(at, _)| at).fold(self.manager.poll_timeout().min(self.look), Time::min)
+        let first = self.manager.poll_timeout().min(self.look).min(self.remedies.poll_timeout());
+        self.under_way.iter().map(|&(at, _)| at).fold(first, Time::min)
     }
 
     /// Its time has come: looks at the network and moves flows; `route` is the first route of a flow's data.
@@ -127,7 +148,9 @@ impl Management {
         if now >= manager.poll_timeout() {
             self.observe(now, interval, net);
         }
-        self.act(now, route, net);
+        self.act(now, &route, net);
+        self.remedies.handle_timer(now, &self.net, route, net);
+        self.remedies.tell(now, &mut self.manager, net);
     }
 
     /// An interval ends.
@@ -153,13 +176,12 @@ impl Management {
                 }
                 // Giving one back takes no time that anybody waits for.
                 Decision::Release { lightpath } => self.manager.handle_lightpath_down(lightpath),
-                Decision::Move { flow, lightpath } => {
-                    let of = &self.net.flows[flow as usize];
-                    if let (Some(id), Some(links)) = (route(flow as usize), &of.over[lightpath]) {
-                        net.set_way(id, links);
-                    }
+                Decision::Move { flow, lightpath, plan, entry } => {
+                    let going = Going { flow: flow as usize, lightpath, plan, entry };
+                    self.remedies.begin(now, going, &self.net, route(going.flow), net);
                 }
                 Decision::Return { flow, .. } => {
+                    self.remedies.forget(flow as usize);
                     if let Some(id) = route(flow as usize) {
                         net.set_way(id, &self.net.flows[flow as usize].route);
                     }
@@ -172,12 +194,18 @@ impl Management {
 impl Observed {
     fn new(spec: &ManagerSpec, run: &RunSpec, flows: &[&FlowSpec]) -> Observed {
         let delay = |links: &[usize]| Span(links.iter().map(|&l| run.links[l].delay_ns).sum());
+        let mut gates = Gates::new(spec, run);
+        let mut over = |route: &[usize], lightpath: usize| {
+            let path = &spec.lightpaths[lightpath].route;
+            let (_, from, to) = between(route, path, &run.links)?;
+            Some(gates.over(route, lightpath, [&route[..from], path, &route[to + 1..]].concat(), from))
+        };
         let managed: Vec<_> = flows
             .iter()
             .enumerate()
             .map(|(index, flow)| Managed {
                 route: flow.route.clone(),
-                over: spec.lightpaths.iter().map(|path| over(&flow.route, &path.route, &run.links)).collect(),
+                over: (0..spec.lightpaths.len()).map(|lightpath| over(&flow.route, lightpath)).collect(),
                 return_delay: delay(&flow.return_route),
                 packet: Size(u64::from(flow.stack.mtu_bytes)),
                 priority: spec.priorities.get(index).copied().unwrap_or(0),
@@ -240,6 +268,17 @@ impl Observed {
     fn delay(&self, links: &[usize]) -> Span {
         Span(links.iter().map(|&link| self.links[link].delay_ns).sum())
     }
+
+    /// Time that a packet of `size` takes over `links` where nothing waits.
+    fn one_way(&self, links: &[usize], size: Size) -> Span {
+        let line = |&link: &usize| Rate(self.links[link].rate_bps).time_for(size);
+        links.iter().map(line).fold(self.delay(links), |sum, time| sum + time)
+    }
+
+    /// The way over the lightpath of a decision to move.
+    fn over(&self, going: &Going) -> Option<&Over> {
+        self.flows[going.flow].over[going.lightpath].as_ref()
+    }
 }
 
 impl View for Observed {
@@ -249,15 +288,20 @@ impl View for Observed {
 
     fn ways(&self, flow: u64, lightpath: usize) -> Option<Ways> {
         let of = &self.flows[flow as usize];
-        let (route, from, to) = between(&of.route, &self.lightpaths[lightpath].1, &self.links)?;
+        let bypass = &self.lightpaths[lightpath].1;
+        let (route, from, to) = between(&of.route, bypass, &self.links)?;
+        let (over, core) = (of.over[lightpath].as_ref()?, self.slowest(&route[from..=to])?);
+        let (old, new) = (self.one_way(&route[from..=to], of.packet), self.one_way(bypass, of.packet));
+        let difference = Span((old + core.wait()).0.saturating_sub(new.0));
         Some(Ways {
             ip_delay: self.delay(route),
-            lightpath_delay: self.delay(of.over[lightpath].as_ref()?),
+            lightpath_delay: self.delay(&over.links),
             return_delay: of.return_delay,
             ingress: self.slowest(&route[..from]),
-            core: self.slowest(&route[from..=to])?,
+            core,
             egress: self.slowest(&route[to + 1..]),
             packet: of.packet,
+            means: over.means(difference, |wait| Rate(wait.rate_bps).time_for(self.views[wait.link].queue)),
         })
     }
 
@@ -276,12 +320,6 @@ fn between<'a>(route: &'a [usize], lightpath: &[usize], links: &[LinkSpec]) -> O
     let from = route.iter().position(|&link| links[link].from == a)?;
     let to = route.iter().position(|&link| links[link].to == b)?;
     (from <= to).then_some((route, from, to))
-}
-
-/// `route` with `lightpath` in place of the links between the routers that it joins.
-fn over(route: &[usize], lightpath: &[usize], links: &[LinkSpec]) -> Option<Vec<usize>> {
-    let (route, from, to) = between(route, lightpath, links)?;
-    Some([&route[..from], lightpath, &route[to + 1..]].concat())
 }
 
 /// What fits into a queue; packets are taken to be of 1500 bytes.
@@ -311,6 +349,22 @@ fn check(spec: &ManagerSpec, run: &RunSpec) -> Result<(), LabError> {
             return wrong(format!("lightpath {}: capacity = 0: above zero", path.name));
         }
     }
+    for of in &spec.remedies {
+        let count = spec.lightpaths.len();
+        if of.lightpath >= count {
+            return wrong(format!("manager: remedies: lightpath {} does not exist, there are {count}", of.lightpath));
+        }
+        if of.remedy.gate.as_ref().is_some_and(|gate| gate.rate_bps == 0) {
+            return wrong("manager: remedies: gate: rate = 0: above zero".into());
+        }
+        let waits = of.remedy.gate.iter().flat_map(|gate| &gate.queues).map(|wait| wait.link);
+        if let Some(link) = waits.chain(of.route.iter().copied()).find(|&link| link >= run.links.len()) {
+            return wrong(format!("manager: remedies: link {link} does not exist, there are {}", run.links.len()));
+        }
+    }
+    if spec.tail_e3 <= 1000 {
+        return wrong(format!("manager: tail = {}: above 1", f64::from(spec.tail_e3) / 1e3));
+    }
     Ok(())
 }
 
@@ -335,6 +389,7 @@ fn policy(spec: &ManagerSpec) -> Policy {
         refuse: spec.refuse,
         watch: Span(spec.watch_ns),
         keep_ppm: spec.keep_ppm,
+        tail_e3: spec.tail_e3,
     }
 }
 

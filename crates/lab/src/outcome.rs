@@ -4,7 +4,7 @@ use crate::iscsi::{insert_requests, insert_reverse, ConnectionTally};
 use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::spec::{FlowSpec, RunSpec};
-use crate::tally::{BackgroundTally, FlowTally, RunTally};
+use crate::tally::{BackgroundTally, FlowTally, RunTally, TrimTally, TrimmedFor};
 use crate::workload::Source;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Histogram, Span, Time};
@@ -41,6 +41,8 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// When each event of the spec happened, s since the run began; None: it did not.
     pub happened_s: Vec<Option<f64>>,
+    /// Of each sender that was told to trim its window.
+    pub trims: Vec<Metrics>,
     /// Empty unless asked for.
     pub flow_series: FlowSeries,
     /// Empty unless asked for.
@@ -63,6 +65,7 @@ pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
     let background = spec.background.iter().zip(&tally.background).map(|(s, b)| of_background(&s.name, b)).collect();
     let metrics = of_run(spec, &tally, &flows);
     let happened_s = tally.happened.iter().map(|at| at.map(Time::as_secs_f64)).collect();
+    let trims = tally.trims.iter().map(|trim| of_trim(spec, trim)).collect();
     notes.extend(tally.notes);
     let RunTally { flow_series, link_series, crowds, managed, .. } = tally;
     Outcome {
@@ -74,9 +77,28 @@ pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
         managed,
         notes,
         happened_s,
+        trims,
         flow_series,
         link_series,
     }
+}
+
+/// What came of telling a sender; without `kept_segments` it was not done.
+fn of_trim(spec: &RunSpec, trim: &TrimTally) -> Metrics {
+    let mut metrics = BTreeMap::from([
+        match trim.why {
+            TrimmedFor::Event(event) => ("event", Metric::Integer(event as u64)),
+            TrimmedFor::Entry(entry) => ("entry", Metric::Integer(entry as u64)),
+        },
+        ("flow", Metric::Text(spec.flows[trim.flow].name.clone())),
+        ("at_s", Metric::Real(trim.at.as_secs_f64())),
+        ("srtt_s", Metric::Real(trim.srtt.as_secs_f64())),
+    ]);
+    if let Some(trimmed) = trim.trimmed {
+        metrics.insert("window_segments", Metric::Integer(trimmed.window.into()));
+        metrics.insert("kept_segments", Metric::Integer(trimmed.kept.into()));
+    }
+    metrics
 }
 
 /// The slowest link of the data's route at the start of the run, the first of several.

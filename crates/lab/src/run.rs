@@ -61,7 +61,8 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     let mut notes = stand_ins(spec);
     world.close_sessions(&mut notes);
     let links: Vec<_> = net.links()[..spec.links.len()].iter().map(|l| *l.stats()).collect();
-    let (kept, gates) = gates_of(&net);
+    let (mut kept, gates) = gates_of(&net);
+    kept.extend(world.management.iter().flat_map(|management| management.kept_before()));
     for flow in &mut world.flows {
         flow.workload.stop(measured_end, &mut flow.sender);
     }
@@ -99,6 +100,7 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         kept,
         gates,
         happened: Change::times(&world.changes),
+        trims: world.trims,
         crowds,
         managed,
         notes,

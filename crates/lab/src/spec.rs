@@ -8,7 +8,7 @@ mod manager;
 
 pub use crowd::{CrowdSpec, SizesSpec};
 pub use iscsi::{AllegianceSpec, BeyondSpec, DiskSpec, IscsiSpec, SourceSpec};
-pub use manager::{LightpathSpec, ManagerSpec};
+pub use manager::{LightpathSpec, ManagerSpec, WayRemedySpec};
 
 use serde::Deserialize;
 
@@ -479,7 +479,7 @@ pub struct GateSpec {
     pub queues: Vec<WaitSpec>,
     /// By how much more than comes leaves it while it is shortened, parts per million; null = all at once after the delay.
     pub share_ppm: Option<u32>,
-    /// Rate of the line behind it, bit/s.
+    /// How fast it lets go at most, bit/s: as the line behind it sends, or slower.
     pub rate_bps: u64,
     /// Bytes that it holds at most; null = no bound.
     pub limit_bytes: Option<u64>,

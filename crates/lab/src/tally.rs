@@ -8,7 +8,8 @@ use crate::measure::{FlowSeries, LinkSeries};
 use crate::workload::Workload;
 use link::{Kept, Packet, Stats};
 use sim::{Network, Routed};
-use units::Time;
+use tcp::Trimmed;
+use units::{Span, Time};
 
 /// Round-trip times that the sender of a connection has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,6 +106,30 @@ pub struct BackgroundTally {
     pub received: u64,
 }
 
+/// The move for which a sender trims its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrimmedFor {
+    /// Index of the event in the spec.
+    Event(usize),
+    /// Index of the move in the manager's ledger.
+    Entry(usize),
+}
+
+/// A sender that was told to trim its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrimTally {
+    /// For which move.
+    pub why: TrimmedFor,
+    /// Index of the flow.
+    pub flow: usize,
+    /// When it was told, since the run began.
+    pub at: Time,
+    /// Its smoothed RTT then.
+    pub srtt: Span,
+    /// None: it was not to be done then.
+    pub trimmed: Option<Trimmed>,
+}
+
 /// A run.
 pub struct RunTally {
     /// When the run proper ended, before what was on its way drained.
@@ -127,6 +152,8 @@ pub struct RunTally {
     pub gates: Vec<Stats>,
     /// When each event happened, in the order of the spec; None: it did not.
     pub happened: Vec<Option<Time>>,
+    /// In the order in which they were told; none where the ground knows of them only afterwards.
+    pub trims: Vec<TrimTally>,
     /// Of each crowd.
     pub crowds: Vec<CrowdTally>,
     /// What the manager did, where there is one.

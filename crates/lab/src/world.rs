@@ -2,14 +2,15 @@
 
 use crate::background::Background;
 use crate::capture::Capture;
-use crate::changes::{apply_change, Change, Look};
+use crate::changes::{apply_change, Change, Look, Notice};
 use crate::flow::{Flow, Side};
 use crate::iscsi::{self, Session};
-use crate::managed::Management;
+use crate::managed::{Management, Word};
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::packet::{Packet, Pool};
 use crate::spec::RunSpec;
 use crate::stack::Algorithms;
+use crate::tally::{TrimTally, TrimmedFor};
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
 use tcp::segment::Segment;
@@ -107,6 +108,8 @@ pub struct World {
     pub sessions: Vec<Session>,
     pub background: Vec<Background>,
     pub changes: Vec<Change>,
+    /// Senders that were told to trim their windows.
+    pub trims: Vec<TrimTally>,
     pub timers: Timers,
     pub capture: Option<Capture>,
     pub management: Option<Management>,
@@ -146,6 +149,7 @@ impl World {
             sessions,
             background,
             changes,
+            trims: vec![],
             timers,
             capture,
             management: None,
@@ -293,8 +297,9 @@ impl World {
         let flows = &self.flows;
         match self.changes[index].handle_timer(now, |flow| flows[flow].received(Side::Receiver)) {
             Look::Tell(notice, again) => {
+                let event = self.changes[index].index;
                 for &flow in &notice.flows {
-                    notice.tell(now, &mut self.flows[flow].sender);
+                    self.tell(now, &notice, TrimmedFor::Event(event), flow);
                 }
                 net.set_timer(index as u32, again);
             }
@@ -316,11 +321,34 @@ impl World {
         }
     }
 
+    /// Tells the sender of `flow`; what members of crowds do with their windows is in no record.
+    fn tell(&mut self, now: Time, notice: &Notice, why: TrimmedFor, flow: usize) {
+        let sender = &mut self.flows[flow].sender;
+        let srtt = sender.srtt();
+        let trimmed = notice.tell(now, sender);
+        if notice.trim.is_some() && flow < self.named {
+            self.trims.push(TrimTally { why, flow, at: now, srtt, trimmed });
+        }
+    }
+
     fn handle_manager(&mut self, now: Time, net: &mut Network<Packet>) {
         let Some(management) = &mut self.management else { return };
         let flows = &self.flows;
         management.handle_timer(now, |flow| Some(RouteId(flows[flow].hops[Side::Sender as usize])), net);
         net.set_timer(self.timers.manager(), management.poll_timeout());
+        while let Some(word) = self.management.as_mut().and_then(Management::poll_word) {
+            match word {
+                Word::Trim { notice, entry } => {
+                    for &flow in &notice.flows {
+                        self.tell(now, &notice, TrimmedFor::Entry(entry), flow);
+                    }
+                }
+                Word::Restore { flow, .. } => {
+                    self.flows[flow].sender.untrim(now);
+                    self.pump(now, flow, Side::Sender, net);
+                }
+            }
+        }
     }
 
     fn handle_background(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {

@@ -236,6 +236,116 @@ fn short_flows_come_at_their_rate_are_counted_together_and_leave_series_and_flow
     assert_eq!(outcome.metrics["short_flows"], web["flows"]);
 }
 
+/// Gate and trim for the move of what goes over 0, 1, 2, 3 to the lightpath, ways that differ by `difference_ns`.
+fn remedies(difference_ns: u64, hold: bool, trim: Option<Option<u64>>) -> Value {
+    let gate = json!({"delay_ns": difference_ns, "queues": [{"link": 1, "rate_bps": FAST}], "share_ppm": null,
+                      "rate_bps": FAST, "limit_bytes": null});
+    let trim =
+        trim.map(|restore| json!({"delay_ns": difference_ns, "keep_ppm": null, "lead_ns": 0, "restore_ns": restore}));
+    let remedy = json!({"gate": if hold { gate } else { Value::Null }, "trim": trim, "tolerate": null});
+    json!([{"route": [0, 1, 2, 3], "lightpath": 0, "remedy": remedy}])
+}
+
+/// 16 ms, and a packet's 19.29 us on one line more.
+const DIFFERENCE: u64 = 16 * MS + 19_290;
+
+/// Scenario B, the sender's line of 100 Mbit/s, with a window of 600 kB for the 500 kB of the old way.
+fn limited_by_the_sender(remedies: Option<Value>) -> Outcome {
+    let mut manager = policy();
+    if let Some(remedies) = remedies {
+        manager["remedies"] = remedies;
+    }
+    let rates = [100_000_000, FAST, FAST, FAST, FAST];
+    run(&hybrid(rates, vec![elephant("backup", 600_000)], manager, |_| {}))
+}
+
+fn counts(outcome: &Outcome) -> [f64; 3] {
+    ["duplicate_acks", "retransmitted_segments", "dropped_packets"].map(|name| number(&outcome.flows[0], name))
+}
+
+#[test]
+fn a_manager_that_may_hold_moves_without_a_duplicate_ack() {
+    let (plain, held) = (limited_by_the_sender(None), limited_by_the_sender(Some(remedies(DIFFERENCE, true, None))));
+    let [duplicates, again, dropped] = counts(&plain);
+    // 16 ms of 100 Mbit/s are 133 packets; nothing is lost.
+    assert!((100.0..170.0).contains(&duplicates) && again > 50.0 && dropped == 0.0, "{duplicates} {again} {dropped}");
+    assert_eq!(counts(&held), [0.0; 3]);
+    let (before, after) = (&plain.managed.as_ref().unwrap().ledger[0], &held.managed.as_ref().unwrap().ledger[0]);
+    assert_eq!((before.get("remedy"), text(after, "remedy"), text(after, "limit")), (None, "hold", "B"));
+    assert!(number(before, "forecast_cost_bytes") >= 199_000.0, "{before:?}");
+    // 19 us less than the routers' D is no pause worth a packet.
+    assert!(number(after, "forecast_cost_bytes") < 1500.0, "{after:?}");
+    assert_eq!(number(after, "forecast_overtaken_packets"), 0.0);
+    // Kept back: r D, as forecast to a tenth.
+    let kept = number(after, "held_bytes");
+    assert!((180_000.0..220_000.0).contains(&kept), "{after:?}");
+    assert!((number(after, "forecast_held_bytes") / kept - 1.0).abs() < 0.1, "{after:?}");
+    assert_eq!(number(after, "held_dropped_packets"), 0.0);
+    assert!((number(after, "hold_s") - 0.016).abs() < 0.001, "{after:?}");
+    assert_eq!(held.metrics["held_packets"], after["held_packets"]);
+}
+
+#[test]
+fn a_window_is_trimmed_where_the_receivers_line_is_full_and_the_move_is_not_refused() {
+    // As in the refusal above: 817 packets come too much, the queue takes 500, what is taken off the IP level is worth a thousandth.
+    let at = |remedies: Option<Value>| {
+        let mut manager = policy();
+        manager["offload_worth_ppm"] = json!(1_000);
+        if let Some(remedies) = remedies {
+            manager["remedies"] = remedies;
+        }
+        let rates = [FAST, FAST, FAST, FAST, 100_000_000];
+        run(&hybrid(rates, vec![elephant("backup", 1_600_000)], manager, |spec| {
+            for (link, delay) in [(1, 50 * MS), (2, 50 * MS), (4, 2 * MS)] {
+                spec["links"][link]["delay_ns"] = json!(delay);
+            }
+        }))
+    };
+    let difference = 98 * MS + 19_290;
+    let first = |outcome: &Outcome| outcome.managed.as_ref().unwrap().ledger[0].clone();
+    let (plain, held) = (first(&at(None)), first(&at(Some(remedies(difference, true, None)))));
+    // A hold changes when the surplus comes, not how much it is.
+    assert_eq!((text(&plain, "reason"), text(&held, "reason")), ("refused", "refused"));
+    let both = at(Some(remedies(difference, true, Some(None))));
+    let entry = first(&both);
+    assert_eq!(
+        (text(&entry, "reason"), text(&entry, "remedy"), text(&entry, "limit")),
+        ("elephant", "hold, trim", "D")
+    );
+    assert_eq!((number(&entry, "lost_packets"), number(&entry, "cost_bytes")), (0.0, 0.0));
+    // Nothing sent again by the end of the watch; later CUBIC finds the end of the queue, as it does anywhere.
+    let series = &both.flow_series;
+    let row = series.time_s.iter().position(|&time_s| time_s >= 10.0).expect("a run of 30 s");
+    assert_eq!((series.retransmitted_segments[row], series.duplicate_acks[row]), (0, 0));
+    // A window of 1142 packets fills 120 ms of 100 Mbit/s and 12.5 ms of queue; 98 ms of them go.
+    assert!((number(&entry, "forecast_keep_share") - 34.5 / 132.5).abs() < 0.01, "{entry:?}");
+}
+
+#[test]
+fn a_trimmed_window_is_given_back_when_the_operator_says_so() {
+    let after = |restore: Option<u64>| {
+        let outcome = limited_by_the_sender(Some(remedies(DIFFERENCE, false, Some(restore))));
+        let entry = outcome.managed.as_ref().unwrap().ledger[0].clone();
+        assert_eq!(text(&entry, "remedy"), "trim", "{entry:?}");
+        // 600 kB are 414 packets, of which 333 are on the way: 81 wait before the sender's line. They come to the router after the
+        // move, and nothing keeps them back.
+        let (thought, duplicates) = (number(&entry, "forecast_overtaken_packets"), counts(&outcome)[0]);
+        assert!((thought - 81.0).abs() < 6.0 && (duplicates - 81.0).abs() < 6.0, "{thought} {duplicates}");
+        let at = number(&entry, "at_s");
+        let series = &outcome.flow_series;
+        let cwnd = |time_s: f64| {
+            let row = series.time_s.iter().position(|&t| (t - time_s).abs() < 0.05).expect("a sample");
+            series.cwnd_packets[row]
+        };
+        // Before the move and 0.3 s after it.
+        (cwnd(at - 0.1), cwnd(at + 0.3))
+    };
+    let ((before, trimmed), (_, back)) = (after(None), after(Some(100 * MS)));
+    // (RTT - D) / RTT of it, with 8 ms of queue before the sender's line: 48 ms become 32.
+    assert!(f64::from(trimmed) < 0.8 * f64::from(before), "{before} {trimmed}");
+    assert!(f64::from(back) >= 0.95 * f64::from(before), "{before} {back}");
+}
+
 #[test]
 fn what_does_not_fit_is_refused_in_one_line() {
     let wrong = |change: &dyn Fn(&mut Value)| {
@@ -246,6 +356,13 @@ fn what_does_not_fit_is_refused_in_one_line() {
     assert!(text.contains("lightpath lambda: route: r3-d does not begin where r1-r2 ends"), "{text}");
     let text = wrong(&|s| s["manager"]["lightpaths"][0]["route"] = json!([7]));
     assert!(text.contains("lightpath lambda: no flow passes the routers that it joins"), "{text}");
+    let text = wrong(&|s| {
+        s["manager"]["remedies"] = remedies(DIFFERENCE, true, None);
+        s["manager"]["remedies"][0]["lightpath"] = json!(1);
+    });
+    assert!(text.contains("manager: remedies: lightpath 1 does not exist, there are 1"), "{text}");
+    let text = wrong(&|s| s["manager"]["tail_e3"] = json!(1000));
+    assert!(text.contains("manager: tail = 1: above 1"), "{text}");
     let text = wrong(&|s| s["manager"]["priorities"] = json!([]));
     assert!(text.contains("manager: priorities: 0 for 1 flows"), "{text}");
 }

@@ -212,9 +212,41 @@ fn a_trimmed_window_leaves_the_receivers_line_full_and_its_queue_empty() {
     let before = goodput(&both, AT - 200 * MS, 200).iter().sum::<f64>() / 200.0;
     let least = goodput(&both, AT, 390).chunks(10).map(|ms| ms.iter().sum::<f64>() / 10.0).fold(f64::MAX, f64::min);
     assert!(least > 0.95 * before, "{least} of {before}");
+    // The outcome says what was trimmed.
+    let [trimmed] = both.trims.as_slice() else { panic!("{:?}", both.trims) };
+    let of = |name: &str| match trimmed[name] {
+        Metric::Integer(value) => value as f64,
+        Metric::Real(value) => value,
+        ref other => panic!("{name}: a number, not {other:?}"),
+    };
+    let (window, kept) = (of("window_segments"), of("kept_segments"));
+    assert!((kept - window * (1.0 - EXACT as f64 / 1e9 / of("srtt_s"))).abs() <= 1.0, "{kept} of {window}");
+    assert!(plain.trims.is_empty() && held.trims.is_empty());
     // The pause comes to r1 when the move does: there is next to nothing to keep back.
     let (alone, with) = (metric(&held, "held_bytes_max"), metric(&both, "held_bytes_max"));
     assert!(with < 0.3 * alone, "{with} of {alone}");
+}
+
+#[test]
+fn a_gate_that_lets_go_at_the_receivers_rate_keeps_the_surplus_from_its_queue() {
+    let at_its_rate = |delay_ns| {
+        let mut gate = gate(delay_ns, None);
+        gate["rate_bps"] = json!(100_000_000);
+        Hybrid::receiver_limited(70).with(json!({"gate": gate})).run()
+    };
+    let outcome = at_its_rate(EXACT);
+    assert_eq!(integer(&outcome, "dropped_packets"), 0);
+    assert_eq!(integer(&outcome, "duplicate_acks"), 0);
+    // The receiver's line is never idle: 81 or 82 segments in 10 ms.
+    let before = goodput(&outcome, AT - 200 * MS, 200).iter().sum::<f64>() / 200.0;
+    let least = goodput(&outcome, AT, 390).chunks(10).map(|ms| ms.iter().sum::<f64>() / 10.0).fold(f64::MAX, f64::min);
+    assert!(least > 0.98 * before, "{least} of {before}");
+    // No window was cut, so what the shorter way has no room for stays at the gate: 100 Mbit/s for 16.012 ms, 133.4 packets.
+    assert!((metric(&outcome, "held_bytes_max") - 134.0 * 1500.0).abs() <= 1500.0);
+    assert!((metric(&outcome, "held_max_s") - EXACT as f64 / 1e9).abs() < 250e-6);
+    // Too long by a tenth: the line is idle for 1.6 ms less what waits in the queue, and nothing else happens.
+    let long = at_its_rate(EXACT + EXACT / 10);
+    assert_eq!((integer(&long, "dropped_packets"), integer(&long, "duplicate_acks")), (0, 0));
 }
 
 #[test]

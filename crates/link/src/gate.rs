@@ -7,7 +7,8 @@
 //!
 //! So for s = 0 it is a line of delay D for ever; for s > 0 it is shortened by s for each unit of time at its far end, and what
 //! came at a rate r leaves at (1 + s) r until the delay is gone, at t = B + D (1 + s) / s. With s without bound everything leaves
-//! at B + D, one packet behind the other: then it is a hold.
+//! at B + D, one packet behind the other: then it is a hold. The line beyond may be given a lower rate than it has, that of a
+//! slower one further on: what waits then waits here and not in that one's queue.
 
 use crate::ledger::{DropReason, Ledger};
 use crate::ring::Ring;
@@ -72,6 +73,10 @@ impl<P: Packet> Gate<P> {
 
     pub fn kept(&self) -> Kept {
         self.kept
+    }
+
+    pub fn take_kept(&mut self) -> Kept {
+        std::mem::take(&mut self.kept)
     }
 
     pub fn due(&self) -> u64 {

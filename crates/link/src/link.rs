@@ -111,6 +111,14 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// The same, and begins to count anew: what comes now is kept back for another reason.
+    pub fn take_kept(&mut self) -> Option<Kept> {
+        match &mut self.engine {
+            Engine::Gate(gate) => Some(gate.take_kept()),
+            _ => None,
+        }
+    }
+
     fn of(config: &LinkConfig, engine: impl FnOnce() -> Engine<P>) -> Link<P> {
         if let Err(error) = config.check() {
             panic!("a link cannot be made: {error}");

@@ -1,5 +1,6 @@
 //! What comes out of the manager.
 
+use crate::remedy::Plan;
 use crate::FlowKey;
 
 /// What the network is asked to do.
@@ -16,6 +17,10 @@ pub enum Decision {
         flow: FlowKey,
         /// Where to.
         lightpath: usize,
+        /// What is done so that it does not hurt.
+        plan: Plan,
+        /// Its place in the ledger, for [`crate::Manager::handle_held`].
+        entry: usize,
     },
     /// Send a flow's data over IP again.
     Return {

@@ -17,6 +17,7 @@
 //! it was.
 
 use crate::policy::Policy;
+use crate::remedy::{left, Left, Remedy};
 use crate::view::Ways;
 use units::{Rate, Size, Span};
 
@@ -40,8 +41,10 @@ pub struct Forecast {
     pub limit: Limit,
     /// Its rate when all has settled.
     pub rate_after: Rate,
-    /// Time for which both ways deliver.
+    /// Time for which both ways deliver: with a remedy what it leaves of that.
     pub overlap: Span,
+    /// Time for which nothing arrives, because a remedy took the difference of the ways for larger than it is.
+    pub pause: Span,
     /// Packets that are overtaken.
     pub overtaken_packets: u64,
     /// Packets that the merging router drops.
@@ -55,7 +58,7 @@ pub struct Forecast {
 }
 
 /// A line is full from this load on: a TCP flow that it limits leaves it idle for moments, and counters are of an interval.
-const FULL_PPM: u64 = 950_000;
+pub(crate) const FULL_PPM: u64 = 950_000;
 
 /// Packets overtaken that make no difference: the duplicate ACK threshold (RFC 5681, 3.2).
 pub(crate) const DUPLICATE_ACKS: u64 = 3;
@@ -68,17 +71,27 @@ const LEFT_AFTER_MASS_LOSS: f64 = 0.2;
 const CUBIC_C: f64 = 0.4;
 
 /// What moving a flow of `rate`, of which `remaining` is still to come, to a lightpath with `room` will do. `cost` is what has to be
-/// paid for the lightpath itself.
-pub fn forecast(rate: Rate, remaining: Size, room: Rate, cost: Size, ways: &Ways, policy: &Policy) -> Forecast {
+/// paid for the lightpath itself. Where `remedy` is applied, what is not overtaken costs nothing, what is lost all the same costs what
+/// it did, and time in which nothing arrives costs its rate.
+pub fn forecast(
+    remedy: Remedy,
+    rate: Rate,
+    remaining: Size,
+    room: Rate,
+    cost: Size,
+    ways: &Ways,
+    policy: &Policy,
+) -> Forecast {
     let limit = limit_of(ways);
     let end_wait = ways.egress.map_or(Span::ZERO, |link| link.wait());
     let over_ip = ways.ip_delay + ways.core.wait();
     let before = (over_ip + end_wait + ways.return_delay).as_secs_f64();
     let after = (ways.lightpath_delay + end_wait + ways.return_delay).as_secs_f64();
-    let overlap = Span(over_ip.0.saturating_sub(ways.lightpath_delay.0));
+    let difference = Span(over_ip.0.saturating_sub(ways.lightpath_delay.0));
     let packet = ways.packet.0.max(1);
+    let Left { overlap, pause, lost } = left(remedy, rate, difference, ways);
     let overtaken = rate.data_in(overlap).0;
-    let lost = overflow(rate, overlap, ways).min(overtaken);
+    let lost = lost.min(rate.data_in(difference).0);
     let rate_after = rate_after(limit, rate, before, after, room, ways);
 
     let r = rate.0 as f64;
@@ -87,7 +100,7 @@ pub fn forecast(rate: Rate, remaining: Size, room: Rate, cost: Size, ways: &Ways
     let window_packets = r * before / 8.0 / packet as f64;
     let keep = f64::from(policy.keep_ppm) / 1e6;
     let (mut least, mut lacking) = (1.0, 0.0);
-    if overtaken / packet > DUPLICATE_ACKS {
+    if overtaken.max(lost) / packet > DUPLICATE_ACKS {
         let mass_loss = lost as f64 > (1.0 - keep) * window_packets * packet as f64;
         let kept = if mass_loss { (LEFT_AFTER_MASS_LOSS / shorter).min(keep) } else { keep };
         least = (kept * shorter).min(1.0);
@@ -97,6 +110,9 @@ pub fn forecast(rate: Rate, remaining: Size, room: Rate, cost: Size, ways: &Ways
             lacking += (overtaken + lost) as f64;
         }
     }
+    lacking += rate.data_in(pause).0 as f64;
+    // Rates are told per second.
+    least = f64::min(least, 1.0 - pause.as_secs_f64()).max(0.0);
     let worth = if ways.core.load_ppm() >= u64::from(policy.busy_ppm) { 1_000_000 } else { policy.offload_worth_ppm };
     let relief = u128::from(remaining.0) * u128::from(worth) / 1_000_000;
     // In the time that the flow would have taken at its old rate, it delivers that much sooner.
@@ -108,6 +124,7 @@ pub fn forecast(rate: Rate, remaining: Size, room: Rate, cost: Size, ways: &Ways
         limit,
         rate_after,
         overlap,
+        pause,
         overtaken_packets: overtaken / packet,
         lost_packets: lost / packet,
         least_ppm: (least * 1e6) as u32,
@@ -131,7 +148,7 @@ pub(crate) fn limit_of(ways: &Ways) -> Limit {
 }
 
 /// Bytes that find no room at the merging router while both ways deliver.
-fn overflow(rate: Rate, overlap: Span, ways: &Ways) -> u64 {
+pub(crate) fn overflow(rate: Rate, overlap: Span, ways: &Ways) -> u64 {
     let Some(egress) = ways.egress else { return 0 };
     // Everything that came before still comes over IP, the flow once more over the lightpath.
     let excess = Rate((rate.0.saturating_add(egress.load.0.max(rate.0))).saturating_sub(egress.capacity.0));

@@ -1,8 +1,8 @@
 //! The loop that moves elephants: which flows of a hybrid network go over a lightpath, when, and what it cost.
 //!
 //! What it does: keeps a flow table of bounded memory from packet counts or from packets sampled 1 in N, tells elephants from
-//! mice, forecasts what moving one would cost and gain, sets lightpaths up and releases them, moves flows there and back, and
-//! keeps a ledger of what each move was thought to do and did. What it does not: it moves no packet, reads no clock, and knows
+//! mice, forecasts what moving one would cost and gain with each remedy that the operator allows, sets lightpaths up and releases them,
+//! moves flows there and back, and keeps a ledger of what each move was thought to do and did. What it does not: it moves no packet, reads no clock, and knows
 //! no network but through [`View`]: observations go in, decisions come out, so that the same loop runs in the simulator, on the
 //! kernel ground, or beside real routers.
 //!
@@ -11,7 +11,7 @@
 //!
 //! Use: [`Manager::handle_counters`] or [`Manager::handle_sample`] for what passed, [`Manager::handle_interval`] when the time of
 //! [`Manager::poll_timeout`] has come, then [`Manager::poll_decision`] until it gives nothing;
-//! [`Manager::handle_lightpath_up`] and [`Manager::handle_lightpath_failed`] when the network says so.
+//! [`Manager::handle_held`] for what a moving router kept back, [`Manager::handle_lightpath_up`] and [`Manager::handle_lightpath_failed`] when the network says so.
 //!
 //! Cost: an observation is O(log m) for a table of m flows; an interval is O(m log m), whatever the number of flows that passed.
 
@@ -37,7 +37,7 @@ pub use ledger::{Entry, Ledger, Reason, Seen, Totals};
 pub use lightpath::State;
 pub use manager::{Manager, Row};
 pub use policy::{LightpathConfig, Policy, Thresholds};
-pub use remedy::{plan, Plan, Remedy};
+pub use remedy::{plan, Held, Keeping, Means, Plan, Remedy};
 pub use sampling::{Estimate, Sampled, Sampler};
 pub use space_saving::{Counter, SpaceSaving};
 pub use table::{Activity, FlowTable};

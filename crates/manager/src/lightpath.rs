@@ -28,6 +28,9 @@ pub(crate) struct Carried {
     pub priority: i32,
     /// What is kept free for it until it is seen what it takes.
     pub expected: Rate,
+    /// What the router before the lightpath is expected to keep back for its move, and until when.
+    pub kept: Size,
+    pub kept_until: Time,
     /// Its move's place in the ledger.
     pub entry: usize,
 }
@@ -103,6 +106,12 @@ impl Lightpath {
         }
         let given = u128::from(self.config.capacity.0) * u128::from(policy.fill_ppm) / 1_000_000;
         Rate((given as u64).saturating_sub(self.reserved(now, policy.interval, leaving).0))
+    }
+
+    /// What the buffer of the router before it is expected to hold at `now`.
+    pub fn buffered(&self, now: Time) -> Size {
+        let of = |carried: &Carried| if carried.kept_until > now { carried.kept.0 } else { 0 };
+        Size(self.flows.values().map(of).sum())
     }
 
     /// What flows on it sent in the latest interval.

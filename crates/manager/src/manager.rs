@@ -1,12 +1,13 @@
 //! The loop: observe, detect, decide, act.
 
 use crate::decision::{Decision, Place};
-use crate::forecast::{forecast, Forecast};
+use crate::forecast::Forecast;
 use crate::ledger::{Entry, Ledger, Reason, Seen, Totals};
 use crate::lightpath::{Carried, Lightpath, State};
 use crate::policy::{LightpathConfig, Policy};
+use crate::remedy::{plan, Held, Keeping, Means, Plan};
 use crate::table::{rate_of, Activity, FlowTable};
-use crate::view::{LinkView, View};
+use crate::view::{LinkView, View, Ways};
 use crate::FlowKey;
 use std::collections::{BTreeMap, VecDeque};
 use units::{Rate, Size, Span, Time};
@@ -26,6 +27,22 @@ pub struct Row {
     pub carried: Rate,
     /// The slowest link of the IP way between its ends.
     pub ip: LinkView,
+}
+
+/// What is thought of a move.
+#[derive(Clone, Copy)]
+struct Thought {
+    forecast: Forecast,
+    plan: Plan,
+    ways: Ways,
+}
+
+impl Thought {
+    /// The plan, where the operator allows remedies.
+    fn remedied(&self) -> Option<Plan> {
+        let Means { hold, trim, .. } = self.ways.means;
+        (hold.is_some() || trim.is_some()).then_some(self.plan)
+    }
 }
 
 /// The manager. See the crate's text for how it is driven.
@@ -109,6 +126,11 @@ impl Manager {
         path.waiting.clear();
         path.state = State::Down;
         self.totals.wasted_set_ups += u64::from(!path.used);
+    }
+
+    /// What the moving router has kept back so far for the move that stands at `entry` of the ledger.
+    pub fn handle_held(&mut self, entry: usize, held: Held) {
+        self.ledger.entry(entry).held = Some(held);
     }
 
     /// An interval ends: looks at everything and decides.
@@ -277,20 +299,22 @@ impl Manager {
                     if wanted == State::Up || alone { path.room(now, &self.policy, &[]) } else { self.left(now, path) };
                 // What is sent while the lightpath is set up does not go over it.
                 let wait = if wanted == State::Up { Span::ZERO } else { path.config.set_up };
-                let remaining = Size(volume.bytes.saturating_sub(rate.data_in(wait).0));
-                let thought = forecast(rate, remaining, room, path.price(), &ways, &self.policy);
+                let rest = self.policy.rest_of(Size(volume.bytes));
+                let remaining = Size(rest.0.saturating_sub(rate.data_in(wait).0));
+                let taken = path.buffered(now);
+                let (plan, thought) = plan(rate, remaining, room, path.price(), &ways, &self.policy, taken);
                 if !alone && room < rate {
                     continue;
                 }
                 if self.policy.refuse && thought.cost >= thought.gain {
-                    // With nothing to gain yet it is only too early: what a flow has sent is what is still expected of it.
+                    // With nothing to gain yet it is only too early: what is expected of a flow grows with what it has sent.
                     if thought.gain > Size(0) {
-                        refused.get_or_insert((lightpath, thought));
+                        refused.get_or_insert((lightpath, Thought { forecast: thought, plan, ways }));
                     }
                     continue;
                 }
                 match wanted {
-                    State::Up => self.give(now, flow, lightpath, thought, view),
+                    State::Up => self.give(now, flow, lightpath, Thought { forecast: thought, plan, ways }, view),
                     State::SettingUp => self.lightpaths[lightpath].waiting.push(flow),
                     _ => self.set_up(lightpath, flow),
                 }
@@ -320,7 +344,7 @@ impl Manager {
         self.decisions.push_back(Decision::SetUp { lightpath });
     }
 
-    fn refuse(&mut self, now: Time, flow: FlowKey, lightpath: usize, thought: Forecast) {
+    fn refuse(&mut self, now: Time, flow: FlowKey, lightpath: usize, thought: Thought) {
         // Looked at anew in every interval, since what is expected of the flow grows; written down once per stay.
         if self.refused.contains_key(&flow) {
             return;
@@ -328,7 +352,8 @@ impl Manager {
         self.refused.insert(flow, now);
         self.totals.refusals += 1;
         let before = self.seen(flow, lightpath);
-        let entry = Entry::new(now, flow, lightpath, Reason::Refused, Some(thought), before);
+        let mut entry = Entry::new(now, flow, lightpath, Reason::Refused, Some(thought.forecast), before);
+        entry.plan = thought.remedied();
         self.ledger.add(entry, now, None);
     }
 
@@ -359,8 +384,9 @@ impl Manager {
                 room = path.room(now, &self.policy, &going);
             }
             let enough = room >= rate || going.len() == path.flows.len();
-            let remaining = Size(self.table.get(flow).map_or(0, |a| a.volume(self.policy.one_in).bytes));
-            let thought = forecast(rate, remaining, room, Size(0), &ways, &self.policy);
+            let volume = Size(self.table.get(flow).map_or(0, |a| a.volume(self.policy.one_in).bytes));
+            let taken = path.buffered(now);
+            let (plan, thought) = plan(rate, self.policy.rest_of(volume), room, Size(0), &ways, &self.policy, taken);
             if !enough || self.policy.refuse && thought.cost >= thought.gain {
                 continue;
             }
@@ -368,30 +394,34 @@ impl Manager {
                 self.totals.preemptions += 1;
                 self.give_back(now, key, lightpath, Reason::Preempted);
             }
-            self.give(now, flow, lightpath, thought, view);
+            self.give(now, flow, lightpath, Thought { forecast: thought, plan, ways }, view);
             return;
         }
     }
 
     /// Moves `flow` to `lightpath`.
-    fn give(&mut self, now: Time, flow: FlowKey, lightpath: usize, thought: Forecast, view: &impl View) {
+    fn give(&mut self, now: Time, flow: FlowKey, lightpath: usize, thought: Thought, view: &impl View) {
         let before = self.seen(flow, lightpath);
-        let egress = view.ways(flow, lightpath).and_then(|ways| ways.egress);
-        let entry = Entry::new(now, flow, lightpath, Reason::Elephant, Some(thought), before);
-        let index = self.ledger.add(entry, now + self.policy.watch, egress);
+        let Thought { forecast, plan, ways } = thought;
+        let mut entry = Entry::new(now, flow, lightpath, Reason::Elephant, Some(forecast), before);
+        entry.plan = thought.remedied();
+        let index = self.ledger.add(entry, now + self.policy.watch, ways.egress);
         let path = &mut self.lightpaths[lightpath];
+        let empty_at = |keeping: Keeping| keeping.empty_at(now, before.rate);
         let carried = Carried {
             activity: Activity::new(now),
             since: now,
             priority: view.priority(flow),
-            expected: Rate(thought.rate_after.0.min(path.config.capacity.0)),
+            expected: Rate(forecast.rate_after.0.min(path.config.capacity.0)),
+            kept: plan.buffer,
+            kept_until: ways.means.hold.filter(|_| plan.remedy.holds()).map_or(now, empty_at),
             entry: index,
         };
         path.flows.insert(flow, carried);
         path.used = true;
         self.table.forget(flow);
         self.totals.moves += 1;
-        self.decisions.push_back(Decision::Move { flow, lightpath });
+        self.decisions.push_back(Decision::Move { flow, lightpath, plan, entry: index });
     }
 
     /// Moves `flow` back to IP.

@@ -58,4 +58,36 @@ pub struct Policy {
     pub watch: Span,
     /// Part of the window that the flows' congestion control keeps at a loss.
     pub keep_ppm: u32,
+    /// Index of the Pareto tail of flows' sizes, thousandths, above 1000: what is expected of a flow follows from what it has sent.
+    pub tail_e3: u32,
+}
+
+impl Policy {
+    /// What a flow that has sent `volume` is expected to send still: the mean excess of a Pareto tail, x / (a - 1).
+    pub fn rest_of(&self, volume: Size) -> Size {
+        let rest = u128::from(volume.0) * 1000 / u128::from(self.tail_e3.saturating_sub(1000).max(1));
+        Size(u64::try_from(rest).unwrap_or(u64::MAX))
+    }
+}
+
+/// One that finds an elephant in every flow and moves none back early.
+#[cfg(test)]
+pub(crate) fn of_tests() -> Policy {
+    Policy {
+        interval: Span::from_secs(1),
+        one_in: 1,
+        memory: 16,
+        idle: Span::from_secs(10),
+        thresholds: Thresholds { rate: Rate(1), volume: Size(1), standard_errors_e3: 0, back_below: Rate(1) },
+        minimum_stay: Span::from_secs(30),
+        linger: Span::from_secs(10),
+        lightpaths_max: 1,
+        fill_ppm: 900_000,
+        offload_worth_ppm: 100_000,
+        busy_ppm: 900_000,
+        refuse: true,
+        watch: Span::from_secs(10),
+        keep_ppm: 700_000,
+        tail_e3: 2000,
+    }
 }

@@ -1,32 +1,138 @@
-//! What a move needs so that it hurts nobody, from what the network shows before it: how long to hold, how many bytes that takes, how
-//! much of the window to keep, and when it is better not to move.
+//! Which remedy a move gets so that it hurts nobody, of those that the operator allows.
 //!
 //! With D the difference of the one-way delays, queues of the old way included, and r the flow's rate:
 //!
-//! - what comes after the move arrives in order when the moving router keeps it back for D; r D bytes are then in its buffer;
-//! - a window W = r RTT filled the old way; the new one holds r (RTT - D). The r D bytes between wait before the line that limits
-//!   the flow: at the sender (B) or the moving router (C), which have room, or at the merging router (D), whose queue takes what
-//!   it has room for and drops the rest, however long anybody holds: holding does not shrink a window;
+//! - what comes after the move arrives in order when the moving router keeps it back for D; r D bytes are then in its buffer. Kept
+//!   back too briefly, what is left on the old way is overtaken; too long, nothing arrives for the rest;
+//! - what it keeps back is let go at a rate L, within r D / (L - r). A line after the merge that has c < L for the flow queues
+//!   (L - c) / (L - r) of it;
+//! - a window W = r RTT filled the old way; the new one holds r (RTT - D). Where the receiver's line limits the flow (scenario D, c = r), the r D
+//!   bytes between come to its queue when they are let go as the lightpath sends. Let go at c they stay where they were kept back;
 //! - a window cut to (RTT - D) / RTT leaves that line exactly full. The cut makes a pause of D in what the sender sends; when the move
-//!   falls into the pause there is nothing to keep back.
+//!   falls into the pause there is nothing to keep back but what waited before the sender's line.
+//!
+//! A window is trimmed only where it has to be: in A and C the shorter way lets the flow send more, and a trimmed one has to grow back to it.
 //!
 //! docs/hybrid-remedies.md has what came of it in the cells of the hybrid paper (Moura, Pras, Fioreze and de Boer 2013).
 
-use crate::forecast::{limit_of, Limit, DUPLICATE_ACKS};
-use crate::view::Ways;
-use units::{Rate, Size, Span};
+use crate::forecast::{forecast, overflow, Forecast, Limit, DUPLICATE_ACKS, FULL_PPM};
+use crate::policy::Policy;
+use crate::view::{LinkView, Ways};
+use units::{Rate, Size, Span, Time};
 
-/// What to do with a move.
+/// What is done about a move.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Remedy {
-    /// Move: it reorders next to nothing.
+    /// Nothing.
     None,
-    /// Hold, then move.
+    /// The moving router keeps packets back.
     Hold,
-    /// Have the senders cut their windows, and hold what still comes.
+    /// The sender cuts its window before.
+    Trim,
+    /// Both: the router holds what still comes.
     HoldAndTrim,
-    /// Leave the flow where it is.
-    Refuse,
+}
+
+impl Remedy {
+    /// Whether the moving router keeps packets back.
+    pub fn holds(self) -> bool {
+        matches!(self, Remedy::Hold | Remedy::HoldAndTrim)
+    }
+
+    /// Whether the sender cuts its window.
+    pub fn trims(self) -> bool {
+        matches!(self, Remedy::Trim | Remedy::HoldAndTrim)
+    }
+}
+
+/// What the operator allows for a move, and what those who act would go by now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Means {
+    /// D as it is: propagation, a full packet's time on each line, and the old way's queue.
+    pub difference: Span,
+    /// What the moving router would do; None: it keeps nothing back.
+    pub hold: Option<Keeping>,
+    /// D as the sender would be told it; None: it cannot be told.
+    pub trim: Option<Span>,
+}
+
+/// How a moving router would keep packets back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Keeping {
+    /// For how long: D as the router believes, its own queue included where it counts that.
+    pub delay: Span,
+    /// How fast it lets go at most: as the line behind it sends, or slower.
+    pub line: Rate,
+    /// By how much more than comes leaves it, parts per million; None: what `line` says.
+    pub share_ppm: Option<u32>,
+    /// What it can keep back for a lightpath.
+    pub buffer: Size,
+}
+
+impl Keeping {
+    /// Bytes that find no room after the merge when a flow of `rate` has been kept back for `hold`.
+    fn overflow(&self, rate: Rate, hold: Span, ways: &Ways) -> u64 {
+        let Some(egress) = ways.egress else { return 0 };
+        let faster = |share: u32| u128::from(rate.0) * (1_000_000 + u128::from(share)) / 1_000_000;
+        let leaves = self.share_ppm.map_or(u128::from(self.line.0), |share| faster(share).min(u128::from(self.line.0)));
+        // A flow's mean rate and a line's latest load differ by as much as a line that is full leaves idle: then nobody else is there.
+        let others = egress.load.0.saturating_sub(rate.0);
+        let idle = u128::from(egress.capacity.0) * u128::from(1_000_000 - FULL_PPM) / 1_000_000;
+        let others = if u128::from(others) <= idle { 0 } else { u128::from(others) };
+        let excess = (others + leaves).saturating_sub(u128::from(egress.capacity.0));
+        let gains = leaves.saturating_sub(u128::from(rate.0));
+        // A line that is no faster than the flow leaves the queue after it as it was.
+        let grows = (u128::from(rate.data_in(hold).0) * excess).checked_div(gains).unwrap_or(0);
+        (grows as u64).saturating_sub(room_of(&egress))
+    }
+
+    /// When what a flow of `rate` leaves there from `now` on has gone; as late as can be where the line is no faster than the flow.
+    pub(crate) fn empty_at(&self, now: Time, rate: Rate) -> Time {
+        let gains = self.line.0.saturating_sub(rate.0);
+        if gains == 0 {
+            return Time::NEVER;
+        }
+        now + self.delay + Rate(gains).time_for(rate.data_in(self.delay))
+    }
+}
+
+fn room_of(link: &LinkView) -> u64 {
+    link.queue_limit.0.saturating_sub(link.queue.0)
+}
+
+/// What a remedy leaves of a move's harm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Left {
+    /// Time for which the old way still delivers while the new one does.
+    pub overlap: Span,
+    /// Time for which nothing arrives.
+    pub pause: Span,
+    /// Bytes that find no room at the merging router.
+    pub lost: u64,
+}
+
+/// What `remedy` leaves of the harm that `overlap` would do; a remedy without its means does nothing.
+pub(crate) fn left(remedy: Remedy, rate: Rate, overlap: Span, ways: &Ways) -> Left {
+    let Means { difference, hold, trim } = ways.means;
+    let hold = hold.filter(|_| remedy.holds());
+    let trim = trim.filter(|_| remedy.trims());
+    let by = |delay: Option<Span>| {
+        delay.map(|delay| (difference.0.saturating_sub(delay.0), delay.0.saturating_sub(difference.0)))
+    };
+    let (held, cut) = (by(hold.map(|keeping| keeping.delay)), by(trim));
+    let Some((uncovered, _)) = held.or(cut) else {
+        return Left { overlap, pause: Span::ZERO, lost: overflow(rate, overlap, ways) };
+    };
+    let lost = match (hold, cut) {
+        (_, Some((surplus, _))) => overflow(rate, Span(surplus), ways),
+        (Some(keeping), None) => keeping.overflow(rate, keeping.delay, ways),
+        (None, None) => 0,
+    };
+    // What waits before the sender's line comes to the router after the move: nothing but a hold keeps it back.
+    let behind = ways.ingress.map_or(Span::ZERO, |link| link.wait()).min(difference);
+    let uncovered = if held.is_some() { uncovered } else { uncovered.max(behind.0) };
+    let pause = [held, cut].into_iter().flatten().map(|(_, longer)| longer).max().unwrap_or(0);
+    Left { overlap: Span(uncovered), pause: Span(pause), lost }
 }
 
 /// What a move needs.
@@ -34,95 +140,79 @@ pub enum Remedy {
 pub struct Plan {
     /// What to do.
     pub remedy: Remedy,
-    /// D: how long the moving router keeps packets back.
+    /// How long the moving router is expected to keep packets back.
     pub hold: Span,
-    /// r D: the buffer that this takes without a trimmed window.
+    /// The buffer that this takes at most: the flow's rate for that time. With a trimmed window it is less.
     pub buffer: Size,
-    /// Part of the window that fits the new way, parts per million.
+    /// Part of the window that is kept, parts per million.
     pub keep_ppm: u32,
-    /// Packets that the merging router drops after a hold when no window is trimmed.
+    /// What the remedy saves of the cost that the move would have without it.
+    pub saves: Size,
+}
+
+impl Plan {
+    /// To move the flow as it is.
+    pub const NOTHING: Plan =
+        Plan { remedy: Remedy::None, hold: Span::ZERO, buffer: Size(0), keep_ppm: 1_000_000, saves: Size(0) };
+}
+
+/// What was kept back for a move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Held {
+    /// For how long the moving router held: D as it knew it at the time of the move.
+    pub hold: Span,
+    /// Packets kept back.
+    pub packets: u64,
+    /// Most bytes at once.
+    pub bytes: Size,
+    /// Packets for which it had no room.
     pub dropped_packets: u64,
 }
 
-/// Plans the move of a flow of `rate`: `buffer` is what the moving router can keep back, `senders_listen` whether the flow's sender
-/// can be told to trim its window.
-pub fn plan(rate: Rate, ways: &Ways, buffer: Size, senders_listen: bool) -> Plan {
-    let over_ip = ways.ip_delay + ways.core.wait();
-    let hold = Span(over_ip.0.saturating_sub(ways.lightpath_delay.0));
-    let round_trip = (over_ip + ways.egress.map_or(Span::ZERO, |link| link.wait()) + ways.return_delay).0;
-    let surplus = rate.data_in(hold);
-    let packet = ways.packet.0.max(1);
-    let room = ways.egress.map_or(u64::MAX, |link| link.queue_limit.0.saturating_sub(link.queue.0));
-    let dropped = if limit_of(ways) == Limit::Receiver { surplus.0.saturating_sub(room) / packet } else { 0 };
-    let remedy = if surplus.0 / packet <= DUPLICATE_ACKS {
-        Remedy::None
-    } else if dropped > 0 && senders_listen {
-        Remedy::HoldAndTrim
-    } else if dropped > 0 || surplus > buffer {
-        Remedy::Refuse
-    } else {
-        Remedy::Hold
+/// Chooses the remedy for the move of a flow, and forecasts the move with it: the one that costs least, of equal ones the one that loses and overtakes
+/// least, then the simplest. The arguments are those of [`crate::forecast()`]; `taken` is what the moving router's buffer holds already.
+pub fn plan(
+    rate: Rate,
+    remaining: Size,
+    room: Rate,
+    cost: Size,
+    ways: &Ways,
+    policy: &Policy,
+    taken: Size,
+) -> (Plan, Forecast) {
+    let with = |remedy| (remedy, forecast(remedy, rate, remaining, room, cost, ways, policy));
+    let (_, plain) = with(Remedy::None);
+    if plain.overtaken_packets <= DUPLICATE_ACKS {
+        return (Plan::NOTHING, plain);
+    }
+    let fits = |keeping: &Keeping| rate.data_in(keeping.delay).0.saturating_add(taken.0) <= keeping.buffer.0;
+    let hold = ways.means.hold.filter(fits);
+    // Where the flow could send more over the shorter way, a trimmed window takes that from it.
+    let limited = matches!(plain.limit, Limit::Sender | Limit::Receiver) || plain.lost_packets > 0;
+    let trim = ways.means.trim.filter(|_| limited);
+    let alone = hold.map(|_| with(Remedy::Hold));
+    let trimmed = trim.map(|_| with(if hold.is_some() { Remedy::HoldAndTrim } else { Remedy::Trim }));
+    let least = |(_, f): &(Remedy, Forecast)| (f.cost, f.lost_packets, f.overtaken_packets);
+    let choices = [Some((Remedy::None, plain)), alone, trimmed].into_iter().flatten();
+    let (remedy, thought) = choices.min_by_key(least).expect("a move without a remedy is one of them");
+    let held = hold.filter(|_| remedy.holds()).map_or(Span::ZERO, |keeping| keeping.delay);
+    let plan = Plan {
+        remedy,
+        hold: held,
+        buffer: rate.data_in(held),
+        keep_ppm: trim.filter(|_| remedy.trims()).map_or(1_000_000, |delay| keep_ppm(delay, ways)),
+        saves: Size(plain.cost.0.saturating_sub(thought.cost.0)),
     };
-    // hold <= round_trip: at most a million.
-    let keep = u128::from(round_trip.saturating_sub(hold.0)) * 1_000_000 / u128::from(round_trip.max(1));
-    Plan { remedy, hold, buffer: surplus, keep_ppm: keep as u32, dropped_packets: dropped }
+    (plan, thought)
+}
+
+/// Part of a window that is left when the round trip, queues included, becomes shorter by `delay`.
+fn keep_ppm(delay: Span, ways: &Ways) -> u32 {
+    let egress = ways.egress.map_or(Span::ZERO, |link| link.wait());
+    let round_trip = (ways.ip_delay + ways.core.wait() + egress + ways.return_delay).0;
+    // At most a million.
+    (u128::from(round_trip.saturating_sub(delay.0)) * 1_000_000 / u128::from(round_trip.max(1))) as u32
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::view::LinkView;
-
-    /// 1 Gbit/s, 100 ms of which 50 one way; 10 ms over the lightpath; the receiver's line is full or not.
-    fn ways(exit_load: u64, queue_packets: u64) -> Ways {
-        let line = |capacity, load, queue| LinkView {
-            capacity: Rate(capacity),
-            load: Rate(load),
-            queue: Size(queue),
-            queue_limit: Size(750_000),
-            dropped: 0,
-        };
-        Ways {
-            ip_delay: Span::from_millis(50),
-            lightpath_delay: Span::from_millis(10),
-            return_delay: Span::from_millis(50),
-            ingress: None,
-            core: line(2_488_000_000, 1_000_000_000, 0),
-            egress: Some(line(1_000_000_000, exit_load, queue_packets * 1500)),
-            packet: Size(1500),
-        }
-    }
-
-    #[test]
-    fn a_flow_that_the_receivers_line_does_not_limit_is_held() {
-        let plan = plan(Rate(500_000_000), &ways(500_000_000, 0), Size(10_000_000), false);
-        // 40 ms at 500 Mbit/s.
-        assert_eq!(plan.hold, Span::from_millis(40));
-        assert_eq!(plan.buffer, Size(2_500_000));
-        assert_eq!((plan.remedy, plan.dropped_packets), (Remedy::Hold, 0));
-    }
-
-    #[test]
-    fn where_the_receivers_line_is_full_the_window_must_shrink_or_the_flow_stay() {
-        let full = ways(1_000_000_000, 250);
-        let told = plan(Rate(1_000_000_000), &full, Size(10_000_000), true);
-        // 5 MB do not fit the new way; 250 packets of 1500 B do fit the queue: (5,000,000 - 375,000) / 1500.
-        assert_eq!((told.remedy, told.dropped_packets), (Remedy::HoldAndTrim, 3083));
-        // 250 packets wait for 3 ms: 103 ms become 63.
-        assert_eq!(told.keep_ppm, 611_650);
-        assert_eq!(plan(Rate(1_000_000_000), &full, Size(10_000_000), false).remedy, Remedy::Refuse);
-    }
-
-    #[test]
-    fn a_router_without_the_buffer_does_not_move() {
-        let plan = plan(Rate(500_000_000), &ways(500_000_000, 0), Size(2_000_000), false);
-        assert_eq!(plan.remedy, Remedy::Refuse);
-    }
-
-    #[test]
-    fn a_longer_way_needs_nothing() {
-        let ways = Ways { lightpath_delay: Span::from_millis(60), ..ways(500_000_000, 0) };
-        let plan = plan(Rate(500_000_000), &ways, Size(0), false);
-        assert_eq!((plan.remedy, plan.hold, plan.keep_ppm), (Remedy::None, Span::ZERO, 1_000_000));
-    }
-}
+mod tests;

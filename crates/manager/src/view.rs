@@ -1,5 +1,6 @@
 //! What the manager can see of the network when it decides: counters of links, delays of ways.
 
+use crate::remedy::Means;
 use crate::FlowKey;
 use units::{Rate, Size, Span};
 
@@ -47,6 +48,8 @@ pub struct Ways {
     pub egress: Option<LinkView>,
     /// Size of the flow's full packets, bytes.
     pub packet: Size,
+    /// What may be done about a move from IP to the lightpath.
+    pub means: Means,
 }
 
 /// The network, asked when an interval ends.

@@ -87,6 +87,19 @@ pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyRe
     dict.set_item("failure", report.failure.as_deref())?;
     let happened: Vec<_> = report.happened.iter().map(|at| at.map(Time::as_secs_f64)).collect();
     dict.set_item("happened_s", happened)?;
+    let orders = PyList::empty(py);
+    for given in &report.orders {
+        let order = PyDict::new(py);
+        order.set_item("event", given.event)?;
+        order.set_item("flow", given.flow)?;
+        order.set_item("number", given.number)?;
+        order.set_item("due_s", given.due.as_secs_f64())?;
+        order.set_item("due_monotonic_ns", given.due_monotonic_ns)?;
+        order.set_item("given_monotonic_ns", given.given_monotonic_ns)?;
+        order.set_item("refused", given.refused.as_deref())?;
+        orders.append(order)?;
+    }
+    dict.set_item("orders", orders)?;
     Ok(dict)
 }
 

@@ -32,6 +32,9 @@ pub(crate) struct RunResult {
     /// When each event of the spec happened, s since the run began; None: it did not.
     #[pyo3(get)]
     happened_s: Vec<Option<f64>>,
+    /// Of each sender that was told to trim its window.
+    #[pyo3(get)]
+    trims: Vec<Py<PyDict>>,
     #[pyo3(get)]
     flow_series: Py<PyDict>,
     #[pyo3(get)]
@@ -105,6 +108,7 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
         manager: outcome.managed.map(|managed| manager(py, managed)).transpose()?,
         notes: outcome.notes,
         happened_s: outcome.happened_s,
+        trims: all(&outcome.trims)?,
         flow_series: flow_columns(py, outcome.flow_series)?,
         link_series: link_columns(py, outcome.link_series)?,
     })

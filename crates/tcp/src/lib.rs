@@ -36,5 +36,5 @@ mod scoreboard;
 pub mod segment;
 mod stats;
 
-pub use endpoint::{Endpoint, State, Train};
+pub use endpoint::{Endpoint, State, Train, Trimmed};
 pub use stats::Stats;

@@ -5,7 +5,7 @@ The name begins with the run's id, so that what a killed run has left is told fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from elephan.errors import InputError
@@ -17,15 +17,18 @@ from elephan.stack import find
 
 
 @contextmanager
-def in_kernel(run: str, controls: Sequence[Control]) -> Iterator[list[str]]:
-    """Load `controls` for as long as the context lasts; give their names, in order. Raises `InputError`."""
+def in_kernel(run: str, controls: Sequence[Control], listening: Collection[int] = ()) -> Iterator[list[str]]:
+    """Load `controls` for as long as the context lasts; give their names, in order. Raises `InputError`.
+
+    Those whose numbers are in `listening` look for orders on each ACK.
+    """
     if len(controls) > runs.MOST:
         raise InputError(f"{len(controls)} congestion controls in one run: the ground kernel takes at most {runs.MOST}")
     names = [runs.name_of(run, number) for number in range(len(controls))]
     try:
-        for name, (algorithm, values) in zip(names, controls, strict=True):
+        for number, (name, (algorithm, values)) in enumerate(zip(names, controls, strict=True)):
             stack = find(algorithm)
-            register(stack, name, f"{stack.name}=run {run}", dict(values))
+            register(stack, name, f"{stack.name}=run {run}", dict(values), listens=number in listening)
         yield names
     finally:
         _unload(names)

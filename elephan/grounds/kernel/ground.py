@@ -9,7 +9,7 @@ from typing import Any
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.grounds.job import Job, Progress
-from elephan.grounds.kernel import controls, metrics, programs
+from elephan.grounds.kernel import controls, metrics, programs, trims
 from elephan.grounds.kernel.mapping import Machine
 from elephan.grounds.kernel.plan import FIRST_PORT, Layout, layout_of
 from elephan.grounds.measured import PROGRESS_INTERVAL_S, measured, one_line
@@ -60,21 +60,25 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     layout = layout_of(job.spec, Machine.here())
     inputs = job.inputs
     began_s = time.process_time()
-    result, done = _run(job, layout, progress)
+    result, done, told = _run(job, layout, progress)
     cpu_s = time.process_time() - began_s
     notes = [*(FAULT + fault for fault in done.faults()), *layout.notes, *result.notes]
     numbers = {**done.metrics(), "cpu_s": cpu_s}
-    return measured(GROUND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec))
+    return measured(GROUND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec), told)
 
 
-def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Report]:
+def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Report, list[dict[str, Any]]]:
     about = {"what": "run", "of": job.scenario.file or job.scenario.name}
-    with opened(layout.hosts, about) as path, controls.in_kernel(path.place.id, layout.controls) as names:
+    with (
+        opened(layout.hosts, about) as path,
+        controls.in_kernel(path.place.id, layout.controls, layout.listening) as names,
+        trims.listening(layout, names) as listening,
+    ):
         for number, (name, settings) in enumerate(zip(path.place.names, layout.settings, strict=True)):
             own, peers = layout.hosts[number].address, layout.peers(number)
             metrics.enter(name, own, peers, settings.ssthresh, settings.cwnd_clamp)
         made = _programs(job.spec, layout, path.place, names)
-        plan = layout.plan(path.place.plan(), names, job.spec, made)
+        plan = layout.plan(path.place.plan(), names, job.spec, made, listening.orders)
         spec_json, plan_json = canonical_json(job.spec), canonical_json(plan)
         try:
             result, emulator = native().run_on_kernel(
@@ -85,7 +89,8 @@ def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, repo
         except (OSError, RuntimeError) as error:
             raise RunError(one_line(error)) from error
         links = [link["name"] for link in job.spec["links"]]
-        return result, report.of(links, emulator, path.place.counters())
+        told = trims.told(job.spec, layout, emulator["orders"], listening)
+        return result, report.of(links, emulator, path.place.counters()), told
 
 
 def _programs(spec: dict[str, Any], layout: Layout, place: site.Site, names: list[str]) -> dict[int, dict[str, Any]]:

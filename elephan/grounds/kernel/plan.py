@@ -19,10 +19,14 @@ from elephan.grounds.kernel.mapping import (
 )
 from elephan.grounds.kernel.programs import lacks
 from elephan.path.site import MOST_HOSTS, Host, address
+from elephan.stack import find
 
 FIRST_PORT = 10_000
 MOST_FLOWS = 50_000
 """One port each."""
+
+MOST_TOLD = 4096
+"""CC_ORDERS_ of congestion/bpf/trim.h."""
 
 Control = tuple[str, tuple[tuple[str, int], ...]]
 """A congestion control as it is loaded: algorithm, or path of a C file, and its parameters by name."""
@@ -41,6 +45,8 @@ class Layout:
     """Every one once, in order of first use."""
     control_of: tuple[int, ...]
     """Of each flow: index into `controls`."""
+    listening: frozenset[int]
+    """Of `controls`: those whose senders are told to trim their windows."""
     notes: tuple[str, ...]
 
     def plan(
@@ -49,10 +55,12 @@ class Layout:
         names: list[str],
         spec: Mapping[str, Any],
         programs: Mapping[int, dict[str, Any]] | None = None,
+        orders: Mapping[int, int] | None = None,
     ) -> dict[str, Any]:
         """Return the plan of crates/kernel/src/plan.rs.
 
-        `hosts` of the site, `names` that the controls were given, `programs` by the number of their flow.
+        `hosts` of the site, `names` that the controls were given, `programs` by the number of their flow, `orders` the
+        descriptor of the map for orders by the number of the control.
         """
         flows = [
             {
@@ -61,6 +69,7 @@ class Layout:
                 "port": FIRST_PORT + number,
                 "congestion": names[control],
                 **socket_of(flow["stack"]),
+                "orders": (orders or {}).get(control),
                 "program": (programs or {}).get(number),
             }
             for number, (flow, (source, destination), control) in enumerate(
@@ -89,8 +98,6 @@ def _patient(events: Sequence[Mapping[str, Any]]) -> set[int]:
     found: set[int] = set()
     for event in events:
         remedy = event["action"].get("remedy") or {}
-        if remedy.get("trim") is not None:
-            raise InputError('remedy "trim": only the ground sim can tell senders to shrink their windows')
         if remedy.get("tolerate") is not None:
             if remedy["tolerate"]["delay_ns"] > 0:
                 raise InputError(
@@ -99,6 +106,27 @@ def _patient(events: Sequence[Mapping[str, Any]]) -> set[int]:
                 )
             found.update(event["action"].get("flows", ()))
     return found
+
+
+def _trimmed(spec: Mapping[str, Any]) -> set[int]:
+    """Return the flows that may be told to trim their windows. Raises `InputError` for more than can be told."""
+    found: set[int] = set()
+    for event in spec["events"]:
+        if (event["action"].get("remedy") or {}).get("trim") is not None:
+            found.update(event["action"].get("flows", ()))
+    remedies = (spec.get("manager") or {}).get("remedies", ())
+    ways = [way["route"] for way in remedies if way["remedy"]["trim"] is not None]
+    found.update(number for number, flow in enumerate(spec["flows"]) if flow["route"] in ways)
+    if len(found) > MOST_TOLD:
+        raise InputError(f'remedy "trim": {len(found)} flows; the ground kernel can tell at most {MOST_TOLD} in a run')
+    return found
+
+
+def _listening(flows: Sequence[Mapping[str, Any]], control_of: Sequence[int], told: set[int]) -> frozenset[int]:
+    """Return the controls that can be told: not those that set the window on every ACK, as in the simulator."""
+    return frozenset(
+        control_of[number] for number in told if "cong_avoid" in find(flows[number]["stack"]["congestion"]).hooks
+    )
 
 
 def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
@@ -121,7 +149,7 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
     controls: dict[Control, int] = {}
     ends, control_of = [], []
     notes: dict[str, None] = {}
-    patient = _patient(spec["events"])
+    patient, told = _patient(spec["events"]), _trimmed(spec)
     for number, flow in enumerate(flows):
         if flow["workload"]["kind"] == "iscsi":
             raise InputError(
@@ -170,5 +198,6 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
         tuple(ends),
         tuple(controls),
         tuple(control_of),
+        _listening(flows, control_of, told),
         tuple(notes),
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from elephan.scenario.document import Document
+from elephan.scenario.hybrid import AS_MUCH_AGAIN, Manager
 from elephan.scenario.problem import Problem
 from elephan.scenario.spec.network import Network
+from elephan.scenario.spec.remedies import remedy_spec
 
 
 def manager_spec(document: Document, network: Network, flows: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -39,6 +41,7 @@ def manager_spec(document: Document, network: Network, flows: list[dict[str, Any
         "refuse": manager.refuse,
         "watch_ns": manager.watch,
         "keep_ppm": manager.keep,
+        **_when_given(manager, network),
         "priorities": [manager.priorities.get(names[flow["group"]], 0) for flow in flows],
         "lightpaths": [
             {
@@ -51,3 +54,24 @@ def manager_spec(document: Document, network: Network, flows: list[dict[str, Any
             for path, lines in zip(document.lightpath, network.lightpaths, strict=True)
         ],
     }
+
+
+def _when_given(manager: Manager, network: Network) -> dict[str, Any]:
+    """Keys that not every manager has: specifications of before stay as they were, ids and all."""
+    given: dict[str, Any] = {}
+    if manager.tail != AS_MUCH_AGAIN:
+        given["tail_e3"] = manager.tail
+    if manager.remedies:
+        ways = dict.fromkeys(tuple(route) for route, _ in network.flow_routes)
+        given["remedies"] = [
+            {
+                "route": list(way),
+                "lightpath": index,
+                "remedy": remedy_spec(network, manager.remedies, list(way), over),
+            }
+            for way in ways
+            for index, lines in enumerate(network.lightpaths)
+            for over in [network.over(list(way), lines)]
+            if over is not None
+        ]
+    return given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +14,7 @@ _NS_PER_S = 10**9
 
 
 def remedy_spec(
-    network: Network, remedies: list[Hold | Equalise | Trim | Tolerate], old: list[int], new: list[int]
+    network: Network, remedies: Sequence[Hold | Equalise | Trim | Tolerate], old: list[int], new: list[int]
 ) -> dict[str, Any]:
     """What `remedies` are for data that goes from the way `old` to the way `new`, lists of lines."""
     spec: dict[str, Any] = {"gate": None, "trim": None, "tolerate": None}
@@ -29,7 +30,7 @@ def remedy_spec(
                 "delay_ns": difference,
                 "queues": [{"link": link, "rate_bps": network.lines[link].rate_bps} for link in waiting],
                 "share_ppm": int(remedy.share * 10**6) if isinstance(remedy, Equalise) else None,
-                "rate_bps": network.lines[new_rest[0] if new_rest else new[0]].rate_bps,
+                "rate_bps": _release_bps(network, remedy, new_rest or new, new[len(before) :]),
                 "limit_bytes": remedy.buffer,
             }
         elif isinstance(remedy, Trim):
@@ -44,6 +45,14 @@ def remedy_spec(
             late = difference if remedy.by == "degree" else 0
             spec["tolerate"] = {"delay_ns": late, "duration_ns": remedy.duration}
     return spec
+
+
+def _release_bps(network: Network, remedy: Hold | Equalise, parts: list[int], onward: list[int]) -> int:
+    """How fast a gate lets go at most; `parts` begins with the line beyond it, `onward` is the way to the receiver."""
+    release = remedy.release if isinstance(remedy, Hold) else "line"
+    if isinstance(release, int):
+        return release
+    return min(network.lines[line].rate_bps for line in (onward if release == "way" and onward else parts[:1]))
 
 
 def parted(old: list[int], new: list[int]) -> tuple[list[int], list[int], list[int]]:

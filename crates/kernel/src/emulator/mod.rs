@@ -4,12 +4,14 @@
 //! each look at a device. A host is a device in a namespace, standing directly at its node; routers are inside the network.
 //! Its time runs from when the thread starts, so that packets are carried before the run begins, too.
 
+mod orders;
 mod report;
 mod runner;
 mod table;
 mod wait;
 mod world;
 
+pub use orders::Given;
 pub use report::{EmulatorReport, NetworkCounters};
 
 use crate::clock::Clock;
@@ -17,6 +19,7 @@ use crate::plan::{HostPlan, HostSpec};
 use crate::tun::{Tun, TunError};
 use lab::spec::RunSpec;
 use lab::{network, ways, LabError, Management};
+use orders::Orders;
 use runner::{Command, Runner};
 use sim::{Network, Routes};
 use std::fs::File;
@@ -132,8 +135,10 @@ impl Emulator {
         let (devices, join) = (Arc::clone(&self.devices), plan.emulator.join);
         let mut world = World::new(spec, devices, own, begin, progress, join, &mut routes)?;
         (world.flow_routes, world.management) = (flow_routes, management);
+        world.orders = Some(Orders::new(plan));
         // Not ahead of time: a loss counts when it happens, and any route may come to lead over any link.
-        let links = network::links(spec, false)?;
+        let mut links = network::links(spec, false)?;
+        links.extend(world.management.iter().flat_map(Management::gates));
         let (timers, early) = world.timers();
         let wake = Wake::new().map_err(|e| LabError::Spec(format!("eventfd: {e}")))?;
         let descriptors =

@@ -1,5 +1,6 @@
 //! What the emulator gives back: the network's doing and its own, apart.
 
+use super::orders::Given;
 use lab::{BackgroundTally, LinkSeries, ManagerOutcome};
 use units::{Histogram, Time};
 
@@ -52,4 +53,6 @@ pub struct EmulatorReport {
     pub failure: Option<String>,
     /// When each event of the spec happened, since the run began; None: it did not.
     pub happened: Vec<Option<Time>>,
+    /// Orders given to senders.
+    pub orders: Vec<Given>,
 }

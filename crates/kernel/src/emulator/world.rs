@@ -1,12 +1,13 @@
 //! What the network's ends do: packets that arrive go to their host's device; timers are changes, background, samples.
 
+use super::orders::{Given, Orders};
 use super::report::{EmulatorReport, NetworkCounters};
 use crate::clock::Clock;
 use crate::packet::{Pool, Token};
 use crate::plan::Join;
 use crate::tun::Tun;
 use lab::spec::RunSpec;
-use lab::{apply_change, gates_of, Background, BackgroundTally, Change, LabError, Look, Management};
+use lab::{apply_change, gates_of, Background, BackgroundTally, Change, LabError, Look, Management, Word};
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId, Routes};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +31,8 @@ pub(super) struct World {
     pub flow_routes: Vec<Option<[RouteId; 2]>>,
     /// Counts what arrives of flows, and moves them.
     pub management: Option<Management>,
+    /// How senders are told.
+    pub orders: Option<Orders>,
     /// Names of the spec's flows.
     names: Vec<String>,
     /// Source number of the first background source.
@@ -88,6 +91,7 @@ impl World {
             background,
             flow_routes: vec![None; spec.flows.len()],
             management: None,
+            orders: None,
             names: spec.flows.iter().map(|flow| flow.name.clone()).collect(),
             first_source: 2 * spec.flows.len() as u32,
             flow_drops: vec![0; spec.flows.len()],
@@ -166,8 +170,14 @@ impl World {
             background: self.background.iter().map(of).collect(),
             flow_drops: self.flow_drops.clone(),
             managed: self.managed(),
-            gates: gates_of(net),
+            gates: self.gates(net),
         }
+    }
+
+    fn gates(&self, net: &Network<Token>) -> (Vec<link::Kept>, Vec<link::Stats>) {
+        let (mut kept, stats) = gates_of(net);
+        kept.extend(self.management.iter().flat_map(|management| management.kept_before()));
+        (kept, stats)
     }
 
     /// When each event of the spec happened, since the run began.
@@ -221,12 +231,24 @@ impl World {
         let progress = &self.progress;
         let received = |flow: usize| progress.get(flow).map_or(0, |bytes| bytes.load(Ordering::Relaxed));
         match self.changes[index].handle_timer(now, received) {
-            // Senders are the run's to tell: it knows their sockets.
-            Look::Tell(_, again) => {
+            // Patience is the hosts' from the start.
+            Look::Tell(notice, again) => {
                 net.set_timer(index as u32, again);
+                let event = self.changes[index].index;
+                if let Some(trim) = &notice.trim {
+                    self.order(&notice.flows, now, |orders, flow, due, by_clock| {
+                        orders.trim(event, flow, trim, due, by_clock)
+                    });
+                }
             }
-            Look::Restore(_) => {}
-            Look::Now(action, _) => {
+            Look::Restore(flows) => {
+                let event = self.changes[index].index;
+                self.order(&flows, now, |orders, flow, due, by_clock| orders.restore(event, flow, due, by_clock));
+            }
+            Look::Now(action, again) => {
+                if let Some(again) = again {
+                    net.set_timer(index as u32, again);
+                }
                 let first = self.first_background();
                 let routes = |flow: usize| self.flow_routes[flow];
                 apply_change(&action, now, &mut self.background, first, routes, net);
@@ -234,6 +256,31 @@ impl World {
             Look::Later(again) => net.set_timer(index as u32, again),
             Look::Done => {}
         }
+    }
+
+    /// Tells senders of a move by the manager; the ledger's entries are counted on from the events.
+    fn pass_on(&mut self, now: Time, word: &Word) {
+        let events = self.changes.len();
+        match word {
+            Word::Trim { notice, entry } => {
+                let Some(trim) = &notice.trim else { return };
+                self.order(&notice.flows, now, |orders, flow, due, by_clock| {
+                    orders.trim(events + entry, flow, trim, due, by_clock)
+                });
+            }
+            &Word::Restore { flow, entry } => {
+                self.order(&[flow], now, |orders, flow, due, by_clock| {
+                    orders.restore(events + entry, flow, due, by_clock)
+                });
+            }
+        }
+    }
+
+    /// Gives an order, due `now`, to the sender of each of `flows`.
+    fn order(&mut self, flows: &[usize], now: Time, give: impl Fn(&Orders, usize, Time, u64) -> Given) {
+        let Some(orders) = &self.orders else { return };
+        let (due, by_clock) = (Time(now.since(self.begin).0), self.clock.monotonic_ns_at(now));
+        self.report.orders.extend(flows.iter().map(|&flow| give(orders, flow, due, by_clock)));
     }
 
     fn handle_background(&mut self, now: Time, timer: u32, net: &mut Network<Token>) {
@@ -295,6 +342,9 @@ impl Hosts<Token> for World {
             let routes = &self.flow_routes;
             management.handle_timer(now, |flow| routes[flow].map(|sides| sides[0]), net);
             net.set_timer(timer, management.poll_timeout());
+            while let Some(word) = self.management.as_mut().and_then(Management::poll_word) {
+                self.pass_on(now, &word);
+            }
         } else {
             let time_s = now.since(self.begin).as_secs_f64();
             self.report.link_series.sample(time_s, now, &mut net.links_mut()[..self.links]);

@@ -249,6 +249,7 @@ fn a_run_is_summed_up_as_the_simulator_does() {
         kept: vec![],
         gates: vec![],
         happened: vec![],
+        trims: vec![],
         crowds: vec![],
         managed: None,
         notes,

@@ -2,8 +2,8 @@
 
 use super::Management;
 use crate::outcome::{Metric, Metrics};
-use manager::{Entry, Forecast, Limit, Manager, Reason, Seen};
-use units::Time;
+use manager::{Entry, Forecast, Held, Limit, Manager, Plan, Reason, Remedy, Seen};
+use units::{Span, Time};
 
 /// What a manager did in a run.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +112,17 @@ fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metr
         integer("forecast_overtaken_packets", f.overtaken_packets);
         integer("forecast_lost_packets", f.lost_packets);
     }
+    if let Some(Held { packets, bytes, dropped_packets, .. }) = entry.held {
+        integer("held_packets", packets);
+        integer("held_bytes", bytes.0);
+        integer("held_dropped_packets", dropped_packets);
+    }
+    if let Some(plan) = entry.plan {
+        integer("remedy_saves_bytes", plan.saves.0);
+        if plan.remedy.holds() {
+            integer("forecast_held_bytes", plan.buffer.0);
+        }
+    }
     if entry.reason == Reason::Elephant {
         integer("offloaded_bytes", entry.offloaded.0);
         integer("gain_bytes", entry.gain.0);
@@ -152,11 +163,37 @@ fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metr
         metrics.insert("forecast_overlap_s", Metric::Real(overlap.as_secs_f64()));
         metrics.insert("forecast_least_share", Metric::Real(f64::from(least_ppm) / 1e6));
     }
+    if let Some(plan) = entry.plan {
+        metrics.extend(of_plan(&plan, entry.forecast.map_or(Span::ZERO, |thought| thought.pause)));
+    }
+    if let Some(Held { hold, .. }) = entry.held {
+        metrics.insert("hold_s", Metric::Real(hold.as_secs_f64()));
+    }
     if let Some(at) = entry.cost_at {
         metrics.insert("cost_at_s", Metric::Real(at.as_secs_f64()));
     }
     if let Some(at) = entry.left_at {
         metrics.insert("left_at_s", Metric::Real(at.since(begin).as_secs_f64()));
+    }
+    metrics
+}
+
+fn of_plan(plan: &Plan, pause: Span) -> Metrics {
+    let name = match plan.remedy {
+        Remedy::None => "none",
+        Remedy::Hold => "hold",
+        Remedy::Trim => "trim",
+        Remedy::HoldAndTrim => "hold, trim",
+    };
+    let mut metrics = Metrics::from([("remedy", Metric::Text(name.to_owned()))]);
+    if plan.remedy.holds() {
+        metrics.insert("forecast_hold_s", Metric::Real(plan.hold.as_secs_f64()));
+    }
+    if plan.remedy.trims() {
+        metrics.insert("forecast_keep_share", Metric::Real(f64::from(plan.keep_ppm) / 1e6));
+    }
+    if plan.remedy != Remedy::None {
+        metrics.insert("forecast_pause_s", Metric::Real(pause.as_secs_f64()));
     }
     metrics
 }

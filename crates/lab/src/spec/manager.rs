@@ -1,5 +1,6 @@
 //! The manager of a hybrid network and the lightpaths that it may use.
 
+use super::RemedySpec;
 use serde::Deserialize;
 
 /// The operator's policy; see `manager::Policy`.
@@ -40,10 +41,33 @@ pub struct ManagerSpec {
     pub watch_ns: u64,
     /// Part of the window that congestion controls keep at a loss, parts per million.
     pub keep_ppm: u32,
+    /// Index of the Pareto tail of flows' sizes, thousandths.
+    #[serde(default = "as_much_again")]
+    pub tail_e3: u32,
+    /// What may be done about moves to lightpaths; empty: flows are moved as they are.
+    #[serde(default)]
+    pub remedies: Vec<WayRemedySpec>,
     /// Priority of each flow, in the order of `flows`.
     pub priorities: Vec<i32>,
     /// Lightpaths, in the order in which they are preferred.
     pub lightpaths: Vec<LightpathSpec>,
+}
+
+/// A flow is expected to send as much again as it has sent.
+fn as_much_again() -> u32 {
+    2000
+}
+
+/// What may be done about the moves of flows of one way to one lightpath.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WayRemedySpec {
+    /// The flows' way over IP: links for data.
+    pub route: Vec<usize>,
+    /// Index into `lightpaths`.
+    pub lightpath: usize,
+    /// As of a move by an event; nobody is made patient.
+    pub remedy: RemedySpec,
 }
 
 /// A lightpath: links between two routers that carry nothing until the manager moves a flow there.

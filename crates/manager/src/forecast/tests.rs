@@ -1,27 +1,8 @@
 use super::*;
-use crate::policy::Thresholds;
+use crate::policy::of_tests as policy;
 use crate::view::LinkView;
 
 const GBIT: u64 = 1_000_000_000;
-
-fn policy() -> Policy {
-    Policy {
-        interval: Span::from_secs(1),
-        one_in: 1,
-        memory: 16,
-        idle: Span::from_secs(10),
-        thresholds: Thresholds { rate: Rate(1), volume: Size(1), standard_errors_e3: 0, back_below: Rate(1) },
-        minimum_stay: Span::from_secs(30),
-        linger: Span::from_secs(10),
-        lightpaths_max: 1,
-        fill_ppm: 900_000,
-        offload_worth_ppm: 100_000,
-        busy_ppm: 900_000,
-        refuse: true,
-        watch: Span::from_secs(10),
-        keep_ppm: 700_000,
-    }
-}
 
 /// The paper's table 1: core, sender's and receiver's line and lightpath, as counters show them under a flow of `rate`.
 fn cell(scenario: &str, rate: u64, rtt_ms: u64) -> (Ways, Rate) {
@@ -56,13 +37,14 @@ fn cell(scenario: &str, rate: u64, rtt_ms: u64) -> (Ways, Rate) {
         // 343 of 500 packets waited at r3 (the paper, section 3.4).
         egress: Some(line(egress, if scenario == "D" { 343 } else { 0 })),
         packet: Size(1500),
+        means: crate::Means::default(),
     };
     (ways, Rate(lightpath))
 }
 
 fn of(scenario: &str, rate: u64, rtt_ms: u64) -> Forecast {
     let (ways, room) = cell(scenario, rate, rtt_ms);
-    forecast(Rate(rate), Size(rate / 8 * 20), room, Size(0), &ways, &policy())
+    forecast(Remedy::None, Rate(rate), Size(rate / 8 * 20), room, Size(0), &ways, &policy())
 }
 
 #[test]
@@ -102,7 +84,7 @@ fn a_receiver_with_a_little_room_is_no_better_than_a_full_one() {
     // 500 Mbit/s into 622 Mbit/s: not full before, but twice the flow does not fit.
     let (mut ways, room) = cell("D", 500_000_000, 100);
     ways.egress = Some(LinkView { capacity: Rate(622_080_000), ..ways.egress.unwrap() });
-    let found = forecast(Rate(500_000_000), Size(GBIT), room, Size(0), &ways, &policy());
+    let found = forecast(Remedy::None, Rate(500_000_000), Size(GBIT), room, Size(0), &ways, &policy());
     assert_eq!(found.limit, Limit::Window);
     assert!(found.lost_packets > 500, "{found:?}");
 }
@@ -111,7 +93,8 @@ fn a_receiver_with_a_little_room_is_no_better_than_a_full_one() {
 fn a_longer_lightpath_overtakes_nothing() {
     let (mut ways, room) = cell("B", GBIT, 10);
     ways.lightpath_delay = Span::from_millis(6);
-    let found = forecast(Rate(GBIT), Size(GBIT), room, Size(0), &ways, &policy());
+    let found = forecast(Remedy::None, Rate(GBIT), Size(GBIT), room, Size(0), &ways, &policy());
+    assert_eq!((found.pause, found.least_ppm), (Span::ZERO, 1_000_000));
     assert_eq!((found.overlap, found.overtaken_packets, found.cost), (Span::ZERO, 0, Size(0)));
 }
 
@@ -122,7 +105,7 @@ fn the_worth_of_a_byte_taken_off_ip_follows_the_load() {
     assert_eq!(of("B", GBIT, 100).gain, Size(remaining / 10));
     assert_eq!(of("C1", GBIT, 100).gain, Size(remaining));
     let (ways, room) = cell("C1", GBIT, 100);
-    let paid = forecast(Rate(GBIT), Size(remaining), room, Size(1_000_000), &ways, &policy());
+    let paid = forecast(Remedy::None, Rate(GBIT), Size(remaining), room, Size(1_000_000), &ways, &policy());
     assert_eq!(paid.gain, Size(remaining - 1_000_000));
 }
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::policy::Thresholds;
 use crate::view::Ways;
 use crate::Limit;
+use crate::Remedy;
 use proptest::prelude::*;
 
 const MBIT: u64 = 1_000_000;
@@ -27,16 +28,19 @@ fn policy() -> Policy {
         refuse: true,
         watch: Span::from_secs(5),
         keep_ppm: 700_000,
+        tail_e3: 2000,
     }
 }
 
 /// A network with one IP way and lightpaths beside it.
 struct Net {
+    ingress: Option<LinkView>,
     egress: LinkView,
     core: LinkView,
     ip_delay: Span,
     alarm: bool,
     priorities: BTreeMap<FlowKey, i32>,
+    means: Means,
 }
 
 impl Net {
@@ -49,11 +53,13 @@ impl Net {
             dropped: 0,
         };
         Net {
+            ingress: None,
             egress: line(10_000 * MBIT),
             core: line(2_000 * MBIT),
             ip_delay: Span::from_millis(5),
             alarm: false,
             priorities: BTreeMap::new(),
+            means: Means::default(),
         }
     }
 }
@@ -68,10 +74,11 @@ impl View for Net {
             ip_delay: self.ip_delay,
             lightpath_delay: Span::from_millis(1),
             return_delay: Span::from_millis(5),
-            ingress: None,
+            ingress: self.ingress,
             core: self.core,
             egress: Some(self.egress),
             packet: Size(1500),
+            means: self.means,
         })
     }
 
@@ -82,6 +89,16 @@ impl View for Net {
     fn bypassed(&self, _lightpath: usize) -> LinkView {
         self.core
     }
+}
+
+/// A router that holds for `hold_ms` before a line of 1 Gbit/s.
+fn keeping(hold_ms: u64, buffer: u64) -> Keeping {
+    Keeping { delay: Span::from_millis(hold_ms), line: Rate(1000 * MBIT), share_ppm: None, buffer: Size(buffer) }
+}
+
+/// A line that carries all it can, like `other` else.
+fn full_line(mbit: u64, other: &LinkView) -> LinkView {
+    LinkView { capacity: Rate(mbit * MBIT), load: Rate(mbit * MBIT), ..*other }
 }
 
 fn lightpath(capacity: u64) -> LightpathConfig {
@@ -156,7 +173,7 @@ fn an_elephant_goes_and_comes_back_and_the_lightpath_with_it() {
     // third. Then 15 s at 200; the mean of four is below 50 from the 24th second on. Nothing for 5 s, then it is given back.
     let expected = [
         (3, Decision::SetUp { lightpath: 0 }),
-        (5, Decision::Move { flow: 7, lightpath: 0 }),
+        (5, Decision::Move { flow: 7, lightpath: 0, plan: Plan::NOTHING, entry: 0 }),
         (24, Decision::Return { flow: 7, lightpath: 0 }),
         (29, Decision::Release { lightpath: 0 }),
     ];
@@ -229,6 +246,71 @@ fn a_flow_that_would_lose_more_than_it_gains_stays() {
     (rash.net.egress, rash.net.ip_delay) = (driver.net.egress, driver.net.ip_delay);
     rash.seconds(8, &[(7, 200)]);
     assert_eq!(rash.manager.place(7), Place::On(0));
+}
+
+#[test]
+fn a_hold_makes_the_move_worth_it_and_stands_in_the_ledger() {
+    // The sender's line is full, the IP way 49 ms longer: 200 Mbit/s send 1,225,000 bytes in that time. A thousandth of the 25 MB
+    // a second that are expected still is less.
+    let policy = Policy { offload_worth_ppm: 1_000, ..policy() };
+    let limited = |means: Means| {
+        let mut driver = Driver::new(policy.clone(), &[lightpath(1000 * MBIT)]);
+        driver.net.ip_delay = Span::from_millis(50);
+        driver.net.ingress = Some(full_line(200, &driver.net.egress));
+        driver.net.means = means;
+        driver.seconds(8, &[(7, 200)]);
+        driver
+    };
+    let difference = Span::from_millis(49);
+    let as_it_is = limited(Means::default());
+    assert_eq!((as_it_is.manager.totals().refusals, as_it_is.manager.place(7)), (1, Place::Ip));
+    assert_eq!(as_it_is.manager.ledger().entries()[0].plan, None);
+    let mut held = limited(Means { difference, hold: Some(keeping(49, 2_000_000)), trim: None });
+    assert_eq!(held.manager.place(7), Place::On(0));
+    let entry = held.manager.ledger().entries()[0].clone();
+    let (plan, thought) = (entry.plan.unwrap(), entry.forecast.unwrap());
+    assert_eq!((plan.remedy, plan.hold, plan.buffer), (Remedy::Hold, difference, Size(1_225_000)));
+    assert_eq!((thought.cost, thought.overtaken_packets, thought.pause), (Size(0), 0, Span::ZERO));
+    // What it saves is sent again without it; 0.7 of the window is more than the shorter way needs.
+    assert_eq!(plan.saves, Size(1_225_000));
+    let moved = held.seen.iter().find(|(_, d)| matches!(d, Decision::Move { .. })).unwrap().1;
+    assert_eq!(moved, Decision::Move { flow: 7, lightpath: 0, plan, entry: 0 });
+    let kept = Held { hold: difference, packets: 816, bytes: Size(1_224_000), dropped_packets: 0 };
+    held.manager.handle_held(0, kept);
+    assert_eq!(held.manager.ledger().entries()[0].held, Some(kept));
+    // A router that has no room for it is no help.
+    let small = limited(Means { difference, hold: Some(keeping(49, 1_000_000)), trim: None });
+    assert_eq!((small.manager.totals().refusals, small.manager.place(7)), (1, Place::Ip));
+    assert_eq!(small.manager.ledger().entries()[0].plan.unwrap().remedy, Remedy::None);
+}
+
+#[test]
+fn two_moves_at_once_share_the_routers_buffer() {
+    let remedies = |buffer: u64| {
+        let mut driver = Driver::new(policy(), &[lightpath(1000 * MBIT)]);
+        driver.net.ip_delay = Span::from_millis(50);
+        driver.net.ingress = Some(full_line(360, &driver.net.egress));
+        driver.net.means = Means { difference: Span::from_millis(49), hold: Some(keeping(49, buffer)), trim: None };
+        driver.seconds(6, &[(1, 200), (2, 160)]);
+        let of = |entry: &Entry| entry.plan.unwrap().remedy;
+        driver.manager.ledger().entries().iter().map(of).collect::<Vec<_>>()
+    };
+    // 1,225,000 and 980,000 bytes.
+    assert_eq!(remedies(2_205_000), [Remedy::Hold, Remedy::Hold]);
+    assert_eq!(remedies(2_204_999), [Remedy::Hold, Remedy::None]);
+}
+
+#[test]
+fn a_heavier_tail_makes_more_expected_of_a_flow() {
+    let gain = |tail_e3: u32| {
+        let mut driver = Driver::new(Policy { tail_e3, ..policy() }, &[lightpath(1000 * MBIT)]);
+        driver.net.ingress = Some(full_line(200, &driver.net.egress));
+        driver.seconds(6, &[(7, 200)]);
+        driver.manager.ledger().entries()[0].forecast.unwrap().gain
+    };
+    // 25 MB a second, a tenth of the rest counts. As much again: the set-up of 2 s is worth it after the third second, and 125 MB are
+    // expected when it moves. Five times as much: after the first, and 375 MB.
+    assert_eq!((gain(2000), gain(1200)), (Size(12_500_000), Size(37_500_000)));
 }
 
 #[test]
@@ -342,11 +424,17 @@ proptest! {
         lightpaths_max in 1usize..3,
         refuse: bool,
         priorities in prop::collection::vec(0i32..3, 5),
+        means in prop::option::of((0u64..100, 1_000u64..10_000_000, prop::option::of(0u64..100))),
     ) {
         let policy = Policy { minimum_stay: Span::from_secs(stay), lightpaths_max, refuse, ..policy() };
         let paths = [lightpath(500 * MBIT), lightpath(700 * MBIT)];
         let mut driver = Driver::new(policy, &paths);
         driver.net.priorities = (0..).zip(priorities).collect();
+        if let Some((hold_ms, buffer, trim_ms)) = means {
+            let keeping = keeping(hold_ms, buffer);
+            driver.net.means =
+                Means { difference: Span::from_millis(4), hold: Some(keeping), trim: trim_ms.map(Span::from_millis) };
+        }
         let run = rates.len() as u64;
         for row in &rates {
             let flows: Vec<_> = (0..).zip(row.iter().copied()).collect();

@@ -30,6 +30,7 @@ use crate::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
 use crate::stats::Stats;
 use congestion::{CaState, CcSock, Controller};
 use notice::Notice;
+pub use notice::Trimmed;
 use receiver::Receiver;
 pub(crate) use timers::Pending;
 use timers::Timers;

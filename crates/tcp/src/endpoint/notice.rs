@@ -15,6 +15,15 @@ pub(crate) struct Notice {
     late: u64,
 }
 
+/// A window that was trimmed, segments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trimmed {
+    /// What of it was in use.
+    pub window: u32,
+    /// What was kept.
+    pub kept: u32,
+}
+
 /// Least window that is left, segments: as after a loss (RFC 5681, 3.1, equation 4).
 const LEAST: u32 = 2;
 /// Parts of one.
@@ -24,14 +33,14 @@ impl Endpoint {
     /// Shrinks the window at once to the part `keep_ppm`, or, without it, to what the RTT less `shorter` asks for: (RTT - shorter) /
     /// RTT by the smoothed RTT. So the sender pauses until that much has been acknowledged and then goes on as the ACKs come.
     /// The congestion control is told as of a reduction by ECN (RFC 3168, 6.1.2) from what is kept, so that it does not take the old
-    /// window for one that it may return to. Returns whether it was done: not while losses are repaired, nor where the congestion
-    /// control sets the window on every ACK.
-    pub fn trim(&mut self, now: Time, shorter: Span, keep_ppm: Option<u32>) -> bool {
+    /// window for one that it may return to. None: it was not done, while losses are repaired, or where the congestion control sets
+    /// the window on every ACK. On the kernel ground congestion/bpf/trim.h does the same.
+    pub fn trim(&mut self, now: Time, shorter: Span, keep_ppm: Option<u32>) -> Option<Trimmed> {
         self.set_now(now);
         let state = self.ca_state();
         let rtt = self.srtt();
         if state > CaState::Disorder as u8 || self.cc.has_cong_control() || rtt == Span::ZERO {
-            return false;
+            return None;
         }
         let s = self.cc.sock();
         let (window, before) = (s.snd_cwnd.min(s.packets_out.max(1)), (s.snd_cwnd, s.snd_ssthresh));
@@ -53,7 +62,7 @@ impl Endpoint {
         self.notice.before = before;
         self.cwnd_stamp_ns = self.now;
         self.refresh_pacing_rate();
-        true
+        Some(Trimmed { window, kept })
     }
 
     /// Gives the window back that [`Endpoint::trim`] took, unless losses have changed it since.

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * A sender that is told from outside to trim its window, before its packets change to a shorter way: as
+ * crates/tcp/src/endpoint/notice.rs does it.
+ *
+ * Linux has no call for that. TCP_BPF_SNDCWND_CLAMP sets the threshold along with the bound of the window, so that whoever
+ * takes the bound away again has the sender in slow start; and no option tells an algorithm that its window was reduced,
+ * without which CUBIC is back on its curve within a round trip. An algorithm of struct_ops may write both, and is asked on
+ * each ACK: before a sender that has filled its window can send anything more. So it looks into a map then.
+ *
+ * Who tells writes an order to cc_orders, by the ends of the flow; each connection answers once per order in cc_answers. All
+ * of it is left out by the verifier, as dead code, unless the loader sets cc_listens.
+ */
+#ifndef ELEPHAN_CC_BPF_TRIM_H
+#define ELEPHAN_CC_BPF_TRIM_H
+
+#define CC_HASH_ 1	  /* BPF_MAP_TYPE_HASH */
+#define CC_NO_PREALLOC_ 1 /* BPF_F_NO_PREALLOC: most runs need none of it */
+#define CC_ORDERS_ 4096	  /* flows that can be told in one run: the buckets of both maps are 128 kB */
+
+#define CC_LEAST_ 2	    /* segments that are left, as after a loss (RFC 5681, 3.1, equation 4) */
+#define CC_PPM_ 1000000 /* parts of one */
+
+/* Addresses and ports as in the packets. `port` is that of the destination, 0 for all of them. */
+struct cc_ends {
+	u32 source;
+	u32 destination;
+	u16 port;
+	u16 own;
+	u32 number;
+};
+
+struct cc_order {
+	u64 at_ns;	/* when it was given, CLOCK_MONOTONIC */
+	u64 shorter_us; /* by how much the way will be shorter */
+	u32 number;	/* 1 and up: no two of a run are the same */
+	u32 keep_ppm;	/* part of the window that is kept; 0: (RTT - shorter) / RTT */
+	u32 restores;	/* not 0: to give back what it took on this number */
+	u32 unused;
+};
+
+enum {
+	CC_TRIMMED = 1,
+	CC_RESTORED = 2,
+	CC_TOO_LATE = 3, /* nothing could be done within a round trip: it had losses to repair, or nothing to send */
+	CC_REPAIRS = 4,	 /* it goes on after a time-out */
+};
+
+struct cc_answer {
+	u64 at_ns;
+	u32 what;
+	u32 window;   /* what of the window was in use, segments */
+	u32 kept;     /* segments */
+	u32 srtt_us;  /* not times 8 */
+	u32 cwnd;     /* before, segments */
+	u32 ssthresh; /* before */
+};
+
+struct {
+	u32 (*type)[CC_HASH_];
+	u32 (*max_entries)[CC_ORDERS_];
+	u32 (*map_flags)[CC_NO_PREALLOC_];
+	struct cc_ends *key;
+	struct cc_order *value;
+} cc_orders CC_SECTION(".maps");
+
+struct {
+	u32 (*type)[CC_HASH_];
+	u32 (*max_entries)[CC_ORDERS_];
+	u32 (*map_flags)[CC_NO_PREALLOC_];
+	struct cc_ends *key;
+	struct cc_answer *value;
+} cc_answers CC_SECTION(".maps");
+
+/* Whether anybody will tell it anything: set by the loader, as parameters are. */
+const volatile u32 cc_listens = 0;
+
+/* The algorithm's `ssthresh`; which function that is, CC_WRAP_ssthresh knows. */
+static inline u32 cc_threshold_(struct tcp_sock *sk);
+
+static inline void cc_trim_(struct tcp_sock *sk, const struct cc_order *order, u32 acked, struct cc_answer *answer)
+{
+	u64 srtt_us = answer->srtt_us;
+	/* The ACK that is being processed has left packets_out already. */
+	u64 out = (u64)cc_packets_out(sk) + acked;
+	u64 window = out < answer->cwnd ? out : answer->cwnd;
+	u64 kept;
+
+	if (cc_ca_state(sk) > CC_DISORDER) {
+		answer->what = CC_REPAIRS;
+		return;
+	}
+	if (order->keep_ppm)
+		kept = window * order->keep_ppm / CC_PPM_;
+	else if (order->shorter_us < srtt_us)
+		kept = window * (srtt_us - order->shorter_us) / srtt_us;
+	else
+		kept = 0;
+	if (kept < CC_LEAST_)
+		kept = CC_LEAST_;
+	/* The shorter way has room for what is kept and no more: the reduction is told from there. */
+	cc_set_snd_cwnd(sk, (u32)kept);
+	cc_threshold_(sk);
+	cc_set_snd_cwnd_cnt(sk, 0);
+	cc_set_snd_ssthresh(sk, (u32)kept);
+	cc_set_snd_cwnd(sk, (u32)kept);
+	answer->what = CC_TRIMMED;
+	answer->window = (u32)window;
+	answer->kept = (u32)kept;
+}
+
+static inline void cc_restore_(struct tcp_sock *sk, const struct cc_answer *taken, struct cc_answer *answer)
+{
+	if (!taken || taken->what != CC_TRIMMED || cc_ca_state(sk) > CC_DISORDER) {
+		answer->what = CC_REPAIRS;
+		return;
+	}
+	if (answer->cwnd < taken->cwnd)
+		cc_set_snd_cwnd(sk, taken->cwnd);
+	if (answer->ssthresh < taken->ssthresh)
+		cc_set_snd_ssthresh(sk, taken->ssthresh);
+	answer->what = CC_RESTORED;
+	answer->kept = cc_snd_cwnd(sk);
+}
+
+/* On an ACK that may raise the window, before the algorithm is asked. */
+static inline void cc_listen_(struct tcp_sock *sk, u32 acked)
+{
+	void *(*const find)(void *map, const void *key) = (void *(*)(void *, const void *))1;
+	long (*const store)(void *map, const void *key, const void *value, u64 flags) =
+		(long (*)(void *, const void *, const void *, u64))2;
+	u64 (*const clock)(void) = (u64(*)(void))5; /* bpf_ktime_get_ns */
+	const struct sock_common *common = &sk->inet_conn.icsk_inet.sk.__sk_common;
+	struct cc_ends ends = { .source = common->skc_rcv_saddr, .destination = common->skc_daddr };
+	struct cc_answer answer = {};
+	struct cc_order *order;
+
+	ends.port = common->skc_dport;
+	order = find(&cc_orders, &ends);
+	if (!order) {
+		ends.port = 0;
+		order = find(&cc_orders, &ends);
+	}
+	if (!order)
+		return;
+	ends.port = common->skc_dport;
+	ends.own = common->skc_num;
+	ends.number = order->number;
+	if (find(&cc_answers, &ends))
+		return;
+	answer.at_ns = clock();
+	answer.srtt_us = cc_srtt_us(sk) >> 3;
+	answer.cwnd = cc_snd_cwnd(sk);
+	answer.ssthresh = cc_snd_ssthresh(sk);
+	if (order->restores) {
+		ends.number = order->restores;
+		cc_restore_(sk, find(&cc_answers, &ends), &answer);
+		ends.number = order->number;
+	} else if (answer.at_ns - order->at_ns > (u64)answer.srtt_us * 1250) {
+		/* A quarter more than the smoothed round trip: ACKs of a full window come once within each. */
+		answer.what = CC_TOO_LATE;
+	} else {
+		cc_trim_(sk, order, acked, &answer);
+	}
+	store(&cc_answers, &ends, &answer, 0);
+}
+
+#endif
