@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import signal
-import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.iscsi.control import control
 from elephan.iscsi.url import portal
+from elephan.signals import told_to_end
 
 LOOK_S = 0.2
 """How often connections that ended are reported, s."""
@@ -35,7 +35,7 @@ def serve(
     max_connections: int = 256,
     stack: str | None = None,
 ) -> None:
-    """Serve files until SIGINT or SIGTERM. Raises `InputError` or, for what the kernel refuses, `RunError`."""
+    """Serve files until SIGINT, SIGTERM or SIGHUP. Raises `InputError` or, for what the kernel refuses, `RunError`."""
     if not NAME.fullmatch(name) or len(name.encode()) > 223:
         raise InputError(f"--name {name}: an iSCSI name is needed, such as iqn.2026-01.example:disk")
     if block_bytes not in (512, 4096):
@@ -48,9 +48,7 @@ def serve(
         if not lun.exists():
             raise InputError(f"--lun {lun}: there is no such file (truncate -s 1G {lun} makes one)")
     congestion = None if stack is None else control(stack)
-    ended = threading.Event()
-    before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with told_to_end() as told:
         files = [(str(lun), read_only, block_bytes) for lun in luns]
         addresses = [portal(text) for text in portals]
         try:
@@ -63,18 +61,15 @@ def serve(
             say(f"LUN {number}: {lun}{', read only' if read_only else ''}")
         for address in where:
             say(f"iscsi://{address}/{name}/0")
-        while not ended.wait(LOOK_S):
+        while not told(LOOK_S):
             _report(server, say)
         server.request_logout(LOGOUT_S)
         waited = 0.0
         while server.counts()[1] and waited < LOGOUT_S:
-            threading.Event().wait(LOOK_S)
+            time.sleep(LOOK_S)
             waited += LOOK_S
         server.stop()
         _report(server, say)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _report(server: Any, say: Callable[[str], None]) -> None:

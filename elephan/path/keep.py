@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from typing import Any
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.path import site
 from elephan.path.opened import ends_of, opened, spec_of
-from elephan.signals import END_SIGNALS
+from elephan.signals import told_to_end
 
 WHAT = "up"
 """How the lock file calls a path of this kind."""
@@ -118,17 +117,12 @@ def down(run: str) -> str:
 
 def _keep(file: Path, overrides: Sequence[str]) -> None:
     """Be the process that holds the path."""
-    ended = threading.Event()
-    for number in END_SIGNALS:
-        signal.signal(number, lambda *_: ended.set())
     spec = spec_of(file, overrides)
-    with opened(ends_of(spec), {"what": WHAT, "of": str(file.resolve())}) as path:
+    with told_to_end() as told, opened(ends_of(spec), {"what": WHAT, "of": str(file.resolve())}) as path:
         path.start(spec)
         print(json.dumps({"id": path.place.id}), flush=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # With a timeout, so that Python looks at its signals.
-        while not ended.wait(timeout=1.0):
-            pass
+        told(None)
         path.place.tell({"report": path.stop(spec).text()})
 
 

@@ -21,7 +21,7 @@ from elephan.errors import ElephanError, InputError
 from elephan.grounds import Job, Progress, Stopped
 from elephan.record import Record
 from elephan.report.units import things
-from elephan.signals import END_SIGNALS
+from elephan.signals import END_SIGNALS, Mark
 from elephan.store.database import Store
 from elephan.store.series import Series
 from elephan.sweep.progress import NoProgress, Watcher
@@ -125,7 +125,7 @@ class _Pool:
         self._todo: queue.SimpleQueue[int] = queue.SimpleQueue()
         # Bounded, so that results do not pile up in memory when the store is slower than the workers.
         self._done: queue.Queue[_Message] = queue.Queue(maxsize=4)
-        self._stop = threading.Event()
+        self._stop = Mark()
         self._errors: dict[int, BaseException] = {}
         self._series_bytes = 0
 
@@ -236,7 +236,7 @@ class _Pool:
 
 
 @contextmanager
-def _told_to_end(stop: threading.Event) -> Iterator[Callable[[], bool]]:
+def _told_to_end(stop: Mark) -> Iterator[Callable[[], bool]]:
     """Turn the first signal to end into `stop`: no store is cut short, and nothing that a run made stays.
 
     The second one is as it was. Outside the main thread (a notebook's server, a web request) signals cannot be taken
