@@ -81,7 +81,9 @@ def list_(
 
 @app.command()
 def unload(
-    name: Annotated[str, typer.Argument(help="As `list` says: with or without elephan_, or the variant.")],
+    name: Annotated[
+        str, typer.Argument(help="As `list` says: with or without elephan_, the variant, or STACK=variant.")
+    ],
 ) -> None:
     """Take one out of the kernel; connections that use it keep it to their end."""
     from elephan import kernel

@@ -45,9 +45,11 @@ def kernel_name(name: str) -> str:
 
 
 def named(name: str, among: Iterable[Loaded]) -> Loaded | None:
-    """Return the registered one of this name: the kernel's, with the mark or without, or its variant's or stack's."""
+    """Return the registered one of this name: the kernel's, with the mark or without, its variant's or stack's, or both
+    with "=" between, as it was loaded.
+    """
     registered = [one for one in among if one.registered]
-    for wanted in (lambda one: one.name in (name, MARK + name), lambda one: one.variant == name):
+    for wanted in (lambda one: one.name in (name, MARK + name), lambda one: name in (one.variant, one.label)):
         for one in registered:
             if wanted(one):
                 return one

@@ -138,6 +138,8 @@ def test_list_tells_stack_parameters_and_users(kernel: None, elephan: Elephan) -
     assert "as its file says" in line and "restricted" in line
     # Each form of its name finds it.
     assert elephan("unload", "qo_long_name").stdout == f"unloaded {one.name}\n"
+    assert elephan("load", "storage_friendly=qo_long_name").returncode == 0
+    assert elephan("unload", "storage_friendly=qo_long_name").stdout == f"unloaded {one.name}\n"
     assert elephan("unload", plain.name.removeprefix("elephan_")).returncode == 0
 
 
