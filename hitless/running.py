@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from elephan.core import build_digest
+from elephan.report import moves
+from elephan.report.moves import Course
 from elephan.scenario import load
+from elephan.store.series import Series
 from hitless.cells import Cell
 
 KEPT = Path(__file__).resolve().parent.parent / "out" / "hitless"
@@ -36,37 +37,20 @@ def measure(cell: Cell) -> Numbers:
     """Run a cell and return what the move did to it."""
     from elephan import _native
 
-    result = _native.simulate(json.dumps(spec_of(cell)), None, 1.0)
-    flow, link = result.flow_series, result.link_series
-    times = np.unique(flow["time_s"])
-    goodput = np.zeros(len(times))
-    np.add.at(goodput, np.searchsorted(times, flow["time_s"]), flow["goodput_bps"])
-    duplicates = np.zeros(len(times))
-    np.add.at(duplicates, np.searchsorted(times, flow["time_s"]), flow["duplicate_acks"])
-    step = float(times[1] - times[0])
-    second = round(1 / step)
-    means = np.convolve(goodput, np.ones(second) / second, "valid")
-    # The mean of `second` samples up to the one at times[i + second - 1].
-    ends = times[second - 1 :]
-    before = float(means[np.searchsorted(ends, cell.move_s + step / 2) - 1])
-    after = means[ends >= cell.move_s + 1 - step / 2]
-    dropped_times = np.unique(link["time_s"])
-    dropped = np.zeros(len(dropped_times))
-    np.add.at(dropped, np.searchsorted(dropped_times, link["time_s"]), link["dropped_packets"])
-
-    def dropped_by(time_s: float) -> int:
-        return int(dropped[max(0, np.searchsorted(dropped_times, time_s + step / 2) - 1)])
-
-    soon = cell.move_s + max(0.2, 2 * cell.rtt_ms / 1000)
+    spec = spec_of(cell)
+    result = _native.simulate(json.dumps(spec), None, 1.0)
+    series = Series.from_columns(result.flow_series, result.link_series)
+    course = Course.of(series, range(len(spec["flows"])), cell.move_s)
+    means, _ = course.seconds()
     metrics = result.metrics
     return {
-        "before_bps": before,
-        "least_bps": float(after.min()),
-        "last_bps": float(after[-1]),
-        "dropped_before": dropped_by(cell.move_s),
-        "dropped_soon": dropped_by(soon) - dropped_by(cell.move_s),
-        "dropped_after": int(metrics["dropped_packets"]) - dropped_by(cell.move_s),
-        "duplicate_acks": int(duplicates[-1] - duplicates[np.searchsorted(times, cell.move_s + step / 2) - 1]),
+        "before_bps": course.before_bps(1.0),
+        "least_bps": float(means.min()),
+        "last_bps": float(means[-1]),
+        "dropped_before": course.lost_before(),
+        "dropped_soon": course.lost(max(0.2, 2 * cell.rtt_ms / 1000)),
+        "dropped_after": int(metrics["dropped_packets"]) - course.lost_before(),
+        "duplicate_acks": course.counted("duplicate_acks", cell.duration_s) or 0,
         "retransmitted": int(metrics["retransmitted_segments"]),
         "held_bytes": int(metrics.get("held_bytes_max", 0)),
         "held_s": float(metrics.get("held_max_s", 0.0)),
@@ -76,7 +60,8 @@ def measure(cell: Cell) -> Numbers:
 @cache
 def key_of(cell: Cell) -> str:
     """Return the name under which a cell is kept: of its specification, of the core and of what is measured."""
-    parts = [json.dumps(spec_of(cell), sort_keys=True), build_digest(), Path(__file__).read_text(encoding="utf-8")]
+    texts = [Path(file).read_text(encoding="utf-8") for file in (__file__, str(moves.__file__))]
+    parts = [json.dumps(spec_of(cell), sort_keys=True), build_digest(), *texts]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

@@ -2,7 +2,8 @@
 
 From a record and its series alone, so that it holds for either ground. Rates are payload handed to the receiving
 application; the series' interval says how finely they can be told. A move between two samples, as on the ground kernel,
-counts from the one before, so that nothing that came of it is missed.
+counts from the one before, so that nothing that came of it is missed. `Course` is what flows did about any moment,
+`Move` what came of one that an event made.
 """
 
 from __future__ import annotations
@@ -38,6 +39,83 @@ WAKE_S = 10.0
 
 
 @dataclass(frozen=True)
+class Course:
+    """What flows did before and after a moment, together, and what links lost."""
+
+    time_s: Floats
+    """Ends of the series' intervals."""
+    bits: Floats
+    """Payload delivered since the run began, at those times."""
+    first: int
+    """The sample from which the moment counts: the last one at or before it."""
+    counters: dict[str, Floats]
+    """Of the flows, at those times: `duplicate_acks` where the ground knows them, `retransmitted_segments`."""
+    lost_s: Floats
+    lost_packets: Floats
+    """By all links, at the times before."""
+
+    @classmethod
+    def of(cls, series: Series, flows: Sequence[int], at_s: float) -> Course:
+        """Read it off a series, which has samples."""
+        rows = np.isin(series.flow.column("flow").to_numpy(), list(flows))
+
+        def summed(name: str) -> tuple[Floats, Floats]:
+            return _summed(series.flow, name, rows)
+
+        time_s, rates = summed("goodput_bps")
+        names = ("duplicate_acks", "retransmitted_segments")
+        lost_s, lost = _summed(series.link, "dropped_packets", np.ones(series.link.num_rows, dtype=bool))
+        return cls(
+            time_s=time_s,
+            bits=np.cumsum(rates * np.diff(time_s, prepend=0.0)),
+            first=_sample_before(time_s, at_s) if len(time_s) else 0,
+            counters={name: summed(name)[1] for name in names if name in series.flow.column_names},
+            lost_s=lost_s,
+            lost_packets=lost,
+        )
+
+    @property
+    def since_s(self) -> Floats:
+        """Ends of the series' intervals since the moment, from 0 on."""
+        return self.time_s[self.first :] - self.time_s[self.first]
+
+    @property
+    def delivered_bits(self) -> Floats:
+        """Payload delivered since the moment, at those times."""
+        return self.bits[self.first :] - self.bits[self.first]
+
+    def before_bps(self, over_s: float) -> float:
+        """Mean over the time `over_s` before."""
+        earlier = _sample_before(self.time_s, self.time_s[self.first] - over_s)
+        span_s = self.time_s[self.first] - self.time_s[earlier]
+        return float((self.bits[self.first] - self.bits[earlier]) / span_s) if span_s > 0 else float("nan")
+
+    def seconds(self) -> tuple[Floats, Floats]:
+        """Return the mean of each second that begins at a sample, and when it begins since the moment, s."""
+        return _means(self.since_s, self.delivered_bits, SECOND_S)
+
+    def counted(self, name: str, over_s: float) -> int | None:
+        """Events of a counter within `over_s`; None where the ground does not know them."""
+        if name not in self.counters:
+            return None
+        column = self.counters[name][self.first :]
+        return int(column[min(int(np.searchsorted(self.since_s, over_s - 1e-9)), len(column) - 1)] - column[0])
+
+    def lost_before(self) -> int:
+        """Packets that all links lost before."""
+        if not len(self.lost_s):
+            return 0
+        return int(self.lost_packets[_sample_before(self.lost_s, self.time_s[self.first])])
+
+    def lost(self, over_s: float) -> int:
+        """Packets that all links lost within `over_s`."""
+        if not len(self.lost_s):
+            return 0
+        end = int(np.searchsorted(self.lost_s, self.time_s[self.first] + over_s - 1e-9))
+        return int(self.lost_packets[min(end, len(self.lost_s) - 1)]) - self.lost_before()
+
+
+@dataclass(frozen=True)
 class Move:
     """One flow that one event moved, and what came of it."""
 
@@ -66,19 +144,22 @@ class Move:
     """Packets lost on all links in the first `EARLY_S`."""
     dropped: int
     """Within the wake."""
-    since_s: Floats
-    """Ends of the series' intervals since the move, from 0 on."""
-    delivered_bits: Floats
-    """Payload delivered since the move, at those times."""
+    course: Course
+    """All that the flow did."""
 
     @property
     def dip(self) -> float:
         """Part of the rate before that the least second lacks; below 0 when every second was faster."""
         return 1 - self.least_bps / self.before_bps if self.before_bps else float("nan")
 
+    @property
+    def since_s(self) -> Floats:
+        """Ends of the series' intervals since the move, from 0 on."""
+        return self.course.since_s
+
     def seconds(self) -> tuple[Floats, Floats]:
         """Return the mean of each second that begins at a sample, and when it begins since the move, s."""
-        return _means(self.since_s, self.delivered_bits, SECOND_S)
+        return self.course.seconds()
 
     def back_s(self, rate_bps: float) -> float | None:
         """Return when the flow was back at `rate_bps`, kept for `BACK_RTTS`, since the move; None: not in the run.
@@ -87,7 +168,7 @@ class Move:
         """
         if self.least_bps >= rate_bps:
             return 0.0
-        means, begins = _means(self.since_s, self.delivered_bits, max(SECOND_S, BACK_RTTS * self.rtt_before_s))
+        means, begins = _means(self.since_s, self.course.delivered_bits, max(SECOND_S, BACK_RTTS * self.rtt_before_s))
         back = np.flatnonzero((begins >= self.least_at_s - 1e-9) & (means >= rate_bps))
         return float(begins[back[0]]) if len(back) else None
 
@@ -137,46 +218,31 @@ def _move(
     old: tuple[list[int], list[int]],
     new: tuple[list[int], list[int]],
 ) -> Move | None:
-    rows = series.flow.column("flow").to_numpy() == flow
-    times = _column(series.flow, "time_s", rows)
-    rates = _column(series.flow, "goodput_bps", rows)
-    if len(times) < 2 or times[-1] < time_s + SECOND_S:
+    course = Course.of(series, [flow], time_s)
+    if len(course.time_s) < 2 or course.time_s[-1] < time_s + SECOND_S:
         return None
-    bits = np.cumsum(rates * np.diff(times, prepend=0.0))
-    first = _sample_before(times, time_s)
-    since_s, after = times[first:] - times[first], bits[first:] - bits[first]
     rtt_s = round_trip_s(record, *old)
-    earlier = _sample_before(times, times[first] - max(PEAK_S, rtt_s))
-    span_s = times[first] - times[earlier]
     wake_s = max(WAKE_S, WAKE_RTTS * rtt_s)
-    means, begins = _means(since_s, after, SECOND_S)
+    means, begins = course.seconds()
     within = means[begins <= wake_s + 1e-9]
     least = int(np.argmin(within))
-    nan = float("nan")
+    since_s = course.since_s
     peak = min(int(np.searchsorted(since_s, PEAK_S - 1e-9)), len(since_s) - 1)
-
-    def counted(name: str) -> int | None:
-        if name not in series.flow.column_names:
-            return None
-        column = _column(series.flow, name, rows)[first:]
-        return int(column[min(int(np.searchsorted(since_s, wake_s - 1e-9)), len(column) - 1)] - column[0])
-
     return Move(
         flow=flow,
         time_s=time_s,
         rtt_before_s=rtt_s,
         rtt_after_s=round_trip_s(record, *new),
         route_after=tuple(new[0]),
-        before_bps=min(_slowest_bps(record, old[0]), (bits[first] - bits[earlier]) / span_s) if span_s > 0 else nan,
-        peak_bps=float(after[peak] / since_s[peak]) if peak else nan,
+        before_bps=min(_slowest_bps(record, old[0]), course.before_bps(max(PEAK_S, rtt_s))),
+        peak_bps=float(course.delivered_bits[peak] / since_s[peak]) if peak else float("nan"),
         least_bps=float(within[least]),
         least_at_s=float(begins[least]),
-        duplicate_acks=counted("duplicate_acks"),
-        retransmitted_segments=counted("retransmitted_segments") or 0,
-        dropped_early=_lost(series, times[first], EARLY_S),
-        dropped=_lost(series, times[first], wake_s),
-        since_s=since_s,
-        delivered_bits=after,
+        duplicate_acks=course.counted("duplicate_acks", wake_s),
+        retransmitted_segments=course.counted("retransmitted_segments", wake_s) or 0,
+        dropped_early=course.lost(EARLY_S),
+        dropped=course.lost(wake_s),
+        course=course,
     )
 
 
@@ -185,17 +251,9 @@ def _sample_before(times: Floats, time_s: float) -> int:
     return max(int(np.searchsorted(times, time_s + 1e-9, side="right")) - 1, 0)
 
 
-def _column(table: Any, name: str, rows: Any) -> Floats:
-    return np.asarray(table.column(name).to_numpy()[rows], dtype=np.float64)
-
-
-def _lost(series: Series, from_s: float, over_s: float) -> int:
-    """Packets that all links lost within `over_s` from `from_s` on."""
-    total = 0.0
-    links = series.link.column("link").to_numpy()
-    for link in np.unique(links):
-        rows = links == link
-        times, dropped = _column(series.link, "time_s", rows), _column(series.link, "dropped_packets", rows)
-        before = dropped[_sample_before(times, from_s)]
-        total += dropped[min(int(np.searchsorted(times, from_s + over_s - 1e-9)), len(times) - 1)] - before
-    return int(total)
+def _summed(table: Any, name: str, rows: Any) -> tuple[Floats, Floats]:
+    """Times of samples, and a column's sums over all that have a row there."""
+    times, places = np.unique(table.column("time_s").to_numpy()[rows], return_inverse=True)
+    sums = np.zeros(len(times))
+    np.add.at(sums, places, np.asarray(table.column(name).to_numpy()[rows], dtype=np.float64))
+    return np.asarray(times, dtype=np.float64), sums

@@ -32,7 +32,9 @@ def settled_bps(cell: Cell) -> float:
     move = cell.known
     over_s = math.ceil(2.0 / move.rtt_after_s) * move.rtt_after_s
     begin = int(np.searchsorted(move.since_s, move.since_s[-1] - over_s - 1e-9))
-    return float((move.delivered_bits[-1] - move.delivered_bits[begin]) / (move.since_s[-1] - move.since_s[begin]))
+    return float(
+        (move.course.delivered_bits[-1] - move.course.delivered_bits[begin]) / (move.since_s[-1] - move.since_s[begin])
+    )
 
 
 def grid_figure(key: str, claim: str, title: str, cells: list[Cell], until_s: float | None = None) -> Figure:
