@@ -36,6 +36,7 @@ def test_a_hold_is_of_the_difference_and_of_what_waits_at_the_moving_router(scen
             "queues": [{"link": names.index("a-b.forward"), "rate_bps": 10**9}],
             "share_ppm": None,
             "rate_bps": 10**9,
+            "line": names.index("a-c.forward"),
             "limit_bytes": None,
         },
         "trim": None,
@@ -58,11 +59,15 @@ def test_what_is_known_may_be_mistaken(scenario: Load) -> None:
 
 
 def test_what_was_kept_back_is_let_go_at_a_lines_rate_or_the_ways_or_a_given_one(scenario: Load) -> None:
-    def released(text: str) -> int:
-        return int(remedy_of(scenario, f"{{ kind = 'hold', release = '{text}' }}")["gate"]["rate_bps"])
+    def released(text: str) -> tuple[int, str]:
+        remedy = f"{{ kind = 'hold', release = '{text}' }}"
+        gate, lines = remedy_of(scenario, remedy)["gate"], spec(scenario, remedy)["links"]
+        return gate["rate_bps"], lines[gate["line"]]["name"]
 
     # From a over c: 1 Gbit/s, then 100 Mbit/s.
-    assert [released(text) for text in ("line", "way", "30Mbit/s")] == [10**9, 10**8, 30_000_000]
+    assert released("line") == (10**9, "a-c.forward")
+    assert released("way") == (10**8, "c-d.forward")
+    assert released("30Mbit/s") == (30_000_000, "a-c.forward")
 
 
 def test_a_delay_line_a_trimmed_window_and_patience(scenario: Load) -> None:

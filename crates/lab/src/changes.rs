@@ -2,6 +2,7 @@
 
 use crate::background::Background;
 use crate::error::LabError;
+use crate::gates;
 use crate::network::{check_chain, check_route, loss_model};
 use crate::spec::{ActionSpec, EventSpec, RemedySpec, RunSpec, TolerateSpec, TrimSpec, WaitSpec, WhenSpec};
 use crate::ways;
@@ -246,12 +247,16 @@ fn check(spec: &EventSpec, run: &RunSpec) -> Result<(), LabError> {
     if let Some(link) = spec.action.link() {
         return within("link", link, links);
     }
+    if let ActionSpec::Move { remedy: Some(remedy), .. } | ActionSpec::MoveBackground { remedy: Some(remedy), .. } =
+        &spec.action
+    {
+        if let Some(problem) = remedy.gate.as_ref().and_then(|gate| gates::problem(gate, &run.links)) {
+            return Err(LabError::Spec(format!("events: {problem}")));
+        }
+    }
     match &spec.action {
         ActionSpec::BackgroundOn { source } | ActionSpec::BackgroundOff { source } => {
             within("background source", *source, background)
-        }
-        ActionSpec::Move { remedy: Some(RemedySpec { gate: Some(gate), .. }), .. } if gate.rate_bps == 0 => {
-            Err(LabError::Spec("events: gate: rate = 0: above zero".to_owned()))
         }
         ActionSpec::Move { flows: moved, route, return_route, .. } => moved.iter().try_for_each(|&index| {
             within("flow", index, flows)?;

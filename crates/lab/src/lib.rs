@@ -15,6 +15,7 @@ mod changes;
 mod crowd;
 mod error;
 mod flow;
+mod gates;
 mod iscsi;
 mod managed;
 mod measure;

@@ -7,11 +7,12 @@ pub use remedied::Word;
 pub use told::{ManagerOutcome, Timeline};
 
 use crate::error::LabError;
+use crate::gates;
 use crate::network::check_chain;
-use crate::spec::{FlowSpec, LinkSpec, ManagerSpec, QueueSpec, RunSpec};
+use crate::spec::{FlowSpec, LinkSpec, ManagerSpec, QueueSpec, RunSpec, WaitSpec};
 use link::random::stream_seed;
 use link::{Kept, Link, Packet};
-use manager::{Decision, LightpathConfig, LinkView, Manager, Policy, Sampler, State, Thresholds, View, Ways};
+use manager::{Decision, LightpathConfig, LinkView, Manager, Place, Policy, Sampler, State, Thresholds, View, Ways};
 use remedied::{Gates, Going, Over, Remedies};
 use sim::{Network, RouteId, Routed, Routes};
 use units::{Rate, Size, Span, Time};
@@ -91,9 +92,9 @@ impl Management {
     }
 
     /// The gates at moving routers: links of the network behind those of [`crate::network::links`].
-    pub fn gates<P: Packet>(&self) -> impl Iterator<Item = Link<P>> + '_ {
-        let gates = self.net.flows.iter().flat_map(|flow| flow.over.iter().flatten()).filter_map(Over::gate);
-        gates.map(|gate| Link::gate(Rate(gate.rate_bps), gate.limit_bytes))
+    pub fn gates<P: Packet>(&self) -> Vec<Link<P>> {
+        let ways = self.net.flows.iter().flat_map(|flow| flow.over.iter().flatten());
+        gates::make(ways.filter_map(|over| Some((over.line?, over.gate()?))))
     }
 
     /// What senders have to be told, after each [`Management::handle_timer`].
@@ -137,6 +138,8 @@ impl Management {
             at > now
         });
         let interval = manager.interval();
+        // What is kept back now decides how fast it is let go.
+        self.remedies.tell(now, manager, net);
         if now >= self.look {
             self.net.look(now, net);
             self.look = now + Span((interval.0 / LOOKS).max(1));
@@ -167,6 +170,20 @@ impl Management {
         manager.handle_interval(now, &self.net);
     }
 
+    /// What is kept back for lines of `number` is let go at `rate` altogether.
+    fn set_pace<P: Packet + Routed>(&self, number: usize, rate: Rate, net: &mut Network<P>) {
+        for (flow, managed) in (0u64..).zip(&self.net.flows) {
+            if let Place::On(lightpath) = self.manager.place(flow) {
+                let gate =
+                    managed.over[lightpath].as_ref().filter(|over| over.line == Some(number)).and_then(Over::link);
+                if let Some(gate) = gate {
+                    net.links_mut()[gate].set_pace(rate);
+                    return;
+                }
+            }
+        }
+    }
+
     /// Does what the manager decided.
     fn act<P: Packet + Routed>(&mut self, now: Time, route: impl Fn(usize) -> Option<RouteId>, net: &mut Network<P>) {
         while let Some(decision) = self.manager.poll_decision() {
@@ -180,6 +197,7 @@ impl Management {
                     let going = Going { flow: flow as usize, lightpath, plan, entry };
                     self.remedies.begin(now, going, &self.net, route(going.flow), net);
                 }
+                Decision::Pace { number, rate } => self.set_pace(number, rate, net),
                 Decision::Return { flow, .. } => {
                     self.remedies.forget(flow as usize);
                     if let Some(id) = route(flow as usize) {
@@ -293,6 +311,12 @@ impl View for Observed {
         let (over, core) = (of.over[lightpath].as_ref()?, self.slowest(&route[from..=to])?);
         let (old, new) = (self.one_way(&route[from..=to], of.packet), self.one_way(bypass, of.packet));
         let difference = Span((old + core.wait()).0.saturating_sub(new.0));
+        // What others leave of a line that both ways lead over; one that only lightpaths lead over has all that is let go for it.
+        let load = |line: usize| {
+            let shared = route[to + 1..].contains(&line);
+            shared.then(|| self.views[line]).filter(|view| Some(view.capacity) == over.pace()).map(|view| view.load)
+        };
+        let wait = |wait: &WaitSpec| Rate(wait.rate_bps).time_for(self.views[wait.link].queue);
         Some(Ways {
             ip_delay: self.delay(route),
             lightpath_delay: self.delay(&over.links),
@@ -301,7 +325,7 @@ impl View for Observed {
             core,
             egress: self.slowest(&route[to + 1..]),
             packet: of.packet,
-            means: over.means(difference, |wait| Rate(wait.rate_bps).time_for(self.views[wait.link].queue)),
+            means: over.means(difference, wait, load),
         })
     }
 
@@ -354,11 +378,10 @@ fn check(spec: &ManagerSpec, run: &RunSpec) -> Result<(), LabError> {
         if of.lightpath >= count {
             return wrong(format!("manager: remedies: lightpath {} does not exist, there are {count}", of.lightpath));
         }
-        if of.remedy.gate.as_ref().is_some_and(|gate| gate.rate_bps == 0) {
-            return wrong("manager: remedies: gate: rate = 0: above zero".into());
+        if let Some(problem) = of.remedy.gate.as_ref().and_then(|gate| gates::problem(gate, &run.links)) {
+            return wrong(format!("manager: remedies: {problem}"));
         }
-        let waits = of.remedy.gate.iter().flat_map(|gate| &gate.queues).map(|wait| wait.link);
-        if let Some(link) = waits.chain(of.route.iter().copied()).find(|&link| link >= run.links.len()) {
+        if let Some(link) = of.route.iter().copied().find(|&link| link >= run.links.len()) {
             return wrong(format!("manager: remedies: link {link} does not exist, there are {}", run.links.len()));
         }
     }

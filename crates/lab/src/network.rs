@@ -1,6 +1,7 @@
 //! The network of a spec for whoever carries packets over it: the simulator in virtual time, an emulator in wall-clock time.
 
 use crate::error::LabError;
+use crate::gates;
 use crate::spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec, RunSpec};
 use crate::ways;
 use link::random::stream_seed;
@@ -14,8 +15,9 @@ use units::{Rate, Span};
 /// [`LabError::Spec`] names the link and what is wrong with it.
 pub fn links<P: Packet>(spec: &RunSpec, ahead: bool) -> Result<Vec<Link<P>>, LabError> {
     let links = (0..spec.links.len()).map(|index| build_link(index, spec, ahead));
-    let gates = ways::gates(spec).map(|(_, gate)| Ok(Link::gate(Rate(gate.rate_bps), gate.limit_bytes)));
-    links.chain(gates).collect()
+    let mut lines = gates::Lines::default();
+    let gates = gates::make(ways::gates(spec).map(|(_, gate)| (lines.number(gate), gate)));
+    links.chain(gates.into_iter().map(Ok)).collect()
 }
 
 /// Whether `route` is one link after the other, each from where the one before ends. `what` and `key` begin the error.

@@ -481,6 +481,9 @@ pub struct GateSpec {
     pub share_ppm: Option<u32>,
     /// How fast it lets go at most, bit/s: as the line behind it sends, or slower.
     pub rate_bps: u64,
+    /// Link for whose line it lets go: gates of one link and rate take turns; null = it has that rate for itself.
+    #[serde(default)]
+    pub line: Option<usize>,
     /// Bytes that it holds at most; null = no bound.
     pub limit_bytes: Option<u64>,
 }

@@ -239,7 +239,7 @@ fn short_flows_come_at_their_rate_are_counted_together_and_leave_series_and_flow
 /// Gate and trim for the move of what goes over 0, 1, 2, 3 to the lightpath, ways that differ by `difference_ns`.
 fn remedies(difference_ns: u64, hold: bool, trim: Option<Option<u64>>) -> Value {
     let gate = json!({"delay_ns": difference_ns, "queues": [{"link": 1, "rate_bps": FAST}], "share_ppm": null,
-                      "rate_bps": FAST, "limit_bytes": null});
+                      "rate_bps": FAST, "line": 4, "limit_bytes": null});
     let trim =
         trim.map(|restore| json!({"delay_ns": difference_ns, "keep_ppm": null, "lead_ns": 0, "restore_ns": restore}));
     let remedy = json!({"gate": if hold { gate } else { Value::Null }, "trim": trim, "tolerate": null});
@@ -346,6 +346,69 @@ fn a_trimmed_window_is_given_back_when_the_operator_says_so() {
     assert!(f64::from(back) >= 0.95 * f64::from(before), "{before} {back}");
 }
 
+/// Scenario D: `windows` bytes each of flows that share the receiver's line of 100 Mbit/s, before which 500 packets find room; D = 30 ms.
+/// With `others_mbit` of what stays on IP. Kept back is let go as that line sends: `line` says that gates know it.
+fn sharing_the_receivers_line(windows: &[u64], others_mbit: u64, line: Option<usize>) -> Outcome {
+    let mut manager = policy();
+    manager["priorities"] = json!(vec![0; windows.len()]);
+    (manager["rate_bps"], manager["back_below_bps"]) = (json!(5_000_000), json!(1_000_000));
+    manager["remedies"] = remedies(30 * MS + 19_290, true, None);
+    let gate = &mut manager["remedies"][0]["remedy"]["gate"];
+    (gate["rate_bps"], gate["line"]) = (json!(100_000_000), json!(line));
+    let flows = windows.iter().enumerate().map(|(i, &window)| {
+        let mut flow = elephant(&format!("f{i}"), window);
+        (flow["group"], flow["start_ns"]) = (json!(i), json!(i as u64 * 50 * MS));
+        flow
+    });
+    run(&hybrid([FAST, FAST, FAST, FAST, 100_000_000], flows.collect(), manager, |spec| {
+        for (link, delay) in [(1, 20 * MS), (2, 20 * MS), (4, 10 * MS)] {
+            spec["links"][link]["delay_ns"] = json!(delay);
+        }
+        if others_mbit > 0 {
+            spec["background"] = json!([{"name": "others", "route": [1, 2, 3], "rate_bps": others_mbit * 1_000_000,
+                "packet_bytes": 1500, "start_ns": 0, "stop_ns": null, "on_off_ns": null, "enabled": true}]);
+        }
+    }))
+}
+
+#[test]
+fn gates_that_let_go_for_one_line_share_it() {
+    // 60 ms of 100 Mbit/s are 500 packets; 400 more wait at r3, and 250 are kept back.
+    for windows in [vec![326_000; 4], vec![650_000, 330_000, 165_000, 158_000]] {
+        let dropped = |line| {
+            let outcome = sharing_the_receivers_line(&windows, 0, line);
+            let ledger = &outcome.managed.as_ref().unwrap().ledger;
+            let at: Vec<_> = ledger.iter().map(|e| (text(e, "reason"), text(e, "remedy"), number(e, "at_s"))).collect();
+            assert!(
+                at.len() == 4 && at.iter().all(|&(r, remedy, s)| (r, remedy, s) == ("elephant", "hold", at[0].2)),
+                "{at:?}"
+            );
+            let lost = ledger.iter().map(|entry| number(entry, "forecast_lost_packets")).sum::<f64>();
+            let least = ledger.iter().map(|entry| number(entry, "least_rate_bps")).sum::<f64>();
+            (number(&outcome.links[3], "dropped_packets"), lost, least)
+        };
+        // Each at the whole rate: r3 has to take what all keep back. In turn: nothing waits there that did not before.
+        let (alone, shared) = (dropped(None), dropped(Some(3)));
+        assert!(alone.0 > 50.0, "{windows:?}: {alone:?} {shared:?}");
+        assert_eq!((shared.0, shared.1), (0.0, 0.0), "{windows:?}: {alone:?} {shared:?}");
+        assert!(shared.2 > 0.97 * 100e6, "{windows:?}: {shared:?}");
+    }
+}
+
+#[test]
+fn what_is_let_go_leaves_the_line_to_what_is_on_it() {
+    // Half of the receiver's line is others' who stay on IP: 250 of the packets on the way are the flow's, and as many of the 450 at r3.
+    let at = |line| {
+        let outcome = sharing_the_receivers_line(&[687_000], 50, line);
+        let entry = outcome.managed.as_ref().unwrap().ledger[0].clone();
+        assert_eq!((text(&entry, "reason"), text(&entry, "remedy"), text(&entry, "limit")), ("elephant", "hold", "D"));
+        (number(&outcome.links[3], "dropped_packets"), entry)
+    };
+    let ((alone, _), (dropped, entry)) = (at(None), at(Some(3)));
+    assert!(alone > 20.0 && dropped == 0.0, "{alone} {dropped} {entry:?}");
+    assert!(number(&entry, "least_rate_bps") > 0.97 * number(&entry, "rate_before_bps"), "{entry:?}");
+}
+
 #[test]
 fn what_does_not_fit_is_refused_in_one_line() {
     let wrong = |change: &dyn Fn(&mut Value)| {
@@ -361,6 +424,11 @@ fn what_does_not_fit_is_refused_in_one_line() {
         s["manager"]["remedies"][0]["lightpath"] = json!(1);
     });
     assert!(text.contains("manager: remedies: lightpath 1 does not exist, there are 1"), "{text}");
+    let text = wrong(&|s| {
+        s["manager"]["remedies"] = remedies(DIFFERENCE, true, None);
+        s["manager"]["remedies"][0]["remedy"]["gate"]["line"] = json!(9);
+    });
+    assert!(text.contains("manager: remedies: gate: link 9 does not exist, there are 9"), "{text}");
     let text = wrong(&|s| s["manager"]["tail_e3"] = json!(1000));
     assert!(text.contains("manager: tail = 1: above 1"), "{text}");
     let text = wrong(&|s| s["manager"]["priorities"] = json!([]));

@@ -3,18 +3,18 @@
 //!
 //! The line begins, at time B, with a delay D, the difference of the two ways. A packet that comes at t leaves at
 //!
-//! B + D + (t - B) / (1 + s), but not before t, nor before the line beyond has sent the packet ahead of it.
+//! B + D + (t - B) / (1 + s), but not before t, nor before its turn on the line beyond.
 //!
 //! So for s = 0 it is a line of delay D for ever; for s > 0 it is shortened by s for each unit of time at its far end, and what
 //! came at a rate r leaves at (1 + s) r until the delay is gone, at t = B + D (1 + s) / s. With s without bound everything leaves
 //! at B + D, one packet behind the other: then it is a hold. The line beyond may be given a lower rate than it has, that of a
-//! slower one further on: what waits then waits here and not in that one's queue.
+//! slower one further on: what waits then waits here and not in that one's queue. Several gates may let go for one line ([`Pacer`]).
 
 use crate::ledger::{DropReason, Ledger};
+use crate::pacer::Pacer;
 use crate::ring::Ring;
-use crate::serializer::Serializer;
 use crate::{Admission, Packet};
-use units::{Rate, Span, Time};
+use units::{Rate, Span};
 
 /// Parts of one in shares.
 const PPM: u128 = 1_000_000;
@@ -36,31 +36,48 @@ pub struct Kept {
     pub packets: u64,
     /// Most bytes inside at once: the buffer that it needs.
     pub most_bytes: u64,
-    /// Longest that a packet was inside.
+    /// Longest that one of those that have left was inside.
     pub longest: Span,
-    /// When the last packet that was kept back left or will leave; the start of time when there was none.
-    pub until: Time,
+}
+
+/// A packet inside.
+#[derive(Clone, Copy, Default)]
+struct Inside {
+    bytes: u32,
+    came: u64,
+    /// Whether it was kept back; one that was not leaves at the ns at which it came.
+    kept: bool,
 }
 
 pub(crate) struct Gate<P> {
-    ring: Ring<P>,
+    /// With the times from which they may leave.
+    ring: Ring<P, Inside>,
     bytes: u64,
+    /// Packets inside that are kept back.
+    keeps: u64,
     /// Most bytes inside.
     limit_bytes: u64,
     /// The line beyond: what is let go is spaced as it can send.
-    line: Serializer,
+    pacer: Pacer,
+    /// When the oldest packet leaves, once its turn is taken.
+    turn: Option<u64>,
+    /// Whether it is one of those that take turns: from a hold on until none of them keeps anything back.
+    takes_turns: bool,
     begin: u64,
     hold: Option<Hold>,
     kept: Kept,
 }
 
 impl<P: Packet> Gate<P> {
-    pub fn new(rate: Rate, limit_bytes: Option<u64>) -> Gate<P> {
+    pub fn new(pacer: Pacer, limit_bytes: Option<u64>) -> Gate<P> {
         Gate {
             ring: Ring::new(),
             bytes: 0,
+            keeps: 0,
             limit_bytes: limit_bytes.unwrap_or(u64::MAX),
-            line: Serializer::new(rate),
+            pacer,
+            turn: None,
+            takes_turns: false,
             begin: 0,
             hold: None,
             kept: Kept::default(),
@@ -68,7 +85,18 @@ impl<P: Packet> Gate<P> {
     }
 
     pub fn begin(&mut self, now: u64, hold: Hold) {
-        (self.begin, self.hold) = (now, Some(hold));
+        (self.begin, self.hold, self.takes_turns) = (now, Some(hold), true);
+    }
+
+    /// Those of its line that take turns let go at `rate` together.
+    pub fn set_pace(&mut self, rate: Rate) {
+        self.pacer.set_rate(rate);
+    }
+
+    /// Whether what comes at `now` may have to wait.
+    pub fn is_closed(&mut self, now: u64) -> bool {
+        self.takes_turns &= self.open_at(now) > now || self.pacer.keeps();
+        self.takes_turns
     }
 
     pub fn kept(&self) -> Kept {
@@ -79,8 +107,9 @@ impl<P: Packet> Gate<P> {
         std::mem::take(&mut self.kept)
     }
 
+    /// When the oldest packet leaves, or may take its turn.
     pub fn due(&self) -> u64 {
-        self.ring.head_time()
+        self.turn.unwrap_or_else(|| self.ring.head_time())
     }
 
     pub fn inside(&self) -> u64 {
@@ -93,12 +122,10 @@ impl<P: Packet> Gate<P> {
 
     pub fn handle_packet(&mut self, now: u64, packet: P, ledger: &mut Ledger<P>) -> Admission<P> {
         let bytes = packet.bytes();
-        let mut leaves = now.max(self.open_at(now));
-        // A gate that keeps nothing back is not there: the line beyond has a queue of its own.
-        if leaves > now || self.ring.len() > 0 {
-            leaves = leaves.max(self.line.free_at());
-        }
-        if leaves > now {
+        // A gate that keeps nothing back is not there: the line beyond has a queue of its own. But of flows that moved together one whose
+        // packets come in one piece, when its hold is over, meets what the others' gates let go.
+        let kept = self.is_closed(now);
+        if kept {
             let total = self.bytes + u64::from(bytes);
             if total > self.limit_bytes {
                 ledger.stats.count_drop(DropReason::QueueFull);
@@ -106,21 +133,45 @@ impl<P: Packet> Gate<P> {
             }
             self.kept.packets += 1;
             self.kept.most_bytes = self.kept.most_bytes.max(total);
-            self.kept.longest = self.kept.longest.max(Span(leaves - now));
-            self.kept.until = Time(leaves);
             ledger.stats.saw_queue(self.ring.len() + 1, total);
-            self.line.send(leaves, bytes);
+            if self.keeps == 0 {
+                self.pacer.begin();
+            }
+            self.keeps += 1;
         }
         self.bytes += u64::from(bytes);
         ledger.stats.enqueued += 1;
-        self.ring.push(leaves, bytes, packet, false);
+        let open = self.open_at(now).max(now);
+        self.ring.push(open, Inside { bytes, came: now, kept }, packet, false);
+        self.take_turn(now);
         Admission::Queued
     }
 
-    pub fn poll_delivery(&mut self, ledger: &mut Ledger<P>) -> Option<P> {
-        let bytes = self.ring.head_bytes();
+    /// The oldest packet takes its turn when it may leave.
+    pub fn take_turn(&mut self, now: u64) {
+        let Inside { bytes, kept, .. } = self.ring.head_bytes();
+        if kept && self.turn.is_none() && self.ring.head_time() <= now {
+            self.turn = Some(self.pacer.turn(now, bytes));
+        }
+    }
+
+    pub fn poll_delivery(&mut self, now: u64, ledger: &mut Ledger<P>) -> Option<P> {
+        self.take_turn(now);
+        if self.due() > now {
+            return None;
+        }
+        let Inside { bytes, came, kept } = self.ring.head_bytes();
         let packet = self.ring.pop()?;
         self.bytes -= u64::from(bytes);
+        if kept {
+            let left = self.turn.take().unwrap_or(now);
+            self.kept.longest = self.kept.longest.max(Span(left - came));
+            self.keeps -= 1;
+            if self.keeps == 0 {
+                self.pacer.end();
+            }
+        }
+        self.take_turn(now);
         ledger.deliver(bytes);
         Some(packet)
     }

@@ -28,6 +28,7 @@ mod ledger;
 mod line;
 mod link;
 mod loss;
+mod pacer;
 mod passage;
 pub mod random;
 mod red;
@@ -42,6 +43,7 @@ pub use config::{ConfigError, Jitter, JitterDistribution, LinkConfig, LossModel,
 pub use gate::{Hold, Kept};
 pub use ledger::{DropReason, Stats};
 pub use link::{Admission, Link};
+pub use pacer::Pacer;
 
 /// What a link needs to know of a packet.
 pub trait Packet {

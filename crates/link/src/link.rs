@@ -5,6 +5,7 @@ use crate::fifo::Fifo;
 use crate::gate::{Gate, Hold, Kept};
 use crate::ledger::{DropReason, Ledger, Stats};
 use crate::loss::Loss;
+use crate::pacer::Pacer;
 use crate::passage::Passage;
 use crate::random::{stream_seed, Random};
 use crate::red::Red;
@@ -82,15 +83,11 @@ impl<P: Packet> Link<P> {
         })
     }
 
-    /// A delay line without a delay ([`Link::begin_hold`] gives it one) before a line of `rate`: what is kept back is let go as
-    /// that line can send it. Without `limit_bytes` it takes whatever comes. It has neither loss nor outage, and its only
-    /// change is a hold.
-    ///
-    /// # Panics
-    /// When `rate` is zero or above [`crate::MAX_RATE`].
-    pub fn gate(rate: Rate, limit_bytes: Option<u64>) -> Link<P> {
-        assert!((1..=crate::MAX_RATE.0).contains(&rate.0), "rate = {rate}: must be from 1 bit/s to 2^62 bit/s");
-        let engine = Engine::Gate(Box::new(Gate::new(rate, limit_bytes)));
+    /// A delay line without a delay ([`Link::begin_hold`] gives it one) before the line of `pacer`: what is kept back is let go as
+    /// that line can send it, in turn with other gates for it. Without `limit_bytes` it takes whatever comes. It has neither
+    /// loss nor outage, and its only changes are a hold and a pace.
+    pub fn gate(pacer: &Pacer, limit_bytes: Option<u64>) -> Link<P> {
+        let engine = Engine::Gate(Box::new(Gate::new(pacer.clone(), limit_bytes)));
         Link { due: u64::MAX, engine, ledger: Ledger::new() }
     }
 
@@ -101,6 +98,24 @@ impl<P: Packet> Link<P> {
     pub fn begin_hold(&mut self, now: Time, hold: Hold) {
         let Engine::Gate(gate) = &mut self.engine else { panic!("only a gate holds packets back") };
         gate.begin(now.0, hold);
+    }
+
+    /// From now on the gates of this one's line that take turns let go at `rate` together; turns that are taken stay.
+    ///
+    /// # Panics
+    /// When the link is not a gate; when `rate` is zero or above [`crate::MAX_RATE`].
+    pub fn set_pace(&mut self, rate: Rate) {
+        let Engine::Gate(gate) = &mut self.engine else { panic!("only a gate has a pace") };
+        gate.set_pace(rate);
+    }
+
+    /// Whether what comes to a gate at `now` may have to wait: until its hold is over, and as long as it or another that it takes turns
+    /// with keeps something back. None when the link is of another kind.
+    pub fn is_closed(&mut self, now: Time) -> Option<bool> {
+        match &mut self.engine {
+            Engine::Gate(gate) => Some(gate.is_closed(now.0)),
+            _ => None,
+        }
     }
 
     /// What a gate has kept back so far; None when the link is of another kind.
@@ -191,9 +206,16 @@ impl<P: Packet> Link<P> {
     /// The time of [`Link::poll_timeout`] has come. Poll for deliveries and drops afterwards.
     #[inline]
     pub fn handle_timeout(&mut self, now: Time) {
-        if let Engine::Served(server) = &mut self.engine {
-            server.handle_timeout(now.0, &mut self.ledger);
-            self.due = server.due();
+        match &mut self.engine {
+            Engine::Served(server) => {
+                server.handle_timeout(now.0, &mut self.ledger);
+                self.due = server.due();
+            }
+            Engine::Gate(gate) => {
+                gate.take_turn(now.0);
+                self.due = gate.due();
+            }
+            Engine::Fifo(_) | Engine::Passage(..) => {}
         }
     }
 
@@ -215,7 +237,7 @@ impl<P: Packet> Link<P> {
                 packet
             }
             Engine::Gate(gate) => {
-                let packet = gate.poll_delivery(&mut self.ledger);
+                let packet = gate.poll_delivery(now.0, &mut self.ledger);
                 self.due = gate.due();
                 packet
             }

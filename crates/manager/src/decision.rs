@@ -2,6 +2,7 @@
 
 use crate::remedy::Plan;
 use crate::FlowKey;
+use units::Rate;
 
 /// What the network is asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +22,13 @@ pub enum Decision {
         plan: Plan,
         /// Its place in the ledger, for [`crate::Manager::handle_held`].
         entry: usize,
+    },
+    /// Let go what is kept back for the lines of a number at this rate altogether; what no longer waits there has no part in it.
+    Pace {
+        /// The number, of [`crate::Pacing`].
+        number: usize,
+        /// How fast.
+        rate: Rate,
     },
     /// Send a flow's data over IP again.
     Return {

@@ -70,18 +70,25 @@ const LEFT_AFTER_MASS_LOSS: f64 = 0.2;
 /// CUBIC's C, segments / s^3 (RFC 9438, 5).
 const CUBIC_C: f64 = 0.4;
 
-/// What moving a flow of `rate`, of which `remaining` is still to come, to a lightpath with `room` will do. `cost` is what has to be
-/// paid for the lightpath itself. Where `remedy` is applied, what is not overtaken costs nothing, what is lost all the same costs what
-/// it did, and time in which nothing arrives costs its rate.
-pub fn forecast(
-    remedy: Remedy,
-    rate: Rate,
-    remaining: Size,
-    room: Rate,
-    cost: Size,
-    ways: &Ways,
-    policy: &Policy,
-) -> Forecast {
+/// A move that is thought about.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// The flow's rate.
+    pub rate: Rate,
+    /// What of it is still to come.
+    pub remaining: Size,
+    /// What the lightpath has room for.
+    pub room: Rate,
+    /// What has to be paid for the lightpath itself.
+    pub price: Size,
+    /// The flow's ways.
+    pub ways: &'a Ways,
+}
+
+/// What the move of `case` will do with `remedy`: what is not overtaken costs nothing, what is lost all the same costs what it did, and
+/// time in which nothing arrives costs its rate.
+pub fn forecast(case: &Case, remedy: Remedy, policy: &Policy) -> Forecast {
+    let &Case { rate, remaining, room, price, ways } = case;
     let limit = limit_of(ways);
     let end_wait = ways.egress.map_or(Span::ZERO, |link| link.wait());
     let over_ip = ways.ip_delay + ways.core.wait();
@@ -119,7 +126,7 @@ pub fn forecast(
     let faster =
         u128::from(remaining.0) * u128::from(rate_after.0.saturating_sub(rate.0)) / u128::from(rate_after.0.max(1));
     let slower = u128::from(remaining.0) * u128::from(rate.0.saturating_sub(rate_after.0)) / u128::from(rate.0.max(1));
-    let gain = (relief + faster).saturating_sub(u128::from(cost.0));
+    let gain = (relief + faster).saturating_sub(u128::from(price.0));
     Forecast {
         limit,
         rate_after,

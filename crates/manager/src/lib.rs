@@ -32,12 +32,12 @@ pub mod trial;
 mod view;
 
 pub use decision::{Decision, Place};
-pub use forecast::{forecast, Forecast, Limit};
+pub use forecast::{forecast, Case, Forecast, Limit};
 pub use ledger::{Entry, Ledger, Reason, Seen, Totals};
-pub use lightpath::State;
-pub use manager::{Manager, Row};
+pub use lightpath::{Row, State};
+pub use manager::Manager;
 pub use policy::{LightpathConfig, Policy, Thresholds};
-pub use remedy::{plan, Held, Keeping, Means, Plan, Remedy};
+pub use remedy::{plan, Held, Keeping, Means, Pacing, Plan, Remedy};
 pub use sampling::{Estimate, Sampled, Sampler};
 pub use space_saving::{Counter, SpaceSaving};
 pub use table::{Activity, FlowTable};

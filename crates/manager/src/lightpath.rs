@@ -20,6 +20,23 @@ pub enum State {
     Releasing,
 }
 
+/// What a lightpath and the IP way that it bypasses looked like when an interval ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// End of the interval.
+    pub time: Time,
+    /// Which lightpath.
+    pub lightpath: usize,
+    /// What it was doing, before this interval's decisions.
+    pub state: State,
+    /// Flows on it.
+    pub flows: usize,
+    /// What they sent, as observed.
+    pub carried: Rate,
+    /// The slowest link of the IP way between its ends.
+    pub ip: LinkView,
+}
+
 /// A flow on a lightpath.
 #[derive(Clone, Debug)]
 pub(crate) struct Carried {
@@ -31,6 +48,10 @@ pub(crate) struct Carried {
     /// What the router before the lightpath is expected to keep back for its move, and until when.
     pub kept: Size,
     pub kept_until: Time,
+    /// The number of the line for which it lets that go; None: it keeps nothing back.
+    pub pacing: Option<usize>,
+    /// The flow's rate before its move.
+    pub before: Rate,
     /// Its move's place in the ledger.
     pub entry: usize,
 }

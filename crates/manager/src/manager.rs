@@ -1,9 +1,9 @@
 //! The loop: observe, detect, decide, act.
 
 use crate::decision::{Decision, Place};
-use crate::forecast::Forecast;
+use crate::forecast::{Case, Forecast};
 use crate::ledger::{Entry, Ledger, Reason, Seen, Totals};
-use crate::lightpath::{Carried, Lightpath, State};
+use crate::lightpath::{Carried, Lightpath, Row, State};
 use crate::policy::{LightpathConfig, Policy};
 use crate::remedy::{plan, Held, Keeping, Means, Plan};
 use crate::table::{rate_of, Activity, FlowTable};
@@ -11,23 +11,6 @@ use crate::view::{LinkView, View, Ways};
 use crate::FlowKey;
 use std::collections::{BTreeMap, VecDeque};
 use units::{Rate, Size, Span, Time};
-
-/// What a lightpath and the IP way that it bypasses looked like when an interval ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
-    /// End of the interval.
-    pub time: Time,
-    /// Which lightpath.
-    pub lightpath: usize,
-    /// What it was doing, before this interval's decisions.
-    pub state: State,
-    /// Flows on it.
-    pub flows: usize,
-    /// What they sent, as observed.
-    pub carried: Rate,
-    /// The slowest link of the IP way between its ends.
-    pub ip: LinkView,
-}
 
 /// What is thought of a move.
 #[derive(Clone, Copy)]
@@ -158,6 +141,7 @@ impl Manager {
         for lightpath in 0..self.lightpaths.len() {
             self.release_the_empty(now, lightpath);
         }
+        self.set_paces(now, view);
     }
 
     /// What the network has to do, in order.
@@ -293,7 +277,7 @@ impl Manager {
                 if path.state != wanted || wanted == State::Down && !to_be_had {
                     continue;
                 }
-                let Some(ways) = view.ways(flow, lightpath) else { continue };
+                let Some(ways) = self.ways(now, flow, lightpath, rate, view) else { continue };
                 let alone = path.flows.is_empty() && path.waiting.is_empty();
                 let room =
                     if wanted == State::Up || alone { path.room(now, &self.policy, &[]) } else { self.left(now, path) };
@@ -302,7 +286,8 @@ impl Manager {
                 let rest = self.policy.rest_of(Size(volume.bytes));
                 let remaining = Size(rest.0.saturating_sub(rate.data_in(wait).0));
                 let taken = path.buffered(now);
-                let (plan, thought) = plan(rate, remaining, room, path.price(), &ways, &self.policy, taken);
+                let case = Case { rate, remaining, room, price: path.price(), ways: &ways };
+                let (plan, thought) = plan(&case, &self.policy, taken);
                 if !alone && room < rate {
                     continue;
                 }
@@ -366,7 +351,7 @@ impl Manager {
             if path.state != State::Up || path.flows.is_empty() {
                 continue;
             }
-            let Some(ways) = view.ways(flow, lightpath) else { continue };
+            let Some(ways) = self.ways(now, flow, lightpath, rate, view) else { continue };
             let mut lower: Vec<_> = path
                 .flows
                 .iter()
@@ -386,7 +371,8 @@ impl Manager {
             let enough = room >= rate || going.len() == path.flows.len();
             let volume = Size(self.table.get(flow).map_or(0, |a| a.volume(self.policy.one_in).bytes));
             let taken = path.buffered(now);
-            let (plan, thought) = plan(rate, self.policy.rest_of(volume), room, Size(0), &ways, &self.policy, taken);
+            let case = Case { rate, remaining: self.policy.rest_of(volume), room, price: Size(0), ways: &ways };
+            let (plan, thought) = plan(&case, &self.policy, taken);
             if !enough || self.policy.refuse && thought.cost >= thought.gain {
                 continue;
             }
@@ -407,6 +393,7 @@ impl Manager {
         entry.plan = thought.remedied();
         let index = self.ledger.add(entry, now + self.policy.watch, ways.egress);
         let path = &mut self.lightpaths[lightpath];
+        let hold = ways.means.hold.filter(|_| plan.remedy.holds());
         let empty_at = |keeping: Keeping| keeping.empty_at(now, before.rate);
         let carried = Carried {
             activity: Activity::new(now),
@@ -414,7 +401,9 @@ impl Manager {
             priority: view.priority(flow),
             expected: Rate(forecast.rate_after.0.min(path.config.capacity.0)),
             kept: plan.buffer,
-            kept_until: ways.means.hold.filter(|_| plan.remedy.holds()).map_or(now, empty_at),
+            kept_until: hold.map_or(now, empty_at),
+            pacing: hold.map(|keeping| keeping.pacing.number),
+            before: before.rate,
             entry: index,
         };
         path.flows.insert(flow, carried);
@@ -491,5 +480,6 @@ impl Manager {
     }
 }
 
+mod paces;
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@
 //!
 //! docs/hybrid-remedies.md has what came of it in the cells of the hybrid paper (Moura, Pras, Fioreze and de Boer 2013).
 
-use crate::forecast::{forecast, overflow, Forecast, Limit, DUPLICATE_ACKS, FULL_PPM};
+use crate::forecast::{forecast, overflow, Case, Forecast, Limit, DUPLICATE_ACKS, FULL_PPM};
 use crate::policy::Policy;
 use crate::view::{LinkView, Ways};
 use units::{Rate, Size, Span, Time};
@@ -61,39 +61,75 @@ pub struct Means {
 pub struct Keeping {
     /// For how long: D as the router believes, its own queue included where it counts that.
     pub delay: Span,
-    /// How fast it lets go at most: as the line behind it sends, or slower.
+    /// How fast it lets go at most: as the line behind it sends, or slower; with all that is let go for the same line.
     pub line: Rate,
+    /// What else there is on that line.
+    pub pacing: Pacing,
     /// By how much more than comes leaves it, parts per million; None: what `line` says.
     pub share_ppm: Option<u32>,
     /// What it can keep back for a lightpath.
     pub buffer: Size,
 }
 
+/// A line for which routers let go what they kept back, and what else goes over it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Pacing {
+    /// What is kept back for lines of the same number is let go in turn.
+    pub number: usize,
+    /// What it carried in the latest interval, where the IP way leads over it as well and what is let go may take no more of it than
+    /// others leave; None: what is let go may take all of it.
+    pub load: Option<Rate>,
+    /// Rate of the other flows of which something is kept back for it.
+    pub beside: Rate,
+}
+
 impl Keeping {
-    /// Bytes that find no room after the merge when a flow of `rate` has been kept back for `hold`.
+    /// Bytes that find no room after the merge when a flow of `rate`, and those that are let go with it, have been kept back for `hold`.
     fn overflow(&self, rate: Rate, hold: Span, ways: &Ways) -> u64 {
         let Some(egress) = ways.egress else { return 0 };
-        let faster = |share: u32| u128::from(rate.0) * (1_000_000 + u128::from(share)) / 1_000_000;
-        let leaves = self.share_ppm.map_or(u128::from(self.line.0), |share| faster(share).min(u128::from(self.line.0)));
-        // A flow's mean rate and a line's latest load differ by as much as a line that is full leaves idle: then nobody else is there.
-        let others = egress.load.0.saturating_sub(rate.0);
-        let idle = u128::from(egress.capacity.0) * u128::from(1_000_000 - FULL_PPM) / 1_000_000;
-        let others = if u128::from(others) <= idle { 0 } else { u128::from(others) };
+        let line = u128::from(self.line.0);
+        let (leaves, come) = match self.share_ppm {
+            Some(share) => {
+                let faster = u128::from(rate.0) * (1_000_000 + u128::from(share)) / 1_000_000;
+                (faster.min(line), rate)
+            }
+            None => (line, Rate(rate.0.saturating_add(self.pacing.beside.0))),
+        };
+        let others = u128::from(beyond_idle(egress.load.0.saturating_sub(come.0), egress.capacity).0);
         let excess = (others + leaves).saturating_sub(u128::from(egress.capacity.0));
-        let gains = leaves.saturating_sub(u128::from(rate.0));
+        let gains = leaves.saturating_sub(u128::from(come.0));
         // A line that is no faster than the flow leaves the queue after it as it was.
-        let grows = (u128::from(rate.data_in(hold).0) * excess).checked_div(gains).unwrap_or(0);
+        let grows = (u128::from(come.data_in(hold).0) * excess).checked_div(gains).unwrap_or(0);
         (grows as u64).saturating_sub(room_of(&egress))
     }
 
-    /// When what a flow of `rate` leaves there from `now` on has gone; as late as can be where the line is no faster than the flow.
+    /// When what a flow of `rate` leaves there from `now` on has gone; as late as can be where the line is no faster than what comes.
     pub(crate) fn empty_at(&self, now: Time, rate: Rate) -> Time {
-        let gains = self.line.0.saturating_sub(rate.0);
+        let come = Rate(rate.0.saturating_add(self.pacing.beside.0));
+        let gains = self.line.0.saturating_sub(come.0);
         if gains == 0 {
             return Time::NEVER;
         }
-        now + self.delay + Rate(gains).time_for(rate.data_in(self.delay))
+        now + self.delay + Rate(gains).time_for(come.data_in(self.delay))
     }
+
+    /// The same where flows of a rate of `beside` altogether are kept back for the same line, and one of `coming` will be: what others
+    /// leave of the line, but not less than `promised`.
+    pub(crate) fn among(self, beside: Rate, coming: Rate, promised: Rate) -> Keeping {
+        let line = self.pacing.load.map_or(self.line, |load| {
+            let others = beyond_idle(load.0.saturating_sub(beside.0).saturating_sub(coming.0), self.line);
+            let left = self.line.0.saturating_sub(others.0).max(promised.0.saturating_add(coming.0));
+            Rate(left.clamp(1, self.line.0.max(1)))
+        });
+        Keeping { line, pacing: Pacing { beside, ..self.pacing }, ..self }
+    }
+}
+
+/// What others send over a line of `capacity` that seem to send `rate`. A flow's mean rate and a line's latest load differ by as much as a
+/// line that is full leaves idle: then nobody else is there.
+fn beyond_idle(rate: u64, capacity: Rate) -> Rate {
+    let idle = u128::from(capacity.0) * u128::from(1_000_000 - FULL_PPM) / 1_000_000;
+    Rate(if u128::from(rate) <= idle { 0 } else { rate })
 }
 
 fn room_of(link: &LinkView) -> u64 {
@@ -167,20 +203,15 @@ pub struct Held {
     pub bytes: Size,
     /// Packets for which it had no room.
     pub dropped_packets: u64,
+    /// Whether it keeps something back still, or is about to.
+    pub goes_on: bool,
 }
 
-/// Chooses the remedy for the move of a flow, and forecasts the move with it: the one that costs least, of equal ones the one that loses and overtakes
-/// least, then the simplest. The arguments are those of [`crate::forecast()`]; `taken` is what the moving router's buffer holds already.
-pub fn plan(
-    rate: Rate,
-    remaining: Size,
-    room: Rate,
-    cost: Size,
-    ways: &Ways,
-    policy: &Policy,
-    taken: Size,
-) -> (Plan, Forecast) {
-    let with = |remedy| (remedy, forecast(remedy, rate, remaining, room, cost, ways, policy));
+/// Chooses the remedy for the move of `case`, and forecasts the move with it: the one that costs least, of equal ones the one that
+/// loses and overtakes least, then the simplest. `taken` is what the moving router's buffer holds already.
+pub fn plan(case: &Case, policy: &Policy, taken: Size) -> (Plan, Forecast) {
+    let &Case { rate, ways, .. } = case;
+    let with = |remedy| (remedy, forecast(case, remedy, policy));
     let (_, plain) = with(Remedy::None);
     if plain.overtaken_packets <= DUPLICATE_ACKS {
         return (Plan::NOTHING, plain);

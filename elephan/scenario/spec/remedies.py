@@ -30,7 +30,7 @@ def remedy_spec(
                 "delay_ns": difference,
                 "queues": [{"link": link, "rate_bps": network.lines[link].rate_bps} for link in waiting],
                 "share_ppm": int(remedy.share * 10**6) if isinstance(remedy, Equalise) else None,
-                "rate_bps": _release_bps(network, remedy, new_rest or new, new[len(before) :]),
+                **_release(network, remedy, new_rest or new, new[len(before) :]),
                 "limit_bytes": remedy.buffer,
             }
         elif isinstance(remedy, Trim):
@@ -47,12 +47,16 @@ def remedy_spec(
     return spec
 
 
-def _release_bps(network: Network, remedy: Hold | Equalise, parts: list[int], onward: list[int]) -> int:
-    """How fast a gate lets go at most; `parts` begins with the line beyond it, `onward` is the way to the receiver."""
+def _release(network: Network, remedy: Hold | Equalise, parts: list[int], onward: list[int]) -> dict[str, int]:
+    """How fast a gate lets go at most and for which line; `parts` begins with the one beyond it, `onward` is the way to
+    the receiver."""
     release = remedy.release if isinstance(remedy, Hold) else "line"
     if isinstance(release, int):
-        return release
-    return min(network.lines[line].rate_bps for line in (onward if release == "way" and onward else parts[:1]))
+        return {"rate_bps": release, "line": parts[0]}
+    lines = onward if release == "way" and onward else parts[:1]
+    # Of equal ones the last: others may share it.
+    slowest = min(reversed(lines), key=lambda line: network.lines[line].rate_bps)
+    return {"rate_bps": network.lines[slowest].rate_bps, "line": slowest}
 
 
 def parted(old: list[int], new: list[int]) -> tuple[list[int], list[int], list[int]]:

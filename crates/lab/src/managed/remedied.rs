@@ -1,14 +1,16 @@
 //! What is done about the manager's moves so that they hurt less: gates at moving routers, words to senders, and what came of it.
 //!
 //! Each flow has a gate of its own before each lightpath, where the operator lets moving routers keep packets back: those that are on the
-//! lightpath already do not wait for the one that comes. Gates and words are those of a move by an event ([`crate::changes`]).
+//! lightpath already do not wait for the one that comes. What gates let go for one line they let go in turn ([`crate::gates`]).
+//! Gates and words are those of a move by an event ([`crate::changes`]).
 
 use super::Observed;
 use crate::changes::{begin_hold, Notice};
+use crate::gates::Lines;
 use crate::spec::{GateSpec, ManagerSpec, RemedySpec, RunSpec, TrimSpec, WaitSpec};
 use crate::ways;
 use link::{Kept, Packet};
-use manager::{Held, Keeping, Manager, Means, Plan};
+use manager::{Held, Keeping, Manager, Means, Pacing, Plan};
 use sim::{Network, RouteId, Routed};
 use std::collections::VecDeque;
 use units::{Rate, Size, Span, Time};
@@ -20,6 +22,8 @@ pub(super) struct Over {
     /// The same with the gate before the lightpath, where it has one.
     pub way: Vec<usize>,
     gate: Option<usize>,
+    /// The number of the line for which that lets go.
+    pub line: Option<usize>,
     /// What may be done.
     pub remedy: Option<RemedySpec>,
 }
@@ -28,11 +32,12 @@ pub(super) struct Over {
 pub(super) struct Gates<'a> {
     spec: &'a ManagerSpec,
     next: usize,
+    lines: Lines,
 }
 
 impl<'a> Gates<'a> {
     pub fn new(spec: &'a ManagerSpec, run: &RunSpec) -> Gates<'a> {
-        Gates { spec, next: run.links.len() + ways::gates(run).count() }
+        Gates { spec, next: run.links.len() + ways::gates(run).count(), lines: Lines::default() }
     }
 
     /// The way of a flow of `route` over `lightpath`, which is `links` and leaves `route` at its link `parts`.
@@ -40,12 +45,13 @@ impl<'a> Gates<'a> {
         let is_its = |of: &&crate::spec::WayRemedySpec| of.lightpath == lightpath && of.route == route;
         let remedy = self.spec.remedies.iter().find(is_its).map(|of| of.remedy.clone());
         let mut way = links.clone();
-        let gate = remedy.as_ref().and_then(|remedy| remedy.gate.as_ref()).map(|_| self.next);
+        let spec = remedy.as_ref().and_then(|remedy: &RemedySpec| remedy.gate.as_ref());
+        let (gate, line) = (spec.map(|_| self.next), spec.map(|gate| self.lines.number(gate)));
         if let Some(gate) = gate {
             way.insert(parts, gate);
             self.next += 1;
         }
-        Over { links, way, gate, remedy }
+        Over { links, way, gate, line, remedy }
     }
 }
 
@@ -55,16 +61,33 @@ impl Over {
         self.remedy.as_ref()?.gate.as_ref()
     }
 
+    /// Its gate, as the network has it.
+    pub fn link(&self) -> Option<usize> {
+        self.gate
+    }
+
+    /// How fast its gate lets go at most.
+    pub fn pace(&self) -> Option<Rate> {
+        Some(Rate(self.gate()?.rate_bps))
+    }
+
     /// What its sender is told, where `plan` says so.
     fn trim(&self, plan: &Plan) -> Option<&TrimSpec> {
         self.remedy.as_ref()?.trim.as_ref().filter(|_| plan.remedy.trims())
     }
 
-    /// What may be done, where the ways differ by `difference` and `wait` tells the time that a packet waits before a link.
-    pub fn means(&self, difference: Span, wait: impl Fn(&WaitSpec) -> Span) -> Means {
+    /// What may be done, where the ways differ by `difference`, `wait` tells the time that a packet waits before a link and `load` what a
+    /// line carries of which others take their part.
+    pub fn means(
+        &self,
+        difference: Span,
+        wait: impl Fn(&WaitSpec) -> Span,
+        load: impl Fn(usize) -> Option<Rate>,
+    ) -> Means {
         let keeping = |gate: &GateSpec| Keeping {
             delay: gate.queues.iter().map(wait).fold(Span(gate.delay_ns), |sum, wait| sum + wait),
             line: Rate(gate.rate_bps),
+            pacing: Pacing { number: self.line.unwrap_or(0), load: gate.line.and_then(&load), beside: Rate(0) },
             share_ppm: gate.share_ppm,
             buffer: Size(gate.limit_bytes.unwrap_or(u64::MAX)),
         };
@@ -111,7 +134,6 @@ struct Holding {
     entry: usize,
     gate: usize,
     hold: Span,
-    over_at: Time,
     dropped_before: u64,
 }
 
@@ -197,8 +219,7 @@ impl Remedies {
             self.holding.retain(|holding| holding.gate != gate);
             let dropped_before = net.links()[gate].stats().dropped();
             if let Some((gate, hold)) = begin_hold(&over.way, over.remedy.as_ref(), now, net) {
-                let over_at = now + hold;
-                self.holding.push(Holding { entry: going.entry, gate, hold, over_at, dropped_before });
+                self.holding.push(Holding { entry: going.entry, gate, hold, dropped_before });
             }
         }
         net.set_way(route, &over.way);
@@ -211,14 +232,16 @@ impl Remedies {
         self.holding.retain(|holding| {
             let link = &mut net.links_mut()[holding.gate];
             let kept = link.kept().unwrap_or_default();
+            let goes_on = link.is_closed(now).unwrap_or(false);
             let held = Held {
                 hold: holding.hold,
                 packets: kept.packets,
                 bytes: Size(kept.most_bytes),
                 dropped_packets: link.stats().dropped() - holding.dropped_before,
+                goes_on,
             };
             manager.handle_held(holding.entry, held);
-            now < holding.over_at || link.queue(now).0 > 0
+            goes_on
         });
     }
 }

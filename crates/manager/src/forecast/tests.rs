@@ -42,9 +42,14 @@ fn cell(scenario: &str, rate: u64, rtt_ms: u64) -> (Ways, Rate) {
     (ways, Rate(lightpath))
 }
 
+/// Without a remedy.
+fn plain(rate: Rate, remaining: Size, room: Rate, price: Size, ways: &Ways) -> Forecast {
+    forecast(&Case { rate, remaining, room, price, ways }, Remedy::None, &policy())
+}
+
 fn of(scenario: &str, rate: u64, rtt_ms: u64) -> Forecast {
     let (ways, room) = cell(scenario, rate, rtt_ms);
-    forecast(Remedy::None, Rate(rate), Size(rate / 8 * 20), room, Size(0), &ways, &policy())
+    plain(Rate(rate), Size(rate / 8 * 20), room, Size(0), &ways)
 }
 
 #[test]
@@ -84,7 +89,7 @@ fn a_receiver_with_a_little_room_is_no_better_than_a_full_one() {
     // 500 Mbit/s into 622 Mbit/s: not full before, but twice the flow does not fit.
     let (mut ways, room) = cell("D", 500_000_000, 100);
     ways.egress = Some(LinkView { capacity: Rate(622_080_000), ..ways.egress.unwrap() });
-    let found = forecast(Remedy::None, Rate(500_000_000), Size(GBIT), room, Size(0), &ways, &policy());
+    let found = plain(Rate(500_000_000), Size(GBIT), room, Size(0), &ways);
     assert_eq!(found.limit, Limit::Window);
     assert!(found.lost_packets > 500, "{found:?}");
 }
@@ -93,7 +98,7 @@ fn a_receiver_with_a_little_room_is_no_better_than_a_full_one() {
 fn a_longer_lightpath_overtakes_nothing() {
     let (mut ways, room) = cell("B", GBIT, 10);
     ways.lightpath_delay = Span::from_millis(6);
-    let found = forecast(Remedy::None, Rate(GBIT), Size(GBIT), room, Size(0), &ways, &policy());
+    let found = plain(Rate(GBIT), Size(GBIT), room, Size(0), &ways);
     assert_eq!((found.pause, found.least_ppm), (Span::ZERO, 1_000_000));
     assert_eq!((found.overlap, found.overtaken_packets, found.cost), (Span::ZERO, 0, Size(0)));
 }
@@ -105,7 +110,7 @@ fn the_worth_of_a_byte_taken_off_ip_follows_the_load() {
     assert_eq!(of("B", GBIT, 100).gain, Size(remaining / 10));
     assert_eq!(of("C1", GBIT, 100).gain, Size(remaining));
     let (ways, room) = cell("C1", GBIT, 100);
-    let paid = forecast(Remedy::None, Rate(GBIT), Size(remaining), room, Size(1_000_000), &ways, &policy());
+    let paid = plain(Rate(GBIT), Size(remaining), room, Size(1_000_000), &ways);
     assert_eq!(paid.gain, Size(remaining - 1_000_000));
 }
 

@@ -1,9 +1,11 @@
 use super::*;
 use crate::policy::Thresholds;
 use crate::view::Ways;
-use crate::Limit;
 use crate::Remedy;
+use crate::{Limit, Pacing};
 use proptest::prelude::*;
+
+mod paces;
 
 const MBIT: u64 = 1_000_000;
 
@@ -93,7 +95,13 @@ impl View for Net {
 
 /// A router that holds for `hold_ms` before a line of 1 Gbit/s.
 fn keeping(hold_ms: u64, buffer: u64) -> Keeping {
-    Keeping { delay: Span::from_millis(hold_ms), line: Rate(1000 * MBIT), share_ppm: None, buffer: Size(buffer) }
+    Keeping {
+        delay: Span::from_millis(hold_ms),
+        line: Rate(1000 * MBIT),
+        pacing: Pacing::default(),
+        share_ppm: None,
+        buffer: Size(buffer),
+    }
 }
 
 /// A line that carries all it can, like `other` else.
@@ -275,7 +283,7 @@ fn a_hold_makes_the_move_worth_it_and_stands_in_the_ledger() {
     assert_eq!(plan.saves, Size(1_225_000));
     let moved = held.seen.iter().find(|(_, d)| matches!(d, Decision::Move { .. })).unwrap().1;
     assert_eq!(moved, Decision::Move { flow: 7, lightpath: 0, plan, entry: 0 });
-    let kept = Held { hold: difference, packets: 816, bytes: Size(1_224_000), dropped_packets: 0 };
+    let kept = Held { hold: difference, packets: 816, bytes: Size(1_224_000), dropped_packets: 0, goes_on: false };
     held.manager.handle_held(0, kept);
     assert_eq!(held.manager.ledger().entries()[0].held, Some(kept));
     // A router that has no room for it is no help.

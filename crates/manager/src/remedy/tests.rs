@@ -26,13 +26,20 @@ fn ways(sender_load: u64, receiver_load: u64, queue_packets: u64) -> Ways {
 
 /// A router that believes the ways to differ by `hold_ms`, and a sender that is told `trim_ms`; they do by 40.
 fn means(hold_ms: u64, buffer: u64, trim_ms: Option<u64>) -> Means {
-    let keeping =
-        Keeping { delay: Span::from_millis(hold_ms), line: Rate(2_488_000_000), share_ppm: None, buffer: Size(buffer) };
+    let keeping = Keeping {
+        delay: Span::from_millis(hold_ms),
+        line: Rate(2_488_000_000),
+        pacing: Pacing::default(),
+        share_ppm: None,
+        buffer: Size(buffer),
+    };
     Means { difference: Span::from_millis(40), hold: Some(keeping), trim: trim_ms.map(Span::from_millis) }
 }
 
 fn planned(rate: u64, ways: Ways, means: Means) -> (Plan, Forecast) {
-    plan(Rate(rate), Size(GBIT), Rate(2_488_000_000), Size(0), &Ways { means, ..ways }, &policy(), Size(0))
+    let ways = &Ways { means, ..ways };
+    let case = Case { rate: Rate(rate), remaining: Size(GBIT), room: Rate(2_488_000_000), price: Size(0), ways };
+    plan(&case, &policy(), Size(0))
 }
 
 /// The sender's line is full (B), the receiver's not: it has room for that and 2.488 - 1 Gbit/s more.
