@@ -51,6 +51,11 @@ bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to bench/h
 peers: ## install the simulators that bench and fidelity compare with (Debian's ns2 and libns3-dev)
 	scripts/packages.sh peers
 
+.PHONY: netem
+netem: setup ## tests of path.emulator = "netem" in a virtual machine whose kernel has it (this one may not): minutes
+	scripts/packages.sh netem
+	scripts/netem.sh
+
 .PHONY: fidelity
 fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; writes docs/fidelity.md
 	$(BIN)/python -m fidelity

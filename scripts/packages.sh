@@ -4,6 +4,7 @@
 #   packages.sh build   what the native module and the virtual environment need
 #   packages.sh test    what some tests need beside that: each of them says so and is skipped where it is missing
 #   packages.sh peers   the other simulators, for `make bench` and `make fidelity`
+#   packages.sh netem   a virtual machine, for `make netem`
 #
 # Without root or sudo nothing is installed: the missing packages are named, and it fails only for `build`.
 set -euo pipefail
@@ -13,7 +14,8 @@ case "${1:-}" in
     test)  packages=(clang-16 libbpf-dev bpftool tshark iproute2 iputils-ping iperf3 libiscsi-bin
            qemu-utils qemu-block-extra tgt curl openssh-client openssh-server vsftpd ns2) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
-    *) echo "usage: $0 build|test|peers" >&2; exit 2 ;;
+    netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
+    *) echo "usage: $0 build|test|peers|netem" >&2; exit 2 ;;
 esac
 act=$1
 

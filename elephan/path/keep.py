@@ -118,7 +118,7 @@ def down(run: str) -> str:
 def _keep(file: Path, overrides: Sequence[str]) -> None:
     """Be the process that holds the path."""
     spec = spec_of(file, overrides)
-    with told_to_end() as told, opened(ends_of(spec), {"what": WHAT, "of": str(file.resolve())}) as path:
+    with told_to_end() as told, opened(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path:
         path.start(spec)
         print(json.dumps({"id": path.place.id}), flush=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

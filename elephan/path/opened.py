@@ -9,7 +9,7 @@ from typing import Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
-from elephan.path import report
+from elephan.path import netem, report
 from elephan.path.site import ADDRESSES, Host, Site
 from elephan.record import canonical_json
 from elephan.scenario import load
@@ -32,12 +32,30 @@ class Opened:
 
     def stop(self, spec: Mapping[str, Any]) -> report.Report:
         """Carry no more, and say what happened."""
-        return report.of([link["name"] for link in spec["links"]], self.emulator.stop(), self.place.counters())
+        return self.report(spec, self.emulator.stop())
+
+    @property
+    def carrier(self) -> Any:
+        """What `_native.run_on_kernel` takes for it."""
+        return self.emulator
+
+    def report(self, spec: Mapping[str, Any], core: dict[str, Any]) -> report.Report:
+        """Say what happened, from what the core gave back."""
+        return report.of([link["name"] for link in spec["links"]], core, self.place.counters())
 
 
 @contextmanager
-def opened(hosts: Sequence[Host], about: Mapping[str, Any]) -> Iterator[Opened]:
-    """Make hosts and devices, and remove them with whatever runs in them. Raises `RunError` and `InputError`."""
+def opened(hosts: Sequence[Host], spec: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[Opened | netem.Netem]:
+    """Make hosts and what carries between them for a specification, and remove them with whatever runs in them.
+
+    Raises `RunError` and `InputError`.
+    """
+    with netem.carried(hosts, spec, about) if netem.wanted(spec) else _emulated(hosts, about) as path:
+        yield path
+
+
+@contextmanager
+def _emulated(hosts: Sequence[Host], about: Mapping[str, Any]) -> Iterator[Opened]:
     place = Site(hosts, about)
     path = None
     try:
@@ -64,13 +82,14 @@ def spec_of(file: Path, overrides: Sequence[str]) -> dict[str, Any]:
         raise InputError(f"{file}: the sweep changes the path: choose one value with --set")
     if any(event["when"]["kind"] == "flow_reaches" for event in spec["events"]):
         raise InputError(f"{file}: event: elephan path runs no flows whose rate an event could wait for: give a time")
+    netem.require(spec)
     return spec
 
 
 def _network(spec: dict[str, Any]) -> list[Any]:
     """What of a specification the path is made of."""
     ends = [spec["flows"][0][key] for key in ("source", "destination", "route", "return_route")]
-    return [spec["links"], spec["events"], spec["background"], ends]
+    return [spec["links"], spec["events"], spec["background"], ends, spec.get("emulator")]
 
 
 def ends_of(spec: Mapping[str, Any]) -> list[Host]:

@@ -8,6 +8,7 @@ from typing import Any
 
 LATE_P99_NS = 200_000
 """Above this the emulator's own delay is no longer small beside what it emulates (0.2 ms)."""
+DISHONOURED = "THE EMULATOR DID NOT HONOUR THE PATH; what was measured over it is not the network's doing:"
 CPU_SHARE_MOST = 0.95
 """Above this share of a core the emulator's thread has no time left: what came may have waited for it."""
 
@@ -56,6 +57,14 @@ class Report:
             found.append(str(self.core["failure"]))
         return found
 
+    def notes(self) -> list[str]:
+        """Nothing but its faults is to be said of it."""
+        return []
+
+    def counted(self, link: dict[str, Any]) -> dict[str, Any]:
+        """Return what is counted of a record's link: all of it."""
+        return link
+
     def metrics(self) -> dict[str, float | None]:
         """What a record says of the emulator, in the units of docs/metrics.md; None where there was no packet."""
 
@@ -90,8 +99,7 @@ class Report:
             lines.append(f"  events that never happened: {', '.join(missed)}")
         faults = self.faults()
         if faults:
-            lines.append("THE EMULATOR DID NOT HONOUR THE PATH; what was measured over it is not the network's doing:")
-            lines += [f"  {fault}" for fault in faults]
+            lines += [DISHONOURED, *(f"  {fault}" for fault in faults)]
         return "\n".join(lines)
 
     def _late(self) -> str:
@@ -99,6 +107,53 @@ class Report:
             return "no packet to be late"
         p50, p99, most = (_ms(self.core[f"late_{which}_ns"]) for which in ("p50", "p99", "max"))
         return f"late by p50 {p50}, p99 {p99}, max {most}"
+
+
+NEVER = ("dropped_by_aqm", "dropped_by_outage", "marked_packets")
+"""Of a record's link: what netem does not do."""
+
+
+@dataclass(frozen=True)
+class NetemReport:
+    """What netem did (elephan/path/netem.py), which tells less of itself than elephan's emulator."""
+
+    names: Sequence[str]
+    """Of the links."""
+    links: Sequence[dict[str, int]]
+    queues: tuple[int, ...]
+    """Packets that may wait, of each link."""
+    own_drops: int
+    """Packets that devices lost, or the kernel before its protocols: not netem."""
+
+    def faults(self) -> list[str]:
+        """What went wrong beside the path, in words."""
+        if not self.own_drops:
+            return []
+        return [f"{self.own_drops} packets were dropped by devices or in the kernel's backlog, not by netem"]
+
+    def notes(self) -> list[str]:
+        """What a reader of the record has to know."""
+        rooms = ", ".join(f"{room} packets ({name})" for name, room in zip(self.names, self.queues, strict=True))
+        return [f"netem carried the packets: queues of {rooms}; losses and jitter are the kernel's and follow no seed"]
+
+    def counted(self, link: dict[str, Any]) -> dict[str, Any]:
+        """Return what is counted of a record's link: not how long its queue was, and what netem never does."""
+        return {name: value for name, value in link.items() if not name.startswith("queue_") and name not in NEVER}
+
+    def metrics(self) -> dict[str, float | None]:
+        """What a record says of it; how late it was nobody measures."""
+        return {"emulator_own_drops": self.own_drops}
+
+    def text(self) -> str:
+        """All of it as lines."""
+        lines = [_link(name, dict.fromkeys(NEVER, 0) | link) for name, link in zip(self.names, self.links, strict=True)]
+        lines.append(f"netem: {self.own_drops} drops beside it; how late it was is not known")
+        if faults := self.faults():
+            lines += [DISHONOURED, *(f"  {fault}" for fault in faults)]
+        return "\n".join(lines)
+
+
+Told = Report | NetemReport
 
 
 def of(names: Sequence[str], core: dict[str, Any], counters: list[dict[str, Any]]) -> Report:

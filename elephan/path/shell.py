@@ -19,7 +19,7 @@ from elephan.path.opened import ends_of, opened, spec_of
 from elephan.signals import END_SIGNALS
 
 
-def run(file: Path, command: Sequence[str], overrides: Sequence[str] = ()) -> tuple[int, report.Report]:
+def run(file: Path, command: Sequence[str], overrides: Sequence[str] = ()) -> tuple[int, report.Told]:
     """Bring the path of a scenario up, run `command` at its sender (a shell without one), take the path down.
 
     Returns the command's exit code (128 + n when signal n ended it) and what the path did. Raises `InputError` when
@@ -30,7 +30,7 @@ def run(file: Path, command: Sequence[str], overrides: Sequence[str] = ()) -> tu
         raise InputError(f"elephan path {problem}")
     spec = spec_of(file, overrides)
     words = list(command) or [os.environ.get("SHELL", "/bin/sh")]
-    with _signals() as told, opened(ends_of(spec), {"what": "shell", "of": str(file)}) as path:
+    with _signals() as told, opened(ends_of(spec), spec, {"what": "shell", "of": str(file)}) as path:
         path.start(spec)
         code = _run_there(path.place, words, told)
         return code, path.stop(spec)

@@ -114,7 +114,12 @@ class Site:
     @property
     def names(self) -> tuple[str, ...]:
         """The namespaces."""
-        return tuple(f"{MARK}-{self.id}-{number}" for number in range(len(self.hosts)))
+        return tuple(f"{self.prefix}{number}" for number in range(len(self.hosts)))
+
+    @property
+    def prefix(self) -> str:
+        """How the names of all its namespaces begin, those of hosts and others."""
+        return f"{MARK}-{self.id}-"
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -112,12 +112,8 @@ ONE_KEY = [
     ("measure.warmup=10s", 'measure.warmup = "10s": a time before the end of the run (run.duration)'),
     ("measure.series=true", 'measure.series = true: a time such as "10ms", or false'),
     ("measure.pcap_node=middle", 'measure.pcap_node = "middle": unknown node; known: left, right'),
+    ("path.emulator=mahimahi", 'path.emulator = "mahimahi": "elephan" or "netem"'),
     # Workloads.
-    (
-        "path.emulator=netem",
-        'path.emulator = "netem": "elephan", which needs no netem: no kernel that has sch_netem has been tried; where '
-        "there is one, tc-netem(8) sets it up by hand",
-    ),
     (
         "flow.workload=bluk",
         'flow.backup.workload = "bluk": one of "bulk", "offered", "replicate", "program", "iscsi", "short_flows"',

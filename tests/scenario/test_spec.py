@@ -292,8 +292,8 @@ def test_a_spec_has_exactly_the_fields_that_the_core_reads(scenario: Load) -> No
     result = spec(scenario, "path.jitter=1ms", text=text)
     assert json.loads(json.dumps(result)) == result, "plain JSON"
     flow, link = result["flows"][0], result["links"][0]
-    # Left out where there are none, so that a point keeps its id; test_hybrid has them.
-    absent = {"RunSpec": {"crowds", "manager"}}
+    # Left out where there are none, so that a point keeps its id; test_hybrid and test_netem_line have them.
+    absent = {"RunSpec": {"crowds", "manager", "emulator"}}
     for name, part in [
         ("RunSpec", result),
         ("LinkSpec", link),

@@ -27,5 +27,5 @@ pub use clock::Clock;
 pub use emulator::{Emulator, EmulatorReport, Given, NetworkCounters, Way};
 pub use error::KernelError;
 pub use plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec, Join, ProgramPlan, RoutePlan};
-pub use run::run;
+pub use run::{run, Carrier};
 pub use tun::{Tun, TunError};

@@ -6,7 +6,7 @@ use crate::error::KernelError;
 use crate::plan::HostPlan;
 use crate::traffic::{Traffic, TrafficTally};
 use lab::spec::{RunSpec, WorkloadSpec};
-use lab::{sum_up, Outcome, RunTally, Verdict};
+use lab::{sum_up, LabError, Outcome, RunTally, Verdict};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
@@ -19,9 +19,57 @@ const LEAD: Span = Span::from_millis(20);
 /// Between two calls of the pulse.
 const PULSE: Duration = Duration::from_millis(50);
 
-/// Runs `spec` with the sockets of `plan` over `emulator`, whose devices are those of the plan's hosts, up and with their
+/// What carries packets between the hosts of a run.
+pub trait Carrier: Sync {
+    /// Begins, if it has not begun; events follow `clock`. `progress` holds, per flow, the payload bytes that it has delivered.
+    ///
+    /// # Errors
+    /// What in the spec or the plan does not hold together.
+    fn start(
+        &mut self,
+        spec: &RunSpec,
+        plan: &HostPlan,
+        clock: Clock,
+        progress: Arc<[AtomicU64]>,
+    ) -> Result<(), LabError>;
+
+    /// The network's counters now; None when they cannot be had.
+    fn snapshot(&self) -> Option<NetworkCounters>;
+
+    /// Whether it has ended by itself.
+    fn has_failed(&self) -> bool;
+
+    /// Ends it and says what it did; None where there is nothing to say.
+    fn stop(&mut self) -> Option<EmulatorReport>;
+}
+
+impl Carrier for Emulator {
+    fn start(
+        &mut self,
+        spec: &RunSpec,
+        plan: &HostPlan,
+        clock: Clock,
+        progress: Arc<[AtomicU64]>,
+    ) -> Result<(), LabError> {
+        Emulator::start(self, spec, plan, clock, progress)
+    }
+
+    fn snapshot(&self) -> Option<NetworkCounters> {
+        Emulator::snapshot(self)
+    }
+
+    fn has_failed(&self) -> bool {
+        Emulator::has_failed(self)
+    }
+
+    fn stop(&mut self) -> Option<EmulatorReport> {
+        Emulator::stop(self)
+    }
+}
+
+/// Runs `spec` with the sockets of `plan` over `carrier`, which connects the plan's hosts, up and with their
 /// addresses, and which was not started. `pulse` is called on this thread some twenty times a second with the time since the run
-/// began and the time at which it ends; draining may follow. The emulator is stopped at the end, whatever it is.
+/// began and the time at which it ends; draining may follow. The carrier is stopped at the end, whatever it is.
 ///
 /// # Errors
 /// [`KernelError`]: spec and plan do not hold together, the kernel refused something (it says which flow), or `pulse` said stop.
@@ -29,16 +77,16 @@ const PULSE: Duration = Duration::from_millis(50);
 pub fn run(
     spec: &RunSpec,
     plan: &HostPlan,
-    emulator: &mut Emulator,
+    carrier: &mut dyn Carrier,
     pulse: &mut dyn FnMut(Time, Time) -> Verdict,
 ) -> Result<(Outcome, EmulatorReport), KernelError> {
     check(spec, plan)?;
     let traffic = Traffic::open(spec, plan)?;
     let progress: Arc<[AtomicU64]> = spec.flows.iter().map(|_| AtomicU64::new(0)).collect();
     let clock = Clock::starting_in(LEAD);
-    emulator.start(spec, plan, clock, Arc::clone(&progress))?;
-    let ran = carry(traffic, clock, Time(spec.duration_ns), emulator, &progress, pulse);
-    let mut report = emulator.stop().unwrap_or_default();
+    carrier.start(spec, plan, clock, Arc::clone(&progress))?;
+    let ran = carry(traffic, clock, Time(spec.duration_ns), carrier, &progress, pulse);
+    let mut report = carrier.stop().unwrap_or_default();
     let (tally, counters) = ran?;
     let counters = counters.unwrap_or_else(|| report.network.clone());
     let outcome = outcome(spec, tally, counters, &mut report);
@@ -46,7 +94,7 @@ pub fn run(
 }
 
 fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
-    let wrong = |text: String| Err(KernelError::Spec(lab::LabError::Spec(text)));
+    let wrong = |text: String| Err(KernelError::Spec(LabError::Spec(text)));
     if plan.flows.len() != spec.flows.len() {
         return wrong(format!("the plan has {} flows, the spec {}", plan.flows.len(), spec.flows.len()));
     }
@@ -73,7 +121,7 @@ fn carry(
     traffic: Traffic<'_>,
     clock: Clock,
     end: Time,
-    emulator: &Emulator,
+    carrier: &dyn Carrier,
     progress: &Arc<[AtomicU64]>,
     pulse: &mut dyn FnMut(Time, Time) -> Verdict,
 ) -> Result<(TrafficTally, Option<NetworkCounters>), KernelError> {
@@ -83,7 +131,7 @@ fn carry(
         let (stop, over) = (&stop, &over);
         scope.spawn(move || {
             let mut counters = None;
-            let ran = traffic.run(clock, progress, stop, over, |_| counters = emulator.snapshot());
+            let ran = traffic.run(clock, progress, stop, over, |_| counters = carrier.snapshot());
             // Nobody listens when the pulse panicked.
             let _ = tell.send(ran.map(|tally| (tally, counters)));
         });
@@ -99,7 +147,7 @@ fn carry(
             if pulse(clock.now(), end) == Verdict::Stop {
                 stop.store(true, Ordering::Relaxed);
             }
-            over.store(emulator.has_failed(), Ordering::Relaxed);
+            over.store(carrier.has_failed(), Ordering::Relaxed);
         };
         drop(ends);
         result

@@ -3,41 +3,56 @@
 use crate::emulator::{parsed, report_dict, PyEmulator};
 use crate::progress::Progress;
 use crate::simulate::{convert, RunResult, Stopped};
-use kernel::{HostPlan, KernelError};
+use kernel::{Carrier, Clock, EmulatorReport, HostPlan, KernelError, NetworkCounters};
 use lab::spec::RunSpec;
 use lab::{LabError, Verdict};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs the spec (JSON, form of crates/lab/src/spec.rs) with the sockets of the plan (JSON, form of crates/kernel/src/plan.rs)
-/// over `emulator`, which has the plan's hosts, configured, and was not started; it is stopped afterwards. Returns what `simulate`
-/// returns, and what the emulator did, as `Emulator.stop` gives it.
+/// over `carrier`: an `Emulator` that has the plan's hosts, configured, and was not started, and that is stopped afterwards; or, where
+/// something else carries already, a function that returns its links' counters (`delivered_packets`, `delivered_bytes`,
+/// `dropped_by_queue`, `dropped_by_loss`) in the spec's order. Returns what `simulate` returns, and what the emulator did, as
+/// `Emulator.stop` gives it. What such a function does not count is not in the result.
 ///
 /// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the exception
 /// passes on; when it returns True, the run stops with Stopped. On the main thread a signal ends the run, too. ValueError: spec,
 /// plan or a file they name is wrong. OSError: the kernel refused something; it names the flow.
 #[pyfunction]
-#[pyo3(signature = (spec_json, plan_json, emulator, progress=None, progress_interval_s=0.1))]
+#[pyo3(signature = (spec_json, plan_json, carrier, progress=None, progress_interval_s=0.1))]
 fn run_on_kernel<'py>(
     py: Python<'py>,
     spec_json: &str,
     plan_json: &str,
-    emulator: &Bound<'py, PyEmulator>,
+    carrier: &Bound<'py, PyAny>,
     progress: Option<Py<PyAny>>,
     progress_interval_s: f64,
 ) -> PyResult<(RunResult, Bound<'py, PyDict>)> {
     let spec: RunSpec = parsed("the run's spec", spec_json)?;
     let plan: HostPlan = parsed("the plan", plan_json)?;
     let mut progress = Progress::new(progress, progress_interval_s);
-    let mut emulator = emulator.try_borrow_mut()?;
-    let emulator = &mut emulator.0;
-    let ran = py.detach(|| {
-        kernel::run(&spec, &plan, emulator, &mut |now, end| match progress.hear_signals() {
-            Verdict::Continue => progress.tell(now.0, end.0),
-            Verdict::Stop => Verdict::Stop,
+    let mut go = |carrier: &mut (dyn Carrier + Send)| {
+        py.detach(|| {
+            kernel::run(&spec, &plan, carrier, &mut |now, end| match progress.hear_signals() {
+                Verdict::Continue => progress.tell(now.0, end.0),
+                Verdict::Stop => Verdict::Stop,
+            })
         })
-    });
+    };
+    let ran = if let Ok(emulator) = carrier.cast::<PyEmulator>() {
+        go(&mut emulator.try_borrow_mut()?.0)
+    } else {
+        let mut counted = Counted { counters: carrier.clone().unbind(), error: Mutex::new(None) };
+        let ran = go(&mut counted);
+        if let Some(error) = counted.error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        ran
+    };
     progress.check()?;
     let (outcome, report) = ran.map_err(|e| match e {
         KernelError::Stopped | KernelError::Spec(LabError::Stopped) => Stopped::new_err(e.to_string()),
@@ -45,6 +60,47 @@ fn run_on_kernel<'py>(
         KernelError::Flow { .. } | KernelError::Machine { .. } => PyOSError::new_err(e.to_string()),
     })?;
     Ok((convert(py, outcome)?, report_dict(py, &report)?))
+}
+
+/// Something that carries by itself, whose counters Python reads.
+struct Counted {
+    counters: Py<PyAny>,
+    error: Mutex<Option<PyErr>>,
+}
+
+impl Carrier for Counted {
+    fn start(&mut self, _: &RunSpec, _: &HostPlan, _: Clock, _: Arc<[AtomicU64]>) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Option<NetworkCounters> {
+        let links = Python::attach(|py| {
+            let read = |link: &BTreeMap<String, u64>, name: &str| {
+                link.get(name).copied().ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+            };
+            let links: Vec<BTreeMap<String, u64>> = self.counters.call0(py)?.extract(py)?;
+            let stats = links.iter().map(|link| {
+                Ok(link::Stats {
+                    delivered: read(link, "delivered_packets")?,
+                    delivered_bytes: read(link, "delivered_bytes")?,
+                    dropped_by_queue: read(link, "dropped_by_queue")?,
+                    dropped_by_loss: read(link, "dropped_by_loss")?,
+                    ..link::Stats::default()
+                })
+            });
+            stats.collect::<PyResult<Vec<_>>>()
+        });
+        let told = links.map(|links| NetworkCounters { links, ..NetworkCounters::default() });
+        told.map_err(|error| *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error)).ok()
+    }
+
+    fn has_failed(&self) -> bool {
+        false
+    }
+
+    fn stop(&mut self) -> Option<EmulatorReport> {
+        None
+    }
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -13,7 +13,7 @@ from elephan.grounds.kernel import controls, metrics, programs, trims
 from elephan.grounds.kernel.mapping import Machine
 from elephan.grounds.kernel.plan import FIRST_PORT, Layout, layout_of
 from elephan.grounds.measured import PROGRESS_INTERVAL_S, measured, one_line
-from elephan.path import report, site
+from elephan.path import netem, report, site
 from elephan.path.opened import opened
 from elephan.record import Record, canonical_json
 from elephan.stack import verify
@@ -46,6 +46,7 @@ def check(jobs: Iterable[Job]) -> None:
     for job in jobs:
         try:
             layout_of(job.spec, machine)
+            netem.require(job.spec)
         except InputError as error:
             raise InputError(f"{job.scenario.file or job.scenario.name}: {error}") from error
 
@@ -62,15 +63,17 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     began_s = time.process_time()
     result, done, told = _run(job, layout, progress)
     cpu_s = time.process_time() - began_s
-    notes = [*(FAULT + fault for fault in done.faults()), *layout.notes, *result.notes]
+    notes = [*(FAULT + fault for fault in done.faults()), *done.notes(), *layout.notes, *result.notes]
     numbers = {**done.metrics(), "cpu_s": cpu_s}
-    return measured(GROUND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec), told)
+    record, series = measured(GROUND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec), told)
+    record.links = [done.counted(link) for link in record.links]
+    return record, series
 
 
-def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Report, list[dict[str, Any]]]:
+def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Told, list[dict[str, Any]]]:
     about = {"what": "run", "of": job.scenario.file or job.scenario.name}
     with (
-        opened(layout.hosts, about) as path,
+        opened(layout.hosts, job.spec, about) as path,
         controls.in_kernel(path.place.id, layout.controls, layout.listening) as names,
         trims.listening(layout, names) as listening,
     ):
@@ -81,16 +84,13 @@ def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, repo
         plan = layout.plan(path.place.plan(), names, job.spec, made, listening.orders)
         spec_json, plan_json = canonical_json(job.spec), canonical_json(plan)
         try:
-            result, emulator = native().run_on_kernel(
-                spec_json, plan_json, path.emulator, progress, PROGRESS_INTERVAL_S
-            )
+            result, emulator = native().run_on_kernel(spec_json, plan_json, path.carrier, progress, PROGRESS_INTERVAL_S)
         except ValueError as error:
             raise InputError(one_line(error)) from error
         except (OSError, RuntimeError) as error:
             raise RunError(one_line(error)) from error
-        links = [link["name"] for link in job.spec["links"]]
         told = trims.told(job.spec, layout, emulator["orders"], listening)
-        return result, report.of(links, emulator, path.place.counters()), told
+        return result, path.report(job.spec, emulator), told
 
 
 def _programs(spec: dict[str, Any], layout: Layout, place: site.Site, names: list[str]) -> dict[int, dict[str, Any]]:

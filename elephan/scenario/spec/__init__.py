@@ -44,6 +44,7 @@ def specify(document: Document, base: Path, seed: int, pcap: Path | None = None)
             }
             for line, queue in zip(network.lines, queues, strict=True)
         ],
+        **_emulator(document),
         "flows": flows,
         **_hybrid(document, network, flows, crowd_specs(document, network, queues, base)),
         "background": background_specs(document, network),
@@ -56,6 +57,12 @@ def specify(document: Document, base: Path, seed: int, pcap: Path | None = None)
             "pcap_packets": document.measure.pcap_packets,
         },
     }
+
+
+def _emulator(document: Document) -> dict[str, Any]:
+    """What carries the packets, where it is not elephan: specifications without it stay as they were, ids and all."""
+    named = "elephan" if document.path is None else document.path.emulator
+    return {} if named == "elephan" else {"emulator": named}
 
 
 def _hybrid(
