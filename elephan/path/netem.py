@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.errors import InputError, RunError
-from elephan.path import report
+from elephan.path import report, site
 from elephan.path.namespace import within
 from elephan.path.site import DEVICE, NETWORK, Host, Site, ip
 
@@ -73,7 +73,8 @@ def require(spec: Mapping[str, Any]) -> None:
     if not wanted(spec):
         return
     directions(spec)
-    problem = missing()
+    # Without the rights for a path one cannot look either; that is said before anything is made.
+    problem = missing() if site.missing() is None else None
     if problem is not None:
         raise InputError(f'path.emulator = "netem": {problem}; "elephan" needs none')
 

@@ -82,7 +82,10 @@ def spec_of(file: Path, overrides: Sequence[str]) -> dict[str, Any]:
         raise InputError(f"{file}: the sweep changes the path: choose one value with --set")
     if any(event["when"]["kind"] == "flow_reaches" for event in spec["events"]):
         raise InputError(f"{file}: event: elephan path runs no flows whose rate an event could wait for: give a time")
-    netem.require(spec)
+    try:
+        netem.require(spec)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
     return spec
 
 

@@ -188,5 +188,7 @@ def test_where_the_kernel_has_none_that_is_said(spec: Spec, tmp_path: Path, monk
     monkeypatch.setattr(
         netem, "missing", lambda: "needs netem, which this kernel has not (modprobe sch_netem): no such"
     )
-    with pytest.raises(InputError, match=r'^path.emulator = "netem": needs netem, .*; "elephan" needs none$'):
+    with pytest.raises(
+        InputError, match=r'^/.*/netem.toml: path.emulator = "netem": needs netem, .*; "elephan" needs none$'
+    ):
         spec_of(tmp_path / "netem.toml", [])
