@@ -74,7 +74,10 @@ pub struct Entry {
     pub offloaded: Size,
     /// Its standard error by sampling.
     pub offloaded_error: Size,
-    /// What was gained until the flow left the lightpath: offloaded bytes at their worth and what it delivered beyond its rate before.
+    /// `offloaded` at its worth.
+    pub relief: Size,
+    /// What was gained until the flow left the lightpath: `relief`, and what it delivered beyond its rate before, less what it lacked on
+    /// the way; `cost` has that already, so that less the cost it is what the move brought.
     pub gain: Size,
     /// When it left it.
     pub left_at: Option<Time>,
@@ -108,9 +111,18 @@ impl Entry {
             lost_packets: None,
             offloaded: Size(0),
             offloaded_error: Size(0),
+            relief: Size(0),
             gain: Size(0),
             left_at: None,
         }
+    }
+
+    /// What was gained when the flow is `ahead` of its rate before. Fast and slow intervals balance: a sum of what is above the old rate
+    /// alone would gain from a rate that merely varies, or that samples tell.
+    pub(crate) fn gained(&self, ahead: i128) -> Size {
+        let lagged = i128::from(self.cost.map_or(0, |cost| cost.0));
+        let beyond = u64::try_from((ahead + lagged).max(0)).unwrap_or(u64::MAX);
+        Size(self.relief.0.saturating_add(beyond))
     }
 
     /// Whether a flow changed its way.

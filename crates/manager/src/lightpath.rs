@@ -52,8 +52,32 @@ pub(crate) struct Carried {
     pub pacing: Option<usize>,
     /// The flow's rate before its move.
     pub before: Rate,
+    /// How far it is ahead of its rate before.
+    pub ahead: Ahead,
     /// Its move's place in the ledger.
     pub entry: usize,
+}
+
+/// Bytes delivered beyond what the old rate would have given, negative when behind. Each interval is held until more is seen of the flow:
+/// the one in which it ends, and silence after it, say nothing of its rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Ahead {
+    sure: i128,
+    held: i128,
+}
+
+impl Ahead {
+    /// An interval in which `bytes` came; at the old rate `before` would have.
+    pub fn add(&mut self, bytes: u64, before: u64) {
+        if bytes > 0 {
+            self.sure += std::mem::take(&mut self.held);
+        }
+        self.held += i128::from(bytes) - i128::from(before);
+    }
+
+    pub fn sure(&self) -> i128 {
+        self.sure
+    }
 }
 
 /// The IP way that a lightpath bypasses, summed over intervals.

@@ -3,7 +3,7 @@
 use crate::decision::{Decision, Place};
 use crate::forecast::{Case, Forecast};
 use crate::ledger::{Entry, Ledger, Reason, Seen, Totals};
-use crate::lightpath::{Carried, Lightpath, Row, State};
+use crate::lightpath::{Ahead, Carried, Lightpath, Row, State};
 use crate::policy::{LightpathConfig, Policy};
 use crate::remedy::{plan, Held, Keeping, Means, Plan};
 use crate::table::{rate_of, Activity, FlowTable};
@@ -228,8 +228,8 @@ impl Manager {
                 entry.offloaded.0 += bytes;
                 // The activity began with the stay.
                 entry.offloaded_error = Size(carried.activity.volume(one_in).standard_error);
-                let beyond = bytes.saturating_sub(entry.before.rate.data_in(interval).0);
-                entry.gain.0 += (u128::from(bytes) * u128::from(worth) / 1_000_000) as u64 + beyond;
+                entry.relief.0 += (u128::from(bytes) * u128::from(worth) / 1_000_000) as u64;
+                carried.ahead.add(bytes, entry.before.rate.data_in(interval).0);
             }
             let (state, flows, carried) = (path.state, path.flows.len(), path.carried(interval));
             self.rows.push(Row { time: now, lightpath: index, state, flows, carried, ip });
@@ -242,6 +242,10 @@ impl Manager {
             let (latest, ip) = (activity.latest(), view.bypassed(entry.lightpath));
             Some((rate_of(latest.bytes, interval), rate_of(latest.standard_error, interval), ip, egress))
         });
+        for carried in self.lightpaths.iter().flat_map(|path| path.flows.values()) {
+            let entry = self.ledger.entry(carried.entry);
+            entry.gain = entry.gained(carried.ahead.sure());
+        }
     }
 
     fn is_elephant(&self, flow: FlowKey) -> bool {
@@ -403,6 +407,7 @@ impl Manager {
             kept: plan.buffer,
             kept_until: hold.map_or(now, empty_at),
             pacing: hold.map(|keeping| keeping.pacing.number),
+            ahead: Ahead::default(),
             before: before.rate,
             entry: index,
         };

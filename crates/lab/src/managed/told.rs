@@ -33,7 +33,7 @@ pub struct Timeline {
     pub carried_bps: Vec<u64>,
     /// load of the slowest link of the bypassed IP way, bit/s
     pub ip_bps: Vec<u64>,
-    /// time that a packet waits there at the end of the interval, s
+    /// time that a packet waited there on average in the interval, s
     pub ip_wait_s: Vec<f64>,
     /// packets lost there since the start
     pub ip_dropped_packets: Vec<u64>,

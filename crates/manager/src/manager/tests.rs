@@ -217,6 +217,30 @@ fn what_a_move_cost_is_what_the_flow_lagged_behind_at_most() {
 }
 
 #[test]
+fn a_rate_that_varies_about_the_one_before_gains_nothing() {
+    let gain = |rates: &[u64]| {
+        let mut driver = Driver::new(Policy { offload_worth_ppm: 0, ..policy() }, &[lightpath(1000 * MBIT)]);
+        driver.net.core.capacity = Rate(u64::MAX);
+        driver.net.core.load = Rate(0);
+        driver.seconds(5, &[(7, 200)]);
+        assert_eq!(driver.manager.place(7), Place::On(0));
+        for &mbit in rates {
+            driver.second(&[(7, mbit)]);
+        }
+        driver.manager.ledger().entries()[0].clone()
+    };
+    // 100 ahead, 100 back, ten times over: not 1000 Mbit.
+    let varying =
+        gain(&[300, 100, 300, 100, 300, 100, 300, 100, 300, 100, 300, 100, 300, 100, 300, 100, 300, 100, 300, 100]);
+    assert_eq!((varying.cost, varying.gain), (Some(Size(0)), Size(100 * MBIT / 8)));
+    // It ends within a second and is silent then: nothing of that is taken off.
+    assert_eq!(gain(&[300, 300, 300, 50, 0, 0]).gain, Size(300 * MBIT / 8));
+    // What it lacked first is its cost, and what it made up is gained.
+    let slow = gain(&[50, 250, 250, 250, 250, 200, 200]);
+    assert_eq!((slow.cost, slow.gain), (Some(Size(150 * MBIT / 8)), Size(200 * MBIT / 8)));
+}
+
+#[test]
 fn a_flow_that_ends_after_its_move_lacks_nothing_and_one_that_stalls_does() {
     let cost = |after: &[u64]| {
         let mut driver = Driver::new(policy(), &[lightpath(1000 * MBIT)]);
