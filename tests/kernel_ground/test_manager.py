@@ -76,15 +76,38 @@ def test_a_hold_keeps_linux_from_sending_again_what_the_managers_move_overtakes(
     assert 60_000 < held["held_bytes"] < 130_000 and held["held_packets"] == metrics["held_packets"] > 40
 
 
+def test_what_is_kept_back_of_several_flows_is_let_go_in_turn_as_the_receivers_line_sends(
+    elephan: Elephan, tmp_path: Path
+) -> None:
+    # As below, of four flows: each let go at 20 Mbit/s by itself they bring more than the queue has room for.
+    network = receivers_line("90kB").replace("[[flow]]\n", "[[flow]]\nconnections = 4\n")
+    remedies = 'remedies = { kind = "hold", delay_difference = "45ms", release = "way" }'
+    file = tmp_path / "several.toml"
+    file.write_text(network + BRIEF.format(remedies).replace('"10Mbit/s"', '"2Mbit/s"'), encoding="utf-8")
+    done = elephan("run", file, "--on", "kernel", "--json")
+    assert done.returncode == 0, done.stderr
+    (record,) = json.loads(done.stdout)
+    ledger = record["manager"]["ledger"]
+    found = [(entry["reason"], entry["limit"], entry["remedy"], entry["forecast_lost_packets"]) for entry in ledger]
+    assert found == [("elephant", "D", "hold", 0)] * 4
+    # Each waits for its turn with the others for as long as nobody's window shrinks.
+    assert all(entry["held_packets"] > 500 for entry in ledger), ledger
+    assert record["metrics"]["dropped_packets"] == 0 == record["metrics"]["retransmitted_segments"]
+
+
+def receivers_line(window: str) -> str:
+    """The receiver's line has 20 Mbit/s and a queue of 140 kB, the sender's is no limit."""
+    network = LIMITED.replace('"20Mbit/s"\nqueue = "1MB"', '"100Mbit/s"').replace("375kB", window)
+    return network.replace('to = "d"\nbandwidth = "100Mbit/s"', 'to = "d"\nbandwidth = "20Mbit/s"\nqueue = "140kB"')
+
+
 def test_linux_trims_its_window_where_the_manager_finds_the_receivers_line_full(
     elephan: Elephan, tmp_path: Path
 ) -> None:
     # The receiver's line has 20 Mbit/s: 350 kB fill 100 ms of that and 45 ms of its queue, without room for 40 ms more.
-    network = LIMITED.replace('"20Mbit/s"\nqueue = "1MB"', '"100Mbit/s"').replace("375kB", "350kB")
-    network = network.replace('to = "d"\nbandwidth = "100Mbit/s"', 'to = "d"\nbandwidth = "20Mbit/s"\nqueue = "140kB"')
     file = tmp_path / "trim.toml"
     remedies = 'remedies = [{ kind = "hold", delay_difference = "45ms" }, "trim"]'
-    file.write_text(network + BRIEF.format(remedies), encoding="utf-8")
+    file.write_text(receivers_line("350kB") + BRIEF.format(remedies), encoding="utf-8")
     done = elephan("run", file, "--on", "kernel", "--json")
     assert done.returncode == 0, done.stderr
     (record,) = json.loads(done.stdout)
