@@ -8,6 +8,7 @@ from types import TracebackType
 
 from elephan.errors import InputError
 from elephan.kernel.maps import library as kernel_library
+from elephan.stack.kconfig import options
 
 LINKED = 1 << 13
 """BPF_F_LINK: a struct_ops map that is registered by a link (Linux 6.4)."""
@@ -46,7 +47,7 @@ class Object:
         self.bpf = library()
         said = self.bpf.libbpf_set_print(None)
         try:
-            self._object = self.bpf.bpf_object__open_mem(data, len(data), None)
+            self._object = self.bpf.bpf_object__open_mem(data, len(data), ctypes.byref(options()))
             if not self._object:
                 raise InputError(f"{what}: libbpf cannot read the object: {os.strerror(ctypes.get_errno())}")
             if linked:

@@ -15,6 +15,8 @@ import re
 import sys
 from typing import Any
 
+from elephan.stack.kconfig import options
+
 LIBRARY = "libbpf.so.1"
 
 STATISTICS = 4
@@ -47,16 +49,9 @@ def library() -> ctypes.CDLL:
     return bpf
 
 
-class OpenOptions(ctypes.Structure):
-    """The beginning of struct bpf_object_open_opts, which says itself how long it is."""
-
-    _fields_ = (("sz", ctypes.c_size_t), ("object_name", ctypes.c_char_p))
-
-
 def load(bpf: ctypes.CDLL, compiled: bytes, level: int, register: bool = False) -> dict[str, Any]:
     """Open and load the object, register it if wanted; return whether it passed, and the log of each program."""
-    options = OpenOptions(ctypes.sizeof(OpenOptions), b"algorithm")
-    opened = bpf.bpf_object__open_mem(compiled, len(compiled), ctypes.byref(options))
+    opened = bpf.bpf_object__open_mem(compiled, len(compiled), ctypes.byref(options(b"algorithm")))
     if not opened:
         return {"passed": False, "error": os.strerror(ctypes.get_errno()), "logs": {}}
     logs: dict[str, Any] = {}
