@@ -1,7 +1,13 @@
 //! Data segments: bytes, or no more than their number.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
+
+/// Pieces of a [`Rope`] below this are copied behind the one before, bytes. What a piece costs beside its data (its place, the
+/// header that came with it) is a few percent of so much.
+const COPY_BELOW: usize = 4096;
+/// A piece that has so many bytes gets no more behind it: what was copied is not copied again as it grows.
+const JOINED: usize = 65_536;
 
 /// The data of a PDU.
 ///
@@ -116,17 +122,27 @@ impl Rope {
         self.pieces.iter()
     }
 
-    /// Adds data at the end. Lengths join, so that simulated data of any size is one piece.
+    /// Adds data at the end. Lengths join, so that simulated data of any size is one piece. Small pieces are copied together: a
+    /// peer that sends byte by byte would else have a piece kept for each, and the buffer that it came in.
     pub fn push(&mut self, data: Payload) {
         if data.is_empty() {
             return;
         }
         self.len += data.len();
-        if let (Some(Payload::Zeros(last)), Payload::Zeros(more)) = (self.pieces.back_mut(), &data) {
-            if let Some(sum) = last.checked_add(*more) {
-                *last = sum;
+        match (self.pieces.back_mut(), &data) {
+            (Some(Payload::Zeros(last)), Payload::Zeros(more)) => {
+                if let Some(sum) = last.checked_add(*more) {
+                    *last = sum;
+                    return;
+                }
+            }
+            (Some(Payload::Bytes(last)), Payload::Bytes(more)) if last.len() < JOINED && more.len() < COPY_BELOW => {
+                let mut joined = std::mem::take(last).try_into_mut().unwrap_or_else(BytesMut::from);
+                joined.extend_from_slice(more);
+                *last = joined.freeze();
                 return;
             }
+            _ => {}
         }
         self.pieces.push_back(data);
     }

@@ -112,6 +112,23 @@ fn pdu() -> impl Strategy<Value = Pdu> {
     })
 }
 
+#[test]
+fn data_that_comes_byte_by_byte_is_kept_in_large_pieces() {
+    let mut rope = Rope::default();
+    let buffer = Bytes::from((0..200_000_u32).map(|at| at as u8).collect::<Vec<u8>>());
+    for at in 0..buffer.len() {
+        rope.push(Payload::Bytes(buffer.slice(at..=at)));
+    }
+    assert!(rope.pieces().count() < 5);
+    assert_eq!(rope.to_payload().to_bytes(), buffer);
+    // Large ones stay where they are.
+    let mut rope = Rope::default();
+    for at in [0, 100_000] {
+        rope.push(Payload::Bytes(buffer.slice(at..at + 100_000)));
+    }
+    assert_eq!(rope.pieces().count(), 2);
+}
+
 proptest! {
     #[test]
     fn what_is_emitted_parses_back(pdu in pdu(), digests: bool) {
