@@ -4,12 +4,27 @@ use std::collections::BTreeMap;
 use storage::iscsi::{ConnectionId, Initiator, InitiatorConfig, Target, TargetConfig, Work};
 use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, Op, Outcome};
 use units::Time;
-use wire::iscsi::{Header, Pdu, ScsiCommand};
+use wire::iscsi::{Header, Pdu, ScsiCommand, TaskRequest};
 
 const NAME: &str = "iqn.2026-01.example:disk";
 const SIMPLE: u8 = 1;
 const ORDERED: u8 = 2;
 const HEAD: u8 = 3;
+
+/// An initiator that does it right; its connection.
+fn login(target: &mut Target, name: &str) -> ConnectionId {
+    let mut initiator = Initiator::new(InitiatorConfig::new(name, Some(NAME)));
+    assert_eq!(initiator.poll_connect(), Some(0));
+    let id = target.open(Time(0), "127.0.0.1:3260", [0; 17]);
+    initiator.handle_connected(Time(0), 0);
+    while let Some(out) = initiator.poll_pdu(0) {
+        target.handle_pdu(Time(0), id, out.pdu);
+        while let Some(out) = target.poll_pdu(id) {
+            initiator.handle_pdu(Time(0), 0, out.pdu);
+        }
+    }
+    id
+}
 
 struct Rig {
     target: Target,
@@ -29,18 +44,22 @@ impl Rig {
         let config = LunConfig { geometry, identity, read_only: false, thin: true, write_cache: true };
         let luns = vec![Lun::new(config.clone()), Lun::new(config)];
         let mut target = Target::new(TargetConfig::new(NAME), Device::new(luns));
-        let mut initiator = Initiator::new(InitiatorConfig::new("iqn.2026-01.example:a", Some(NAME)));
-        assert_eq!(initiator.poll_connect(), Some(0));
-        let id = target.open(Time(0), "127.0.0.1:3260", [0; 17]);
-        initiator.handle_connected(Time(0), 0);
-        while let Some(out) = initiator.poll_pdu(0) {
-            target.handle_pdu(Time(0), id, out.pdu);
-            while let Some(out) = target.poll_pdu(id) {
-                initiator.handle_pdu(Time(0), 0, out.pdu);
-            }
-        }
+        let id = login(&mut target, "iqn.2026-01.example:a");
         assert_eq!(target.session_count(), 1);
         Rig { target, id, number: 1, at_work: BTreeMap::new() }
+    }
+
+    /// Goes on as an initiator of this name that logs in.
+    fn arrive(&mut self, name: &str) {
+        (self.id, self.number) = (login(&mut self.target, name), 1);
+    }
+
+    /// A function of task management; the number of a command that it follows stands for that command.
+    fn manage(&mut self, function: u8, referenced: u32, cmd_sn: u32) {
+        let (itt, referenced_tag, ref_cmd_sn) = (77, referenced, referenced);
+        let header =
+            TaskRequest { immediate: true, function, itt, referenced_tag, cmd_sn, ref_cmd_sn, ..Default::default() };
+        self.target.handle_pdu(Time(0), self.id, Pdu::new(header));
     }
 
     /// A read of one block of a unit.
@@ -87,6 +106,7 @@ impl Rig {
             match out.pdu.header {
                 Header::DataIn(h) if h.has_status => answers.push((h.itt, h.status)),
                 Header::ScsiResponse(h) => answers.push((h.itt, h.status)),
+                Header::TaskResponse(h) => answers.push((h.itt, h.response)),
                 _ => {}
             }
         }
@@ -174,25 +194,113 @@ fn what_the_medium_is_at_holds_up_ordered_commands_even_when_its_connection_has_
     rig.read(0, 1, SIMPLE);
     assert_eq!(rig.given(), [1]);
     rig.target.handle_closed(rig.id);
-    let mut other = Rig::new();
-    // Another session of the same target.
-    std::mem::swap(&mut rig.target, &mut other.target);
-    let mut initiator = Initiator::new(InitiatorConfig::new("iqn.2026-01.example:b", Some(NAME)));
-    assert_eq!(initiator.poll_connect(), Some(0));
-    let id = other.target.open(Time(0), "127.0.0.1:3260", [0; 17]);
-    initiator.handle_connected(Time(0), 0);
-    while let Some(out) = initiator.poll_pdu(0) {
-        other.target.handle_pdu(Time(0), id, out.pdu);
-        while let Some(out) = other.target.poll_pdu(id) {
-            initiator.handle_pdu(Time(0), 0, out.pdu);
+    rig.arrive("iqn.2026-01.example:b");
+    rig.read(0, 2, ORDERED);
+    assert_eq!(rig.given(), []);
+    rig.done(1);
+    assert_eq!(rig.given(), [2]);
+}
+
+/// Else a write could fall on a later one, which was sent over the new connection and acknowledged.
+#[test]
+fn what_is_left_of_a_lost_session_is_done_before_what_comes_by_a_new_one() {
+    for is_closed in [true, false] {
+        let mut rig = Rig::new();
+        rig.read(0, 1, SIMPLE);
+        assert_eq!(rig.given(), [1]);
+        if is_closed {
+            rig.target.handle_closed(rig.id);
         }
+        // Where the target has not heard of the loss, this session takes the place of the old one.
+        rig.arrive("iqn.2026-01.example:a");
+        rig.read(0, 2, SIMPLE);
+        rig.read(1, 3, SIMPLE);
+        assert_eq!(rig.given(), [3], "the other unit is free");
+        while rig.target.poll_touched().is_some() {}
+        rig.done(1);
+        assert_eq!(rig.target.poll_touched(), Some(rig.id), "somebody has to take the work");
+        assert_eq!(rig.given(), [2]);
     }
-    (other.id, other.number) = (id, 1);
-    other.read(0, 2, ORDERED);
-    assert_eq!(other.given(), []);
-    other.at_work = rig.at_work;
-    other.done(1);
-    assert_eq!(other.given(), [2]);
+}
+
+#[test]
+fn a_function_that_aborts_several_commands_begins_none_of_them() {
+    for lost in [false, true] {
+        let mut rig = Rig::new();
+        // A write whose data does not come, and who waits for it.
+        let mut cdb = [0; 16];
+        (cdb[0], cdb[8]) = (0x2a, 1);
+        let (itt, cmd_sn) = (50, rig.number);
+        let write = ScsiCommand {
+            last: true,
+            write: true,
+            attribute: SIMPLE,
+            itt,
+            expected_length: 512,
+            cmd_sn,
+            cdb,
+            ..ScsiCommand::default()
+        };
+        rig.number += 1;
+        rig.target.handle_pdu(Time(0), rig.id, Pdu::new(write));
+        rig.read(0, 60, ORDERED);
+        assert_eq!(rig.given(), []);
+        if lost {
+            rig.target.handle_closed(rig.id);
+            assert_eq!(rig.given(), []);
+            continue;
+        }
+        rig.manage(wire::iscsi::task::LOGICAL_UNIT_RESET, 0, rig.number);
+        assert_eq!(rig.given(), []);
+        assert_eq!(rig.answers(), [(77, 0)]);
+    }
+}
+
+#[test]
+fn a_command_that_was_aborted_before_it_came_is_not_done() {
+    let mut rig = Rig::new();
+    rig.manage(wire::iscsi::task::ABORT_TASK, 1, 2);
+    assert_eq!(rig.answers(), [(77, 0)]);
+    rig.read(0, 1, SIMPLE);
+    rig.read(0, 2, SIMPLE);
+    assert_eq!(rig.given(), [2]);
+    // Its number is not one that can still come.
+    rig.manage(wire::iscsi::task::ABORT_TASK, 1, 3);
+    assert_eq!(rig.answers(), [(77, 1)]);
+}
+
+#[test]
+fn commands_that_wait_for_their_turn_are_aborted_with_the_others() {
+    let mut rig = Rig::new();
+    // Over another connection this one would have come first.
+    rig.number = 2;
+    rig.read(0, 2, SIMPLE);
+    rig.manage(wire::iscsi::task::ABORT_TASK_SET, 0, 3);
+    assert_eq!(rig.answers(), [(77, 0)]);
+    rig.number = 1;
+    rig.read(0, 1, SIMPLE);
+    rig.number = 3;
+    rig.read(0, 3, SIMPLE);
+    assert_eq!(rig.given(), [1, 3]);
+}
+
+#[test]
+fn whose_commands_another_initiator_cleared_hears_of_it() {
+    let mut rig = Rig::new();
+    rig.read(0, 1, SIMPLE);
+    assert_eq!(rig.given(), [1]);
+    let (first, number) = (rig.id, rig.number);
+    rig.arrive("iqn.2026-01.example:b");
+    rig.manage(wire::iscsi::task::CLEAR_TASK_SET, 0, 1);
+    rig.done(1);
+    assert_eq!(rig.answers(), [(77, 0)]);
+    (rig.id, rig.number) = (first, number);
+    rig.read(0, 2, SIMPLE);
+    assert_eq!(rig.given(), []);
+    let Some(out) = rig.target.poll_pdu(first) else { panic!("no answer") };
+    let sense = out.pdu.data.to_bytes();
+    // Behind the two bytes of its length: key 6, 2F/00.
+    assert_eq!((sense[4], sense[14], sense[15]), (6, 0x2f, 0));
 }
 
 #[test]

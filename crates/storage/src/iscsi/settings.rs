@@ -229,6 +229,8 @@ pub struct Negotiation {
     declared: bool,
     /// Offered by this side and not answered yet, a bit each.
     open: u32,
+    /// Said by the other side, and taken.
+    said: u32,
     discovery: bool,
     leading: bool,
 }
@@ -262,7 +264,16 @@ impl Negotiation {
     pub fn new(own: Settings, discovery: bool) -> Negotiation {
         let values = std::array::from_fn(|index| KEYS[index].default);
         let own = own.within_ranges();
-        Negotiation { own, values, send: KEYS[MAX_RECV].default, declared: false, open: 0, discovery, leading: true }
+        Negotiation {
+            own,
+            values,
+            send: KEYS[MAX_RECV].default,
+            declared: false,
+            open: 0,
+            said: 0,
+            discovery,
+            leading: true,
+        }
     }
 
     /// One of a further connection: what concerns the session stays as it was agreed.
@@ -310,7 +321,7 @@ impl Negotiation {
     /// A pair that came: an answer to an offer of this side, or an offer, whose answers are returned.
     ///
     /// # Errors
-    /// An answer that does not go with the offer, in words.
+    /// An answer that does not go with the offer, or a key that was settled before, in words.
     pub fn handle(&mut self, name: &str, value: &str) -> Result<Vec<(&'static str, String)>, String> {
         let Some(index) = KEYS.iter().position(|key| key.name == name) else {
             return Ok(match name {
@@ -320,11 +331,26 @@ impl Negotiation {
                 _ => vec![],
             });
         };
-        if self.open >> index & 1 == 1 {
-            self.open &= !(1 << index);
+        let bit = 1 << index;
+        if self.said & bit != 0 {
+            // What settles it twice has to end the login (RFC 7143, 6.3).
+            return Err(format!("{name}={value}: a login settles each key once"));
+        }
+        if self.open & bit != 0 {
+            (self.open, self.said) = (self.open & !bit, self.said | bit);
             return self.answer(index, value).map(|()| Vec::new());
         }
-        Ok(self.offer(index, value))
+        let answers = self.offer(index, value);
+        if answers.iter().all(|(_, answer)| answer != "Reject") {
+            self.said |= bit;
+        }
+        Ok(answers)
+    }
+
+    /// A digest that this side cannot do without, and that was not agreed on.
+    pub fn lacks(&self) -> Option<&'static str> {
+        let lacks = |index: &usize| self.own.digest(*index) == Digest::Required && self.values[*index] == 0;
+        [HEADER_DIGEST, DATA_DIGEST].into_iter().find(lacks).map(|index| KEYS[index].name)
     }
 
     /// Whether a key is one of those here, or an obsolete one that has its answer.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use units::{Span, Time};
 use wire::iscsi::{Framing, Header, Payload, Pdu};
 
+mod guard;
 mod order;
 
 const BLOCK: u32 = 512;

@@ -64,6 +64,13 @@ impl Device {
         }
     }
 
+    /// A unit attention for one initiator.
+    pub fn tell(&mut self, index: Option<usize>, nexus: &Nexus, code: (u8, u8)) {
+        if let Some(lun) = index.and_then(|index| self.luns.get_mut(index)) {
+            lun.tell_one(nexus, code);
+        }
+    }
+
     /// Bytes of data that a command takes.
     pub fn data_out_bytes(&self, lun: u64, cdb: &Cdb) -> u64 {
         self.index(lun).map_or(0, |index| self.luns[index].data_out_bytes(cdb))
@@ -82,6 +89,12 @@ impl Device {
                 data.truncate(usize::from(request.cdb[3]) << 8 | usize::from(request.cdb[4]));
                 let reply = Reply { status: status::GOOD, sense: Vec::new(), data: data.into() };
                 (Step::Done(reply), 0)
+            }
+            // What is wrong is the data here, and the command succeeds (SPC-4, 6.39).
+            None if request.cdb[0] == 0x03 => {
+                let mut data = Sense::NO_LUN.bytes(request.cdb[1] & 1 != 0);
+                data.truncate(usize::from(request.cdb[4]));
+                (Step::Done(Reply { status: status::GOOD, sense: Vec::new(), data: data.into() }), 0)
             }
             None => (Step::Done(refusal(Sense::NO_LUN)), 0),
         }

@@ -244,8 +244,8 @@ impl Lun {
             0x5e => (self.reservations.report(cdb), length10),
             0xa3 => (opcodes::report(cdb), opcodes::report_allocation(cdb)),
             0x00 => (Ok(Vec::new()), 0),
-            0x15 | 0x55 => (mode::select(self, nexus, cdb, &data.to_payload().to_bytes()), 0),
-            0x1b => (self.start_stop(cdb), 0),
+            0x15 | 0x55 => return mode::select(self, nexus, cdb, &data.to_payload().to_bytes()),
+            0x1b => return self.start_stop(cdb),
             0x1e => {
                 if let Some(standing) = self.standing.get_mut(nexus) {
                     standing.prevents_removal = cdb[4] & 1 != 0;
@@ -297,11 +297,11 @@ impl Lun {
         sense.bytes(cdb[1] & 1 != 0)
     }
 
-    fn start_stop(&mut self, cdb: &Cdb) -> Given {
-        let (power, eject, start) = (cdb[4] >> 4, cdb[4] & 2 != 0, cdb[4] & 1 != 0);
+    fn start_stop(&mut self, cdb: &Cdb) -> Result<Step, Sense> {
+        let (power, stays, eject, start) = (cdb[4] >> 4, cdb[4] & 4 != 0, cdb[4] & 2 != 0, cdb[4] & 1 != 0);
         if power != 0 {
             // Power conditions other than on and off are not kept (no mode page 1Ah); START and LOEJ do not count then.
-            return if matches!(power, 1 | 7) { Ok(Vec::new()) } else { Err(Sense::cdb(4)) };
+            return if matches!(power, 1 | 7) { Ok(Lun::good()) } else { Err(Sense::cdb(4)) };
         }
         if eject {
             // Nothing can be taken out: RMB is 0 (SBC-3, 5.25).
@@ -309,7 +309,8 @@ impl Lun {
             return Err(if prevented { Sense::REMOVAL_PREVENTED } else { Sense::cdb(4) });
         }
         self.started = start;
-        Ok(Vec::new())
+        // Who stops a unit takes its power away next: what is cached goes to the medium, unless NO_FLUSH is set (SBC-3, 5.25).
+        Ok(if start || stays { Lun::good() } else { Step::Work(Op::Flush, Then::Plain) })
     }
 }
 

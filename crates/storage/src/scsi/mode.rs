@@ -1,8 +1,8 @@
 //! Mode pages: what of a unit can be set (SPC-4, 7.5; SBC-3, 6.5).
 
 use super::cdb::{be16, Cdb};
-use super::lun::{Given, Lun};
-use super::{Nexus, Sense};
+use super::lun::{Given, Lun, Step, Then};
+use super::{Nexus, Op, Sense};
 
 /// What mode pages can change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -92,13 +92,13 @@ pub(super) fn sense10(lun: &Lun, cdb: &Cdb) -> Given {
 }
 
 /// MODE SELECT(6) and (10): all of the list is right, or nothing changes.
-pub(super) fn select(lun: &mut Lun, nexus: &Nexus, cdb: &Cdb, list: &[u8]) -> Given {
+pub(super) fn select(lun: &mut Lun, nexus: &Nexus, cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
     // PF must be set, SP cannot: nothing is saved.
     if cdb[1] & 0x11 != 0x10 {
         return Err(Sense::cdb(1));
     }
     if list.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Lun::good());
     }
     let header = if cdb[0] == 0x15 { 4 } else { 8 };
     if list.len() < header {
@@ -108,6 +108,7 @@ pub(super) fn select(lun: &mut Lun, nexus: &Nexus, cdb: &Cdb, list: &[u8]) -> Gi
     if list.len() < header + descriptors {
         return Err(Sense::LIST_LENGTH);
     }
+    is_of_size(lun, list, header, descriptors)?;
     let mut modes = lun.modes;
     let (current, changeable) = (pages(lun, CURRENT), pages(lun, CHANGEABLE));
     let mut at = header + descriptors;
@@ -138,10 +139,34 @@ pub(super) fn select(lun: &mut Lun, nexus: &Nexus, cdb: &Cdb, list: &[u8]) -> Gi
         }
         at += now.len();
     }
+    // With the cache off, what was acknowledged is on the medium: what came before as well.
+    let emptied = lun.modes.write_cache && !modes.write_cache;
     if modes != lun.modes {
         lun.modes = modes;
         // MODE PARAMETERS CHANGED.
         lun.tell(Some(nexus), (0x2a, 0x01));
     }
-    Ok(Vec::new())
+    Ok(if emptied { Step::Work(Op::Flush, Then::Plain) } else { Lun::good() })
+}
+
+/// Whether block descriptors, if there are any, say what is: a unit has the size of its file (SPC-4, 7.5.6).
+fn is_of_size(lun: &Lun, list: &[u8], header: usize, descriptors: usize) -> Result<(), Sense> {
+    if descriptors == 0 {
+        return Ok(());
+    }
+    let is_long = header == 8 && list[4] & 1 != 0;
+    let now = descriptor(lun, is_long);
+    let given = &list[header..header + descriptors];
+    if given.len() != now.len() {
+        return Err(Sense::parameter(if header == 4 { 3 } else { 6 }));
+    }
+    // Of the number of blocks 0 means no change; the first byte of the short form's length is reserved.
+    let (blocks, length) = if is_long { (0..8, 12..16) } else { (0..4, 5..8) };
+    if given[blocks.clone()].iter().any(|&byte| byte != 0) && given[blocks.clone()] != now[blocks] {
+        return Err(Sense::parameter(header as u16));
+    }
+    if given[length.clone()] != now[length.clone()] {
+        return Err(Sense::parameter((header + length.start) as u16));
+    }
+    Ok(())
 }

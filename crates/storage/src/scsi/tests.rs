@@ -81,6 +81,49 @@ fn what_is_written_is_read_by_every_length_of_command() {
 }
 
 #[test]
+fn a_unit_that_is_stopped_or_loses_its_cache_puts_on_the_medium_what_is_in_it() {
+    let flushes = |cdb: &[u8], data: Vec<u8>| {
+        let mut rig = Rig::new();
+        let mut all = [0; 16];
+        all[..cdb.len()].copy_from_slice(cdb);
+        let (nexus, offered) = ("a".into(), data.len() as u32);
+        let request = Request { lun: 0, nexus: &nexus, cdb: &all, offered };
+        matches!(rig.device.begin(request, Payload::from(data).into()).0, Step::Work(Op::Flush, Then::Plain))
+    };
+    assert!(flushes(&[0x1b, 0, 0, 0, 0, 0], vec![]));
+    assert!(!flushes(&[0x1b, 0, 0, 0, 4, 0], vec![]), "NO_FLUSH");
+    assert!(!flushes(&[0x1b, 0, 0, 0, 1, 0], vec![]), "started");
+    // The caching page, with WCE as it is and without.
+    let page = |cache: u8| [vec![0, 0, 0, 0, 8, 18, cache], vec![0; 17]].concat();
+    assert!(!flushes(&[0x15, 0x10, 0, 0, 24, 0], page(4)));
+    assert!(flushes(&[0x15, 0x10, 0, 0, 24, 0], page(0)));
+}
+
+#[test]
+fn the_size_of_a_unit_cannot_be_selected() {
+    let mut rig = Rig::new();
+    let list = |blocks: u32, length: u32| [&[0, 0, 0, 8][..], &blocks.to_be_bytes(), &length.to_be_bytes()].concat();
+    let select = [0x15, 0x10, 0, 0, 12, 0];
+    rig.good("a", &select, list(0, 512));
+    rig.good("a", &select, list(BLOCKS as u32, 512));
+    assert_eq!(rig.sense("a", &select, list(0, 4096)), (5, 0x26, 0));
+    assert_eq!(rig.sense("a", &select, list(7, 512)), (5, 0x26, 0));
+    assert_eq!(rig.sense("a", &[0x15, 0x10, 0, 0, 8, 0], vec![0, 0, 0, 4, 0, 0, 0, 0]), (5, 0x26, 0));
+}
+
+#[test]
+fn a_unit_that_is_not_there_says_so_as_data_when_it_is_asked_for_sense() {
+    let mut rig = Rig::new();
+    let mut cdb = [0; 16];
+    (cdb[0], cdb[4]) = (0x03, 18);
+    let nexus = "a".into();
+    let request = Request { lun: 7 << 48, nexus: &nexus, cdb: &cdb, offered: 0 };
+    let (Step::Done(reply), _) = rig.device.begin(request, Rope::default()) else { panic!("work for no unit") };
+    let data = reply.data.to_bytes();
+    assert_eq!((reply.status, data[2], data[12], data[13]), (status::GOOD, 5, 0x25, 0));
+}
+
+#[test]
 fn blocks_beyond_the_end_and_protection_are_refused() {
     let mut rig = Rig::new();
     assert_eq!(rig.sense("a", &[0x28, 0, 0, 0, 8, 0, 0, 0, 1, 0], vec![]), (5, 0x21, 0));

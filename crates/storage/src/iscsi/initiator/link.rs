@@ -5,7 +5,7 @@ use super::{Initiator, InitiatorConfig, Outbound};
 use crate::iscsi::{Agreed, Negotiation, Settings};
 use std::collections::VecDeque;
 use units::Time;
-use wire::iscsi::{DataOut, Framing, Header, Pdu};
+use wire::iscsi::{DataOut, Framing, Header, Pdu, NO_TAG};
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Phase {
@@ -44,6 +44,8 @@ pub(super) struct Link {
     pub outstanding: u32,
     pub since: Time,
     pub ping_sent: Option<Time>,
+    /// Answers to the target's pings that have not gone.
+    pub pings: u32,
 }
 
 impl Default for Link {
@@ -58,6 +60,7 @@ impl Default for Link {
             outstanding: 0,
             since: Time(0),
             ping_sent: None,
+            pings: 0,
         }
     }
 }
@@ -90,12 +93,14 @@ impl Initiator {
                 Item::Pdu(pdu) => break pdu,
                 Item::Data { id, ttt, offset, length, data_sn } => {
                     // A command that ended before its data was asked for more than it has.
-                    let Some(task) = self.tasks.get(&id) else { continue };
+                    let Some(task) = self.tasks.get_mut(&id) else { continue };
                     let now = length.min(link.agreed.max_send_bytes);
                     let left = length - now;
                     if left > 0 {
                         let (offset, data_sn) = (offset + now, data_sn + 1);
                         link.out.push_front(Item::Data { id, ttt, offset, length: left, data_sn });
+                    } else if ttt != NO_TAG {
+                        task.asked -= 1;
                     }
                     let data = task.outgoing().slice(offset as usize, now as usize);
                     let header = DataOut {
@@ -113,7 +118,10 @@ impl Initiator {
         };
         let expected = link.exp_stat_sn;
         match &mut pdu.header {
-            Header::NopOut(h) => h.exp_stat_sn = expected,
+            Header::NopOut(h) => {
+                h.exp_stat_sn = expected;
+                link.pings -= u32::from(h.ttt != NO_TAG);
+            }
             Header::ScsiCommand(h) => h.exp_stat_sn = expected,
             Header::TaskRequest(h) => h.exp_stat_sn = expected,
             Header::LoginRequest(h) => h.exp_stat_sn = expected,

@@ -153,9 +153,10 @@ impl Initiator {
             }
         }
         if response.transit && response.nsg == FULL {
-            return match login.negotiation.unanswered() {
-                Some(key) => Err(format!("the target did not answer {key}")),
-                None => Ok(true),
+            return match (login.negotiation.unanswered(), login.negotiation.lacks()) {
+                (Some(key), _) => Err(format!("the target did not answer {key}")),
+                (_, Some(key)) => Err(format!("{key}: the target does not know it, and CRC32C is needed here")),
+                _ => Ok(true),
             };
         }
         self.send_login(index, login, &answer, true);
@@ -218,9 +219,10 @@ impl Initiator {
         self.note_window(response.exp_cmd_sn, response.max_cmd_sn);
         if index > 0 {
             self.events.push_back(Event::Joined(index));
+            self.note_whole();
             return self.issue();
         }
-        (self.agreed, self.tsih, self.course, self.failures) = (agreed, response.tsih, Course::Up, 0);
+        (self.agreed, self.tsih, self.course) = (agreed, response.tsih, Course::Up);
         self.max_cmd_sn = response.max_cmd_sn;
         self.events.push_back(Event::Up(agreed));
         if self.config.target.is_none() {
@@ -229,7 +231,16 @@ impl Initiator {
         for other in 1..self.links.len().min(agreed.max_connections as usize) {
             self.want(other);
         }
+        self.note_whole();
         self.issue();
+    }
+
+    /// Attempts count anew once all connections are there: a session that is lost for want of one would else begin without end.
+    fn note_whole(&mut self) {
+        let whole = self.links.len().min(self.agreed.max_connections as usize);
+        if self.links.iter().filter(|link| link.is_up()).count() == whole {
+            self.failures = 0;
+        }
     }
 }
 

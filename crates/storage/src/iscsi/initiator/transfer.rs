@@ -8,6 +8,9 @@ use wire::iscsi::{
     ScsiResponse, Text, TextResponse, MAX_TEXT_BYTES, NO_TAG,
 };
 
+/// Answers to pings that may wait for a target that does not read.
+const MAX_PINGS: u32 = 64;
+
 /// A command.
 #[derive(Debug)]
 pub(super) struct Task {
@@ -19,18 +22,20 @@ pub(super) struct Task {
     received: Rope,
     next_data_sn: u32,
     next_r2t_sn: u32,
+    /// R2Ts whose data has not all gone.
+    pub asked: u32,
 }
 
 impl Task {
     pub(super) fn new(command: Command) -> Task {
         let (sent, link, tag, cmd_sn) = (false, 0, NO_TAG, 0);
-        Task { command, sent, link, tag, cmd_sn, received: Rope::default(), next_data_sn: 0, next_r2t_sn: 0 }
+        Task { command, sent, link, tag, cmd_sn, received: Rope::default(), next_data_sn: 0, next_r2t_sn: 0, asked: 0 }
     }
 
     /// From the beginning.
     pub(super) fn restart(&mut self) {
         (self.sent, self.tag, self.received) = (false, NO_TAG, Rope::default());
-        (self.next_data_sn, self.next_r2t_sn) = (0, 0);
+        (self.next_data_sn, self.next_r2t_sn, self.asked) = (0, 0, 0);
     }
 
     /// Data of a write.
@@ -151,10 +156,7 @@ impl Initiator {
             Header::DataIn(header) => self.data_in(header, pdu.data),
             Header::ScsiResponse(header) => self.response(header, &pdu.data),
             Header::ReadyToTransfer(header) => self.ready(index, header),
-            Header::NopIn(header) => {
-                self.nop_in(index, header, pdu.data);
-                Ok(())
-            }
+            Header::NopIn(header) => self.nop_in(index, header),
             Header::TaskResponse(header) => {
                 self.events.push_back(Event::Managed(header.itt, header.response));
                 Ok(())
@@ -225,25 +227,37 @@ impl Initiator {
     }
 
     fn ready(&mut self, index: usize, header: &ReadyToTransfer) -> Result<(), String> {
-        let most = self.agreed.max_burst_bytes;
+        let (most, outstanding) = (self.agreed.max_burst_bytes, self.agreed.max_outstanding_r2t);
         let (id, task) = self.task(header.itt)?;
         let length = task.outgoing().len() as u64;
         let end = u64::from(header.buffer_offset) + u64::from(header.desired_length);
         if header.r2t_sn != task.next_r2t_sn || end > length || !(1..=most).contains(&header.desired_length) {
             return Err(format!("R2T: R2TSN {}, 1 to {most} of {length} bytes would be right", task.next_r2t_sn));
         }
+        if task.asked == outstanding {
+            return Err(format!("R2T: MaxOutstandingR2T={outstanding} are under way"));
+        }
+        task.asked += 1;
         task.next_r2t_sn += 1;
         let (ttt, offset, length) = (header.ttt, header.buffer_offset, header.desired_length);
         self.links[index].out.push_back(Item::Data { id, ttt, offset, length, data_sn: 0 });
         Ok(())
     }
 
-    fn nop_in(&mut self, index: usize, header: &NopIn, data: Payload) {
-        if header.ttt != NO_TAG {
-            let (lun, ttt, cmd_sn) = (header.lun, header.ttt, self.cmd_sn);
-            let answer = NopOut { immediate: true, lun, itt: NO_TAG, ttt, cmd_sn, ..NopOut::default() };
-            self.links[index].out.push_back(Item::Pdu(Pdu::with(answer, data)));
+    fn nop_in(&mut self, index: usize, header: &NopIn) -> Result<(), String> {
+        if header.ttt == NO_TAG {
+            return Ok(());
         }
+        let link = &mut self.links[index];
+        if link.pings == MAX_PINGS {
+            return Err(format!("{MAX_PINGS} pings, and their answers were not read"));
+        }
+        link.pings += 1;
+        let (lun, ttt, cmd_sn) = (header.lun, header.ttt, self.cmd_sn);
+        let answer = NopOut { immediate: true, lun, itt: NO_TAG, ttt, cmd_sn, ..NopOut::default() };
+        // Without data: a ping of the target has none (RFC 7143, 11.19).
+        link.out.push_back(Item::Pdu(Pdu::new(answer)));
+        Ok(())
     }
 
     fn text_answer(&mut self, index: usize, header: &TextResponse, data: &Payload) -> Result<(), String> {

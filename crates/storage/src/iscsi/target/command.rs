@@ -57,6 +57,11 @@ impl Target {
         }
         session.exp_cmd_sn = expected.wrapping_add(1);
         self.deliver(id, tsih, pdu);
+        self.deliver_early(tsih);
+    }
+
+    /// Delivers what came early and is in its turn now.
+    pub(super) fn deliver_early(&mut self, tsih: u16) {
         while let Some(session) = self.sessions.get_mut(&tsih) {
             let expected = session.exp_cmd_sn;
             let Some(Early { connection: id, pdu, data, .. }) = session.early.remove(&expected) else { break };
@@ -172,6 +177,9 @@ impl Target {
     pub(super) fn advance(&mut self, tsih: u16, itt: u32) {
         self.ask(tsih, itt);
         let Some(task) = self.sessions.get(&tsih).and_then(|session| session.tasks.get(&itt)) else { return };
+        if task.aborted {
+            return;
+        }
         let complete = task.received >= task.wanted && !task.unsolicited && task.asked.is_empty();
         if task.admitted && task.stage == Stage::Collecting && complete && self.order.may_begin(task.serial) {
             self.perform(tsih, itt);
@@ -190,7 +198,7 @@ impl Target {
         while let Some(&(tsih, itt, serial)) = self.beginning.front() {
             // It may have been aborted meanwhile, and its tag be another's.
             let task = self.sessions.get(&tsih).and_then(|session| session.tasks.get(&itt));
-            if task.is_some_and(|task| task.serial == serial && task.stage == Stage::Collecting) {
+            if task.is_some_and(|task| task.serial == serial && task.stage == Stage::Collecting && !task.aborted) {
                 self.perform(tsih, itt);
             }
             self.beginning.pop_front();
@@ -214,6 +222,8 @@ impl Target {
                 let id = self.serial();
                 self.tickets.insert(id, Ticket { tsih, itt, serial, lun, then });
                 self.work.push_back(Work { id, connection, itt, lun, op });
+                // Whoever let it begin may be another's thread, which takes no work.
+                self.touched.insert(connection);
             }
         }
     }

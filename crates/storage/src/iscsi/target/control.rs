@@ -1,7 +1,8 @@
 //! What is not a SCSI command: pings, texts, logout, task management, rejects.
 
-use super::session::{Stage, Waiting};
+use super::session::{Early, Stage, Waiting};
 use super::{ConnectionId, Target};
+use crate::scsi::Nexus;
 use wire::iscsi::{
     reject, serial_before, task, task_response, Header, LogoutRequest, LogoutResponse, NopIn, NopOut, Payload, Pdu,
     Reject, TaskRequest, TaskResponse, Text, TextRequest, TextResponse, NO_TAG,
@@ -132,33 +133,34 @@ impl Target {
             task::ABORT_TASK => {
                 let Some(session) = self.sessions.get_mut(&tsih) else { return };
                 if !session.tasks.contains_key(&header.referenced_tag) {
-                    // A command that is still to come counts as aborted: its number is used up (RFC 7143, 11.6.1).
-                    let expected = session.exp_cmd_sn;
-                    let to_come = !serial_before(header.ref_cmd_sn, expected) && header.ref_cmd_sn != header.cmd_sn;
-                    let early = session.early.get_mut(&header.ref_cmd_sn);
-                    match early {
-                        Some(early) if to_come => {
-                            // In its turn it does nothing.
-                            early.data.clear();
-                            early.pdu = Pdu::new(NopOut { itt: NO_TAG, ttt: NO_TAG, ..NopOut::default() });
-                            return answer(self, task_response::COMPLETE);
-                        }
-                        _ => return answer(self, task_response::NO_TASK),
+                    // A command that is still to come counts as received: should it come, it is a duplicate (RFC 7143, 11.6.1).
+                    let (expected, most, number) = (session.exp_cmd_sn, session.max_cmd_sn, header.ref_cmd_sn);
+                    let outside = serial_before(number, expected) || serial_before(most, number);
+                    if outside || !serial_before(number, header.cmd_sn) {
+                        return answer(self, task_response::NO_TASK);
                     }
+                    session.early.insert(number, Early::nothing(id));
+                    self.deliver_early(tsih);
+                    return answer(self, task_response::COMPLETE);
                 }
-                self.abort(id, tsih, header.itt, |of, itt, _| of == tsih && itt == header.referenced_tag);
+                self.abort(id, tsih, header, |of, itt, _| of == tsih && itt == header.referenced_tag);
             }
             task::ABORT_TASK_SET => {
-                self.abort(id, tsih, header.itt, |of, _, on| of == tsih && on == header.lun);
+                self.abort(id, tsih, header, |of, _, unit| of == tsih && unit == lun);
             }
-            task::CLEAR_TASK_SET => self.abort(id, tsih, header.itt, |_, _, on| on == header.lun),
+            task::CLEAR_TASK_SET => {
+                for nexus in self.abort(id, tsih, header, |_, _, unit| unit == lun) {
+                    // They hear of it, since TAS is 0 and no status comes (SAM-5, 5.14.2): COMMANDS CLEARED BY ANOTHER INITIATOR.
+                    self.device.tell(lun, &nexus, (0x2f, 0x00));
+                }
+            }
             task::LOGICAL_UNIT_RESET => {
                 self.device.reset(lun);
-                self.abort(id, tsih, header.itt, |_, _, on| on == header.lun);
+                self.abort(id, tsih, header, |_, _, unit| unit == lun);
             }
             task::TARGET_WARM_RESET | task::TARGET_COLD_RESET => {
                 self.device.reset(None);
-                self.abort(id, tsih, header.itt, |_, _, _| true);
+                self.abort(id, tsih, header, |_, _, _| true);
                 if header.function == task::TARGET_COLD_RESET {
                     let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
                     all.into_iter().for_each(|id| self.fail(id, "a cold reset was asked for".to_owned()));
@@ -169,25 +171,47 @@ impl Target {
         }
     }
 
-    /// Aborts the tasks that `chosen` names by session, tag and unit; the answer goes when the medium is done with them.
-    fn abort(&mut self, id: ConnectionId, tsih: u16, itt: u32, chosen: impl Fn(u16, u32, u64) -> bool) {
-        let mut found = Vec::new();
-        for (of, session) in &self.sessions {
-            for (tag, task) in &session.tasks {
-                if chosen(*of, *tag, task.command.lun) {
-                    found.push((*of, *tag, task.serial, task.stage));
+    /// Aborts the tasks that `chosen` names by session, tag and unit; the answer goes when the medium is done with them. Who of
+    /// the other initiators had some.
+    fn abort(
+        &mut self,
+        id: ConnectionId,
+        tsih: u16,
+        header: &TaskRequest,
+        chosen: impl Fn(u16, u32, Option<usize>) -> bool,
+    ) -> Vec<Nexus> {
+        let (mut found, mut serials, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for (of, session) in &mut self.sessions {
+            for (tag, task) in &mut session.tasks {
+                if chosen(*of, *tag, self.device.index(task.command.lun)) {
+                    // None of them begins because another has gone.
+                    task.aborted = true;
+                    found.push((*of, *tag));
+                    if task.stage == Stage::Working {
+                        serials.push(task.serial);
+                    }
+                    if *of != tsih && others.last() != Some(&session.nexus) {
+                        others.push(session.nexus.clone());
+                    }
                 }
             }
         }
-        let serials: Vec<u64> =
-            found.iter().filter(|(.., stage)| *stage == Stage::Working).map(|(.., serial, _)| *serial).collect();
-        for (of, tag, ..) in found {
+        for (of, tag) in found {
             self.drop_task(of, tag);
         }
         if let Some(session) = self.sessions.get_mut(&tsih) {
-            session.waiting.push(Waiting { connection: id, itt, serials });
+            // Those that wait for their turn and were sent before the function are meant as well (RFC 7143, 4.2.3.3).
+            for (number, early) in &mut session.early {
+                let Header::ScsiCommand(command) = &early.pdu.header else { continue };
+                let unit = self.device.index(command.lun);
+                if serial_before(*number, header.cmd_sn) && chosen(tsih, command.itt, unit) {
+                    *early = Early::nothing(early.connection);
+                }
+            }
+            session.waiting.push(Waiting { connection: id, itt: header.itt, serials });
         }
         self.task_left_medium(0);
+        others
     }
 
     /// Answers functions whose last task left the medium.

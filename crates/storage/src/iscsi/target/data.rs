@@ -67,7 +67,7 @@ impl Target {
             let Some(task) = session.tasks.get_mut(&itt) else { return };
             let Some(connection) = self.connections.get(&task.connection) else { return };
             let full = task.asked.len() >= session.agreed.max_outstanding_r2t as usize;
-            if !task.admitted || task.unsolicited || full || task.asked_to >= task.wanted {
+            if !task.admitted || task.aborted || task.unsolicited || full || task.asked_to >= task.wanted {
                 return;
             }
             let length = (task.wanted - task.asked_to).min(connection.agreed.max_burst_bytes);

@@ -11,6 +11,8 @@ use wire::iscsi::{login_status, Header, LoginRequest, LoginResponse, Pdu, Text, 
 const SECURITY: u8 = 0;
 const OPERATIONAL: u8 = 1;
 const FULL: u8 = 3;
+/// Most text of one PDU while the login goes on (RFC 7143, 13.12).
+const LOGIN_BYTES: usize = 8192;
 
 /// Portal group of every portal: all of them reach all sessions.
 const PORTAL_GROUP: &str = "1";
@@ -142,6 +144,11 @@ impl Target {
             stage => return refuse(login_status::INITIATOR_ERROR, format!("stage {stage}: 0 or 1 would be right")),
         }
         self.operational(login, &keys, &mut answer)?;
+        let answer = answer.emit();
+        if answer.len() > LOGIN_BYTES {
+            let why = format!("keys whose answers take {} bytes: {LOGIN_BYTES} go into a PDU of a login", answer.len());
+            return refuse(login_status::INITIATOR_ERROR, why);
+        }
         let trusted = self.config.chap.is_none() || login.proof == Proof::Done;
         if request.transit && trusted {
             if request.nsg <= login.stage || request.nsg == 2 {
@@ -154,7 +161,7 @@ impl Target {
                 response.tsih = self.login_end(id, login, request)?;
             }
         }
-        Ok(Pdu::with(response, answer.emit()))
+        Ok(Pdu::with(response, answer))
     }
 
     fn login_begin(&mut self, login: &mut Login, text: &Text, answer: &mut Text) -> Result<(), Refusal> {
@@ -287,6 +294,9 @@ impl Target {
         let Some(negotiation) = &login.negotiation else {
             return refuse(login_status::INITIATOR_ERROR, "the login did not begin");
         };
+        if let Some(key) = negotiation.lacks().filter(|_| !login.discovery) {
+            return refuse(login_status::INITIATOR_ERROR, format!("{key}=CRC32C is needed here"));
+        }
         let agreed = negotiation.agreed();
         let tsih = if login.tsih == 0 {
             self.new_session(id, login, request, agreed)?

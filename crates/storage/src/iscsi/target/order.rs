@@ -44,7 +44,7 @@ struct Member {
 #[derive(Debug, Default)]
 struct Unit {
     all: BTreeSet<u64>,
-    /// Ordered and head of queue.
+    /// Ordered, head of queue and abandoned.
     barriers: BTreeSet<u64>,
     /// Have their data and wait for older ones.
     dormant: BTreeSet<u64>,
@@ -78,6 +78,15 @@ impl TaskSets {
             unit.dormant.insert(serial);
         }
         free
+    }
+
+    /// Nobody waits for a command any more that the medium is at: those behind it wait until it is done. Else what is left of a
+    /// write could fall on a later one, which the initiator sent over a new connection and holds for done.
+    pub fn abandon(&mut self, serial: u64) {
+        let Some(member) = self.members.get(&serial) else { return };
+        if let Some(unit) = self.units.get_mut(&member.unit) {
+            unit.barriers.insert(serial);
+        }
     }
 
     /// A command is done, or will not be done. Session, tag and serial number of those that may begin now, the oldest first.

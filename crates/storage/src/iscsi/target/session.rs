@@ -5,7 +5,7 @@ use super::{ConnectionId, Target};
 use crate::iscsi::Agreed;
 use crate::scsi::Nexus;
 use std::collections::{BTreeMap, VecDeque};
-use wire::iscsi::{serial_before, DataOut, Payload, Pdu, Rope, ScsiCommand};
+use wire::iscsi::{serial_before, DataOut, NopOut, Payload, Pdu, Rope, ScsiCommand, NO_TAG};
 
 /// A request for data under way.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ pub(super) struct Task {
     pub admitted: bool,
     /// Data came damaged: the task ends when it is complete.
     pub damaged: bool,
-    /// Aborted while the medium was at it: no answer goes out.
+    /// To be ended without an answer: at once, or when the medium is done with it.
     pub aborted: bool,
 }
 
@@ -65,6 +65,14 @@ pub(super) struct Early {
     pub data: Vec<(DataOut, Payload, bool)>,
     /// Of the data.
     pub bytes: usize,
+}
+
+impl Early {
+    /// What takes up a command's number and does nothing in its turn.
+    pub fn nothing(connection: ConnectionId) -> Early {
+        let pdu = Pdu::new(NopOut { itt: NO_TAG, ttt: NO_TAG, ..NopOut::default() });
+        Early { connection, pdu, data: Vec::new(), bytes: 0 }
+    }
 }
 
 /// A task management function that waits for tasks at the medium.
@@ -119,8 +127,16 @@ impl Target {
         session.connections.retain(|_, connection| *connection != id);
         session.early.retain(|_, early| early.connection != id);
         session.waiting.retain(|waiting| waiting.connection != id);
-        let tags: Vec<u32> = session.tasks.iter().filter(|(_, t)| t.connection == id).map(|(tag, _)| *tag).collect();
-        for itt in tags {
+        let mut gone = Vec::new();
+        for (itt, task) in session.tasks.iter_mut().filter(|(_, task)| task.connection == id) {
+            // None of them begins because another has gone.
+            task.aborted = true;
+            gone.push(*itt);
+            if task.stage == Stage::Working {
+                self.order.abandon(task.serial);
+            }
+        }
+        for itt in gone {
             self.drop_task(tsih, itt);
         }
         let Some(session) = self.sessions.get(&tsih) else { return };
