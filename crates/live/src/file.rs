@@ -3,6 +3,7 @@
 //! Writes go to the page cache: what the kernel took survives the end of this process, by kill -9 too. A durable operation ends
 //! with fdatasync(2): then it survives a loss of power as far as the kernel and the drive below keep their word.
 
+use crate::durable::Syncs;
 use bytes::Bytes;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -27,6 +28,7 @@ pub struct FileMedium {
     tells: AtomicBool,
     /// Held to write by what has to be alone between reading and writing.
     alone: RwLock<()>,
+    syncs: Syncs,
 }
 
 fn written(error: &io::Error) -> Outcome {
@@ -53,7 +55,14 @@ impl FileMedium {
             let text = format!("{end} bytes long; at least one block of {block_bytes} is needed (truncate -s 1G FILE)");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        Ok(FileMedium { file, bytes, block_bytes, tells: AtomicBool::new(true), alone: RwLock::new(()) })
+        Ok(FileMedium {
+            file,
+            bytes,
+            block_bytes,
+            tells: AtomicBool::new(true),
+            alone: RwLock::new(()),
+            syncs: Syncs::default(),
+        })
     }
 
     /// Whole blocks.
@@ -124,9 +133,14 @@ impl FileMedium {
 
     fn sync(&self, durable: bool) -> io::Result<()> {
         if durable {
-            self.file.sync_data()?;
+            self.syncs.sync(|| self.file.sync_data())?;
         }
         Ok(())
+    }
+
+    /// What there is to say of the file, once.
+    pub(crate) fn news(&self) -> Option<String> {
+        self.syncs.news()
     }
 
     fn allocate(&self, mode: i32, at: u64, length: u64) -> io::Result<()> {
@@ -200,22 +214,27 @@ impl FileMedium {
 
     /// How the blocks from one on are allocated, to the first change.
     fn allocation(&self, lba: u64) -> (u64, u32, bool) {
-        let at = lba * self.block_bytes;
         let seek = |whence| {
             // SAFETY: lseek takes no pointers; the file's position is used by nobody.
-            let found = unsafe { libc::lseek(self.file.as_raw_fd(), at as libc::off_t, whence) };
-            // No such place: it is at the end.
-            if found < 0 {
-                self.bytes
-            } else {
-                found as u64
-            }
+            let found = unsafe { libc::lseek(self.file.as_raw_fd(), (lba * self.block_bytes) as libc::off_t, whence) };
+            u64::try_from(found).map_err(|_| io::Error::last_os_error())
         };
-        let data = seek(libc::SEEK_DATA);
-        let mapped = data / self.block_bytes <= lba;
-        let end = if mapped { seek(libc::SEEK_HOLE) } else { data };
+        let (data, hole) = (seek(libc::SEEK_DATA), seek(libc::SEEK_HOLE));
+        self.extent(lba, data, hole)
+    }
+
+    /// The same by where the file's next data and next hole are.
+    fn extent(&self, lba: u64, data: io::Result<u64>, hole: io::Result<u64>) -> (u64, u32, bool) {
+        let data = match data {
+            Ok(data) => data,
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => self.bytes,
+            // A block device tells nothing of it (EINVAL). Who copies a unit leaves out what is not allocated, so all of it is.
+            Err(_) => lba * self.block_bytes,
+        };
+        let is_mapped = data / self.block_bytes <= lba;
+        let end = if is_mapped { hole.unwrap_or(self.bytes) } else { data };
         let blocks = (end.min(self.bytes) / self.block_bytes).saturating_sub(lba).max(1);
-        (lba, u32::try_from(blocks).unwrap_or(u32::MAX), mapped)
+        (lba, u32::try_from(blocks).unwrap_or(u32::MAX), is_mapped)
     }
 
     fn attempt(&self, op: &Op) -> io::Result<Outcome> {
@@ -309,5 +328,25 @@ impl Medium for FileMedium {
                 written(&error)
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_allocated_unless_the_file_says_that_they_are_not() {
+        let path = std::env::temp_dir().join(format!("elephan-extent-{}", std::process::id()));
+        std::fs::write(&path, vec![0; 8 * 512]).unwrap();
+        let medium = FileMedium::open(&path, false, 512).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let fault = |number| Err(io::Error::from_raw_os_error(number));
+        assert_eq!(medium.extent(2, Ok(1024), Ok(2048)), (2, 2, true));
+        assert_eq!(medium.extent(2, Ok(2048), Ok(1024)), (2, 2, false));
+        // Nothing but a hole to the end.
+        assert_eq!(medium.extent(2, fault(libc::ENXIO), Ok(1024)), (2, 6, false));
+        // As of a block device.
+        assert_eq!(medium.extent(2, fault(libc::EINVAL), fault(libc::EINVAL)), (2, 6, true));
     }
 }

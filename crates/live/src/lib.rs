@@ -11,6 +11,7 @@
 mod bench;
 mod clock;
 mod connection;
+mod durable;
 mod file;
 mod patience;
 mod pool;

@@ -222,13 +222,34 @@ const LOOK_MS: i32 = 200;
 
 fn accept(shared: &Arc<Shared>, listener: &TcpListener, most: usize) {
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    let mut refused = None;
     while !shared.stop.load(Ordering::Relaxed) {
         let mut fd = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry is there.
         unsafe { libc::poll(&mut fd, 1, LOOK_MS) };
         shared.target().handle_timeout(clock::now());
         threads.retain(|thread| !thread.is_finished());
-        let Ok((socket, peer)) = listener.accept() else { continue };
+        for (number, medium) in shared.media.iter().enumerate() {
+            if let Some(news) = medium.news() {
+                shared.note(format!("LUN {number}: {news}"));
+            }
+        }
+        let (socket, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => {
+                // Out of descriptors, mostly: who wants in stays before the door, and the listener would not sleep.
+                let why = format!("no connection can be taken: {error}");
+                if refused.as_ref() != Some(&why) {
+                    shared.note(why.clone());
+                }
+                refused = Some(why);
+                // SAFETY: no entries are read: it waits.
+                unsafe { libc::poll(std::ptr::null_mut(), 0, LOOK_MS) };
+                continue;
+            }
+        };
+        refused = None;
         if threads.len() >= most {
             shared.note(format!("{peer}: closed, {most} connections are open already"));
             continue;
