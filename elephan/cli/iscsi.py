@@ -9,13 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from elephan.cli.console import emit, say
-from elephan.errors import InputError
+from elephan.errors import InputError, RunError
 
 app = typer.Typer(help="iSCSI on real sockets: serve a file, put a load on a target.", no_args_is_help=True)
 
 SETTINGS = ("initial_r2t", "immediate_data")
 SIZES = ("max_recv", "max_burst", "first_burst")
 COUNTS = ("max_outstanding_r2t", "max_connections")
+MAX_BURST = 1 << 20
+"""What max_burst is unless it is set, bytes."""
 DIGESTS = ("header_digest", "data_digest")
 
 Changes = Annotated[
@@ -87,7 +89,7 @@ def bench(
     set_: Changes = None,
 ) -> None:
     """Put a load on a unit, over any target. Reads alone unless --reads and --overwrite say otherwise."""
-    from elephan.iscsi import Load, Url
+    from elephan.iscsi import TOLD, Load, Url
     from elephan.iscsi import bench as run
 
     if reads < 100 and not overwrite:
@@ -103,8 +105,16 @@ def bench(
         stack=stack,
         settings=_settings(set_ or []),
     )
-    result = run(Url.parse(url), load)
+    place = Url.parse(url)
+    result = run(place, load)
     emit(json.dumps(result.core, indent=1) if json_ else result.text())
+    if result.ended == TOLD:
+        say("stopped before its time")
+        raise typer.Exit(130)
+    if result.ended is not None:
+        raise RunError(f"{place.place()}: it was over before its time: {result.ended}")
+    if result.core["failed"] or result.core["unfinished"]:
+        raise RunError(f"{place.place()}: not all commands were done")
 
 
 @app.command()
@@ -152,7 +162,11 @@ def _settings(changes: list[str]) -> dict[str, Any]:
                 raise InputError(f"{where}: yes or no is needed")
             settings[key] = value == "yes"
         elif key in SIZES:
-            settings[f"{key}_bytes"] = min(_size(where, value), (1 << 24) - 1)
+            size = _size(where, value)
+            # 16 MiB stand for the most that the keys take, a byte less.
+            if not 512 <= size <= 1 << 24:
+                raise InputError(f"{where}: 512 B to 16 MiB is needed")
+            settings[f"{key}_bytes"] = min(size, (1 << 24) - 1)
         elif key in COUNTS:
             if not value.isdecimal() or not 1 <= int(value) <= 65535:
                 raise InputError(f"{where}: 1 to 65535 is needed")
@@ -164,4 +178,7 @@ def _settings(changes: list[str]) -> dict[str, Any]:
         else:
             known = ", ".join((*SETTINGS, *SIZES, *COUNTS, *DIGESTS))
             raise InputError(f"{where}: there is no key {key}; there are {known}")
+    first, burst = settings.get("first_burst_bytes", 0), settings.get("max_burst_bytes", MAX_BURST)
+    if first > burst:
+        raise InputError(f"--set first_burst: {first} bytes; at most max_burst, {burst} bytes, are possible")
     return settings

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,8 +13,11 @@ from elephan.iscsi.control import control
 from elephan.iscsi.url import Url
 from elephan.iscsi.url import portal as address_of
 from elephan.report.units import scaled
+from elephan.signals import told_to_end
 
 IO_BYTES_MAX = 16 << 20
+TOLD = "told to stop"
+"""Why a load was over when a signal came, in the core's words."""
 RATES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 TIMES = ((1.0, ""), (1e-3, "m"), (1e-6, "u"))
 
@@ -51,6 +56,11 @@ class Result:
 
     core: dict[str, Any]
 
+    @property
+    def ended(self) -> str | None:
+        """Why it was over before its time."""
+        return self.core["ended"]  # type: ignore[no-any-return]
+
     def text(self) -> str:
         """Return it as lines."""
         seconds = self.core["elapsed_ns"] / 1e9
@@ -64,36 +74,46 @@ class Result:
             number = f"{done['done'] / seconds:.0f} per second"
             lines.append(f"{kind}: {rate}, {number}; latency p50 {p50}, p99 {p99}, max {most}")
         if self.core["failed"]:
-            why = self.core["first_failure"] or "without a status"
-            lines.append(f"{self.core['failed']} commands failed; the first: {why}")
+            lines.append(f"{self.core['failed']} commands failed; the first: {self.core['first_failure']}")
+        if self.core["unfinished"]:
+            lines.append(f"{self.core['unfinished']} commands had no status at the end")
         if self.core["lost"]:
             lines.append(f"the session was lost and started anew {self.core['lost']} times")
         return "\n".join(lines) or "no command was done"
 
 
 def bench(url: Url, load: Load) -> Result:
-    """Put a load on a unit. Raises `InputError` for what is wrong, `RunError` for what the target refuses."""
+    """Put a load on a unit, until SIGINT, SIGTERM or SIGHUP at most: the result says whether one came.
+
+    Raises `InputError` for what is wrong, `RunError` for what the target refuses before the first command.
+    """
     load.check()
-    try:
-        core = native().iscsi_bench(
-            url.address(),
-            load.initiator,
-            url.target,
-            url.lun,
-            url.chap,
-            load.mutual,
-            load.settings,
-            load.connections,
-            load.read_percent,
-            load.io_bytes,
-            load.depth,
-            load.random,
-            load.duration_ns,
-            load.seed,
-            None if load.stack is None else control(load.stack),
-        )
-    except OSError as error:
-        raise RunError(f"iscsi://{url.host}:{url.port}/{url.target}/{url.lun}: {error}") from error
+    # Only the main thread hears of signals.
+    is_main = threading.current_thread() is threading.main_thread()
+    with told_to_end() if is_main else nullcontext() as told:
+        try:
+            core = native().iscsi_bench(
+                url.address(),
+                load.initiator,
+                url.target,
+                url.lun,
+                url.chap,
+                load.mutual,
+                load.settings,
+                load.connections,
+                load.read_percent,
+                load.io_bytes,
+                load.depth,
+                load.random,
+                load.duration_ns,
+                load.seed,
+                None if load.stack is None else control(load.stack),
+                told,
+            )
+        except OSError as error:
+            if told is not None and told(0):
+                raise KeyboardInterrupt from error
+            raise RunError(f"{url.place()}: {error}") from error
     return Result(core)
 
 

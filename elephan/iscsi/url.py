@@ -46,6 +46,11 @@ class Url:
             chap = (unquote(user), word)
         return cls(host.strip("[]"), int(port or PORT), target, int(lun), chap)
 
+    def place(self) -> str:
+        """Return the URL without what only one knows."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"iscsi://{host}:{self.port}/{self.target}/{self.lun}"
+
     def address(self) -> str:
         """Return ADDRESS:PORT, the first that the name has. Raises `InputError` when it has none."""
         return resolve(self.host, self.port)

@@ -8,6 +8,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,47 @@ def test_the_target_ends_well_when_told(target: Target) -> None:
     assert target.kill(signal.SIGTERM) == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_load_that_is_told_to_end_says_what_it_measured(target: Target, number: signal.Signals) -> None:
+    load = _load(target)
+    time.sleep(1.5)
+    load.send_signal(number)
+    text, error = load.communicate(timeout=30)
+    assert load.returncode == 130
+    assert "reads: " in text
+    assert error.strip() == "stopped before its time"
+
+
+def test_a_load_whose_target_dies_says_what_it_measured_and_that_it_is_no_whole_one(target: Target) -> None:
+    load = _load(target)
+    time.sleep(1.5)
+    target.kill()
+    text, error = load.communicate(timeout=60)
+    assert load.returncode == 1
+    assert "reads: " in text
+    assert "before its time" in error
+    assert "\n" not in error.strip()
+
+
+def _load(target: Target) -> subprocess.Popen[str]:
+    """Start a load without end."""
+    command = [sys.executable, "-c", "from elephan.cli import main; main()", "iscsi", "bench", target.url]
+    command += ["--duration", "1h", "--depth", "1"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_load_whose_commands_fail_is_no_success(image: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    running = Target(image, "--read-only")
+    try:
+        options = ["--duration", "100ms", "--reads", "0", "--overwrite", "--depth", "1"]
+        assert call(["iscsi", "bench", running.url, *options]) == 1
+        done = capsys.readouterr()
+        assert "sense key 7, code 27/00" in done.out
+        assert "not all commands" in done.err
+    finally:
+        running.kill()
+
+
 def test_secrets_come_from_the_environment_or_a_file(
     image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,6 +157,9 @@ def test_secrets_come_from_the_environment_or_a_file(
         (["target", "--lun", __file__, "--block", "1000"], ["--block 1000", "512 or 4096"]),
         (["target", "--lun", __file__, "--portal", "a:b:c"], ["a:b:c", "HOST"]),
         (["target", "--lun", __file__, "--set", "first_burst=64"], ["--set first_burst=64", "unit"]),
+        (["target", "--lun", __file__, "--set", "max_burst=100B"], ["--set max_burst=100B", "512 B to 16 MiB"]),
+        (["target", "--lun", __file__, "--set", "max_recv=1GiB"], ["--set max_recv=1GiB", "512 B to 16 MiB"]),
+        (["target", "--lun", __file__, "--set", "first_burst=2MiB"], ["first_burst", "1048576"]),
         (["target", "--lun", __file__, "--set", "speed=9"], ["speed", "max_burst"]),
         (["target", "--lun", __file__, "--chap", "host"], ["ELEPHAN_CHAP_SECRET"]),
         (["bench", "iscsi://host/target"], ["iscsi://host/target", "LUN"]),

@@ -69,8 +69,12 @@ pub struct BenchReport {
     pub failed: u64,
     /// Of the first that failed.
     pub first_failure: Option<String>,
+    /// Commands that had no status when it was over.
+    pub unfinished: u64,
     /// Times that the session was lost and started anew.
     pub lost: u64,
+    /// Why it was over before its time: told to stop, or the session could not be made anew.
+    pub ended: Option<String>,
     /// From the first command to the last status, ns.
     pub elapsed_ns: u64,
     /// What was agreed on, as text.
@@ -110,6 +114,11 @@ fn other(text: String) -> io::Error {
     io::Error::other(text)
 }
 
+/// Whether a call is to be made again, when there is something to do.
+fn later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
 impl Run<'_> {
     /// Moves bytes and time on; what happened.
     fn turn(&mut self) -> io::Result<Vec<Event>> {
@@ -119,7 +128,8 @@ impl Run<'_> {
         let now = clock::now();
         self.initiator.handle_timeout(now);
         while let Some(index) = self.initiator.poll_connect() {
-            match connect(self.config.address, self.config.stack.as_deref()) {
+            let patience = self.config.initiator.login_timeout;
+            match connect(self.config.address, self.config.stack.as_deref(), patience, self.stop) {
                 Ok(stream) => {
                     self.congestion = congestion(stream.as_raw_fd())?;
                     let (incoming, outgoing) = (BytesMut::new(), Outgoing::default());
@@ -162,7 +172,7 @@ impl Run<'_> {
             let count = socket.outgoing.slices(&mut slices);
             match (&socket.stream).write_vectored(&slices[..count]) {
                 Ok(sent) => socket.outgoing.consume(sent),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if later(&error) => break,
                 Err(error) => return Err(error),
             }
             moved = true;
@@ -173,7 +183,7 @@ impl Run<'_> {
         match receive(&socket.stream, &mut socket.incoming) {
             Ok(0) => return Err(other("the target closed the connection".to_owned())),
             Ok(_) => moved = true,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(moved),
+            Err(error) if later(&error) => return Ok(moved),
             Err(error) => return Err(error),
         }
         let now = clock::now();
@@ -224,7 +234,7 @@ impl Run<'_> {
                 let blocks = last.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)).saturating_add(1);
                 return Ok((blocks, size.iter().fold(0, |value, &byte| value << 8 | u32::from(byte))));
             }
-            if reply.sense.get(2).map_or(0, |key| key & 15) != 6 {
+            if sense(&reply).is_none_or(|(key, ..)| key != 6) {
                 return Err(other(format!("READ CAPACITY(16): {}", words(&reply))));
             }
         }
@@ -258,21 +268,28 @@ pub fn discover(config: &BenchConfig, stop: &AtomicBool) -> io::Result<Vec<(Stri
     found.ok_or_else(|| other("the portal gave no answer to SendTargets".to_owned()))
 }
 
-fn words(reply: &Completion) -> String {
-    let sense = &reply.sense;
-    match (sense.get(2), sense.get(12), sense.get(13)) {
-        (Some(key), Some(code), Some(qualifier)) => {
-            let (status, key) = (reply.status, key & 15);
-            format!("status {status:02x}, sense key {key:x}, code {code:02x}/{qualifier:02x}")
-        }
-        _ => format!("status {:02x}", reply.status),
+/// Sense key, code and qualifier, of fixed format or descriptors (SPC-4, 4.5).
+fn sense(reply: &Completion) -> Option<(u8, u8, u8)> {
+    let at = |index: usize| reply.sense.get(index).copied();
+    match at(0)? & 0x7f {
+        0x72 | 0x73 => Some((at(1)? & 15, at(2)?, at(3)?)),
+        _ => Some((at(2)? & 15, at(12)?, at(13)?)),
     }
 }
 
-/// Runs a load. `stop` ends it early.
+fn words(reply: &Completion) -> String {
+    match sense(reply) {
+        Some((key, code, qualifier)) => {
+            format!("status {:02x}, sense key {key:x}, code {code:02x}/{qualifier:02x}", reply.status)
+        }
+        None => format!("status {:02x}", reply.status),
+    }
+}
+
+/// Runs a load. `stop` ends it early; what was measured until then is told, as when the target goes for good.
 ///
 /// # Errors
-/// The target cannot be reached or refuses, the unit is not there or too small; interrupted by `stop`.
+/// The target cannot be reached or refuses, the unit is not there or too small; interrupted by `stop` before the first command.
 pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport> {
     let mut run = Run::new(config, stop);
     let lun = config.lun << 48;
@@ -317,7 +334,15 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
         } else if under_way.is_empty() || now > end + DRAIN {
             break;
         }
-        for event in run.turn()? {
+        let events = match run.turn() {
+            Ok(events) => events,
+            Err(error) => {
+                let told = error.kind() == io::ErrorKind::Interrupted;
+                report.ended = Some(if told { "told to stop".to_owned() } else { error.to_string() });
+                break;
+            }
+        };
+        for event in events {
             match event {
                 Event::Done(id, completion) => {
                     let Some((since, read)) = under_way.remove(&id) else { continue };
@@ -332,18 +357,20 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
                     kind.bytes += u64::from(config.io_bytes);
                     kind.latency.record(last.since(since).0);
                 }
-                Event::Failed(why) => return Err(other(why)),
+                Event::Failed(why) => report.ended = Some(why),
                 _ => {}
             }
         }
+        if report.ended.is_some() {
+            break;
+        }
     }
-    report.failed += under_way.len() as u64;
+    report.unfinished = under_way.len() as u64;
     report.lost = run.lost;
     report.elapsed_ns = last.since(start).0;
     run.initiator.logout();
     let patience = clock::now() + Span::from_secs(2);
-    while !run.initiator.is_over() && clock::now() < patience {
-        run.turn()?;
-    }
+    // What goes wrong with a logout changes nothing of what was measured.
+    while !run.initiator.is_over() && clock::now() < patience && run.turn().is_ok() {}
     Ok(report)
 }

@@ -1,10 +1,13 @@
 //! Sockets: the congestion control of a connection, connecting, receiving.
 
+use crate::clock;
 use bytes::BytesMut;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{FromRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use units::Span;
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
@@ -35,11 +38,21 @@ pub(crate) fn congestion(socket: RawFd) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
 }
 
-/// Connects with a congestion control that is there from the first segment on. The socket does not block afterwards.
-pub(crate) fn connect(address: SocketAddr, stack: Option<&str>) -> io::Result<TcpStream> {
+/// How often a connection that is being made looks whether it is to be given up, ms.
+const LOOK_MS: i32 = 50;
+
+/// Connects with a congestion control that is there from the first segment on, for `patience` at most and no longer than `stop`
+/// lets. The socket does not block.
+pub(crate) fn connect(
+    address: SocketAddr,
+    stack: Option<&str>,
+    patience: Span,
+    stop: &AtomicBool,
+) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: a plain system call.
-    let fd = check(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
+    let fd = check(unsafe { libc::socket(family, kind, 0) })?;
     // SAFETY: the descriptor was just made and belongs to nobody else.
     let stream = unsafe { TcpStream::from_raw_fd(fd) };
     set_congestion(fd, stack)?;
@@ -64,7 +77,21 @@ pub(crate) fn connect(address: SocketAddr, stack: Option<&str>) -> io::Result<Tc
             connect_to(fd, &to)?;
         }
     }
-    stream.set_nonblocking(true)?;
+    let end = clock::now() + patience;
+    let mut ready = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one entry is there.
+    while unsafe { libc::poll(&mut ready, 1, LOOK_MS) } <= 0 {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if clock::now() > end {
+            let text = format!("no answer within {} s", patience.0 / 1_000_000_000);
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        }
+    }
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
     stream.set_nodelay(true)?;
     Ok(stream)
 }
@@ -72,7 +99,10 @@ pub(crate) fn connect(address: SocketAddr, stack: Option<&str>) -> io::Result<Tc
 fn connect_to<T>(socket: RawFd, to: &T) -> io::Result<()> {
     let length = std::mem::size_of::<T>() as libc::socklen_t;
     // SAFETY: an address of this length is there.
-    check(unsafe { libc::connect(socket, std::ptr::from_ref(to).cast(), length) }).map(drop)
+    match check(unsafe { libc::connect(socket, std::ptr::from_ref(to).cast(), length) }) {
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
+        done => done.map(drop),
+    }
 }
 
 /// Reads what there is into the spare room of a buffer.

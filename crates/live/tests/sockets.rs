@@ -5,9 +5,11 @@ mod common;
 use common::{Image, BYTES, NAME};
 use live::{bench, BenchConfig, LunFile, Server, ServerConfig};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use storage::iscsi::{Credentials, Digest, InitiatorConfig, Secret, TargetConfig};
 use units::Span;
 
@@ -30,6 +32,12 @@ fn load(server: &Server, read_percent: u32) -> BenchConfig {
         duration: Span::from_millis(300),
         seed: 1,
     }
+}
+
+/// Waits so many ms.
+fn rest(ms: i32) {
+    // SAFETY: no entries are read.
+    unsafe { libc::poll(std::ptr::null_mut(), 0, ms) };
 }
 
 static GO: AtomicBool = AtomicBool::new(false);
@@ -75,7 +83,7 @@ fn bad_peers_lose_their_connections_and_others_go_on() {
             let bytes: Vec<u8> = (0..4096_u32).map(|at| (at * 7 + u32::from(round) * 13) as u8).collect();
             // The target may have closed the connection before all of it is written.
             let _ = peer.write_all(&bytes[usize::from(round)..]);
-            peer.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+            peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
             let mut rest = Vec::new();
             let ended = peer.read_to_end(&mut rest);
             let reset = ended.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset);
@@ -109,4 +117,56 @@ fn what_cannot_be_served_is_named() {
         ServerConfig { target: target(), luns: vec![lun(image.0.clone())], portals, stack: None, max_connections: 1 };
     let error = Server::start(config).err().unwrap().to_string();
     assert!(error.contains(&first.addresses()[0].to_string()), "{error}");
+}
+
+#[test]
+fn what_was_measured_is_told_when_the_target_goes_for_good_and_when_told_to_stop() {
+    for is_told in [false, true] {
+        let image = Image::new(if is_told { "told" } else { "gone" });
+        let mut server = server(&image, TargetConfig::new(NAME));
+        let mut config = load(&server, 100);
+        config.duration = Span::from_secs(3600);
+        config.initiator.attempts = 1;
+        let stop = AtomicBool::new(false);
+        let report = std::thread::scope(|scope| {
+            let load = scope.spawn(|| bench(&config, &stop));
+            rest(500);
+            if is_told {
+                stop.store(true, Ordering::Relaxed);
+            } else {
+                server.stop();
+            }
+            load.join().unwrap().unwrap()
+        });
+        assert!(report.reads.done > 0 && report.elapsed_ns > 0, "{report:?}");
+        assert_eq!(report.ended.as_deref() == Some("told to stop"), is_told, "{report:?}");
+        assert!(report.ended.is_some());
+        assert_eq!(report.failed, 0);
+    }
+}
+
+#[test]
+fn a_connection_that_gets_no_answer_is_given_up_when_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // SAFETY: listen takes no pointers. Who is beyond the queue gets no answer to its SYN.
+    assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 0) }, 0);
+    let _first = TcpStream::connect(address).unwrap();
+    let image = Image::new("no-answer");
+    let config = BenchConfig { address, ..load(&server(&image, TargetConfig::new(NAME)), 100) };
+    let stop = AtomicBool::new(false);
+    let error = std::thread::scope(|scope| {
+        let load = scope.spawn(|| bench(&config, &stop));
+        rest(300);
+        assert!(!load.is_finished());
+        stop.store(true, Ordering::Relaxed);
+        let ended = (0..100).any(|_| {
+            rest(50);
+            load.is_finished()
+        });
+        // The kernel would try for two minutes.
+        assert!(ended);
+        load.join().unwrap().unwrap_err()
+    });
+    assert_eq!(error.kind(), std::io::ErrorKind::Interrupted);
 }

@@ -6,8 +6,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use storage::iscsi::{Credentials, Digest, InitiatorConfig, Secret, Settings, TargetConfig};
 use units::Span;
+
+/// How often signals are looked for, s.
+const LOOK_S: f64 = 0.05;
 
 /// A secret as (name, secret).
 type Pair = (String, String);
@@ -112,9 +116,49 @@ impl IscsiServer {
     }
 }
 
-/// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused.
+/// Does what may take long in a thread of its own, while this one looks for signals: by `told`, a wait of so many seconds that says
+/// whether one came, or by what Python's handlers raise.
+fn watched<T: Send>(
+    py: Python<'_>,
+    told: Option<&Py<PyAny>>,
+    work: impl FnOnce(&AtomicBool) -> std::io::Result<T> + Send,
+) -> PyResult<T> {
+    let stop = AtomicBool::new(false);
+    let done = std::thread::scope(|scope| {
+        let worker = scope.spawn(|| work(&stop));
+        while !worker.is_finished() {
+            let looked = match told {
+                Some(told) => told.call1(py, (LOOK_S,)).and_then(|said| said.is_truthy(py)),
+                None => {
+                    py.detach(|| std::thread::park_timeout(Duration::from_secs_f64(LOOK_S)));
+                    py.check_signals().map(|()| false)
+                }
+            };
+            match looked {
+                Ok(false) => {}
+                Ok(true) => {
+                    stop.store(true, Ordering::Relaxed);
+                    break;
+                }
+                Err(raised) => {
+                    stop.store(true, Ordering::Relaxed);
+                    let _ = py.detach(|| worker.join());
+                    return Err(raised);
+                }
+            }
+        }
+        Ok(py.detach(|| worker.join()))
+    })?;
+    match done {
+        Ok(done) => done.map_err(|e| PyOSError::new_err(e.to_string())),
+        Err(_) => Err(PyOSError::new_err("the load panicked")),
+    }
+}
+
+/// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused. `told` is a wait for signals
+/// that are to end it.
 #[pyfunction]
-#[pyo3(signature = (address_text, initiator, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed, stack=None))]
+#[pyo3(signature = (address_text, initiator, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed, stack=None, told=None))]
 #[allow(clippy::too_many_arguments)]
 fn iscsi_bench(
     py: Python<'_>,
@@ -133,6 +177,7 @@ fn iscsi_bench(
     duration_ns: u64,
     seed: u64,
     stack: Option<String>,
+    told: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyDict>> {
     let mut config = InitiatorConfig::new(initiator, Some(target));
     config.settings = settings(own)?;
@@ -151,30 +196,16 @@ fn iscsi_bench(
         duration: Span(duration_ns),
         seed,
     };
-    let stop = AtomicBool::new(false);
-    // Ctrl-C reaches Python alone: this thread looks for it while another works.
-    let report = std::thread::scope(|scope| {
-        let worker = scope.spawn(|| live::bench(&config, &stop));
-        while !worker.is_finished() {
-            py.detach(|| std::thread::park_timeout(std::time::Duration::from_millis(50)));
-            if let Err(interrupt) = py.check_signals() {
-                stop.store(true, Ordering::Relaxed);
-                let _ = py.detach(|| worker.join());
-                return Err(interrupt);
-            }
-        }
-        match worker.join() {
-            Ok(report) => report.map_err(|e| PyOSError::new_err(e.to_string())),
-            Err(_) => Err(PyOSError::new_err("the load panicked")),
-        }
-    })?;
+    let report = watched(py, told.as_ref(), |stop| live::bench(&config, stop))?;
     let dict = PyDict::new(py);
     for (name, kind) in [("reads", &report.reads), ("writes", &report.writes)] {
         dict.set_item(name, as_dict(py, kind)?)?;
     }
     dict.set_item("failed", report.failed)?;
     dict.set_item("first_failure", report.first_failure)?;
+    dict.set_item("unfinished", report.unfinished)?;
     dict.set_item("lost", report.lost)?;
+    dict.set_item("ended", report.ended)?;
     dict.set_item("elapsed_ns", report.elapsed_ns)?;
     dict.set_item("agreed", report.agreed)?;
     dict.set_item("congestion", report.congestion)?;
@@ -205,7 +236,7 @@ fn iscsi_discover(
         duration: Span(0),
         seed: 0,
     };
-    py.detach(|| live::discover(&config, &AtomicBool::new(false))).map_err(|e| PyOSError::new_err(e.to_string()))
+    watched(py, None, |stop| live::discover(&config, stop))
 }
 
 fn as_dict<'py>(py: Python<'py>, kind: &BenchKind) -> PyResult<Bound<'py, PyDict>> {
