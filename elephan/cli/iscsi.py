@@ -65,7 +65,7 @@ def target(
         read_only=read_only,
         block_bytes=block,
         chap=None if chap is None else secret(chap),
-        mutual=None if mutual_chap is None else secret(mutual_chap),
+        mutual=None if mutual_chap is None else secret(mutual_chap, "--mutual-chap"),
         settings=_settings(set_ or []),
         stack=stack,
     )

@@ -46,6 +46,8 @@ class Load:
                 raise InputError(f"{name} {value}: 1 to {most} is needed")
         if not 512 <= self.io_bytes <= IO_BYTES_MAX:
             raise InputError(f"--size: {self.io_bytes} bytes; 512 B to 16 MiB is needed")
+        if self.duration_ns < 1:
+            raise InputError("--duration 0: a time above 0 is needed")
         if not 0 <= self.read_percent <= 100:
             raise InputError(f"--reads {self.read_percent}: 0 to 100 is needed")
 
@@ -59,7 +61,8 @@ class Result:
     @property
     def ended(self) -> str | None:
         """Why it was over before its time."""
-        return self.core["ended"]  # type: ignore[no-any-return]
+        ended: str | None = self.core["ended"]
+        return ended
 
     def text(self) -> str:
         """Return it as lines."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -44,9 +45,7 @@ def serve(
         raise InputError(f"--lun: {len(luns)} of them, at most 256")
     if mutual is not None and chap is None:
         raise InputError("--mutual-chap needs --chap: the target shows itself to initiators that showed themselves")
-    for lun in luns:
-        if not lun.exists():
-            raise InputError(f"--lun {lun}: there is no such file (truncate -s 1G {lun} makes one)")
+    whole = [_whole_bytes(lun, read_only, block_bytes) for lun in luns]
     congestion = None if stack is None else control(stack)
     with told_to_end() as told:
         files = [(str(lun), read_only, block_bytes) for lun in luns]
@@ -57,8 +56,9 @@ def serve(
         except OSError as error:
             raise RunError(f"the target cannot start: {error}") from error
         where = server.addresses()
-        for number, lun in enumerate(luns):
-            say(f"LUN {number}: {lun}{', read only' if read_only else ''}")
+        for number, (lun, (bytes_, rest)) in enumerate(zip(luns, whole, strict=True)):
+            cut = f", its first {bytes_} bytes: the {rest} behind are no whole block" if rest else ""
+            say(f"LUN {number}: {lun}{', read only' if read_only else ''}{cut}")
         for address in where:
             say(f"iscsi://{address}/{name}/0")
         while not told(LOOK_S):
@@ -70,6 +70,26 @@ def serve(
             waited += LOOK_S
         server.stop()
         _report(server, say)
+
+
+def _whole_bytes(lun: Path, read_only: bool, block_bytes: int) -> tuple[int, int]:
+    """Return how many bytes of a file or block device are whole blocks, and how many are not. Raises `InputError`."""
+    if not lun.exists():
+        raise InputError(f"--lun {lun}: there is no such file (truncate -s 1G {lun} makes one)")
+    if not (lun.is_file() or lun.is_block_device()):
+        raise InputError(f"--lun {lun}: a file or block device is needed")
+    try:
+        # A block device has no size of its own; its end is one.
+        with lun.open("rb" if read_only else "r+b", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+    except OSError as error:
+        hint = "" if read_only else " (--read-only serves what cannot be written)"
+        raise InputError(f"--lun {lun}: {error.strerror}{hint}") from error
+    if size < block_bytes:
+        raise InputError(
+            f"--lun {lun}: {size} bytes long; a block of {block_bytes} is needed (truncate -s 1G {lun} makes more)"
+        )
+    return size - size % block_bytes, size % block_bytes
 
 
 def _report(server: Any, say: Callable[[str], None]) -> None:

@@ -74,18 +74,18 @@ def portal(text: str) -> str:
     return resolve(match[1].strip("[]"), PORT if match[2] is None else int(match[2]))
 
 
-def secret(text: str) -> tuple[str, str]:
+def secret(text: str, option: str = "--chap") -> tuple[str, str]:
     """Return (name, secret) for USER=FILE (the file's first line) or USER ($ELEPHAN_CHAP_SECRET)."""
     name, _, file = text.partition("=")
     if file:
         try:
             word = Path(file).read_text(encoding="utf-8").split("\n", 1)[0]
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"--chap {text}: {file}: {getattr(error, 'strerror', None) or error}") from error
+            raise InputError(f"{option} {text}: {file}: {getattr(error, 'strerror', None) or error}") from error
     else:
         word = os.environ.get("ELEPHAN_CHAP_SECRET", "")
         if not word:
-            raise InputError(f"--chap {text}: set ELEPHAN_CHAP_SECRET, or write USER=FILE with the secret in FILE")
+            raise InputError(f"{option} {text}: set ELEPHAN_CHAP_SECRET, or write USER=FILE with the secret in FILE")
     if not name or len(word.encode()) < SECRET_BYTES_MIN:
-        raise InputError(f"--chap {text}: a name and a secret of at least {SECRET_BYTES_MIN} bytes are needed")
+        raise InputError(f"{option} {text}: a name and a secret of at least {SECRET_BYTES_MIN} bytes are needed")
     return name, word

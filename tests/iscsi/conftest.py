@@ -25,10 +25,12 @@ class Target:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         self.url = ""
+        self.said: list[str] = []
         for line in self.process.stderr:
             if line.startswith("iscsi://"):
                 self.url = line.strip()
                 break
+            self.said.append(line.strip())
         assert self.url, "the target did not start"
 
     def kill(self, number: int = signal.SIGKILL) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -95,7 +96,6 @@ def test_the_target_ends_well_when_told(target: Target) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_load_that_is_told_to_end_says_what_it_measured(target: Target, number: signal.Signals) -> None:
     load = _load(target)
-    time.sleep(1.5)
     load.send_signal(number)
     text, error = load.communicate(timeout=30)
     assert load.returncode == 130
@@ -105,7 +105,6 @@ def test_a_load_that_is_told_to_end_says_what_it_measured(target: Target, number
 
 def test_a_load_whose_target_dies_says_what_it_measured_and_that_it_is_no_whole_one(target: Target) -> None:
     load = _load(target)
-    time.sleep(1.5)
     target.kill()
     text, error = load.communicate(timeout=60)
     assert load.returncode == 1
@@ -114,11 +113,21 @@ def test_a_load_whose_target_dies_says_what_it_measured_and_that_it_is_no_whole_
     assert "\n" not in error.strip()
 
 
-def _load(target: Target) -> subprocess.Popen[str]:
-    """Start a load without end."""
+def _load(target: Target, *options: str) -> subprocess.Popen[str]:
+    """Start a load without end, and wait until it is under way."""
     command = [sys.executable, "-c", "from elephan.cli import main; main()", "iscsi", "bench", target.url]
-    command += ["--duration", "1h", "--depth", "1"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command += ["--duration", "1h", "--depth", "1", *options]
+    load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    port = target.url.split("/")[2].split(":")[1]
+    shown = ""
+    while f"pid={load.pid}," not in shown:
+        assert load.poll() is None
+        time.sleep(0.1)
+        # With -p: whose sockets they are.
+        established = ["ss", "-tnpH", "state", "established", "dport", f":{port}"]
+        shown = subprocess.run(established, capture_output=True, text=True, check=True).stdout
+    time.sleep(1)
+    return load
 
 
 def test_a_load_whose_commands_fail_is_no_success(image: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,6 +140,16 @@ def test_a_load_whose_commands_fail_is_no_success(image: Path, capsys: pytest.Ca
         assert "not all commands" in done.err
     finally:
         running.kill()
+
+
+def test_two_loads_on_one_target_do_not_take_each_others_place(target: Target) -> None:
+    loads = [_load(target, "--json") for _ in range(2)]
+    for load in loads:
+        load.send_signal(signal.SIGTERM)
+    for load in loads:
+        result = json.loads(load.communicate(timeout=30)[0])
+        assert result["lost"] == 0
+        assert result["reads"]["done"] > 0
 
 
 def test_secrets_come_from_the_environment_or_a_file(
@@ -149,10 +168,26 @@ def test_secrets_come_from_the_environment_or_a_file(
         running.kill()
 
 
+def test_a_file_without_a_block_is_refused_and_what_is_behind_the_last_one_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "odd.img"
+    file.touch()
+    assert call(["iscsi", "target", "--lun", str(file)]) == 2
+    assert "0 bytes long; a block of 512 is needed" in capsys.readouterr().err
+    os.truncate(file, 100_000)
+    running = Target(file)
+    running.kill()
+    assert running.said == [f"LUN 0: {file}, its first 99840 bytes: the 160 behind are no whole block"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
         (["target", "--lun", "no-such.img"], ["no-such.img", "truncate"]),
+        (["target", "--lun", "/"], ["--lun /", "a file or block device"]),
+        (["target", "--lun", "/dev/null"], ["--lun /dev/null", "a file or block device"]),
+        (["target", "--lun", __file__, "--chap", f"host={__file__}", "--mutual-chap", "disk"], ["--mutual-chap disk"]),
         (["target", "--lun", __file__, "--name", "disk"], ["--name disk", "iqn."]),
         (["target", "--lun", __file__, "--block", "1000"], ["--block 1000", "512 or 4096"]),
         (["target", "--lun", __file__, "--portal", "a:b:c"], ["a:b:c", "HOST"]),
@@ -166,6 +201,7 @@ def test_secrets_come_from_the_environment_or_a_file(
         (["bench", "iscsi://127.0.0.1:99999/target/0"], ["99999", "65535"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--depth", "0"], ["--depth 0", "65536"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--size", "64"], ["--size", "64"]),
+        (["bench", "iscsi://127.0.0.1/target/0", "--duration", "0s"], ["--duration 0", "above 0"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--stack", "nosuch"], ["--stack nosuch", "reno"]),
         (["target", "--lun", __file__, "--stack", "nosuch"], ["--stack nosuch", "elephan kernel load"]),
     ],

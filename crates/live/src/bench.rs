@@ -136,7 +136,8 @@ impl Run<'_> {
                     self.sockets[index] = Some(Socket { stream, incoming, outgoing });
                     self.initiator.handle_connected(clock::now(), index);
                 }
-                Err(error) => self.initiator.handle_closed(now, index, &format!("{}: {error}", self.config.address)),
+                // Who asked knows the address.
+                Err(error) => self.initiator.handle_closed(now, index, &error.to_string()),
             }
         }
         let mut progress = false;
@@ -280,7 +281,16 @@ fn sense(reply: &Completion) -> Option<(u8, u8, u8)> {
 fn words(reply: &Completion) -> String {
     match sense(reply) {
         Some((key, code, qualifier)) => {
-            format!("status {:02x}, sense key {key:x}, code {code:02x}/{qualifier:02x}", reply.status)
+            let meaning = match (key, code, qualifier) {
+                (2, 0x04, 0x02) => ": the unit is stopped",
+                (3, ..) => ": the medium failed",
+                (5, 0x21, 0x00) => ": blocks beyond the end",
+                (5, 0x25, 0x00) => ": there is no such unit",
+                (7, 0x27, 0x07) => ": no space left",
+                (7, ..) => ": the unit is write protected",
+                _ => "",
+            };
+            format!("status {:02x}, sense key {key:x}, code {code:02x}/{qualifier:02x}{meaning}", reply.status)
         }
         None => format!("status {:02x}", reply.status),
     }

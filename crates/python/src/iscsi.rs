@@ -155,15 +155,22 @@ fn watched<T: Send>(
     }
 }
 
+/// An initiator of its own, whoever else uses its name: a second session of the same port would take the place of the first.
+fn initiator(name: &str, target: Option<&str>) -> InitiatorConfig {
+    let [a, b, c, d, e] = live::entropy();
+    // "Random" format (RFC 7143, 11.12.5).
+    InitiatorConfig { isid: [0x80, a, b, c, d, e], entropy: live::entropy(), ..InitiatorConfig::new(name, target) }
+}
+
 /// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused. `told` is a wait for signals
 /// that are to end it.
 #[pyfunction]
-#[pyo3(signature = (address_text, initiator, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed, stack=None, told=None))]
+#[pyo3(signature = (address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed, stack=None, told=None))]
 #[allow(clippy::too_many_arguments)]
 fn iscsi_bench(
     py: Python<'_>,
     address_text: &str,
-    initiator: &str,
+    name: &str,
     target: &str,
     lun: u64,
     chap: Option<Pair>,
@@ -179,10 +186,9 @@ fn iscsi_bench(
     stack: Option<String>,
     told: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyDict>> {
-    let mut config = InitiatorConfig::new(initiator, Some(target));
+    let mut config = initiator(name, Some(target));
     config.settings = settings(own)?;
     config.chap = credentials(chap, mutual);
-    config.entropy = live::entropy();
     config.connections = connections;
     let config = BenchConfig {
         initiator: config,
@@ -218,12 +224,11 @@ fn iscsi_bench(
 fn iscsi_discover(
     py: Python<'_>,
     address_text: &str,
-    initiator: &str,
+    name: &str,
     chap: Option<Pair>,
 ) -> PyResult<Vec<(String, String)>> {
-    let mut config = InitiatorConfig::new(initiator, None);
+    let mut config = initiator(name, None);
     config.chap = credentials(chap, None);
-    config.entropy = live::entropy();
     let config = BenchConfig {
         initiator: config,
         address: address(address_text)?,

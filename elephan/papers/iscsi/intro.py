@@ -182,7 +182,8 @@ def _loss_figure(path: float, losses: list[Lossy]) -> Figure:
             linestyle=(0, (4, 3)),
             label="1.2 / sqrt(p), the paper's relation",
         )
-        for colour, (per_round, name) in enumerate(((1.0, "1 segment per round trip"), (0.5, "1/2 (delayed ACKs)"))):
+        growths = ((1.0, "1 segment per round trip"), (0.5, "1/2 segment (delayed ACKs)"))
+        for colour, (per_round, name) in enumerate(growths):
             found = sorted((item.loss, item.mean, 100 * item.use) for item in losses if item.per_round == per_round)
             rates, means, uses = zip(*found, strict=True)
             left.plot(rates, means, "o", color=ink.curve(colour), markersize=5, label=name)

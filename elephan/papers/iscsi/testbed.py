@@ -56,6 +56,7 @@ def _figure(grounds: Mapping[str, Curves]) -> Figure:
                 f"connections of the session: {ground}",
                 "MB/s, reads and writes" if axes is panels[0] else "",
             )
+            axes.set_xticks(sorted(next(iter(found.values()))))
             for number, (stack, values) in enumerate(found.items()):
                 axes.plot(
                     *zip(*values.items(), strict=True),

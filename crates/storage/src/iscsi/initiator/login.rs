@@ -257,7 +257,7 @@ impl Login {
 fn meaning(class: u8, detail: u8) -> &'static str {
     match (class, detail) {
         (1, _) => "the target has moved",
-        (2, 1) => "the secret was not right, or one is needed",
+        (2, 1) => "the secret was not right, or one is needed, or the target has none",
         (2, 2) => "not allowed",
         (2, 3) => "there is no such target",
         (2, 6) => "too many connections",
