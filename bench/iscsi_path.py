@@ -85,8 +85,8 @@ def point(stack: str, connections: int, seconds: int, requests: tuple[str, ...])
     if done.returncode != 0:
         raise ElephanError(done.stderr.strip())
     result = json.loads(done.stdout)
-    if result["failed"] or result["lost"]:
-        raise ElephanError(f"{stack}, {connections} connections: {result['failed']} failed, {result['lost']} lost")
+    if result["lost"]:
+        raise ElephanError(f"{stack}, {connections} connections: the session was lost {result['lost']} times")
     moved = result["reads"]["bytes"] + result["writes"]["bytes"]
     return moved / result["elapsed_ns"] * 1e3, faults
 

@@ -3,8 +3,8 @@
 //! What it does: serves files as an iSCSI target, one thread per connection and some for what waits for a drive ([`Server`]), and puts a load on one ([`bench`]). What it does not: decide anything that
 //! the protocol decides; it moves bytes between sockets, the core and the file.
 //!
-//! **Invariant: what happens on a connection, and how long it takes, ends or delays that connection alone; memory per connection
-//! is bounded.**
+//! **Invariant: what happens on a connection, and how long it takes, ends or delays that connection alone, but for the operations that
+//! the medium is at when it ends; memory per connection is bounded.**
 
 #![cfg(target_os = "linux")]
 
