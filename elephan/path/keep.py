@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,10 @@ def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
     if "error" in answer:
         process.wait()
         raise (InputError if answer["exit_code"] == InputError.exit_code else RunError)(answer["error"])
-    return next(path for path in show() if path.id == answer["id"])
+    for path in show():
+        if path.id == answer["id"]:
+            return path
+    raise RunError(f"the path {answer['id']} was up and has been taken down already")
 
 
 def show() -> list[Shown]:
@@ -97,22 +101,33 @@ def down(run: str) -> str:
         raise InputError(f"elephan path {problem}")
     living = site.living()
     kept = [name for name, facts in living.items() if facts.get("what") == WHAT]
-    fitting = [name for name in kept if name.startswith(run)]
+    # "" begins them all: an empty variable of a script is no choice.
+    fitting = [name for name in kept if run and name.startswith(run)]
     if len(fitting) != 1:
         others = ", ".join(kept) or "none"
         if run in living:
             raise InputError(f"{run} is not a path of elephan path up: it ends with its command; there are {others}")
-        raise InputError(f"no path {run}; there are {others}")
+        some = "no path" if not fitting else "several paths begin with"
+        raise InputError(f"{some} {run or repr(run)}; there are {others}")
     run = fitting[0]
-    with open(site.LOCKS / run, encoding="utf-8") as facts:
-        os.kill(living[run]["pid"], signal.SIGTERM)
+    try:
+        facts = open(site.LOCKS / run, encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"no path {run}: it has just gone") from None
+    with facts:
+        with suppress(ProcessLookupError):
+            os.kill(living[run]["pid"], signal.SIGTERM)
         deadline_s = time.monotonic() + PATIENCE_S
         while site.lives(run):
             if time.monotonic() > deadline_s:
                 pid = living[run]["pid"]
                 raise RunError(f"{run} has not gone within {PATIENCE_S:.0f} s: kill {pid}, then elephan path clean")
             time.sleep(0.05)
-        return str(json.load(facts).get("report", "it left no report"))
+        try:
+            return str(json.load(facts)["report"])
+        except (ValueError, KeyError):
+            # Killed, or there was no room for it.
+            return "it left no report"
 
 
 def _keep(file: Path, overrides: Sequence[str]) -> None:
@@ -133,6 +148,10 @@ def main(arguments: Sequence[str]) -> int:
     except ElephanError as error:
         print(json.dumps({"error": str(error), "exit_code": error.exit_code}), flush=True)
         return error.exit_code
+    except Exception as error:
+        # A fault of elephan's: nobody sees this process' traceback, so its last line goes where the errors go.
+        print(json.dumps({"error": f"{type(error).__name__}: {error}", "exit_code": 1}), flush=True)
+        return 1
     return 0
 
 

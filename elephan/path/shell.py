@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,6 +31,8 @@ def run(file: Path, command: Sequence[str], overrides: Sequence[str] = ()) -> tu
         raise InputError(f"elephan path {problem}")
     spec = spec_of(file, overrides)
     words = list(command) or [os.environ.get("SHELL", "/bin/sh")]
+    if shutil.which(words[0]) is None:
+        raise InputError(f"{words[0]}: no program of this name can be run here")
     with _signals() as told, opened(ends_of(spec), spec, {"what": "shell", "of": str(file)}) as path:
         path.start(spec)
         code = _run_there(path.place, words, told)
@@ -54,6 +57,8 @@ def _run_there(place: site.Site, words: list[str], told: _Told) -> int:
         # While there was one already, and not yet its number.
         os.kill(process.pid, told.by)
     code = process.wait()
+    # Its number may be another one's from here on.
+    told.program = None
     return code if code >= 0 else 128 - code
 
 
@@ -85,7 +90,9 @@ def _signals() -> Iterator[_Told]:
     if threading.current_thread() is not threading.main_thread():
         yield told
         return
-    before = {number: signal.signal(number, pass_on) for number in END_SIGNALS}
+    # What is ignored stays so, for the program too: SIGHUP under nohup.
+    heard = [number for number in END_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, pass_on) for number in heard}
     try:
         yield told
     finally:

@@ -7,6 +7,7 @@ kernel lets go of it with the process, and with the process go the TUN devices a
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -17,7 +18,7 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,10 @@ def ip(*arguments: str, lines: Sequence[str] = ()) -> str:
     """Run ip(8), with `lines` for its -batch. Raises `RunError` with its words."""
     batch = ["-batch", "-"] if lines else []
     given = "".join(f"{line}\n" for line in lines)
-    done = subprocess.run(["ip", *arguments, *batch], input=given, capture_output=True, text=True, check=False)
+    # In a session of its own: a terminal's Ctrl-C is for elephan, which removes what is half made, by this.
+    done = subprocess.run(
+        ["ip", *arguments, *batch], input=given, capture_output=True, text=True, check=False, start_new_session=True
+    )
     if done.returncode != 0:
         what = " ".join([*arguments, *lines[:1]])
         raise RunError(f"ip {what}: {' '.join(done.stderr.split())}")
@@ -106,10 +110,17 @@ class Site:
         if not 2 <= len(hosts) <= MOST_HOSTS:
             raise InputError(f"a path has 2 to {MOST_HOSTS} hosts on one machine, and this is to have {len(hosts)}")
         self.hosts = tuple(hosts)
-        LOCKS.mkdir(mode=0o755, exist_ok=True)
-        self.id, self._lock = _new_id()
+        try:
+            LOCKS.mkdir(mode=0o755, exist_ok=True)
+            self.id, self._lock = _new_id()
+        except OSError as error:
+            raise RunError(f"{LOCKS}: {error.strerror}: no lock, no path") from error
         self._facts: dict[str, Any] = {"pid": os.getpid(), "since_s": time.time()}
-        self.tell({"addresses": [host.address for host in hosts], **(about or {})})
+        try:
+            self.tell({"addresses": [host.address for host in hosts], **(about or {})})
+        except RunError:
+            self.remove()
+            raise
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -127,11 +138,16 @@ class Site:
         return tuple(str(NAMESPACES / name) for name in self.names)
 
     def tell(self, more: Mapping[str, Any]) -> None:
-        """Let the lock file tell more of the run, beside what it told."""
+        """Let the lock file tell more of the run, beside what it told. Raises `RunError`."""
         self._facts |= more
         text = json.dumps(self._facts).encode()
-        os.pwrite(self._lock, text, 0)
-        os.ftruncate(self._lock, len(text))
+        try:
+            written = os.pwrite(self._lock, text, 0)
+            os.ftruncate(self._lock, written)
+        except OSError as error:
+            raise RunError(f"{LOCKS / self.id}: {error.strerror}") from error
+        if written < len(text):
+            raise RunError(f"{LOCKS / self.id}: {os.strerror(errno.ENOSPC)}")
 
     def plan(self) -> list[dict[str, Any]]:
         """Return the hosts as crates/kernel/src/plan.rs has them."""
@@ -147,10 +163,10 @@ class Site:
         ]
 
     def make(self) -> None:
-        """Make the namespaces, without devices but loopback, and set their sysctls."""
+        """Make the namespaces, without devices but loopback, and set their sysctls. Raises `RunError`."""
         ip(lines=[f"netns add {name}" for name in self.names])
-        for host, file in zip(self.hosts, self.files, strict=True):
-            within(Path(file), lambda host=host: _set_up(host))  # type: ignore[misc]
+        for number, host in enumerate(self.hosts):
+            self._within(number, lambda host=host: _set_up(host))  # type: ignore[misc]
 
     def configure(self) -> None:
         """Give the devices address, MTU, queue and the route to the others, and bring them up."""
@@ -165,7 +181,13 @@ class Site:
 
     def set(self, host: int, sysctl: str, value: str) -> None:
         """Set one more sysctl under net.ipv4 of a host. Raises `RunError`."""
-        within(Path(self.files[host]), lambda: _set(sysctl, value))
+        self._within(host, lambda: _set(sysctl, value))
+
+    def _within(self, host: int, act: Callable[[], None]) -> None:
+        try:
+            within(Path(self.files[host]), act)
+        except OSError as error:
+            raise RunError(f"namespace {self.names[host]}: {error.strerror or error}") from error
 
     def folder(self) -> Path:
         """Return the run's folder, which goes with it; made when first asked for. Raises `RunError`."""
@@ -186,9 +208,11 @@ class Site:
         return [counters_of(name) for name in self.names]
 
     def remove(self) -> None:
-        """End what runs in the namespaces, remove them, and let go of the id."""
-        remove(self.id)
-        os.close(self._lock)
+        """End what runs in the namespaces, remove them, and let go of the id. Raises `RunError`."""
+        try:
+            remove(self.id)
+        finally:
+            os.close(self._lock)
 
 
 def counters_of(namespace: str) -> dict[str, Any]:
@@ -207,12 +231,13 @@ def _new_id() -> tuple[str, int]:
             lock = os.open(LOCKS / run, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             continue
+        # Whoever asks just now whether it lives holds it for a moment.
+        fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A `clean` that came between the two calls took it for what a killed run has left.
             if os.path.samestat(os.stat(LOCKS / run), os.fstat(lock)):
                 return run, lock
-        except (BlockingIOError, FileNotFoundError):
+        except FileNotFoundError:
             pass
         os.close(lock)
     raise RunError(f"no free id under {LOCKS}: elephan path clean removes what killed runs have left")
@@ -263,7 +288,13 @@ def remove(run: str) -> int:
     names = namespaces_of(run)
     end(names)
     if names:
-        ip(lines=[f"netns delete {name}" for name in names])
+        try:
+            # One that stays keeps none of the others from going.
+            ip("-force", lines=[f"netns delete {name}" for name in names])
+        except RunError:
+            if namespaces_of(run):
+                raise
+            # Another one has removed them meanwhile.
     if _is_ours(folder_of(run)):
         shutil.rmtree(folder_of(run), ignore_errors=True)
     (LOCKS / run).unlink(missing_ok=True)
@@ -349,7 +380,8 @@ def lives(run: str) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Shared: two that ask at once must not take each other for the run.
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:

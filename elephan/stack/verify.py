@@ -94,8 +94,15 @@ def verified(compiled: bytes, file: str, code: str, register: bool = False) -> S
     command = [sys.executable, "-m", "elephan.stack.load", *(["--register"] if register else [])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
+        # In a session of its own: a terminal's Ctrl-C is for elephan, which ends this or waits for it.
         done = subprocess.run(
-            command, input=compiled, capture_output=True, timeout=LONGEST_S, check=False, env=environment
+            command,
+            input=compiled,
+            capture_output=True,
+            timeout=LONGEST_S,
+            check=False,
+            env=environment,
+            start_new_session=True,
         )
     except subprocess.TimeoutExpired:
         return Step("kernel", "failed", f"the verifier has not answered within {LONGEST_S} s")

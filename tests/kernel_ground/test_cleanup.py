@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +19,7 @@ import pytest
 
 from elephan.grounds.kernel import sweep
 from elephan.path import site
-from tests.kernel_ground.conftest import Elephan, begun, command, left_of
+from tests.kernel_ground.conftest import Elephan, begun, command, connected, left_of, sending
 
 pytestmark = pytest.mark.usefixtures("host_stays_as_it_was")
 
@@ -64,6 +69,70 @@ def test_a_signal_ends_the_run_and_all_that_it_made(
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130 and "stopped: 0 of 1 run" in errors, errors
+    assert left_of(run) == []
+
+
+SLOW_IP = """\
+#!/bin/sh
+sleep 0.3
+exec {ip} "$@"
+"""
+
+
+@pytest.mark.parametrize("what", ["run", "path shell"])
+def test_a_terminals_control_c_in_the_middle_of_setting_up_ends_it_well(kernel: None, file: Path, what: str) -> None:
+    # It goes to everything that the terminal's command has started, ip(8) included.
+    tools = file.parent / "tools"
+    tools.mkdir()
+    (tools / "ip").write_text(SLOW_IP.format(ip=shutil.which("ip")), encoding="utf-8")
+    (tools / "ip").chmod(0o755)
+    lines = {
+        "run": command("run", file, "--on", "kernel", "--store", "none", "--no-report"),
+        "path shell": command("path", "shell", file, "--", "sleep", "100"),
+    }
+    before = {path.name for path in site.LOCKS.glob("*")}
+    environment = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"}
+    process = subprocess.Popen(
+        lines[what], stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment, cwd=file.parent
+    )
+    try:
+        mine = ""
+        while not mine:
+            assert process.poll() is None
+            # Its namespaces are made next, which takes ip(8) a while.
+            mine = next((run for run, facts in site.living().items() if facts["pid"] == process.pid), "")
+        time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130, errors
+    assert left_of(mine) == [] and mine not in {path.name for path in site.LOCKS.glob("*")} - before
+
+
+def test_a_terminal_that_is_closed_ends_the_run_and_all_that_it_made(kernel: None, file: Path) -> None:
+    near, far = pty.openpty()
+    process = subprocess.Popen(
+        command("run", file, "--on", "kernel", "--store", "none", "--no-report"),
+        stdin=far,
+        stdout=far,
+        stderr=far,
+        # The terminal becomes its own, and is closed under it.
+        preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),
+    )
+    os.close(far)
+    try:
+        run = sending(file, 4, connected)
+        # The bars are drawn from a second on.
+        deadline_s = time.monotonic() + 20
+        while not select.select([near], [], [], 0.1)[0]:
+            assert time.monotonic() < deadline_s
+        os.close(near)
+        assert process.wait(timeout=30) != 0
+    finally:
+        process.kill()
+        process.wait()
     assert left_of(run) == []
 
 

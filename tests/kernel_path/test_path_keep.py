@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -104,6 +105,34 @@ def test_what_cannot_come_up_is_said_in_one_line_and_leaves_nothing(file: Path) 
     # Paths of others may come and go meanwhile.
     now = site.living()
     assert not [run for run in set(now) - before if now[run].get("of") == str(file)]
+
+
+def test_down_without_an_id_takes_nothing(path: keep.Shown) -> None:
+    # What an empty variable of a script gives; it is the beginning of every id.
+    with pytest.raises(InputError, match="no path ''"):
+        keep.down("")
+    assert path.id in site.living()
+
+
+def test_down_of_what_has_just_gone_is_one_line(path: keep.Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = site.living()
+    keep.down(path.id)
+    # What was seen a moment ago: another `down` was faster.
+    with monkeypatch.context() as patch:
+        patch.setattr(site, "living", lambda: before)
+        with pytest.raises(InputError, match="has just gone"):
+            keep.down(path.id)
+
+
+def test_a_fault_of_the_process_that_holds_it_is_said(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fault(*_: object) -> None:
+        raise ZeroDivisionError("of something")
+
+    monkeypatch.setattr(keep, "_keep", fault)
+    assert keep.main([str(file)]) == 1
+    assert json.loads(capsys.readouterr().out) == {"error": "ZeroDivisionError: of something", "exit_code": 1}
 
 
 def test_down_takes_only_paths_of_up() -> None:

@@ -176,6 +176,24 @@ def test_a_signal_ends_the_program_and_the_path(command: Command, number: signal
     assert process.wait(timeout=20) == 128 + number
 
 
+def test_a_signal_that_is_ignored_stays_so(command: Command) -> None:
+    # nohup(1) does that before a terminal is closed.
+    line = command('bandwidth = "1Gbit/s"\nrtt = "1ms"', *SLEEPER)
+    process, _ = begun(["sh", "-c", 'trap "" HUP; exec "$@"', "sh", *line])
+    process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=1)
+    process.terminate()
+    assert process.wait(timeout=20) == 128 + signal.SIGTERM
+
+
+def test_a_program_that_is_not_there_is_said_before_anything_is_made(
+    command: Command,
+) -> None:
+    done = run(command('bandwidth = "1Gbit/s"\nrtt = "1ms"', "no-such-program"))
+    assert done.returncode == 2 and done.stderr == "error: no-such-program: no program of this name can be run here\n"
+
+
 SIGNAL_AFTER_FORK = """\
 import signal, subprocess, sys
 from pathlib import Path
