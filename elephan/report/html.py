@@ -140,12 +140,17 @@ def facts_of(records: Sequence[Record]) -> list[tuple[str, str]]:
     first = records[0]
     seeds = sorted({record.seed for record in records})
     host = first.host
-    simulated = sum(record.metrics.get("simulated_s") or 0 for record in records)
+    lasted = {
+        words: sum(record.metrics.get("simulated_s") or 0 for record in records if record.ground == ground)
+        for ground, words in (("sim", "simulated"), ("kernel", "over the kernel's TCP"))
+        if any(record.ground == ground for record in records)
+    }
+    length = " and ".join(f"{units.duration(seconds)} {words}" for words, seconds in lasted.items())
     cpu = sum(record.metrics.get("cpu_s") or 0 for record in records)
     facts = [
         ("scenario", first.scenario.file or first.scenario.name),
         ("ground", ", ".join(dict.fromkeys(record.ground for record in records))),
-        ("runs", f"{len(records)}, {units.duration(simulated)} simulated in {units.duration(cpu)} of processor time"),
+        ("runs", f"{len(records)}, {length} in {units.duration(cpu)} of processor time"),
         ("seeds", ", ".join(map(str, seeds[:12])) + (" …" if len(seeds) > 12 else "")),
         ("elephan", f"{first.version} (core {host.get('build', '')})"),
         ("host", f"{host.get('cpu', '')}, {host.get('cores', '')} cores, {host.get('kernel', '')}"),

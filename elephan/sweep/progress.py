@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from elephan.report.units import duration, things
@@ -66,6 +69,29 @@ class NoProgress:
         """See `Watcher`."""
 
 
+@dataclass(frozen=True)
+class _Running:
+    """How far a run is, in its own time."""
+
+    title: str
+    done: str
+    """What has been done with that time."""
+    now_ns: int = 0
+    total_ns: int = 1
+
+    @property
+    def share(self) -> float:
+        """Part of it, 0 to 1."""
+        return min(1.0, self.now_ns / self.total_ns)
+
+    def text(self) -> str:
+        """Return it in words."""
+        if self.now_ns > self.total_ns:
+            # Beyond its length a run goes on only until what was written has arrived; when, nobody knows.
+            return f"draining, {self.now_ns / 1e9:.1f} s {self.done}"
+        return f"{self.now_ns / 1e9:.1f} of {self.total_ns / 1e9:.1f} s {self.done}"
+
+
 class Bars:
     """Bars on stderr when it is a terminal, else a line every ten seconds."""
 
@@ -73,7 +99,7 @@ class Bars:
         """`stream` is stderr unless given."""
         self._stream = stream or sys.stderr
         self._lock = threading.Lock()
-        self._running: dict[int, tuple[str, int, int]] = {}
+        self._running: dict[int, _Running] = {}
         self._total = 0
         self._ended = 0
         self._reused = 0
@@ -82,6 +108,7 @@ class Bars:
         self._bars: RichProgress | None = None
         self._tasks: dict[int, TaskID] = {}
         self._overall: TaskID | None = None
+        self._nobody_looks = False
 
     def start(self, total: int, reused: int) -> None:
         """See `Watcher`."""
@@ -95,13 +122,13 @@ class Bars:
     def began(self, number: int, job: Job) -> None:
         """See `Watcher`."""
         with self._lock:
-            self._running[number] = (title_of(job), 0, 1)
+            self._running[number] = _Running(title_of(job), "simulated" if job.ground == "sim" else "run")
 
     def moved(self, number: int, simulated_ns: int, total_ns: int) -> None:
         """See `Watcher`."""
         with self._lock:
-            title = self._running.get(number, ("", 0, 1))[0]
-            self._running[number] = (title, simulated_ns, max(total_ns, 1))
+            was = self._running.get(number, _Running("", ""))
+            self._running[number] = replace(was, now_ns=simulated_ns, total_ns=max(total_ns, 1))
 
     def ended(self, number: int) -> None:
         """See `Watcher`."""
@@ -112,25 +139,35 @@ class Bars:
     def refresh(self) -> None:
         """See `Watcher`."""
         now = time.monotonic()
-        if now - self._began_s < SILENT_S:
+        if now - self._began_s < SILENT_S or self._nobody_looks:
             return
-        if self._stream.isatty():
-            self._show_bars()
-        elif now - self._line_s >= LINE_INTERVAL_S:
-            self._line_s = now
-            print(self.line(now), file=self._stream, flush=True)
+        with self._as_long_as_somebody_looks():
+            if self._stream.isatty():
+                self._show_bars()
+            elif now - self._line_s >= LINE_INTERVAL_S:
+                self._line_s = now
+                print(self.line(now), file=self._stream, flush=True)
 
     def finish(self) -> None:
         """See `Watcher`."""
         if self._bars is not None:
-            self._bars.stop()
+            with self._as_long_as_somebody_looks():
+                self._bars.stop()
             self._bars = None
+
+    @contextmanager
+    def _as_long_as_somebody_looks(self) -> Iterator[None]:
+        """A terminal that was closed, or a pipe whose reader has gone, is no reason to leave runs to themselves."""
+        try:
+            yield
+        except OSError:
+            self._nobody_looks = True
 
     def share(self) -> float:
         """Return the part done of what had to be run, 0 to 1, running jobs by their simulated time."""
         to_run = self._total - self._reused
         with self._lock:
-            parts = sum(min(1.0, simulated / total) for _, simulated, total in self._running.values())
+            parts = sum(one.share for one in self._running.values())
         return min(1.0, (self._ended + parts) / to_run) if to_run else 1.0
 
     def line(self, now_s: float) -> str:
@@ -150,14 +187,10 @@ class Bars:
             running = dict(self._running)
         for number in [number for number in self._tasks if number not in running]:
             bars.remove_task(self._tasks.pop(number))
-        for number, (title, simulated, total) in sorted(running.items()):
+        for number, one in sorted(running.items()):
             if number not in self._tasks:
-                self._tasks[number] = bars.add_task(title, total=1.0, of="")
-            of = f"{simulated / 1e9:.1f} of {total / 1e9:.1f} s simulated"
-            if simulated > total:
-                # Beyond its length a run goes on only until what was written has arrived; when, nobody knows.
-                of = f"draining, {simulated / 1e9:.1f} s simulated"
-            bars.update(self._tasks[number], completed=min(1.0, simulated / total), of=of)
+                self._tasks[number] = bars.add_task(one.title, total=1.0, of="")
+            bars.update(self._tasks[number], completed=one.share, of=one.text())
         if self._overall is not None:
             of = f"{self._reused + self._ended} of {things(self._total, 'run')}"
             bars.update(self._overall, completed=self.share(), of=of)

@@ -1,5 +1,7 @@
 """Workers: order, stored runs, errors, Ctrl-C. Grounds here are functions of the test; the real one is in tests/cli."""
 
+import errno
+import io
 import os
 import signal
 import threading
@@ -14,7 +16,7 @@ from elephan.errors import InputError, StoreError
 from elephan.grounds import Job, Progress, Stopped
 from elephan.record import Record, ScenarioInfo
 from elephan.store import Series, Store
-from elephan.sweep import executor
+from elephan.sweep import executor, progress
 from elephan.sweep.executor import Interrupted, execute
 from elephan.sweep.progress import Bars
 
@@ -174,3 +176,43 @@ def test_progress_counts_runs_and_parts_of_running_ones() -> None:
     assert bars.share() == pytest.approx(1.5 / 4)
     assert bars.line(bars._began_s + 3).startswith("2 of 5 runs, 38%, about 5.00 s left")
     bars._stream.close()
+
+
+class Closed(io.StringIO):
+    """A terminal that was closed, or a pipe whose reader has gone."""
+
+    def __init__(self, terminal: bool) -> None:
+        """Make one."""
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        """Whether it was a terminal."""
+        return self.terminal
+
+    def write(self, text: str) -> int:
+        """Fail, as the kernel does."""
+        raise OSError(errno.EIO if self.terminal else errno.EPIPE, "nobody is there")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_that_nobody_can_see_any_more_ends_no_run(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SILENT_S", 0.0)
+    monkeypatch.setattr(progress, "LINE_INTERVAL_S", 0.0)
+    bars = Bars(stream=Closed(terminal))
+    bars.start(total=2, reused=0)
+    bars.began(1, Job(0, {"flows": []}, {}, 1, ScenarioInfo(name="x")))
+    for _ in range(3):
+        bars.refresh()
+    bars.finish()
+
+
+def test_time_is_simulated_in_the_simulator_alone() -> None:
+    words = {}
+    for ground in ("sim", "kernel"):
+        bars = Bars(stream=io.StringIO())
+        bars.start(total=1, reused=0)
+        bars.began(0, Job(0, {"flows": []}, {}, 1, ScenarioInfo(name="x"), ground))
+        bars.moved(0, 1_500_000_000, 4_000_000_000)
+        words[ground] = bars._running[0].text()
+    assert words == {"sim": "1.5 of 4.0 s simulated", "kernel": "1.5 of 4.0 s run"}
