@@ -253,7 +253,7 @@ def _all() -> tuple[Metric, ...]:
             "neither",
             "Length of the run, the drain included: in virtual time, or, on the ground `kernel`, in real time.",
         ),
-        Metric("cpu_s", "CPU", "s", time, "neither", "Processor time that the simulation took on the host."),
+        Metric("cpu_s", "CPU", "s", time, "neither", "Processor time that elephan's threads took for the run."),
         Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
         *_of_requests(),
         *_of_the_other_way(),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from elephan import api
 from tests.kernel_ground.conftest import Elephan
 
 pytestmark = pytest.mark.usefixtures("host_stays_as_it_was")
@@ -152,3 +155,22 @@ def test_a_file_of_ones_own_runs_too(elephan: Elephan, file: Path, tmp_path: Pat
 def test_captures_are_the_simulators(elephan: Elephan, file: Path, tmp_path: Path) -> None:
     done = elephan("run", write(file), "--on", "kernel", "--pcap", tmp_path / "one.pcapng")
     assert done.returncode == 2 and "tcpdump" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_processor_time_is_that_of_the_run_and_not_of_what_goes_on_beside_it(kernel: None, file: Path) -> None:
+    took_s, over = [], threading.Event()
+
+    def work() -> None:
+        began_s = time.thread_time()
+        while not over.is_set():
+            hash(bytes(100_000))
+        took_s.append(time.thread_time() - began_s)
+
+    beside = threading.Thread(target=work)
+    beside.start()
+    try:
+        (record,) = api.run(write(file), ["path.bandwidth=4Mbit/s"], on="kernel", store="none").records
+    finally:
+        over.set()
+        beside.join()
+    assert 0 < record.metrics["cpu_s"] < took_s[0]

@@ -88,6 +88,7 @@ pub fn run(
     let ran = carry(traffic, clock, Time(spec.duration_ns), carrier, &progress, pulse);
     let mut report = carrier.stop().unwrap_or_default();
     let (tally, counters) = ran?;
+    report.traffic_cpu_ns = tally.cpu_ns;
     let counters = counters.unwrap_or_else(|| report.network.clone());
     let outcome = outcome(spec, tally, counters, &mut report);
     Ok((outcome, report))

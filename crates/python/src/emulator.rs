@@ -82,6 +82,7 @@ pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyRe
     dict.set_item("stalls", report.stalls)?;
     dict.set_item("stalled_ns", report.stalled_ns)?;
     dict.set_item("cpu_ns", report.cpu_ns)?;
+    dict.set_item("traffic_cpu_ns", report.traffic_cpu_ns)?;
     dict.set_item("elapsed_ns", report.elapsed_ns)?;
     dict.set_item("precedence", report.precedence)?;
     dict.set_item("failure", report.failure.as_deref())?;

@@ -60,9 +60,10 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     require()
     layout = layout_of(job.spec, Machine.here())
     inputs = job.inputs
-    began_s = time.process_time()
-    result, done, told = _run(job, layout, progress)
-    cpu_s = time.process_time() - began_s
+    # Of this run's threads: others may go on beside it.
+    began_s = time.thread_time()
+    result, done, told, cpu_ns = _run(job, layout, progress)
+    cpu_s = time.thread_time() - began_s + cpu_ns / 1e9
     notes = [*(FAULT + fault for fault in done.faults()), *done.notes(), *layout.notes, *result.notes]
     numbers = {**done.metrics(), "cpu_s": cpu_s}
     record, series = measured(GROUND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec), told)
@@ -70,7 +71,8 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     return record, series
 
 
-def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Told, list[dict[str, Any]]]:
+def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Told, list[dict[str, Any]], int]:
+    """Return what the core gave back, what carried the packets, what senders were told, and the CPU time of its threads."""
     about = {"what": "run", "of": job.scenario.file or job.scenario.name}
     with (
         opened(layout.hosts, job.spec, about) as path,
@@ -90,7 +92,8 @@ def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, repo
         except (OSError, RuntimeError) as error:
             raise RunError(one_line(error)) from error
         told = trims.told(job.spec, layout, emulator["orders"], listening)
-        return result, path.report(job.spec, emulator), told
+        cpu_ns = emulator["cpu_ns"] + emulator["traffic_cpu_ns"]
+        return result, path.report(job.spec, emulator), told, cpu_ns
 
 
 def _programs(spec: dict[str, Any], layout: Layout, place: site.Site, names: list[str]) -> dict[int, dict[str, Any]]:

@@ -45,6 +45,8 @@ pub struct EmulatorReport {
     pub stalled_ns: u64,
     /// CPU time of the thread, ns: that which both stacks spend on a packet while it is handed over included.
     pub cpu_ns: u64,
+    /// CPU time of the thread that has a run's sockets, ns; none where a path has no run.
+    pub traffic_cpu_ns: u64,
     /// Time that the thread ran, ns.
     pub elapsed_ns: u64,
     /// Whether the scheduler gave it precedence over ordinary programs.

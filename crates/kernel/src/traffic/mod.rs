@@ -77,6 +77,8 @@ pub(crate) struct TrafficTally {
     pub flows: Vec<FlowTally>,
     pub series: FlowSeries,
     pub notes: Vec<String>,
+    /// CPU time of the thread, ns.
+    pub cpu_ns: u64,
 }
 
 impl<'a> Traffic<'a> {
@@ -140,6 +142,7 @@ impl<'a> Traffic<'a> {
         at_end: impl FnOnce(Time),
     ) -> Result<TrafficTally, KernelError> {
         clock::prefer();
+        let cpu = clock::thread_cpu_ns();
         let mut events = vec![];
         self.wait_for_start(clock, stop)?;
         let limit = Time(self.spec.duration_ns);
@@ -160,7 +163,8 @@ impl<'a> Traffic<'a> {
         while !(over.load(Ordering::Relaxed) || clock.now() >= limit || self.is_drained()) {
             self.turn(clock, limit, progress, stop, &mut events)?;
         }
-        Ok(self.tally(end, clock.now(), counters, notes))
+        let tally = self.tally(end, clock.now(), counters, notes);
+        Ok(TrafficTally { cpu_ns: clock::thread_cpu_ns() - cpu, ..tally })
     }
 
     fn tally(self, end: Time, drained_at: Time, counters: Vec<FlowCounters>, notes: Vec<String>) -> TrafficTally {
@@ -177,7 +181,7 @@ impl<'a> Traffic<'a> {
             .collect();
         flows.sort_by_key(|(flow, _)| *flow);
         let flows = flows.into_iter().map(|(_, tally)| tally).collect();
-        TrafficTally { end, drained_at, flows, series: self.series, notes }
+        TrafficTally { end, drained_at, flows, series: self.series, notes, cpu_ns: 0 }
     }
 
     fn is_done(&self) -> bool {

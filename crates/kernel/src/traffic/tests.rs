@@ -235,7 +235,7 @@ fn a_run_is_summed_up_as_the_simulator_does() {
     let line = Line::new(1_000_000_000, 0, 20 * S).flow(bulk(Some(1_000_000)));
     let line = Line { stop_when_done: true, ..line };
     let Run { tally, .. } = run(&line, |_| ()).unwrap();
-    let TrafficTally { end, drained_at, flows, series, notes } = tally;
+    let TrafficTally { end, drained_at, flows, series, notes, .. } = tally;
     let links = vec![link::Stats::default(); 2];
     let (background, link_series) = (vec![], lab::LinkSeries::default());
     let tally = lab::RunTally {
