@@ -25,7 +25,7 @@ def shell(
     ] = None,
     set_: Changes = None,
 ) -> None:
-    """Run a program at the sender of a scenario's [path], and return its exit code.
+    """Run a program at the sender of a scenario's path, and return its exit code.
 
     The far end is $ELEPHAN_PATH_FAR; `ip netns exec $ELEPHAN_PATH_FAR_NETNS ...` runs something there. What the
     path did, and what the emulator did wrong, is said at the end.
@@ -39,7 +39,7 @@ def shell(
 
 @app.command()
 def up(file: File, set_: Changes = None) -> None:
-    """Bring a scenario's [path] up and leave it there, until `down`."""
+    """Bring a scenario's path up and leave it there, until `down`."""
     from elephan.path import keep
 
     _emit(keep.up(file, set_ or []))

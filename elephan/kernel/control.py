@@ -34,8 +34,10 @@ def load(what: str, settings: Sequence[str] = (), restricted: bool = False) -> t
 
     `restricted`: only programs with CAP_NET_ADMIN may choose it. Raises `InputError` with the reason in words.
     """
-    algorithm, _, variant = what.partition("=")
+    algorithm, equals, variant = what.partition("=")
     stack = find(algorithm)
+    if equals and not variant:
+        raise InputError(f"{what}: behind = comes the variant's name: write {algorithm}, or {algorithm}=mine")
     name = kernel_name(variant or stack.name)
     if runs.is_of_run(name):
         # `path clean` would take it for what a killed run has left.
@@ -76,7 +78,7 @@ def unload(name: str) -> Removed:
     one = named(name, everything)
     if one is None:
         names = ", ".join(one.name for one in everything if one.registered) or "nothing"
-        raise InputError(f"{name} is not loaded; loaded is {names}")
+        raise InputError(f"{name or repr(name)} is not loaded; loaded is {names}")
     changed = _put_back() if namespaces.current() == one.name else None
     remove(one)
     return Removed([one], changed, namespaces.elsewhere(lambda default: default == one.name), [])
@@ -98,7 +100,7 @@ def default(name: str, host: bool = False) -> tuple[str, str]:
     one = None if name in there else named(name, loaded())
     full = one.name if one else name
     if full not in there:
-        raise InputError(f"{name} is not in the kernel; there is {', '.join(there)}")
+        raise InputError(f"{name or repr(name)} is not in the kernel; there is {', '.join(there)}")
     why = namespaces.why_hosts()
     if why and not host:
         raise InputError(

@@ -1,6 +1,7 @@
 """The command from end to end, with the real core: what goes to stdout, what to stderr, and with which exit code."""
 
 import csv
+import inspect
 import io
 import json
 import os
@@ -10,10 +11,12 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+import typer
 
 from tests.cli.conftest import Run
 
@@ -308,3 +311,22 @@ def test_a_killed_sweep_keeps_what_ended(folder: Path) -> None:
     _, err = again.communicate(timeout=40)
     assert again.returncode == 0
     assert "1 of 1 run was in the store" in err
+
+
+def test_no_help_has_words_that_its_formatter_takes_for_a_style() -> None:
+    from rich.text import Text
+
+    from elephan.cli.main import app as root
+
+    def texts(app: typer.Typer) -> Iterator[str]:
+        for command in app.registered_commands:
+            yield inspect.getdoc(command.callback) or ""
+        for group in app.registered_groups:
+            assert group.typer_instance is not None
+            yield str(group.typer_instance.info.help)
+            yield from texts(group.typer_instance)
+
+    found = list(texts(root))
+    assert len(found) > 30
+    # "[path]" vanishes.
+    assert [text for text in found if Text.from_markup(text).plain != text] == []

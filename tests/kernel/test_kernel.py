@@ -152,3 +152,7 @@ def test_without_root_one_line_and_exit_code_2(
     assert "CAP_NET_ADMIN" in said and "still works: simulation" in said
     assert call(["kernel", "load", "reno", "--set", "nonsense=1"]) == 2
     assert call(["kernel", "load", "reno=Upper"]) == 2
+    # What an empty variable of a script gives.
+    capsys.readouterr()
+    assert call(["kernel", "load", "reno="]) == 2
+    assert "write reno, or reno=mine" in capsys.readouterr().err

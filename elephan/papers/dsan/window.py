@@ -61,7 +61,7 @@ def table1(results: PaperResults) -> Evaluation:
         xs = range(66, 209)
         rule = [WINDOW_BYTES / x / 1000 for x in xs]
         left.plot(xs, rule, color=ink.muted, linewidth=1.0, linestyle=(0, (4, 3)), label="8 MB / RTT")
-        left.plot(*zip(*points, strict=True), "o", color=ink.curve(0), markersize=4.5, label="measured")
+        left.plot(*zip(*points, strict=True), "o", color=ink.curve(0), markersize=4.5, label="simulator")
         left.scatter(
             *zip(*kernel, strict=True),
             marker="s",
