@@ -1,7 +1,8 @@
 """`elephan path up | show | down`: a path that a process in the background holds, for as long as one likes.
 
 The keeper, `python -m elephan.path.keep FILE [KEY=VALUE ...]`, has namespaces and devices; it tells whoever started it
-how it went by one line of JSON, and ends by a signal. What the path did it leaves in its lock file, which whoever sent
+how it went by one line of JSON, and ends by a signal. It stays once it was answered: a path of which nobody has heard,
+because `up` was ended before that, goes. What the path did it leaves in its lock file, which whoever sent
 the signal holds open: there is nothing to remove afterwards.
 """
 
@@ -27,6 +28,9 @@ from elephan.signals import told_to_end
 WHAT = "up"
 """How the lock file calls a path of this kind."""
 
+STAY = b"stay\n"
+"""The answer to what the keeper tells."""
+
 PATIENCE_S = 30.0
 """How long a path has to come up, or to go down, s."""
 
@@ -51,7 +55,7 @@ def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(
         [sys.executable, "-m", "elephan.path.keep", str(file), *overrides],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -59,20 +63,24 @@ def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
         # A Ctrl-C, or the end of this terminal, is not meant for it.
         start_new_session=True,
     )
-    assert process.stdout is not None
-    with process.stdout:
-        line = process.stdout.readline()
-    try:
-        answer: dict[str, Any] = json.loads(line)
-    except ValueError:
-        raise RunError(f"the path's process ended with {process.wait()} before the path was up") from None
-    if "error" in answer:
-        process.wait()
-        raise (InputError if answer["exit_code"] == InputError.exit_code else RunError)(answer["error"])
-    for path in show():
-        if path.id == answer["id"]:
-            return path
-    raise RunError(f"the path {answer['id']} was up and has been taken down already")
+    assert process.stdout is not None and process.stdin is not None
+    # Closed without an answer they take the path down, whatever ends this.
+    with process.stdin as answers, process.stdout as says:
+        line = says.readline()
+        try:
+            told: dict[str, Any] = json.loads(line)
+        except ValueError:
+            raise RunError(f"the path's process ended with {process.wait()} before the path was up") from None
+        if "error" in told:
+            process.wait()
+            raise (InputError if told["exit_code"] == InputError.exit_code else RunError)(told["error"])
+        found = next((path for path in show() if path.id == told["id"]), None)
+        # Not through the file's buffer, which would be written again when it is closed.
+        with suppress(BrokenPipeError):
+            os.write(answers.fileno(), STAY)
+            if found is not None:
+                return found
+    raise RunError(f"the path {told['id']} was up and has been taken down already")
 
 
 def show() -> list[Shown]:
@@ -136,7 +144,11 @@ def _keep(file: Path, overrides: Sequence[str]) -> None:
     with told_to_end() as told, opened(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path:
         path.start(spec)
         print(json.dumps({"id": path.place.id}), flush=True)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if os.read(sys.stdin.fileno(), len(STAY)) != STAY:
+            return
+        nobody = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for stream in (sys.stdin, sys.stdout):
+            os.dup2(nobody, stream.fileno())
         told(None)
         path.place.tell({"report": path.stop(spec).text()})
 

@@ -135,6 +135,22 @@ def test_a_fault_of_the_process_that_holds_it_is_said(
     assert json.loads(capsys.readouterr().out) == {"error": "ZeroDivisionError: of something", "exit_code": 1}
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_path_of_which_nobody_has_heard_goes(file: Path, number: signal.Signals) -> None:
+    # `up` is ended when the path is there, and before it has said so.
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom elephan.path import keep\n"
+        f"keep.show = lambda: os.kill(os.getpid(), {int(number)}) or []\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\nkeep.up(Path(sys.argv[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, timeout=60, check=False)
+    assert done.returncode == -number, done.stderr
+    deadline_s = time.monotonic() + 20
+    while [run for run, facts in site.living().items() if facts.get("of") == str(file)]:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
 def test_down_takes_only_paths_of_up() -> None:
     with pytest.raises(InputError, match="no path zzz"):
         keep.down("zzz")
