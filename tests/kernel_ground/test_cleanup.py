@@ -111,6 +111,46 @@ def test_a_terminals_control_c_in_the_middle_of_setting_up_ends_it_well(kernel: 
     assert left_of(mine) == [] and mine not in {path.name for path in site.LOCKS.glob("*")} - before
 
 
+SLOW_CLANG = """\
+#!/bin/sh
+case "$*" in *--version*) ;; *) touch {began}; sleep 1 ;; esac
+exec {clang} "$@"
+"""
+
+
+def test_a_terminals_control_c_while_a_file_is_compiled_does_not_make_it_look_wrong(
+    kernel: None, elephan: Elephan, tmp_path: Path
+) -> None:
+    names = ["clang", *(f"clang-{version}" for version in range(25, 10, -1))]
+    clang = next((path for name in names if (path := shutil.which(name))), None)
+    if clang is None:
+        pytest.skip("there is no clang")
+    began, slow = tmp_path / "began", tmp_path / "slow-clang"
+    slow.write_text(SLOW_CLANG.format(began=began, clang=clang), encoding="utf-8")
+    slow.chmod(0o755)
+    assert elephan("stacks", "new", str(tmp_path / "mine.c")).returncode == 0
+    file = tmp_path / "own.toml"
+    file.write_text(SCENARIO.replace("{stack}", '"./mine.c"'), encoding="utf-8")
+    process = subprocess.Popen(
+        command("run", file, "--on", "kernel", "--store", "none", "--no-report"),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"CLANG": str(slow)},
+    )
+    try:
+        deadline_s = time.monotonic() + 60
+        while not began.exists():
+            assert process.poll() is None and time.monotonic() < deadline_s
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130 and "stopped: 0 of 1 run" in errors, errors
+
+
 def test_a_terminal_that_is_closed_ends_the_run_and_all_that_it_made(kernel: None, file: Path) -> None:
     near, far = pty.openpty()
     process = subprocess.Popen(

@@ -1,7 +1,7 @@
 //! An algorithm compiled for BPF: what the running kernel loads. Loading it is another's business.
 
 use crate::clang;
-use crate::compile::{CompileError, WorkDir};
+use crate::compile::{self, CompileError, WorkDir};
 use crate::diagnose::{self, Grade, Problem};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -65,7 +65,9 @@ pub fn compile_bpf_as(
         .map_err(|e| failed("write temporary files", e))?;
     // With "./" in front, so that no name is taken for an option.
     let file = format!("./{}", name.to_string_lossy());
-    let output = clang::command(&clang, &work.0, &file, &object)
+    let mut command = clang::command(&clang, &work.0, &file, &object);
+    compile::apart(&mut command);
+    let output = command
         .args(kernel_name.map(|name| format!("-DCC_BPF_NAME=\"{name}\"")))
         .args(match build {
             BpfBuild::Kernel => None,

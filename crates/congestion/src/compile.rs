@@ -194,7 +194,14 @@ fn compiler() -> Command {
     let mut words = cc.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("cc"));
     command.args(words);
+    apart(&mut command);
     command
+}
+
+/// Out of the terminal's reach: a Ctrl-C there is for elephan, and a compiler that it kills would look like a wrong file.
+pub(crate) fn apart(command: &mut Command) {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
 /// The option that forbids floating point altogether, where the processor has one.
