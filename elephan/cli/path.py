@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +14,7 @@ from elephan.report.units import duration, things
 if TYPE_CHECKING:
     from elephan.path.keep import Shown
 
-app = typer.Typer(help="A scenario's path on this machine, between two namespaces, for any program. Needs root.")
+app = typer.Typer(help="A scenario's path on this machine, between two namespaces, for any program.")
 
 
 @app.command()
@@ -28,9 +29,13 @@ def shell(
     """Run a program at the sender of a scenario's path, and return its exit code.
 
     The far end is $ELEPHAN_PATH_FAR; `ip netns exec $ELEPHAN_PATH_FAR_NETNS ...` runs something there. What the
-    path did, and what the emulator did wrong, is said at the end.
+    path did, and what the emulator did wrong, is said at the end. Without root it is done in a user namespace, where
+    this machine lets users have one.
     """
-    from elephan.path import run
+    from elephan.path import run, unprivileged
+
+    if os.geteuid() != 0:
+        unprivileged.become([*(f"--set={change}" for change in set_ or []), str(file), "--", *(command or [])])
 
     code, report = run(file, command or [], set_ or [])
     say(report.text())

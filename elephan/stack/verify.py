@@ -26,6 +26,10 @@ BTF = Path("/sys/kernel/btf/vmlinux")
 CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 """Numbers of what the kernel asks for before it loads a congestion control (linux/capability.h)."""
 
+USER_NAMESPACE = Path("/proc/self/ns/user")
+FIRST_USER_NAMESPACE = 0xEFFFFFFD
+"""Its inode (PROC_USER_INIT_INO, linux/proc_ns.h): capabilities of any other one are not the machine's."""
+
 LONGEST_S = 120
 """After so long a verifier that has not answered is given up, s."""
 
@@ -77,6 +81,8 @@ def lacks() -> str:
     missing = [name for name, number in CAPABILITIES.items() if not effective_capabilities() >> number & 1]
     if missing:
         return f"needs root ({', '.join(missing)}): run it with sudo to put it through the kernel's verifier"
+    if USER_NAMESPACE.stat().st_ino != FIRST_USER_NAMESPACE:
+        return "needs root outside of a user namespace (a rootless container has one): root of it can load nothing"
     return ""
 
 

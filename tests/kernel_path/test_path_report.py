@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from elephan.cli.main import call
-from elephan.path import report, site
+from elephan.path import report, site, unprivileged
 
 LINK: dict[str, Any] = {
     "delivered_packets": 10,
@@ -78,6 +78,8 @@ def test_without_root_there_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.setattr(site.os, "geteuid", lambda: 1000)
     assert call(["path", "clean"]) == 2
+    # What users may have without root is in test_path_unprivileged.py.
+    monkeypatch.setattr(unprivileged, "TUN", "/dev/net/none")
     assert call(["path", "shell", "any.toml", "--", "true"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2 and all("needs root" in line for line in lines)
