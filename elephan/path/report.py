@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from elephan.report.units import things
+
 LATE_P99_NS = 200_000
 """Above this the emulator's own delay is no longer small beside what it emulates (0.2 ms)."""
 DISHONOURED = "THE EMULATOR DID NOT HONOUR THE PATH; what was measured over it is not the network's doing:"
@@ -51,7 +53,7 @@ class Report:
         if not self.core["precedence"]:
             found.append("it had no precedence over other programs, which delay it by their time slices")
         if found and self.core["stalls"]:
-            stood = f"stood still {self.core['stalls']} times, {_ms(self.core['stalled_ns'])} in all"
+            stood = f"stood still {things(self.core['stalls'], 'time')}, {_ms(self.core['stalled_ns'])} in all"
             found.append(f"its thread {stood}: the machine was held up, as a virtual one is by its host")
         if self.core["failure"]:
             found.append(str(self.core["failure"]))

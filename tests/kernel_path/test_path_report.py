@@ -71,6 +71,8 @@ def test_a_machine_that_was_held_up_is_named_beside_what_came_of_it() -> None:
     assert report.of(NAMES, held_up, [QUIET, QUIET]).faults() == []
     faults = report.of(NAMES, held_up | {"late_p99_ns": 300_000}, [QUIET, QUIET]).faults()
     assert len(faults) == 2 and "stood still 3 times, 52.000 ms in all" in faults[1]
+    once = report.of(NAMES, CORE | {"late_p99_ns": 9_000_000, "stalls": 1, "stalled_ns": 9_000_000}, [QUIET, QUIET])
+    assert "stood still 1 time, " in once.faults()[1]
 
 
 def test_without_root_there_is_one_line_and_exit_code_2(
