@@ -237,7 +237,8 @@ def _forwarding() -> None:
 
 def tc(*arguments: str) -> str:
     """Run tc(8). Raises `RunError` with its words."""
-    done = subprocess.run(["tc", *arguments], capture_output=True, text=True, check=False)
+    # As ip() of site.py, out of the terminal's reach.
+    done = subprocess.run(["tc", *arguments], capture_output=True, text=True, check=False, start_new_session=True)
     if done.returncode != 0:
         raise RunError(f"tc {' '.join(arguments)}: {' '.join(done.stderr.split())}")
     return done.stdout

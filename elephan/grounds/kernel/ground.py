@@ -72,7 +72,7 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
 
 
 def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Told, list[dict[str, Any]], int]:
-    """Return what the core gave back, what carried the packets, what senders were told, and the CPU time of its threads."""
+    """Return the core's result, what carried the packets, what senders were told, CPU time of the core's threads."""
     about = {"what": "run", "of": job.scenario.file or job.scenario.name}
     with (
         opened(layout.hosts, job.spec, about) as path,
