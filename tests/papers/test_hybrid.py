@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 import elephan
 from elephan.api import load
 from elephan.papers.catalogue import find, folder
 from elephan.papers.hybrid import managed
 from elephan.papers.hybrid.cell import RFC_7323_BYTES, Cell
+from elephan.papers.hybrid.shown import grid
 from elephan.record import Record
+from elephan.report.draw import Ink
 
 SMALLEST = {
     "sweep.link.r1-r2.delay": '["2.5ms"]',
@@ -96,6 +99,19 @@ def test_a_window_limited_flow_is_faster_by_the_shorter_round_trip_and_loses_not
     assert cell.new_limit_bps == pytest.approx(1e8 / 0.6)
     means, _ = move.seconds()
     assert means[-1] / move.before_bps == pytest.approx(1 / 0.6, rel=0.03)
+
+
+def test_a_picture_shows_the_whole_curve(tmp_path: Path) -> None:
+    # Windows come as trains: means over 1 s swing by more than the 15 % that a picture leaves above the limit.
+    long = {"link.r1-r2.delay": "250ms", "link.r2-r3.delay": "250ms", "link.light.delay": "100ms"}
+    long |= {"run.duration": "270s", "event.0.when.over": "1s"}
+    set_ = changes() | {f"sweep.{key}": f'["{value}"]' for key, value in long.items()}
+    cell = cell_of("a.toml", set_ | {"sweep.flow.window": '["12.5MB"]'}, tmp_path)
+    drawing = Figure()
+    grid(drawing, Ink(themed=False), [cell] * 9)
+    axes = drawing.axes[0]
+    drawn = max(float(max(line.get_ydata())) for line in axes.lines[:1])
+    assert 1.15 * cell.new_limit_bps / 1e9 < drawn < axes.get_ylim()[1] <= 2 * cell.new_limit_bps / 1e9
 
 
 def test_where_the_senders_link_is_the_limit_packets_come_out_of_order_and_none_is_lost(tmp_path: Path) -> None:

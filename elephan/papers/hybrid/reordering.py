@@ -47,7 +47,8 @@ def grid_figure(key: str, claim: str, title: str, cells: list[Cell], until_s: fl
         key,
         claim,
         title,
-        "Goodput, Gbit/s, over 0.5 or 1 s; dotted: the move; dashed: the new limit. Scales differ.",
+        "Goodput, Gbit/s, over 0.5 or 1 s; dotted: the move; dashed: the new limit. Scales differ; none "
+        "goes beyond twice the limit.",
         draw,
         (7.4, 5.6),
     )

@@ -35,11 +35,17 @@ def arriving(cell: Cell, granularity_s: float) -> tuple[Floats, Floats]:
     return edges[:-1] + granularity_s / 2, np.diff(total) / granularity_s / 1e9
 
 
-def panel(axes: Any, ink: Ink, cell: Cell, granularity_s: float, colour: int, label: str | None = None) -> None:
-    """Draw one cell's throughput with the move and the limits."""
+def panel(axes: Any, ink: Ink, cell: Cell, granularity_s: float, colour: int, label: str | None = None) -> Floats:
+    """Draw one cell's throughput with the move; return the rates, Gbit/s."""
     time_s, rate = throughput(cell, granularity_s)
     axes.plot(time_s, rate, color=ink.curve(colour), linewidth=1.3, label=label)
     axes.axvline(0, color=ink.text, linewidth=0.9, linestyle=(0, (1, 2)), label="move")
+    return rate
+
+
+MOST_OF_LIMIT = 2.0
+"""A picture goes up to the highest rate, but not beyond so many times the limit: what waited for a lost segment is
+delivered all at once."""
 
 
 def grid(drawing: Any, ink: Ink, cells: list[Cell], until_s: float | None = None) -> None:
@@ -51,12 +57,13 @@ def grid(drawing: Any, ink: Ink, cells: list[Cell], until_s: float | None = None
         if cell.move is None:
             axes.text(0.5, 0.5, "did not reach its limit", transform=axes.transAxes, ha="center", color=ink.muted)
             continue
-        panel(axes, ink, cell, 1.0 if cell.record.spec["duration_ns"] > 30e9 else 0.5, 0)
+        rate = panel(axes, ink, cell, 1.0 if cell.record.spec["duration_ns"] > 30e9 else 0.5, 0)
         axes.axhline(cell.new_limit_bps / 1e9, color=ink.muted, linewidth=0.8, linestyle=(0, (4, 3)))
         end_s = float(cell.move.since_s[-1])
         left_s = -min(cell.move.time_s, 0.3 * end_s, 30.0)
         axes.set_xlim(left_s, end_s if until_s is None else min(until_s, end_s))
-        axes.set_ylim(0, 1.15 * max(cell.new_limit_bps, cell.move.before_bps) / 1e9)
+        limit = max(cell.new_limit_bps, cell.move.before_bps) / 1e9
+        axes.set_ylim(0, max(1.15 * limit, min(1.05 * float(rate.max()), MOST_OF_LIMIT * limit)))
 
 
 def queue(axes: Any, ink: Ink, cell: Cell, colour: int) -> None:
