@@ -262,7 +262,7 @@ def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigur
         _figure(
             "queue",
             "Queue at the bottleneck",
-            "Packets waiting for the line." + first,
+            "Packets waiting for the line." + _whose_queue(tracks) + first,
             units.count,
             _queues(tracks, colours, until),
             events,
@@ -296,17 +296,25 @@ def _window(track: _Track, colours: Colours, until: float) -> list[Curve]:
 def _queues(tracks: Sequence[_Track], colours: Colours, until: float) -> list[Curve]:
     """Return a curve per run: flows of one run share the queue."""
     curves: list[Curve] = []
-    shared = len({id(track.series) for track in tracks}) < len(tracks)
-    for track in tracks:
+    runs = {id(track.record): track for track in reversed(tracks)}
+    for track in reversed(runs.values()):
         link = bottleneck(track.record, track.series)
         if link is None:
             continue
-        label = str(track.record.links[link]["name"]) if shared else track.label
+        name = str(track.record.links[link]["name"])
+        if len(runs) == len(tracks):
+            name = track.label
+        elif len(runs) > 1:
+            name += f", {track.record.ground}"
         line = link_line(track.series, link, "queue_packets").until(until)
-        curves.append(Curve(label, colours.of(track.label), thinned(line)))
-        if shared:
-            break
+        curves.append(Curve(name, colours.of(track.label), thinned(line)))
     return curves
+
+
+def _whose_queue(tracks: Sequence[_Track]) -> str:
+    """Return what tells the queues of several runs apart, where the legend has their flows."""
+    runs = len({id(track.record) for track in tracks})
+    return " In the colour of each run's first flow." if 1 < runs < len(tracks) else ""
 
 
 def _figure(

@@ -102,6 +102,21 @@ def test_both_curves_are_in_one_plot_in_two_colours(make_record: Make, tmp_path:
     assert "kernel/sim" in page and "sim, kernel" in page
 
 
+def test_flows_that_share_a_queue_show_that_of_each_ground(
+    make_record: Make, make_series: Callable[..., Series]
+) -> None:
+    records = both(make_record)
+    for record in records:
+        record.flows = [record.flows[0] | {"name": name, "group": group} for group, name in enumerate("ab")]
+        record.spec["flows"] = [record.spec["flows"][0] | {"name": name, "group": n} for n, name in enumerate("ab")]
+    taken = {record.ground: make_series(count=100, flows=2) for record in records}
+    (panel,) = panels_of(points_of(records), lambda record: taken[record.ground], Colours())
+    assert len(panel.legend) == 4
+    queue = next(figure for figure in panel.figures if figure.key == "queue")
+    assert [curve.label.rpartition(", ")[2] for curve in queue.curves] == ["sim", "kernel"]
+    assert "first flow" in queue.caption and len({curve.colour for curve in queue.curves}) == 2
+
+
 def test_a_note_of_the_emulator_is_told_of_the_ground_that_it_is_about(make_record: Make) -> None:
     records = both(make_record)
     records[1].notes.append("EMULATOR: 3 packets were dropped in the emulator's own buffers")
