@@ -95,7 +95,8 @@ impl<P: Packet> Gate<P> {
 
     /// Whether what comes at `now` may have to wait.
     pub fn is_closed(&mut self, now: u64) -> bool {
-        self.takes_turns &= self.open_at(now) > now || self.pacer.keeps();
+        // Flows that have nothing more to wait for do not ask, at each packet, what the others keep back.
+        self.takes_turns = self.takes_turns && (self.open_at(now) > now || self.pacer.keeps());
         self.takes_turns
     }
 
