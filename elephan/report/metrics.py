@@ -42,7 +42,8 @@ def _all() -> tuple[Metric, ...]:
             share,
             "higher",
             "Goodput as a part of the bottleneck's line rate. Headers take the rest of a full line: with 1500-byte "
-            "packets and timestamps at most 1448/1500 = 96.5 %.",
+            "packets and timestamps at most 1448/1500 = 96.5 %. The bottleneck is the slowest line of the way on which "
+            "the flow begins, at its first rate: who is moved to a faster way can have more than all of it.",
         ),
         Metric(
             "delivered_bytes",
