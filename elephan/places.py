@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 
 def why_not_writable(folder: Path) -> str | None:
     """Return why no file can be written in `folder` (made when it is missing), None when one can."""
-    # os.path.exists answers where Path.exists raises: a name that is too long.
-    made = [part for part in (folder, *folder.parents) if not os.path.exists(part)]
+    error = problem(folder)
+    return None if error is None else reason_of(error)
+
+
+def problem(folder: Path) -> OSError | None:
+    """Return the error of writing a file in `folder` (or, when it is missing, of making it), None when one can be.
+
+    Nothing is made: what one command makes to try, and removes, another one may be about to use.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        os.stat(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return error
+    there = next((part for part in (folder, *folder.absolute().parents) if os.path.lexists(part)), folder)
+    try:
+        with tempfile.TemporaryFile(dir=there):
             return None
     except OSError as error:
-        return reason_of(error)
-    finally:
-        for part in made:
-            with suppress(OSError):
-                part.rmdir()
+        return error
 
 
 def reason_of(error: OSError) -> str:
     """Return the system's words for a folder that cannot be made or used."""
-    # mkdir says "File exists" of what is a file.
-    return "not a folder" if isinstance(error, (FileExistsError, NotADirectoryError)) else error.strerror or str(error)
+    return "not a folder" if isinstance(error, NotADirectoryError) else error.strerror or str(error)

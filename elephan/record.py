@@ -148,13 +148,13 @@ class Record(BaseModel):
         """Read a record of this or an older format. Raises `StoreError` for a newer or a damaged one."""
         try:
             data = json.loads(text)
-        except ValueError as error:
-            raise StoreError(f"a stored record is damaged: {error}") from error
+        except (ValueError, TypeError, RecursionError) as error:
+            raise StoreError(f"its record is damaged: {error}") from error
         try:
             return cls.model_validate(upgrade(data))
         except ValueError as error:
             first = str(error).splitlines()
-            raise StoreError(f"a stored record is damaged: {' '.join(line.strip() for line in first[:3])}") from error
+            raise StoreError(f"its record is damaged: {' '.join(line.strip() for line in first[:3])}") from error
 
     def reproducible(self) -> dict[str, Any]:
         """Return what equal scenario, seed and version make equal to the byte, on every machine.
@@ -177,10 +177,10 @@ def upgrade(data: dict[str, Any]) -> dict[str, Any]:
     """Return `data` in the present format. Raises `StoreError` when it is newer than this elephan."""
     found = data.get("format") if isinstance(data, dict) else None
     if not isinstance(found, int) or found < 1:
-        raise StoreError(f"not a record: its format is {found!r}, expected a number from 1 to {FORMAT}")
+        raise StoreError(f"its record is damaged: its format is {found!r}, expected a number from 1 to {FORMAT}")
     if found > FORMAT:
         raise StoreError(
-            f"a record has format {found}; this elephan reads up to {FORMAT}: it was written by a newer one, update"
+            f"its record has format {found}; this elephan reads up to {FORMAT}: it was written by a newer one, update"
         )
     return data
 

@@ -3,7 +3,8 @@
 Records are rows of a database (SQLite unless a URL says otherwise); time series are Parquet files beside it.
 """
 
-from elephan.store.database import Filter, Store, default_location, open_store, store_for
+from elephan.store.database import Damaged, Filter, Store, open_store, store_for
+from elephan.store.place import default_location
 from elephan.store.series import Series
 
-__all__ = ["Filter", "Series", "Store", "default_location", "open_store", "store_for"]
+__all__ = ["Damaged", "Filter", "Series", "Store", "default_location", "open_store", "store_for"]
