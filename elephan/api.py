@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from elephan.grounds import Job
 from elephan.record import Record, ScenarioInfo
 from elephan.report.table import Table, table_of
 from elephan.report.units import things
-from elephan.store import Filter, Series, Store, open_store, store_for
+from elephan.store import Damaged, Filter, Series, Store, open_store, store_for
 from elephan.sweep.executor import Outcome, execute
 from elephan.sweep.progress import NoProgress, Watcher
 
@@ -36,12 +37,15 @@ class Results(Sequence[Record]):
         self._series = {item.record.id: item.series for item in outcomes if item.series is not None}
         self._records = [item.record for item in outcomes]
         self._store = store
+        self.damaged: tuple[Damaged, ...] = ()
+        """Stored runs that were asked for and cannot be read."""
 
     @classmethod
-    def of_records(cls, records: Sequence[Record], store: Store | None) -> Results:
+    def of_records(cls, records: Sequence[Record | Damaged], store: Store | None) -> Results:
         """Make results of stored records; their series are read when asked for."""
         results = cls([], store)
-        results._records = list(records)
+        results._records = [one for one in records if isinstance(one, Record)]
+        results.damaged = tuple(one for one in records if not isinstance(one, Record))
         return results
 
     @property
@@ -265,6 +269,12 @@ def check(file: str | Path, set: Overrides | None = None, *, on: str = "sim") ->
 def open_results(
     store: str | None = None, *, scenario: str | None = None, parameters: dict[str, str] | None = None
 ) -> Results:
-    """Return stored runs, newest first. Raises `StoreError`."""
+    """Return stored runs, newest first. Raises `StoreError`.
+
+    Runs whose record is damaged are not among them; a warning names them, and `damaged` of the results has them.
+    """
     opened = open_store(store)
-    return Results.of_records(opened.list(Filter(scenario=scenario, parameters=parameters or {})), opened)
+    found = Results.of_records(opened.read(Filter(scenario=scenario, parameters=parameters or {})), opened)
+    for one in found.damaged:
+        warnings.warn(f"{one}; left out", stacklevel=2)
+    return found

@@ -45,6 +45,12 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def failed(text: str, code: int) -> int:
+    """Say what is wrong and return the exit code."""
+    print(f"error: {text}", file=sys.stderr)
+    return code
+
+
 @contextmanager
 def counted(title: str) -> Iterator[Callable[[int, int], None]]:
     """Give a function that is told how many of how many are done; a bar shows it on a terminal, after a second."""

@@ -12,7 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from elephan.cli import compare, disk, iscsi, kernel, paper, path, results, run, stacks, trace
-from elephan.cli.console import emit
+from elephan.cli.console import emit, failed
 from elephan.errors import ElephanError
 
 app = typer.Typer(
@@ -84,9 +84,3 @@ def wrong_arguments(error: TyperException) -> int:
         emit(str(error))
         return 2
     return failed(error.format_message(), 2)
-
-
-def failed(text: str, code: int) -> int:
-    """Say what is wrong and return the exit code."""
-    print(f"error: {text}", file=sys.stderr)
-    return code

@@ -15,7 +15,7 @@ from elephan.report.figures import MOST_CURVES, Colours, panels_of
 from elephan.report.html import PAGE as REPORT_PAGE
 from elephan.report.html import Tell, facts_of, scenarios_of
 from elephan.report.points import points_of
-from elephan.store.series import write_atomically
+from elephan.store.files import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -18,7 +18,7 @@ from elephan.papers.verdict import Judgement, Verdict
 from elephan.report import draw
 from elephan.report.html import PAGE as REPORT_PAGE
 from elephan.report.html import facts_of
-from elephan.store.series import write_atomically
+from elephan.store.files import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -17,7 +17,7 @@ from elephan.report.management import Managed, managed_of
 from elephan.report.metrics import LINKS
 from elephan.report.points import points_of
 from elephan.report.table import Table, table_of
-from elephan.store.series import write_atomically
+from elephan.store.files import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -17,7 +17,7 @@ from elephan.stack import header
 from elephan.stack.catalogue import Stack
 from elephan.stack.curves import AFTER_LOSS, LOSSES, RESPONSE_RTT_S, RTT_S, WINDOW, Curves, response_text
 from elephan.stack.published import RESPONSES
-from elephan.store.series import write_atomically
+from elephan.store.files import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -14,18 +14,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, create_engine, delete, event, func, insert, select, text
+from sqlalchemy import Connection, Engine, Select, create_engine, delete, event, func, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from elephan.errors import InputError, StoreError
 from elephan.record import Record, canonical_json
+from elephan.store.files import KINDS, paths_of, stem_of
 from elephan.store.migrate import bring_up_to_date
 from elephan.store.place import Place, default_location, is_conflict, named, reason_of
 from elephan.store.schema import MetricRow, ParameterRow, RunRow
-from elephan.store.series import KINDS, Series, paths_of
+
+if TYPE_CHECKING:
+    from elephan.store.series import Series
 
 BUSY_TIMEOUT_MS = 30_000
 """How long SQLite waits for another writer, ms: longer than any single store of a run."""
@@ -62,6 +65,30 @@ class Damaged:
     def __str__(self) -> str:
         """Say it on one line."""
         return f"run {self.id}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run as far as the columns of its row say, so that a damaged record is no hindrance."""
+
+    id: str
+    created: str
+    scenario: str
+    ground: str
+    version: str
+    seed: str
+    series: tuple[str, ...]
+    """Names of its series files."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A row as it is: the record's text, and what it is to be compared with."""
+
+    id: str
+    record: str
+    sha256: str | None
+    series: dict[str, str | None]
 
 
 class Store:
@@ -211,13 +238,16 @@ class Store:
 
         Raises `InputError` when none or several do, `StoreError` when its record is damaged.
         """
-        run_id = self.id_of(prefix)
-        with self._guard("read"), Session(self._engine) as session:
-            text = session.scalar(select(RunRow.record).where(RunRow.id == run_id))
-        found = _read(run_id, text)
+        found = self.look(prefix)
         if isinstance(found, Damaged):
             raise StoreError(str(found))
         return found
+
+    def look(self, prefix: str) -> Record | Damaged:
+        """Return the run whose id begins with `prefix`. Raises `InputError` when none or several do."""
+        run_id = self.id_of(prefix)
+        with self._guard("read"), Session(self._engine) as session:
+            return _read(run_id, session.scalar(select(RunRow.record).where(RunRow.id == run_id)))
 
     def id_of(self, prefix: str) -> str:
         """Return the id that begins with `prefix`. Raises `InputError` when none or several do."""
@@ -242,18 +272,36 @@ class Store:
 
     def read(self, which: Filter | None = None) -> list[Record | Damaged]:
         """Return runs, newest first, those that cannot be read among them. Raises `StoreError`."""
-        which = which or Filter()
-        query = select(RunRow.id, RunRow.record).order_by(RunRow.created.desc(), RunRow.id)
-        if which.scenario is not None:
-            query = query.where(RunRow.scenario == which.scenario)
-        for name, value in which.parameters.items():
-            query = query.where(
-                RunRow.id.in_(select(ParameterRow.run_id).where(ParameterRow.name == name, ParameterRow.value == value))
-            )
-        if which.newest is not None:
-            query = query.limit(which.newest)
+        query = _fitting(select(RunRow.id, RunRow.record), which or Filter())
         with self._guard("read"), Session(self._engine) as session:
             return [_read(run_id, text) for run_id, text in session.execute(query)]
+
+    def summaries(self, which: Filter | None = None) -> list[Summary]:
+        """Return runs by their columns, newest first. Raises `StoreError`."""
+        columns = (RunRow.id, RunRow.created, RunRow.scenario, RunRow.ground, RunRow.version, RunRow.seed)
+        query = _fitting(select(*columns, RunRow.flow_series, RunRow.link_series), which or Filter())
+        with self._guard("read"), Session(self._engine) as session:
+            return [
+                Summary(*row[: len(columns)], tuple(name for name in row[len(columns) :] if name))
+                for row in session.execute(query)
+            ]
+
+    def parameters(self) -> dict[str, dict[str, str]]:
+        """Return the parameters of every run by its id, values as text. Raises `StoreError`."""
+        found: dict[str, dict[str, str]] = {}
+        query = select(ParameterRow.run_id, ParameterRow.name, ParameterRow.value)
+        with self._guard("read"), Session(self._engine) as session:
+            for run_id, name, value in session.execute(query):
+                found.setdefault(run_id, {})[name] = value
+        return found
+
+    def stored(self, run_id: str) -> Stored | None:
+        """Return the row with this id as it is, None when there is none. Raises `StoreError`."""
+        with self._guard("read"), Session(self._engine) as session:
+            row = session.get(RunRow, run_id)
+            if row is None:
+                return None
+            return Stored(row.id, row.record, row.sha256, {"flow": row.flow_series, "link": row.link_series})
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove runs by their ids, and then their series. Raises `StoreError`.
@@ -275,16 +323,16 @@ class Store:
 
     def series(self, run_id: str) -> Series | None:
         """Return the time series of a run, None when it has none. Raises `StoreError` when its files are gone."""
-        with self._guard("read"), Session(self._engine) as session:
-            row = session.get(RunRow, run_id)
-            names = {} if row is None else {"flow": row.flow_series, "link": row.link_series}
-        return self.series_named(names)
+        row = self.stored(run_id)
+        return None if row is None else self.series_named(row.series)
 
     def series_named(self, names: Mapping[str, str | None]) -> Series | None:
         """Return the time series with these file names by kind, None when not all have one. Raises `StoreError`."""
         present = {kind: name for kind, name in names.items() if name}
         if len(present) < len(KINDS):
             return None
+        from elephan.store.series import Series
+
         former = self.place.former_series
         if former is not None and not (self.series_folder / present[KINDS[0]]).exists():
             return Series.read(former, present)
@@ -305,6 +353,18 @@ def store_for(store: str | Store | None) -> Store | None:
     return keep
 
 
+def _fitting(query: Select[Any], which: Filter) -> Select[Any]:
+    """Return a query over `RunRow` for what a filter passes, newest first."""
+    query = query.order_by(RunRow.created.desc(), RunRow.id)
+    if which.scenario is not None:
+        query = query.where(RunRow.scenario == which.scenario)
+    for name, value in which.parameters.items():
+        query = query.where(
+            RunRow.id.in_(select(ParameterRow.run_id).where(ParameterRow.name == name, ParameterRow.value == value))
+        )
+    return query if which.newest is None else query.limit(which.newest)
+
+
 def _delete(session: Session, ids: Sequence[str]) -> None:
     """Delete the rows of runs, those first that point to others."""
     for first in range(0, len(ids), AT_ONCE):
@@ -312,11 +372,6 @@ def _delete(session: Session, ids: Sequence[str]) -> None:
         for table in (MetricRow, ParameterRow):
             session.execute(delete(table).where(table.run_id.in_(some)))
         session.execute(delete(RunRow).where(RunRow.id.in_(some)))
-
-
-def stem_of(run_id: str) -> str:
-    """Return the name of a run's series files below the series' folder, without their endings."""
-    return f"{run_id[:2]}/{run_id}"
 
 
 def digest_of(text: str) -> str:
