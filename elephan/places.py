@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
+
+DISK_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
+"""A disk that is full or broken, a quota or a limit that is used up."""
 
 
 def why_not_writable(folder: Path) -> str | None:
@@ -30,6 +34,11 @@ def problem(folder: Path) -> OSError | None:
             return None
     except OSError as error:
         return error
+
+
+def is_disk_fault(error: BaseException) -> bool:
+    """Whether a disk is full or broken: no other path would have been right."""
+    return isinstance(error, OSError) and error.errno in DISK_FAULTS
 
 
 def reason_of(error: OSError) -> str:

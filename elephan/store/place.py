@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariad
 
 SQLITE_FULL, SQLITE_IOERR = 13, 10
 """Primary result codes (sqlite.org/rescode.html); extended ones have them in their lowest byte."""
-
-FAULTS_OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 
 FAULTS_OF_A_SERVER = {"53100", "58030"}
 """PostgreSQL's disk_full and io_error (its documentation, appendix A)."""
@@ -180,7 +177,7 @@ def _name_of(url: URL) -> str:
 def is_fault(error: BaseException) -> bool:
     """Whether a disk is full or broken: no other place, and no other input, would mend that."""
     origin = getattr(error, "orig", None) or error
-    if isinstance(origin, OSError) and origin.errno in FAULTS_OF_THE_DISK:
+    if places.is_disk_fault(origin):
         return True
     code = getattr(origin, "sqlite_errorcode", None)
     if code is not None:

@@ -1,6 +1,7 @@
 //! One run from spec to outcome.
 
 use crate::assemble::assemble;
+use crate::capture::Capture;
 use crate::changes::Change;
 use crate::crowd;
 use crate::error::LabError;
@@ -71,7 +72,7 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         limit = Time(limit.0.saturating_add((end.0 / 8).max(1)));
         run_to(&mut world, &mut net, limit, end, pulse)?;
     }
-    let captured = world.capture.take().map(crate::capture::Capture::finish).transpose()?;
+    let captured = world.capture.take().map(Capture::finish).transpose()?;
     for change in world.changes.iter().filter(|c| c.happened.is_none()) {
         notes.push(format!("an event never happened: {:?}", change.spec.when));
     }
@@ -137,6 +138,9 @@ fn run_to(
         let progress = net.run(world, to, EVENTS_PER_PULSE);
         if pulse(Pulse { now: net.now(), end, events: net.events() }) == Verdict::Stop {
             return Err(LabError::Stopped);
+        }
+        if world.capture.as_ref().is_some_and(Capture::has_failed) {
+            world.capture.take().map(Capture::finish).transpose()?;
         }
         if progress != Progress::ReachedEvents {
             return Ok(());

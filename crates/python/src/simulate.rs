@@ -5,7 +5,7 @@ use lab::spec::RunSpec;
 use lab::{FlowSeries, LabError, LinkSeries, ManagerOutcome, Metric, Outcome, Pulse};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -45,6 +45,7 @@ pub(crate) struct RunResult {
 ///
 /// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the exception
 /// passes on; when it returns True, the run stops with Stopped. ValueError: the spec or a file it names is wrong.
+/// OSError: the capture cannot be written.
 #[pyfunction]
 #[pyo3(signature = (spec_json, progress=None, progress_interval_s=0.1))]
 fn simulate(
@@ -60,6 +61,7 @@ fn simulate(
     progress.check()?;
     let outcome = outcome.map_err(|e| match e {
         LabError::Stopped => Stopped::new_err(e.to_string()),
+        LabError::Capture { ref source, .. } => PyOSError::new_err((source.raw_os_error(), e.to_string())),
         other => PyValueError::new_err(other.to_string()),
     })?;
     convert(py, outcome)
