@@ -20,6 +20,7 @@ app = typer.Typer(
     help="What will this path give my storage traffic, and which settings get the most out of it?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -16,7 +16,7 @@ SPAN = 'a time with a unit (ns, us, ms, s, min or h), such as "25ms" or "1.5s"'
 PROBABILITY = 'a probability from 0 to 1, such as 1e-4, "1e-4" or "0.01%"'
 LIMIT = 'a queue limit with a unit: packets, bytes or bdp, such as "100 packets", "64kB" or "1bdp"'
 
-#: (override, the message after "demo.toml: ").
+#: (override, the message after "--set: ").
 ONE_KEY = [
     # Units.
     ('path.bandwidth="10"', f'path.bandwidth = "10": {RATE}'),
@@ -43,7 +43,8 @@ ONE_KEY = [
     ("path.loss=nan", f"path.loss = nan: {PROBABILITY}"),
     ("path.loss=inf", f"path.loss = inf: {PROBABILITY}"),
     ("path.loss=1e-13", "path.loss = 1e-13: 0, or a probability of at least 1e-12"),
-    ("path.loss=1e999999999", f"path.loss = inf: {PROBABILITY}"),
+    ("path.loss=1e999999999", f"path.loss = 1e999999999: {PROBABILITY}"),
+    ("path.loss=1e-400", f"path.loss = 1e-400: {PROBABILITY}"),
     ('path.loss="1e-999999999"', f'path.loss = "1e-999999999": {PROBABILITY}'),
     ("path.loss={ every = 0 }", "path.loss.every = 0: a whole number from 1 to 18446744073709551615"),
     (
@@ -150,8 +151,12 @@ ONE_KEY = [
         "sweep.path.loss.factor = 0.1: a factor that leads from `from` to `to`, both above zero",
     ),
     (
-        "sweep.path.rtt={ from = '1ms', to = '1s', step = '1ms' }",
-        'sweep.path.rtt.to = "1s": the same unit as from ("ms")',
+        "sweep.path.rtt={ from = '1ms', to = '1MB', step = '1ms' }",
+        'sweep.path.rtt.to = "1MB": a unit that goes with that of from ("ms")',
+    ),
+    (
+        "sweep.path.loss={ from = 1e-400, to = 1, factor = 10 }",
+        'sweep.path.loss.from = 1e-400: a number, or a quantity such as "10ms"',
     ),
 ]
 
@@ -164,8 +169,8 @@ def test_one_wrong_key(scenario: Load, override: str, message: str) -> None:
 
 
 def told(error: ScenarioError) -> str:
-    """The message without file and line."""
-    return re.sub(r"^.*?demo\.toml(:\d+)?: ", "", str(error))
+    """The message without file and line, or without the option."""
+    return re.sub(r"^(--set|.*?demo\.toml(:\d+)?): ", "", str(error))
 
 
 #: (what is put in the file instead of what, the message after the folder).
