@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from pathlib import Path
 
 DISK_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
@@ -22,6 +21,8 @@ def problem(folder: Path) -> OSError | None:
 
     Nothing is made: what one command makes to try, and removes, another one may be about to use.
     """
+    import tempfile
+
     try:
         os.stat(folder)
     except FileNotFoundError:

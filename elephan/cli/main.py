@@ -12,8 +12,9 @@ import typer
 from typer.exceptions import TyperException
 
 from elephan.cli import compare, disk, iscsi, kernel, paper, path, results, run, stacks, trace
-from elephan.cli.console import emit, failed
+from elephan.cli.console import drop_output, emit, failed
 from elephan.errors import ElephanError
+from elephan.places import is_disk_fault
 
 app = typer.Typer(
     name="elephan",
@@ -61,22 +62,32 @@ def schema() -> None:
     emit(text())
 
 
-def main() -> None:
-    """Run the command and exit."""
-    sys.exit(call(sys.argv[1:]))
-
-
 def call(arguments: list[str]) -> int:
     """Run the command with `arguments` and return its exit code. What is no fault of the user keeps its traceback."""
     try:
-        result = app(args=arguments, prog_name="elephan", standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        # Not by typer's own main, which ends at Ctrl-C without a word.
+        command = typer.main.get_command(app)
+        with command.make_context("elephan", arguments) as context:
+            command.invoke(context)
+        sys.stdout.flush()
+        return 0
+    except typer.Exit as end:
+        return end.exit_code
     except ElephanError as error:
         return failed(str(error), error.exit_code)
     except TyperException as error:
         return wrong_arguments(error)
     except (typer.Abort, KeyboardInterrupt):
         return failed("stopped", 130)
+    except BrokenPipeError:
+        drop_output()
+        return 0
+    except OSError as error:
+        # What is written elsewhere has errors of its own.
+        if not is_disk_fault(error):
+            raise
+        drop_output()
+        return failed(f"cannot write to stdout: {error.strerror}", 1)
 
 
 def wrong_arguments(error: TyperException) -> int:

@@ -9,6 +9,7 @@ import typer
 
 from elephan.cli.console import console, counted, emit, say
 from elephan.cli.options import Again, Changes, File, NoReport, On, Out, Seed, StoreAt, Workers
+from elephan.printable import printable
 from elephan.report.units import things
 
 if TYPE_CHECKING:
@@ -92,5 +93,5 @@ def check(file: File, on: On = "sim", set_: Changes = None) -> None:
     scenario = api.check(file, set_ or [], on=on)
     points = scenario.points()
     swept = ", ".join(f"{axis.key} ({len(axis.values)})" for axis in scenario.axes)
-    text = f"{file}: valid, {things(len(points), 'run')}"
+    text = f"{printable(str(file))}: valid, {things(len(points), 'run')}"
     emit(text + (f" over {swept}" if swept else ""))
