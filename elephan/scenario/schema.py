@@ -5,21 +5,61 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import sys
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from elephan.scenario.document import Document
+from elephan.scenario.table import Table
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "scenario.schema.json"
 
 
 def schema() -> dict[str, Any]:
     """The schema, JSON Schema 2020-12. `x-type` names a quantity's type as docs/scenario.md does."""
-    generated = _without_null(Document.model_json_schema(by_alias=True))
+    generated = Document.model_json_schema(by_alias=True)
+    tables = {table.__name__: table for table in _tables(Table)}
+    for name, model in [("Document", generated), *generated["$defs"].items()]:
+        _describe(model["properties"], tables[name])
+    generated = _without_null(generated)
     generated["title"] = "elephan scenario"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **generated}
+
+
+def _tables(table: type[Table]) -> Iterator[type[Table]]:
+    for inner in table.__subclasses__():
+        yield inner
+        yield from _tables(inner)
+
+
+def _describe(properties: dict[str, Any], table: type[Table]) -> None:
+    """Put the docstrings of a table's fields where pydantic would put their descriptions."""
+    texts: dict[str, str] = {}
+    for base in reversed(table.__mro__):
+        texts |= _docstrings(base.__module__).get(base.__name__, {}) if issubclass(base, Table) else {}
+    for name, field in table.model_fields.items():
+        key = field.alias or name
+        if name in texts:
+            properties[key] = dict(sorted({**properties[key], "description": texts[name]}.items()))
+
+
+@cache
+def _docstrings(module: str) -> dict[str, dict[str, str]]:
+    """The docstrings below the fields of each class of a module: Python keeps none of them."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    found: dict[str, dict[str, str]] = {}
+    for item in tree.body:
+        for field, text in pairwise(item.body) if isinstance(item, ast.ClassDef) else ():
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                    found.setdefault(item.name, {})[name] = inspect.cleandoc(said)
+    return found
 
 
 def _without_null(node: Any) -> Any:

@@ -21,11 +21,13 @@ from elephan.scenario.problem import unknown, wrong
 
 
 class Table(BaseModel):
-    """A TOML table. A field's docstring is its documentation in the reference and in the JSON schema."""
+    """A TOML table. A field's docstring is its documentation in the reference and in the JSON schema.
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, validate_default=True, use_attribute_docstrings=True
-    )
+    These are read when they are asked for (`elephan.scenario.schema`), and validators are built for the whole document
+    at once: either would take longer at each start than reading a scenario.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True, defer_build=True)
 
     @classmethod
     def keys(cls) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,22 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, Select, create_engine, delete, event, func, insert, select, text
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import Session
-
 from elephan.errors import InputError, StoreError
 from elephan.record import Record, canonical_json
 from elephan.store.files import KINDS, paths_of, stem_of
-from elephan.store.migrate import bring_up_to_date
 from elephan.store.place import Place, default_location, is_conflict, named, reason_of
-from elephan.store.schema import MetricRow, ParameterRow, RunRow
+from elephan.store.revision import HEAD
+from elephan.store.sql import Database, Engine, Execute, Fault, File
 
 if TYPE_CHECKING:
     from elephan.store.series import Series
-
-BUSY_TIMEOUT_MS = 30_000
-"""How long SQLite waits for another writer, ms: longer than any single store of a run."""
 
 LEAST_PREFIX = 4
 """Hex digits of an id that a person must give at least."""
@@ -104,52 +96,65 @@ class Store:
         self.place.prepare()
         self.location = self.place.location
         self.series_folder = self.place.series
-        self._engine = self._open()
-        self._writing = self._engine.execution_options(begin="BEGIN IMMEDIATE")
         try:
-            bring_up_to_date(self._engine)
+            self._database: Database = Engine(self.place) if self.place.by_url else File(Path(str(self.place.file)))
+        except Fault as fault:
+            raise self.place.failed(fault) from fault
+        try:
+            if not self._is_at_head():
+                self._bring_up_to_date()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, Fault):
+                raise self.place.failed(error) from error
+            raise
+
+    def _is_at_head(self) -> bool:
+        # Without SQLAlchemy: it is so nearly always.
+        with suppress(Fault), self._database.transaction() as execute:
+            return execute("select version_num from alembic_version", {}) == [(HEAD,)]
+        return False
+
+    def _bring_up_to_date(self) -> None:
+        from elephan.store.migrate import bring_up_to_date
+
+        try:
+            bring_up_to_date(self.place)
         except StoreError as error:
-            self._engine.dispose()
             raise StoreError(f"{named(self.place.given)}: {error}") from error
-        except SQLAlchemyError as error:
-            self._engine.dispose()
-            raise self.place.failed(error) from error
 
     def must_take(self) -> None:
         """Raise `StoreError` when no run can be stored: asked before runs that take hours."""
         try:
-            with self._writing.connect() as connection:
-                # Needs what a write needs, and is taken back.
-                connection.execute(text("update alembic_version set version_num = version_num"))
-                connection.rollback()
-        except SQLAlchemyError as error:
-            raise self.place.failed(error) from error
+            with suppress(_TakenBack), self._database.transaction(writing=True) as execute:
+                execute("update alembic_version set version_num = version_num", {})
+                raise _TakenBack
+        except Fault as fault:
+            raise self.place.failed(fault) from fault
         self.place.must_take_series()
 
-    def _open(self) -> Engine:
-        try:
-            engine = create_engine(self.place.url)
-        except ImportError as error:
-            raise InputError(
-                f"--store {self.location}: the driver {error.name} is not installed; pip install {error.name}"
-            ) from error
-        except SQLAlchemyError as error:
-            raise InputError(f"--store {self.location}: {reason_of(error)}") from error
-        if engine.dialect.name == "sqlite":
-            event.listen(engine, "connect", _prepare_sqlite)
-            event.listen(engine, "begin", _begin_sqlite)
-        return engine
-
     @contextmanager
-    def _guard(self, act: str) -> Iterator[None]:
+    def _reading(self) -> Iterator[Execute]:
         try:
-            yield
-        except SQLAlchemyError as error:
-            raise StoreError(f"cannot {act} the store {self.location}: {reason_of(error)}") from error
+            with self._database.transaction() as execute:
+                yield execute
+        except Fault as fault:
+            raise StoreError(f"cannot read the store {self.location}: {reason_of(fault)}") from fault
+
+    def _write(self, work: Callable[[Execute], None]) -> None:
+        """Do `work` in a transaction; repeat it when it is rolled back for another one. Raises `StoreError`."""
+        for attempt in range(ATTEMPTS):
+            try:
+                with self._database.transaction(writing=True) as execute:
+                    return work(execute)
+            except Fault as fault:
+                if attempt + 1 == ATTEMPTS or not is_conflict(fault):
+                    raise StoreError(f"cannot write to the store {self.location}: {reason_of(fault)}") from fault
+            time.sleep(random.uniform(0, 0.05 * 2**attempt))
 
     def close(self) -> None:
         """Let go of the database."""
-        self._engine.dispose()
+        self._database.close()
 
     def __enter__(self) -> Store:
         return self
@@ -191,46 +196,31 @@ class Store:
             "link_series": names.get("link"),
             "sha256": digest_of(text),
         }
-        values = {
-            MetricRow: [(name, value) for name, value in record.metrics.items()],
-            ParameterRow: [(name, as_text(value)) for name, value in record.parameters.items()],
-        }
+        metrics = [{"run_id": record.id, "name": name, "value": value} for name, value in record.metrics.items()]
+        parameters = [
+            {"run_id": record.id, "name": name, "value": as_text(value)} for name, value in record.parameters.items()
+        ]
 
-        def store(session: Session) -> None:
+        def store(execute: Execute) -> None:
             # Rows that are not there are not deleted: MariaDB would lock the gap where others insert theirs.
-            if session.scalar(select(RunRow.id).where(RunRow.id == record.id)):
-                _delete(session, [record.id])
-            session.execute(insert(RunRow), row)
-            for table, pairs in values.items():
-                if pairs:
-                    session.execute(
-                        insert(table), [{"run_id": record.id, "name": name, "value": value} for name, value in pairs]
-                    )
+            if execute("select id from run where id = :id", {"id": record.id}):
+                _delete(execute, [record.id])
+            execute(_insert("run", row), row)
+            for table, rows in (("metric", metrics), ("parameter", parameters)):
+                if rows:
+                    execute(_insert(table, rows[0]), rows)
 
         self._write(store)
-
-    def _write(self, work: Callable[[Session], None]) -> None:
-        """Do `work` in a transaction; repeat it when it is rolled back for another one. Raises `StoreError`."""
-        for attempt in range(ATTEMPTS):
-            try:
-                with self._guard("write to"), Session(self._writing) as session, session.begin():
-                    return work(session)
-            except StoreError as error:
-                if attempt + 1 == ATTEMPTS or not is_conflict(error.__cause__):
-                    raise
-            time.sleep(random.uniform(0, 0.05 * 2**attempt))
 
     def find(self, run_id: str, build: str | None = None) -> Record | None:
         """Return the run with exactly this id (and, when given, made by this build of the core), else None.
 
         A run whose record is damaged is not there: to run it again stores it again.
         """
-        query = select(RunRow.record).where(RunRow.id == run_id)
-        if build is not None:
-            query = query.where(RunRow.build == build)
-        with self._guard("read"), Session(self._engine) as session:
-            text = session.scalar(query)
-        found = None if text is None else _read(run_id, text)
+        query = "select record from run where id = :id" + ("" if build is None else " and build = :build")
+        with self._reading() as execute:
+            rows = execute(query, {"id": run_id} | ({} if build is None else {"build": build}))
+        found = _read(run_id, rows[0][0]) if rows else None
         return found if isinstance(found, Record) else None
 
     def get(self, prefix: str) -> Record:
@@ -246,21 +236,21 @@ class Store:
     def look(self, prefix: str) -> Record | Damaged:
         """Return the run whose id begins with `prefix`. Raises `InputError` when none or several do."""
         run_id = self.id_of(prefix)
-        with self._guard("read"), Session(self._engine) as session:
-            return _read(run_id, session.scalar(select(RunRow.record).where(RunRow.id == run_id)))
+        with self._reading() as execute:
+            return _read(run_id, execute("select record from run where id = :id", {"id": run_id})[0][0])
 
     def id_of(self, prefix: str) -> str:
         """Return the id that begins with `prefix`. Raises `InputError` when none or several do."""
         if len(prefix) < LEAST_PREFIX:
             raise InputError(f"id {prefix!r}: give at least its first {LEAST_PREFIX} characters")
-        query = select(RunRow.id).where(RunRow.id.startswith(prefix, autoescape=True)).limit(2)
-        with self._guard("read"), Session(self._engine) as session:
-            found = session.scalars(query).all()
+        pattern = "".join(f"!{sign}" if sign in "!%_" else sign for sign in prefix) + "%"
+        with self._reading() as execute:
+            found = execute("select id from run where id like :pattern escape '!' limit 2", {"pattern": pattern})
         if not found:
             raise InputError(f"no run {prefix} in {self.location}; `elephan results list` shows those there are")
         if len(found) > 1:
             raise InputError(f"several runs begin with {prefix}; give more characters of the id")
-        return found[0]
+        return str(found[0][0])
 
     def list(self, which: Filter | None = None) -> list[Record]:
         """Return runs, newest first. Raises `StoreError`, also when a record is damaged."""
@@ -272,43 +262,41 @@ class Store:
 
     def read(self, which: Filter | None = None) -> list[Record | Damaged]:
         """Return runs, newest first, those that cannot be read among them. Raises `StoreError`."""
-        query = _fitting(select(RunRow.id, RunRow.record), which or Filter())
-        with self._guard("read"), Session(self._engine) as session:
-            return [_read(run_id, text) for run_id, text in session.execute(query)]
+        query, values = _fitting("id, record", which or Filter())
+        with self._reading() as execute:
+            return [_read(run_id, text) for run_id, text in execute(query, values)]
 
     def summaries(self, which: Filter | None = None) -> list[Summary]:
         """Return runs by their columns, newest first. Raises `StoreError`."""
-        columns = (RunRow.id, RunRow.created, RunRow.scenario, RunRow.ground, RunRow.version, RunRow.seed)
-        query = _fitting(select(*columns, RunRow.flow_series, RunRow.link_series), which or Filter())
-        with self._guard("read"), Session(self._engine) as session:
-            return [
-                Summary(*row[: len(columns)], tuple(name for name in row[len(columns) :] if name))
-                for row in session.execute(query)
-            ]
+        columns = "id, created, scenario, ground, version, seed, flow_series, link_series"
+        query, values = _fitting(columns, which or Filter())
+        with self._reading() as execute:
+            return [Summary(*row[:6], tuple(name for name in row[6:] if name)) for row in execute(query, values)]
 
     def parameters(self) -> dict[str, dict[str, str]]:
         """Return the parameters of every run by its id, values as text. Raises `StoreError`."""
         found: dict[str, dict[str, str]] = {}
-        query = select(ParameterRow.run_id, ParameterRow.name, ParameterRow.value)
-        with self._guard("read"), Session(self._engine) as session:
-            for run_id, name, value in session.execute(query):
+        with self._reading() as execute:
+            for run_id, name, value in execute("select run_id, name, value from parameter", {}):
                 found.setdefault(run_id, {})[name] = value
         return found
 
     def stored(self, run_id: str) -> Stored | None:
         """Return the row with this id as it is, None when there is none. Raises `StoreError`."""
-        with self._guard("read"), Session(self._engine) as session:
-            row = session.get(RunRow, run_id)
-            if row is None:
-                return None
-            return Stored(row.id, row.record, row.sha256, {"flow": row.flow_series, "link": row.link_series})
+        query = "select record, sha256, flow_series, link_series from run where id = :id"
+        with self._reading() as execute:
+            rows = execute(query, {"id": run_id})
+        if not rows:
+            return None
+        text, sha256, flow, link = rows[0]
+        return Stored(run_id, text, sha256, {"flow": flow, "link": link})
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove runs by their ids, and then their series. Raises `StoreError`.
 
         What ends it in between leaves series without a run, which `results prune --files` removes.
         """
-        self._write(lambda session: _delete(session, ids))
+        self._write(lambda execute: _delete(execute, ids))
         for run_id in ids:
             for path in paths_of(self.series_folder, stem_of(run_id)):
                 try:
@@ -318,8 +306,8 @@ class Store:
 
     def count(self) -> int:
         """Return how many runs there are."""
-        with self._guard("read"), Session(self._engine) as session:
-            return session.scalar(select(func.count()).select_from(RunRow)) or 0
+        with self._reading() as execute:
+            return int(execute("select count(*) from run", {})[0][0])
 
     def series(self, run_id: str) -> Series | None:
         """Return the time series of a run, None when it has none. Raises `StoreError` when its files are gone."""
@@ -353,25 +341,37 @@ def store_for(store: str | Store | None) -> Store | None:
     return keep
 
 
-def _fitting(query: Select[Any], which: Filter) -> Select[Any]:
-    """Return a query over `RunRow` for what a filter passes, newest first."""
-    query = query.order_by(RunRow.created.desc(), RunRow.id)
+class _TakenBack(Exception):
+    """Ends a transaction that was only to show that it is possible."""
+
+
+def _fitting(columns: str, which: Filter) -> tuple[str, dict[str, Any]]:
+    """Return the query for runs that a filter passes, newest first, and its values."""
+    conditions, values = [], {}
     if which.scenario is not None:
-        query = query.where(RunRow.scenario == which.scenario)
-    for name, value in which.parameters.items():
-        query = query.where(
-            RunRow.id.in_(select(ParameterRow.run_id).where(ParameterRow.name == name, ParameterRow.value == value))
-        )
-    return query if which.newest is None else query.limit(which.newest)
+        conditions.append("scenario = :scenario")
+        values["scenario"] = which.scenario
+    for number, (name, value) in enumerate(which.parameters.items()):
+        conditions.append(f"id in (select run_id from parameter where name = :name{number} and value = :value{number})")
+        values |= {f"name{number}": name, f"value{number}": value}
+    query = f"select {columns} from run"
+    if conditions:
+        query += f" where {' and '.join(conditions)}"
+    query += " order by created desc, id"
+    return query + ("" if which.newest is None else f" limit {int(which.newest)}"), values
 
 
-def _delete(session: Session, ids: Sequence[str]) -> None:
+def _insert(table: str, row: Mapping[str, Any]) -> str:
+    return f"insert into {table} ({', '.join(row)}) values ({', '.join(f':{name}' for name in row)})"
+
+
+def _delete(execute: Execute, ids: Sequence[str]) -> None:
     """Delete the rows of runs, those first that point to others."""
     for first in range(0, len(ids), AT_ONCE):
-        some = ids[first : first + AT_ONCE]
-        for table in (MetricRow, ParameterRow):
-            session.execute(delete(table).where(table.run_id.in_(some)))
-        session.execute(delete(RunRow).where(RunRow.id.in_(some)))
+        values = {f"id{number}": run_id for number, run_id in enumerate(ids[first : first + AT_ONCE])}
+        names = ", ".join(f":{name}" for name in values)
+        for column, table in (("run_id", "metric"), ("run_id", "parameter"), ("id", "run")):
+            execute(f"delete from {table} where {column} in ({names})", values)
 
 
 def digest_of(text: str) -> str:
@@ -389,34 +389,3 @@ def _read(run_id: str, text: Any) -> Record | Damaged:
 def as_text(value: Any) -> str:
     """Return a parameter's value as `--where` and the parameter table write it."""
     return value if isinstance(value, str) else canonical_json(value)
-
-
-def _prepare_sqlite(connection: Any, _: object) -> None:
-    """WAL: readers go on while a run is stored. FULL: a commit lasts through a power cut (sqlite.org/wal.html)."""
-    # Transactions are begun by hand: the driver would begin none before it makes a table.
-    connection.isolation_level = None
-    # A damaged record is to be named, and not to end a list.
-    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    cursor = connection.cursor()
-    cursor.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS}")
-    _use_wal(cursor)
-    cursor.execute("pragma synchronous = FULL")
-    cursor.execute("pragma foreign_keys = ON")
-    cursor.close()
-
-
-def _use_wal(cursor: Any) -> None:
-    """Change to WAL, where two commands may do so at once: one is told at once that the database is locked."""
-    until_s = time.monotonic() + BUSY_TIMEOUT_MS / 1000
-    while True:
-        try:
-            cursor.execute("pragma journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until_s:
-                raise
-        time.sleep(0.01)
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))

@@ -17,36 +17,33 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from elephan.errors import StoreError
 from elephan.report.units import things
+from elephan.store.place import Place
+from elephan.store.revision import ADDED, HEAD, REVISIONS
 from elephan.store.schema import Base, RunRow
-
-REVISIONS = ("0001", "0002")
-"""All in `migrations/versions`, oldest first; a test holds the newest against Alembic's own."""
-
-HEAD = REVISIONS[-1]
-"""Revision of a store that this elephan writes."""
+from elephan.store.sql import Fault, engine_of
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 LOCK_TIMEOUT_S = 30
 """How long to wait for another command that makes or upgrades the tables, s: either takes less than one."""
 
-ADDED = {"0002": {"run": {"sha256"}}}
-"""Columns that a revision added to those of the one before."""
 
-
-def bring_up_to_date(engine: Engine) -> None:
+def bring_up_to_date(place: Place) -> None:
     """Make or upgrade the tables, one command at a time.
 
-    Raises `StoreError` when the database is newer than this elephan, is not elephan's, or cannot be repaired.
+    Raises `StoreError` when the database is newer than this elephan, is not elephan's, or cannot be repaired; `Fault`.
     """
-    with engine.connect() as connection:
-        if revision(connection) == HEAD:
-            return
-    with _locked(engine) as connection:
-        # Another command may have been first.
-        if revision(connection) != HEAD:
-            _repair(connection)
-            upgrade(connection)
+    engine = engine_of(place)
+    try:
+        with _locked(engine) as connection:
+            # Another command may have been first.
+            if revision(connection) != HEAD:
+                _repair(connection)
+                upgrade(connection)
+    except SQLAlchemyError as error:
+        raise Fault(getattr(error, "orig", None) or error) from error
+    finally:
+        engine.dispose()
 
 
 def revision(connection: Connection) -> str | None:
@@ -62,7 +59,7 @@ def _locked(engine: Engine) -> Iterator[Connection]:
     """Give a connection in a transaction that no other command's can overlap; commit at the end."""
     kind = engine.dialect.name
     if kind == "sqlite":
-        with engine.execution_options(begin="BEGIN IMMEDIATE").begin() as connection:
+        with engine.execution_options(begin="begin immediate").begin() as connection:
             yield connection
     elif kind == "postgresql":
         with engine.begin() as connection:

@@ -75,37 +75,42 @@ def named(location: str) -> str:
 class Place:
     """Where a store is."""
 
-    url: URL
     given: str
     """As the user named it, without a password."""
+    location: str
+    """The same as a database URL."""
+    file: Path | None
+    """The database's file; None where it is a server's, or in memory."""
     series: Path
     """Folder of the time series."""
     former_series: Path | None
     """Where series lay before each database of a server had a folder of its own; to read from."""
+    by_url: URL | None
+    """The URL that was given; None for the name of a file."""
 
     @classmethod
     def of(cls, location: str, series: Path | None = None) -> Place:
         """Return the place of a location; `series` overrides the folder. Raises `InputError`."""
-        url = as_url(location)
-        shown = url.render_as_string(hide_password=True)
-        file = _file_of(url)
+        url = as_url(location) if "://" in location else None
+        if url is None:
+            file: Path | None = Path(location).expanduser().absolute()
+            shown, given = f"sqlite:///{file}", location
+        else:
+            file = _file_of(url)
+            shown = given = url.render_as_string(hide_password=True)
         former = None
         if series is None and file is not None:
             series = file.with_name(f"{file.stem}.series")
         elif series is None:
+            assert url is not None
             former = data_folder() / "series"
             series = former / _name_of(url)
-        return cls(url, location if "://" not in location else shown, series, former)
+        return cls(given, shown, file, series, former, url)
 
     @property
-    def location(self) -> str:
-        """Return the database URL, without a password."""
-        return self.url.render_as_string(hide_password=True)
-
-    @property
-    def file(self) -> Path | None:
-        """Return the database's file; None where it is a server's, or in memory."""
-        return _file_of(self.url)
+    def url(self) -> URL:
+        """Return the database URL, password and all."""
+        return self.by_url or as_url(str(self.file))
 
     @property
     def exists(self) -> bool:

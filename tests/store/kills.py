@@ -31,6 +31,7 @@ from elephan.record import Record
 from elephan.store import Series, Store
 from elephan.store import migrate as migrations
 from elephan.store.place import as_url
+from elephan.store.revision import REVISIONS
 from tests.store.servers import server
 
 FORMATS = Path(__file__).parent / "formats"
@@ -115,7 +116,7 @@ def old(locations: Callable[[], str]) -> str:
         return location
     engine = create_engine(as_url(location))
     with engine.begin() as connection:
-        migrations.upgrade(connection, migrations.REVISIONS[0])
+        migrations.upgrade(connection, REVISIONS[0])
     engine.dispose()
     return location
 

@@ -15,8 +15,8 @@ from sqlalchemy.engine import Engine
 
 from elephan.errors import StoreError
 from elephan.record import Record
-from elephan.store import Store
-from elephan.store.migrate import HEAD
+from elephan.store import Store, sql
+from elephan.store.revision import HEAD
 from elephan.store.place import as_url
 from tests.store.kills import FORMATS, forked, told_by
 from tests.store.servers import program, server
@@ -53,7 +53,7 @@ def save_in(location: str, folder: Path, made: Record, _: int) -> None:
 
 
 def kill_before_statement(number: int) -> None:
-    """Have this process killed before its n-th statement, on any engine."""
+    """Have this process killed before its n-th statement, on any database."""
     seen = 0
 
     def before(*_: object) -> None:
@@ -62,7 +62,14 @@ def kill_before_statement(number: int) -> None:
         if seen == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    event.listen(Engine, "before_cursor_execute", before)
+    prepare = sql.prepare_sqlite
+
+    def prepare_and_trace(connection: sqlite3.Connection) -> None:
+        connection.set_trace_callback(before)
+        prepare(connection)
+
+    sql.prepare_sqlite = prepare_and_trace
+    event.listen(Engine, "before_cursor_execute", lambda c, *rest: None if c.dialect.name == "sqlite" else before())
 
 
 def test_a_command_that_is_killed_before_any_of_its_statements_leaves_a_store_that_opens(

@@ -15,7 +15,7 @@ from sqlalchemy import create_engine
 from elephan.errors import InputError, StoreError, StoreUnusable
 from elephan.record import Record
 from elephan.store import Filter, Series, Store, open_store
-from elephan.store.migrate import HEAD
+from elephan.store.revision import HEAD
 from elephan.store.schema import Base
 
 Make = Callable[..., Record]
