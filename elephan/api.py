@@ -11,18 +11,17 @@ from elephan import grounds
 from elephan.errors import InputError
 from elephan.grounds import Job
 from elephan.record import Record, ScenarioInfo
-from elephan.report.table import Table, table_of
-from elephan.report.units import things
-from elephan.store import Damaged, Filter, Series, Store, open_store, store_for
-from elephan.sweep.executor import Outcome, execute
-from elephan.sweep.progress import NoProgress, Watcher
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
     from elephan.report.html import Tell, Written
+    from elephan.report.table import Table
     from elephan.scenario import Scenario
+    from elephan.store import Damaged, Series, Store
+    from elephan.sweep.executor import Outcome
+    from elephan.sweep.progress import Watcher
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Changes of a scenario: {"path.loss": 1e-3}, or ["path.loss=1e-3"] as on the command line."""
@@ -96,6 +95,8 @@ class Results(Sequence[Record]):
 
     def table(self) -> Table:
         """Return the table of the report, aggregated over repetitions."""
+        from elephan.report.table import table_of
+
         return table_of(self._records)
 
     def report(self, folder: str | Path, tell: Tell | None = None) -> Written:
@@ -112,7 +113,9 @@ class Results(Sequence[Record]):
         return as_html(self.table())
 
     def __repr__(self) -> str:
-        return f"<Results: {things(len(self), 'run')}>"
+        from elephan.report.notebook import as_text
+
+        return as_text(self.table()) if self._records else "no runs"
 
 
 def flat_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -238,6 +241,10 @@ def run(
     own); `again` runs what is stored already; `pcap` writes a capture. Raises `InputError`, `StoreError`,
     `elephan.sweep.executor.Interrupted`; what had ended is stored in any case.
     """
+    from elephan.store import store_for
+    from elephan.sweep.executor import execute
+    from elephan.sweep.progress import NoProgress
+
     names = grounds.named(on)
     scenario = load(file, set, seed)
     jobs = {name: jobs_of(scenario, None if pcap is None else Path(pcap), name) for name in names}
@@ -273,6 +280,8 @@ def open_results(
 
     Runs whose record is damaged are not among them; a warning names them, and `damaged` of the results has them.
     """
+    from elephan.store import Filter, open_store
+
     opened = open_store(store)
     found = Results.of_records(opened.read(Filter(scenario=scenario, parameters=parameters or {})), opened)
     for one in found.damaged:

@@ -53,7 +53,7 @@ def finite(value: Any) -> Any:
 class ScenarioInfo(BaseModel):
     """Which scenario a run belongs to."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: str
     """The scenario's own name, or its file's without the ending."""
@@ -65,14 +65,14 @@ class ScenarioInfo(BaseModel):
     """Where it was read from."""
     text: str = ""
     """The TOML as it was."""
-    overrides: list[str] = Field(default_factory=list)
+    overrides: list[str] = []
     """What `--set` and `--seed` changed, as `key=value`."""
 
 
 class InputFile(BaseModel):
     """A file that the run read: a trace, a user's own congestion control."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     path: str
     sha256: str
@@ -84,7 +84,7 @@ class InputFile(BaseModel):
 class SeriesInfo(BaseModel):
     """What the time series beside the record hold."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     flow_rows: int
     link_rows: int
@@ -95,7 +95,7 @@ class SeriesInfo(BaseModel):
 class Record(BaseModel):
     """One run. See the module's text; docs/metrics.md says what each metric is."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     format: int = FORMAT
     id: str
@@ -112,24 +112,24 @@ class Record(BaseModel):
     """Per connection: `name`, `group`, `stack` and its metrics."""
     links: list[dict[str, Any]]
     """Per one-way link: `name` and its metrics."""
-    background: list[dict[str, Any]] = Field(default_factory=list)
+    background: list[dict[str, Any]] = []
     """Per source of background traffic: `name` and its counters."""
-    happened_s: list[float | None] = Field(default_factory=list)
+    happened_s: list[float | None] = []
     """Per event of `spec`: when it happened, s since the run began; None: it did not. Empty in records of before."""
-    trims: list[dict[str, Any]] = Field(default_factory=list)
+    trims: list[dict[str, Any]] = []
     """Per sender that was told to trim its window: `event` (its index), `flow`, `at_s`, and what it did."""
-    crowds: list[dict[str, Any]] = Field(default_factory=list)
+    crowds: list[dict[str, Any]] = []
     """Per entry of short flows: `name` and their metrics."""
     manager: dict[str, Any] | None = None
     """What the manager did: `metrics`, `lightpaths`, `ledger` and the columns of its `timeline`."""
-    notes: list[str] = Field(default_factory=list)
+    notes: list[str] = []
     """What a reader must know to trust the numbers; the report shows every one."""
     host: dict[str, Any]
     created: str
     """UTC, ISO 8601, seconds."""
     spec: dict[str, Any]
     """What the ground was given, complete; see crates/lab/src/spec.rs."""
-    inputs: list[InputFile] = Field(default_factory=list)
+    inputs: list[InputFile] = []
     series: SeriesInfo | None = None
 
     @field_validator(

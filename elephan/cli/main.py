@@ -6,35 +6,91 @@ Exit codes: 0 done; 1 a result could not be written, read or reproduced; 2 the i
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from functools import partial
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from elephan.cli import compare, disk, iscsi, kernel, paper, path, results, run, stacks, trace
 from elephan.cli.console import drop_output, emit, failed
 from elephan.errors import ElephanError
 from elephan.places import is_disk_fault
 
+MODULES = {
+    "run": "run",
+    "check": "run",
+    "compare": "compare",
+    "trace": "trace",
+    "schema": "schema",
+    "stacks": "stacks",
+    "results": "results",
+    "paper": "paper",
+    "kernel": "kernel",
+    "path": "path",
+    "disk": "disk",
+    "iscsi": "iscsi",
+}
+"""The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""
+
+
+class _Lazy(TyperGroup):
+    """The commands by `MODULES`. A module adds its own by `register`, or is a group by its `app`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """See typer."""
+        return list(MODULES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """See typer."""
+        for name in [cmd_name] if cmd_name in MODULES else MODULES:
+            # All of them for a name that there is not: one of them may be near.
+            if name not in self.commands:
+                self.commands.update(_loaded(name))
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """See typer."""
+        _format_commands(self, ctx, formatter)
+
+
+def _loaded(name: str) -> dict[str, Any]:
+    """Load the module that has a command, and return its commands."""
+    module = import_module(f"elephan.cli.{MODULES[name]}")
+    holder = typer.Typer(rich_markup_mode=None)
+    # So that it is a group also where it has one command.
+    holder.callback()(lambda: None)
+    if hasattr(module, "register"):
+        module.register(holder)
+    else:
+        holder.add_typer(module.app, name=name)
+    found = typer.main.get_group(holder).commands
+    for command in found.values():
+        if isinstance(command, TyperGroup):
+            command.format_commands = partial(_format_commands, command)
+    return found
+
+
+def _format_commands(group: TyperGroup, ctx: Any, formatter: Any) -> None:
+    """List the commands of a group with the whole first paragraph of their help: click's own list cuts it off."""
+    commands = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
+    rows = [(name, " ".join((found.help or "").split("\n\n")[0].split())) for name, found in commands.items()]
+    with formatter.section("Commands"):
+        formatter.write_dl(rows)
+
+
 app = typer.Typer(
     name="elephan",
+    cls=_Lazy,
     help="What will this path give my storage traffic, and which settings get the most out of it?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # Plain: what draws panels takes longer to load than all the rest.
     rich_markup_mode=None,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-run.register(app)
-compare.register(app)
-stacks.register(app)
-trace.register(app)
-app.add_typer(results.app, name="results")
-app.add_typer(paper.app, name="paper")
-app.add_typer(kernel.app, name="kernel")
-app.add_typer(path.app, name="path")
-app.add_typer(disk.app, name="disk")
-app.add_typer(iscsi.app, name="iscsi")
 
 
 def _version(wanted: bool) -> None:
@@ -52,14 +108,6 @@ def root(
     ] = False,
 ) -> None:
     """Take the options that belong to no subcommand."""
-
-
-@app.command()
-def schema() -> None:
-    """Print the scenario's JSON schema, for editors and checkers."""
-    from elephan.scenario.schema import text
-
-    emit(text())
 
 
 def call(arguments: list[str]) -> int:

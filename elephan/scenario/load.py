@@ -72,7 +72,6 @@ class Scenario:
         self.text = text
         self.overrides = tuple(overrides)
         self.base = file.resolve().parent
-        self._lines = key_lines(text)
         self._overridden: dict[Location, str] = {}
         """Which override set which place."""
         self._swept_anew: dict[str, str] = {}
@@ -123,6 +122,10 @@ class Scenario:
         return list(self._points)
 
     # How it gets there
+
+    @cached_property
+    def _lines(self) -> dict[Location, int]:
+        return key_lines(self.text)
 
     def _override(self, sweep: Any) -> Any:
         for override in self.overrides:

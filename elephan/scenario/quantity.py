@@ -88,7 +88,7 @@ PositiveSize = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Whole:
     """Annotates a whole number in a closed range."""
 
@@ -176,7 +176,7 @@ def _part(value: Any) -> int:
 Part = Annotated[int, PlainValidator(_part), _typed("share", **_NUMBER_OR_TEXT)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bytes:
     """Annotates a size in a closed range, bytes."""
 
@@ -275,7 +275,7 @@ def _limit(value: Any) -> Limit:
 QueueLimit = Annotated[Limit, PlainValidator(_limit), _typed("packets, size or bdp", type="string")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AtMost:
     """Annotates a quantity already read that has an upper bound; `text` says it with its unit."""
 
@@ -292,7 +292,7 @@ class AtMost:
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Positive:
     """Annotates an exact number above 0; held as a Fraction."""
 

@@ -141,15 +141,14 @@ def parse_value(text: str) -> Any:
     return text if parsed or isinstance(value, datetime.date | datetime.time) else value
 
 
-_HEADER = re.compile(r"^\s*(\[\[?)(.*?)\]\]?\s*(#.*)?$")
-_ASSIGNMENT = re.compile(
-    r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*="""
-)
-_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
+# For error messages alone, and compiled for the first of them.
+_HEADER = r"^\s*(\[\[?)(.*?)\]\]?\s*(#.*)?$"
+_PART = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
+_ASSIGNMENT = rf"^\s*({_PART}(?:\s*\.\s*{_PART})*)\s*="
 
 
 def _parts(text: str) -> list[str]:
-    return [part.strip("\"'") for part in _PART.findall(text)]
+    return [part.strip("\"'") for part in re.findall(_PART, text)]
 
 
 def key_lines(text: str) -> dict[tuple[str | int, ...], int]:
@@ -165,8 +164,8 @@ def key_lines(text: str) -> dict[tuple[str | int, ...], int]:
         if multiline is not None:
             multiline = None if multiline in line else multiline
             continue
-        header = _HEADER.match(line)
-        if header and not _ASSIGNMENT.match(line):
+        header = re.match(_HEADER, line)
+        if header and not re.match(_ASSIGNMENT, line):
             table = _inside(tuple(_parts(header.group(2))), counts)
             if header.group(1) == "[[":
                 index = counts.get(table, -1) + 1
@@ -174,7 +173,7 @@ def key_lines(text: str) -> dict[tuple[str | int, ...], int]:
                 table = (*table, index)
             lines.setdefault(table, number)
             continue
-        assignment = _ASSIGNMENT.match(line)
+        assignment = re.match(_ASSIGNMENT, line)
         if assignment:
             lines.setdefault((*table, *_parts(assignment.group(1))), number)
             rest = line[assignment.end() :]

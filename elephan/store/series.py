@@ -6,7 +6,7 @@ A file appears under its name only when it is whole and on the disk.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,20 @@ def table(columns: Mapping[str, Any]) -> pa.Table:
 
 def _column(values: np.ndarray) -> pa.Array:
     # pa.array() would do the same, and import pandas first, which takes longer than many a run.
+    if values.dtype == bool:
+        return pa.array(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
+
+
+def _values(column: pa.ChunkedArray) -> Iterator[Any]:
+    """Yield the bytes of a column's values; one that was read from a file may come in chunks."""
+    for chunk in column.chunks:
+        if chunk.null_count or pa.types.is_boolean(chunk.type):
+            yield np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False)).tobytes()
+        elif len(chunk):
+            # to_numpy() would do the same, and import pandas first.
+            width = chunk.type.bit_width // 8
+            yield memoryview(chunk.buffers()[1])[chunk.offset * width : (chunk.offset + len(chunk)) * width]
 
 
 @dataclass(frozen=True)
@@ -59,8 +72,8 @@ class Series:
         for kind in KINDS:
             for name, column in zip(getattr(self, kind).column_names, getattr(self, kind).columns, strict=True):
                 total.update(f"{kind}.{name}:{column.type}:{len(column)}\n".encode())
-                # to_numpy and not buffers(): a column read from a file may come in chunks and with validity bits.
-                total.update(np.ascontiguousarray(column.to_numpy()).tobytes())
+                for part in _values(column):
+                    total.update(part)
         return total.hexdigest()
 
     def write(self, folder: Path, stem: str) -> dict[str, str]:

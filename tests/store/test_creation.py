@@ -16,8 +16,8 @@ from sqlalchemy.engine import Engine
 from elephan.errors import StoreError
 from elephan.record import Record
 from elephan.store import Store, sql
-from elephan.store.revision import HEAD
 from elephan.store.place import as_url
+from elephan.store.revision import HEAD
 from tests.store.kills import FORMATS, forked, told_by
 from tests.store.servers import program, server
 
