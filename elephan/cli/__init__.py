@@ -29,6 +29,8 @@ def main() -> None:
         end_interrupts()
         print("error: stopped", file=sys.stderr)
         code = 130
+    # Python would go through all of them once more, twice, to look for garbage.
+    gc.freeze()
     sys.exit(code)
 
 

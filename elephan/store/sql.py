@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -56,6 +57,8 @@ class File:
         self._path = path
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
+        # At the end of the process too: the last one that closes puts all that was written into the one file.
+        weakref.finalize(self, _close_all, self._opened)
         with _faults(sqlite3.Error):
             self._connection()
 
@@ -99,10 +102,13 @@ class File:
 
     def close(self) -> None:
         """See `Database`."""
-        for connection in self._opened:
-            connection.close()
-        self._opened.clear()
+        _close_all(self._opened)
         self._local = threading.local()
+
+
+def _close_all(connections: list[sqlite3.Connection]) -> None:
+    while connections:
+        connections.pop().close()
 
 
 class Engine:
@@ -111,6 +117,7 @@ class Engine:
     def __init__(self, place: Place) -> None:
         """Raises `InputError` when there is no driver for it."""
         self.engine = engine_of(place)
+        weakref.finalize(self, self.engine.dispose)
 
     @contextmanager
     def transaction(self, writing: bool = False) -> Iterator[Execute]:

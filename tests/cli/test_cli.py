@@ -293,6 +293,17 @@ def started(folder: Path) -> subprocess.Popen[str]:
     return running
 
 
+def test_a_store_is_one_file_between_commands(folder: Path) -> None:
+    """So that it can be copied; SQLite keeps what was written last in files beside it while it is open."""
+    for command in (["run", "small.toml", "--no-report"], ["results", "list"], ["run", "small.toml", "--no-report"]):
+        running = process(folder, *command)
+        assert running.wait(timeout=60) == 0, running.communicate()
+        assert {path.name for path in folder.glob("results.sqlite*")} == {"results.sqlite"}
+    connection = sqlite3.connect(f"file:{folder / 'results.sqlite'}?immutable=1", uri=True)
+    assert connection.execute("select count(*) from run").fetchone() == (2,)
+    connection.close()
+
+
 def test_ctrl_c_keeps_what_ended_and_says_how_to_go_on(folder: Path) -> None:
     running = started(folder)
     running.send_signal(signal.SIGINT)
