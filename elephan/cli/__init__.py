@@ -8,7 +8,7 @@ import sys
 
 from elephan.signals import end_interrupts, interrupt_between_imports
 
-GC_THRESHOLD = 50_000
+GC_THRESHOLD = 200_000
 """Objects made between two looks for garbage, instead of Python's 700."""
 
 
