@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from elephan import grounds
 from elephan.errors import InputError
 from elephan.grounds import Job
+from elephan.printable import printable
 from elephan.record import Record, ScenarioInfo
 
 if TYPE_CHECKING:
@@ -195,7 +196,8 @@ def jobs_of(scenario: Scenario, pcap: Path | None = None, ground: str = "sim") -
         name=scenario.name,
         title=scenario.title,
         description=scenario.description.strip(),
-        file=str(scenario.file),
+        # A name that is no UTF-8 has no place in JSON.
+        file=printable(str(scenario.file)),
         text=scenario.text,
         overrides=list(scenario.overrides),
     )

@@ -100,7 +100,7 @@ class Scenario:
     @property
     def name(self) -> str:
         """Its own name, or the file's without the ending."""
-        return str(self._raw.get("name", self.file.stem))
+        return str(self._raw.get("name", one_line(self.file.stem)))
 
     @property
     def title(self) -> str:

@@ -110,6 +110,15 @@ def test_control_characters_reach_no_terminal(elephan: Run, folder: Path) -> Non
         assert out + err and not [sign for sign in out + err if sign != "\n" and not sign.isprintable()], command
 
 
+def test_a_file_whose_name_is_no_text_runs(elephan: Run, folder: Path) -> None:
+    (folder / os.fsdecode(b"\xff.toml")).write_text(SCENARIO)
+    assert elephan("run", os.fsdecode(b"\xff.toml"), "--no-report")[0] == 0
+    (record,) = json.loads(elephan("results", "list", "--json")[1])
+    assert record["scenario"]["name"] == "\\udcff"
+    code, _, err = elephan("check", os.fsdecode(b"\xfe.toml"))
+    assert (code, err) == (2, "error: \\udcfe.toml: cannot be read: No such file or directory\n")
+
+
 @pytest.mark.parametrize("command", ["schema", "results list --json", "stacks", "check small.toml", "--help"])
 def test_an_output_that_takes_nothing_is_one_line(folder: Path, command: str) -> None:
     (folder / "small.toml").write_text(SCENARIO)
