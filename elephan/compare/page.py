@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elephan.compare.rank import Row
 from elephan.compare.running import Comparison
-from elephan.compare.table import caption, columns
+from elephan.compare.table import caption, columns, notes
 from elephan.report import draw, units
 from elephan.report.draw import Ink
 from elephan.report.figures import MOST_CURVES, Colours, panels_of
@@ -43,7 +44,7 @@ def write(done: Comparison, folder: Path, tell: Tell | None = None) -> tuple[Pat
 
     Over time the best are drawn, as many as there are colours that can be told apart.
     """
-    first = done.rows[0].numbers.repetitions * min(MOST_CURVES, len(done.rows))
+    first = done.plan.repetitions * min(MOST_CURVES, len(done.rows))
     points = points_of(done.alone.records[:first])
     panels = panels_of(points, done.alone.series_of, Colours())
     over_time = [figure for panel in panels for figure in panel.figures]
@@ -68,8 +69,9 @@ def write(done: Comparison, folder: Path, tell: Tell | None = None) -> tuple[Pat
         title=done.title,
         lead=lead(done),
         caption=caption(done),
+        notes=notes(done),
         heads=heads,
-        rows=[([head.show(row) for head in heads], "; ".join(row.why)) for row in done.rows],
+        rows=[([(head.show(row), head.spread(row)) for head in heads], "; ".join(row.why)) for row in done.rows],
         trade={"title": TRADE_TITLE, "svg": draw.for_page(trade, "trade", TRADE_TITLE)},
         figures=figures,
         legend=panels[0].legend if panels else (),
@@ -85,14 +87,17 @@ def write(done: Comparison, folder: Path, tell: Tell | None = None) -> tuple[Pat
 
 
 def lead(done: Comparison) -> str:
-    """Return the first place in a sentence."""
-    from elephan.compare.rank import KEYS
+    """Return the first place in a sentence; "" when all share it."""
+    from elephan.compare.rank import KEYS, TIE
 
     key, best = KEYS[done.by], done.rows[0]
     firsts = [row.stack for row in done.rows if row.rank == 1]
+    if len(firsts) == len(done.rows) > 1:
+        return f"By {key.title} all are equal: no difference is certain and more than {TIE * 100:g} %."
     shown = key.show(key.value(best.numbers))
-    others = f" (and, within 1 %, {', '.join(firsts[1:])})" if len(firsts) > 1 else ""
-    return f"First by {key.title}: {best.stack}, {shown}{others}. It {'; '.join(best.why)}." if best.why else ""
+    others = f" (and, not to be told from it, {', '.join(firsts[1:])})" if len(firsts) > 1 else ""
+    why = f" It {'; '.join(best.why)}." if best.why else ""
+    return f"First by {key.title}: {best.stack}, {shown}{others}.{why}"
 
 
 def label_places(dots: Sequence[tuple[float, float]], labels: Sequence[str]) -> list[tuple[float, float]]:
@@ -118,14 +123,25 @@ def label_places(dots: Sequence[tuple[float, float]], labels: Sequence[str]) -> 
     return places
 
 
+def kept_of(row: Row) -> float:
+    """Return what the neighbour keeps beside a row's stack; 0 where that is not known."""
+    kept = row.numbers.neighbour_kept
+    return 0.0 if kept is None else kept.mean
+
+
+def goodput_of(row: Row) -> float:
+    """Return a row's mean goodput, bit/s."""
+    return row.numbers.mean(lambda run: run.goodput_bps) or 0.0
+
+
 def _trade(drawing: Any, done: Comparison, ink: Ink) -> None:
     """Draw goodput against what the neighbour keeps: above and to the right is good for both."""
     axes = drawing.add_subplot()
     draw.frame(axes, ink)
     given = [row for row in done.rows if row.numbers.neighbour_kept is not None]
-    right = 1.25 * max([1.0, *(row.numbers.neighbour_kept or 0.0 for row in given)])
-    top = 1.12 * (max(row.numbers.goodput_bps for row in done.rows) or 1.0)
-    dots = [((row.numbers.neighbour_kept or 0.0) / right, row.numbers.goodput_bps / top) for row in given]
+    right = 1.25 * max([1.0, *(kept_of(row) for row in given)])
+    top = 1.12 * (max(goodput_of(row) for row in done.rows) or 1.0)
+    dots = [(kept_of(row) / right, goodput_of(row) / top) for row in given]
     places = label_places(dots, [row.stack for row in given])
     for row, (x, y), (label_x, label_y) in zip(given, dots, places, strict=True):
         colour = ink.curve(0) if row.stack != "reno" else ink.curve(1)

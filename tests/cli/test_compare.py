@@ -51,7 +51,7 @@ def test_stacks_are_ranked_with_reasons_and_a_report(elephan: Run, tmp_path: Pat
     assert "report: report/compare.html" in err
     assert {"compare.html", "trade.png", "cwnd.png"} <= {path.name for path in (tmp_path / "report").iterdir()}
     page = (tmp_path / "report" / "compare.html").read_text()
-    assert "A small copy: every stack" in page and "First by goodput" in page
+    assert "A small copy: every stack" in page and "By goodput all are equal" in page
     # Both kinds of run are stored, told apart by the scenario's name.
     stored = json.loads(elephan("results", "list", "--json")[1])
     names = [record["scenario"]["name"] for record in stored]
