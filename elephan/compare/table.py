@@ -19,7 +19,7 @@ DIGITS = 5e-4
 
 
 FEW_LOSSES = 20
-"""Losses of a stack, expected over all repetitions, below which a note says so: their number varies by 22 % and more."""
+"""Losses of a stack, expected over all repetitions, below which a note says so: they vary by 22 % and more."""
 
 
 @dataclass(frozen=True)
