@@ -121,6 +121,7 @@ def as_rows(done: Comparison) -> list[dict[str, Any]]:
     0: nothing is drawn by chance), ids of the runs behind them.
     """
     from elephan.compare.measured import NUMBERS, number_of
+    from elephan.compare.table import in_use
 
     repetitions = done.plan.repetitions
     rows = []
@@ -141,6 +142,7 @@ def as_rows(done: Comparison) -> list[dict[str, Any]]:
                 "repetitions": repetitions,
                 "exact": numbers.exact,
                 "why": list(row.why),
+                "in_use": in_use(done, row),
                 "runs_alone": [record.id for record in done.alone.records[part]],
                 "runs_beside_reno": [record.id for record in done.beside.records[part]],
             }
@@ -153,7 +155,7 @@ def show(done: Comparison, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from elephan.compare.table import caption, columns, notes
+    from elephan.compare.table import caption, columns, in_use, notes
 
     wide = console.width >= WIDE
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -180,6 +182,9 @@ def show(done: Comparison, console: Console) -> None:
         console.print(Text(f"note: {text}", style="yellow"))
     for text in faults(done):
         console.print(Text(text, style="bold red"))
+    console.print(Text(f"\n{done.rows[0].stack} in use, as root at both ends:", style="bold"))
+    for text in in_use(done, done.rows[0]):
+        console.print(Text(f"  {text}"), soft_wrap=True)
 
 
 def _cell(text: str, spread: str, style: str) -> Text:

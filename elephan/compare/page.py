@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from elephan.compare.rank import Row
 from elephan.compare.running import Comparison
-from elephan.compare.table import caption, columns, notes
+from elephan.compare.table import caption, columns, in_use, notes
 from elephan.report import draw, units
 from elephan.report.draw import Ink
 from elephan.report.figures import MOST_CURVES, Colours, panels_of
@@ -70,6 +70,8 @@ def write(done: Comparison, folder: Path, tell: Tell | None = None) -> tuple[Pat
         lead=lead(done),
         caption=caption(done),
         notes=notes(done),
+        use=in_use(done, done.rows[0]),
+        best=done.rows[0].stack,
         heads=heads,
         rows=[([(head.show(row), head.spread(row)) for head in heads], "; ".join(row.why)) for row in done.rows],
         trade={"title": TRADE_TITLE, "svg": draw.for_page(trade, "trade", TRADE_TITLE)},

@@ -16,6 +16,7 @@ from elephan.compare.rank import Row, default_key, key_of, ranked
 from elephan.compare.repetitions import MOST, Plan, announcement, budget_of, chance_in, plan_of, repeated
 from elephan.errors import InputError
 from elephan.grounds import Job
+from elephan.record import Record
 from elephan.scenario import Scenario, load
 from elephan.scenario.quantity import U64_MAX
 from elephan.scenario.toml import format_value
@@ -49,6 +50,11 @@ class Comparison:
     """Where all of them ran."""
     plan: Plan = field(default_factory=lambda: Plan(1))
     """How often each was run, and why."""
+
+    def records_of(self, row: Row) -> list[Record]:
+        """Return the records of a row's runs alone, by repetition."""
+        first = self.rows.index(row) * self.plan.repetitions
+        return self.alone.records[first : first + self.plan.repetitions]
 
 
 def compare(

@@ -148,14 +148,22 @@ def notes(done: Comparison) -> list[str]:
         of = f"{units.things(each, 'repetition')} of {plan.wanted}"
         found.append(f"{of}, as the budget allows: --budget 1h, or --set run.repetitions=N")
     few: dict[str, list[str]] = {}
-    for number, row in enumerate(done.rows):
-        records = done.alone.records[number * each : (number + 1) * each]
+    for row in done.rows:
+        records = done.records_of(row)
         note = few_losses(records) or few_by_chance(records)
         if note is not None:
             few.setdefault(note, []).append(row.stack)
     for note, names in few.items():
         found.append(note if len(names) == len(done.rows) else f"{', '.join(names)}: {note}")
     return found
+
+
+def in_use(done: Comparison, row: Row) -> list[str]:
+    """Return the commands and sysctls that put a row's stack into use on both ends of the path."""
+    from elephan.kernel.deployment import needs_of, of_flow, text_of
+
+    spec = done.records_of(row)[0].spec
+    return text_of(of_flow(spec["flows"][0]), needs_of(spec))
 
 
 def few_by_chance(records: Sequence[Record]) -> str | None:

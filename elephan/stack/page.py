@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,8 +79,11 @@ def _line(points: list[tuple[float, float]]) -> tuple[tuple[float, Estimate], ..
     return tuple((x, Estimate(y, None, 1)) for x, y in sorted(points))
 
 
-def write(stack: Stack, curves: Curves, folder: Path) -> tuple[Path, list[Path]]:
-    """Write NAME.html and its PNGs into `folder`; return their paths. Raises `StoreError`."""
+def write(stack: Stack, curves: Curves, folder: Path, use: Sequence[str] = ()) -> tuple[Path, list[Path]]:
+    """Write NAME.html and its PNGs into `folder`; return their paths. Raises `StoreError`.
+
+    `use` are the lines that say how to put it into use.
+    """
     images = []
     drawn: list[dict[str, Any]] = []
     for number, figure in enumerate(figures(stack, curves)):
@@ -93,6 +97,7 @@ def write(stack: Stack, curves: Curves, folder: Path) -> tuple[Path, list[Path]]
     text = _template().render(
         stack=stack,
         kernel=stack.kernel,
+        use=use,
         header=header.comment_of(stack.code),
         figures=drawn,
         rows=curves.response,
