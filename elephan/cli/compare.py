@@ -208,7 +208,7 @@ def _print_bars(done: Comparison, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from elephan.compare.page import goodput_of, kept_of
+    from elephan.compare.trade import goodput_of, kept_of
     from elephan.report import units
     from elephan.report.textplot import bar
 

@@ -11,10 +11,11 @@ import pytest
 from elephan.compare import words
 from elephan.compare.choice import chosen
 from elephan.compare.measured import Measured, Run
-from elephan.compare.page import LABEL_HEIGHT, label_places
 from elephan.compare.rank import default_key, ranked
 from elephan.compare.running import neighbour
+from elephan.compare.trade import Box, placed
 from elephan.errors import InputError
+from elephan.report.end_labels import apart
 from elephan.scenario import Scenario
 from elephan.stack import stacks
 
@@ -240,9 +241,26 @@ def test_the_neighbour_takes_the_first_flows_route_and_start() -> None:
         neighbour(inline)
 
 
-def test_labels_of_dots_that_lie_together_cover_neither_each_other_nor_a_dot() -> None:
-    dots = [(0.5, 0.5), (0.51, 0.5), (0.52, 0.51), (0.5, 0.49), (0.1, 0.9)]
-    places = label_places(dots, ["storage_friendly", "scalable", "reno", "cubic", "bic"])
-    heights = sorted(y for x, y in places if x > 0.3)
-    assert all(b - a >= LABEL_HEIGHT * 0.99 for a, b in zip(heights, heights[1:], strict=False))
-    assert places[4] == (pytest.approx(0.116), 0.9), "one that stands alone has its name beside it"
+def test_names_of_dots_that_lie_together_cover_neither_each_other_nor_a_dot_nor_a_bar() -> None:
+    frame, dot = Box(0, 0, 600, 400), 4.0
+    points = [(300.0 + 3 * (n % 3), 200.0 + 2 * n) for n in range(9)] + [(580.0, 390.0), (60.0, 350.0)]
+    sizes = [(90.0, 11.0)] * len(points)
+    bars = [Box(x - 40, y - 1, x + 40, y + 1) for x, y in points[:9]]
+    boxes = placed(points, sizes, frame, dot, bars)
+    assert all(frame.holds(box) for box in boxes)
+    for number, box in enumerate(boxes):
+        assert not any(box.meets(other) for other in boxes[number + 1 :])
+        assert not any(box.meets(bar) for bar in bars)
+        assert not any(box.left < x < box.right and box.low < y < box.high for x, y in points)
+    # One that stands alone has its name beside it, to the right.
+    assert boxes[10] == Box(68, 344.5, 158, 355.5)
+
+
+def test_names_at_the_ends_of_curves_keep_their_order_and_a_line_s_distance() -> None:
+    wanted = [0.5, 0.51, 0.5, 0.98, 1.0, 0.99, 0.1, 0.0]
+    places = apart(wanted, 0.08)
+    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    gaps = [places[b] - places[a] for a, b in zip(order, order[1:], strict=False)]
+    assert min(gaps) >= 0.08 - 1e-9 and min(places) >= 0 and max(places) <= 1
+    assert places[6] == pytest.approx(0.1, abs=0.05), "one that stands alone stays where its curve ends"
+    assert apart([0.3], 0.1) == [0.3] and apart([], 0.1) == []

@@ -11,7 +11,11 @@ import pytest
 
 import elephan
 from elephan.record import Record
+from elephan.report.cdf import distribution_panels
 from elephan.report.distributions import distribution_of
+from elephan.report.figures import Colours, DistributionFigure
+from elephan.report.html import write_report
+from elephan.report.points import points_of
 
 OFFERED = """
 [run]
@@ -78,3 +82,32 @@ def test_connections_of_a_flow_are_mixed_by_what_each_counted(make_record: Calla
     whole = distribution_of(record, "lag_s")
     assert whole is not None and list(whole.values_s) == [1, 2, 9] and bool(np.all(whole.shares == [0, 0.5, 1]))
     assert distribution_of(make_record(), "lag_s") is None, "records of before have none"
+
+
+def test_a_report_draws_distributions_where_there_is_no_series(record: Record, tmp_path: Path) -> None:
+    written = write_report([record], lambda _: None, tmp_path)
+    assert [path.name for path in written.images] == ["latency-cdf.png"]
+    page = written.html.read_text()
+    assert "Latency of the frames" in page and "Part of the frames that were delivered within a time." in page
+    assert 'id="f0-curve-0-0"' in page
+
+
+def test_flows_of_a_run_and_runs_side_by_side_have_a_curve_each(make_record: Callable[..., Record]) -> None:
+    def with_lag(record: Record, *tables: list[float]) -> Record:
+        for flow, table in zip(record.flows, tables, strict=True):
+            flow |= {"messages": 10, "lag_quantiles_s": table}
+        return record.model_copy(update={"quantiles": {"per_mille": [10.0, 500.0, 990.0], "lag_s": tables[0]}})
+
+    stacks = [
+        with_lag(make_record(stack), [0.1 * n, 0.2 * n, 90.0 * n]) for n, stack in enumerate(("reno", "cubic"), 1)
+    ]
+    (panel,) = distribution_panels(points_of(stacks), Colours())
+    (figure,) = panel.figures
+    assert isinstance(figure, DistributionFigure) and figure.log
+    assert [label for label, _, _ in figure.curves] == ["reno", "cubic"] == [label for label, _ in panel.legend]
+    both = with_lag(make_record(flows=2), [1.0, 2.0, 3.0], [2.0, 3.0, 4.0])
+    for number, (flow, spec) in enumerate(zip(both.flows, both.spec["flows"], strict=True)):
+        flow["group"] = spec["group"] = number
+    (panel,) = distribution_panels(points_of([both]), Colours())
+    assert [label.partition(" ")[0] for label, _ in panel.legend] == ["mirror.0", "mirror.1"]
+    assert distribution_panels(points_of([make_record()]), Colours()) == []
