@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from elephan.compare import trade
 from elephan.compare.running import Comparison
 from elephan.compare.table import Column, caption, columns, in_use, notes
 from elephan.report import draw, html_table
+from elephan.report.cdf import distribution_panels
 from elephan.report.figures import MOST_CURVES, Colours, panels_of
 from elephan.report.html import PAGE as REPORT_PAGE
 from elephan.report.html import Tell, facts_of, scenarios_of
@@ -42,20 +43,24 @@ def write(done: Comparison, folder: Path, tell: Tell | None = None) -> tuple[Pat
     """
     first = done.plan.repetitions * min(MOST_CURVES, len(done.rows))
     points = points_of(done.alone.records[:first])
-    panels = panels_of(points, done.alone.series_of, Colours())
-    over_time = [figure for panel in panels for figure in panel.figures]
-    total = 1 + len(over_time)
+    colours = Colours()
+    parts = [
+        ("Distribution, alone", distribution_panels(points, colours)),
+        ("Over time, alone", panels_of(points, done.alone.series_of, colours)),
+    ]
+    figures = [figure for _, panels in parts for panel in panels for figure in panel.figures]
+    total = 1 + len(figures)
     images = [folder / "trade.png"]
     if tell is not None:
         tell(0, total)
     write_atomically(images[0], trade.png(done))
-    figures: list[dict[str, Any]] = []
-    for number, figure in enumerate(over_time, 1):
+    svgs: dict[str, str] = {}
+    for number, figure in enumerate(figures, 1):
         if tell is not None:
             tell(number, total)
         images.append(folder / f"{figure.key}.png")
         write_atomically(images[-1], draw.png(figure))
-        figures.append({"title": figure.title, "caption": figure.caption, "svg": draw.svg(figure, f"f{number}")})
+        svgs[figure.key] = draw.svg(figure, f"f{number}")
     heads = columns(done)
     page = folder / "compare.html"
     text = _template().render(
@@ -72,8 +77,8 @@ def write(done: Comparison, folder: Path, tell: Tell | None = None) -> tuple[Pat
             "broad": trade.svg(done, "trade", trade.SIZE_INCHES),
             "narrow": trade.svg(done, "small-trade", trade.NARROW_INCHES),
         },
-        figures=figures,
-        legend=panels[0].legend if panels else (),
+        parts=[(title, panel) for title, panels in parts for panel in panels],
+        svgs=svgs,
         left_out=len(done.rows) - MOST_CURVES,
         facts=facts_of(done.alone.records),
         scenarios=scenarios_of([done.alone.records[0], done.beside.records[0]]),

@@ -27,6 +27,9 @@ UNITS = Path("etc/systemd/system")
 WANTED_BY = "multi-user.target"
 PREFIX = "elephan-cc-"
 FIRST_LINE = "# Written by `elephan kernel enable`; `elephan kernel disable` removes it."
+CODE = "from elephan.cli import main; main()"
+"""The command where it is installed without a script."""
+
 BOOTED = Path("/run/systemd/system")
 """Is there where systemd is the machine's manager (sd_booted(3))."""
 
@@ -154,11 +157,11 @@ def unit_text(name: str, words: Sequence[str], default: bool) -> str:
 
 
 def command_line() -> list[str]:
-    """Return the absolute command that runs this elephan: the script beside this interpreter, else the interpreter."""
-    script = Path(sys.executable).parent / "elephan"
-    if os.access(script, os.X_OK):
-        return [str(script)]
-    return [sys.executable, "-c", "from elephan.cli import main; main()"]
+    """Return the absolute command that runs this elephan: the script that was called, or the one beside Python."""
+    for script in (Path(sys.argv[0]).absolute(), Path(sys.executable).parent / "elephan"):
+        if script.name == "elephan" and script.is_file() and os.access(script, os.X_OK):
+            return [str(script)]
+    return [sys.executable, "-c", CODE]
 
 
 def _words(stack: Stack, variant: str, values: dict[str, int], restricted: bool) -> list[str]:

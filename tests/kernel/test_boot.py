@@ -91,6 +91,20 @@ def test_the_unit_s_commands_load_and_unload_without_an_environment(kernel: None
     assert not any(one.name == "elephan_qa_boot" and one.registered for one in loaded())
 
 
+def test_the_unit_runs_the_command_that_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script under ~/.local/bin is not beside its interpreter."""
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    script = Path(sys.executable).parent / "elephan"
+    assert boot.command_line() == ([str(script)] if script.exists() else [sys.executable, "-c", boot.CODE])
+    called = tmp_path / "bin" / "elephan"
+    called.parent.mkdir()
+    called.write_text("#!/bin/sh\n")
+    called.chmod(0o755)
+    monkeypatch.chdir(called.parent)
+    monkeypatch.setattr(sys, "argv", ["./elephan", "kernel", "enable", "reno"])
+    assert boot.command_line() == [str(called)]
+
+
 def test_disable_unloads(kernel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elephan: Elephan) -> None:
     monkeypatch.setattr(boot, "UNITS", tmp_path / FOLDER)
     monkeypatch.setattr(boot, "BOOTED", tmp_path / "no systemd")
