@@ -120,6 +120,9 @@ class Record(BaseModel):
     """Per sender that was told to trim its window: `event` (its index), `flow`, `at_s`, and what it did."""
     crowds: list[dict[str, Any]] = []
     """Per entry of short flows: `name` and their metrics."""
+    quantiles: dict[str, list[float]] = Field(default_factory=dict)
+    """Distributions over the whole run: `per_mille`, and per name, such as `lag_s`, the value for each of these. Flows
+    have theirs as `lag_quantiles_s`. Empty in records of before, and where nothing was counted."""
     manager: dict[str, Any] | None = None
     """What the manager did: `metrics`, `lightpaths`, `ledger` and the columns of its `timeline`."""
     notes: list[str] = []

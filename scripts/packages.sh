@@ -13,7 +13,7 @@ case "${1:-}" in
     build) packages=(gcc libc6-dev python3-venv) ;;
     test)  packages=(clang-16 libbpf-dev bpftool tshark iproute2 iputils-ping iperf3 libiscsi-bin
            qemu-utils qemu-block-extra tgt curl openssh-client openssh-server vsftpd ns2
-           postgresql mariadb-server-core mariadb-client-core) ;;
+           postgresql mariadb-server-core mariadb-client-core chromium) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
     netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
     *) echo "usage: $0 build|test|peers|netem" >&2; exit 2 ;;

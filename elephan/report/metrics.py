@@ -477,6 +477,10 @@ Every number of a record, under `metrics` for the run and under `flows` for a co
 Names carry units; what does not apply or could not be measured is `null` or absent, never a made-up zero. This page
 is generated: `python -m elephan.report.metrics --write`.
 
+Under `quantiles` a record has distributions of the whole run: `per_mille` is the list of places, and of `lag_s`,
+`latency_s`, `read_latency_s`, `write_latency_s` and `short_completion_s` there is the value for each of them, where the
+workload has such. Flows have their own as `lag_quantiles_s` and so on, up to 32 connections; a report draws them.
+
 """
 
 COLUMNS = "| name | unit | better | what it is |\n|---|---|---|---|\n"

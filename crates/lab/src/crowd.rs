@@ -3,6 +3,7 @@
 use crate::error::LabError;
 use crate::flow::Flow;
 use crate::outcome::{Metric, Metrics};
+use crate::quantiles::insert_quantiles;
 use crate::spec::{CrowdSpec, FlowSpec, RunSpec, SizesSpec, WorkloadSpec};
 use link::random::{stream_seed, Random};
 use manager::mix::{exponential, Distribution};
@@ -128,4 +129,5 @@ pub fn insert_completion(metrics: &mut Metrics, completion: &Histogram) {
             metrics.insert(name, Metric::Real(value));
         }
     }
+    insert_quantiles(metrics, "short_completion_quantiles_s", completion);
 }

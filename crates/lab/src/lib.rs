@@ -22,6 +22,7 @@ mod measure;
 pub mod network;
 mod outcome;
 mod packet;
+mod quantiles;
 mod run;
 pub mod spec;
 mod stack;
@@ -41,6 +42,7 @@ pub use iscsi::{ConnectionTally, KindTally};
 pub use managed::{Management, ManagerOutcome, Timeline, Word};
 pub use measure::{FlowSeries, LinkSeries, ReverseSeries};
 pub use outcome::{bottleneck, sum_up, Metric, Metrics, Outcome};
+pub use quantiles::QUANTILES_PER_MILLE;
 pub use run::{simulate, Pulse, Verdict, DRAIN_LIMIT};
 pub use storage::Format as TraceFormat;
 pub use tally::{

@@ -3,6 +3,7 @@
 use crate::iscsi::{insert_requests, insert_reverse, ConnectionTally};
 use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
+use crate::quantiles::insert_quantiles;
 use crate::spec::{FlowSpec, RunSpec};
 use crate::tally::{BackgroundTally, FlowTally, RunTally, TrimTally, TrimmedFor};
 use crate::workload::Source;
@@ -18,6 +19,8 @@ pub enum Metric {
     Real(f64),
     /// A name.
     Text(String),
+    /// A value for each of [`crate::QUANTILES_PER_MILLE`].
+    Table(Vec<f64>),
 }
 
 /// Metrics by name.
@@ -337,10 +340,12 @@ fn insert_kept(metrics: &mut Metrics, tally: &RunTally) {
 
 fn insert_latency(metrics: &mut Metrics, histogram: &Histogram) {
     insert_distribution(metrics, histogram, ["latency_mean_s", "latency_p50_s", "latency_p99_s", "latency_max_s"]);
+    insert_quantiles(metrics, "latency_quantiles_s", histogram);
 }
 
 fn insert_lag(metrics: &mut Metrics, histogram: &Histogram) {
     insert_distribution(metrics, histogram, ["lag_mean_s", "lag_p50_s", "lag_p99_s", "lag_max_s"]);
+    insert_quantiles(metrics, "lag_quantiles_s", histogram);
 }
 
 fn insert_distribution(metrics: &mut Metrics, histogram: &Histogram, names: [&'static str; 4]) {

@@ -123,6 +123,7 @@ fn dict(py: Python<'_>, metrics: &BTreeMap<&'static str, Metric>) -> PyResult<Py
             Metric::Integer(v) => dict.set_item(name, v)?,
             Metric::Real(v) => dict.set_item(name, v)?,
             Metric::Text(v) => dict.set_item(name, v)?,
+            Metric::Table(v) => dict.set_item(name, v)?,
         }
     }
     Ok(dict.unbind())
@@ -185,6 +186,7 @@ fn link_columns(py: Python<'_>, series: LinkSeries) -> PyResult<Py<PyDict>> {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Stopped", module.py().get_type::<Stopped>())?;
+    module.add("QUANTILES_PER_MILLE", lab::QUANTILES_PER_MILLE)?;
     module.add_class::<RunResult>()?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(trace_formats, module)?)?;
