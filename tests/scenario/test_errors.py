@@ -11,7 +11,10 @@ from elephan.errors import InputError
 from elephan.scenario import ScenarioError, load
 from tests.scenario.conftest import BASE, NETWORK, Load
 
-RATE = 'a rate with a unit (bit/s, kbit/s, Mbit/s, Gbit/s or Tbit/s), such as "45Mbit/s" or "9.95328Gbit/s"'
+RATE = (
+    "a rate with a unit (bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s; B/s, kB/s, MB/s, GB/s, TB/s; KiB/s, MiB/s, GiB/s, "
+    'TiB/s), such as "45Mbit/s" or "180MB/s"'
+)
 SPAN = 'a time with a unit (ns, us, ms, s, min or h), such as "25ms" or "1.5s"'
 PROBABILITY = 'a probability from 0 to 1, such as 1e-4, "1e-4" or "0.01%"'
 LIMIT = 'a queue limit with a unit: packets, bytes or bdp, such as "100 packets", "64kB" or "1bdp"'
@@ -121,7 +124,8 @@ ONE_KEY = [
     ("flow.workload=offered", 'flow.backup.workload = "offered": a table; it also needs load'),
     (
         "flow.workload={ kind = 'offered', load = '0%' }",
-        'flow.backup.workload.load = "0%": a share of the line such as "90%" or 0.9, or a rate such as "900Mbit/s"; '
+        'flow.backup.workload.load = "0%": a share of the line such as "90%" or 0.9, or a rate such as "900Mbit/s" '
+        'or "180MB/s"; '
         "a share is above 0 and at most 10 (ten times the line)",
     ),
     (

@@ -185,6 +185,29 @@ def test_an_offered_load_is_a_share_of_the_slowest_line(scenario: Load) -> None:
     assert rate == 123_000_000
 
 
+@pytest.mark.parametrize(
+    ("written", "bits"),
+    [("180MB/s", 1_440_000_000), ("64MiB/s", 64 * 8 << 20), ("1.5 kB/s", 12_000), ("0.1GB/s", 800_000_000)],
+)
+def test_a_rate_may_be_written_in_bytes_per_second_everywhere(scenario: Load, written: str, bits: int) -> None:
+    text = (
+        BASE.replace('name = "backup"', 'name = "backup"\nworkload = { kind = "offered", load = "50%" }')
+        + "[[background]]\nrate = '20%'\n[[event]]\nat = '1s'\nbandwidth = '1Mbit/s'\n"
+    )
+    found = spec(
+        scenario,
+        f"path.bandwidth={written}",
+        f"flow.workload.load={written}",
+        f"background.0.rate={written}",
+        f"event.0.bandwidth={written}",
+        text=text,
+    )
+    assert found["links"][0]["rate_bps"] == bits
+    assert found["flows"][0]["workload"]["rate_bps"] == bits
+    assert found["background"][0]["rate_bps"] == bits
+    assert found["events"][0]["action"]["rate_bps"] == bits
+
+
 def test_stack_parameters_become_the_integers_of_the_c_source(scenario: Load) -> None:
     def stack(*overrides: str) -> dict[str, Any]:
         result: dict[str, Any] = spec(scenario, *overrides)["flows"][0]["stack"]
