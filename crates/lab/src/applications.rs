@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use crate::spec::{FlowSpec, TraceSpec, WorkloadSpec};
-use crate::workload::Workload;
+use crate::workload::{Generator, Workload};
 use std::collections::BTreeMap;
 use storage::{Format, Replay, TraceError, Writes};
 use units::{Rate, Size};
@@ -27,13 +27,13 @@ impl Applications {
                     let name = &spec.name;
                     return Err(LabError::Spec(format!("flow {name}: offered: frame and rate must be above zero")));
                 }
-                Workload::offered(Size(*frame_bytes), Rate(*rate_bps), *credits, limited)
+                Workload::offered(Generator::frames(Size(*frame_bytes), Rate(*rate_bps)), *credits, limited)
             }
             WorkloadSpec::Iscsi(_) => Workload::iscsi(),
             WorkloadSpec::Replicate { trace } => {
                 let loaded = self.trace(trace)?;
                 let replay = Replay::new(loaded, trace.slowdown_e6, trace.looped);
-                Workload::replicate(replay, u64::from(trace.header_bytes), limited)
+                Workload::replicate(Generator::trace(replay, u64::from(trace.header_bytes)), limited)
             }
         })
     }

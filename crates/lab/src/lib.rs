@@ -46,4 +46,4 @@ pub use storage::Format as TraceFormat;
 pub use tally::{
     gates_of, BackgroundTally, FlowCounters, FlowTally, ReverseCounters, Rtt, RunTally, TrimTally, TrimmedFor,
 };
-pub use workload::{Messages, Offered, Replicate, SendingEnd, Source, Workload};
+pub use workload::{Generator, Messages, Offered, Replicate, SendingEnd, Source, Times, Workload};

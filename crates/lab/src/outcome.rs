@@ -166,8 +166,8 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
         match &flow.workload.source {
             Source::Bulk { .. } => {}
             Source::Iscsi(tally) => requests.get_or_insert_with(ConnectionTally::default).merge(tally),
-            Source::Offered(offered) => latency.merge(&offered.messages.latency),
-            Source::Replicate(replicate) => lag.merge(&replicate.messages.latency),
+            Source::Offered(offered) => latency.merge(&offered.messages.times.measured),
+            Source::Replicate(replicate) => lag.merge(&replicate.messages.times.measured),
         }
     }
     insert_latency(&mut metrics, &latency);
@@ -256,13 +256,13 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &
         Source::Offered(offered) => {
             metrics.insert("messages", Metric::Integer(offered.messages.issued));
             metrics.insert("offered_bytes", Metric::Integer(offered.messages.issued_bytes));
-            insert_latency(&mut metrics, &offered.messages.latency);
+            insert_latency(&mut metrics, &offered.messages.times.measured);
         }
         Source::Replicate(replicate) => {
             metrics.insert("messages", Metric::Integer(replicate.messages.issued));
             metrics.insert("offered_bytes", Metric::Integer(replicate.messages.issued_bytes));
             metrics.insert("lag_max_bytes", Metric::Integer(replicate.lag_max_bytes));
-            insert_lag(&mut metrics, &replicate.messages.latency);
+            insert_lag(&mut metrics, &replicate.messages.times.measured);
             let waiting = replicate.messages.in_transit();
             if waiting > 0 {
                 let name = &spec.name;

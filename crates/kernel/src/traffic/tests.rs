@@ -200,7 +200,7 @@ fn frames_are_issued_at_their_rate_and_each_is_accounted_for() {
     // One at time zero, and one each 0.1 ms up to the end, which may be seen a little late.
     assert!((5_001..5_100).contains(&messages.issued), "{}", messages.issued);
     assert_eq!(messages.in_transit(), 0);
-    assert_eq!(messages.latency.count(), messages.issued);
+    assert_eq!(messages.times.measured.count(), messages.issued);
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! What the application at the sending end writes, and how far the receiving end has it: the same on every ground.
 
+mod generator;
+mod messages;
+
+pub use generator::Generator;
+pub use messages::{Messages, Times};
+
 use crate::iscsi::ConnectionTally;
-use std::collections::VecDeque;
-use storage::Replay;
-use units::{Histogram, Rate, Size, Span, Time, NS_PER_S};
+use units::Time;
 
 /// The sending end of a connection, as an application sees it: a simulated endpoint or a socket.
 pub trait SendingEnd {
@@ -36,70 +40,19 @@ impl SendingEnd for tcp::Endpoint {
     }
 }
 
-/// Messages (frames, mirrored writes) on their way: each ends at a byte of the stream and was issued at a time.
-#[derive(Default)]
-pub struct Messages {
-    /// (first byte after the message, time of issue), ascending in both.
-    outstanding: VecDeque<(u64, Time)>,
-    /// Time from issue to the last byte's delivery.
-    pub latency: Histogram,
-    /// Messages issued.
-    pub issued: u64,
-    /// Bytes issued.
-    pub issued_bytes: u64,
-}
-
-impl Messages {
-    /// `due` is when the application has it, which on a real machine is a little before it gets to write it: the wait is part
-    /// of the latency, or a slow machine would hide its own delay.
-    fn issue(&mut self, due: Time, bytes: u64) {
-        self.issued += 1;
-        self.issued_bytes += bytes;
-        self.outstanding.push_back((self.issued_bytes, due));
-    }
-
-    fn handle_delivered(&mut self, now: Time, received: u64) {
-        while let Some(&(end, issued)) = self.outstanding.front() {
-            if end > received {
-                break;
-            }
-            self.latency.record(now.since(issued).0);
-            self.outstanding.pop_front();
-        }
-    }
-
-    /// Age of the oldest message not yet delivered: what a disaster now would lose, in time.
-    pub fn lag(&self, now: Time) -> Span {
-        self.outstanding.front().map_or(Span::ZERO, |&(_, issued)| now.since(issued))
-    }
-
-    /// Messages issued and not delivered.
-    pub fn in_transit(&self) -> usize {
-        self.outstanding.len()
-    }
-}
-
-/// A generator of frames at a constant rate.
+/// Messages of a generator, and the latency of each.
 pub struct Offered {
-    frame: Size,
-    rate: Rate,
-    /// Frames that may be in transit; the generator waits at this many.
+    generator: Generator,
+    /// Messages that may be in transit; the generator waits at this many.
     credits: Option<u64>,
-    /// Start of the current unbroken series of frames.
-    base: Time,
-    /// Frames since `base`. Range: u64.
-    sent: u64,
     blocked: bool,
-    /// Its frames.
+    /// Its messages.
     pub messages: Messages,
 }
 
-/// Mirrored writes of a trace.
+/// Mirrored writes.
 pub struct Replicate {
-    replay: Replay,
-    start: Time,
-    next: Option<(Time, u64)>,
-    header: u64,
+    generator: Generator,
     /// Bytes delivered so far.
     received: u64,
     /// Most bytes issued and not delivered.
@@ -116,9 +69,9 @@ pub enum Source {
         bytes: Option<u64>,
     },
     /// Frames at a constant rate.
-    Offered(Offered),
-    /// Writes of a trace.
-    Replicate(Replicate),
+    Offered(Box<Offered>),
+    /// Mirrored writes.
+    Replicate(Box<Replicate>),
     /// A connection of an iSCSI session, which is driven elsewhere: what its requests came to.
     Iscsi(Box<ConnectionTally>),
 }
@@ -151,25 +104,16 @@ impl Workload {
         Workload::new(Source::Bulk { bytes }, bytes.is_some(), send_buffer_limited)
     }
 
-    /// Frames of `frame` bytes at `rate`, at most `credits` of them in transit.
-    pub fn offered(frame: Size, rate: Rate, credits: Option<u64>, send_buffer_limited: bool) -> Workload {
-        let offered =
-            Offered { frame, rate, credits, base: Time::ZERO, sent: 0, blocked: false, messages: Messages::default() };
-        Workload::new(Source::Offered(offered), true, send_buffer_limited)
+    /// Frames of `generator`, at most `credits` of them in transit.
+    pub fn offered(generator: Generator, credits: Option<u64>, send_buffer_limited: bool) -> Workload {
+        let offered = Offered { generator, credits, blocked: false, messages: Messages::default() };
+        Workload::new(Source::Offered(Box::new(offered)), true, send_buffer_limited)
     }
 
-    /// The writes of `replay`, each with `header` bytes more.
-    pub fn replicate(replay: Replay, header: u64, send_buffer_limited: bool) -> Workload {
-        let replicate = Replicate {
-            replay,
-            start: Time::ZERO,
-            next: None,
-            header,
-            received: 0,
-            lag_max_bytes: 0,
-            messages: Messages::default(),
-        };
-        Workload::new(Source::Replicate(replicate), true, send_buffer_limited)
+    /// Mirrored writes of `generator`.
+    pub fn replicate(generator: Generator, send_buffer_limited: bool) -> Workload {
+        let replicate = Replicate { generator, received: 0, lag_max_bytes: 0, messages: Messages::default() };
+        Workload::new(Source::Replicate(Box::new(replicate)), true, send_buffer_limited)
     }
 
     /// A connection of an iSCSI session.
@@ -218,14 +162,13 @@ impl Workload {
                 self.flush(now, sender);
                 Time::NEVER
             }
+            Source::Iscsi(_) => Time::NEVER,
             Source::Offered(offered) => {
-                offered.base = now;
+                offered.generator.start(now);
                 self.handle_timer(now, sender)
             }
-            Source::Iscsi(_) => Time::NEVER,
             Source::Replicate(replicate) => {
-                replicate.start = now;
-                replicate.next = replicate.replay.next().map(|w| (now + Span(w.at_ns), w.bytes));
+                replicate.generator.start(now);
                 self.handle_timer(now, sender)
             }
         }
@@ -268,8 +211,7 @@ impl Workload {
                 offered.messages.handle_delivered(now, received);
                 if offered.blocked && !self.stopped && offered.has_credit() {
                     offered.blocked = false;
-                    offered.base = now;
-                    offered.sent = 0;
+                    offered.generator.resume(now);
                     wake = Some(offered.issue_due(now, &mut self.backlog));
                     self.flush(now, sender);
                 }
@@ -308,40 +250,32 @@ impl Offered {
         self.credits.is_none_or(|credits| (self.messages.in_transit() as u64) < credits)
     }
 
-    fn due(&self) -> Time {
-        // From the series' start, so that no rounding error adds up. u128: sent * 2^16 B * 8e9 passes u64 after 35,000 frames.
-        let bits_ns = u128::from(self.sent) * u128::from(self.frame.0) * 8 * u128::from(NS_PER_S);
-        let offset = bits_ns / u128::from(self.rate.0.max(1));
-        self.base + Span(u64::try_from(offset).unwrap_or(u64::MAX))
-    }
-
     fn issue_due(&mut self, now: Time, backlog: &mut u64) -> Time {
-        loop {
-            let due = self.due();
-            if due > now {
-                return due;
+        while let Some(due) = self.generator.peek() {
+            if due.at > now {
+                return due.at;
             }
             if !self.has_credit() {
                 self.blocked = true;
-                return Time::NEVER;
+                break;
             }
-            self.messages.issue(due, self.frame.0);
-            *backlog += self.frame.0;
-            self.sent += 1;
+            self.messages.issue(due.at, due.bytes);
+            *backlog += due.bytes;
+            self.generator.advance();
         }
+        Time::NEVER
     }
 }
 
 impl Replicate {
     fn issue_due(&mut self, now: Time, backlog: &mut u64) -> Time {
-        while let Some((due, bytes)) = self.next {
-            if due > now {
-                return due;
+        while let Some(due) = self.generator.peek() {
+            if due.at > now {
+                return due.at;
             }
-            let bytes = bytes + self.header;
-            self.messages.issue(due, bytes);
-            *backlog += bytes;
-            self.next = self.replay.next().map(|w| (self.start + Span(w.at_ns), w.bytes));
+            self.messages.issue(due.at, due.bytes);
+            *backlog += due.bytes;
+            self.generator.advance();
         }
         Time::NEVER
     }
