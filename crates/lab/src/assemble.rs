@@ -44,14 +44,14 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
         management: management.as_ref(),
         routes: &mut routes,
         algorithms: Algorithms::default(),
-        applications: Applications::default(),
+        applications: Applications::new(spec)?,
     };
     let flows = all
         .iter()
         .enumerate()
         .map(|(i, flow)| builder.flow(i, flow, of_flow.get(i).copied().unwrap_or(crate::iscsi::NONE)))
         .collect::<Result<Vec<_>, _>>()?;
-    let algorithms = builder.algorithms;
+    let Builder { algorithms, applications, .. } = builder;
     let background = Background::all(spec, Time::ZERO, 2 * flows.len() as u32, &mut routes)?;
     let mut links = links(spec, true)?;
     links.extend(management.iter().flat_map(Management::gates));
@@ -65,6 +65,7 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
     world.crowds = members.iter().map(|&(crowd, _)| crowd).collect();
     world.management = management;
     world.algorithms = algorithms;
+    world.stripes = applications.into_stripes();
     set_first_timers(spec, &mut world, &mut net);
     Ok((world, net))
 }
@@ -112,7 +113,7 @@ impl Builder<'_> {
         Ok(Flow {
             sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
             receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),
-            workload: self.applications.build(spec)?,
+            workload: self.applications.build(index, spec)?,
             session,
             connection: 0,
             earlier: None,

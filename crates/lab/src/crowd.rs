@@ -3,7 +3,7 @@
 use crate::error::LabError;
 use crate::flow::Flow;
 use crate::outcome::{Metric, Metrics};
-use crate::spec::{CrowdSpec, FlowSpec, RunSpec, SizesSpec, WorkloadSpec};
+use crate::spec::{CrowdSpec, DistributionSpec, FlowSpec, RunSpec, SizesSpec, WorkloadSpec};
 use link::random::{stream_seed, Random};
 use manager::mix::{exponential, Distribution};
 use units::{Histogram, Span, Time};
@@ -56,6 +56,7 @@ fn member(crowd: &CrowdSpec, number: usize, start: Time, bytes: u64, group: usiz
         start_ns: start.0,
         stop_ns: None,
         workload: WorkloadSpec::Bulk { bytes: Some(bytes) },
+        distribution: DistributionSpec::Each,
     }
 }
 

@@ -13,6 +13,7 @@ mod background;
 mod capture;
 mod changes;
 mod crowd;
+mod entry;
 mod error;
 mod flow;
 mod gates;
@@ -25,6 +26,7 @@ mod packet;
 mod run;
 pub mod spec;
 mod stack;
+mod striped;
 mod tally;
 pub mod ways;
 mod workload;
@@ -46,4 +48,7 @@ pub use storage::Format as TraceFormat;
 pub use tally::{
     gates_of, BackgroundTally, FlowCounters, FlowTally, ReverseCounters, Rtt, RunTally, TrimTally, TrimmedFor,
 };
-pub use workload::{Generator, Messages, Offered, Replicate, SendingEnd, Source, Times, Workload};
+pub use workload::{
+    Generator, Lanes, Messages, Offered, Order, Replicate, SendingEnd, Share, Source, Stripe, Times, Workload,
+    BLOCK_BYTES,
+};

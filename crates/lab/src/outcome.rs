@@ -1,5 +1,6 @@
 //! What a run measured. Names carry units; what does not apply is absent, never zero.
 
+use crate::entry;
 use crate::iscsi::{insert_requests, insert_reverse, ConnectionTally};
 use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
@@ -29,6 +30,8 @@ pub struct Outcome {
     pub metrics: Metrics,
     /// Of each connection, in the order of the spec.
     pub flows: Vec<Metrics>,
+    /// Of each workload that several connections share.
+    pub entries: Vec<Metrics>,
     /// Of each link, in the order of the spec.
     pub links: Vec<Metrics>,
     /// Of each background source.
@@ -60,10 +63,11 @@ pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
     );
     let mut notes = vec![];
     let flows: Vec<_> =
-        spec.flows.iter().zip(&tally.flows).map(|(s, f)| of_flow(spec, s, f, tally.end, &mut notes)).collect();
+        spec.flows.iter().zip(&tally.flows).map(|(s, f)| of_flow(spec, s, f, &tally, &mut notes)).collect();
+    let entries: Vec<_> = tally.stripes.iter().map(|s| entry::metrics(spec, s, &tally, &mut notes)).collect();
     let links = spec.links.iter().zip(&tally.links).map(|(s, l)| of_link(&s.name, l, tally.end)).collect();
     let background = spec.background.iter().zip(&tally.background).map(|(s, b)| of_background(&s.name, b)).collect();
-    let metrics = of_run(spec, &tally, &flows);
+    let metrics = of_run(spec, &tally, &flows, &entries);
     let happened_s = tally.happened.iter().map(|at| at.map(Time::as_secs_f64)).collect();
     let trims = tally.trims.iter().map(|trim| of_trim(spec, trim)).collect();
     notes.extend(tally.notes);
@@ -71,6 +75,7 @@ pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
     Outcome {
         metrics,
         flows,
+        entries,
         links,
         background,
         crowds: crowds.into_iter().map(|crowd| crowd.metrics).collect(),
@@ -130,10 +135,10 @@ const SUMMED: [&str; 20] = [
     "reverse_fast_retransmits",
 ];
 
-fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
+fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics], of_entries: &[Metrics]) -> Metrics {
     let mut metrics = Metrics::new();
     for name in SUMMED {
-        let mut values = of_flows.iter().filter_map(|m| integer(m, name)).peekable();
+        let mut values = of_flows.iter().chain(of_entries).filter_map(|m| integer(m, name)).peekable();
         if values.peek().is_some() {
             metrics.insert(name, Metric::Integer(values.sum()));
         }
@@ -164,11 +169,15 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
     let mut requests = None;
     for flow in &tally.flows {
         match &flow.workload.source {
-            Source::Bulk { .. } => {}
+            Source::Bulk { .. } | Source::Shared(_) => {}
             Source::Iscsi(tally) => requests.get_or_insert_with(ConnectionTally::default).merge(tally),
             Source::Offered(offered) => latency.merge(&offered.messages.times.measured),
             Source::Replicate(replicate) => lag.merge(&replicate.messages.times.measured),
         }
+    }
+    for stripe in &tally.stripes {
+        let all = if stripe.is_mirror() { &mut lag } else { &mut latency };
+        all.merge(&stripe.messages().times.measured);
     }
     insert_latency(&mut metrics, &latency);
     insert_lag(&mut metrics, &lag);
@@ -195,8 +204,9 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
             metrics.insert(name, managed.metrics[name].clone());
         }
     }
-    let drains: Vec<_> = of_flows.iter().filter_map(|m| real(m, "drain_s")).collect();
-    let replicating = tally.flows.iter().filter(|f| matches!(f.workload.source, Source::Replicate(_))).count();
+    let drains: Vec<_> = of_flows.iter().chain(of_entries).filter_map(|m| real(m, "drain_s")).collect();
+    let replicating = tally.flows.iter().filter(|f| matches!(f.workload.source, Source::Replicate(_))).count()
+        + tally.stripes.iter().filter(|stripe| stripe.is_mirror()).count();
     if replicating > 0 && drains.len() == replicating {
         metrics.insert("drain_s", Metric::Real(drains.iter().copied().fold(0.0, f64::max)));
     }
@@ -204,7 +214,7 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
     metrics
 }
 
-fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &mut Vec<String>) -> Metrics {
+fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, tally: &RunTally, notes: &mut Vec<String>) -> Metrics {
     let mut metrics = Metrics::new();
     let c = &flow.counters;
     let received = c.received_bytes;
@@ -230,8 +240,7 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &
         }
     }
     let from = Time(spec.start_ns.max(run.measure.warmup_ns));
-    let stop = spec.stop_ns.map_or(end, Time);
-    let to = flow.workload.done_at.map_or(stop, |done| if spec.stop_ns.is_some() { stop } else { done }).min(end);
+    let to = end_of(spec, flow.workload.done_at, tally.end);
     let interval = to.since(from).as_secs_f64();
     if interval > 0.0 {
         let goodput = flow.measured_bytes() as f64 * 8.0 / interval;
@@ -253,6 +262,9 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &
             }
         }
         Source::Iscsi(tally) => insert_requests(&mut metrics, tally, interval),
+        Source::Shared(share) => {
+            entry::insert_share(&mut metrics, spec, flow, &tally.stripes[share.stripe], share.lane)
+        }
         Source::Offered(offered) => {
             metrics.insert("messages", Metric::Integer(offered.messages.issued));
             metrics.insert("offered_bytes", Metric::Integer(offered.messages.issued_bytes));
@@ -265,10 +277,7 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &
             insert_lag(&mut metrics, &replicate.messages.times.measured);
             let waiting = replicate.messages.in_transit();
             if waiting > 0 {
-                let name = &spec.name;
-                notes.push(format!(
-                    "flow {name}: {waiting} writes never arrived; the lag is of those that did, there is no drain_s"
-                ));
+                notes.push(never_arrived(&spec.name, waiting));
             } else if let Some(stopped) = flow.workload.stopped_at {
                 let done = flow.workload.done_at.unwrap_or(stopped);
                 metrics.insert("drain_s", Metric::Real(done.since(stopped).as_secs_f64()));
@@ -276,6 +285,17 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &
         }
     }
     metrics
+}
+
+/// The note for writes that never arrived.
+pub(crate) fn never_arrived(name: &str, writes: usize) -> String {
+    format!("flow {name}: {writes} writes never arrived; the lag is of those that did, there is no drain_s")
+}
+
+/// When the interval over which the goodput of a flow counts ends.
+pub(crate) fn end_of(spec: &FlowSpec, done_at: Option<Time>, end: Time) -> Time {
+    let stop = spec.stop_ns.map_or(end, Time);
+    done_at.map_or(stop, |done| if spec.stop_ns.is_some() { stop } else { done }).min(end)
 }
 
 fn of_link(name: &str, stats: &link::Stats, end: Time) -> Metrics {
@@ -335,11 +355,11 @@ fn insert_kept(metrics: &mut Metrics, tally: &RunTally) {
     metrics.insert("held_dropped_packets", Metric::Integer(tally.gates.iter().map(link::Stats::dropped).sum()));
 }
 
-fn insert_latency(metrics: &mut Metrics, histogram: &Histogram) {
+pub(crate) fn insert_latency(metrics: &mut Metrics, histogram: &Histogram) {
     insert_distribution(metrics, histogram, ["latency_mean_s", "latency_p50_s", "latency_p99_s", "latency_max_s"]);
 }
 
-fn insert_lag(metrics: &mut Metrics, histogram: &Histogram) {
+pub(crate) fn insert_lag(metrics: &mut Metrics, histogram: &Histogram) {
     insert_distribution(metrics, histogram, ["lag_mean_s", "lag_p50_s", "lag_p99_s", "lag_max_s"]);
 }
 

@@ -63,8 +63,8 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     let links: Vec<_> = net.links()[..spec.links.len()].iter().map(|l| *l.stats()).collect();
     let (mut kept, gates) = gates_of(&net);
     kept.extend(world.management.iter().flat_map(|management| management.kept_before()));
-    for flow in &mut world.flows {
-        flow.workload.stop(measured_end, &mut flow.sender);
+    for index in 0..world.flows.len() {
+        world.stop(measured_end, index);
     }
     let mut limit = end;
     while !world.drained() && limit.0 < end.0.saturating_mul(DRAIN_LIMIT) {
@@ -93,6 +93,7 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         end: measured_end,
         drained_at: net.now(),
         flows: flows.collect(),
+        stripes: world.stripes,
         links,
         background: background.collect(),
         flow_series: world.flow_series,

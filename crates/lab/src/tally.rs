@@ -5,7 +5,7 @@
 use crate::crowd::CrowdTally;
 use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
-use crate::workload::Workload;
+use crate::workload::{Stripe, Workload};
 use link::{Kept, Packet, Stats};
 use sim::{Network, Routed};
 use tcp::Trimmed;
@@ -138,6 +138,8 @@ pub struct RunTally {
     pub drained_at: Time,
     /// In the order of the spec.
     pub flows: Vec<FlowTally>,
+    /// Workloads that several flows share, in the state that they were left in: after the drain.
+    pub stripes: Vec<Stripe>,
     /// Counters at `end`, in the order of the spec.
     pub links: Vec<link::Stats>,
     /// In the order of the spec.

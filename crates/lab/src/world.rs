@@ -11,6 +11,7 @@ use crate::packet::{Packet, Pool};
 use crate::spec::RunSpec;
 use crate::stack::Algorithms;
 use crate::tally::{TrimTally, TrimmedFor};
+use crate::workload::Stripe;
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
 use tcp::segment::Segment;
@@ -106,6 +107,8 @@ pub struct World {
     /// Of each further flow, the crowd that it belongs to.
     pub crowds: Vec<usize>,
     pub sessions: Vec<Session>,
+    /// Workloads that several flows share.
+    pub stripes: Vec<Stripe>,
     pub background: Vec<Background>,
     pub changes: Vec<Change>,
     /// Senders that were told to trim their windows.
@@ -147,6 +150,7 @@ impl World {
             flows,
             crowds: vec![],
             sessions,
+            stripes: vec![],
             background,
             changes,
             trims: vec![],
@@ -166,7 +170,10 @@ impl World {
     /// Whether every mirrored write has arrived, or can never arrive.
     pub fn drained(&self) -> bool {
         self.flows.iter().all(|f| {
-            let waiting = f.workload.messages().is_some_and(|m| m.in_transit() > 0);
+            let waiting = match f.workload.share() {
+                Some(share) => self.stripes[share.stripe].messages().in_transit_on(share.lane) > 0,
+                None => f.workload.messages().is_some_and(|m| m.in_transit() > 0),
+            };
             !waiting || f.sender.is_closed()
         })
     }
@@ -228,8 +235,11 @@ impl World {
     }
 
     fn open(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
-        self.opened[index] = true;
         let flow = &mut self.flows[index];
+        if let Some(share) = flow.workload.share() {
+            return self.open_lane(now, index, share, net);
+        }
+        self.opened[index] = true;
         flow.sender.connect(now);
         let due = flow.workload.start(now, &mut flow.sender);
         net.set_timer(self.timers.application(index), due);
@@ -238,6 +248,9 @@ impl World {
 
     fn handle_delivered(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let flow = &mut self.flows[index];
+        if let Some(share) = flow.workload.share() {
+            return self.handle_lane_delivered(now, index, share, net);
+        }
         let received = flow.receiver.bytes_received();
         let was_done = flow.workload.done_at.is_some();
         if let Some(due) = flow.workload.handle_delivered(now, received, &mut flow.sender) {
@@ -246,6 +259,28 @@ impl World {
         }
         if !was_done && self.flows[index].workload.done_at.is_some() {
             self.finish_one(net);
+        }
+    }
+
+    /// The sender of a flow may have room again.
+    #[inline(never)]
+    fn handle_room(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let flow = &mut self.flows[index];
+        match flow.workload.share() {
+            Some(share) => self.fill_lane(now, index, share, net),
+            None => {
+                flow.workload.flush(now, &mut flow.sender);
+                self.pump(now, index, Side::Sender, net);
+            }
+        }
+    }
+
+    /// The application of a flow writes no more; of a shared one that of all its connections.
+    pub fn stop(&mut self, now: Time, index: usize) {
+        let flow = &mut self.flows[index];
+        match flow.workload.share() {
+            Some(share) => self.stop_stripe(now, share.stripe),
+            None => flow.workload.stop(now, &mut flow.sender),
         }
     }
 
@@ -279,8 +314,12 @@ impl World {
             let stats = flow.stats(Side::Sender);
             series.retransmitted_segments.push(stats.retransmitted_segments);
             series.duplicate_acks.push(stats.duplicate_acks_received);
-            series.lag_s.push(flow.workload.messages().map_or(0.0, |m| m.lag(now).as_secs_f64()));
-            series.lag_bytes.push(flow.workload.lag_bytes(received).unwrap_or(0));
+            let (lag, lag_bytes) = match flow.workload.share() {
+                Some(share) => self.stripes[share.stripe].messages().lag_of(share.lane, now),
+                None => flow.workload.lag(now, received),
+            };
+            series.lag_s.push(lag.as_secs_f64());
+            series.lag_bytes.push(lag_bytes);
             let back = flow.received(Side::Sender);
             if !self.sessions.is_empty() {
                 let two_way = flow.session != iscsi::NONE;
@@ -394,7 +433,7 @@ impl Hosts<Packet> for World {
         } else if to_sender {
             flow.sender.handle_segment(now, &self.scratch);
             if flow.workload.watches_buffer {
-                flow.workload.flush(now, &mut flow.sender);
+                return self.handle_room(now, index, net);
             }
             self.pump(now, index, Side::Sender, net);
         } else {
@@ -426,13 +465,15 @@ impl Hosts<Packet> for World {
             Timer::Application(index) if !self.opened[index] => self.open(now, index, net),
             Timer::Application(index) => {
                 let flow = &mut self.flows[index];
+                if let Some(share) = flow.workload.share() {
+                    return self.handle_stripe_timer(now, share.stripe, net);
+                }
                 let due = flow.workload.handle_timer(now, &mut flow.sender);
                 net.set_timer(self.timers.application(index), due);
                 self.pump(now, index, Side::Sender, net);
             }
             Timer::Stop(index) => {
-                let flow = &mut self.flows[index];
-                flow.workload.stop(now, &mut flow.sender);
+                self.stop(now, index);
                 self.pump(now, index, Side::Sender, net);
                 // Everything may have arrived already.
                 self.handle_delivered(now, index, net);

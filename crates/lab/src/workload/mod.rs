@@ -2,12 +2,16 @@
 
 mod generator;
 mod messages;
+mod order;
+mod stripe;
 
 pub use generator::Generator;
 pub use messages::{Messages, Times};
+pub use order::Order;
+pub use stripe::{Lanes, Stripe, BLOCK_BYTES};
 
 use crate::iscsi::ConnectionTally;
-use units::Time;
+use units::{Span, Time};
 
 /// The sending end of a connection, as an application sees it: a simulated endpoint or a socket.
 pub trait SendingEnd {
@@ -19,6 +23,12 @@ pub trait SendingEnd {
     fn discard_unsent(&mut self, now: Time);
     /// Bytes taken so far and not taken back.
     fn bytes_written(&self) -> u64;
+    /// Whether the connection is made, and not lost.
+    fn is_established(&self) -> bool;
+    /// Bytes taken and not acknowledged by the other end's TCP.
+    fn unacknowledged(&self) -> u64;
+    /// Whether it takes data, and has less than `unsent` bytes that it has not begun to send.
+    fn has_room(&self, unsent: u64) -> bool;
 }
 
 impl SendingEnd for tcp::Endpoint {
@@ -37,6 +47,15 @@ impl SendingEnd for tcp::Endpoint {
     #[inline]
     fn bytes_written(&self) -> u64 {
         self.bytes_written()
+    }
+    fn is_established(&self) -> bool {
+        self.established_at().is_some() && !self.is_closed()
+    }
+    fn unacknowledged(&self) -> u64 {
+        self.bytes_written().saturating_sub(self.bytes_acked())
+    }
+    fn has_room(&self, unsent: u64) -> bool {
+        self.bytes_unsent() < unsent && self.send_queue_free() > 0 && !self.is_closed()
     }
 }
 
@@ -74,6 +93,17 @@ pub enum Source {
     Replicate(Box<Replicate>),
     /// A connection of an iSCSI session, which is driven elsewhere: what its requests came to.
     Iscsi(Box<ConnectionTally>),
+    /// A part of a workload that several connections share; a [`Stripe`] drives it.
+    Shared(Share),
+}
+
+/// Which part of which stripe a connection carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// Index of the stripe.
+    pub stripe: usize,
+    /// Index among its connections.
+    pub lane: usize,
 }
 
 /// A source and what the connection's send buffer has not taken of it yet.
@@ -124,6 +154,11 @@ impl Workload {
         workload
     }
 
+    /// A part of a workload that is driven by a stripe; `is_copy`: it asks for more whenever there is room.
+    pub fn shared(share: Share, is_copy: bool, send_buffer_limited: bool) -> Workload {
+        Workload::new(Source::Shared(share), true, send_buffer_limited || is_copy)
+    }
+
     fn new(source: Source, watches_delivery: bool, watches_buffer: bool) -> Workload {
         Workload {
             source,
@@ -139,15 +174,15 @@ impl Workload {
     /// Messages, where the source has any.
     pub fn messages(&self) -> Option<&Messages> {
         match &self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) => None,
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => None,
             Source::Offered(offered) => Some(&offered.messages),
             Source::Replicate(replicate) => Some(&replicate.messages),
         }
     }
 
-    /// Bytes issued by the application and not yet delivered; None for bulk, where it says nothing.
-    pub fn lag_bytes(&self, received: u64) -> Option<u64> {
-        self.messages().map(|m| m.issued_bytes.saturating_sub(received))
+    /// Age of the oldest message not delivered, and bytes issued and not delivered; zero for bulk, where they say nothing.
+    pub fn lag(&self, now: Time, received: u64) -> (Span, u64) {
+        self.messages().map_or((Span::ZERO, 0), |m| (m.lag(now), m.issued_bytes.saturating_sub(received)))
     }
 
     /// The application starts; returns when it wants to be called again.
@@ -162,7 +197,7 @@ impl Workload {
                 self.flush(now, sender);
                 Time::NEVER
             }
-            Source::Iscsi(_) => Time::NEVER,
+            Source::Iscsi(_) | Source::Shared(_) => Time::NEVER,
             Source::Offered(offered) => {
                 offered.generator.start(now);
                 self.handle_timer(now, sender)
@@ -180,7 +215,7 @@ impl Workload {
             return Time::NEVER;
         }
         let next = match &mut self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) => Time::NEVER,
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => Time::NEVER,
             Source::Offered(offered) => offered.issue_due(now, &mut self.backlog),
             Source::Replicate(replicate) => replicate.issue_due(now, &mut self.backlog),
         };
@@ -206,7 +241,7 @@ impl Workload {
     pub fn handle_delivered(&mut self, now: Time, received: u64, sender: &mut impl SendingEnd) -> Option<Time> {
         let mut wake = None;
         match &mut self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) => {}
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => {}
             Source::Offered(offered) => {
                 offered.messages.handle_delivered(now, received);
                 if offered.blocked && !self.stopped && offered.has_credit() {
@@ -224,10 +259,46 @@ impl Workload {
                 replicate.messages.handle_delivered(now, received);
             }
         }
-        if self.stopped && self.done_at.is_none() && self.backlog == 0 && received >= sender.bytes_written() {
+        self.note_done(now, received, sender);
+        wake
+    }
+
+    /// `received` bytes have arrived; returns whether with them, for the first time, everything has.
+    pub fn note_done(&mut self, now: Time, received: u64, sender: &impl SendingEnd) -> bool {
+        let done = self.stopped && self.done_at.is_none() && self.backlog == 0 && received >= sender.bytes_written();
+        if done {
             self.done_at = Some(now);
         }
-        wake
+        done
+    }
+
+    /// The stripe that drives it, and its place there.
+    #[inline]
+    pub fn share(&self) -> Option<Share> {
+        match self.source {
+            Source::Shared(share) => Some(share),
+            _ => None,
+        }
+    }
+
+    /// Bytes that wait for room in the send buffer.
+    fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    /// `bytes` more of the stripe's are to be written.
+    fn add(&mut self, now: Time, bytes: u64, sender: &mut impl SendingEnd) {
+        self.backlog += bytes;
+        self.flush(now, sender);
+    }
+
+    /// The stripe has nothing more for this connection.
+    fn end(&mut self, now: Time, sender: &mut impl SendingEnd) {
+        if !self.stopped {
+            self.stopped = true;
+            self.stopped_at = Some(now);
+            self.close_when_written(now, sender);
+        }
     }
 
     /// The connection may have room again.
