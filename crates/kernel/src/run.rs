@@ -184,6 +184,7 @@ fn outcome(spec: &RunSpec, mut tally: TrafficTally, network: NetworkCounters, re
             end: tally.end,
             drained_at: tally.drained_at,
             flows: tally.flows,
+            stripes: tally.stripes,
             links: network.links,
             background: network.background,
             crowds: vec![],
