@@ -118,6 +118,9 @@ class Record(BaseModel):
     """Per event of `spec`: when it happened, s since the run began; None: it did not. Empty in records of before."""
     trims: list[dict[str, Any]] = Field(default_factory=list)
     """Per sender that was told to trim its window: `event` (its index), `flow`, `at_s`, and what it did."""
+    entries: list[dict[str, Any]] = Field(default_factory=list)
+    """Per flow whose connections share one workload: `name`, `group`, `distribution`, `connections`, and the metrics
+    that are of the flow and not of a connection. Empty in records of before."""
     crowds: list[dict[str, Any]] = Field(default_factory=list)
     """Per entry of short flows: `name` and their metrics."""
     manager: dict[str, Any] | None = None
@@ -133,7 +136,17 @@ class Record(BaseModel):
     series: SeriesInfo | None = None
 
     @field_validator(
-        "parameters", "metrics", "flows", "links", "background", "trims", "crowds", "manager", "host", mode="before"
+        "parameters",
+        "metrics",
+        "flows",
+        "links",
+        "background",
+        "trims",
+        "entries",
+        "crowds",
+        "manager",
+        "host",
+        mode="before",
     )
     @classmethod
     def _finite(cls, value: Any) -> Any:

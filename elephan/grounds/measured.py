@@ -46,6 +46,7 @@ def measured(
         flows=[described(flow, spec) for flow, spec in zip(result.flows, job.spec["flows"], strict=True)],
         links=list(result.links),
         background=list(result.background),
+        entries=list(result.entries),
         crowds=list(result.crowds),
         manager=result.manager,
         happened_s=list(result.happened_s),

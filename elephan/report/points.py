@@ -74,9 +74,14 @@ class Point:
         return list(found.values())
 
     def flow_metric(self, group: object, name: str, total: bool) -> Estimate | None:
-        """Return a metric of a flow entry: the sum over its connections, or their mean, over the repetitions."""
+        """Return a metric of a flow entry over the repetitions: where its connections share a workload the entry's own,
+        else the sum over its connections, or their mean."""
         values: list[float | None] = []
         for record in self.records:
+            own = [entry[name] for entry in record.entries if entry["group"] == group and name in entry]
+            if own:
+                values.append(own[0])
+                continue
             given = [flow.get(name) for flow in record.flows if flow.get("group") == group]
             numbers = [float(value) for value in given if value is not None]
             values.append((sum(numbers) if total else sum(numbers) / len(numbers)) if numbers else None)

@@ -19,7 +19,7 @@ class Bulk(Table):
     kind: Literal["bulk"]
     """Kind of workload."""
     bytes: PositiveSize | None = setting(None, examples=["1GB"])
-    """Data to send, per connection. When absent: without end."""
+    """Data to send. When absent: without end."""
     duration: PositiveSpan | None = setting(None, examples=["30s"])
     """Time after the flow's start during which it sends. When absent: until `stop`, or the end of the run."""
 
@@ -36,7 +36,7 @@ class Offered(Table):
     kind: Literal["offered"]
     """Kind of workload."""
     load: Load = setting(examples=["90%", "450Mbit/s"])
-    """Frame bits per second and connection: a rate, or a share of the slowest line on the flow's route."""
+    """Frame bits per second: a rate, or a share of the slowest line on the flow's route."""
     frame: PositiveSize = setting("2112B", examples=["2048B"])
     """Payload of a frame. The default is the largest data field of a Fibre Channel frame (FC-FS)."""
     credits: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[256])
@@ -69,7 +69,7 @@ class Program(Table):
     program: Literal["iperf3", "scp", "ftp"] = setting(examples=["scp"])
     """iperf3; scp to an sshd of the run's own; ftp: curl, to a vsftpd of the run's own."""
     bytes: PositiveSize | None = setting(None, examples=["1GB"])
-    """scp and ftp, required there: size of the file that each connection sends."""
+    """scp and ftp, required there: size of the file. Connections that share it send a part each, of equal size."""
     duration: PositiveSpan | None = setting(None, examples=["30s"])
     """iperf3 only, whole seconds: time for which it sends (-t). When absent: the run's end."""
 

@@ -136,6 +136,7 @@ ONE_KEY = [
         "flow.workload={ kind = 'replicate', trace = 'x', slowdown = 0 }",
         "flow.backup.workload.slowdown = 0: a number above 0 and at most 1000000, such as 4.5",
     ),
+    ("flow.distribution=round_robin", 'flow.backup.distribution = "round_robin": one of "striped", "each"'),
     # Sweeps.
     ("sweep.path.loss=[]", "sweep.path.loss = []: at least one value"),
     ("sweep.path.loss=[0, 3]", f"path.loss = 3: {PROBABILITY}"),

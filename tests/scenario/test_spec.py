@@ -166,6 +166,33 @@ def test_connections_are_named_and_staggered(scenario: Load) -> None:
     assert {flow["group"] for flow in flows} == {0}
 
 
+@pytest.mark.parametrize(
+    "workload",
+    [
+        '{ kind = "offered", load = "50%" }',
+        '{ kind = "bulk", bytes = "1GB" }',
+        '{ kind = "program", program = "scp", bytes = "10B" }',
+    ],
+)
+def test_connections_share_a_load_unless_each_is_to_have_it(scenario: Load, workload: str) -> None:
+    shared = spec(scenario, f"flow.workload={workload}", "flow.connections=3")["flows"]
+    each = spec(scenario, f"flow.workload={workload}", "flow.connections=3", "flow.distribution=each")["flows"]
+    alone = spec(scenario, f"flow.workload={workload}")["flows"]
+    assert [flow.get("distribution") for flow in (*shared, *each, *alone)] == ["striped"] * 3 + [None] * 4
+    assert [flow["workload"] for flow in each] == [alone[0]["workload"]] * 3
+    if "program" not in workload:
+        assert [flow["workload"] for flow in shared] == [alone[0]["workload"]] * 3
+    else:
+        # Programs share nothing while they run.
+        assert [flow["workload"]["bytes"] for flow in shared] == [4, 3, 3]
+
+
+def test_connections_without_a_bound_have_nothing_to_share(scenario: Load) -> None:
+    for workload in ("bulk", '{ kind = "bulk", duration = "3s" }', '{ kind = "program", program = "iperf3" }'):
+        flows = spec(scenario, f"flow.workload={workload}", "flow.connections=2")["flows"]
+        assert all("distribution" not in flow for flow in flows)
+
+
 def test_a_bulk_duration_is_a_stop(scenario: Load) -> None:
     workload = "flow.workload={ kind = 'bulk', duration = '2s' }"
     flows = spec(scenario, workload, "flow.connections=2", "flow.stagger=1s")["flows"]
@@ -315,8 +342,8 @@ def test_a_spec_has_exactly_the_fields_that_the_core_reads(scenario: Load) -> No
     result = spec(scenario, "path.jitter=1ms", text=text)
     assert json.loads(json.dumps(result)) == result, "plain JSON"
     flow, link = result["flows"][0], result["links"][0]
-    # Left out where there are none, so that a point keeps its id; test_hybrid and test_netem_line have them.
-    absent = {"RunSpec": {"crowds", "manager", "emulator"}}
+    # Left out where there are none, so that a point keeps its id; tests of their own have them.
+    absent = {"RunSpec": {"crowds", "manager", "emulator"}, "FlowSpec": {"distribution"}}
     for name, part in [
         ("RunSpec", result),
         ("LinkSpec", link),

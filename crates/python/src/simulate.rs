@@ -19,6 +19,9 @@ pub(crate) struct RunResult {
     metrics: Py<PyDict>,
     #[pyo3(get)]
     flows: Vec<Py<PyDict>>,
+    /// Of each workload that several connections share.
+    #[pyo3(get)]
+    entries: Vec<Py<PyDict>>,
     #[pyo3(get)]
     links: Vec<Py<PyDict>>,
     #[pyo3(get)]
@@ -102,6 +105,7 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
     Ok(RunResult {
         metrics: dict(py, &outcome.metrics)?,
         flows: all(&outcome.flows)?,
+        entries: all(&outcome.entries)?,
         links: all(&outcome.links)?,
         background: all(&outcome.background)?,
         crowds: all(&outcome.crowds)?,

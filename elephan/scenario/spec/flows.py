@@ -30,6 +30,8 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
         route, return_route = network.flow_routes[group]
         stack = _stack_on(network, queues, (fastest, longest), flow, group, base)
         workload = _workload(flow, base, group, network.slowest_bps(route))
+        # Left out where it changes nothing, so that a point keeps its id.
+        shared = {"distribution": "striped"} if is_shared(flow) else {}
         for connection in range(flow.connections):
             start = flow.start + connection * flow.stagger
             stop = flow.stop
@@ -46,10 +48,35 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
                     "stack": stack,
                     "start_ns": start,
                     "stop_ns": stop,
-                    "workload": workload,
+                    "workload": _part(workload, connection, flow.connections) if shared else workload,
+                    **shared,
                 }
             )
     return specs
+
+
+def is_shared(flow: Flow) -> bool:
+    """Whether several connections of a flow share a workload that would be another one if each had it."""
+    return flow.connections > 1 and flow.distribution == "striped" and is_bounded(flow.workload)
+
+
+def is_bounded(workload: Any) -> bool:
+    """Whether a workload is a rate or an amount, which grows when each of several connections carries it."""
+    match workload:
+        case Offered() | Replicate():
+            return True
+        case Bulk() | Program():
+            return workload.bytes is not None
+        case _:
+            return False
+
+
+def _part(workload: dict[str, Any], connection: int, connections: int) -> dict[str, Any]:
+    """What the core is told of one connection: programs share nothing while they run, so each has a file of its own."""
+    if workload["kind"] != "program":
+        return workload
+    share, rest = divmod(workload["bytes"], connections)
+    return {**workload, "bytes": share + (connection < rest)}
 
 
 def crowd_specs(document: Document, network: Network, queues: list[dict[str, Any]], base: Path) -> list[dict[str, Any]]:
