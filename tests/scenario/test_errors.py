@@ -137,6 +137,34 @@ ONE_KEY = [
         "flow.backup.workload.slowdown = 0: a number above 0 and at most 1000000, such as 4.5",
     ),
     ("flow.distribution=round_robin", 'flow.backup.distribution = "round_robin": one of "striped", "each"'),
+    (
+        "flow.workload={ kind = 'replicate' }",
+        'flow.backup.workload = { kind = "replicate" }: trace (a file), or rate (such as "180MB/s")',
+    ),
+    (
+        "flow.workload={ kind = 'replicate', trace = 'x', rate = '1MB/s' }",
+        'flow.backup.workload.rate = "1MB/s": absent, because trace says when writes come; slowdown changes their rate',
+    ),
+    (
+        "flow.workload={ kind = 'replicate', rate = '1MB/s', loop = true }",
+        "flow.backup.workload.loop = true: absent: it goes with trace",
+    ),
+    (
+        "flow.workload={ kind = 'replicate', rate = '1MB/s', size = { mix = { 4KiB = 0.5 } } }",
+        "flow.backup.workload.size.mix.4KiB = 0.5: a whole number from 1 to 1000000",
+    ),
+    (
+        "flow.workload={ kind = 'replicate', rate = '1MB/s', size = { min = '4KiB', max = '4KiB' } }",
+        'flow.backup.workload.size.max = "4KiB": a size above min',
+    ),
+    (
+        "flow.workload={ kind = 'replicate', rate = '1MB/s', arrivals = { process = 'on_off', pareto_shape = 1 } }",
+        "flow.backup.workload.arrivals.pareto_shape = 1: a number above 1: with a heavier tail there is no mean time",
+    ),
+    (
+        "flow.workload={ kind = 'replicate', rate = '1MB/s', arrivals = 'bursts' }",
+        'flow.backup.workload.arrivals = "bursts": one of "constant", "poisson", "on_off"',
+    ),
     # Sweeps.
     ("sweep.path.loss=[]", "sweep.path.loss = []: at least one value"),
     ("sweep.path.loss=[0, 3]", f"path.loss = 3: {PROBABILITY}"),

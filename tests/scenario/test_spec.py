@@ -235,6 +235,49 @@ def test_a_rate_may_be_written_in_bytes_per_second_everywhere(scenario: Load, wr
     assert found["events"][0]["action"]["rate_bps"] == bits
 
 
+@pytest.mark.parametrize(
+    ("size", "sizes"),
+    [
+        ("64KiB", {"kind": "fixed", "bytes": 65_536}),
+        ("{ bytes = '8kB' }", {"kind": "fixed", "bytes": 8000}),
+        ("{ mix = { '64KiB' = 30, 4KiB = 70 } }", {"kind": "mix", "sizes": [[4096, 70], [65_536, 30]]}),
+        ("{ median = '16KiB', sigma = 1.5 }", {"kind": "lognormal", "median_bytes": 16_384, "sigma_e3": 1500}),
+        (
+            "{ min = '4KiB', max = '1MiB', pareto_shape = 1.2 }",
+            {"kind": "pareto", "shape_e3": 1200, "min_bytes": 4096, "max_bytes": 1 << 20},
+        ),
+    ],
+)
+def test_writes_that_are_drawn_have_a_rate_and_sizes(scenario: Load, size: str, sizes: dict[str, Any]) -> None:
+    text = BASE + '[flow.workload]\nkind = "replicate"\nrate = "50%"\n'
+    workload = spec(scenario, f"flow.workload.size={size}", text=text)["flows"][0]["workload"]
+    assert workload == {
+        "kind": "replicate",
+        "writes": {
+            "rate_bps": 500_000_000,
+            "sizes": sizes,
+            "arrivals": {"process": "poisson"},
+            "header_bytes": 48,
+        },
+    }
+
+
+def test_writes_may_come_in_bursts(scenario: Load) -> None:
+    text = BASE + '[flow.workload]\nkind = "replicate"\nrate = "180MB/s"\n'
+
+    def arrivals(value: str) -> dict[str, Any]:
+        workload = spec(scenario, f"flow.workload.arrivals={value}", text=text)["flows"][0]["workload"]
+        assert workload["writes"]["rate_bps"] == 1_440_000_000
+        found: dict[str, Any] = workload["writes"]["arrivals"]
+        return found
+
+    assert arrivals("constant") == {"process": "constant"}
+    exponential = {"process": "on_off", "on_ns": 10**8, "off_ns": 4 * 10**8, "pareto_shape_e3": None}
+    assert arrivals("on_off") == exponential
+    heavy = arrivals("{ process = 'on_off', on = '1s', pareto_shape = 1.4 }")
+    assert heavy == exponential | {"on_ns": 10**9, "pareto_shape_e3": 1400}
+
+
 def test_stack_parameters_become_the_integers_of_the_c_source(scenario: Load) -> None:
     def stack(*overrides: str) -> dict[str, Any]:
         result: dict[str, Any] = spec(scenario, *overrides)["flows"][0]["stack"]

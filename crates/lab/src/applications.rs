@@ -2,14 +2,14 @@
 
 use crate::error::LabError;
 use crate::spec::{DistributionSpec, FlowSpec, RunSpec, TraceSpec, WorkloadSpec};
-use crate::workload::{Generator, Share, Stripe, Workload};
+use crate::workload::{Drawn, Generator, Share, Stripe, Workload};
 use std::collections::BTreeMap;
 use storage::{Format, Replay, TraceError, Writes};
 use units::{Rate, Size};
 
 /// Makes the applications of a run; each trace is read once.
 pub struct Applications {
-    traces: Traces,
+    messages: Messages,
     stripes: Vec<Stripe>,
     /// Of each flow of the spec.
     shares: Vec<Option<Share>>,
@@ -21,7 +21,8 @@ impl Applications {
     /// # Errors
     /// [`LabError`]: connections that share a workload differ in it, a rate or size of zero, or a trace that cannot be read.
     pub fn new(run: &RunSpec) -> Result<Applications, LabError> {
-        let mut made = Applications { traces: Traces::default(), stripes: vec![], shares: vec![None; run.flows.len()] };
+        let messages = Messages { seed: run.seed, traces: BTreeMap::new() };
+        let mut made = Applications { messages, stripes: vec![], shares: vec![None; run.flows.len()] };
         let mut first = 0;
         while first < run.flows.len() {
             let flow = &run.flows[first];
@@ -36,21 +37,21 @@ impl Applications {
 
     fn stripe(&mut self, flows: &[FlowSpec], first: usize, count: usize) -> Result<(), LabError> {
         let flow = &flows[first];
+        let stripe = match &flow.workload {
+            WorkloadSpec::Bulk { bytes: Some(bytes) } => Stripe::copy(first, count, *bytes),
+            WorkloadSpec::Offered { credits, .. } => {
+                Stripe::frames(first, count, self.messages.of(flow, name(flow))?, *credits)
+            }
+            WorkloadSpec::Replicate { .. } => Stripe::writes(first, count, self.messages.of(flow, name(flow))?),
+            // Each connection has its own: as much as it takes, a program, or the session that shares requests by itself.
+            WorkloadSpec::Bulk { bytes: None } | WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) => return Ok(()),
+        };
         for other in &flows[first..first + count] {
             let key = |f: &FlowSpec| (f.source, f.destination, f.stop_ns, f.distribution);
             if other.workload != flow.workload || key(other) != key(flow) {
                 return Err(wrong(other, "connections that share a workload have the same one, ends and stop"));
             }
         }
-        let stripe = match &flow.workload {
-            WorkloadSpec::Bulk { bytes: Some(bytes) } => Stripe::copy(first, count, *bytes),
-            WorkloadSpec::Offered { credits, .. } => {
-                Stripe::frames(first, count, self.traces.generator(flow)?, *credits)
-            }
-            WorkloadSpec::Replicate { .. } => Stripe::writes(first, count, self.traces.generator(flow)?),
-            // Each connection has its own: as much as it takes, a program, or the session that shares requests by itself.
-            WorkloadSpec::Bulk { bytes: None } | WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) => return Ok(()),
-        };
         for lane in 0..count {
             self.shares[first + lane] = Some(Share { stripe: self.stripes.len(), lane });
         }
@@ -69,9 +70,11 @@ impl Applications {
         }
         Ok(match &spec.workload {
             WorkloadSpec::Bulk { bytes } | WorkloadSpec::Program { bytes, .. } => Workload::bulk(*bytes, limited),
-            WorkloadSpec::Offered { credits, .. } => Workload::offered(self.traces.generator(spec)?, *credits, limited),
+            WorkloadSpec::Offered { credits, .. } => {
+                Workload::offered(self.messages.of(spec, &spec.name)?, *credits, limited)
+            }
             WorkloadSpec::Iscsi(_) => Workload::iscsi(),
-            WorkloadSpec::Replicate { .. } => Workload::replicate(self.traces.generator(spec)?, limited),
+            WorkloadSpec::Replicate { .. } => Workload::replicate(self.messages.of(spec, &spec.name)?, limited),
         })
     }
 
@@ -85,13 +88,23 @@ fn wrong(flow: &FlowSpec, what: &str) -> LabError {
     LabError::Spec(format!("flow {}: {what}", flow.name))
 }
 
-/// Traces by path.
-#[derive(Default)]
-struct Traces(BTreeMap<String, Writes>);
+/// Name of the flow of which `spec` is the first connection.
+pub fn name(spec: &FlowSpec) -> &str {
+    spec.name.strip_suffix(".1").unwrap_or(&spec.name)
+}
 
-impl Traces {
-    /// What issues the messages of `spec`'s workload, which has some.
-    fn generator(&mut self, spec: &FlowSpec) -> Result<Generator, LabError> {
+/// Makes what issues messages.
+struct Messages {
+    /// Of the run.
+    seed: u64,
+    /// By path.
+    traces: BTreeMap<String, Writes>,
+}
+
+impl Messages {
+    /// What issues the messages of `spec`'s workload, which has some. `name` is that of their random streams: a flow's, whatever
+    /// the number of its connections.
+    fn of(&mut self, spec: &FlowSpec, name: &str) -> Result<Generator, LabError> {
         match &spec.workload {
             WorkloadSpec::Offered { frame_bytes, rate_bps, .. } => {
                 if *frame_bytes == 0 || *rate_bps == 0 {
@@ -99,10 +112,18 @@ impl Traces {
                 }
                 Ok(Generator::frames(Size(*frame_bytes), Rate(*rate_bps)))
             }
-            WorkloadSpec::Replicate { trace } => {
+            WorkloadSpec::Replicate { trace: Some(trace), writes: None } => {
                 let replay = Replay::new(self.read(trace)?, trace.slowdown_e6, trace.looped);
                 Ok(Generator::trace(replay, u64::from(trace.header_bytes)))
             }
+            WorkloadSpec::Replicate { trace: None, writes: Some(writes) } => {
+                let drawn = Drawn::new(writes, self.seed, name);
+                let drawn = drawn.ok_or_else(|| {
+                    wrong(spec, "replicate: rate, sizes, weights and times above zero, Pareto shapes of times above 1")
+                })?;
+                Ok(Generator::Drawn(Box::new(drawn)))
+            }
+            WorkloadSpec::Replicate { .. } => Err(wrong(spec, "replicate: a trace or writes, not both")),
             WorkloadSpec::Bulk { .. } | WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) => {
                 Err(wrong(spec, "its workload has no messages"))
             }
@@ -110,13 +131,13 @@ impl Traces {
     }
 
     fn read(&mut self, spec: &TraceSpec) -> Result<Writes, LabError> {
-        if let Some(trace) = self.0.get(&spec.path) {
+        if let Some(trace) = self.traces.get(&spec.path) {
             return Ok(trace.clone());
         }
         let wrong = |e: TraceError| LabError::Trace(e.to_string());
         let format = Format::asked(&spec.format).map_err(wrong)?;
         let trace = Writes::read(storage::stream(&spec.path, format).map_err(wrong)?).map_err(wrong)?;
-        self.0.insert(spec.path.clone(), trace.clone());
+        self.traces.insert(spec.path.clone(), trace.clone());
         Ok(trace)
     }
 }

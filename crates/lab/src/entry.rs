@@ -1,5 +1,6 @@
 //! Metrics of a flow whose connections share one workload: of the flow, where a connection's own say little.
 
+use crate::applications::name;
 use crate::outcome::{bottleneck, end_of, insert_lag, insert_latency, never_arrived, Metric, Metrics};
 use crate::spec::{FlowSpec, RunSpec, WorkloadSpec};
 use crate::tally::{FlowTally, RunTally};
@@ -65,9 +66,4 @@ pub fn insert_share(metrics: &mut Metrics, spec: &FlowSpec, flow: &FlowTally, st
     let (messages, bytes) = stripe.messages().issued(lane);
     metrics.insert("messages", Metric::Integer(messages));
     metrics.insert("offered_bytes", Metric::Integer(bytes));
-}
-
-/// Name of the flow of which `spec` is the first connection.
-fn name(spec: &FlowSpec) -> &str {
-    spec.name.strip_suffix(".1").unwrap_or(&spec.name)
 }

@@ -49,6 +49,6 @@ pub use tally::{
     gates_of, BackgroundTally, FlowCounters, FlowTally, ReverseCounters, Rtt, RunTally, TrimTally, TrimmedFor,
 };
 pub use workload::{
-    Generator, Lanes, Messages, Offered, Order, Replicate, SendingEnd, Share, Source, Stripe, Times, Workload,
+    Drawn, Generator, Lanes, Messages, Offered, Order, Replicate, SendingEnd, Share, Source, Stripe, Times, Workload,
     BLOCK_BYTES,
 };

@@ -10,7 +10,7 @@ mod workload;
 pub use crowd::{CrowdSpec, SizesSpec};
 pub use iscsi::{AllegianceSpec, BeyondSpec, DiskSpec, IscsiSpec, SourceSpec};
 pub use manager::{LightpathSpec, ManagerSpec, WayRemedySpec};
-pub use workload::{DistributionSpec, TraceSpec, WorkloadSpec};
+pub use workload::{ArrivalsSpec, DistributionSpec, TraceSpec, WorkloadSpec, WriteSizesSpec, WritesSpec};
 
 use serde::Deserialize;
 

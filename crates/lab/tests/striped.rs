@@ -69,7 +69,7 @@ fn one_connection_that_shares_with_nobody_is_as_one_that_has_the_workload_for_it
         let shared = striped(run(), 1, &work, 0, &json!({})).run();
         let own = run().flow("f", stack("reno", json!({})), work).run();
         let differs = |name: &&&str| own.metrics.get(**name) != shared.metrics.get(**name);
-        let different: Vec<_> = own.metrics.keys().collect::<Vec<_>>().into_iter().filter(|n| differs(&n)).collect();
+        let different: Vec<_> = own.metrics.keys().collect::<Vec<_>>().into_iter().filter(|n| differs(n)).collect();
         assert!(different.is_empty(), "{different:?}");
     }
 }

@@ -16,6 +16,7 @@ from elephan.scenario.spec.iscsi import session
 from elephan.scenario.spec.network import Network
 from elephan.scenario.spec.trace import check_trace
 from elephan.scenario.workload import Bulk, Offered, Program, Replicate, ShortFlows
+from elephan.scenario.writes import arrivals_spec, sizes_spec
 
 _NS_PER_S = 1_000_000_000
 
@@ -231,7 +232,18 @@ def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> dict[str,
                 "rate_bps": bits_per_second(workload.load, slowest_bps),
                 "credits": workload.credits,
             }
+        case Replicate(rate=rate) if rate is not None:
+            return {
+                "kind": "replicate",
+                "writes": {
+                    "rate_bps": bits_per_second(rate, slowest_bps),
+                    "sizes": sizes_spec(workload.size),
+                    "arrivals": arrivals_spec(workload.arrivals),
+                    "header_bytes": workload.header,
+                },
+            }
         case Replicate():
+            assert workload.trace is not None
             where = ("flow", group, "workload", "trace")
             path, form = check_trace(base / workload.trace, workload.format, workload.loop, where)
             return {

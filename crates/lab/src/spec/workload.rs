@@ -39,10 +39,14 @@ pub enum WorkloadSpec {
         /// Bytes that it is told to send; null = until the end.
         bytes: Option<u64>,
     },
-    /// Writes of a block trace, mirrored.
+    /// Mirrored writes: exactly one of the two says which.
     Replicate {
-        /// The trace and how it is played.
-        trace: TraceSpec,
+        /// Those of a block trace, and how it is played.
+        #[serde(default)]
+        trace: Option<TraceSpec>,
+        /// Those that are drawn.
+        #[serde(default)]
+        writes: Option<WritesSpec>,
     },
     /// A connection of an iSCSI session: the flows of a group, in their order, are its connections.
     Iscsi(Box<IscsiSpec>),
@@ -62,4 +66,69 @@ pub struct TraceSpec {
     pub looped: bool,
     /// Bytes sent beside each write's data (replication header).
     pub header_bytes: u32,
+}
+
+/// Writes that are drawn at a mean rate.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WritesSpec {
+    /// Mean rate of their data, bit/s.
+    pub rate_bps: u64,
+    /// Bytes of each.
+    pub sizes: WriteSizesSpec,
+    /// When they are issued.
+    pub arrivals: ArrivalsSpec,
+    /// Bytes sent beside each write's data (replication header).
+    pub header_bytes: u32,
+}
+
+/// Distribution of the sizes of writes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum WriteSizesSpec {
+    /// All of one size.
+    Fixed {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Of several sizes.
+    Mix {
+        /// (bytes, weight), each below 2^32.
+        sizes: Vec<(u64, u64)>,
+    },
+    /// Lognormal.
+    Lognormal {
+        /// Half are below it, bytes.
+        median_bytes: u64,
+        /// Standard deviation of the natural logarithm, thousandths.
+        sigma_e3: u32,
+    },
+    /// Bounded Pareto.
+    Pareto {
+        /// Tail index, thousandths.
+        shape_e3: u32,
+        /// Least, bytes.
+        min_bytes: u64,
+        /// Most, bytes.
+        max_bytes: u64,
+    },
+}
+
+/// When writes are issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "process", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ArrivalsSpec {
+    /// Each when the one before would have passed a line of the rate.
+    Constant,
+    /// Independently of each other.
+    Poisson,
+    /// Poisson while on, none while off.
+    OnOff {
+        /// Mean time on, ns.
+        on_ns: u64,
+        /// Mean time off, ns.
+        off_ns: u64,
+        /// Tail index of the times on and off, thousandths, above 1000; null = exponential.
+        pareto_shape_e3: Option<u32>,
+    },
 }

@@ -1,5 +1,6 @@
 //! When messages are issued, and of how many bytes.
 
+use super::drawn::Drawn;
 use storage::Replay;
 use units::{Rate, Size, Span, Time, NS_PER_S};
 
@@ -18,6 +19,8 @@ pub enum Generator {
     Frames(Frames),
     /// The writes of a trace.
     Trace(Trace),
+    /// Writes that are drawn.
+    Drawn(Box<Drawn>),
 }
 
 /// Frames of one size at a constant rate.
@@ -57,6 +60,7 @@ impl Generator {
                 trace.start = now;
                 trace.advance();
             }
+            Generator::Drawn(drawn) => drawn.start(now),
         }
     }
 
@@ -64,7 +68,7 @@ impl Generator {
     pub fn resume(&mut self, now: Time) {
         match self {
             Generator::Frames(frames) => frames.restart(now),
-            Generator::Trace(_) => {}
+            Generator::Trace(_) | Generator::Drawn(_) => {}
         }
     }
 
@@ -74,6 +78,7 @@ impl Generator {
         match self {
             Generator::Frames(frames) => Some(Due { at: frames.due(), bytes: frames.size.0 }),
             Generator::Trace(trace) => trace.next,
+            Generator::Drawn(drawn) => Some(drawn.peek()),
         }
     }
 
@@ -83,6 +88,7 @@ impl Generator {
         match self {
             Generator::Frames(frames) => frames.sent += 1,
             Generator::Trace(trace) => trace.advance(),
+            Generator::Drawn(drawn) => drawn.advance(),
         }
     }
 }

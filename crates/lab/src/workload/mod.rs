@@ -1,10 +1,12 @@
 //! What the application at the sending end writes, and how far the receiving end has it: the same on every ground.
 
+mod drawn;
 mod generator;
 mod messages;
 mod order;
 mod stripe;
 
+pub use drawn::Drawn;
 pub use generator::Generator;
 pub use messages::{Messages, Times};
 pub use order::Order;
