@@ -21,6 +21,7 @@ SUMMED_OVER_CONNECTIONS = frozenset(
         "goodput_bps",
         "line_share",
         "lag_max_bytes",
+        "startup_lag_max_bytes",
         "timeouts",
         "fast_retransmits",
         "reverse_goodput_bps",

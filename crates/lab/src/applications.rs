@@ -5,11 +5,13 @@ use crate::spec::{DistributionSpec, FlowSpec, RunSpec, TraceSpec, WorkloadSpec};
 use crate::workload::{Drawn, Generator, Share, Stripe, Workload};
 use std::collections::BTreeMap;
 use storage::{Format, Replay, TraceError, Writes};
-use units::{Rate, Size};
+use units::{Rate, Size, Time};
 
 /// Makes the applications of a run; each trace is read once.
 pub struct Applications {
     messages: Messages,
+    /// When the measured interval begins.
+    from: Time,
     stripes: Vec<Stripe>,
     /// Of each flow of the spec.
     shares: Vec<Option<Share>>,
@@ -21,8 +23,9 @@ impl Applications {
     /// # Errors
     /// [`LabError`]: connections that share a workload differ in it, a rate or size of zero, or a trace that cannot be read.
     pub fn new(run: &RunSpec) -> Result<Applications, LabError> {
+        let from = Time(run.measure.warmup_ns);
         let messages = Messages { seed: run.seed, traces: BTreeMap::new() };
-        let mut made = Applications { messages, stripes: vec![], shares: vec![None; run.flows.len()] };
+        let mut made = Applications { messages, from, stripes: vec![], shares: vec![None; run.flows.len()] };
         let mut first = 0;
         while first < run.flows.len() {
             let flow = &run.flows[first];
@@ -40,9 +43,11 @@ impl Applications {
         let stripe = match &flow.workload {
             WorkloadSpec::Bulk { bytes: Some(bytes) } => Stripe::copy(first, count, *bytes),
             WorkloadSpec::Offered { credits, .. } => {
-                Stripe::frames(first, count, self.messages.of(flow, name(flow))?, *credits)
+                Stripe::frames(first, count, self.messages.of(flow, name(flow))?, *credits, self.from)
             }
-            WorkloadSpec::Replicate { .. } => Stripe::writes(first, count, self.messages.of(flow, name(flow))?),
+            WorkloadSpec::Replicate { .. } => {
+                Stripe::writes(first, count, self.messages.of(flow, name(flow))?, self.from)
+            }
             // Each connection has its own: as much as it takes, a program, or the session that shares requests by itself.
             WorkloadSpec::Bulk { bytes: None } | WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) => return Ok(()),
         };
@@ -71,10 +76,12 @@ impl Applications {
         Ok(match &spec.workload {
             WorkloadSpec::Bulk { bytes } | WorkloadSpec::Program { bytes, .. } => Workload::bulk(*bytes, limited),
             WorkloadSpec::Offered { credits, .. } => {
-                Workload::offered(self.messages.of(spec, &spec.name)?, *credits, limited)
+                Workload::offered(self.messages.of(spec, &spec.name)?, *credits, self.from, limited)
             }
             WorkloadSpec::Iscsi(_) => Workload::iscsi(),
-            WorkloadSpec::Replicate { .. } => Workload::replicate(self.messages.of(spec, &spec.name)?, limited),
+            WorkloadSpec::Replicate { .. } => {
+                Workload::replicate(self.messages.of(spec, &spec.name)?, self.from, limited)
+            }
         })
     }
 

@@ -1,7 +1,9 @@
 //! Metrics of a flow whose connections share one workload: of the flow, where a connection's own say little.
 
 use crate::applications::name;
-use crate::outcome::{bottleneck, end_of, insert_lag, insert_latency, never_arrived, Metric, Metrics};
+use crate::outcome::{
+    bottleneck, end_of, insert_lag_of, insert_latency_of, longest_at_start, never_arrived, Metric, Metrics,
+};
 use crate::spec::{FlowSpec, RunSpec, WorkloadSpec};
 use crate::tally::{FlowTally, RunTally};
 use crate::workload::Stripe;
@@ -37,12 +39,13 @@ pub fn metrics(run: &RunSpec, stripe: &Stripe, tally: &RunTally, notes: &mut Vec
         }
     }
     let times = &stripe.messages().times;
+    let what = if stripe.is_mirror() { "lag" } else { "latency" };
+    notes.extend(longest_at_start(run, spec, name, what, times));
     if !stripe.is_mirror() {
-        insert_latency(&mut metrics, &times.measured);
+        insert_latency_of(&mut metrics, times);
         return metrics;
     }
-    insert_lag(&mut metrics, &times.measured);
-    metrics.insert("lag_max_bytes", Metric::Integer(stripe.lag_max_bytes()));
+    insert_lag_of(&mut metrics, run, times, &stripe.at_risk);
     let waiting = stripe.messages().not_applied();
     if waiting > 0 {
         notes.push(never_arrived(name, waiting));

@@ -49,6 +49,6 @@ pub use tally::{
     gates_of, BackgroundTally, FlowCounters, FlowTally, ReverseCounters, Rtt, RunTally, TrimTally, TrimmedFor,
 };
 pub use workload::{
-    Drawn, Generator, Lanes, Messages, Offered, Order, Replicate, SendingEnd, Share, Source, Stripe, Times, Workload,
-    BLOCK_BYTES,
+    Drawn, Generator, Lanes, Messages, Most, Offered, Order, Replicate, SendingEnd, Share, Source, Stripe, Times,
+    Workload, BLOCK_BYTES,
 };

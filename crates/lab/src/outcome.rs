@@ -6,7 +6,7 @@ use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::spec::{FlowSpec, RunSpec};
 use crate::tally::{BackgroundTally, FlowTally, RunTally, TrimTally, TrimmedFor};
-use crate::workload::Source;
+use crate::workload::{Most, Source, Times};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Histogram, Span, Time};
 
@@ -112,7 +112,7 @@ pub fn bottleneck(spec: &RunSpec, flow: &FlowSpec) -> usize {
 }
 
 /// Counters that add up over flows.
-const SUMMED: [&str; 20] = [
+const SUMMED: [&str; 21] = [
     "delivered_bytes",
     "delivered_packets",
     "retransmitted_segments",
@@ -126,6 +126,7 @@ const SUMMED: [&str; 20] = [
     "offered_bytes",
     "messages",
     "lag_max_bytes",
+    "startup_lag_max_bytes",
     "reverse_delivered_bytes",
     "reverse_delivered_packets",
     "reverse_retransmitted_segments",
@@ -164,23 +165,26 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics], of_entries: &[
         }
     }
     insert_rtt(&mut metrics, &tally.flows);
-    let mut lag = Histogram::default();
-    let mut latency = Histogram::default();
+    // Each of the measured interval, and of the warm-up.
+    let [mut lag, mut latency]: [[Histogram; 2]; 2] = Default::default();
+    let add = |[measured, start_up]: &mut [Histogram; 2], times: &Times| {
+        measured.merge(&times.measured);
+        start_up.merge(&times.start_up);
+    };
     let mut requests = None;
     for flow in &tally.flows {
         match &flow.workload.source {
             Source::Bulk { .. } | Source::Shared(_) => {}
             Source::Iscsi(tally) => requests.get_or_insert_with(ConnectionTally::default).merge(tally),
-            Source::Offered(offered) => latency.merge(&offered.messages.times.measured),
-            Source::Replicate(replicate) => lag.merge(&replicate.messages.times.measured),
+            Source::Offered(offered) => add(&mut latency, &offered.messages.times),
+            Source::Replicate(replicate) => add(&mut lag, &replicate.messages.times),
         }
     }
     for stripe in &tally.stripes {
-        let all = if stripe.is_mirror() { &mut lag } else { &mut latency };
-        all.merge(&stripe.messages().times.measured);
+        add(if stripe.is_mirror() { &mut lag } else { &mut latency }, &stripe.messages().times);
     }
-    insert_latency(&mut metrics, &latency);
-    insert_lag(&mut metrics, &lag);
+    insert_latency(&mut metrics, &latency[0], &latency[1]);
+    insert_lag(&mut metrics, &lag[0], &lag[1]);
     if let Some(requests) = requests {
         insert_requests(&mut metrics, &requests, interval);
     }
@@ -268,13 +272,14 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, tally: &RunTally, n
         Source::Offered(offered) => {
             metrics.insert("messages", Metric::Integer(offered.messages.issued));
             metrics.insert("offered_bytes", Metric::Integer(offered.messages.issued_bytes));
-            insert_latency(&mut metrics, &offered.messages.times.measured);
+            insert_latency_of(&mut metrics, &offered.messages.times);
+            notes.extend(longest_at_start(run, spec, &spec.name, "latency", &offered.messages.times));
         }
         Source::Replicate(replicate) => {
             metrics.insert("messages", Metric::Integer(replicate.messages.issued));
             metrics.insert("offered_bytes", Metric::Integer(replicate.messages.issued_bytes));
-            metrics.insert("lag_max_bytes", Metric::Integer(replicate.lag_max_bytes));
-            insert_lag(&mut metrics, &replicate.messages.times.measured);
+            insert_lag_of(&mut metrics, run, &replicate.messages.times, &replicate.at_risk);
+            notes.extend(longest_at_start(run, spec, &spec.name, "lag", &replicate.messages.times));
             let waiting = replicate.messages.in_transit();
             if waiting > 0 {
                 notes.push(never_arrived(&spec.name, waiting));
@@ -355,12 +360,59 @@ fn insert_kept(metrics: &mut Metrics, tally: &RunTally) {
     metrics.insert("held_dropped_packets", Metric::Integer(tally.gates.iter().map(link::Stats::dropped).sum()));
 }
 
-pub(crate) fn insert_latency(metrics: &mut Metrics, histogram: &Histogram) {
+/// Of frames of one flow.
+pub(crate) fn insert_latency_of(metrics: &mut Metrics, times: &Times) {
+    insert_latency(metrics, &times.measured, &times.start_up);
+}
+
+/// Of mirrored writes of one flow, and their data at risk.
+pub(crate) fn insert_lag_of(metrics: &mut Metrics, run: &RunSpec, times: &Times, at_risk: &Most) {
+    insert_lag(metrics, &times.measured, &times.start_up);
+    metrics.insert("lag_max_bytes", Metric::Integer(at_risk.measured));
+    if run.measure.warmup_ns > 0 {
+        metrics.insert("startup_lag_max_bytes", Metric::Integer(at_risk.start_up));
+    }
+}
+
+/// Round trips from a flow's start within which its windows are still opening: slow start doubles them once each, and 2^20 packets are
+/// more than any path here holds.
+const START_UP_ROUND_TRIPS: u64 = 20;
+
+/// A note where the longest of the times, far above the others, was at the start, and nothing was left out.
+pub(crate) fn longest_at_start(
+    run: &RunSpec,
+    spec: &FlowSpec,
+    name: &str,
+    what: &str,
+    times: &Times,
+) -> Option<String> {
+    let (longest, issued) = times.longest?;
+    let links = spec.route.iter().chain(&spec.return_route);
+    let rtt_ns: u64 = links.map(|&link| run.links[link].delay_ns).sum();
+    let after = issued.since(Time(spec.start_ns));
+    let stands_out = longest.0 > 2 * times.measured.quantile(500)?;
+    (run.measure.warmup_ns == 0 && stands_out && after.0 < START_UP_ROUND_TRIPS * rtt_ns).then(|| {
+        format!(
+            "flow {name}: the longest {what} is from its first {START_UP_ROUND_TRIPS} round trips; measure.warmup tells start-up and \
+             steady state apart"
+        )
+    })
+}
+
+fn insert_latency(metrics: &mut Metrics, histogram: &Histogram, start_up: &Histogram) {
+    insert_ends(metrics, start_up, ["startup_latency_p99_s", "startup_latency_max_s"]);
     insert_distribution(metrics, histogram, ["latency_mean_s", "latency_p50_s", "latency_p99_s", "latency_max_s"]);
 }
 
-pub(crate) fn insert_lag(metrics: &mut Metrics, histogram: &Histogram) {
+fn insert_lag(metrics: &mut Metrics, histogram: &Histogram, start_up: &Histogram) {
+    insert_ends(metrics, start_up, ["startup_lag_p99_s", "startup_lag_max_s"]);
     insert_distribution(metrics, histogram, ["lag_mean_s", "lag_p50_s", "lag_p99_s", "lag_max_s"]);
+}
+
+/// Inserts what the worst of a distribution were.
+fn insert_ends(metrics: &mut Metrics, histogram: &Histogram, names: [&'static str; 2]) {
+    let values = [histogram.quantile(990), histogram.max()].map(|ns| ns.map(|ns| Span(ns).as_secs_f64()));
+    insert_values(metrics, names.into_iter().zip(values));
 }
 
 fn insert_distribution(metrics: &mut Metrics, histogram: &Histogram, names: [&'static str; 4]) {

@@ -79,7 +79,7 @@ fn every_process_has_the_mean_rate_with_every_distribution_of_sizes() {
     for sizes in &sizes {
         for arrivals in arrivals {
             let found = rate_bps(&writes(&spec(1440 * MBIT, sizes.clone(), arrivals), "f", 400_000));
-            assert!((found / 1440e6 - 1.0).abs() < 0.03, "{sizes:?}, {arrivals:?}: {found}");
+            assert!((found / 1440e6 - 1.0).abs() < 0.05, "{sizes:?}, {arrivals:?}: {found}");
         }
     }
 }

@@ -6,14 +6,55 @@ use units::{Histogram, Span, Time};
 /// How long messages took from their issue to their delivery.
 #[derive(Default)]
 pub struct Times {
-    /// Of all messages, ns.
+    /// Messages issued before are of the start-up.
+    from: Time,
+    /// Of messages issued during the warm-up, ns.
+    pub start_up: Histogram,
+    /// Of those issued in the measured interval, ns.
     pub measured: Histogram,
+    /// The longest of these, and when it was issued.
+    pub longest: Option<(Span, Time)>,
 }
 
 impl Times {
+    /// The measured interval begins at `from`.
+    pub(super) fn new(from: Time) -> Times {
+        Times { from, ..Times::default() }
+    }
+
     /// Counts a message.
     pub(super) fn record(&mut self, issued: Time, now: Time) {
-        self.measured.record(now.since(issued).0);
+        let taken = now.since(issued);
+        if issued < self.from {
+            return self.start_up.record(taken.0);
+        }
+        self.measured.record(taken.0);
+        if self.longest.is_none_or(|(longest, _)| taken > longest) {
+            self.longest = Some((taken, issued));
+        }
+    }
+}
+
+/// Most bytes that were issued and not delivered: data at risk.
+#[derive(Default)]
+pub struct Most {
+    from: Time,
+    /// During the warm-up.
+    pub start_up: u64,
+    /// In the measured interval.
+    pub measured: u64,
+}
+
+impl Most {
+    /// The measured interval begins at `from`.
+    pub(super) fn new(from: Time) -> Most {
+        Most { from, ..Most::default() }
+    }
+
+    /// `bytes` are at risk at `now`.
+    pub(super) fn note(&mut self, now: Time, bytes: u64) {
+        let most = if now < self.from { &mut self.start_up } else { &mut self.measured };
+        *most = bytes.max(*most);
     }
 }
 
@@ -31,6 +72,11 @@ pub struct Messages {
 }
 
 impl Messages {
+    /// The measured interval begins at `from`.
+    pub(super) fn new(from: Time) -> Messages {
+        Messages { times: Times::new(from), ..Messages::default() }
+    }
+
     /// `due` is when the application has it, which on a real machine is a little before it gets to write it: the wait is part
     /// of the latency, or a slow machine would hide its own delay.
     pub(super) fn issue(&mut self, due: Time, bytes: u64) {

@@ -8,7 +8,7 @@ mod stripe;
 
 pub use drawn::Drawn;
 pub use generator::Generator;
-pub use messages::{Messages, Times};
+pub use messages::{Messages, Most, Times};
 pub use order::Order;
 pub use stripe::{Lanes, Stripe, BLOCK_BYTES};
 
@@ -77,7 +77,7 @@ pub struct Replicate {
     /// Bytes delivered so far.
     received: u64,
     /// Most bytes issued and not delivered.
-    pub lag_max_bytes: u64,
+    pub at_risk: Most,
     /// Its writes.
     pub messages: Messages,
 }
@@ -136,15 +136,15 @@ impl Workload {
         Workload::new(Source::Bulk { bytes }, bytes.is_some(), send_buffer_limited)
     }
 
-    /// Frames of `generator`, at most `credits` of them in transit.
-    pub fn offered(generator: Generator, credits: Option<u64>, send_buffer_limited: bool) -> Workload {
-        let offered = Offered { generator, credits, blocked: false, messages: Messages::default() };
+    /// Frames of `generator`, at most `credits` of them in transit, measured from `from` on.
+    pub fn offered(generator: Generator, credits: Option<u64>, from: Time, send_buffer_limited: bool) -> Workload {
+        let offered = Offered { generator, credits, blocked: false, messages: Messages::new(from) };
         Workload::new(Source::Offered(Box::new(offered)), true, send_buffer_limited)
     }
 
-    /// Mirrored writes of `generator`.
-    pub fn replicate(generator: Generator, send_buffer_limited: bool) -> Workload {
-        let replicate = Replicate { generator, received: 0, lag_max_bytes: 0, messages: Messages::default() };
+    /// Mirrored writes of `generator`, measured from `from` on.
+    pub fn replicate(generator: Generator, from: Time, send_buffer_limited: bool) -> Workload {
+        let replicate = Replicate { generator, received: 0, at_risk: Most::new(from), messages: Messages::new(from) };
         Workload::new(Source::Replicate(Box::new(replicate)), true, send_buffer_limited)
     }
 
@@ -256,7 +256,7 @@ impl Workload {
             Source::Replicate(replicate) => {
                 // Between two deliveries the lag only grows, so it is largest just before one.
                 let lag = replicate.messages.issued_bytes - replicate.received;
-                replicate.lag_max_bytes = replicate.lag_max_bytes.max(lag);
+                replicate.at_risk.note(now, lag);
                 replicate.received = received;
                 replicate.messages.handle_delivered(now, received);
             }

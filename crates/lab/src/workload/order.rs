@@ -36,12 +36,12 @@ struct Lane {
 }
 
 impl Order {
-    pub(super) fn new(lanes: usize, in_order: bool) -> Order {
+    pub(super) fn new(lanes: usize, in_order: bool, from: Time) -> Order {
         Order {
             in_order,
             lanes: (0..lanes).map(|_| Lane::default()).collect(),
             waiting: VecDeque::new(),
-            times: Times::default(),
+            times: Times::new(from),
             issued_bytes: 0,
             applied_bytes: 0,
             received_bytes: 0,

@@ -5,7 +5,7 @@
 //! same number (its `sk_stream_min_wspace`).
 
 use super::order::Order;
-use super::{Generator, SendingEnd, Workload};
+use super::{Generator, Most, SendingEnd, Workload};
 use units::Time;
 
 /// Bytes of a copy that a connection takes at once: GridFTP's default block.
@@ -35,7 +35,7 @@ pub struct Stripe {
     /// Lanes to which something was written, or which have nothing more to write.
     touched: Vec<usize>,
     /// Most bytes issued and not applied at the far side.
-    lag_max_bytes: u64,
+    pub at_risk: Most,
 }
 
 enum Load {
@@ -50,29 +50,29 @@ enum Load {
 impl Stripe {
     /// `bytes` over `lanes` connections from flow `first` on; each takes the next block when it has next to nothing left to send.
     pub fn copy(first: usize, lanes: usize, bytes: u64) -> Stripe {
-        Stripe::new(first, lanes, Load::Copy { left: bytes }, false)
+        Stripe::new(first, lanes, Load::Copy { left: bytes }, false, Time::ZERO)
     }
 
-    /// Frames of `generator`, at most `credits` of them in transit.
-    pub fn frames(first: usize, lanes: usize, generator: Generator, credits: Option<u64>) -> Stripe {
-        Stripe::new(first, lanes, Load::Frames { generator, credits, blocked: false }, false)
+    /// Frames of `generator`, at most `credits` of them in transit, measured from `from` on.
+    pub fn frames(first: usize, lanes: usize, generator: Generator, credits: Option<u64>, from: Time) -> Stripe {
+        Stripe::new(first, lanes, Load::Frames { generator, credits, blocked: false }, false, from)
     }
 
-    /// Mirrored writes of `generator`.
-    pub fn writes(first: usize, lanes: usize, generator: Generator) -> Stripe {
-        Stripe::new(first, lanes, Load::Writes { generator }, true)
+    /// Mirrored writes of `generator`, measured from `from` on.
+    pub fn writes(first: usize, lanes: usize, generator: Generator, from: Time) -> Stripe {
+        Stripe::new(first, lanes, Load::Writes { generator }, true, from)
     }
 
-    fn new(first: usize, lanes: usize, load: Load, in_order: bool) -> Stripe {
+    fn new(first: usize, lanes: usize, load: Load, in_order: bool, from: Time) -> Stripe {
         Stripe {
             first,
             load,
-            order: Order::new(lanes, in_order),
+            order: Order::new(lanes, in_order, from),
             turn: 0,
             begun: false,
             stopped: false,
             touched: vec![],
-            lag_max_bytes: 0,
+            at_risk: Most::new(from),
         }
     }
 
@@ -94,11 +94,6 @@ impl Stripe {
     /// Its messages: on which lane, how long they took, how far behind the far side is.
     pub fn messages(&self) -> &Order {
         &self.order
-    }
-
-    /// Most bytes that were issued and not applied at the far side.
-    pub fn lag_max_bytes(&self) -> u64 {
-        self.lag_max_bytes
     }
 
     /// A lane that has something to send or nothing more to write.
@@ -152,7 +147,7 @@ impl Stripe {
             return None;
         }
         // Between two deliveries the lag only grows, so it is largest just before one.
-        self.lag_max_bytes = self.lag_max_bytes.max(self.order.lag_bytes());
+        self.at_risk.note(now, self.order.lag_bytes());
         self.order.handle_delivered(now, lane, received);
         if self.stopped || !self.has_credit() {
             return None;
