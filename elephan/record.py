@@ -121,6 +121,10 @@ class Record(BaseModel):
     entries: list[dict[str, Any]] = Field(default_factory=list)
     """Per flow whose connections share one workload: `name`, `group`, `distribution`, `connections`, and the metrics
     that are of the flow and not of a connection. Empty in records of before."""
+    extrapolation: dict[str, Any] | None = None
+    """Of a long copy of which a part was simulated: how much, from when on it was steady, what follows for the whole,
+    or under `refused` why nothing does. Completion and goodput are then those of the whole, all other metrics of the
+    part. None for other runs."""
     crowds: list[dict[str, Any]] = Field(default_factory=list)
     """Per entry of short flows: `name` and their metrics."""
     manager: dict[str, Any] | None = None
@@ -143,6 +147,7 @@ class Record(BaseModel):
         "background",
         "trims",
         "entries",
+        "extrapolation",
         "crowds",
         "manager",
         "host",

@@ -81,6 +81,8 @@ class Table:
             text = f"mean ± 95 % confidence interval over {self.repetitions} repetitions (Student's t)"
         else:
             text = "" if self.beside else "one run per row"
+            if any(cell.spread for row in self.rows for cell in row.cells):
+                text += ", ± half of the 95 % band of what was extrapolated"
         return "; ".join(part for part in (text, self.beside, self.load) if part)
 
 

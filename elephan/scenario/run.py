@@ -24,6 +24,10 @@ class Run(Table):
     """Seed of the first repetition; repetition i (from 0) has seed + i."""
     repetitions: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[10])
     """Runs of each point with different seeds; tables then show means with confidence intervals."""
+    exact: bool = setting(False, examples=[True])
+    """Simulate all of a long copy. Off: of a single flow of workload `bulk` with `bytes` that take more than 33 million
+    packets only a part is simulated, and the rest is extrapolated from its steady state (see Long copies).
+    `elephan run --exact` is short for it."""
 
 
 def _series(value: Any) -> int | None:

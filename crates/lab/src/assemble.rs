@@ -12,6 +12,7 @@ use crate::network::{check_route, links};
 use crate::packet::Packet;
 use crate::spec::{FlowSpec, RunSpec};
 use crate::stack::{tcp_config, Algorithms};
+use crate::study::Study;
 use crate::ways;
 use crate::world::{Timers, World};
 use sim::{Network, Routes};
@@ -66,6 +67,7 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
     world.management = management;
     world.algorithms = algorithms;
     world.stripes = applications.into_stripes();
+    world.study = Study::new(spec)?;
     set_first_timers(spec, &mut world, &mut net);
     Ok((world, net))
 }
@@ -84,6 +86,9 @@ fn set_first_timers(spec: &RunSpec, world: &mut World, net: &mut Network<Packet>
     }
     if spec.measure.warmup_ns > 0 {
         net.set_timer(world.timers.warmup(), Time(spec.measure.warmup_ns));
+    }
+    if let Some(study) = &world.study {
+        net.set_timer(world.timers.observer(), study.first());
     }
     if let Some(interval) = spec.measure.series_interval_ns {
         net.set_timer(world.timers.sampler(), Time(interval));

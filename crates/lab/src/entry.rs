@@ -33,7 +33,7 @@ pub fn metrics(run: &RunSpec, stripe: &Stripe, tally: &RunTally, notes: &mut Vec
     if let WorkloadSpec::Bulk { bytes: Some(bytes) } = spec.workload {
         if let Some(done) = done_at {
             metrics.insert("completion_s", Metric::Real(done.since(start).as_secs_f64()));
-        } else {
+        } else if tally.found.is_none() {
             let received: u64 = flows.iter().map(|f| f.counters.received_bytes).sum();
             notes.push(format!("flow {name}: {received} of {bytes} bytes had arrived at the end"));
         }

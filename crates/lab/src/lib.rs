@@ -15,6 +15,7 @@ mod changes;
 mod crowd;
 mod entry;
 mod error;
+mod extrapolated;
 mod flow;
 mod gates;
 mod iscsi;
@@ -26,7 +27,9 @@ mod packet;
 mod run;
 pub mod spec;
 mod stack;
+mod steady;
 mod striped;
+mod study;
 mod tally;
 pub mod ways;
 mod workload;
@@ -45,6 +48,7 @@ pub use measure::{FlowSeries, LinkSeries, ReverseSeries};
 pub use outcome::{bottleneck, sum_up, Metric, Metrics, Outcome};
 pub use run::{simulate, Pulse, Verdict, DRAIN_LIMIT};
 pub use storage::Format as TraceFormat;
+pub use study::{Found, Steady};
 pub use tally::{
     gates_of, BackgroundTally, FlowCounters, FlowTally, ReverseCounters, Rtt, RunTally, TrimTally, TrimmedFor,
 };

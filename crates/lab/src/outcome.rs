@@ -1,10 +1,11 @@
 //! What a run measured. Names carry units; what does not apply is absent, never zero.
 
 use crate::entry;
+use crate::extrapolated;
 use crate::iscsi::{insert_requests, insert_reverse, ConnectionTally};
 use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
-use crate::spec::{FlowSpec, RunSpec};
+use crate::spec::{FlowSpec, RunSpec, WorkloadSpec};
 use crate::tally::{BackgroundTally, FlowTally, RunTally, TrimTally, TrimmedFor};
 use crate::workload::{Most, Source, Times};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +41,8 @@ pub struct Outcome {
     pub crowds: Vec<Metrics>,
     /// What the manager did, where there is one.
     pub managed: Option<ManagerOutcome>,
+    /// What was extrapolated of a copy, or why nothing was.
+    pub extrapolation: Option<Metrics>,
     /// What a reader of the numbers has to know.
     pub notes: Vec<String>,
     /// When each event of the spec happened, s since the run began; None: it did not.
@@ -62,12 +65,17 @@ pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
         (spec.flows.len(), spec.links.len(), spec.background.len())
     );
     let mut notes = vec![];
-    let flows: Vec<_> =
+    let mut flows: Vec<_> =
         spec.flows.iter().zip(&tally.flows).map(|(s, f)| of_flow(spec, s, f, &tally, &mut notes)).collect();
-    let entries: Vec<_> = tally.stripes.iter().map(|s| entry::metrics(spec, s, &tally, &mut notes)).collect();
+    let mut entries: Vec<_> = tally.stripes.iter().map(|s| entry::metrics(spec, s, &tally, &mut notes)).collect();
     let links = spec.links.iter().zip(&tally.links).map(|(s, l)| of_link(&s.name, l, tally.end)).collect();
     let background = spec.background.iter().zip(&tally.background).map(|(s, b)| of_background(&s.name, b)).collect();
-    let metrics = of_run(spec, &tally, &flows, &entries);
+    let mut metrics = of_run(spec, &tally, &flows, &entries);
+    let extrapolation = tally.found.as_ref().map(|found| {
+        // Of the copy as a whole, which is the run's only flow.
+        let of_copy = if let [entry] = &mut entries[..] { entry } else { &mut flows[0] };
+        extrapolated::apply(spec, &tally, found, [&mut metrics, of_copy])
+    });
     let happened_s = tally.happened.iter().map(|at| at.map(Time::as_secs_f64)).collect();
     let trims = tally.trims.iter().map(|trim| of_trim(spec, trim)).collect();
     notes.extend(tally.notes);
@@ -80,6 +88,7 @@ pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
         background,
         crowds: crowds.into_iter().map(|crowd| crowd.metrics).collect(),
         managed,
+        extrapolation,
         notes,
         happened_s,
         trims,
@@ -158,6 +167,9 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics], of_entries: &[
         let capacity: u64 = bottlenecks.iter().map(|&link| spec.links[link].rate_bps).sum();
         metrics.insert("line_share", Metric::Real(goodput / capacity as f64));
     }
+    if let Some(taken) = completion(spec, tally) {
+        metrics.insert("completion_s", Metric::Real(taken.as_secs_f64()));
+    }
     if spec.flows.len() > 1 {
         let rates: Vec<f64> = of_flows.iter().filter_map(|m| real(m, "goodput_bps")).collect();
         if let Some(index) = jain(&rates) {
@@ -218,6 +230,17 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics], of_entries: &[
     metrics
 }
 
+/// From the opening of the first connection to the last byte of all, where all that is sent is copies and all have ended.
+fn completion(spec: &RunSpec, tally: &RunTally) -> Option<Span> {
+    let ends = spec.flows.iter().zip(&tally.flows).map(|(flow, of_it)| match flow.workload {
+        WorkloadSpec::Bulk { bytes: Some(_) } | WorkloadSpec::Program { bytes: Some(_), .. } => of_it.workload.done_at,
+        _ => None,
+    });
+    let last = ends.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let first = spec.flows.iter().map(|flow| flow.start_ns).min()?;
+    Some(last.since(Time(first)))
+}
+
 fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, tally: &RunTally, notes: &mut Vec<String>) -> Metrics {
     let mut metrics = Metrics::new();
     let c = &flow.counters;
@@ -261,7 +284,7 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, tally: &RunTally, n
             if let (Some(_), Some(done)) = (bytes, flow.workload.done_at) {
                 let taken = done.since(Time(spec.start_ns));
                 metrics.insert("completion_s", Metric::Real(taken.as_secs_f64()));
-            } else if let Some(bytes) = bytes {
+            } else if let (Some(bytes), None) = (bytes, &tally.found) {
                 notes.push(format!("flow {}: {received} of {bytes} bytes had arrived at the end", spec.name));
             }
         }

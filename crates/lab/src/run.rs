@@ -8,6 +8,7 @@ use crate::flow::Side;
 use crate::outcome::{sum_up, Metric, Outcome};
 use crate::packet::Packet;
 use crate::spec::{RunSpec, WorkloadSpec};
+use crate::study::Study;
 use crate::tally::{gates_of, BackgroundTally, FlowTally, RunTally};
 use crate::world::World;
 use sim::{Network, Progress};
@@ -103,6 +104,7 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         happened: Change::times(&world.changes),
         trims: world.trims,
         crowds,
+        found: world.study.and_then(Study::into_found),
         managed,
         notes,
     };
@@ -136,6 +138,7 @@ fn run_to(
 ) -> Result<(), LabError> {
     loop {
         let progress = net.run(world, to, EVENTS_PER_PULSE);
+        let end = world.study.as_ref().map_or(end, |study| study.expected_end(net.now()).min(end));
         if pulse(Pulse { now: net.now(), end, events: net.events() }) == Verdict::Stop {
             return Err(LabError::Stopped);
         }

@@ -3,11 +3,13 @@
 //! Nothing here has a default that a user could miss: the front resolves all of them, so that a stored spec is complete.
 
 mod crowd;
+mod extrapolate;
 mod iscsi;
 mod manager;
 mod workload;
 
 pub use crowd::{CrowdSpec, SizesSpec};
+pub use extrapolate::ExtrapolateSpec;
 pub use iscsi::{AllegianceSpec, BeyondSpec, DiskSpec, IscsiSpec, SourceSpec};
 pub use manager::{LightpathSpec, ManagerSpec, WayRemedySpec};
 pub use workload::{ArrivalsSpec, DistributionSpec, TraceSpec, WorkloadSpec, WriteSizesSpec, WritesSpec};
@@ -41,6 +43,9 @@ pub struct RunSpec {
     /// Who moves flows to lightpaths; null = nobody.
     #[serde(default)]
     pub manager: Option<ManagerSpec>,
+    /// How far a long copy is simulated until the rest may be extrapolated; null = to its end.
+    #[serde(default)]
+    pub extrapolate: Option<ExtrapolateSpec>,
     /// Traffic without congestion control.
     pub background: Vec<BackgroundSpec>,
     /// What changes in time.

@@ -5,6 +5,7 @@
 use crate::crowd::CrowdTally;
 use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
+use crate::study::Found;
 use crate::workload::{Stripe, Workload};
 use link::{Kept, Packet, Stats};
 use sim::{Network, Routed};
@@ -158,6 +159,8 @@ pub struct RunTally {
     pub trims: Vec<TrimTally>,
     /// Of each crowd.
     pub crowds: Vec<CrowdTally>,
+    /// What came of looking whether a copy is steady, where that was asked for and the copy had not ended before.
+    pub found: Option<Found>,
     /// What the manager did, where there is one.
     pub managed: Option<ManagerOutcome>,
     /// What a reader of the numbers has to know beside what the numbers themselves say.

@@ -10,6 +10,7 @@ use crate::measure::{FlowSeries, LinkSeries};
 use crate::packet::{Packet, Pool};
 use crate::spec::RunSpec;
 use crate::stack::Algorithms;
+use crate::study::{Standing, Study};
 use crate::tally::{TrimTally, TrimmedFor};
 use crate::workload::Stripe;
 use link::{DropReason, Packet as _};
@@ -18,7 +19,7 @@ use tcp::segment::Segment;
 use units::{Span, Time};
 
 /// Numbers of the run's timers: changes first (they go before packets), then endpoints, applications, stops, background,
-/// manager, warm-up, and sampler last, so that a sample shows everything that happened at its time.
+/// manager, warm-up, and sampler and observer last, so that a sample shows everything that happened at its time.
 #[derive(Clone, Copy)]
 pub struct Timers {
     changes: u32,
@@ -35,6 +36,7 @@ enum Timer {
     Manager,
     Warmup,
     Sampler,
+    Observer,
 }
 
 impl Timers {
@@ -43,7 +45,7 @@ impl Timers {
     }
 
     pub fn count(&self) -> usize {
-        self.sampler() as usize + 1
+        self.observer() as usize + 1
     }
 
     #[inline]
@@ -75,6 +77,10 @@ impl Timers {
         self.warmup() + 1
     }
 
+    pub fn observer(&self) -> u32 {
+        self.sampler() + 1
+    }
+
     #[inline]
     fn which(&self, timer: u32) -> Timer {
         let Some(rest) = timer.checked_sub(self.changes) else { return Timer::Change(timer as usize) };
@@ -92,8 +98,10 @@ impl Timers {
             Timer::Manager
         } else if rest == 4 * flows + self.background + 1 {
             Timer::Warmup
-        } else {
+        } else if timer == self.sampler() {
             Timer::Sampler
+        } else {
+            Timer::Observer
         }
     }
 }
@@ -116,6 +124,8 @@ pub struct World {
     pub timers: Timers,
     pub capture: Option<Capture>,
     pub management: Option<Management>,
+    /// A copy that may be extrapolated.
+    pub study: Option<Study>,
     /// For connections in place of lost ones.
     pub algorithms: Algorithms,
     pub flow_series: FlowSeries,
@@ -157,6 +167,7 @@ impl World {
             timers,
             capture,
             management: None,
+            study: None,
             algorithms: Algorithms::default(),
             flow_series: FlowSeries::default(),
             link_series: LinkSeries::default(),
@@ -332,6 +343,22 @@ impl World {
         net.set_timer(self.timers.sampler(), now + self.series_interval);
     }
 
+    fn observe(&mut self, now: Time, net: &mut Network<Packet>) {
+        let Some(study) = &mut self.study else { return };
+        let mut standing = Standing::default();
+        for flow in &self.flows[..self.named] {
+            let sender = flow.stats(Side::Sender);
+            standing.received_bytes += flow.received(Side::Receiver);
+            standing.packets += flow.stats(Side::Receiver).data_segments_received;
+            standing.episodes += sender.timeouts + sender.fast_retransmits;
+            standing.in_flight_bytes += flow.sender.in_flight_bytes();
+        }
+        match study.observe(now, standing) {
+            Some(next) => net.set_timer(self.timers.observer(), next),
+            None => net.stop(),
+        }
+    }
+
     fn handle_change(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let flows = &self.flows;
         match self.changes[index].handle_timer(now, |flow| flows[flow].received(Side::Receiver)) {
@@ -487,6 +514,7 @@ impl Hosts<Packet> for World {
                 self.sessions_measure();
             }
             Timer::Sampler => self.sample(now, net),
+            Timer::Observer => self.observe(now, net),
         }
     }
 

@@ -30,6 +30,9 @@ pub(crate) struct RunResult {
     crowds: Vec<Py<PyDict>>,
     #[pyo3(get)]
     manager: Option<Py<PyDict>>,
+    /// What was extrapolated of a long copy, or why nothing was.
+    #[pyo3(get)]
+    extrapolation: Option<Py<PyDict>>,
     #[pyo3(get)]
     notes: Vec<String>,
     /// When each event of the spec happened, s since the run began; None: it did not.
@@ -110,6 +113,7 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
         background: all(&outcome.background)?,
         crowds: all(&outcome.crowds)?,
         manager: outcome.managed.map(|managed| manager(py, managed)).transpose()?,
+        extrapolation: outcome.extrapolation.map(|how| dict(py, &how)).transpose()?,
         notes: outcome.notes,
         happened_s: outcome.happened_s,
         trims: all(&outcome.trims)?,

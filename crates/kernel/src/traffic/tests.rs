@@ -305,6 +305,7 @@ fn a_run_is_summed_up_as_the_simulator_does() {
         happened: vec![],
         trims: vec![],
         crowds: vec![],
+        found: None,
         managed: None,
         notes,
     };
