@@ -118,6 +118,13 @@ class Record(BaseModel):
     """Per event of `spec`: when it happened, s since the run began; None: it did not. Empty in records of before."""
     trims: list[dict[str, Any]] = []
     """Per sender that was told to trim its window: `event` (its index), `flow`, `at_s`, and what it did."""
+    entries: list[dict[str, Any]] = []
+    """Per flow whose connections share one workload: `name`, `group`, `distribution`, `connections`, and the metrics
+    that are of the flow and not of a connection. Empty in records of before."""
+    extrapolation: dict[str, Any] | None = None
+    """Of a long copy of which a part was simulated: how much, from when on it was steady, what follows for the whole,
+    or under `refused` why nothing does. Completion and goodput are then those of the whole, all other metrics of the
+    part. None for other runs."""
     crowds: list[dict[str, Any]] = []
     """Per entry of short flows: `name` and their metrics."""
     quantiles: dict[str, list[float]] = Field(default_factory=dict)
@@ -136,7 +143,18 @@ class Record(BaseModel):
     series: SeriesInfo | None = None
 
     @field_validator(
-        "parameters", "metrics", "flows", "links", "background", "trims", "crowds", "manager", "host", mode="before"
+        "parameters",
+        "metrics",
+        "flows",
+        "links",
+        "background",
+        "trims",
+        "entries",
+        "extrapolation",
+        "crowds",
+        "manager",
+        "host",
+        mode="before",
     )
     @classmethod
     def _finite(cls, value: Any) -> Any:

@@ -37,6 +37,9 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Write a pcapng capture, one per run.", show_default=False),
     ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Simulate all of a long copy instead of extrapolating it (run.exact).")
+    ] = False,
     again: Again = False,
     no_report: NoReport = False,
 ) -> None:
@@ -47,8 +50,9 @@ def run(
     from elephan import api
     from elephan.sweep.progress import Bars
 
+    changes = [*(set_ or []), *(["run.exact=true"] if exact else [])]
     done = api.run(
-        file, set_ or [], on=on, seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars()
+        file, changes, on=on, seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars()
     )
     if json:
         emit(as_json(done))

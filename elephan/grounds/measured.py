@@ -9,6 +9,7 @@ from elephan.core import native, version
 from elephan.grounds.host import host_facts
 from elephan.grounds.job import Job
 from elephan.record import InputFile, Record, SeriesInfo
+from elephan.report.notes import extrapolated
 from elephan.stack import label_of
 from elephan.store.series import Series
 
@@ -54,12 +55,14 @@ def measured(
         ],
         links=list(result.links),
         background=list(result.background),
+        entries=[_bounded(entry, len(result.entries)) for entry in result.entries],
+        extrapolation=result.extrapolation,
         crowds=list(result.crowds),
         quantiles=quantiles,
         manager=result.manager,
         happened_s=list(result.happened_s),
         trims=trims,
-        notes=[*notes, *untrimmed(trims)],
+        notes=[*notes, *untrimmed(trims), *extrapolated(job.spec, result.extrapolation)],
         host=host_facts() | (host or {}),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         spec=spec,

@@ -39,8 +39,10 @@ def distribution_of(record: Record, name: str, group: object = None) -> Distribu
     if group is None:
         table = record.quantiles.get(name)
         return None if table is None else Distribution(np.asarray(table), shares)
-    flows = [flow for flow in record.flows if flow.get("group") == group]
-    tables = [(np.asarray(table), _weight(flow, name)) for flow in flows if (table := flow.get(_key(name)))]
+    # Connections that share a workload have no distributions of their own: it has.
+    counted = [*record.entries, *record.flows]
+    parts = [part for part in counted if part.get("group") == group]
+    tables = [(np.asarray(table), _weight(part, name)) for part in parts if (table := part.get(_key(name)))]
     if not tables:
         return None
     return Distribution(*(tables[0][0], shares)) if len(tables) == 1 else _mixture(tables, shares)
@@ -50,8 +52,8 @@ def _key(name: str) -> str:
     return name.removesuffix("_s") + "_quantiles_s"
 
 
-def _weight(flow: dict[str, Any], name: str) -> float:
-    return float(flow.get(COUNTED_BY.get(name, ""), 1) or 0)
+def _weight(part: dict[str, Any], name: str) -> float:
+    return float(part.get(COUNTED_BY.get(name, ""), 1) or 0)
 
 
 def _mixture(tables: list[tuple[Floats, float]], shares: Floats) -> Distribution:

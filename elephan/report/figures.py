@@ -373,7 +373,9 @@ def _floored(curves: Sequence[Curve]) -> list[Curve]:
 
 def _events(record: Record) -> tuple[tuple[float, str], ...]:
     """Return changes when they happened; what happens to both directions of a link at once is one change."""
-    found: dict[tuple[float, str], None] = {}
+    warmup_s = record.spec.get("measure", {}).get("warmup_ns", 0) / 1e9
+    # Where start-up and steady state meet: numbers are of what comes after.
+    found: dict[tuple[float, str], None] = {(warmup_s, "end of warm-up"): None} if warmup_s else {}
     for index, event in enumerate(record.spec.get("events", [])):
         when, action = event["when"], event["action"]
         # Records of before do not say when an event happened that waited for a flow.

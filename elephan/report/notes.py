@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from elephan.record import Record
+from elephan.report import units
 from elephan.report.units import count, things
 
 FEW = 30
@@ -46,6 +48,28 @@ def few_losses(records: Sequence[Record]) -> str | None:
         longer = "the numbers hang on where the run ends; a longer run (run.duration) says more"
         return f"only {_losses(seen)}{among}: {longer}"
     return None
+
+
+def extrapolated(spec: Mapping[str, Any], how: Mapping[str, Any] | None) -> list[str]:
+    """Return what a reader must know of a long copy of which a part was simulated; nothing for any other run."""
+    if how is None:
+        return []
+    name = re.sub(r"\.1$", "", str(spec["flows"][0]["name"])) if len(spec["flows"]) > 1 else spec["flows"][0]["name"]
+    part = f"flow {name}: {units.size(how['simulated_bytes'])} of {units.size(how['bytes'])} were simulated"
+    if "refused" in how:
+        return [
+            f"{part}, and the rest cannot be extrapolated: {how['refused']}; --exact (run.exact) simulates all of it"
+        ]
+    whole = "the run ends before the copy"
+    if "completion_s" in how:
+        expected, low, high = (units.duration(how[f"completion_{key}s"]) for key in ("", "low_", "high_"))
+        whole = f"completion {expected}, 95 % from {low} to {high}"
+    steady = f"steady from {units.duration(how['steady_from_s'])} on by MSER"
+    batches = f"{how['batches']} batch means of {units.duration(how['batch_s'])}"
+    return [
+        f"{part}, the rest extrapolated ({steady}, {batches}): {whole}; counters are of the part; --exact (run.exact) "
+        "simulates all of it"
+    ]
 
 
 def _losses(number: int) -> str:

@@ -4,7 +4,7 @@ use crate::error::LabError;
 use crate::flow::Flow;
 use crate::outcome::{Metric, Metrics};
 use crate::quantiles::insert_quantiles;
-use crate::spec::{CrowdSpec, FlowSpec, RunSpec, SizesSpec, WorkloadSpec};
+use crate::spec::{CrowdSpec, DistributionSpec, FlowSpec, RunSpec, SizesSpec, WorkloadSpec};
 use link::random::{stream_seed, Random};
 use manager::mix::{exponential, Distribution};
 use units::{Histogram, Span, Time};
@@ -57,6 +57,7 @@ fn member(crowd: &CrowdSpec, number: usize, start: Time, bytes: u64, group: usiz
         start_ns: start.0,
         stop_ns: None,
         workload: WorkloadSpec::Bulk { bytes: Some(bytes) },
+        distribution: DistributionSpec::Each,
     }
 }
 

@@ -19,6 +19,9 @@ pub(crate) struct RunResult {
     metrics: Py<PyDict>,
     #[pyo3(get)]
     flows: Vec<Py<PyDict>>,
+    /// Of each workload that several connections share.
+    #[pyo3(get)]
+    entries: Vec<Py<PyDict>>,
     #[pyo3(get)]
     links: Vec<Py<PyDict>>,
     #[pyo3(get)]
@@ -27,6 +30,9 @@ pub(crate) struct RunResult {
     crowds: Vec<Py<PyDict>>,
     #[pyo3(get)]
     manager: Option<Py<PyDict>>,
+    /// What was extrapolated of a long copy, or why nothing was.
+    #[pyo3(get)]
+    extrapolation: Option<Py<PyDict>>,
     #[pyo3(get)]
     notes: Vec<String>,
     /// When each event of the spec happened, s since the run began; None: it did not.
@@ -104,10 +110,12 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
     Ok(RunResult {
         metrics: dict(py, &outcome.metrics)?,
         flows: all(&outcome.flows)?,
+        entries: all(&outcome.entries)?,
         links: all(&outcome.links)?,
         background: all(&outcome.background)?,
         crowds: all(&outcome.crowds)?,
         manager: outcome.managed.map(|managed| manager(py, managed)).transpose()?,
+        extrapolation: outcome.extrapolation.map(|how| dict(py, &how)).transpose()?,
         notes: outcome.notes,
         happened_s: outcome.happened_s,
         trims: all(&outcome.trims)?,
