@@ -184,7 +184,9 @@ class Document(Table):
 
 
 def _unique(key: str, names: Sequence[str]) -> None:
+    taken: dict[str, int] = {}
     for index, name in enumerate(names):
-        if name in names[:index]:
-            what = f'"{name}" is the name of {key} number {names.index(name) + 1} already; a name that is not taken'
+        first = taken.setdefault(name, index)
+        if first != index:
+            what = f'"{name}" is the name of {key} number {first + 1} already; a name that is not taken'
             raise wrong(what, key, index, "name")
