@@ -88,14 +88,19 @@ def write(results: Results, folder: Path) -> None:
 
 
 def check(file: File, on: On = "sim", set_: Changes = None) -> None:
-    """Validate a scenario and every point of its sweep, without running it.
+    """Validate a scenario and the points of its sweep, without running it: all, or 1,000 of more.
 
     With --on kernel, also whether this machine's kernel can do what its flows ask for.
     """
     from elephan import api
+    from elephan.sweep.progress import Bars, swept
 
-    scenario = api.check(file, set_ or [], on=on)
-    points = scenario.points()
-    swept = ", ".join(f"{axis.key} ({len(axis.values)})" for axis in scenario.axes)
-    text = f"{printable(str(file))}: valid, {things(len(points), 'run')}"
-    emit(text + (f" over {swept}" if swept else ""))
+    scenario = api.check(file, set_ or [], on=on, watcher=Bars())
+    if scenario.is_looked_at_whole:
+        emit(f"{printable(str(file))}: valid, {swept(scenario)}")
+    else:
+        looked = f"{len(scenario.looked_at):,} of {scenario.runs.combinations:,} points"
+        emit(
+            f"{printable(str(file))}: valid as far as {looked} show (the first, the last, values of each axis, others "
+            f"evenly spread), {swept(scenario)}; each is validated when its turn comes"
+        )

@@ -37,7 +37,10 @@ _VALUES = {
 _SWEEP_SCHEMA = WithJsonSchema(
     {
         "type": "object",
-        "properties": {"mode": {"enum": ["grid", "zip"], "default": "grid"}},
+        "properties": {
+            "mode": {"enum": ["grid", "zip"], "default": "grid"},
+            "max_runs": {"type": "integer", "minimum": 1, "default": 1_000_000},
+        },
         "additionalProperties": _VALUES,
         "x-type": "table of lists or ranges",
     }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from elephan.grounds import Job
+    from elephan.scenario import Scenario
 
 SILENT_S = 1.0
 """What takes less shows nothing, s."""
@@ -25,11 +26,21 @@ LINE_INTERVAL_S = 10.0
 """Time between two lines where there is no terminal, s."""
 
 
+SAID_FROM = 1_000
+"""Runs above which it is said at once how many there are."""
+
+
 class Watcher(Protocol):
     """Told what happens. `began` and `moved` come from workers, the rest from the calling thread."""
 
-    def start(self, total: int, reused: int) -> None:
-        """`total` runs, of which `reused` were in the store."""
+    def looking(self, scenario: Scenario, number: int) -> None:
+        """Point `number` of those that are looked at when a scenario is read; its runs are counted."""
+
+    def start(self, total: int) -> None:
+        """So many runs."""
+
+    def found(self, number: int) -> None:
+        """A job was in the store."""
 
     def began(self, number: int, job: Job) -> None:
         """A worker took a job."""
@@ -50,7 +61,13 @@ class Watcher(Protocol):
 class NoProgress:
     """Shows nothing."""
 
-    def start(self, total: int, reused: int) -> None:
+    def looking(self, scenario: Scenario, number: int) -> None:
+        """See `Watcher`."""
+
+    def start(self, total: int) -> None:
+        """See `Watcher`."""
+
+    def found(self, number: int) -> None:
         """See `Watcher`."""
 
     def began(self, number: int, job: Job) -> None:
@@ -76,16 +93,27 @@ class _Running:
     title: str
     done: str
     """What has been done with that time."""
+    connections: int = 1
     now_ns: int = 0
-    total_ns: int = 1
+    total_ns: int = 0
+    """0 until it moves."""
 
     @property
     def share(self) -> float:
         """Part of it, 0 to 1."""
-        return min(1.0, self.now_ns / self.total_ns)
+        return min(1.0, self.now_ns / self.total_ns) if self.total_ns else 0.0
+
+    @property
+    def stage(self) -> str:
+        """Set-up or end in words: nobody knows how long these take. "" while the run moves in its own time."""
+        if not self.total_ns:
+            return f"setting up {things(self.connections, 'connection')}"
+        return "putting its record together" if self.now_ns == self.total_ns else ""
 
     def text(self) -> str:
         """Return it in words."""
+        if self.stage:
+            return self.stage
         if self.now_ns > self.total_ns:
             # Beyond its length a run goes on only until what was written has arrived; when, nobody knows.
             return f"draining, {self.now_ns / 1e9:.1f} s {self.done}"
@@ -110,19 +138,48 @@ class Bars:
         self._overall: TaskID | None = None
         self._nobody_looks = False
 
-    def start(self, total: int, reused: int) -> None:
+    def looking(self, scenario: Scenario, number: int) -> None:
+        """See `Watcher`."""
+        total, now = len(scenario.looked_at), time.monotonic()
+        if number == 0:
+            self._began_s = self._line_s = now
+            if scenario.runs.count > SAID_FROM:
+                with self._as_long_as_somebody_looks():
+                    print(swept(scenario), file=self._stream, flush=True)
+        if now - self._began_s < SILENT_S or self._nobody_looks:
+            return
+        with self._as_long_as_somebody_looks():
+            if self._stream.isatty():
+                if self._bars is None:
+                    self._total = 1
+                    self._bars = self._make_bars()
+                    self._overall = self._bars.add_task("looking at points", total=total, of="")
+                if self._overall is not None:
+                    self._bars.update(self._overall, completed=number, of=f"{number} of {total}")
+            elif now - self._line_s >= LINE_INTERVAL_S:
+                self._line_s = now
+                left = (now - self._began_s) * (total - number) / number
+                text = f"looking at points: {number} of {total}, about {duration(left)} left"
+                print(text, file=self._stream, flush=True)
+
+    def start(self, total: int) -> None:
         """See `Watcher`."""
         # A watcher may see several sweeps, one after the other.
-        self._total, self._reused, self._ended = total, reused, 0
+        self._total, self._reused, self._ended = total, 0, 0
         self._running.clear()
         self._tasks.clear()
         self._overall = None
         self._began_s = self._line_s = time.monotonic()
 
+    def found(self, number: int) -> None:
+        """See `Watcher`."""
+        self._reused += 1
+
     def began(self, number: int, job: Job) -> None:
         """See `Watcher`."""
+        done = "simulated" if job.ground == "sim" else "run"
         with self._lock:
-            self._running[number] = _Running(title_of(job), "simulated" if job.ground == "sim" else "run")
+            self._running[number] = _Running(title_of(job), done, len(job.spec.get("flows", [])))
 
     def moved(self, number: int, simulated_ns: int, total_ns: int) -> None:
         """See `Watcher`."""
@@ -153,7 +210,7 @@ class Bars:
         if self._bars is not None:
             with self._as_long_as_somebody_looks():
                 self._bars.stop()
-            self._bars = None
+            self._bars = self._overall = None
 
     @contextmanager
     def _as_long_as_somebody_looks(self) -> Iterator[None]:
@@ -172,12 +229,23 @@ class Bars:
 
     def line(self, now_s: float) -> str:
         """Return the state as one line."""
-        share = self.share()
-        text = f"{self._reused + self._ended} of {things(self._total, 'run')}, {share:.0%}"
+        share, runs = self.share(), self._reused + self._ended
+        # All of it is done when all runs have ended, and not when the last of them is simulated.
+        text = f"{runs} of {things(self._total, 'run')}, {share if runs == self._total else min(0.99, share):.0%}"
+        if stages := self._stages():
+            return f"{text}, {', '.join(stages)}"
         if share > 0:
             left = (now_s - self._began_s) * (1 - share) / share
             text += f", about {duration(left)} left"
         return text
+
+    def _stages(self) -> list[str]:
+        """Return what all running jobs do, where that has no known length and no other run says how long one takes."""
+        with self._lock:
+            running = list(self._running.values())
+        stages = list(dict.fromkeys(one.stage for one in running))
+        last = self._reused + self._ended + len(running) == self._total
+        return stages if all(stages) and (not self._ended or last) else []
 
     def _show_bars(self) -> None:
         if self._bars is None:
@@ -190,10 +258,12 @@ class Bars:
         for number, one in sorted(running.items()):
             if number not in self._tasks:
                 self._tasks[number] = bars.add_task(one.title, total=1.0, of="")
-            bars.update(self._tasks[number], completed=one.share, of=one.text())
+            # A bar without an end: no time left is told.
+            whole = None if one.stage else 1.0
+            bars.update(self._tasks[number], completed=one.share, total=whole, of=one.text())
         if self._overall is not None:
             of = f"{self._reused + self._ended} of {things(self._total, 'run')}"
-            bars.update(self._overall, completed=self.share(), of=of)
+            bars.update(self._overall, completed=self.share(), total=None if self._stages() else 1.0, of=of)
 
     def _make_bars(self) -> RichProgress:
         from rich.console import Console
@@ -212,6 +282,13 @@ class Bars:
             self._overall = bars.add_task("all", total=1.0, of="")
         bars.start()
         return bars
+
+
+def swept(scenario: Scenario) -> str:
+    """Return how many runs a scenario has, and over which keys."""
+    axes = ", ".join(f"{axis.key} ({len(axis.values)})" for axis in scenario.axes)
+    count = scenario.runs.count
+    return f"{count:,} run{'' if count == 1 else 's'}" + (f" over {axes}" if axes else "")
 
 
 def title_of(job: Job) -> str:
