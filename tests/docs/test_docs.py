@@ -72,7 +72,7 @@ def test_what_takes_minutes_is_a_target_of_the_makefile() -> None:
 
 def test_a_number_that_differs_is_a_difference() -> None:
     """Section 4 of the guide printed other numbers than its commands: its block was not compared."""
-    shown = "1e-2  10.1  12.2\n339f52ba19  2026-11-21 08:16:24  bulk  192 Mbit/s\nLinux 6.18.44: 9 steps of its verifier\n"
+    shown = "1e-2  10.1  12.2\n339f52ba19  2026-11-21 08:16:24   192 Mbit/s\nLinux 6.18.44: 9 steps of its verifier"
     other = (
         shown.replace("339f52ba19", "a98212dd63")
         .replace("11-21", "11-22")
