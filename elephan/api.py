@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from elephan.scenario.load import Point
     from elephan.store import Damaged, Series, Store
     from elephan.sweep.executor import Outcome
+    from elephan.sweep.looking import Looking
     from elephan.sweep.progress import Watcher
 
 Overrides = Mapping[str, Any] | Sequence[str]
@@ -169,9 +170,9 @@ def _text(value: Any) -> str | None:
 
 
 def load(
-    file: str | Path, set: Overrides | None = None, seed: int | None = None, watcher: Watcher | None = None
+    file: str | Path, set: Overrides | None = None, seed: int | None = None, looking: Looking | None = None
 ) -> Scenario:
-    """Read and validate a scenario with changes; `watcher` is told how many of its points are looked at.
+    """Read and validate a scenario with changes; `looking` shows how many of its points are looked at.
 
     Raises `elephan.scenario.ScenarioError`, an `InputError`.
     """
@@ -180,12 +181,12 @@ def load(
     changes = as_strings(set)
     if seed is not None:
         changes.append(f"run.seed={seed}")
-    if watcher is None:
+    if looking is None:
         return scenario.load(Path(file), changes)
     try:
-        return scenario.load(Path(file), changes, watcher.looking)
+        return scenario.load(Path(file), changes, looking.looking)
     finally:
-        watcher.finish()
+        looking.finish()
 
 
 def as_strings(changes: Overrides | None) -> list[str]:
@@ -269,6 +270,7 @@ def run(
     again: bool = False,
     pcap: str | Path | None = None,
     watcher: Watcher | None = None,
+    looking: Looking | None = None,
 ) -> Results:
     """Run a scenario: every point of its sweep, every repetition.
 
@@ -284,8 +286,7 @@ def run(
     from elephan.sweep.progress import NoProgress
 
     names = grounds.named(on)
-    watcher = watcher or NoProgress()
-    scenario = load(file, set, seed, watcher)
+    scenario = load(file, set, seed, looking)
     jobs = {name: jobs_of(scenario, None if pcap is None else Path(pcap), name) for name in names}
     if "kernel" in names:
         grounds.check(jobs["kernel"].looked_at())
@@ -294,12 +295,12 @@ def run(
     outcomes: list[Outcome] = []
     for name in names:
         at_once = 1 if workers is None and name == "kernel" else workers
-        outcomes += execute(jobs[name], store=keep, workers=at_once, again=again, watcher=watcher)
+        outcomes += execute(jobs[name], store=keep, workers=at_once, again=again, watcher=watcher or NoProgress())
     return Results(outcomes, keep)
 
 
 def check(
-    file: str | Path, set: Overrides | None = None, *, on: str = "sim", watcher: Watcher | None = None
+    file: str | Path, set: Overrides | None = None, *, on: str = "sim", looking: Looking | None = None
 ) -> Scenario:
     """Validate a scenario and its points without running it; return it. Raises `InputError`.
 
@@ -307,7 +308,7 @@ def check(
     scenario says which. With the ground kernel in `on`, also whether this machine's kernel can do what its flows ask.
     """
     names = grounds.named(on)
-    scenario = load(file, set, watcher=watcher)
+    scenario = load(file, set, looking=looking)
     for name in names:
         jobs = jobs_of(scenario, ground=name)
         for job in jobs.looked_at():

@@ -48,11 +48,21 @@ def run(
     What is in the store already is not run again: a sweep that was stopped goes on where it was.
     """
     from elephan import api
+    from elephan.sweep.looking import Looking
     from elephan.sweep.progress import Bars
 
     changes = [*(set_ or []), *(["run.exact=true"] if exact else [])]
     done = api.run(
-        file, changes, on=on, seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars()
+        file,
+        changes,
+        on=on,
+        seed=seed,
+        workers=workers,
+        store=store,
+        again=again,
+        pcap=pcap,
+        watcher=Bars(),
+        looking=Looking(),
     )
     if json:
         emit(as_json(done))
@@ -93,9 +103,9 @@ def check(file: File, on: On = "sim", set_: Changes = None) -> None:
     With --on kernel, also whether this machine's kernel can do what its flows ask for.
     """
     from elephan import api
-    from elephan.sweep.progress import Bars, swept
+    from elephan.sweep.looking import Looking, swept
 
-    scenario = api.check(file, set_ or [], on=on, watcher=Bars())
+    scenario = api.check(file, set_ or [], on=on, looking=Looking())
     if scenario.is_looked_at_whole:
         emit(f"{printable(str(file))}: valid, {swept(scenario)}")
     else:

@@ -11,30 +11,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from elephan.report.units import duration, things
+from elephan.sweep.looking import LINE_INTERVAL_S, SILENT_S
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
     from elephan.grounds import Job
-    from elephan.scenario import Scenario
 
-SILENT_S = 1.0
-"""What takes less shows nothing, s."""
-
-LINE_INTERVAL_S = 10.0
-"""Time between two lines where there is no terminal, s."""
-
-
-SAID_FROM = 1_000
-"""Runs above which it is said at once how many there are."""
 
 
 class Watcher(Protocol):
     """Told what happens. `began` and `moved` come from workers, the rest from the calling thread."""
-
-    def looking(self, scenario: Scenario, number: int) -> None:
-        """Point `number` of those that are looked at when a scenario is read; its runs are counted."""
 
     def start(self, total: int) -> None:
         """So many runs."""
@@ -60,9 +48,6 @@ class Watcher(Protocol):
 
 class NoProgress:
     """Shows nothing."""
-
-    def looking(self, scenario: Scenario, number: int) -> None:
-        """See `Watcher`."""
 
     def start(self, total: int) -> None:
         """See `Watcher`."""
@@ -138,30 +123,6 @@ class Bars:
         self._overall: TaskID | None = None
         self._nobody_looks = False
 
-    def looking(self, scenario: Scenario, number: int) -> None:
-        """See `Watcher`."""
-        total, now = len(scenario.looked_at), time.monotonic()
-        if number == 0:
-            self._began_s = self._line_s = now
-            if scenario.runs.count > SAID_FROM:
-                with self._as_long_as_somebody_looks():
-                    print(swept(scenario), file=self._stream, flush=True)
-        if now - self._began_s < SILENT_S or self._nobody_looks:
-            return
-        with self._as_long_as_somebody_looks():
-            if self._stream.isatty():
-                if self._bars is None:
-                    self._total = 1
-                    self._bars = self._make_bars()
-                    self._overall = self._bars.add_task("looking at points", total=total, of="")
-                if self._overall is not None:
-                    self._bars.update(self._overall, completed=number, of=f"{number} of {total}")
-            elif now - self._line_s >= LINE_INTERVAL_S:
-                self._line_s = now
-                left = (now - self._began_s) * (total - number) / number
-                text = f"looking at points: {number} of {total}, about {duration(left)} left"
-                print(text, file=self._stream, flush=True)
-
     def start(self, total: int) -> None:
         """See `Watcher`."""
         # A watcher may see several sweeps, one after the other.
@@ -210,7 +171,7 @@ class Bars:
         if self._bars is not None:
             with self._as_long_as_somebody_looks():
                 self._bars.stop()
-            self._bars = self._overall = None
+            self._bars = None
 
     @contextmanager
     def _as_long_as_somebody_looks(self) -> Iterator[None]:
@@ -282,13 +243,6 @@ class Bars:
             self._overall = bars.add_task("all", total=1.0, of="")
         bars.start()
         return bars
-
-
-def swept(scenario: Scenario) -> str:
-    """Return how many runs a scenario has, and over which keys."""
-    axes = ", ".join(f"{axis.key} ({len(axis.values)})" for axis in scenario.axes)
-    count = scenario.runs.count
-    return f"{count:,} run{'' if count == 1 else 's'}" + (f" over {axes}" if axes else "")
 
 
 def title_of(job: Job) -> str:

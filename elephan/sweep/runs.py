@@ -35,7 +35,7 @@ class Runs:
     """All runs of a sweep, in order: combinations with the last axis fastest, repetitions of each together."""
 
     def __init__(self, axes: Sequence[Axis], mode: Mode, repetitions: Sequence[int], swept_by: int | None) -> None:
-        """Count them. `repetitions` has a number for each value of axis `swept_by`, or one for all where that is None."""
+        """Count them. `repetitions` has a number for each value of axis `swept_by`; one for all where that is None."""
         self._axes = tuple(axes)
         self._zipped = mode == "zip" and bool(axes)
         lengths = [len(axis.values) for axis in axes]
@@ -69,7 +69,7 @@ class Runs:
         return {axis.key: found[axis.key] for axis in self._axes}
 
     def sample(self, most: int = LOOKED_AT_MAX) -> list[int]:
-        """Return at most `most` combinations to look at, all where there are no more: the first, the last, the values of
+        """Return at most `most` combinations to look at, all where there are no more: the first, the last, values of
         each axis with the first of the others, as many as half of `most` allows, and others evenly spread."""
         if self.combinations <= most:
             return list(range(self.combinations))
