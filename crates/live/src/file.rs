@@ -2,6 +2,9 @@
 //!
 //! Writes go to the page cache: what the kernel took survives the end of this process, by kill -9 too. A durable operation ends
 //! with fdatasync(2): then it survives a loss of power as far as the kernel and the drive below keep their word.
+//!
+//! Somebody else may truncate the file. A write behind the new end would make it longer again, with zeros in place of what was
+//! lost. So nothing is read or written behind the smallest size that the file was found to have; each write looks before.
 
 use crate::durable::Syncs;
 use bytes::Bytes;
@@ -10,7 +13,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use storage::scsi::{Medium, MediumError, Op, Outcome};
 use wire::iscsi::{Payload, Rope};
@@ -23,12 +26,46 @@ const ZEROS: usize = 1 << 20;
 pub struct FileMedium {
     file: File,
     bytes: u64,
+    /// Bytes from the beginning that were never truncated: the smallest size that was found, and at most `bytes`.
+    intact: AtomicU64,
+    /// The truncation has been told.
+    truncation_told: AtomicBool,
     block_bytes: u64,
     /// Whether the file system tells what is in the page cache, as far as is known.
     tells: AtomicBool,
     /// Held to write by what has to be alone between reading and writing.
     alone: RwLock<()>,
     syncs: Syncs,
+}
+
+/// The block behind the last one that an operation is about; 0: it is about none in particular.
+fn end_of(op: &Op, block_bytes: u64) -> u64 {
+    let behind = |lba: u64, data: &Rope| lba + data.len() as u64 / block_bytes;
+    match op {
+        Op::Read { lba, blocks } | Op::Verify { lba, blocks } | Op::Compare { lba, blocks, .. } => {
+            lba + u64::from(*blocks)
+        }
+        Op::Write { lba, data, .. } | Op::OrWrite { lba, data, .. } | Op::CompareAndWrite { lba, data, .. } => {
+            behind(*lba, data)
+        }
+        Op::WriteSame { lba, blocks, .. } | Op::Prefetch { lba, blocks } => lba + blocks,
+        Op::Unmap { ranges } => ranges.iter().map(|&(lba, blocks)| lba + u64::from(blocks)).max().unwrap_or(0),
+        Op::Allocation { lba } => lba + 1,
+        Op::Flush => 0,
+    }
+}
+
+fn reads(op: &Op) -> bool {
+    let advice = matches!(op, Op::Prefetch { .. } | Op::Allocation { .. });
+    advice || matches!(op, Op::Read { .. } | Op::Verify { .. } | Op::Compare { .. })
+}
+
+/// Where a file or block device ends, bytes.
+fn end_of_file(file: &File) -> io::Result<u64> {
+    // The length of a block device is where its end is. Nobody uses the position that this changes.
+    // SAFETY: lseek takes no pointers.
+    let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
+    u64::try_from(end).map_err(|_| io::Error::last_os_error())
 }
 
 fn written(error: &io::Error) -> Outcome {
@@ -43,14 +80,9 @@ impl FileMedium {
     /// The kernel's, and a file that is smaller than a block.
     pub fn open(path: &Path, read_only: bool, block_bytes: u32) -> io::Result<FileMedium> {
         let file = OpenOptions::new().read(true).write(!read_only).open(path)?;
-        // The length of a block device is where its end is.
-        // SAFETY: lseek takes no pointers.
-        let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
-        if end < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let end = end_of_file(&file)?;
         let block_bytes = u64::from(block_bytes);
-        let bytes = end as u64 / block_bytes * block_bytes;
+        let bytes = end / block_bytes * block_bytes;
         if bytes == 0 {
             let text = format!("{end} bytes long; at least one block of {block_bytes} is needed (truncate -s 1G FILE)");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -58,6 +90,8 @@ impl FileMedium {
         Ok(FileMedium {
             file,
             bytes,
+            intact: AtomicU64::new(bytes),
+            truncation_told: AtomicBool::new(false),
             block_bytes,
             tells: AtomicBool::new(true),
             alone: RwLock::new(()),
@@ -70,13 +104,35 @@ impl FileMedium {
         self.bytes / self.block_bytes
     }
 
+    /// Looks where the file ends now.
+    fn look(&self) {
+        // What cannot be asked says nothing.
+        if let Ok(end) = end_of_file(&self.file) {
+            self.intact.fetch_min(end, Ordering::Relaxed);
+        }
+    }
+
+    /// The outcome of an operation on blocks that were truncated away; None: they are there.
+    fn truncated(&self, op: &Op) -> Option<Outcome> {
+        if !reads(op) {
+            self.look();
+        }
+        let intact = self.intact.load(Ordering::Relaxed);
+        // A flush says that all that was written is on the medium, and that is not so any more.
+        let is_lost =
+            end_of(op, self.block_bytes) * self.block_bytes > intact || matches!(op, Op::Flush) && intact < self.bytes;
+        is_lost.then_some(Outcome::Failed(if reads(op) { MediumError::Read } else { MediumError::Write }))
+    }
+
     fn read(&self, lba: u64, blocks: u32) -> io::Result<Bytes> {
         let length = (u64::from(blocks) * self.block_bytes) as usize;
         let mut data: Vec<u8> = Vec::with_capacity(length);
         while data.len() < length {
             match self.read_on(lba * self.block_bytes, length, &mut data, 0) {
-                // Somebody cut the file off.
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(0) => {
+                    self.look();
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
@@ -140,6 +196,13 @@ impl FileMedium {
 
     /// What there is to say of the file, once.
     pub(crate) fn news(&self) -> Option<String> {
+        let (intact, bytes) = (self.intact.load(Ordering::Relaxed), self.bytes);
+        if intact < bytes && !self.truncation_told.swap(true, Ordering::Relaxed) {
+            return Some(format!(
+                "the file was truncated to {intact} of {bytes} bytes: commands behind its end fail with MEDIUM ERROR \
+                 until the target is started anew"
+            ));
+        }
         self.syncs.news()
     }
 
@@ -311,7 +374,9 @@ impl FileMedium {
     /// The outcome of what waits for no drive: reads from the page cache, writes into it, advice. None: it may wait.
     pub fn at_once(&self, op: &Op) -> Option<Outcome> {
         match op {
-            Op::Read { lba, blocks } => self.cached(*lba, *blocks).map(|data| Outcome::Data(data.into())),
+            Op::Read { lba, blocks } => {
+                self.truncated(op).or_else(|| self.cached(*lba, *blocks).map(|data| Outcome::Data(data.into())))
+            }
             Op::Write { durable: false, verify: false, .. } | Op::Prefetch { .. } => Some(self.perform(op)),
             _ => None,
         }
@@ -320,9 +385,11 @@ impl FileMedium {
 
 impl Medium for FileMedium {
     fn perform(&self, op: &Op) -> Outcome {
-        let reads = matches!(op, Op::Read { .. } | Op::Verify { .. } | Op::Compare { .. });
+        if let Some(failed) = self.truncated(op) {
+            return failed;
+        }
         self.attempt(op).unwrap_or_else(|error| {
-            if reads || error.kind() == io::ErrorKind::UnexpectedEof {
+            if reads(op) || error.kind() == io::ErrorKind::UnexpectedEof {
                 Outcome::Failed(MediumError::Read)
             } else {
                 written(&error)
@@ -334,12 +401,62 @@ impl Medium for FileMedium {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
+
+    fn image(name: &str, bytes: usize) -> (PathBuf, FileMedium) {
+        let path = std::env::temp_dir().join(format!("elephan-{name}-{}", std::process::id()));
+        std::fs::write(&path, vec![7; bytes]).unwrap();
+        let medium = FileMedium::open(&path, false, 512).unwrap();
+        (path, medium)
+    }
+
+    #[test]
+    fn blocks_of_a_truncated_file_are_a_medium_error_and_no_write_puts_zeros_in_their_place() {
+        let (path, medium) = image("truncated", 16 * 512);
+        let read = |lba| {
+            medium.at_once(&Op::Read { lba, blocks: 1 }).unwrap_or_else(|| medium.perform(&Op::Read { lba, blocks: 1 }))
+        };
+        let write = |lba| {
+            let data = Payload::from(vec![1; 512]).into();
+            medium.at_once(&Op::Write { lba, data, durable: false, verify: false }).unwrap()
+        };
+        let here = Outcome::Data(Payload::from(vec![7; 512]));
+        let (unreadable, unwritable) = (Outcome::Failed(MediumError::Read), Outcome::Failed(MediumError::Write));
+        assert_eq!((read(15), medium.perform(&Op::Flush), medium.news()), (here.clone(), Outcome::Done, None));
+        let other = OpenOptions::new().write(true).open(&path).unwrap();
+        other.set_len(4 * 512).unwrap();
+        // Whoever comes first finds it: here a write, which would have made the file longer again.
+        assert_eq!(write(12), unwritable);
+        assert_eq!(other.metadata().unwrap().len(), 4 * 512);
+        assert_eq!((read(8), read(3), write(2)), (unreadable.clone(), here, Outcome::Done));
+        for op in [
+            Op::WriteSame { lba: 4, blocks: 2, pattern: None, unmap: true, durable: false },
+            Op::Unmap { ranges: vec![(0, 1), (4, 1)] },
+            Op::Flush,
+        ] {
+            assert_eq!(medium.perform(&op), unwritable, "{op:?}");
+        }
+        assert_eq!(medium.perform(&Op::Allocation { lba: 4 }), unreadable);
+        // Zeros in its place are not its data.
+        other.set_len(16 * 512).unwrap();
+        assert_eq!((read(15), write(15)), (unreadable, unwritable));
+        assert!(medium.news().unwrap().contains("2048 of 8192 bytes"));
+        assert_eq!(medium.news(), None);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_read_that_meets_the_new_end_of_a_file_says_so() {
+        let (path, medium) = image("end", 16 * 512);
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(5 * 512 + 100).unwrap();
+        assert_eq!(medium.perform(&Op::Read { lba: 4, blocks: 2 }), Outcome::Failed(MediumError::Read));
+        assert!(medium.news().unwrap().contains("2660 of 8192 bytes"));
+        std::fs::remove_file(path).unwrap();
+    }
 
     #[test]
     fn blocks_are_allocated_unless_the_file_says_that_they_are_not() {
-        let path = std::env::temp_dir().join(format!("elephan-extent-{}", std::process::id()));
-        std::fs::write(&path, vec![0; 8 * 512]).unwrap();
-        let medium = FileMedium::open(&path, false, 512).unwrap();
+        let (path, medium) = image("extent", 8 * 512);
         std::fs::remove_file(&path).unwrap();
         let fault = |number| Err(io::Error::from_raw_os_error(number));
         assert_eq!(medium.extent(2, Ok(1024), Ok(2048)), (2, 2, true));
