@@ -50,6 +50,10 @@ def target(
     ] = None,
     mutual_chap: Annotated[str | None, typer.Option(metavar="USER=FILE", help="What the target shows in turn.")] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
+    shared: Annotated[
+        bool,
+        typer.Option("--shared", help="Let others that say so too use the files. Default: a file is served once."),
+    ] = False,
     block: Annotated[int, typer.Option(help="Bytes of a logical block, 512 or 4096.")] = 512,
     stack: Stack = None,
     set_: Changes = None,
@@ -63,6 +67,7 @@ def target(
         portals=portal or ["127.0.0.1"],
         say=say,
         read_only=read_only,
+        shared=shared,
         block_bytes=block,
         chap=None if chap is None else secret(chap),
         mutual=None if mutual_chap is None else secret(mutual_chap, "--mutual-chap"),

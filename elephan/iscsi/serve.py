@@ -29,6 +29,7 @@ def serve(
     portals: Sequence[str],
     say: Callable[[str], None],
     read_only: bool = False,
+    shared: bool = False,
     block_bytes: int = 512,
     chap: tuple[str, str] | None = None,
     mutual: tuple[str, str] | None = None,
@@ -48,11 +49,13 @@ def serve(
     whole = [_whole_bytes(lun, read_only, block_bytes) for lun in luns]
     congestion = None if stack is None else control(stack)
     with told_to_end() as told:
-        files = [(str(lun), read_only, block_bytes) for lun in luns]
+        files = [(str(lun), read_only, shared, block_bytes) for lun in luns]
         addresses = [portal(text) for text in portals]
         try:
             own = settings or {}
             server = native().IscsiServer(name, files, addresses, chap, mutual, own, max_connections, congestion)
+        except BlockingIOError as error:
+            raise InputError(f"--lun {error}") from error
         except OSError as error:
             raise RunError(f"the target cannot start: {error}") from error
         where = server.addresses()

@@ -7,6 +7,7 @@
 //! lost. So nothing is read or written behind the smallest size that the file was found to have; each write looks before.
 
 use crate::durable::Syncs;
+use crate::lock::{lock, Lock};
 use bytes::Bytes;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -74,12 +75,13 @@ fn written(error: &io::Error) -> Outcome {
 }
 
 impl FileMedium {
-    /// Opens a file or block device.
+    /// Opens and locks a file or block device: to have it alone, or with others where it is only read or all of them share it.
     ///
     /// # Errors
-    /// The kernel's, and a file that is smaller than a block.
-    pub fn open(path: &Path, read_only: bool, block_bytes: u32) -> io::Result<FileMedium> {
+    /// The kernel's, a file that is smaller than a block, `WouldBlock` for one that is in use.
+    pub fn open(path: &Path, read_only: bool, shared: bool, block_bytes: u32) -> io::Result<FileMedium> {
         let file = OpenOptions::new().read(true).write(!read_only).open(path)?;
+        lock(&file, if read_only || shared { Lock::Read } else { Lock::Write })?;
         let end = end_of_file(&file)?;
         let block_bytes = u64::from(block_bytes);
         let bytes = end / block_bytes * block_bytes;
@@ -406,7 +408,7 @@ mod tests {
     fn image(name: &str, bytes: usize) -> (PathBuf, FileMedium) {
         let path = std::env::temp_dir().join(format!("elephan-{name}-{}", std::process::id()));
         std::fs::write(&path, vec![7; bytes]).unwrap();
-        let medium = FileMedium::open(&path, false, 512).unwrap();
+        let medium = FileMedium::open(&path, false, false, 512).unwrap();
         (path, medium)
     }
 

@@ -13,6 +13,7 @@ mod clock;
 mod connection;
 mod durable;
 mod file;
+mod lock;
 mod patience;
 mod pool;
 mod server;

@@ -25,6 +25,8 @@ pub struct LunFile {
     pub path: PathBuf,
     /// Writes are refused.
     pub read_only: bool,
+    /// Others that say so too may use the file as well; else it is this target's alone, or that of readers.
+    pub shared: bool,
     /// Bytes of a logical block: 512 or 4096.
     pub block_bytes: u32,
 }
@@ -136,7 +138,7 @@ impl Server {
         let mut media = Vec::new();
         let mut luns = Vec::new();
         for (index, lun) in config.luns.iter().enumerate() {
-            let medium = FileMedium::open(&lun.path, lun.read_only, lun.block_bytes)
+            let medium = FileMedium::open(&lun.path, lun.read_only, lun.shared, lun.block_bytes)
                 .map_err(named(lun.path.display().to_string()))?;
             let geometry = Geometry { blocks: medium.blocks(), block_bytes: lun.block_bytes, physical_bytes: 4096 };
             luns.push(Lun::new(LunConfig {

@@ -55,7 +55,7 @@ fn cutting(target: SocketAddr, cuts: &'static [usize]) -> (SocketAddr, Arc<Atomi
 
 fn load(read_percent: u32, connections: usize, cuts: &'static [usize], name: &str) -> (BenchReport, usize, Vec<u8>) {
     let image = Image::new(name);
-    let lun = LunFile { path: image.0.clone(), read_only: false, block_bytes: 512 };
+    let lun = LunFile { path: image.0.clone(), read_only: false, shared: false, block_bytes: 512 };
     let portals = vec!["127.0.0.1:0".parse().unwrap()];
     let mut target = TargetConfig::new(NAME);
     target.settings.time_to_wait_s = 0;

@@ -1,7 +1,7 @@
 //! The live iSCSI target and initiator as Python objects.
 
 use live::{BenchConfig, BenchKind, LunFile, Server, ServerConfig};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::net::SocketAddr;
@@ -62,14 +62,15 @@ struct IscsiServer(Server);
 
 #[pymethods]
 impl IscsiServer {
-    /// Opens the files `luns` (path, read only, block bytes) and listens on `portals`. OSError names what cannot be opened.
+    /// Opens the files `luns` (path, read only, shared, block bytes) and listens on `portals`. OSError names what cannot be opened,
+    /// BlockingIOError a file that is in use.
     #[new]
     #[allow(clippy::too_many_arguments)]
     #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, stack=None))]
     fn new(
         py: Python<'_>,
         name: &str,
-        luns: Vec<(String, bool, u32)>,
+        luns: Vec<(String, bool, bool, u32)>,
         portals: Vec<String>,
         chap: Option<Pair>,
         mutual: Option<Pair>,
@@ -80,14 +81,18 @@ impl IscsiServer {
         let mut target = TargetConfig::new(name);
         target.settings = settings(own)?;
         target.chap = credentials(chap, mutual);
-        let luns = luns.into_iter().map(|(path, read_only, block_bytes)| LunFile {
+        let luns = luns.into_iter().map(|(path, read_only, shared, block_bytes)| LunFile {
             path: path.into(),
             read_only,
+            shared,
             block_bytes,
         });
         let portals = portals.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
         let config = ServerConfig { target, luns: luns.collect(), portals, stack, max_connections };
-        py.detach(|| Server::start(config)).map(IscsiServer).map_err(|e| PyOSError::new_err(e.to_string()))
+        py.detach(|| Server::start(config)).map(IscsiServer).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => PyBlockingIOError::new_err(error.to_string()),
+            _ => PyOSError::new_err(error.to_string()),
+        })
     }
 
     /// Where it listens.
