@@ -20,4 +20,4 @@ mod tests;
 pub use chap::{Credentials, Secret};
 pub use initiator::{Initiator, InitiatorConfig};
 pub use settings::{Agreed, Digest, Negotiation, Settings};
-pub use target::{ConnectionId, Outbound, Target, TargetConfig, Work};
+pub use target::{ConnectionId, LoginProgress, Outbound, Target, TargetConfig, Work};

@@ -1,6 +1,6 @@
 //! Login at the target: stages, CHAP, new sessions, further connections, reinstatement (RFC 7143, sections 6 and 12).
 
-use super::connection::Phase;
+use super::connection::{Connection, Phase};
 use super::session::Session;
 use super::{ConnectionId, Target};
 use crate::iscsi::chap::{self, Algorithm, CHALLENGE_BYTES};
@@ -318,6 +318,7 @@ impl Target {
                     return refuse(login_status::TOO_MANY_CONNECTIONS, why);
                 }
                 None => {
+                    self.has_place()?;
                     if let Some(session) = self.sessions.get_mut(&login.tsih) {
                         session.connections.insert(request.cid, id);
                     }
@@ -333,6 +334,16 @@ impl Target {
             connection.phase = Phase::Full { tsih };
         }
         Ok(tsih)
+    }
+
+    /// Whether one more connection may be in full feature phase.
+    fn has_place(&self) -> Result<(), Refusal> {
+        let full = |connection: &&Connection| matches!(connection.phase, Phase::Full { .. });
+        let count = self.connections.values().filter(|c| c.closing.is_none()).filter(full).count();
+        if count >= self.config.max_connections {
+            return refuse(login_status::OUT_OF_RESOURCES, format!("{count} connections are logged in"));
+        }
+        Ok(())
     }
 
     fn new_session(
@@ -351,6 +362,7 @@ impl Target {
         if self.sessions.len() >= self.config.max_sessions {
             return refuse(login_status::OUT_OF_RESOURCES, format!("{} sessions are open", self.sessions.len()));
         }
+        self.has_place()?;
         while self.next_tsih == 0 || self.sessions.contains_key(&self.next_tsih) {
             self.next_tsih = self.next_tsih.wrapping_add(1);
         }

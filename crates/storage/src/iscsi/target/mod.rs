@@ -1,7 +1,7 @@
 //! The target: connections, sessions of one or more of them, and the device behind.
 //!
 //! Four kinds of methods ([`Target`]):
-//! - commands: [`Target::open`], [`Target::request_logout`];
+//! - commands: [`Target::open`], [`Target::close`], [`Target::request_logout`];
 //! - inputs: [`Target::handle_pdu`], [`Target::handle_damaged`], [`Target::handle_closed`], [`Target::handle_work`],
 //!   [`Target::handle_timeout`];
 //! - outputs: [`Target::poll_pdu`] (when the connection has room), [`Target::poll_work`] (operations for the medium),
@@ -50,6 +50,8 @@ pub struct TargetConfig {
     pub window: u32,
     /// Sessions at a time, 1 to 65535.
     pub max_sessions: usize,
+    /// Connections in full feature phase at a time; a further login is refused.
+    pub max_connections: usize,
     /// Data of commands under way per connection, bytes; one command may go beyond it alone.
     pub max_data_bytes: u64,
     /// A connection that does not reach full feature phase by then is closed.
@@ -71,6 +73,7 @@ impl TargetConfig {
             chap: None,
             window: 128,
             max_sessions: 256,
+            max_connections: usize::MAX,
             max_data_bytes: 64 << 20,
             login_timeout: Span::from_secs(15),
             ping_after: Span::from_secs(30),
@@ -92,6 +95,15 @@ pub struct Work {
     pub lun: usize,
     /// What is to be done.
     pub op: Op,
+}
+
+/// How far a login is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoginProgress {
+    /// Nothing came.
+    Silent,
+    /// A PDU came.
+    Begun,
 }
 
 /// Where the outcome of an operation belongs.
@@ -164,6 +176,21 @@ impl Target {
         self.next_connection += 1;
         self.connections.insert(id, Connection::new(now, portal, entropy));
         id
+    }
+
+    /// Ends a connection, for a reason that the caller has.
+    pub fn close(&mut self, id: ConnectionId, why: &str) {
+        self.fail(id, why.to_owned());
+    }
+
+    /// How far the login of a connection is; None where it is done, or the connection gone or to be closed.
+    pub fn login_progress(&self, id: ConnectionId) -> Option<LoginProgress> {
+        let connection = self.connections.get(&id).filter(|connection| connection.closing.is_none())?;
+        match connection.phase {
+            Phase::Full { .. } => None,
+            Phase::Login(_) if connection.last_heard == connection.opened => Some(LoginProgress::Silent),
+            Phase::Login(_) => Some(LoginProgress::Begun),
+        }
     }
 
     /// How PDUs of a connection are to be read now; ask before each.
