@@ -55,6 +55,10 @@ def target(
         typer.Option("--shared", help="Let others that say so too use the files. Default: a file is served once."),
     ] = False,
     block: Annotated[int, typer.Option(help="Bytes of a logical block, 512 or 4096.")] = 512,
+    command_window: Annotated[
+        int,
+        typer.Option(help="Commands that a session may have under way (RFC 7143: MaxCmdSN - ExpCmdSN + 1), 1 to 4096."),
+    ] = 128,
     stack: Stack = None,
     set_: Changes = None,
 ) -> None:
@@ -68,6 +72,7 @@ def target(
         say=say,
         read_only=read_only,
         shared=shared,
+        command_window=command_window,
         block_bytes=block,
         chap=None if chap is None else secret(chap),
         mutual=None if mutual_chap is None else secret(mutual_chap, "--mutual-chap"),

@@ -78,6 +78,11 @@ class Result:
             lines.append(f"{kind}: {rate}, {number}; latency p50 {p50}, p99 {p99}, max {most}")
         if self.core["failed"]:
             lines.append(f"{self.core['failed']} commands failed; the first: {self.core['first_failure']}")
+        if self.core["window_is_limit"]:
+            lines.append(
+                f"the target's command window of {self.core['window_width']}, not the depth, was the limit: "
+                f"{self.core['window_waits']} commands waited for it"
+            )
         if self.core["unfinished"]:
             lines.append(f"{self.core['unfinished']} commands had no status at the end")
         if self.core["lost"]:

@@ -19,6 +19,8 @@ LOOK_S = 0.2
 """How often connections that ended are reported, s."""
 LOGOUT_S = 3
 """How long initiators have to log out when the target ends, s."""
+COMMAND_WINDOW_MAX = 4096
+"""Commands of a session; as of the key `command_window` of workload `iscsi`."""
 NAME = re.compile(r"(iqn\.\d{4}-\d{2}\.[a-z0-9.-]+(:\S*)?|eui\.[0-9A-Fa-f]{16}|naa\.[0-9A-Fa-f]{16,32})")
 
 
@@ -35,6 +37,7 @@ def serve(
     mutual: tuple[str, str] | None = None,
     settings: dict[str, Any] | None = None,
     max_connections: int = 256,
+    command_window: int = 128,
     stack: str | None = None,
 ) -> None:
     """Serve files until SIGINT, SIGTERM or SIGHUP. Raises `InputError` or, for what the kernel refuses, `RunError`."""
@@ -42,6 +45,8 @@ def serve(
         raise InputError(f"--name {name}: an iSCSI name is needed, such as iqn.2026-01.example:disk")
     if block_bytes not in (512, 4096):
         raise InputError(f"--block {block_bytes}: 512 or 4096 is needed")
+    if not 1 <= command_window <= COMMAND_WINDOW_MAX:
+        raise InputError(f"--command-window {command_window}: 1 to {COMMAND_WINDOW_MAX} is needed")
     if len(luns) > 256:
         raise InputError(f"--lun: {len(luns)} of them, at most 256")
     if mutual is not None and chap is None:
@@ -53,7 +58,9 @@ def serve(
         addresses = [portal(text) for text in portals]
         try:
             own = settings or {}
-            server = native().IscsiServer(name, files, addresses, chap, mutual, own, max_connections, congestion)
+            server = native().IscsiServer(
+                name, files, addresses, chap, mutual, own, max_connections, command_window, congestion
+            )
         except BlockingIOError as error:
             raise InputError(f"--lun {error}") from error
         except OSError as error:

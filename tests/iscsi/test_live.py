@@ -89,6 +89,20 @@ def test_a_load_reads_alone_unless_it_may_overwrite(image: Path, target: Target)
     assert not any(image.read_bytes())
 
 
+def test_a_load_says_when_the_targets_command_window_and_not_its_depth_was_the_limit(
+    image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = Target(image, "--command-window", "8")
+    try:
+        for depth, is_limit in ((8, False), (32, True)):
+            options = ["--duration", "300ms", "--size", "4KiB", "--depth", str(depth)]
+            assert call(["iscsi", "bench", running.url, *options]) == 0
+            text = capsys.readouterr().out
+            assert ("command window of 8, not the depth, was the limit" in text) == is_limit, text
+    finally:
+        running.kill()
+
+
 def test_the_target_ends_well_when_told(target: Target) -> None:
     assert target.kill(signal.SIGTERM) == 0
 
@@ -189,6 +203,7 @@ def test_a_file_without_a_block_is_refused_and_what_is_behind_the_last_one_is_sa
         (["target", "--lun", "/dev/null"], ["--lun /dev/null", "a file or block device"]),
         (["target", "--lun", __file__, "--chap", f"host={__file__}", "--mutual-chap", "disk"], ["--mutual-chap disk"]),
         (["target", "--lun", __file__, "--name", "disk"], ["--name disk", "iqn."]),
+        (["target", "--lun", __file__, "--command-window", "5000"], ["--command-window 5000", "1 to 4096"]),
         (["target", "--lun", __file__, "--block", "1000"], ["--block 1000", "512 or 4096"]),
         (["target", "--lun", __file__, "--portal", "a:b:c"], ["a:b:c", "HOST"]),
         (["target", "--lun", __file__, "--set", "first_burst=64"], ["--set first_burst=64", "unit"]),

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use storage::iscsi::initiator::{Command, Completion, Data, Event};
-use storage::iscsi::{Initiator, InitiatorConfig};
+use storage::iscsi::{Initiator, InitiatorConfig, WindowUse};
 use units::{Histogram, Span, Time};
 use wire::iscsi::{Outgoing, Payload};
 
@@ -77,6 +77,8 @@ pub struct BenchReport {
     pub ended: Option<String>,
     /// From the first command to the last status, ns.
     pub elapsed_ns: u64,
+    /// How the target's command window held commands up.
+    pub window: WindowUse,
     /// What was agreed on, as text.
     pub agreed: String,
     /// Congestion control of the connections, by the kernel's name.
@@ -377,6 +379,7 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
     }
     report.unfinished = under_way.len() as u64;
     report.lost = run.lost;
+    report.window = run.initiator.window_use();
     report.elapsed_ns = last.since(start).0;
     run.initiator.logout();
     let patience = clock::now() + Span::from_secs(2);

@@ -66,7 +66,7 @@ impl IscsiServer {
     /// BlockingIOError a file that is in use.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, stack=None))]
+    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, window, stack=None))]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -76,11 +76,13 @@ impl IscsiServer {
         mutual: Option<Pair>,
         own: &Bound<'_, PyDict>,
         max_connections: usize,
+        window: u32,
         stack: Option<String>,
     ) -> PyResult<IscsiServer> {
         let mut target = TargetConfig::new(name);
         target.settings = settings(own)?;
         target.chap = credentials(chap, mutual);
+        target.window = window;
         let luns = luns.into_iter().map(|(path, read_only, shared, block_bytes)| LunFile {
             path: path.into(),
             read_only,
@@ -216,6 +218,9 @@ fn iscsi_bench(
     dict.set_item("first_failure", report.first_failure)?;
     dict.set_item("unfinished", report.unfinished)?;
     dict.set_item("lost", report.lost)?;
+    dict.set_item("window_is_limit", report.window.is_limit())?;
+    dict.set_item("window_waits", report.window.waited)?;
+    dict.set_item("window_width", report.window.width)?;
     dict.set_item("ended", report.ended)?;
     dict.set_item("elapsed_ns", report.elapsed_ns)?;
     dict.set_item("agreed", report.agreed)?;
