@@ -20,4 +20,4 @@ mod tests;
 pub use chap::{Credentials, Secret};
 pub use initiator::{Initiator, InitiatorConfig, WindowUse};
 pub use settings::{Agreed, Digest, Negotiation, Settings};
-pub use target::{ConnectionId, LoginProgress, Outbound, Target, TargetConfig, Work};
+pub use target::{ConnectionId, LoginProgress, MemoryConfig, Outbound, Target, TargetConfig, Work};
