@@ -59,6 +59,7 @@ def target(
         int,
         typer.Option(help="Commands that a session may have under way (RFC 7143: MaxCmdSN - ExpCmdSN + 1), 1 to 4096."),
     ] = 128,
+    memory: Annotated[str, typer.Option(help="All that the target takes for its initiators.")] = "256MiB",
     stack: Stack = None,
     set_: Changes = None,
 ) -> None:
@@ -73,6 +74,7 @@ def target(
         read_only=read_only,
         shared=shared,
         command_window=command_window,
+        memory_bytes=_size("--memory", memory),
         block_bytes=block,
         chap=None if chap is None else secret(chap),
         mutual=None if mutual_chap is None else secret(mutual_chap, "--mutual-chap"),

@@ -6,6 +6,7 @@
 //! Somebody else may truncate the file. A write behind the new end would make it longer again, with zeros in place of what was
 //! lost. So nothing is read or written behind the smallest size that the file was found to have; each write looks before.
 
+use crate::buffers::Space;
 use crate::durable::Syncs;
 use crate::lock::{lock, Lock};
 use bytes::Bytes;
@@ -19,8 +20,9 @@ use std::sync::{PoisonError, RwLock};
 use storage::scsi::{Medium, MediumError, Op, Outcome};
 use wire::iscsi::{Payload, Rope};
 
-/// Zeros written at once where the file system cannot make them, bytes.
-const ZEROS: usize = 1 << 20;
+/// What is written of zeros and patterns, or read to be compared, at once, bytes: nobody counts this memory, and each
+/// thread has it.
+const SCRATCH: usize = 256 << 10;
 
 /// A file as a medium.
 #[derive(Debug)]
@@ -127,10 +129,13 @@ impl FileMedium {
     }
 
     fn read(&self, lba: u64, blocks: u32) -> io::Result<Bytes> {
-        let length = (u64::from(blocks) * self.block_bytes) as usize;
-        let mut data: Vec<u8> = Vec::with_capacity(length);
-        while data.len() < length {
-            match self.read_on(lba * self.block_bytes, length, &mut data, 0) {
+        self.read_bytes(lba * self.block_bytes, (u64::from(blocks) * self.block_bytes) as usize)
+    }
+
+    fn read_bytes(&self, start: u64, length: usize) -> io::Result<Bytes> {
+        let mut data = Space::new(length);
+        while data.left() > 0 {
+            match self.read_on(start, &mut data, 0) {
                 Ok(0) => {
                     self.look();
                     return Err(io::ErrorKind::UnexpectedEof.into());
@@ -139,16 +144,16 @@ impl FileMedium {
                 _ => {}
             }
         }
-        Ok(data.into())
+        Ok(data.into_bytes())
     }
 
     /// The data if all of it is in the page cache. A file system that cannot tell (EOPNOTSUPP: one in memory, mostly) has it.
     fn cached(&self, lba: u64, blocks: u32) -> Option<Bytes> {
         let length = (u64::from(blocks) * self.block_bytes) as usize;
-        let mut data: Vec<u8> = Vec::with_capacity(length);
+        let mut data = Space::new(length);
         let mut flags = if self.tells.load(Ordering::Relaxed) { libc::RWF_NOWAIT } else { 0 };
-        while data.len() < length {
-            match self.read_on(lba * self.block_bytes, length, &mut data, flags) {
+        while data.left() > 0 {
+            match self.read_on(lba * self.block_bytes, &mut data, flags) {
                 Ok(0) => return None,
                 Ok(_) => {}
                 Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) && flags != 0 => {
@@ -159,22 +164,20 @@ impl FileMedium {
                 Err(_) => return None,
             }
         }
-        Some(data.into())
+        Some(data.into_bytes())
     }
 
-    /// One call for what is missing of `length` bytes from `start` on.
-    fn read_on(&self, start: u64, length: usize, data: &mut Vec<u8>, flags: libc::c_int) -> io::Result<usize> {
-        let at = (start + data.len() as u64) as libc::off_t;
-        let wanted = length - data.len();
-        let into = libc::iovec { iov_base: data.spare_capacity_mut().as_mut_ptr().cast(), iov_len: wanted };
-        // SAFETY: `length` bytes were reserved, so that `wanted` bytes of spare capacity are there to be written.
+    /// One call for what is missing of the data from `start` on.
+    fn read_on(&self, start: u64, data: &mut Space, flags: libc::c_int) -> io::Result<usize> {
+        let at = (start + data.filled() as u64) as libc::off_t;
+        let (to, wanted) = data.spare();
+        let into = libc::iovec { iov_base: to.cast(), iov_len: wanted };
+        // SAFETY: `wanted` bytes are there to be written.
         let got = unsafe { libc::preadv2(self.file.as_raw_fd(), &into, 1, at, flags) };
-        if got < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel wrote so many bytes behind the present length.
-        unsafe { data.set_len(data.len() + got as usize) };
-        Ok(got as usize)
+        let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+        // SAFETY: the kernel wrote so many.
+        unsafe { data.fill(got) };
+        Ok(got)
     }
 
     fn write(&self, lba: u64, data: &Rope) -> io::Result<()> {
@@ -221,7 +224,7 @@ impl FileMedium {
         if self.allocate(libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE, at, length).is_ok() {
             return Ok(());
         }
-        let zeros = vec![0; ZEROS.min(length as usize)];
+        let zeros = vec![0; SCRATCH.min(length as usize)];
         while length > 0 {
             let now = zeros.len().min(length as usize);
             self.file.write_all_at(&zeros[..now], at)?;
@@ -248,7 +251,7 @@ impl FileMedium {
             }
             return self.zeros(lba * self.block_bytes, blocks * self.block_bytes);
         };
-        let at_once = (ZEROS as u64 / self.block_bytes).min(blocks);
+        let at_once = (SCRATCH as u64 / self.block_bytes).min(blocks);
         let many = pattern.repeat(at_once as usize);
         let mut done = 0;
         while done < blocks {
@@ -262,19 +265,49 @@ impl FileMedium {
 
     /// First byte where the medium differs from the data.
     fn compare(&self, lba: u64, data: &Rope) -> io::Result<Option<u64>> {
-        let there = self.read(lba, (data.len() as u64 / self.block_bytes) as u32)?;
-        let data = data.to_payload().to_bytes();
-        if there == data {
-            return Ok(None);
+        let mut place = 0;
+        for (piece, there) in self.beside(lba, data) {
+            let (piece, there) = (piece.to_bytes(), there?);
+            if let Some(at) = there.iter().zip(&piece).position(|(a, b)| a != b) {
+                return Ok(Some(place + at as u64));
+            }
+            place += piece.len() as u64;
         }
-        Ok(there.iter().zip(&data).position(|(a, b)| a != b).map(|at| at as u64))
+        Ok(None)
+    }
+
+    /// Data in pieces, each with what the medium has in its place.
+    fn beside<'a>(&'a self, lba: u64, data: &'a Rope) -> impl Iterator<Item = (Payload, io::Result<Bytes>)> + 'a {
+        let step = SCRATCH / self.block_bytes as usize * self.block_bytes as usize;
+        let mut rest = data.clone();
+        let mut at = lba * self.block_bytes;
+        std::iter::from_fn(move || {
+            let piece = rest.split_to(step).to_payload();
+            let (start, length) = (at, piece.len());
+            at += length as u64;
+            (length > 0).then(|| (piece, self.read_bytes(start, length)))
+        })
     }
 
     fn or_write(&self, lba: u64, data: &Rope) -> io::Result<()> {
-        let there = self.read(lba, (data.len() as u64 / self.block_bytes) as u32)?;
-        let data = data.to_payload().to_bytes();
-        let both: Vec<u8> = there.iter().zip(&data).map(|(a, b)| a | b).collect();
-        self.file.write_all_at(&both, lba * self.block_bytes)
+        let mut at = lba * self.block_bytes;
+        for (piece, there) in self.beside(lba, data) {
+            let both: Vec<u8> = there?.iter().zip(&piece.to_bytes()).map(|(a, b)| a | b).collect();
+            self.file.write_all_at(&both, at)?;
+            at += both.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads without handing out.
+    fn verify(&self, lba: u64, blocks: u32) -> io::Result<()> {
+        let (mut at, end) = (lba * self.block_bytes, (lba + u64::from(blocks)) * self.block_bytes);
+        while at < end {
+            let now = SCRATCH.min((end - at) as usize);
+            self.read_bytes(at, now)?;
+            at += now as u64;
+        }
+        Ok(())
     }
 
     /// How the blocks from one on are allocated, to the first change.
@@ -307,9 +340,7 @@ impl FileMedium {
         let exclusive = || self.alone.write().unwrap_or_else(PoisonError::into_inner);
         match op {
             Op::Read { lba, blocks } => return self.read(*lba, *blocks).map(|data| Outcome::Data(data.into())),
-            Op::Verify { lba, blocks } => {
-                self.read(*lba, *blocks)?;
-            }
+            Op::Verify { lba, blocks } => self.verify(*lba, *blocks)?,
             Op::Write { lba, data, durable, verify } => {
                 {
                     let _guard = shared();

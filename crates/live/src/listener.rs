@@ -2,8 +2,8 @@
 
 use crate::clock;
 use crate::connection;
-use crate::places::{Entry, PENDING};
-use crate::server::Shared;
+use crate::places::Entry;
+use crate::server::{most_connections, Shared};
 use crate::wake::Waker;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -56,7 +56,7 @@ pub(crate) fn accept(shared: &Arc<Shared>, listener: &TcpListener, most: usize) 
 /// A number for a connection that has a place.
 fn enter(shared: &Shared, socket: &TcpStream, peer: SocketAddr, most: usize) -> io::Result<ConnectionId> {
     // Those that are being closed have left their places and still have their threads.
-    if shared.open_connections() >= most + 2 * PENDING {
+    if shared.open_connections() >= most_connections(most) {
         return Err(io::Error::other(format!("{} connections are open", shared.open_connections())));
     }
     let (now, portal) = (clock::now(), socket.local_addr()?.to_string());

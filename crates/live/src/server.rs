@@ -1,11 +1,14 @@
 //! The target on real sockets: portals, connections, and what they share.
 
+use crate::buffers::KEPT;
 use crate::clock;
+use crate::connection::touched;
 use crate::file::FileMedium;
+use crate::inbox::BUFFER_BYTES;
 use crate::listener::accept;
 use crate::log::Log;
 use crate::patience::Lookers;
-use crate::places::Places;
+use crate::places::{Places, PENDING};
 use crate::pool::Pool;
 use crate::socket::set_congestion;
 use crate::wake::Waker;
@@ -17,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
-use storage::iscsi::{ConnectionId, Target, TargetConfig, Work};
+use storage::iscsi::{ConnectionId, MemoryConfig, Target, TargetConfig, Work};
 use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, Medium};
 
 /// A file to be served.
@@ -46,6 +49,8 @@ pub struct ServerConfig {
     pub stack: Option<String>,
     /// Connections that have logged in, at a time; a further login is refused.
     pub max_connections: usize,
+    /// All memory that it takes for initiators, bytes; at least what [`plan_memory`] says.
+    pub memory_bytes: u64,
 }
 
 /// What connections share.
@@ -125,13 +130,42 @@ impl Shared {
 
     /// What is due by now, and what there is to say of the files.
     pub(crate) fn handle_timeout(&self) {
-        self.target().handle_timeout(clock::now());
+        let touched = {
+            let mut target = self.target();
+            target.handle_timeout(clock::now());
+            touched(&mut target)
+        };
+        self.wake(&touched, None);
         for (number, medium) in self.media.iter().enumerate() {
             if let Some(news) = medium.news() {
                 self.log().always(format!("LUN {number}: {news}"));
             }
         }
     }
+}
+
+/// How many connections may be open, the ones that are being closed included.
+pub(crate) fn most_connections(logged_in: usize) -> usize {
+    logged_in + 2 * PENDING
+}
+
+/// How a target shares out its memory.
+fn memory(max_connections: usize, limit_bytes: u64) -> MemoryConfig {
+    MemoryConfig {
+        limit_bytes: limit_bytes.saturating_sub(KEPT as u64),
+        connections: most_connections(max_connections) as u64,
+        buffer_bytes: BUFFER_BYTES as u64,
+        // FirstBurstLength of those who do not negotiate it (RFC 7143, 13.14).
+        small_bytes: 65_536,
+        ..MemoryConfig::UNLIMITED
+    }
+}
+
+/// The least memory with which a target can serve so many connections, bytes; and FirstBurstLength of the first session
+/// of those that have `memory_bytes`, where `first_burst_bytes` would suit it, and `window` commands.
+pub fn plan_memory(max_connections: usize, memory_bytes: u64, window: u32, first_burst_bytes: u32) -> (u64, u32) {
+    let memory = memory(max_connections, memory_bytes);
+    (memory.least_bytes() + KEPT as u64, memory.first_burst_bytes(window, first_burst_bytes))
 }
 
 /// A running target.
@@ -185,7 +219,13 @@ impl Server {
             set_congestion(listener.as_raw_fd(), config.stack.as_deref())?;
             listeners.push((listener.local_addr()?, listener));
         }
-        let target = TargetConfig { max_connections: config.max_connections, ..config.target };
+        let memory = memory(config.max_connections, config.memory_bytes);
+        if memory.limit_bytes < memory.least_bytes() {
+            let least = memory.least_bytes() + KEPT as u64;
+            let text = format!("{} bytes of memory: at least {least} are needed", config.memory_bytes);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let target = TargetConfig { max_connections: config.max_connections, memory, ..config.target };
         let shared = Arc::new_cyclic(|own| Shared {
             pools: media.iter().map(|_| Arc::default()).collect(),
             own: Weak::clone(own),

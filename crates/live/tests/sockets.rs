@@ -16,7 +16,15 @@ use units::Span;
 fn server(image: &Image, target: TargetConfig) -> Server {
     let lun = LunFile { path: image.0.clone(), read_only: false, shared: false, block_bytes: 512 };
     let portals = vec!["127.0.0.1:0".parse().unwrap()];
-    Server::start(ServerConfig { target, luns: vec![lun], portals, stack: None, max_connections: 16 }).unwrap()
+    Server::start(ServerConfig {
+        target,
+        luns: vec![lun],
+        portals,
+        stack: None,
+        max_connections: 16,
+        memory_bytes: 256 << 20,
+    })
+    .unwrap()
 }
 
 fn load(server: &Server, read_percent: u32) -> BenchConfig {
@@ -107,6 +115,7 @@ fn what_cannot_be_served_is_named() {
         portals,
         stack: None,
         max_connections: 1,
+        memory_bytes: 256 << 20,
     };
     let error = Server::start(config).err().unwrap().to_string();
     assert!(error.contains("no-such.img"), "{error}");
@@ -114,8 +123,14 @@ fn what_cannot_be_served_is_named() {
     let first = server(&image, target());
     let portals = vec![first.addresses()[0]];
     let other = Image::new("named-other");
-    let config =
-        ServerConfig { target: target(), luns: vec![lun(other.0.clone())], portals, stack: None, max_connections: 1 };
+    let config = ServerConfig {
+        target: target(),
+        luns: vec![lun(other.0.clone())],
+        portals,
+        stack: None,
+        max_connections: 1,
+        memory_bytes: 256 << 20,
+    };
     let error = Server::start(config).err().unwrap().to_string();
     assert!(error.contains(&first.addresses()[0].to_string()), "{error}");
 }

@@ -66,7 +66,7 @@ impl IscsiServer {
     /// BlockingIOError a file that is in use.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, window, stack=None))]
+    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, stack=None))]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -77,6 +77,7 @@ impl IscsiServer {
         own: &Bound<'_, PyDict>,
         max_connections: usize,
         window: u32,
+        memory_bytes: u64,
         stack: Option<String>,
     ) -> PyResult<IscsiServer> {
         let mut target = TargetConfig::new(name);
@@ -90,7 +91,7 @@ impl IscsiServer {
             block_bytes,
         });
         let portals = portals.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
-        let config = ServerConfig { target, luns: luns.collect(), portals, stack, max_connections };
+        let config = ServerConfig { target, luns: luns.collect(), portals, stack, max_connections, memory_bytes };
         py.detach(|| Server::start(config)).map(IscsiServer).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => PyBlockingIOError::new_err(error.to_string()),
             _ => PyOSError::new_err(error.to_string()),
@@ -121,6 +122,20 @@ impl IscsiServer {
     fn stop(&mut self, py: Python<'_>) {
         py.detach(|| self.0.stop());
     }
+}
+
+/// The least memory of a target, bytes; FirstBurstLength of its first session with `memory_bytes`; and that of the
+/// settings `own`.
+#[pyfunction]
+fn iscsi_memory(
+    max_connections: usize,
+    memory_bytes: u64,
+    window: u32,
+    own: &Bound<'_, PyDict>,
+) -> PyResult<(u64, u32, u32)> {
+    let wanted = settings(own)?.first_burst_bytes;
+    let (least, first_burst) = live::plan_memory(max_connections, memory_bytes, window, wanted);
+    Ok((least, first_burst, wanted))
 }
 
 /// Does what may take long in a thread of its own, while this one looks for signals: by `told`, a wait of so many seconds that says
@@ -266,6 +281,7 @@ fn as_dict<'py>(py: Python<'py>, kind: &BenchKind) -> PyResult<Bound<'py, PyDict
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<IscsiServer>()?;
+    module.add_function(wrap_pyfunction!(iscsi_memory, module)?)?;
     module.add_function(wrap_pyfunction!(iscsi_discover, module)?)?;
     module.add_function(wrap_pyfunction!(iscsi_bench, module)?)
 }

@@ -1,4 +1,4 @@
-//! The file as a medium: what was truncated, what is allocated.
+//! The file as a medium: what was truncated, what is allocated, large comparisons.
 
 use super::*;
 use std::path::PathBuf;
@@ -65,4 +65,29 @@ fn blocks_are_allocated_unless_the_file_says_that_they_are_not() {
     assert_eq!(medium.extent(2, fault(libc::ENXIO), Ok(1024)), (2, 6, false));
     // As of a block device.
     assert_eq!(medium.extent(2, fault(libc::EINVAL), fault(libc::EINVAL)), (2, 6, true));
+}
+
+#[test]
+fn what_is_larger_than_is_looked_at_at_once_is_compared_and_combined_whole() {
+    let blocks = 3 * SCRATCH / 512 + 3;
+    let (path, medium) = image("pieces", blocks * 512);
+    let all = |byte: u8| vec![byte; blocks * 512];
+    let rope = |bytes: Vec<u8>| Rope::from(Payload::from(bytes));
+    let compare = |bytes| medium.perform(&Op::Compare { lba: 0, blocks: blocks as u32, data: rope(bytes) });
+    assert_eq!(compare(all(7)), Outcome::Done);
+    for at in [0, SCRATCH, blocks * 512 - 1] {
+        let mut other = all(7);
+        other[at] = 8;
+        assert_eq!(compare(other), Outcome::Miscompare(at as u64));
+    }
+    let mut bits = all(0);
+    bits[2 * SCRATCH + 5] = 0x80;
+    assert_eq!(medium.perform(&Op::OrWrite { lba: 0, data: rope(bits), durable: false }), Outcome::Done);
+    let mut expected = all(7);
+    expected[2 * SCRATCH + 5] = 0x87;
+    assert!(std::fs::read(&path).unwrap() == expected);
+    assert_eq!(medium.perform(&Op::Verify { lba: 1, blocks: blocks as u32 - 1 }), Outcome::Done);
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(2 * SCRATCH as u64).unwrap();
+    assert_eq!(medium.perform(&Op::Verify { lba: 1, blocks: blocks as u32 - 1 }), Outcome::Failed(MediumError::Read));
+    std::fs::remove_file(path).unwrap();
 }

@@ -420,7 +420,7 @@ proptest! {
     #[test]
     fn any_settings_agree_and_carry_data(ours in settings(), theirs in settings(), connections in 1usize..4, blocks in 1u32..400, lost in prop::option::of((0usize..3, 0usize..120))) {
         let config = InitiatorConfig { settings: ours, connections, ..initiator() };
-        let memory = memory::memory(1 << 20);
+        let memory = memory::memory(6 << 20);
         let target = TargetConfig { settings: theirs, max_data_bytes: 100_000, memory, ..TargetConfig::new(NAME) };
         let mut rig = Rig::new(config, target, Carriage::Bytes);
         rig.breaks = lost;

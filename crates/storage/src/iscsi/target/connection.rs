@@ -2,7 +2,7 @@
 
 use super::command::Release;
 use super::login::Login;
-use super::memory::{Held, Leaving, Progress};
+use super::memory::{Claimed, Held, Leaving, Progress};
 use super::{ConnectionId, Target, TargetConfig};
 use crate::iscsi::chap::ENTROPY_BYTES;
 use crate::iscsi::Agreed;
@@ -56,7 +56,7 @@ pub(super) struct Connection {
     /// Bytes of data that commands under way hold or will.
     pub committed: u64,
     /// Of the target's memory, bytes.
-    pub claimed: u64,
+    pub claimed: Claimed,
     /// Bytes of PDUs that were polled, and of them those that were sent.
     pub polled: u64,
     pub sent: u64,
@@ -98,7 +98,7 @@ impl Connection {
             ready: VecDeque::new(),
             sending: VecDeque::new(),
             committed: 0,
-            claimed: 0,
+            claimed: Claimed::default(),
             polled: 0,
             sent: 0,
             leaving: VecDeque::new(),

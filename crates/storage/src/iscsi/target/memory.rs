@@ -7,10 +7,12 @@
 //!   asked for before. So it is reserved in full, and what is offered shrinks with what is left: FirstBurstLength, in the end nothing;
 //! - of a command: what it asks for or reads, claimed when it is admitted. Until then it gets no R2T and its read does not begin.
 //!
-//! So what is admitted can end without more memory, and no connection needs not to be read for want of it. How much commands of a
-//! connection may claim together follows what is left: never more than others find free afterwards (the dynamic thresholds of
-//! Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). Peers that stand still can so not take everything; where
-//! they hold what a connection without any claim waits for, the one that has stood still longest is cut.
+//! So what is admitted can end without more memory, and no connection needs not to be read for want of it. Commands of
+//! usual size and large ones have room apart and wait apart: neither takes the last of the other's. How much a
+//! connection may claim follows what is left: never more than others find free afterwards (the dynamic thresholds of
+//! Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 130-140, 1998). So peers that stand still do not take
+//! everything; where they hold what a connection without any claim waits for, the one that has stood still longest is
+//! cut.
 
 use super::connection::{Connection, Phase};
 use super::session::Stage;
@@ -29,6 +31,10 @@ pub struct MemoryConfig {
     pub buffer_bytes: u64,
     /// What commands of a connection may always claim together; and unasked data of a session beside its reservation, bytes.
     pub small_bytes: u64,
+    /// Most data of a command of usual size, bytes.
+    pub usual_bytes: u64,
+    /// Most data of any command, bytes.
+    pub largest_bytes: u64,
     /// How long a peer may stand still while another waits for what it holds.
     pub stall: Span,
 }
@@ -45,6 +51,9 @@ impl MemoryConfig {
         connections: 0,
         buffer_bytes: 0,
         small_bytes: 0,
+        // Linux asks for 1.25 MiB at most unless it is told otherwise (max_sectors_kb).
+        usual_bytes: 2 << 20,
+        largest_bytes: crate::scsi::MAX_TRANSFER_BYTES as u64,
         stall: Span::from_secs(10),
     };
 
@@ -53,10 +62,19 @@ impl MemoryConfig {
         self.buffer_bytes + 2 * self.small_bytes
     }
 
-    /// The smallest limit with which the largest command finds room while sessions have reserved all that they may, bytes.
+    /// The smallest limit with which the largest command finds room, and usual ones as much beside it, while sessions
+    /// have reserved all that they may, bytes.
     pub fn least_bytes(&self) -> u64 {
-        let command = u64::from(crate::scsi::MAX_TRANSFER_BYTES);
-        self.connections * self.connection_bytes() + 2 * command
+        self.connections * self.connection_bytes() + 4 * self.largest_bytes
+    }
+
+    /// Most unasked data of a command of the first session to log in, where `wanted` bytes would suit it and it may
+    /// have `window` commands under way; 0: none may come.
+    pub fn first_burst_bytes(&self, window: u32, wanted: u32) -> u32 {
+        if self.is_unlimited() {
+            return wanted;
+        }
+        Memory::new(*self).reserve(window, wanted)
     }
 
     fn is_unlimited(&self) -> bool {
@@ -68,11 +86,36 @@ impl MemoryConfig {
         self.limit_bytes.saturating_sub(self.connections * self.connection_bytes()) / 2
     }
 
-    /// Part of a connection's claims that goes beyond what it always has.
-    fn beyond(&self, claimed: u64) -> u64 {
-        claimed.saturating_sub(self.small_bytes)
+    fn size(&self, claim: u64) -> Size {
+        if claim > self.usual_bytes {
+            Size::Large
+        } else {
+            Size::Usual
+        }
+    }
+
+    /// Part of a connection's claims of a size that goes beyond what it always has.
+    fn beyond(&self, size: Size, claimed: u64) -> u64 {
+        match size {
+            Size::Usual => claimed.saturating_sub(self.small_bytes),
+            Size::Large => claimed,
+        }
     }
 }
+
+/// Claims that wait apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Size {
+    Usual = 0,
+    Large = 1,
+}
+
+impl Size {
+    const ALL: [Size; 2] = [Size::Usual, Size::Large];
+}
+
+/// What a connection has claimed, bytes, by size.
+pub(super) type Claimed = [u64; 2];
 
 /// What a command holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -132,19 +175,20 @@ pub(super) struct Memory {
     /// Reserved by sessions.
     reserved: u64,
     /// Claims of connections beyond what each always has.
-    claimed: u64,
+    claimed: Claimed,
     /// Of commands that the medium is at and that have no session any more.
     orphaned: u64,
-    /// Connections with commands that wait for room, in the order in which they began to.
-    queue: VecDeque<ConnectionId>,
+    /// Connections with commands that wait for room, by the size of their next one, in the order in which they began
+    /// to.
+    queues: [VecDeque<ConnectionId>; 2],
     /// Something was given back since the queue was looked at.
     released: bool,
 }
 
 impl Memory {
     pub fn new(config: MemoryConfig) -> Memory {
-        let (connections, reserved, claimed, orphaned) = Default::default();
-        Memory { config, connections, reserved, claimed, orphaned, queue: VecDeque::new(), released: false }
+        let (connections, reserved, claimed, orphaned, queues) = Default::default();
+        Memory { config, connections, reserved, claimed, orphaned, queues, released: false }
     }
 
     pub fn is_unlimited(&self) -> bool {
@@ -153,11 +197,23 @@ impl Memory {
 
     /// All that is taken.
     pub fn taken(&self) -> u64 {
-        self.connections * self.config.connection_bytes() + self.reserved + self.claimed + self.orphaned
+        let claimed: u64 = self.claimed.iter().sum();
+        self.connections * self.config.connection_bytes() + self.reserved + claimed + self.orphaned
     }
 
     fn room(&self) -> u64 {
         self.config.limit_bytes.saturating_sub(self.taken())
+    }
+
+    /// Room for more claims of a size: large ones have half of what all may claim, and usual ones leave room for the
+    /// largest.
+    fn room_for(&self, size: Size) -> u64 {
+        let all = self.room() + self.claimed.iter().sum::<u64>();
+        let most = match size {
+            Size::Usual => all - self.config.largest_bytes.min(all / 2),
+            Size::Large => all / 2,
+        };
+        most.saturating_sub(self.claimed[size as usize]).min(self.room())
     }
 
     pub fn opened(&mut self) {
@@ -165,9 +221,11 @@ impl Memory {
     }
 
     /// A connection is gone, with what its commands had claimed.
-    pub fn closed(&mut self, claimed: u64) {
+    pub fn closed(&mut self, claimed: Claimed) {
         self.connections -= 1;
-        self.claimed -= self.config.beyond(claimed);
+        for size in Size::ALL {
+            self.claimed[size as usize] -= self.config.beyond(size, claimed[size as usize]);
+        }
         self.released = true;
     }
 
@@ -179,10 +237,10 @@ impl Memory {
         self.config.small_bytes + reserved
     }
 
-    /// Reserves unasked data for the commands of a window, `wanted` bytes each or fewer; what it is per command. A quarter of what is
-    /// left goes to one session, so that there is something for those that come later.
+    /// Reserves unasked data for the commands of a window, `wanted` bytes each or fewer; what it is per command. Two
+    /// fifths of what is left goes to one session, so that there is something for those that come later.
     pub fn reserve(&mut self, window: u32, wanted: u32) -> u32 {
-        let left = self.config.reservable().saturating_sub(self.reserved) / 4;
+        let left = self.config.reservable().saturating_sub(self.reserved) * 2 / 5;
         // Whole blocks; what is negotiated has 512 bytes at least (RFC 7143, 13.14).
         let each = (left.min(self.room()) / u64::from(window)).min(u64::from(wanted)) / 512 * 512;
         if each < LEAST_UNASKED.min(u64::from(wanted)) {
@@ -199,19 +257,29 @@ impl Memory {
     }
 
     /// Claims for a command of a connection that has `claimed` already, while `is_next` says that nobody is to be let in before.
-    fn claim(&mut self, claimed: u64, claim: u64, is_next: bool) -> bool {
-        let (before, after) = (self.config.beyond(claimed), self.config.beyond(claimed.saturating_add(claim)));
-        let (more, room) = (after - before, self.room());
-        if !self.is_unlimited() && more > 0 && (!is_next || more > room || before > 0 && after > room - more) {
-            return false;
+    fn claim(&mut self, claimed: &mut Claimed, claim: u64, is_next: bool) -> bool {
+        let size = self.config.size(claim);
+        let own = &mut claimed[size as usize];
+        let (before, after) = (self.config.beyond(size, *own), self.config.beyond(size, *own + claim));
+        if !self.is_unlimited() && after > before {
+            let (more, room) = (after - before, self.room_for(size));
+            // Of large ones there may be room for a single one.
+            let is_alone = size == Size::Large && before == 0;
+            if !is_next || more > room || !is_alone && after > room - more {
+                return false;
+            }
         }
-        self.claimed += more;
+        *own += claim;
+        self.claimed[size as usize] += after - before;
         true
     }
 
     /// Gives back a claim of a connection that has `claimed` with it.
-    fn release(&mut self, claimed: u64, claim: u64) {
-        self.claimed -= self.config.beyond(claimed) - self.config.beyond(claimed - claim);
+    fn release(&mut self, claimed: &mut Claimed, claim: u64) {
+        let size = self.config.size(claim);
+        let own = &mut claimed[size as usize];
+        self.claimed[size as usize] -= self.config.beyond(size, *own) - self.config.beyond(size, *own - claim);
+        *own -= claim;
         self.released = true;
     }
 }
@@ -304,8 +372,7 @@ impl Target {
     pub(super) fn release(&mut self, id: ConnectionId, held: Held) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.committed -= held.share;
-        self.memory.release(connection.claimed, held.claim);
-        connection.claimed -= held.claim;
+        self.memory.release(&mut connection.claimed, held.claim);
         self.readmit.insert(id);
         if let Phase::Full { tsih } = connection.phase {
             if let Some(session) = self.sessions.get_mut(&tsih) {
@@ -317,26 +384,28 @@ impl Target {
     /// Claims room for a waiting command; false: it waits on.
     pub(super) fn claim(&mut self, id: ConnectionId, claim: u64) -> bool {
         // One that has nothing beyond what it always has, and cannot get it, is not passed by others.
-        let first = self.memory.queue.iter().copied().find(|&id| self.is_entitled(id));
+        let size = self.config.memory.size(claim);
+        let first = self.memory.queues[size as usize].iter().copied().find(|&id| self.is_entitled(size, id));
         let is_next = first.is_none_or(|first| first == id);
         let Some(connection) = self.connections.get_mut(&id) else { return false };
-        if !self.memory.claim(connection.claimed, claim, is_next) {
-            if connection.waiting_since.is_none() {
+        let has_nothing = connection.claimed == Claimed::default();
+        if !self.memory.claim(&mut connection.claimed, claim, is_next) {
+            if !self.memory.queues[size as usize].contains(&id) {
                 connection.waiting_since = Some(self.now);
-                self.memory.queue.push_back(id);
+                self.memory.queues[size as usize].push_back(id);
             }
             return false;
         }
-        if connection.claimed == 0 {
+        if has_nothing {
             connection.progress = Progress::new(self.now);
         }
-        connection.claimed += claim;
         true
     }
 
-    /// Whether a waiting connection has nothing beyond what it always has.
-    fn is_entitled(&self, id: ConnectionId) -> bool {
-        self.connections.get(&id).is_some_and(|connection| self.config.memory.beyond(connection.claimed) == 0)
+    /// Whether a waiting connection has nothing of a size beyond what it always has.
+    fn is_entitled(&self, size: Size, id: ConnectionId) -> bool {
+        let claimed = self.connections.get(&id).map(|connection| connection.claimed[size as usize]);
+        claimed.is_some_and(|claimed| self.config.memory.beyond(size, claimed) == 0)
     }
 
     /// Lets commands go on for which there is room now.
@@ -347,47 +416,51 @@ impl Target {
                     self.admit(id, tsih);
                 }
             }
-            self.admit_queue();
+            Size::ALL.into_iter().for_each(|size| self.admit_queue(size));
         }
     }
 
-    fn admit_queue(&mut self) {
+    fn admit_queue(&mut self, size: Size) {
         let mut index = 0;
-        while let Some(&id) = self.memory.queue.get(index) {
+        while let Some(&id) = self.memory.queues[size as usize].get(index) {
             if let Some(tsih) = self.tsih_of(id) {
                 self.admit(id, tsih);
             }
-            match self.connections.get_mut(&id) {
-                Some(connection) if !connection.waiting.is_empty() => {
-                    if self.is_entitled(id) {
-                        return;
-                    }
-                    index += 1;
+            if self.next_claim(id).is_some_and(|claim| self.config.memory.size(claim) == size) {
+                if self.is_entitled(size, id) {
+                    return;
                 }
-                left => {
-                    if let Some(connection) = left {
-                        connection.waiting_since = None;
-                    }
-                    self.memory.queue.remove(index);
-                }
+                index += 1;
+            } else {
+                // It has what it waited for, or is gone.
+                self.memory.queues[size as usize].remove(index);
             }
         }
+    }
+
+    /// The claim of the command that a connection waits with.
+    fn next_claim(&self, id: ConnectionId) -> Option<u64> {
+        let itt = self.connections.get(&id)?.waiting.front()?;
+        self.sessions.get(&self.tsih_of(id)?)?.tasks.get(itt).map(|task| task.held.claim)
     }
 
     /// Cuts the peer that has stood still longest, when a connection without claims has waited long enough for what it holds.
     pub(super) fn cut_stalled(&mut self, now: Time) {
         let stall = self.config.memory.stall;
-        let is_late = |since: Option<Time>| since.is_some_and(|since| now.since(since) >= stall);
-        let waits = |id: &&ConnectionId| self.is_entitled(**id) && is_late(self.connections[*id].waiting_since);
+        let is_late =
+            |id: &ConnectionId| self.connections[id].waiting_since.is_some_and(|since| now.since(since) >= stall);
+        let waits = |size: Size| {
+            let mut queue = self.memory.queues[size as usize].iter();
+            queue.any(|id| self.connections.contains_key(id) && self.is_entitled(size, *id) && is_late(id))
+        };
         // One at a time: it gives back what it held when its connection is closed.
         let is_cutting = self.connections.values().any(|connection| connection.is_aborted);
-        if is_cutting || !self.memory.queue.iter().any(|id| waits(&id)) {
-            return;
-        }
+        let Some(size) = Size::ALL.into_iter().find(|&size| waits(size)).filter(|_| !is_cutting) else { return };
         let stalled =
             self.connections.iter().filter(|(id, c)| now.since(c.progress.since) >= stall && self.holds(**id, c));
+        let stalled = stalled.filter(|(_, c)| c.claimed[size as usize] > 0);
         let longest = stalled.min_by_key(|(_, c)| (c.progress.since, std::cmp::Reverse(c.claimed)));
-        let Some((id, claimed)) = longest.map(|(id, c)| (*id, c.claimed)) else { return };
+        let Some((id, claimed)) = longest.map(|(id, c)| (*id, c.claimed.iter().sum::<u64>())) else { return };
         let seconds = stall.0 / 1_000_000_000;
         self.abort_connection(
             id,
@@ -397,7 +470,7 @@ impl Target {
 
     /// Whether a connection holds memory that is its peer's to move: not what the medium is at.
     fn holds(&self, id: ConnectionId, connection: &Connection) -> bool {
-        if connection.closing.is_some() || connection.claimed == 0 {
+        if connection.closing.is_some() || connection.claimed == Claimed::default() {
             return false;
         }
         let Phase::Full { tsih } = connection.phase else { return false };

@@ -50,7 +50,9 @@ struct Crowd {
 /// A bound for small loads.
 pub(super) fn memory(limit_bytes: u64) -> MemoryConfig {
     let (buffer_bytes, small_bytes) = (4096, 16_384);
-    MemoryConfig { limit_bytes, connections: 12, buffer_bytes, small_bytes, stall: Span::from_secs(10) }
+    let (usual_bytes, largest_bytes) = (128 << 10, 1 << 20);
+    let stall = Span::from_secs(10);
+    MemoryConfig { limit_bytes, connections: 12, buffer_bytes, small_bytes, usual_bytes, largest_bytes, stall }
 }
 
 impl Crowd {
@@ -211,53 +213,56 @@ impl Peer {
     }
 }
 
-/// Memory for peers that stand still, and somebody else, who comes when they have all that they can get.
-fn among_stopped(stop: impl Fn(&mut Crowd, usize)) -> (Crowd, usize) {
-    let mut crowd = Crowd::new(8 << 20, 32);
-    for _ in 0..8 {
+/// The least with which commands of 1 MiB and 12 connections go.
+const LEAST: u64 = 12 * 36_864 + (4 << 20);
+
+/// So many peers that take nothing of what they ask for, and somebody else, who comes when they have all that they can
+/// get.
+fn among_stopped(count: usize, bytes: u32) -> (Crowd, usize) {
+    let mut crowd = Crowd::new(LEAST, 32);
+    for _ in 0..count {
         let index = crowd.join(|_| ());
-        stop(&mut crowd, index);
+        crowd.peers[index].reads = false;
+        (0..32).for_each(|_| crowd.read(index, bytes));
     }
     crowd.settle();
     let other = crowd.join(|_| ());
     (crowd, other)
 }
 
-fn stopped_reader(crowd: &mut Crowd, index: usize) {
-    crowd.peers[index].reads = false;
-    (0..32).for_each(|_| crowd.read(index, 512 * KIB));
-}
-
 #[test]
-fn small_commands_go_on_beside_peers_that_stand_still() {
-    let (mut crowd, other) = among_stopped(stopped_reader);
-    for _ in 0..20 {
-        crowd.read(other, 16 * KIB);
-        crowd.write(other, 64 * KIB);
+fn commands_of_usual_size_go_on_beside_peers_that_stand_still() {
+    assert_eq!(memory(0).least_bytes(), LEAST);
+    // What they hold is of usual size itself, or large.
+    for bytes in [16 * KIB, 128 * KIB, 1024 * KIB] {
+        let (mut crowd, other) = among_stopped(8, bytes);
+        for _ in 0..20 {
+            crowd.read(other, 16 * KIB);
+            crowd.write(other, 64 * KIB);
+        }
+        crowd.settle();
+        assert_eq!(crowd.outstanding(other), 0, "{bytes}");
+        assert_eq!(crowd.target.connection_count(), 9, "nobody was cut");
     }
-    crowd.settle();
-    assert_eq!(crowd.outstanding(other), 0);
-    assert_eq!(crowd.target.connection_count(), 9, "nobody was cut");
 }
 
 #[test]
 fn a_command_that_waits_for_what_a_stopped_peer_holds_gets_it_when_that_is_cut() {
-    let (mut crowd, other) = among_stopped(stopped_reader);
-    // More than is left.
-    crowd.read(other, 4 << 20);
+    let (mut crowd, other) = among_stopped(3, 1024 * KIB);
+    crowd.read(other, 1024 * KIB);
     crowd.settle();
     assert_eq!(crowd.outstanding(other), 1);
     crowd.wait(Span::from_secs(9));
-    assert_eq!((crowd.outstanding(other), crowd.target.connection_count()), (1, 9));
-    crowd.wait(Span::from_secs(6));
+    assert_eq!((crowd.outstanding(other), crowd.target.connection_count()), (1, 4));
+    crowd.wait(Span::from_secs(25));
     assert_eq!(crowd.outstanding(other), 0);
-    let cut = 9 - crowd.target.connection_count();
-    assert!((1..8).contains(&cut), "{cut} of 8 were cut");
+    let cut = 4 - crowd.target.connection_count();
+    assert!((1..=3).contains(&cut), "{cut} of 3 were cut");
 }
 
 #[test]
 fn one_that_is_slow_is_not_cut_and_one_that_stops_in_the_middle_of_its_data_is() {
-    let mut crowd = Crowd::new(8 << 20, 32);
+    let mut crowd = Crowd::new(LEAST + (4 << 20), 32);
     let slow = crowd.join(|_| ());
     crowd.peers[slow].reads = false;
     (0..32).for_each(|_| crowd.read(slow, 512 * KIB));
@@ -270,8 +275,8 @@ fn one_that_is_slow_is_not_cut_and_one_that_stops_in_the_middle_of_its_data_is()
     }
     crowd.settle();
     let other = crowd.join(|_| ());
-    crowd.read(other, 4 << 20);
-    for _ in 0..60 {
+    crowd.read(other, 1024 * KIB);
+    for _ in 0..90 {
         // Takes 256 KiB per second.
         crowd.peers[slow].reads = true;
         crowd.step(slow);
@@ -354,14 +359,19 @@ fn pings_of_a_peer_that_does_not_read_are_refused_when_they_are_too_many() {
     assert_eq!(crowd.kept.load(Ordering::Relaxed), 0);
 }
 
+/// Commands of a peer: whether it reads, and units of data.
+fn commands() -> impl Strategy<Value = Vec<(bool, u32)>> {
+    prop::collection::vec((any::<bool>(), prop::sample::select(vec![1u32, 4, 16, 31, 64, 256])), 1..60)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn any_load_is_served_within_any_bound(
-        limit in 2u64..6, window in 1u32..40, seed: u64,
-        peers in prop::collection::vec((any::<bool>(), any::<bool>(), 1u32..40, prop::collection::vec((any::<bool>(), 1u32..64), 1..60)), 1..8)) {
-        let mut crowd = Crowd::new(limit << 20, window);
+        limit in 0u64..4, window in 1u32..40, seed: u64,
+        peers in prop::collection::vec((any::<bool>(), any::<bool>(), 1u32..40, commands()), 1..8)) {
+        let mut crowd = Crowd::new(LEAST + (limit << 20), window);
         for (initial_r2t, immediate, burst, commands) in peers {
             let index = crowd.join(|config| {
                 let settings = &mut config.settings;
