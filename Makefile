@@ -104,6 +104,8 @@ FORCE:
 $(VENV)/.stamp-native: $(VENV)/.stamp-python $(VENV)/.clang $(NATIVE_SOURCES)
 	@echo "elephan: building the native module and installing Python packages (a minute or two the first time)"
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 CLANG="$(CLANG)" $(BIN)/maturin develop --quiet --release --extras dev
+	@# So that the first commands do not compile it, nor all of them where Python may not write.
+	$(BIN)/python -m compileall -q elephan
 	touch $@
 
 $(VENV)/.stamp-tools: scripts/packages.sh

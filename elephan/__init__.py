@@ -10,9 +10,12 @@ Everything is imported when it is first used, so that the command starts at once
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+# As typing's: which takes longer to load than all that is needed to hear Ctrl-C.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from elephan.api import Results, check, open_results, run
     from elephan.errors import ElephanError, InputError, StoreError
     from elephan.record import Record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 from elephan import grounds
 from elephan.errors import InputError
 from elephan.grounds import Job
+from elephan.printable import printable
 from elephan.record import Record, ScenarioInfo
-from elephan.report.table import Table, table_of
-from elephan.report.units import things
-from elephan.store import Filter, Series, Store, open_store, store_for
-from elephan.sweep.executor import Outcome, execute
-from elephan.sweep.progress import NoProgress, Watcher
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
     from elephan.report.html import Tell, Written
+    from elephan.report.table import Table
     from elephan.scenario import Scenario
+    from elephan.store import Damaged, Series, Store
+    from elephan.sweep.executor import Outcome
+    from elephan.sweep.progress import Watcher
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Changes of a scenario: {"path.loss": 1e-3}, or ["path.loss=1e-3"] as on the command line."""
@@ -36,12 +37,15 @@ class Results(Sequence[Record]):
         self._series = {item.record.id: item.series for item in outcomes if item.series is not None}
         self._records = [item.record for item in outcomes]
         self._store = store
+        self.damaged: tuple[Damaged, ...] = ()
+        """Stored runs that were asked for and cannot be read."""
 
     @classmethod
-    def of_records(cls, records: Sequence[Record], store: Store | None) -> Results:
+    def of_records(cls, records: Sequence[Record | Damaged], store: Store | None) -> Results:
         """Make results of stored records; their series are read when asked for."""
         results = cls([], store)
-        results._records = list(records)
+        results._records = [one for one in records if isinstance(one, Record)]
+        results.damaged = tuple(one for one in records if not isinstance(one, Record))
         return results
 
     @property
@@ -92,6 +96,8 @@ class Results(Sequence[Record]):
 
     def table(self) -> Table:
         """Return the table of the report, aggregated over repetitions."""
+        from elephan.report.table import table_of
+
         return table_of(self._records)
 
     def report(self, folder: str | Path, tell: Tell | None = None) -> Written:
@@ -108,7 +114,9 @@ class Results(Sequence[Record]):
         return as_html(self.table())
 
     def __repr__(self) -> str:
-        return f"<Results: {things(len(self), 'run')}>"
+        from elephan.report.notebook import as_text
+
+        return as_text(self.table()) if self._records else "no runs"
 
 
 def flat_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -188,7 +196,8 @@ def jobs_of(scenario: Scenario, pcap: Path | None = None, ground: str = "sim") -
         name=scenario.name,
         title=scenario.title,
         description=scenario.description.strip(),
-        file=str(scenario.file),
+        # A name that is no UTF-8 has no place in JSON.
+        file=printable(str(scenario.file)),
         text=scenario.text,
         overrides=list(scenario.overrides),
     )
@@ -234,6 +243,10 @@ def run(
     own); `again` runs what is stored already; `pcap` writes a capture. Raises `InputError`, `StoreError`,
     `elephan.sweep.executor.Interrupted`; what had ended is stored in any case.
     """
+    from elephan.store import store_for
+    from elephan.sweep.executor import execute
+    from elephan.sweep.progress import NoProgress
+
     names = grounds.named(on)
     scenario = load(file, set, seed)
     jobs = {name: jobs_of(scenario, None if pcap is None else Path(pcap), name) for name in names}
@@ -265,6 +278,14 @@ def check(file: str | Path, set: Overrides | None = None, *, on: str = "sim") ->
 def open_results(
     store: str | None = None, *, scenario: str | None = None, parameters: dict[str, str] | None = None
 ) -> Results:
-    """Return stored runs, newest first. Raises `StoreError`."""
+    """Return stored runs, newest first. Raises `StoreError`.
+
+    Runs whose record is damaged are not among them; a warning names them, and `damaged` of the results has them.
+    """
+    from elephan.store import Filter, open_store
+
     opened = open_store(store)
-    return Results.of_records(opened.list(Filter(scenario=scenario, parameters=parameters or {})), opened)
+    found = Results.of_records(opened.read(Filter(scenario=scenario, parameters=parameters or {})), opened)
+    for one in found.damaged:
+        warnings.warn(f"{one}; left out", stacklevel=2)
+    return found

@@ -53,7 +53,7 @@ def finite(value: Any) -> Any:
 class ScenarioInfo(BaseModel):
     """Which scenario a run belongs to."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: str
     """The scenario's own name, or its file's without the ending."""
@@ -65,14 +65,14 @@ class ScenarioInfo(BaseModel):
     """Where it was read from."""
     text: str = ""
     """The TOML as it was."""
-    overrides: list[str] = Field(default_factory=list)
+    overrides: list[str] = []
     """What `--set` and `--seed` changed, as `key=value`."""
 
 
 class InputFile(BaseModel):
     """A file that the run read: a trace, a user's own congestion control."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     path: str
     sha256: str
@@ -84,7 +84,7 @@ class InputFile(BaseModel):
 class SeriesInfo(BaseModel):
     """What the time series beside the record hold."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     flow_rows: int
     link_rows: int
@@ -95,7 +95,7 @@ class SeriesInfo(BaseModel):
 class Record(BaseModel):
     """One run. See the module's text; docs/metrics.md says what each metric is."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     format: int = FORMAT
     id: str
@@ -112,28 +112,49 @@ class Record(BaseModel):
     """Per connection: `name`, `group`, `stack` and its metrics."""
     links: list[dict[str, Any]]
     """Per one-way link: `name` and its metrics."""
-    background: list[dict[str, Any]] = Field(default_factory=list)
+    background: list[dict[str, Any]] = []
     """Per source of background traffic: `name` and its counters."""
-    happened_s: list[float | None] = Field(default_factory=list)
+    happened_s: list[float | None] = []
     """Per event of `spec`: when it happened, s since the run began; None: it did not. Empty in records of before."""
-    trims: list[dict[str, Any]] = Field(default_factory=list)
+    trims: list[dict[str, Any]] = []
     """Per sender that was told to trim its window: `event` (its index), `flow`, `at_s`, and what it did."""
-    crowds: list[dict[str, Any]] = Field(default_factory=list)
+    entries: list[dict[str, Any]] = []
+    """Per flow whose connections share one workload: `name`, `group`, `distribution`, `connections`, and the metrics
+    that are of the flow and not of a connection. Empty in records of before."""
+    extrapolation: dict[str, Any] | None = None
+    """Of a long copy of which a part was simulated: how much, from when on it was steady, what follows for the whole,
+    or under `refused` why nothing does. Completion and goodput are then those of the whole, all other metrics of the
+    part. None for other runs."""
+    crowds: list[dict[str, Any]] = []
     """Per entry of short flows: `name` and their metrics."""
+    quantiles: dict[str, list[float]] = Field(default_factory=dict)
+    """Distributions over the whole run: `per_mille`, and per name, such as `lag_s`, the value for each of these. Flows
+    have theirs as `lag_quantiles_s`. Empty in records of before, and where nothing was counted."""
     manager: dict[str, Any] | None = None
     """What the manager did: `metrics`, `lightpaths`, `ledger` and the columns of its `timeline`."""
-    notes: list[str] = Field(default_factory=list)
+    notes: list[str] = []
     """What a reader must know to trust the numbers; the report shows every one."""
     host: dict[str, Any]
     created: str
     """UTC, ISO 8601, seconds."""
     spec: dict[str, Any]
     """What the ground was given, complete; see crates/lab/src/spec.rs."""
-    inputs: list[InputFile] = Field(default_factory=list)
+    inputs: list[InputFile] = []
     series: SeriesInfo | None = None
 
     @field_validator(
-        "parameters", "metrics", "flows", "links", "background", "trims", "crowds", "manager", "host", mode="before"
+        "parameters",
+        "metrics",
+        "flows",
+        "links",
+        "background",
+        "trims",
+        "entries",
+        "extrapolation",
+        "crowds",
+        "manager",
+        "host",
+        mode="before",
     )
     @classmethod
     def _finite(cls, value: Any) -> Any:
@@ -148,13 +169,13 @@ class Record(BaseModel):
         """Read a record of this or an older format. Raises `StoreError` for a newer or a damaged one."""
         try:
             data = json.loads(text)
-        except ValueError as error:
-            raise StoreError(f"a stored record is damaged: {error}") from error
+        except (ValueError, TypeError, RecursionError) as error:
+            raise StoreError(f"its record is damaged: {error}") from error
         try:
             return cls.model_validate(upgrade(data))
         except ValueError as error:
             first = str(error).splitlines()
-            raise StoreError(f"a stored record is damaged: {' '.join(line.strip() for line in first[:3])}") from error
+            raise StoreError(f"its record is damaged: {' '.join(line.strip() for line in first[:3])}") from error
 
     def reproducible(self) -> dict[str, Any]:
         """Return what equal scenario, seed and version make equal to the byte, on every machine.
@@ -177,10 +198,10 @@ def upgrade(data: dict[str, Any]) -> dict[str, Any]:
     """Return `data` in the present format. Raises `StoreError` when it is newer than this elephan."""
     found = data.get("format") if isinstance(data, dict) else None
     if not isinstance(found, int) or found < 1:
-        raise StoreError(f"not a record: its format is {found!r}, expected a number from 1 to {FORMAT}")
+        raise StoreError(f"its record is damaged: its format is {found!r}, expected a number from 1 to {FORMAT}")
     if found > FORMAT:
         raise StoreError(
-            f"a record has format {found}; this elephan reads up to {FORMAT}: it was written by a newer one, update"
+            f"its record has format {found}; this elephan reads up to {FORMAT}: it was written by a newer one, update"
         )
     return data
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -29,6 +31,58 @@ class Mark:
     def is_set(self) -> bool:
         """Whether it is set."""
         return self._is_set
+
+
+IMPORT_POLL_S = 0.01
+"""How often an interrupt that came inside an import looks whether that has ended, s."""
+
+
+def interrupt_between_imports() -> None:
+    """Have Ctrl-C wait for the end of an import, where SIGINT has Python's own handler.
+
+    An exception inside an import leaves half a module, is taken for an ImportError, or is printed with a traceback by
+    what cannot pass it on. Imports take a second at most.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+    signal.signal(signal.SIGINT, _interrupt)
+    print_others = sys.unraisablehook
+
+    def unraisable(lost: sys.UnraisableHookArgs) -> None:
+        # A destructor or a C library met it, and Python would print it and go on.
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            _interrupt_later()
+        else:
+            print_others(lost)
+
+    sys.unraisablehook = unraisable
+
+
+def end_interrupts() -> None:
+    """Let Ctrl-C end the process as it ends any program: Python's own handler would end it in a traceback."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    if not _is_importing(frame):
+        raise KeyboardInterrupt
+    _interrupt_later()
+
+
+def _interrupt_later() -> None:
+    # Whoever handles SIGINT by then is asked.
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, IMPORT_POLL_S)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextmanager

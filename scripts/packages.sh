@@ -12,7 +12,8 @@ set -euo pipefail
 case "${1:-}" in
     build) packages=(gcc libc6-dev python3-venv) ;;
     test)  packages=(clang-16 libbpf-dev bpftool tshark iproute2 iputils-ping iperf3 libiscsi-bin
-           qemu-utils qemu-block-extra tgt curl openssh-client openssh-server vsftpd ns2) ;;
+           qemu-utils qemu-block-extra tgt curl openssh-client openssh-server vsftpd ns2
+           postgresql mariadb-server-core mariadb-client-core chromium) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
     netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
     *) echo "usage: $0 build|test|peers|netem" >&2; exit 2 ;;
@@ -31,7 +32,8 @@ met() {
 }
 
 # Packages that bring a daemon, and its service. It is not to run here, now or when the machine starts: tests start their own.
-declare -A daemons=([openssh-server]=ssh [vsftpd]=vsftpd [tgt]=tgt)
+# (mariadb-server-core brings MariaDB's server without a service.)
+declare -A daemons=([openssh-server]=ssh [vsftpd]=vsftpd [tgt]=tgt [postgresql]=postgresql)
 
 # Installs a package without letting the maintainer's scripts start anything (policy-rc.d is Debian's way to forbid it).
 install_quietly() {

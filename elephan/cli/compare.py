@@ -12,6 +12,7 @@ from elephan.cli.options import Again, Changes, File, NoReport, On, Out, Seed, S
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from elephan.compare import Comparison
 
@@ -46,6 +47,15 @@ def compare(
     ] = None,
     set_: Changes = None,
     seed: Seed = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="For all repetitions: processor time such as 1h, on the ground kernel real time. Default: 10min, on "
+            "kernel 1h.",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one array of rows by rank, and nothing else.")] = False,
     out: Out = None,
     store: StoreAt = None,
@@ -55,7 +65,8 @@ def compare(
 ) -> None:
     """Run a scenario under every stack, alone and beside a reno flow; print one ranked table and why each stands there.
 
-    Every run is stored, and what is in the store already is not run again.
+    Where something is drawn by chance it is repeated, as often as run.repetitions says, else as often as the losses
+    need within the budget. Every run is stored, and what is in the store already is not run again.
     """
     from elephan import grounds
     from elephan.compare import check
@@ -79,6 +90,8 @@ def compare(
             store=store,
             again=again,
             watcher=Bars(),
+            budget=budget,
+            tell=None if json else say,
         )
         rows += as_rows(done)
         if not json:
@@ -104,21 +117,32 @@ def _write(done: Comparison, folder: Path) -> None:
 
 
 def as_rows(done: Comparison) -> list[dict[str, Any]]:
-    """Return the rows as JSON holds them: numbers in the unit of their name, ids of the runs behind them."""
-    from dataclasses import asdict
+    """Return the rows as JSON holds them: means in the unit of their name, half of their 95 % intervals (null: one run;
+    0: nothing is drawn by chance), ids of the runs behind them.
+    """
+    from elephan.compare.measured import NUMBERS, number_of
+    from elephan.compare.table import in_use
 
-    repetitions = len(done.alone) // max(1, len(done.rows))
+    repetitions = done.plan.repetitions
     rows = []
     for number, row in enumerate(done.rows):
         part = slice(number * repetitions, (number + 1) * repetitions)
+        numbers = row.numbers
+        means = {name: numbers.estimate(number_of(name)) for name in NUMBERS}
+        means |= {"neighbour_kept": numbers.neighbour_kept, "queue_s": row.queue_s}
         rows.append(
             {
                 "rank": row.rank,
                 "by": done.by,
                 "ground": done.ground,
-                **asdict(row.numbers),
-                "queue_s": row.queue_s,
+                "stack": row.stack,
+                **{name: None if found is None else found.mean for name, found in means.items()},
+                "half_widths": {name: None if found is None else found.half_width for name, found in means.items()},
+                "path_packets": numbers.path_packets,
+                "repetitions": repetitions,
+                "exact": numbers.exact,
                 "why": list(row.why),
+                "in_use": in_use(done, row),
                 "runs_alone": [record.id for record in done.alone.records[part]],
                 "runs_beside_reno": [record.id for record in done.beside.records[part]],
             }
@@ -131,7 +155,7 @@ def show(done: Comparison, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from elephan.compare.table import caption, columns
+    from elephan.compare.table import caption, columns, in_use, notes
 
     wide = console.width >= WIDE
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -143,7 +167,7 @@ def show(done: Comparison, console: Console) -> None:
     if wide:
         table.add_column("why", overflow="fold", min_width=30)
     for row in done.rows:
-        cells = [Text(head.show(row), style="bold" if head.title == "stack" else "") for head in heads]
+        cells = [_cell(head.show(row), head.spread(row), "bold" if head.title == "stack" else "") for head in heads]
         table.add_row(*cells, *([Text("; ".join(row.why))] if wide else []))
     console.print(table)
     if not wide:
@@ -154,8 +178,20 @@ def show(done: Comparison, console: Console) -> None:
     _print_bars(done, console)
     console.print()
     console.print(Text(caption(done), style="dim"))
+    for text in notes(done):
+        console.print(Text(f"note: {text}", style="yellow"))
     for text in faults(done):
         console.print(Text(text, style="bold red"))
+    console.print(Text(f"\n{done.rows[0].stack} in use, as root at both ends:", style="bold"))
+    for text in in_use(done, done.rows[0]):
+        console.print(Text(f"  {text}"), soft_wrap=True)
+
+
+def _cell(text: str, spread: str, style: str) -> Text:
+    from rich.text import Text
+
+    cell = Text(text, style=style)
+    return cell.append(f"\n± {spread}", style="dim") if spread else cell
 
 
 def faults(done: Comparison) -> list[str]:
@@ -172,22 +208,23 @@ def _print_bars(done: Comparison, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from elephan.compare.trade import goodput_of, kept_of
     from elephan.report import units
     from elephan.report.textplot import bar
 
-    most = max(row.numbers.goodput_bps for row in done.rows) or 1.0
-    kept = [row.numbers.neighbour_kept or 0.0 for row in done.rows]
+    most = max(goodput_of(row) for row in done.rows) or 1.0
+    kept = [kept_of(row) for row in done.rows]
     longest = max([1.0, *kept])
     table = Table(box=None, header_style="dim", pad_edge=False)
     for head in ("", "goodput", "", "a reno neighbour keeps", ""):
         table.add_column(head, no_wrap=True)
     for row, share in zip(done.rows, kept, strict=True):
-        numbers = row.numbers
+        goodput = goodput_of(row)
         table.add_row(
             Text(row.stack),
-            Text(bar(numbers.goodput_bps / most, 24), style="cyan"),
-            Text(units.rate(numbers.goodput_bps)),
+            Text(bar(goodput / most, 24), style="cyan"),
+            Text(units.rate(goodput)),
             Text(bar(share / longest, 24), style="yellow"),
-            Text(units.share(numbers.neighbour_kept)),
+            Text(units.share(None if row.numbers.neighbour_kept is None else share)),
         )
     console.print(table)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
+from elephan.printable import has_control, printable
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -20,12 +22,20 @@ PIPE_WIDTH = 200
 
 @cache
 def console() -> Console:
-    """Return the console for results."""
-    from rich.console import Console
+    """Return the console for results; a terminal acts on no character that comes from a file or a record."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
             reader_gone()
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                if segment.control or not has_control(segment.text):
+                    yield segment
+                else:
+                    yield Segment(printable(segment.text), segment.style)
 
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     return Plain(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
@@ -35,14 +45,24 @@ def reader_gone() -> NoReturn:
     """End quietly and well when the reader of stdout (head, less) has gone: rich and typer would call it a failure."""
     import typer
 
-    # Python must not complain again when it flushes stdout at its end.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    drop_output()
     raise typer.Exit
+
+
+def drop_output() -> None:
+    """Let go of what stdout has not taken: Python would complain again when it flushes it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str) -> None:
     """Say something about a run that is no result: to stderr, so that --json stays clean."""
     print(text, file=sys.stderr)
+
+
+def failed(text: str, code: int) -> int:
+    """Say what is wrong and return the exit code."""
+    print(f"error: {printable(text)}", file=sys.stderr)
+    return code
 
 
 @contextmanager

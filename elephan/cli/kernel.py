@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -120,6 +121,59 @@ def default(
 
     before, now = kernel.default(name, host)
     emit(f"default of this network namespace: {now} (before: {before})")
+
+
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        help="Of another system whose files lie there: nothing is loaded or started.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def enable(
+    what: Annotated[str, typer.Argument(metavar="NAME[=variant]", help="A stack, or a .c file of your own.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter. May be repeated.")
+    ] = None,
+    default: Annotated[
+        bool, typer.Option("--default", help="Also make it the default of the machine's connections.")
+    ] = False,
+    restricted: Annotated[
+        bool, typer.Option("--restricted", help="Only programs with CAP_NET_ADMIN may choose it.")
+    ] = False,
+    root: Root = None,
+) -> None:
+    """Load a congestion control at every boot, by a systemd unit, and start it now where systemd runs.
+
+    The unit is /etc/systemd/system/elephan-cc-NAME.service; systemd-analyze checks it before it is written.
+    """
+    from elephan.kernel import boot
+
+    done = boot.enable(what, set_ or [], default, root, restricted)
+    emit(f"{done.name}: {done.unit} {'loads it at every boot' if done.changed else 'was enabled already'}")
+    if done.started:
+        emit(f"{done.name} is loaded{', and the default of the machine' if default else ''}")
+    elif root is None:
+        emit("systemd does not run here: nothing is loaded before the next boot; elephan kernel load does it now")
+
+
+@app.command()
+def disable(
+    what: Annotated[str, typer.Argument(metavar="NAME[=variant]", help="As `enable` was told, or as `list` says.")],
+    root: Root = None,
+) -> None:
+    """Remove what `enable` wrote, and unload it; connections that use it keep it to their end."""
+    from elephan.kernel import boot
+
+    done = boot.disable(what, root)
+    emit(f"{done.name}: removed {done.unit}" if done.unit else f"{done.name}: was not enabled")
+    if done.removed is not None:
+        _said(done.removed)
 
 
 @app.command()

@@ -8,15 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from elephan.api import Results, flat_rows, uniform
-from elephan.errors import InputError
+from elephan.cli.console import failed, say
+from elephan.errors import InputError, StoreError
 from elephan.record import Record
 from elephan.report.metrics import LINKS, metric, present
 from elephan.report.points import shown, stack_of
+from elephan.report.units import things
 from elephan.scenario.toml import parse_value
-from elephan.store import Filter, open_store
-from elephan.store.database import as_text
-from elephan.store.series import KINDS, write_parquet
+from elephan.store.database import Damaged, Filter, Store, as_text, open_store
+from elephan.store.files import KINDS
+from elephan.store.place import Place
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,9 +40,25 @@ def chosen(
     newest: int | None = None,
 ) -> Results:
     """Return the named runs in that order, or all that the filter passes. Raises `InputError` when there is none."""
-    opened = open_store(store)
+    opened = existing(store)
     if ids:
-        return Results.of_records([opened.get(prefix) for prefix in ids], opened)
+        return Results.of_records([opened.look(prefix) for prefix in ids], opened)
+    which = filter_of(scenario, where, newest)
+    found = opened.read(which)
+    if not found and (scenario or which.parameters):
+        raise InputError(f"no run in {opened.location} fits; `elephan results list` shows those there are")
+    return Results.of_records(found, opened)
+
+
+def existing(location: str | None) -> Store:
+    """Open a store to read; one that is named and is not there is a slip of the pen. Raises `InputError`."""
+    if location is not None and not Place.of(location).exists:
+        raise InputError(f"--store {location}: there is no such store; `elephan run --store {location}` would make it")
+    return open_store(location)
+
+
+def filter_of(scenario: str | None, where: Sequence[str] | None, newest: int | None = None) -> Filter:
+    """Return the filter that options ask for. Raises `InputError`."""
     parameters = {}
     for text in where or ():
         key, equals, value = text.partition("=")
@@ -46,10 +66,17 @@ def chosen(
             raise InputError(f"--where {text}: expected KEY=VALUE, such as path.loss=0.001")
         # As `--set` reads it and as the store writes it, so that 1e-5 finds what is kept as 1e-05.
         parameters[key.strip()] = as_text(parse_value(value.strip()))
-    found = opened.list(Filter(scenario=scenario, parameters=parameters, newest=newest))
-    if not found and (scenario or parameters):
-        raise InputError(f"no run in {opened.location} fits; `elephan results list` shows those there are")
-    return Results.of_records(found, opened)
+    return Filter(scenario=scenario, parameters=parameters, newest=newest)
+
+
+def name_damaged(damaged: Sequence[Damaged]) -> None:
+    """Name runs that could not be read, after what could, and end with exit code 1 when there are any."""
+    for one in damaged:
+        failed(str(one), 1)
+    if damaged:
+        ids = " ".join(one.id[:SHORT_ID] for one in damaged)
+        say(f"{things(len(damaged), 'run')} could not be read; to remove them: elephan results delete {ids}")
+        raise typer.Exit(1)
 
 
 def overview(records: Sequence[Record]) -> Table:
@@ -163,13 +190,22 @@ def exported(results: Results, form: str) -> bytes:
     return text.getvalue().encode()
 
 
-def export_series(results: Results, folder: Path) -> int:
-    """Write the series of each run into `folder` as ID.flow.parquet and ID.link.parquet; return of how many runs."""
-    count = 0
+def export_series(results: Results, folder: Path) -> tuple[int, list[Damaged]]:
+    """Write the series of each run into `folder` as ID.flow.parquet and ID.link.parquet.
+
+    Return of how many runs, and whose cannot be read. Raises `StoreError` when they cannot be written.
+    """
+    from elephan.store.series import write_parquet
+
+    count, damaged = 0, []
     for record in results.records:
-        series = results.series_of(record)
+        try:
+            series = results.series_of(record)
+        except StoreError as error:
+            damaged.append(Damaged(record.id, str(error)))
+            continue
         if series:
             for kind in KINDS:
                 write_parquet(getattr(series, kind), folder / f"{record.id}.{kind}.parquet")
             count += 1
-    return count
+    return count, damaged

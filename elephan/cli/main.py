@@ -6,33 +6,91 @@ Exit codes: 0 done; 1 a result could not be written, read or reproduced; 2 the i
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from functools import partial
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from elephan.cli import compare, disk, iscsi, kernel, paper, path, results, run, stacks, trace
-from elephan.cli.console import emit
+from elephan.cli.console import drop_output, emit, failed
 from elephan.errors import ElephanError
+from elephan.places import is_disk_fault
+
+MODULES = {
+    "run": "run",
+    "check": "run",
+    "compare": "compare",
+    "trace": "trace",
+    "schema": "schema",
+    "stacks": "stacks",
+    "results": "results",
+    "paper": "paper",
+    "kernel": "kernel",
+    "path": "path",
+    "disk": "disk",
+    "iscsi": "iscsi",
+}
+"""The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""
+
+
+class _Lazy(TyperGroup):
+    """The commands by `MODULES`. A module adds its own by `register`, or is a group by its `app`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """See typer."""
+        return list(MODULES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """See typer."""
+        for name in [cmd_name] if cmd_name in MODULES else MODULES:
+            # All of them for a name that there is not: one of them may be near.
+            if name not in self.commands:
+                self.commands.update(_loaded(name))
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """See typer."""
+        _format_commands(self, ctx, formatter)
+
+
+def _loaded(name: str) -> dict[str, Any]:
+    """Load the module that has a command, and return its commands."""
+    module = import_module(f"elephan.cli.{MODULES[name]}")
+    holder = typer.Typer(rich_markup_mode=None)
+    # So that it is a group also where it has one command.
+    holder.callback()(lambda: None)
+    if hasattr(module, "register"):
+        module.register(holder)
+    else:
+        holder.add_typer(module.app, name=name)
+    found = typer.main.get_group(holder).commands
+    for command in found.values():
+        if isinstance(command, TyperGroup):
+            command.format_commands = partial(_format_commands, command)
+    return found
+
+
+def _format_commands(group: TyperGroup, ctx: Any, formatter: Any) -> None:
+    """List the commands of a group with the whole first paragraph of their help: click's own list cuts it off."""
+    commands = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
+    rows = [(name, " ".join((found.help or "").split("\n\n")[0].split())) for name, found in commands.items()]
+    with formatter.section("Commands"):
+        formatter.write_dl(rows)
+
 
 app = typer.Typer(
     name="elephan",
+    cls=_Lazy,
     help="What will this path give my storage traffic, and which settings get the most out of it?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # Plain: what draws panels takes longer to load than all the rest.
+    rich_markup_mode=None,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-run.register(app)
-compare.register(app)
-stacks.register(app)
-trace.register(app)
-app.add_typer(results.app, name="results")
-app.add_typer(paper.app, name="paper")
-app.add_typer(kernel.app, name="kernel")
-app.add_typer(path.app, name="path")
-app.add_typer(disk.app, name="disk")
-app.add_typer(iscsi.app, name="iscsi")
 
 
 def _version(wanted: bool) -> None:
@@ -52,30 +110,32 @@ def root(
     """Take the options that belong to no subcommand."""
 
 
-@app.command()
-def schema() -> None:
-    """Print the scenario's JSON schema, for editors and checkers."""
-    from elephan.scenario.schema import text
-
-    emit(text())
-
-
-def main() -> None:
-    """Run the command and exit."""
-    sys.exit(call(sys.argv[1:]))
-
-
 def call(arguments: list[str]) -> int:
     """Run the command with `arguments` and return its exit code. What is no fault of the user keeps its traceback."""
     try:
-        result = app(args=arguments, prog_name="elephan", standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        # Not by typer's own main, which ends at Ctrl-C without a word.
+        command = typer.main.get_command(app)
+        with command.make_context("elephan", arguments) as context:
+            command.invoke(context)
+        sys.stdout.flush()
+        return 0
+    except typer.Exit as end:
+        return end.exit_code
     except ElephanError as error:
         return failed(str(error), error.exit_code)
     except TyperException as error:
         return wrong_arguments(error)
     except (typer.Abort, KeyboardInterrupt):
         return failed("stopped", 130)
+    except BrokenPipeError:
+        drop_output()
+        return 0
+    except OSError as error:
+        # What is written elsewhere has errors of its own.
+        if not is_disk_fault(error):
+            raise
+        drop_output()
+        return failed(f"cannot write to stdout: {error.strerror}", 1)
 
 
 def wrong_arguments(error: TyperException) -> int:
@@ -84,9 +144,3 @@ def wrong_arguments(error: TyperException) -> int:
         emit(str(error))
         return 2
     return failed(error.format_message(), 2)
-
-
-def failed(text: str, code: int) -> int:
-    """Say what is wrong and return the exit code."""
-    print(f"error: {text}", file=sys.stderr)
-    return code

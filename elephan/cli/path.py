@@ -28,16 +28,17 @@ def shell(
 ) -> None:
     """Run a program at the sender of a scenario's path, and return its exit code.
 
-    The far end is $ELEPHAN_PATH_FAR; `ip netns exec $ELEPHAN_PATH_FAR_NETNS ...` runs something there. What the
-    path did, and what the emulator did wrong, is said at the end. Without root it is done in a user namespace, where
-    this machine lets users have one.
+    Its connections, and those of the far end, use the congestion control of the scenario's first flow. The far end is
+    $ELEPHAN_PATH_FAR; `ip netns exec $ELEPHAN_PATH_FAR_NETNS ...` runs something there. What the path did, and what the
+    emulator did wrong, is said at the end. Without root it is done in a user namespace, where this machine lets users
+    have one; nothing can be loaded from there, and a line says what is used instead.
     """
     from elephan.path import run, unprivileged
 
     if os.geteuid() != 0:
         unprivileged.become([*(f"--set={change}" for change in set_ or []), str(file), "--", *(command or [])])
 
-    code, report = run(file, command or [], set_ or [])
+    code, report = run(file, command or [], set_ or [], say)
     say(report.text())
     raise typer.Exit(code)
 
@@ -71,6 +72,8 @@ def _emit(one: Shown) -> None:
     emit(f"{one.id}  {one.what}  {one.of}  for {duration(one.age_s)}")
     for namespace, address, sent, received in one.hosts:
         emit(f"  {namespace}  {address}  {things(sent, 'packet')} sent, {things(received, 'packet')} received")
+    for line in one.remarks:
+        emit(f"  {line}")
 
 
 @app.command()

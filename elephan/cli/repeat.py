@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from elephan.cli.console import emit
+from elephan.cli.listing import existing
 from elephan.core import build_digest, version
 from elephan.errors import InputError
 from elephan.grounds import Job
 from elephan.grounds.inputs import read_inputs
 from elephan.record import InputFile, Record, canonical_json
-from elephan.store import open_store
 from elephan.sweep.executor import execute
 from elephan.sweep.progress import Bars
 
@@ -23,7 +23,7 @@ MOST_DIFFERENCES = 12
 
 def all_same(ids: Sequence[str], location: str | None) -> bool:
     """Run each again and print what came of it; return whether all were the same. Nothing is stored."""
-    store = open_store(location)
+    store = existing(location)
     same = True
     records = [store.get(prefix) for prefix in ids]
     for record in records:

@@ -1,4 +1,4 @@
-"""`elephan results`: what is in the store."""
+"""`elephan results`: stored runs, shown, compared, checked and removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from elephan.cli.options import Out, StoreAt
 from elephan.errors import InputError
 from elephan.report.units import things
 
-app = typer.Typer(help="List, show, plot, export and repeat stored runs.", no_args_is_help=True)
+app = typer.Typer(help="List, show, compare, plot, export, repeat, check and remove stored runs.", no_args_is_help=True)
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Runs, by the start of their id.", show_default=False)]
 MaybeIds = Annotated[
@@ -26,6 +26,8 @@ Where = Annotated[
     list[str] | None,
     typer.Option(metavar="KEY=VALUE", help="Only runs with this parameter. May be repeated."),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 Newest = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="At most so many, newest first.", show_default=False)
 ]
@@ -59,6 +61,7 @@ def list_(
         say("no runs")
     else:
         console().print(listing.overview(found.records))
+    listing.name_damaged(found.damaged)
 
 
 @app.command()
@@ -66,9 +69,11 @@ def show(ids: Ids, store: StoreAt = None) -> None:
     """Show all that is known of runs."""
     from elephan.cli import listing
 
-    for record in listing.chosen(store, ids).records:
+    found = listing.chosen(store, ids)
+    for record in found.records:
         for part in listing.details(record):
             console().print(part)
+    listing.name_damaged(found.damaged)
 
 
 @app.command()
@@ -81,7 +86,9 @@ def plot(
     from elephan.report.html import folder_of
 
     found = listing.chosen(store, ids, scenario, where)
-    write(found, out or folder_of(found.records, DEFAULT_OUT))
+    if found.records or not found.damaged:
+        write(found, out or folder_of(found.records, DEFAULT_OUT))
+    listing.name_damaged(found.damaged)
 
 
 @app.command()
@@ -106,8 +113,9 @@ def export(
     if series:
         if out is None:
             raise InputError("--series writes several files: give their folder with --out")
-        number = listing.export_series(found, out)
+        number, damaged = listing.export_series(found, out)
         say(f"the series of {things(number, 'run')} are in {out}")
+        listing.name_damaged([*found.damaged, *damaged])
         return
     if form is Form.PARQUET and out is None:
         raise InputError("--format parquet is not text: give a file with --out")
@@ -115,10 +123,11 @@ def export(
     if out is None:
         emit(content.decode())
     else:
-        from elephan.store.series import write_atomically
+        from elephan.store.files import write_atomically
 
         write_atomically(out, content)
         say(f"{things(len(found), 'run')} {'is' if len(found) == 1 else 'are'} in {out}")
+    listing.name_damaged(found.damaged)
 
 
 @app.command()
@@ -131,3 +140,73 @@ def rerun(
 
     if not repeat.all_same(ids, store):
         raise typer.Exit(1)
+
+
+@app.command()
+def diff(
+    old: Annotated[str, typer.Argument(metavar="A", help="A run, by the start of its id.", show_default=False)],
+    new: Annotated[str, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    store: StoreAt = None,
+    json: AsJson = False,
+) -> None:
+    """Show what differs between two runs: scenario, parameters, versions, host and metrics, B relative to A."""
+    from elephan.cli import difference, listing
+
+    found = listing.existing(store)
+    difference.show(found.get(old), found.get(new), json)
+
+
+@app.command()
+def check(ids: MaybeIds = None, store: StoreAt = None) -> None:
+    """Compare records and series, all when none is named, with their digests. Exit code 1 when one is damaged."""
+    from elephan.cli import upkeep
+
+    if not upkeep.all_whole(ids or [], store):
+        raise typer.Exit(1)
+
+
+@app.command()
+def delete(ids: Ids, yes: Yes = False, store: StoreAt = None) -> None:
+    """Remove runs and their series from the store."""
+    from elephan.cli import upkeep
+
+    upkeep.delete(ids, store, yes)
+
+
+@app.command()
+def prune(
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Runs older than 12h, 30d, 4w, or of before a date.", show_default=False),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="All but the newest N of each point (equal scenario, backend, parameters and seed).",
+            show_default=False,
+        ),
+    ] = None,
+    other_versions: Annotated[
+        bool, typer.Option("--other-versions", help="Runs of other versions than this elephan's.")
+    ] = False,
+    without_series: Annotated[
+        bool, typer.Option("--without-series", help="Runs whose files of series are gone.")
+    ] = False,
+    stray_files: Annotated[bool, typer.Option("--stray-files", help="Files of series that belong to no run.")] = False,
+    scenario: ScenarioName = None,
+    where: Where = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would go.")] = False,
+    yes: Yes = False,
+    store: StoreAt = None,
+) -> None:
+    """Remove runs that fit every option given, and files that belong to none."""
+    from elephan.cli import listing, upkeep
+    from elephan.core import version
+    from elephan.store.prune import Rule, moment
+
+    rule = Rule(
+        None if older_than is None else moment(older_than), keep, version() if other_versions else None, without_series
+    )
+    upkeep.prune(store, rule, listing.filter_of(scenario, where), stray_files, dry_run, yes)

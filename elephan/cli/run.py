@@ -9,6 +9,7 @@ import typer
 
 from elephan.cli.console import console, counted, emit, say
 from elephan.cli.options import Again, Changes, File, NoReport, On, Out, Seed, StoreAt, Workers
+from elephan.printable import printable
 from elephan.report.units import things
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="Write a pcapng capture, one per run.", show_default=False),
     ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Simulate all of a long copy instead of extrapolating it (run.exact).")
+    ] = False,
     again: Again = False,
     no_report: NoReport = False,
 ) -> None:
@@ -46,8 +50,9 @@ def run(
     from elephan import api
     from elephan.sweep.progress import Bars
 
+    changes = [*(set_ or []), *(["run.exact=true"] if exact else [])]
     done = api.run(
-        file, set_ or [], on=on, seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars()
+        file, changes, on=on, seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars()
     )
     if json:
         emit(as_json(done))
@@ -92,5 +97,5 @@ def check(file: File, on: On = "sim", set_: Changes = None) -> None:
     scenario = api.check(file, set_ or [], on=on)
     points = scenario.points()
     swept = ", ".join(f"{axis.key} ({len(axis.values)})" for axis in scenario.axes)
-    text = f"{file}: valid, {things(len(points), 'run')}"
+    text = f"{printable(str(file))}: valid, {things(len(points), 'run')}"
     emit(text + (f" over {swept}" if swept else ""))

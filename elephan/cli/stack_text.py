@@ -175,6 +175,15 @@ def _print_response(stack: Stack, curves: Curves, console: Console) -> None:
     console.print(Text(said, style="dim"))
 
 
+def print_use(lines: Sequence[str], console: Console) -> None:
+    """Print how to put a stack into use."""
+    from rich.text import Text
+
+    console.print(Text("\nIn a kernel, as root", style="bold"))
+    for line in lines:
+        console.print(Text(line), soft_wrap=True)
+
+
 def rounded(packets: float | None) -> float | None:
     """Return a window to a tenth of a packet."""
     return None if packets is None else round(packets, 1)

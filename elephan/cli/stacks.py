@@ -13,6 +13,7 @@ from elephan.cli.options import Out
 from elephan.errors import InputError
 
 if TYPE_CHECKING:
+    from elephan.kernel.deployment import Needs
     from elephan.stack import Stack
 
 DEFAULT = "show"
@@ -51,15 +52,22 @@ def show(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Of one stack: a parameter to simulate. May be repeated."),
     ] = None,
+    path: Annotated[
+        Path | None,
+        typer.Option("--path", metavar="FILE", help="Of one stack: a scenario, for the sysctls of its path."),
+    ] = None,
     out: Out = None,
 ) -> None:
-    """List all stacks; of one show its equations, its window after a loss and its response to loss, both simulated."""
+    """List all stacks; of one show its equations, its window after a loss and its response to loss, both simulated.
+
+    Below stand the commands that put it into use in a kernel, with --path also the sysctls.
+    """
     from elephan.cli import stack_text
     from elephan.stack import find, stacks
 
     if name is None:
-        if text or set_ or out is not None:
-            option = "--text" if text else "--set" if set_ else "--out"
+        if text or set_ or path or out is not None:
+            option = "--text" if text else "--set" if set_ else "--path" if path else "--out"
             raise InputError(f"{option} is for one stack: elephan stacks NAME")
         if json:
             emit(stack_text.as_json([stack_text.described(stack) for stack in stacks()]))
@@ -68,28 +76,49 @@ def show(
         return
     stack = find(name)
     curves = None
-    if text and set_:
-        raise InputError("--set changes what is simulated: without --text")
+    if text and (set_ or path):
+        option = "--set changes what is simulated" if set_ else "--path is for what comes after it"
+        raise InputError(f"{option}: without --text")
+    needs = None if path is None else _needs(path)
     if not text:
         from elephan.stack.curves import simulate
 
         with counted(f"simulating {stack.name}") as tell:
             curves = simulate(stack, tell, set_ or [])
+    use = [] if text else _deployment(stack, set_ or [], needs)
     if json:
-        emit(stack_text.as_json([stack_text.described(stack, curves)]))
+        emit(stack_text.as_json([stack_text.described(stack, curves) | {"in_use": use}]))
     else:
         stack_text.print_one(stack, curves, console())
+        if use:
+            stack_text.print_use(use, console())
     if out is not None:
-        _write(stack, curves, out)
+        _write(stack, curves, use, out)
 
 
-def _write(stack: Stack, curves: Any, folder: Path) -> None:
+def _needs(file: Path) -> Needs:
+    """Return the window that a scenario's path needs. Raises `InputError`."""
+    from elephan.kernel.deployment import needs_of
+    from elephan.scenario import load
+
+    return needs_of(load(file).points()[0].to_spec())
+
+
+def _deployment(stack: Stack, settings: list[str], needs: Needs | None) -> list[str]:
+    """Return the lines that say how to put a stack into use. Raises `InputError`."""
+    from elephan.kernel import values_of
+    from elephan.kernel.deployment import deployment_of, text_of
+
+    return text_of(deployment_of(stack, values_of(stack.path or stack.name, settings)), needs)
+
+
+def _write(stack: Stack, curves: Any, use: list[str], folder: Path) -> None:
     from elephan.report.units import things
     from elephan.stack.page import write
 
     if curves is None:
         raise InputError("--out writes what is simulated: without --text")
-    page, images = write(stack, curves, folder)
+    page, images = write(stack, curves, folder, use)
     say(f"page: {page} ({things(len(images), 'plot')} beside it)")
 
 

@@ -1,64 +1,34 @@
-"""What is measured of each stack, and the order that follows from it."""
+"""The order that follows from the numbers: a rank is how many are better for certain, and not how many were luckier.
+
+Every congestion control is measured with the same seeds, and a seed draws the same losses for all of them (common
+random numbers). So two are compared by the paired t-test over the seeds (Law, Simulation Modeling and Analysis, 5th
+edition, 10.2.1 and 11.2), which leaves out what the losses of a seed do to both. All pairs are looked at together, with
+Holm's correction (1979): the probability that chance made any difference between two ranks stays below 5 %.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
+from elephan.compare.measured import Measured, Number, number_of
 from elephan.errors import InputError
-from elephan.record import Record
 from elephan.report import units
-from elephan.report.statistics import estimate
+from elephan.report.statistics import Estimate, holm, paired_p
 
 TIE = 0.01
-"""Values that differ by less than this part of the better one are taken as equal: packets, not stacks, make that."""
-
-PACKET_OVERHEAD_BYTES = 52
-"""IP and TCP header with timestamps (RFC 791, 9293, 7323)."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Numbers of one stack: means over the repetitions. None where a number does not apply."""
-
-    stack: str
-    goodput_bps: float
-    line_share: float
-    offered_share: float | None
-    """Part of what the workload offered that was delivered; None for one that offers without end."""
-    caused_drops: float
-    """Packets that queues dropped, full or by AQM: the loss that the stack itself causes. Of the run, alone."""
-    line_drops: float
-    """Packets that the line took, whatever the stack."""
-    sent_segments: float
-    retransmitted_segments: float
-    timeouts: float
-    recoveries: float | None
-    """Episodes of loss recovery, time-outs among them; None where the ground kernel cannot tell whose they were."""
-    rtt_mean_s: float | None
-    rtt_min_s: float | None
-    lag_p99_s: float | None
-    latency_p99_s: float | None
-    completion_s: float | None
-    window_packets: float | None
-    """Mean window: goodput times mean RTT."""
-    path_packets: float
-    """Packets that the line holds without a queue."""
-    neighbour_bps: float
-    """Goodput of the reno neighbour beside this stack."""
-    neighbour_kept: float | None
-    """The same as a part of what it gets beside reno; None when that is nothing."""
-    repetitions: int
+"""Means that differ by less than this part of the better one are equal: packets make such a difference."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A stack in the ranking."""
+    """A congestion control in the ranking."""
 
     rank: int
-    """From 1; equal for those that are taken as equal."""
+    """From 1: one more than the number of those that are better for certain."""
     numbers: Measured
-    queue_s: float | None
+    queue_s: Estimate | None
     """Mean RTT above the least RTT that any of the stacks saw."""
     why: tuple[str, ...]
     """A few words each: why it stands there, and what it costs."""
@@ -76,19 +46,39 @@ class Key:
     title: str
     higher: bool
     """Whether more is better."""
-    value: Callable[[Measured], float | None]
+    number: Number
+    """Of one repetition; this is compared."""
     show: Callable[[float | None], str]
+    estimate: Callable[[Measured], Estimate | None]
+    """Over all repetitions; this is shown."""
+
+    def value(self, item: Measured) -> float | None:
+        """Return the mean; None when a repetition lacks the number."""
+        found = self.estimate(item)
+        return None if found is None or item.samples(self.number) is None else found.mean
+
+
+def _key(title: str, higher: bool, name: str, show: Callable[[float | None], str]) -> Key:
+    number = number_of(name)
+    return Key(title, higher, number, show, lambda item: item.estimate(number))
 
 
 KEYS: dict[str, Key] = {
-    "goodput": Key("goodput", True, lambda m: m.goodput_bps, units.rate),
-    "lag": Key("replication lag p99", False, lambda m: m.lag_p99_s, units.duration),
-    "latency": Key("latency p99", False, lambda m: m.latency_p99_s, units.duration),
-    "completion": Key("completion", False, lambda m: m.completion_s, units.duration),
-    "neighbour": Key("what a reno neighbour keeps", True, lambda m: m.neighbour_kept, units.share),
-    "queue": Key("mean RTT", False, lambda m: m.rtt_mean_s, units.duration),
-    "drops": Key("drops caused", False, lambda m: m.caused_drops, units.count),
-    "retransmissions": Key("retransmissions", False, lambda m: m.retransmitted_segments, units.count),
+    "goodput": _key("goodput", True, "goodput_bps", units.rate),
+    "lag": _key("replication lag p99", False, "lag_p99_s", units.duration),
+    "latency": _key("latency p99", False, "latency_p99_s", units.duration),
+    "completion": _key("completion", False, "completion_s", units.duration),
+    # All have the same divisor: that of the neighbour beside reno.
+    "neighbour": Key(
+        "what a reno neighbour keeps",
+        True,
+        number_of("neighbour_bps"),
+        units.share,
+        lambda item: item.neighbour_kept,
+    ),
+    "queue": _key("mean RTT", False, "rtt_mean_s", units.duration),
+    "drops": _key("drops caused", False, "caused_drops", units.count),
+    "retransmissions": _key("retransmissions", False, "retransmitted_segments", units.count),
 }
 """By the word after --by."""
 
@@ -109,109 +99,67 @@ def default_key(found: Sequence[Measured]) -> str:
 
 
 def ranked(found: Sequence[Measured], by: str) -> list[Row]:
-    """Return rows by rank. Ties go by fewer drops caused, then by the shorter RTT, then by name.
+    """Return rows by rank. Equal ranks go by fewer drops caused, then by the shorter RTT, then by name.
 
     Raises `InputError` when the runs have no such number.
     """
     from elephan.compare.words import why
 
     key = key_of(by)
-    values = {item.stack: key.value(item) for item in found}
-    if all(value is None for value in values.values()):
+    if all(key.value(item) is None for item in found):
         raise InputError(f"--by {by}: these runs have no {key.title}")
-
-    def sort(item: Measured) -> tuple[bool, float, str]:
-        value = values[item.stack]
-        return (value is None, 0.0 if value is None else -value if key.higher else value, item.stack)
-
-    groups: list[list[Measured]] = []
-    for item in sorted(found, key=sort):
-        first = values[groups[-1][0].stack] if groups else None
-        if groups and _equal(first, values[item.stack]):
-            groups[-1].append(item)
-        else:
-            groups.append([item])
-    least_rtt_s = min((item.rtt_min_s for item in found if item.rtt_min_s), default=None)
-    rows: list[Row] = []
-    for group in groups:
-        rank = len(rows) + 1
-        for item in sorted(group, key=lambda m: (m.caused_drops, m.rtt_mean_s or 0.0, m.stack)):
-            queue_s = None
-            if item.rtt_mean_s is not None and least_rtt_s is not None:
-                queue_s = max(0.0, item.rtt_mean_s - least_rtt_s)
-            rows.append(Row(rank, item, queue_s, why(item, queue_s, least_rtt_s)))
-    return rows
-
-
-def _equal(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return abs(one - other) <= TIE * max(abs(one), abs(other))
-
-
-def measured(
-    stack: str, alone: Sequence[Record], beside: Sequence[Record], yardstick: Sequence[Record], flows: int
-) -> Measured:
-    """Return the numbers of a stack from its runs alone, beside the neighbour, and the neighbour's beside reno."""
-
-    def mean(value: Callable[[Record], float | None], records: Sequence[Record] = alone) -> float | None:
-        found = estimate([value(record) for record in records])
-        return None if found is None else found.mean
-
-    def metric(name: str) -> float | None:
-        return mean(lambda record: record.metrics.get(name))
-
-    def count(name: str) -> float:
-        return metric(name) or 0.0
-
-    goodput, rtt_mean_s = count("goodput_bps"), metric("rtt_mean_s")
-    line_bps, packet_bytes, rtt_s = path_of(alone[0])
-    payload_bits = 8 * (packet_bytes - PACKET_OVERHEAD_BYTES)
-    near = mean(lambda record: neighbour_of(record, flows), beside) or 0.0
-    fair = mean(lambda record: neighbour_of(record, flows), yardstick) or 0.0
-    return Measured(
-        stack=stack,
-        goodput_bps=goodput,
-        line_share=count("line_share"),
-        offered_share=mean(offered_share),
-        caused_drops=mean(lambda record: _links(record, "dropped_by_queue", "dropped_by_aqm")) or 0.0,
-        line_drops=mean(lambda record: _links(record, "dropped_by_loss", "dropped_by_outage")) or 0.0,
-        sent_segments=mean(lambda record: sum(flow.get("sent_segments") or 0 for flow in record.flows)) or 0.0,
-        retransmitted_segments=count("retransmitted_segments"),
-        timeouts=count("timeouts"),
-        recoveries=None if metric("fast_retransmits") is None else count("timeouts") + count("fast_retransmits"),
-        rtt_mean_s=rtt_mean_s,
-        rtt_min_s=metric("rtt_min_s"),
-        lag_p99_s=metric("lag_p99_s"),
-        latency_p99_s=metric("latency_p99_s"),
-        completion_s=metric("completion_s"),
-        window_packets=None if rtt_mean_s is None else goodput * rtt_mean_s / payload_bits,
-        path_packets=line_bps * rtt_s / (8 * packet_bytes),
-        neighbour_bps=near,
-        neighbour_kept=near / fair if fair else None,
-        repetitions=len(alone),
+    better = _better(found, key)
+    least_rtt_s = min(
+        (run.rtt_min_s for item in found for run in item.runs if run.rtt_min_s is not None),
+        default=None,
     )
+    rows = []
+    for index, item in enumerate(found):
+        rank = 1 + sum(second == index for _, second in better)
+        queue_s = queue_of(item, least_rtt_s)
+        rows.append(Row(rank, item, queue_s, why(item, least_rtt_s)))
+    return sorted(rows, key=_order)
 
 
-def offered_share(record: Record) -> float | None:
-    """Return the part of what was offered that was delivered, None for a workload that offers without end."""
-    offered = record.metrics.get("offered_bytes")
-    return (record.metrics.get("delivered_bytes") or 0) / offered if offered else None
+def queue_of(item: Measured, least_rtt_s: float | None) -> Estimate | None:
+    """Return the mean RTT above the least RTT, s."""
+    if least_rtt_s is None:
+        return None
+    return item.estimate(lambda run: None if run.rtt_mean_s is None else max(0.0, run.rtt_mean_s - least_rtt_s))
 
 
-def neighbour_of(record: Record, flows: int) -> float | None:
-    """Return the goodput of the neighbour, the flow entry after the scenario's own `flows`."""
-    found = [flow.get("goodput_bps") for flow in record.flows if flow.get("group") == flows]
-    return found[0] if found else None
+def _order(row: Row) -> tuple[int, float, float, str]:
+    item = row.numbers
+    drops = item.mean(lambda run: run.caused_drops) or 0.0
+    return row.rank, drops, item.mean(lambda run: run.rtt_mean_s) or 0.0, item.stack
 
 
-def path_of(record: Record) -> tuple[float, int, float]:
-    """Return the first flow's slowest rate in bit/s, its packet in bytes, and its propagation RTT in s."""
-    flow, links = record.spec["flows"][0], record.spec["links"]
-    rate = min(links[hop]["rate_bps"] for hop in flow["route"])
-    delay = sum(links[hop]["delay_ns"] for hop in (*flow["route"], *flow["return_route"]))
-    return float(rate), int(flow["stack"]["mtu_bytes"]), delay / 1e9
+def _better(found: Sequence[Measured], key: Key) -> set[tuple[int, int]]:
+    """Return the pairs of indices of which the first is better than the second, for certain and by more than `TIE`."""
+    values = [key.value(item) for item in found]
+    pairs = list(combinations(range(len(found)), 2))
+    certain = holm([_p(found[a], found[b], key) for a, b in pairs])
+    better = set()
+    for (a, b), sure in zip(pairs, certain, strict=True):
+        first, second = values[a], values[b]
+        if first is None or second is None:
+            # A copy that does not end is behind every one that does.
+            if first is not None:
+                better.add((a, b))
+            elif second is not None:
+                better.add((b, a))
+            continue
+        if not sure or abs(first - second) <= TIE * max(abs(first), abs(second)):
+            continue
+        better.add((a, b) if (first > second) == key.higher else (b, a))
+    return better
 
 
-def _links(record: Record, *names: str) -> float:
-    return float(sum(link.get(name) or 0 for link in record.links for name in names))
+def _p(first: Measured, second: Measured, key: Key) -> float:
+    """Return the probability that the two differ as they do by chance; 1 where one of them lacks the number."""
+    a, b = first.samples(key.number), second.samples(key.number)
+    if a is None or b is None:
+        return 1.0
+    if first.exact and second.exact:
+        return 0.0 if a != b else 1.0
+    return paired_p(a, b)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from elephan import grounds
 from elephan.api import Overrides, Results, as_strings, jobs_of
 from elephan.compare.choice import Choice, chosen
-from elephan.compare.rank import Measured, Row, default_key, key_of, measured, ranked
+from elephan.compare.measured import Measured, measured
+from elephan.compare.rank import Row, default_key, key_of, ranked
+from elephan.compare.repetitions import MOST, Plan, announcement, budget_of, chance_in, plan_of, repeated
 from elephan.errors import InputError
 from elephan.grounds import Job
+from elephan.record import Record
 from elephan.scenario import Scenario, load
+from elephan.scenario.quantity import U64_MAX
 from elephan.scenario.toml import format_value
 from elephan.store import Store, store_for
 from elephan.sweep.executor import Outcome, execute
@@ -44,6 +48,13 @@ class Comparison:
     """Name of the neighbour in those runs."""
     ground: str = "sim"
     """Where all of them ran."""
+    plan: Plan = field(default_factory=lambda: Plan(1))
+    """How often each was run, and why."""
+
+    def records_of(self, row: Row) -> list[Record]:
+        """Return the records of a row's runs alone, by repetition."""
+        first = self.rows.index(row) * self.plan.repetitions
+        return self.alone.records[first : first + self.plan.repetitions]
 
 
 def compare(
@@ -58,22 +69,48 @@ def compare(
     store: str | Store | None = None,
     again: bool = False,
     watcher: Watcher | None = None,
+    budget: str | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Rank stacks on the path of a scenario.
 
     Every flow of the scenario runs under each of `stacks` in turn; then again with a neighbour, one reno flow on the
-    first flow's route from its start to the end. `on` is one ground; on kernel one run goes at a time, unless
-    `workers` says otherwise. `by` is a key of `rank.KEYS`, by default what the workload is about. Raises what
-    `elephan.run` does.
+    first flow's route from its start to the end. All of it is repeated with other seeds where something is drawn by
+    chance: as the scenario's `run.repetitions` says, else as often as the losses need, within `budget`, a time such as
+    "10min". `tell` is told what is planned. `on` is one ground; on kernel one run goes at a time, unless `workers` says
+    otherwise. `by` is a key of `rank.KEYS`, by default what the workload is about. Raises what `elephan.run` does.
     """
     planned = _Planned(Path(file), stacks, set, seed, on)
     if by is not None:
         key_of(by)
+    budget_s = budget_of(budget, planned.ground)
     keep = store_for(store)
     at_once = 1 if workers is None and on == "kernel" else workers
-    jobs = planned.jobs
-    outcomes = execute(jobs, store=keep, workers=at_once, again=again, watcher=watcher or NoProgress())
-    return _judged(planned, outcomes, by, keep)
+
+    def executed(first: int, end: int) -> list[list[Outcome]]:
+        jobs = [job for number in range(first, end) for job in planned.repetition(number)]
+        for index, job in enumerate(jobs):
+            job.index = index
+        done = execute(jobs, store=keep, workers=at_once, again=again, watcher=watcher or NoProgress())
+        return [done[at : at + len(planned.runs)] for at in range(0, len(done), len(planned.runs))]
+
+    if planned.exact or planned.asked is not None:
+        plan = Plan(planned.asked or 1, exact=planned.exact)
+        return _judged(planned, executed(0, plan.repetitions), plan, by, keep)
+    if tell is not None:
+        tell(announcement(planned.count, len(planned.runs), planned.ground, budget_s))
+    outcomes = executed(0, 1)
+    plan = plan_of(
+        [item.record for item in planned.part(outcomes[0], "alone")],
+        [item.record for item in outcomes[0]],
+        budget_s,
+        min(MOST, U64_MAX - planned.seed + 1),
+    )
+    if tell is not None:
+        tell(plan.text)
+    if plan.repetitions > 1:
+        outcomes += executed(1, plan.repetitions)
+    return _judged(planned, outcomes, plan, by, keep)
 
 
 def check(
@@ -96,25 +133,51 @@ class _Planned:
         changes = as_strings(set) + ([] if seed is None else [f"run.seed={seed}"])
         self.base = base = load(file, changes)
         choices = chosen(stacks, base.base)
-        self.flows = len(base.points()[0].document.flow)
+        first = base.points()[0]
+        self.count = len(choices)
+        self.flows = len(first.document.flow)
+        self.seed = first.seed
+        self.asked = first.document.run.repetitions if "run.repetitions" in first.parameters else None
+        """Repetitions that the scenario asks for."""
         self.neighbour, text = neighbour(base)
-        self.runs: list[tuple[Choice | None, str, list[Job]]] = []
+        self.runs: list[tuple[Choice | None, str, Job]] = []
+        """The runs of the first repetition: under what, "alone" or "beside" the neighbour."""
 
         def beside(choice: Choice | None, own: list[str]) -> None:
-            jobs = _beside(base, text, self.neighbour, [*changes, *own], self.ground)
-            self.runs.append((choice, "beside", jobs))
+            job = _beside(base, text, self.neighbour, [*changes, *own], self.ground)
+            self.runs.append((choice, "beside", job))
 
         for choice in choices:
             own = [f"flow.{index}.stack={choice.value}" for index in range(self.flows)]
-            self.runs.append((choice, "alone", _jobs(base, base.text, [*changes, *own], self.ground)))
+            self.runs.append((choice, "alone", _job(base, base.text, [*changes, *own], self.ground)))
             beside(choice, own)
         if all(choice.value != format_value(NEIGHBOUR_STACK) for choice in choices):
             beside(None, [f'flow.{index}.stack="{NEIGHBOUR_STACK}"' for index in range(self.flows)])
-        self.jobs = [job for _, _, part in self.runs for job in part]
-        for index, job in enumerate(self.jobs):
-            job.index = index
-        grounds.check(self.jobs)
+        jobs = self.repetition(0)
+        # On another ground than the simulator no two runs are alike.
+        self.exact = self.ground == "sim" and not any(chance_in(job.spec) for job in jobs)
+        grounds.check(jobs)
         grounds.require(names)
+
+    def repetition(self, number: int) -> list[Job]:
+        """Return the jobs of a repetition, in the order of `runs`."""
+        return [repeated(job, number) for _, _, job in self.runs]
+
+    def part(self, outcomes: Sequence[Outcome], kind: str, choice: Choice | None = None) -> list[Outcome]:
+        """Return those outcomes of a repetition that are of a kind: under `choice`, or under all that are compared."""
+        return [
+            outcome
+            for (under, other, _), outcome in zip(self.runs, outcomes, strict=True)
+            if other == kind and under is not None and choice in (None, under)
+        ]
+
+    def yardstick(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """Return the outcome of reno beside the neighbour in a repetition."""
+        return next(
+            outcome
+            for (under, kind, _), outcome in zip(self.runs, outcomes, strict=True)
+            if kind == "beside" and (under is None or under.label == NEIGHBOUR_STACK)
+        )
 
 
 def neighbour(base: Scenario) -> tuple[str, str]:
@@ -134,41 +197,43 @@ def neighbour(base: Scenario) -> tuple[str, str]:
     return name, text
 
 
-def _beside(base: Scenario, text: str, name: str, changes: Sequence[str], ground: str) -> list[Job]:
+def _beside(base: Scenario, text: str, name: str, changes: Sequence[str], ground: str) -> Job:
     own = [f'flow.{name}.stack="{NEIGHBOUR_STACK}"', f"name={base.name}-beside-{NEIGHBOUR_STACK}"]
-    return _jobs(base, text, [*changes, *own], ground)
+    return _job(base, text, [*changes, *own], ground)
 
 
-def _jobs(base: Scenario, text: str, changes: Sequence[str], ground: str) -> list[Job]:
+def _job(base: Scenario, text: str, changes: Sequence[str], ground: str) -> Job:
+    """Return the first repetition's job."""
     scenario = Scenario(base.file, text, changes)
     if scenario.axes:
         swept = ", ".join(axis.key for axis in scenario.axes)
         raise InputError(f"{base.file} sweeps {swept}: a rank is of one path; choose a value with --set KEY=VALUE")
-    return jobs_of(scenario, ground=ground)
+    return jobs_of(scenario, ground=ground)[0]
 
 
-def _judged(planned: _Planned, outcomes: Sequence[Outcome], by: str | None, keep: Store | None) -> Comparison:
-    parts: dict[tuple[str, str], list[Outcome]] = {}
-    at = 0
-    for choice, kind, jobs in planned.runs:
-        parts[choice.label if choice else NEIGHBOUR_STACK, kind] = list(outcomes[at : at + len(jobs)])
-        at += len(jobs)
-    yardstick = [item.record for item in parts[NEIGHBOUR_STACK, "beside"]]
-    found: dict[str, Measured] = {}
-    for choice, kind, _ in planned.runs:
-        if choice is not None and kind == "alone":
-            alone = [item.record for item in parts[choice.label, "alone"]]
-            beside = [item.record for item in parts[choice.label, "beside"]]
-            found[choice.label] = measured(choice.label, alone, beside, yardstick, planned.flows)
-    key = by or default_key(list(found.values()))
-    rows = ranked(list(found.values()), key)
+def _judged(
+    planned: _Planned, outcomes: Sequence[Sequence[Outcome]], plan: Plan, by: str | None, keep: Store | None
+) -> Comparison:
+    """Rank what was measured; `outcomes` has a list for each repetition, in the order of `planned.runs`."""
+    yardstick = [planned.yardstick(repetition).record for repetition in outcomes]
+    alone: dict[str, list[Outcome]] = {}
+    beside: dict[str, list[Outcome]] = {}
+    found: list[Measured] = []
+    for choice in dict.fromkeys(choice for choice, _, _ in planned.runs if choice is not None):
+        for parts, kind in ((alone, "alone"), (beside, "beside")):
+            parts[choice.label] = [item for repetition in outcomes for item in planned.part(repetition, kind, choice)]
+        own, others = ([item.record for item in parts[choice.label]] for parts in (alone, beside))
+        found.append(measured(choice.label, own, others, yardstick, planned.flows, plan.exact))
+    key = by or default_key(found)
+    rows = ranked(found, key)
     order = [row.stack for row in rows]
     return Comparison(
         rows=tuple(rows),
         by=key,
-        alone=Results([item for label in order for item in parts[label, "alone"]], keep),
-        beside=Results([item for label in order for item in parts[label, "beside"]], keep),
+        alone=Results([item for label in order for item in alone[label]], keep),
+        beside=Results([item for label in order for item in beside[label]], keep),
         title=planned.base.title,
         neighbour=planned.neighbour,
         ground=planned.ground,
+        plan=plan,
     )

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from elephan.compare.measured import Measured, number_of
 from elephan.compare.rank import KEYS, TIE, Row
+from elephan.compare.repetitions import expected_losses
 from elephan.compare.running import NEIGHBOUR_STACK, Comparison
+from elephan.record import Record
 from elephan.report import units
+from elephan.report.notes import few_losses
+from elephan.report.statistics import Estimate
+
+DIGITS = 5e-4
+"""Part of a mean below which its interval changes none of the three digits that are shown."""
+
+
+FEW_LOSSES = 20
+"""Losses of a stack, expected over all repetitions, below which a note says so: they vary by 22 % and more."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +30,8 @@ class Column:
     text: str
     """What it is a number of."""
     show: Callable[[Row], str]
+    spread: Callable[[Row], str] = lambda row: ""
+    """Half of its 95 % interval; "" where there is none."""
 
 
 def columns(done: Comparison) -> list[Column]:
@@ -28,51 +42,137 @@ def columns(done: Comparison) -> list[Column]:
     ]
     if done.by in ("lag", "latency", "completion"):
         key = KEYS[done.by]
-        found.append(Column(key.title, "What the rank is by.", lambda row: key.show(key.value(row.numbers))))
+        found.append(_column(key.title, "What the rank is by.", key.show, key.estimate))
     return [
         *found,
-        Column(
+        _column(
             "goodput",
             "Payload handed to the receiving application in order, per second.",
-            lambda row: units.rate(row.numbers.goodput_bps),
+            units.rate,
+            _mean("goodput_bps"),
         ),
-        Column(
+        _column(
             "share of line",
             "Goodput as a part of the line's rate; headers take the rest of a full line.",
-            lambda row: units.share(row.numbers.line_share),
+            units.share,
+            _mean("line_share"),
         ),
-        Column(
+        _column(
             "drops caused",
             "Packets that queues dropped: the loss that the stack itself causes. What the line takes is not in it.",
-            lambda row: units.count(row.numbers.caused_drops),
+            units.count,
+            _mean("caused_drops"),
         ),
-        Column(
+        _column(
             "retransmitted",
             "Segments sent again, needed or not.",
-            lambda row: units.count(row.numbers.retransmitted_segments),
+            units.count,
+            _mean("retransmitted_segments"),
         ),
-        Column("RTT mean", "Mean of the round-trip times.", lambda row: units.duration(row.numbers.rtt_mean_s)),
-        Column(
+        _column("RTT mean", "Mean of the round-trip times.", units.duration, _mean("rtt_mean_s")),
+        _of_row(
             "queue",
             "Mean round-trip time above the least that any of the stacks saw.",
-            lambda row: units.duration(row.queue_s),
+            units.duration,
+            lambda row: row.queue_s,
         ),
-        Column(
+        _column(
             "neighbour keeps",
             "Goodput of a reno flow beside this stack, as a part of what it gets beside reno.",
-            lambda row: units.share(row.numbers.neighbour_kept),
+            units.share,
+            lambda item: item.neighbour_kept,
         ),
     ]
+
+
+def _mean(name: str) -> Callable[[Measured], Estimate | None]:
+    number = number_of(name)
+    return lambda item: item.estimate(number)
+
+
+def _column(
+    title: str, text: str, show: Callable[[float | None], str], of: Callable[[Measured], Estimate | None]
+) -> Column:
+    return _of_row(title, text, show, lambda row: of(row.numbers))
+
+
+def _of_row(title: str, text: str, show: Callable[[float | None], str], of: Callable[[Row], Estimate | None]) -> Column:
+    def mean(row: Row) -> str:
+        found = of(row)
+        return show(None if found is None else found.mean)
+
+    def spread(row: Row) -> str:
+        found = of(row)
+        if found is None or found.half_width is None or not shows(row):
+            return ""
+        return "0" if found.half_width < DIGITS * abs(found.mean) else show(found.half_width)
+
+    return Column(title, text, mean, spread)
+
+
+def shows(row: Row) -> bool:
+    """Whether a row's numbers have intervals that are worth showing."""
+    return len(row.numbers.runs) > 1 and not row.numbers.exact
 
 
 def caption(done: Comparison) -> str:
     """Return what the rank is by, and what the numbers are of."""
     key = KEYS[done.by]
     order = "highest" if key.higher else "lowest"
+    equal = f"within {TIE * 100:g} % equal"
     mean = ""
-    if done.rows and done.rows[0].numbers.repetitions > 1:
-        mean = f" Means over {done.rows[0].numbers.repetitions} repetitions."
+    if done.plan.exact:
+        mean = " Nothing is drawn by chance here: every seed gives these numbers."
+    elif done.plan.repetitions > 1:
+        mean = (
+            f" Means ± 95 % confidence intervals (Student's t) over {done.plan.repetitions} repetitions, "
+            "whose seeds draw the same losses for all."
+        )
+        equal = (
+            "equal within 1 %, and where the paired t-test over the seeds, with Holm's correction for all pairs, finds "
+            "no difference at 5 %"
+        )
     return (
-        f"Ranked by {key.title}, {order} first; within {TIE * 100:g} % equal, then by fewer drops caused, then by "
+        f"Ranked by {key.title}, {order} first; {equal}; then by fewer drops caused, then by "
         f"the shorter RTT.{mean} The neighbour is one {NEIGHBOUR_STACK} flow on the same route, in a second run."
     )
+
+
+def notes(done: Comparison) -> list[str]:
+    """Return what a reader has to know of how far the ranks can be trusted."""
+    found = []
+    plan, each = done.plan, done.plan.repetitions
+    if each == 1 and not plan.exact:
+        found.append("one repetition each: no difference can be told from chance, so that all have the same rank")
+    if each < plan.wanted:
+        of = f"{units.things(each, 'repetition')} of {plan.wanted}"
+        found.append(f"{of}, as the budget allows: --budget 1h, or --set run.repetitions=N")
+    few: dict[str, list[str]] = {}
+    for row in done.rows:
+        records = done.records_of(row)
+        note = few_losses(records) or few_by_chance(records)
+        if note is not None:
+            few.setdefault(note, []).append(row.stack)
+    for note, names in few.items():
+        found.append(note if len(names) == len(done.rows) else f"{', '.join(names)}: {note}")
+    return found
+
+
+def in_use(done: Comparison, row: Row) -> list[str]:
+    """Return the commands and sysctls that put a row's stack into use on both ends of the path."""
+    from elephan.kernel.deployment import needs_of, of_flow, text_of
+
+    spec = done.records_of(row)[0].spec
+    return text_of(of_flow(spec["flows"][0]), needs_of(spec))
+
+
+def few_by_chance(records: Sequence[Record]) -> str | None:
+    """Return a note where lines take too few packets by chance, however many the queues dropped; else None.
+
+    A burst of drops in a queue is one event, and thousands of them say nothing of the line's losses.
+    """
+    if not 0 < sum(expected_losses(record) for record in records) < FEW_LOSSES:
+        return None
+    lost = sum(link.get("dropped_by_loss") or 0 for record in records for link in record.links)
+    losses = f"only {lost} {'loss' if lost == 1 else 'losses'} by chance"
+    return f"{losses}: one throw of the dice" if len(records) == 1 else f"{losses} in {len(records)} repetitions"

@@ -1,8 +1,12 @@
-"""A few words per stack: why it stands where it does, and what it costs others. Each rule looks at numbers alone."""
+"""A few words per congestion control: why it stands where it does, and what it costs others.
+
+Each rule looks at numbers alone, and speaks only when the whole 95 % interval of its number lies on one side of the
+rule's threshold: what another seed might turn round is not said.
+"""
 
 from __future__ import annotations
 
-from elephan.compare.rank import Measured
+from elephan.compare.measured import Measured, Number, Run, bounds
 from elephan.report import units
 
 FULL = 0.9
@@ -13,6 +17,10 @@ ALL_OFFERED = 0.99
 
 MANY_TIMEOUTS = 0.2
 """Part of the loss episodes that end in a time-out, from which that is what holds a stack down."""
+
+LINE_LOSSES = 0.5
+"""Packets that the line takes per loss episode, from which the line's losses are what holds a stack down: a burst of
+drops is one episode, and so is a single packet that the line takes."""
 
 MUCH_DROPPED = 0.01
 """Part of the packets sent that its own queues drop, from which that is said."""
@@ -26,70 +34,132 @@ FAIR_FROM, FAIR_TO = 0.8, 1.25
 REPEATED = 1.5
 """Segments sent again per packet lost, from which a stack repeats in vain."""
 
+REPEATED_LEAST = 100
+"""Segments sent again below which nothing is said of them."""
 
-def why(item: Measured, queue_s: float | None, least_rtt_s: float | None) -> tuple[str, ...]:
+ONE_RUN = "one repetition: chance and reason cannot be told apart"
+
+
+def why(item: Measured, least_rtt_s: float | None) -> tuple[str, ...]:
     """Return the phrases of a stack: its limit, its queue and drops, its neighbour."""
-    found = [limit(item), queue(item, queue_s, least_rtt_s), drops(item), repeats(item), neighbour(item)]
+    if not item.exact and len(item.runs) < 2:
+        return (ONE_RUN,)
+    found = [limit(item), queue(item, least_rtt_s), drops(item), repeats(item), neighbour(item)]
     return tuple(text for text in found if text)
 
 
 def limit(item: Measured) -> str:
     """Say what holds the goodput where it is."""
-    if item.offered_share is not None and item.offered_share >= ALL_OFFERED:
+    if _from(item, lambda run: _over(run.offered_share, ALL_OFFERED)):
         return "carries all that is offered"
-    if item.line_share >= FULL:
+    if _from(item, lambda run: run.line_share - FULL):
         return "fills the line"
-    episodes = item.recoveries
-    if episodes is not None and item.timeouts >= 1 and item.timeouts >= MANY_TIMEOUTS * episodes:
-        return f"waits for {units.count(item.timeouts)} time-out{'' if item.timeouts == 1 else 's'}"
-    window = ""
-    if item.window_packets is not None and item.window_packets < FULL * item.path_packets:
-        held = units.count(round(item.window_packets))
-        window = f": a mean window of {held} packets, the path holds {units.count(round(item.path_packets))}"
-    # A burst of drops is one episode, and so is a single packet that the line takes.
-    if item.line_drops and (episodes is None or item.line_drops >= episodes / 2):
-        return f"held down by the line's losses{window}"
-    if item.caused_drops:
-        return f"slow to come back from the drops it causes{window}"
-    return f"slow to open its window{window}"
-
-
-def queue(item: Measured, queue_s: float | None, least_rtt_s: float | None) -> str:
-    """Say how long the queue is, where that is worth a word."""
-    if queue_s is None or not least_rtt_s:
+    if not _below(item, lambda run: run.line_share - FULL):
         return ""
-    if queue_s >= LONG_QUEUE * least_rtt_s:
-        return f"a long queue, {units.duration(queue_s)} on average"
-    if queue_s < SHORT_QUEUE * least_rtt_s and item.line_share >= FULL / 2:
+    timeouts = item.mean(lambda run: run.timeouts) or 0.0
+    if timeouts >= 1 and _from(item, lambda run: _over_episodes(run, run.timeouts, MANY_TIMEOUTS)):
+        return f"waits for {units.count(timeouts)} time-out{'' if timeouts == 1 else 's'}"
+    return _cause(item) + _window(item)
+
+
+def _cause(item: Measured) -> str:
+    """Say whose losses hold the goodput down, where that is certain."""
+    if any(not _lost(run) and run.line_share < FULL for run in item.runs):
+        return "slow to open its window"
+    by_line = item.mean(lambda run: run.line_drops) or 0.0
+    by_itself = item.mean(lambda run: run.caused_drops) or 0.0
+    if by_line and not by_itself:
+        return "held down by the line's losses"
+    if by_itself and not by_line:
+        return "slow to come back from the drops it causes"
+    if _from(item, lambda run: _over_episodes(run, run.line_drops, LINE_LOSSES)):
+        return "held down by the line's losses"
+    if _below(item, lambda run: _over_episodes(run, run.line_drops, LINE_LOSSES)):
+        return "slow to come back from the drops it causes"
+    return "does not fill the line"
+
+
+def _window(item: Measured) -> str:
+    window = item.mean(lambda run: run.window_packets)
+    if window is None or not _below(item, lambda run: _over(run.window_packets, FULL * item.path_packets)):
+        return ""
+    held = units.count(round(window))
+    return f": a mean window of {held} packets, the path holds {units.count(round(item.path_packets))}"
+
+
+def queue(item: Measured, least_rtt_s: float | None) -> str:
+    """Say how long the queue is, where that is worth a word."""
+    if not least_rtt_s:
+        return ""
+
+    def waits(part: float) -> Number:
+        return lambda run: _over(run.rtt_mean_s, least_rtt_s * (1 + part))
+
+    if _from(item, waits(LONG_QUEUE)):
+        mean_s = (item.mean(lambda run: run.rtt_mean_s) or 0.0) - least_rtt_s
+        return f"a long queue, {units.duration(mean_s)} on average"
+    if _below(item, waits(SHORT_QUEUE)) and _from(item, lambda run: run.line_share - FULL / 2):
         return "next to no queue"
     return ""
 
 
 def drops(item: Measured) -> str:
     """Say what part of its own packets it has dropped."""
-    share = item.caused_drops / item.sent_segments if item.sent_segments else 0.0
-    if share >= MUCH_DROPPED:
+    share = item.mean(_dropped) or 0.0
+    if _from(item, lambda run: _dropped(run) - MUCH_DROPPED):
         return f"overruns queues: {units.share(share)} of its packets dropped there"
-    if not item.caused_drops and item.line_share >= FULL / 2:
+    if not share and _from(item, lambda run: run.line_share - FULL / 2):
         return "causes no loss"
     return ""
 
 
+def _dropped(run: Run) -> float:
+    return run.caused_drops / run.sent_segments if run.sent_segments else 0.0
+
+
 def repeats(item: Measured) -> str:
     """Say when far more is sent again than was lost."""
-    lost = item.caused_drops + item.line_drops
-    if item.retransmitted_segments >= 100 and item.retransmitted_segments > REPEATED * lost:
-        return f"sends {units.count(item.retransmitted_segments)} segments again for {units.count(lost)} lost"
+    again = item.mean(lambda run: run.retransmitted_segments) or 0.0
+    if again >= REPEATED_LEAST and _above(item, lambda run: run.retransmitted_segments - REPEATED * _lost(run)):
+        return f"sends {units.count(again)} segments again for {units.count(item.mean(_lost))} lost"
     return ""
+
+
+def _lost(run: Run) -> float:
+    return run.caused_drops + run.line_drops
 
 
 def neighbour(item: Measured) -> str:
     """Say how it treats a reno flow beside it."""
     kept = item.neighbour_kept
+    low, high = bounds(kept)
     if kept is None:
         return ""
-    if kept < FAIR_FROM:
-        return f"leaves a reno neighbour {units.share(kept)} of its share"
-    if kept > FAIR_TO:
+    if high < FAIR_FROM:
+        return f"leaves a reno neighbour {units.share(kept.mean)} of its share"
+    if low > FAIR_TO:
         return "gives way to a reno neighbour"
-    return "fair to a reno neighbour"
+    return "fair to a reno neighbour" if low >= FAIR_FROM and high <= FAIR_TO else ""
+
+
+def _over(value: float | None, threshold: float) -> float | None:
+    return None if value is None else value - threshold
+
+
+def _over_episodes(run: Run, count: float, part: float) -> float | None:
+    return None if run.recoveries is None else count - part * run.recoveries
+
+
+def _from(item: Measured, number: Number) -> bool:
+    """Whether a number is 0 or more for certain."""
+    return item.samples(number) is not None and bounds(item.estimate(number))[0] >= 0
+
+
+def _above(item: Measured, number: Number) -> bool:
+    """Whether a number is more than 0 for certain."""
+    return item.samples(number) is not None and bounds(item.estimate(number))[0] > 0
+
+
+def _below(item: Measured, number: Number) -> bool:
+    """Whether a number is less than 0 for certain."""
+    return item.samples(number) is not None and bounds(item.estimate(number))[1] < 0

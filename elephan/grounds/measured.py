@@ -5,15 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from elephan.core import version
+from elephan.core import native, version
 from elephan.grounds.host import host_facts
 from elephan.grounds.job import Job
 from elephan.record import InputFile, Record, SeriesInfo
+from elephan.report.notes import extrapolated
 from elephan.stack import label_of
 from elephan.store.series import Series
 
 PROGRESS_INTERVAL_S = 0.1
 """Wall time between two calls of a run's progress, s: smooth to the eye, and the GIL is taken ten times a second."""
+
+
+MOST_WITH_TABLES = 32
+"""Connections of a run up to which each has its tables of quantiles in the record: 0.6 kB each."""
 
 
 def measured(
@@ -34,6 +39,7 @@ def measured(
     to what is said of every host, `trims` is what senders made of what they were told where the core does not know.
     """
     trims = list(result.trims) if trims is None else trims
+    numbers, quantiles = told_apart(result.metrics)
     series = Series.from_columns(result.flow_series, result.link_series)
     record = Record(
         id=job.id,
@@ -42,15 +48,21 @@ def measured(
         parameters=job.parameters,
         seed=job.seed,
         version=version(),
-        metrics={**result.metrics, **metrics},
-        flows=[described(flow, spec) for flow, spec in zip(result.flows, job.spec["flows"], strict=True)],
+        metrics={**numbers, **metrics},
+        flows=[
+            described(_bounded(flow, len(result.flows)), spec)
+            for flow, spec in zip(result.flows, job.spec["flows"], strict=True)
+        ],
         links=list(result.links),
         background=list(result.background),
+        entries=[_bounded(entry, len(result.entries)) for entry in result.entries],
+        extrapolation=result.extrapolation,
         crowds=list(result.crowds),
+        quantiles=quantiles,
         manager=result.manager,
         happened_s=list(result.happened_s),
         trims=trims,
-        notes=[*notes, *untrimmed(trims)],
+        notes=[*notes, *untrimmed(trims), *extrapolated(job.spec, result.extrapolation)],
         host=host_facts() | (host or {}),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         spec=spec,
@@ -58,6 +70,20 @@ def measured(
         series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
     )
     return record, series
+
+
+def told_apart(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[float]]]:
+    """Return the core's metrics without tables of quantiles, and those, with the places of their values in front."""
+    tables = {
+        name.replace("_quantiles_s", "_s"): list(value) for name, value in metrics.items() if isinstance(value, list)
+    }
+    numbers = {name: value for name, value in metrics.items() if not isinstance(value, list)}
+    return numbers, {"per_mille": [float(place) for place in native().QUANTILES_PER_MILLE]} | tables if tables else {}
+
+
+def _bounded(flow: dict[str, Any], flows: int) -> dict[str, Any]:
+    """Return the metrics of a connection, without tables where there are too many connections to draw them."""
+    return flow if flows <= MOST_WITH_TABLES else told_apart(flow)[0]
 
 
 def untrimmed(trims: list[dict[str, Any]]) -> list[str]:

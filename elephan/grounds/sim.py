@@ -8,6 +8,7 @@ from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.grounds.job import Job, Progress
 from elephan.grounds.measured import PROGRESS_INTERVAL_S, measured, one_line
+from elephan.places import is_disk_fault
 from elephan.record import Record, canonical_json
 from elephan.store.series import Series
 
@@ -17,8 +18,8 @@ GROUND = "sim"
 def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     """Simulate one point.
 
-    Raises `InputError` when the core refuses the specification or an input, `RunError` when it fails in a run,
-    `Stopped` when `progress` said so.
+    Raises `InputError` when the core refuses the specification or a file, `RunError` when it fails in a run or the disk
+    is full, `Stopped` when `progress` said so.
     """
     core = native()
     inputs = job.inputs
@@ -29,7 +30,11 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     except core.CompileError as error:
         # The compiler's text has many lines, and every one of them is what the user needs.
         raise InputError(str(error)) from error
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        # A full disk is no fault of the path that was given.
+        kind = RunError if is_disk_fault(error) else InputError
+        raise kind(error.strerror or one_line(error)) from error
+    except ValueError as error:
         raise InputError(one_line(error)) from error
     except RuntimeError as error:
         raise RunError(one_line(error)) from error

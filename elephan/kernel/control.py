@@ -34,16 +34,8 @@ def load(what: str, settings: Sequence[str] = (), restricted: bool = False) -> t
 
     `restricted`: only programs with CAP_NET_ADMIN may choose it. Raises `InputError` with the reason in words.
     """
-    algorithm, equals, variant = what.partition("=")
-    stack = find(algorithm)
-    if equals and not variant:
-        raise InputError(f"{what}: behind = comes the variant's name: write {algorithm}, or {algorithm}=mine")
-    name = kernel_name(variant or stack.name)
-    if runs.is_of_run(name):
-        # `path clean` would take it for what a killed run has left.
-        raise InputError(
-            f"{name}: elephan_k, four hex digits and two more is how runs name theirs: take another variant"
-        )
+    stack, variant, name = chosen(what)
+    algorithm = what.partition("=")[0]
     label = f"{stack.name}={variant}" if variant else stack.name
     values = values_of(algorithm, settings)
     lacking = verify.lacks()
@@ -54,6 +46,24 @@ def load(what: str, settings: Sequence[str] = (), restricted: bool = False) -> t
             known = f" as {one.label}" if one.label not in ("", label) else ""
             raise InputError(f"{name} is loaded already{known}: unload it, or give another name: {algorithm}=other")
     return name, register(stack, name, label, values, restricted)
+
+
+def chosen(what: str) -> tuple[Stack, str, str]:
+    """Return the stack, the variant ("": none) and the name in the kernel of `NAME`, `NAME=variant` or a .c file.
+
+    Raises `InputError`.
+    """
+    algorithm, equals, variant = what.partition("=")
+    stack = find(algorithm)
+    if equals and not variant:
+        raise InputError(f"{what}: behind = comes the variant's name: write {algorithm}, or {algorithm}=mine")
+    name = kernel_name(variant or stack.name)
+    if runs.is_of_run(name):
+        # `path clean` would take it for what a killed run has left.
+        raise InputError(
+            f"{name}: elephan_k, four hex digits and two more is how runs name theirs: take another variant"
+        )
+    return stack, variant, name
 
 
 def register(

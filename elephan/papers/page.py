@@ -15,13 +15,16 @@ from elephan.papers.console import kernel_number, our_number, our_order, paper_n
 from elephan.papers.evaluation import Evaluation
 from elephan.papers.on_kernel import KernelColumn
 from elephan.papers.verdict import Judgement, Verdict
-from elephan.report import draw
+from elephan.report import draw, html_table
+from elephan.report.figures import slug
 from elephan.report.html import PAGE as REPORT_PAGE
 from elephan.report.html import facts_of
-from elephan.store.series import write_atomically
+from elephan.report.html_table import Cell, Head, Line
+from elephan.store.files import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 PAGE = Path(__file__).parent / "page"
 
@@ -90,30 +93,46 @@ def _claim(paper: Paper, item: Judgement, evaluation: Evaluation, kernel: Kernel
         "claim": item.claim,
         "verdict": item.verdict,
         "because": item.because,
-        "values": [
-            {
-                "label": check.value.label,
-                "paper": paper_number(check),
-                "measured": our_number(check),
-                "kernel": "" if kernel is None else kernel_number(check, kernel.of(item.claim.id, check.value.name)),
-                "holds": check.holds,
-                "off": "" if check.deviation is None else f"{check.deviation * 100:+.2g} %",
-                "tolerance": "equal" if check.value.tolerance == 0 else f"± {check.value.tolerance * 100:g} %",
-            }
-            for check in item.values
-        ],
-        "orders": [
-            {"label": check.order.label, "sizes": our_order(check, item.claim.unit), "holds": check.holds}
-            for check in item.orders
-        ],
+        "numbers": _numbers(item, kernel) if item.values or item.orders else "",
         "commands": [_command(paper, runs) for runs in item.claim.runs],
         "figures": [
             {"title": figure.title, "caption": figure.caption, "svg": drawing.svg(figure), "key": figure.key}
             for figure in evaluation.figures
             if figure.claim == item.claim.id
         ],
-        "tables": [table for table in evaluation.tables if table.claim == item.claim.id],
+        "tables": [
+            (table, _table(f"table{number}-{slug(item.claim.id)}", table.heads, table.rows))
+            for number, table in enumerate(evaluation.tables)
+            if table.claim == item.claim.id
+        ],
     }
+
+
+def _numbers(item: Judgement, kernel: KernelColumn | None) -> Markup:
+    """Return the table of a claim's values and orders, beside what the paper says."""
+    ours = ("simulator", "kernel") if kernel is not None else ("measured",)
+    lines = []
+    for check in item.values:
+        measured = [Cell(our_number(check), kind="" if check.holds else "outside")]
+        if kernel is not None:
+            measured.append(Cell(kernel_number(check, kernel.of(item.claim.id, check.value.name))))
+        off = "" if check.deviation is None else f"{check.deviation * 100:+.2g} %"
+        tolerance = "equal" if check.value.tolerance == 0 else f"± {check.value.tolerance * 100:g} %"
+        cells = (Cell(check.value.label), Cell(paper_number(check)), *measured, Cell(off), Cell(tolerance))
+        lines.append(Line(cells))
+    for order in item.orders:
+        measured = [Cell(our_order(order, item.claim.unit), kind="" if order.holds else "outside")]
+        measured += [Cell("")] * (len(ours) - 1)
+        holds = "holds" if order.holds else "does not hold"
+        lines.append(Line((Cell(order.order.label), Cell(""), *measured, Cell(holds), Cell(""))))
+    heads = [Head("quantity", of_row=True), *map(Head, ("paper", *ours, "difference", "tolerance"))]
+    return html_table.html(f"numbers-{slug(item.claim.id)}", heads, lines)
+
+
+def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    """Return a table whose first column names the row."""
+    titles = [Head(head, of_row=number == 0) for number, head in enumerate(heads)]
+    return html_table.html(name, titles, [Line(tuple(map(Cell, row))) for row in rows])
 
 
 def _command(paper: Paper, runs: Runs) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.errors import ElephanError, InputError, RunError
-from elephan.path import site
+from elephan.path import congestion, site
 from elephan.path.opened import ends_of, opened, spec_of
 from elephan.signals import told_to_end
 
@@ -45,6 +45,8 @@ class Shown:
     age_s: float
     hosts: tuple[tuple[str, str, int, int], ...]
     """Namespace, address, packets sent and packets received so far."""
+    remarks: tuple[str, ...] = ()
+    """Lines about its congestion control."""
 
 
 def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
@@ -98,7 +100,8 @@ def show() -> list[Shown]:
                 continue
             hosts.append((name, str(address), int(counters["tx"]["packets"]), int(counters["rx"]["packets"])))
         age_s = max(0.0, time.time() - float(facts.get("since_s", 0)))
-        found.append(Shown(run, str(facts.get("what", "")), str(facts.get("of", "")), age_s, tuple(hosts)))
+        remarks = tuple(map(str, facts.get("remarks", [])))
+        found.append(Shown(run, str(facts.get("what", "")), str(facts.get("of", "")), age_s, tuple(hosts), remarks))
     return sorted(found, key=lambda shown: -shown.age_s)
 
 
@@ -140,8 +143,13 @@ def down(run: str) -> str:
 
 def _keep(file: Path, overrides: Sequence[str]) -> None:
     """Be the process that holds the path."""
-    spec = spec_of(file, overrides)
-    with told_to_end() as told, opened(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path:
+    spec, remark = spec_of(file, overrides)
+    with (
+        told_to_end() as told,
+        opened(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path,
+        congestion.as_default(path.place, spec) as control,
+    ):
+        path.place.tell({"remarks": [line for line in (control, remark) if line]})
         path.start(spec)
         print(json.dumps({"id": path.place.id}), flush=True)
         if os.read(sys.stdin.fileno(), len(STAY)) != STAY:

@@ -9,7 +9,7 @@ from typing import Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
-from elephan.path import netem, report
+from elephan.path import congestion, netem, report
 from elephan.path.site import ADDRESSES, Host, Site
 from elephan.record import canonical_json
 from elephan.scenario import load
@@ -74,11 +74,14 @@ def _emulated(hosts: Sequence[Host], about: Mapping[str, Any]) -> Iterator[Opene
         place.remove()
 
 
-def spec_of(file: Path, overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the specification of the path that a scenario describes. Raises `InputError` when there are several."""
-    points = load(file, overrides).points()
-    spec = points[0].to_spec()
-    if any(_network(other.to_spec()) != _network(spec) for other in points[1:]):
+def spec_of(file: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """Return the specification of the path that a scenario describes, and a line about what of a sweep is left out.
+
+    Raises `InputError` when there are several paths.
+    """
+    specs = [point.to_spec() for point in load(file, overrides).points()]
+    spec = specs[0]
+    if any(_network(other) != _network(spec) for other in specs[1:]):
         raise InputError(f"{file}: the sweep changes the path: choose one value with --set")
     if any(event["when"]["kind"] == "flow_reaches" for event in spec["events"]):
         raise InputError(f"{file}: event: elephan path runs no flows whose rate an event could wait for: give a time")
@@ -86,7 +89,7 @@ def spec_of(file: Path, overrides: Sequence[str]) -> dict[str, Any]:
         netem.require(spec)
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
-    return spec
+    return spec, congestion.left_out(specs)
 
 
 def _network(spec: dict[str, Any]) -> list[Any]:

@@ -8,32 +8,42 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from elephan.errors import InputError
-from elephan.path import report, site
+from elephan.path import congestion, report, site
 from elephan.path.opened import ends_of, opened, spec_of
 from elephan.signals import END_SIGNALS
 
 
-def run(file: Path, command: Sequence[str], overrides: Sequence[str] = ()) -> tuple[int, report.Told]:
+def run(
+    file: Path, command: Sequence[str], overrides: Sequence[str] = (), tell: Callable[[str], None] | None = None
+) -> tuple[int, report.Told]:
     """Bring the path of a scenario up, run `command` at its sender (a shell without one), take the path down.
 
-    Returns the command's exit code (128 + n when signal n ended it) and what the path did. Raises `InputError` when
-    the scenario is not one for this or the machine lacks something.
+    The first flow's congestion control is the default at both ends; `tell` is told which that is. Returns the command's
+    exit code (128 + n when signal n ended it) and what the path did. Raises `InputError` when the scenario is not one
+    for this or the machine lacks something.
     """
     problem = site.missing()
     if problem is not None:
         raise InputError(f"elephan path {problem}")
-    spec = spec_of(file, overrides)
+    spec, remark = spec_of(file, overrides)
     words = list(command) or [os.environ.get("SHELL", "/bin/sh")]
     if shutil.which(words[0]) is None:
         raise InputError(f"{words[0]}: no program of this name can be run here")
-    with _signals() as told, opened(ends_of(spec), spec, {"what": "shell", "of": str(file)}) as path:
+    with (
+        _signals() as told,
+        opened(ends_of(spec), spec, {"what": "shell", "of": str(file)}) as path,
+        congestion.as_default(path.place, spec) as control,
+    ):
+        for line in filter(None, (control, remark)):
+            if tell is not None:
+                tell(line)
         path.start(spec)
         code = _run_there(path.place, words, told)
         return code, path.stop(spec)

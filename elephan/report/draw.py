@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from elephan.report.figures import MOST_CURVES, SweepFigure, TimeFigure
+import numpy as np
+
+from elephan.report import end_labels
+from elephan.report.end_labels import End
+from elephan.report.figures import MOST_CURVES, DistributionFigure, Figure, SweepFigure, TimeFigure
+from elephan.report.timeline import Line
 
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B0609A", "#B98500", "#3A9BD6", "#6B6B6B", "#8C3B1A")
 """Curves on white: Okabe and Ito's colours for the colour-blind (2008), the bright ones darkened."""
@@ -44,13 +49,13 @@ class Ink:
         return f"#0a00{index:02x}" if self.themed else LIGHT[index]
 
 
-def svg(figure: TimeFigure | SweepFigure, name: str) -> str:
+def svg(figure: Figure, name: str) -> str:
     """Return an SVG element for a page; `name` makes its ids unique there."""
     ink = Ink(themed=True)
     return for_page(rendered(lambda drawing: _draw(drawing, figure, ink), ink, "svg").decode(), name, figure.title)
 
 
-def png(figure: TimeFigure | SweepFigure) -> bytes:
+def png(figure: Figure) -> bytes:
     """Return a PNG with title and legend, for a document or a chat."""
     ink = Ink(themed=False)
     return rendered(lambda drawing: _draw(drawing, figure, ink), ink, "png")
@@ -86,13 +91,16 @@ def rendered(draw: Callable[[Any], None], ink: Ink, form: str, size_inches: tupl
     return buffer.getvalue()
 
 
-def _draw(drawing: Any, figure: TimeFigure | SweepFigure, ink: Ink) -> None:
+def _draw(drawing: Any, figure: Figure, ink: Ink) -> None:
     axes = drawing.add_subplot()
     frame(axes, ink)
-    if isinstance(figure, TimeFigure):
-        _draw_time(axes, figure, ink)
-    else:
-        _draw_sweep(axes, figure, ink)
+    match figure:
+        case TimeFigure():
+            _draw_time(axes, figure, ink)
+        case SweepFigure():
+            _draw_sweep(axes, figure, ink)
+        case DistributionFigure():
+            _draw_distribution(axes, figure, ink)
     if not ink.themed:
         axes.set_title(figure.title, loc="left", color=ink.text, fontsize=11, fontweight="bold", pad=10)
         _legend(drawing, axes, ink)
@@ -148,8 +156,13 @@ def _vertical(axes: Any, show: Callable[[float | None], str], log: bool) -> None
     axes.yaxis.set_major_formatter(_shown(show))
 
 
+def curve_id(colour: int, number: int) -> str:
+    """Return the id of a curve's element in its drawing: the page dims all of other colours."""
+    return f"curve-{colour}-{number}"
+
+
 def _draw_time(axes: Any, figure: TimeFigure, ink: Ink) -> None:
-    for curve in figure.curves:
+    for number, curve in enumerate(figure.curves):
         axes.plot(
             curve.line.time_s,
             curve.line.values,
@@ -159,6 +172,7 @@ def _draw_time(axes: Any, figure: TimeFigure, ink: Ink) -> None:
             alpha=0.7 if curve.secondary else 1.0,
             label="_" if curve.secondary else curve.label,
             solid_joinstyle="round",
+            gid=curve_id(curve.colour, number),
         )
     end = figure.end_s
     start = min(float(curve.line.time_s[0]) for curve in figure.curves)
@@ -181,6 +195,44 @@ def _draw_time(axes: Any, figure: TimeFigure, ink: Ink) -> None:
         )
     axes.set_xlabel("time, s", color=ink.muted, loc="right", labelpad=1)
     _vertical(axes, figure.show, figure.log)
+    ends = [
+        End(curve.label, ink.curve(curve.colour), curve_id(curve.colour, number), *_end(curve.line))
+        for number, curve in enumerate(figure.curves)
+        if not curve.secondary
+    ]
+    end_labels.draw(axes, ends)
+
+
+def _end(line: Line) -> tuple[float, float]:
+    """Return the last point of a line that has a value."""
+    there = np.flatnonzero(np.isfinite(line.values))
+    return float(line.time_s[there[-1]]), float(line.values[there[-1]])
+
+
+def _draw_distribution(axes: Any, figure: DistributionFigure, ink: Ink) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    for number, (label, colour, found) in enumerate(figure.curves):
+        axes.plot(
+            found.values_s,
+            found.shares,
+            color=ink.curve(colour),
+            linewidth=1.4,
+            label=label,
+            solid_joinstyle="round",
+            gid=curve_id(colour, number),
+        )
+    if figure.log:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(numticks=7))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(_shown(figure.show))
+    axes.set_ylim(0, 1.02)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[2, 2.5, 5]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
 
 
 def _draw_sweep(axes: Any, figure: SweepFigure, ink: Ink) -> None:
@@ -191,9 +243,11 @@ def _draw_sweep(axes: Any, figure: SweepFigure, ink: Ink) -> None:
         axes.set_xscale("symlog", linthresh=smallest, linscale=0.6)
     elif figure.x_log:
         axes.set_xscale("log")
-    for label, colour, line in figure.lines:
+    ends = []
+    for number, (label, colour, line) in enumerate(figure.lines):
         spread = [item.half_width or 0.0 for _, item in line]
-        axes.errorbar(
+        gid = curve_id(colour, number)
+        drawn = axes.errorbar(
             [x for x, _ in line],
             [item.mean for _, item in line],
             yerr=spread if any(spread) else None,
@@ -205,6 +259,9 @@ def _draw_sweep(axes: Any, figure: SweepFigure, ink: Ink) -> None:
             capsize=2.5,
             label=label,
         )
+        for part, artist in enumerate(drawn.get_children()):
+            artist.set_gid(f"{gid}-{part}")
+        ends.append(End(label, ink.curve(colour), gid, line[-1][0], line[-1][1].mean))
     step = -(-len(figure.x_names) // 9)
     ticks = figure.x_names[::step]
     axes.xaxis.set_major_locator(FixedLocator([x for x, _ in ticks]))
@@ -212,6 +269,7 @@ def _draw_sweep(axes: Any, figure: SweepFigure, ink: Ink) -> None:
     axes.set_xticklabels([name for _, name in ticks])
     axes.set_xlabel(figure.x_label, color=ink.muted, loc="right", labelpad=1)
     _vertical(axes, figure.metric.show, figure.y_log)
+    end_labels.draw(axes, ends)
 
 
 def _legend(drawing: Any, axes: Any, ink: Ink) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from elephan.record import Record
 from elephan.report import units
+from elephan.report.distributions import Distribution
 from elephan.report.metrics import Metric, metric
 from elephan.report.points import Entity, Point, number, short, shown
 from elephan.report.statistics import Estimate
@@ -85,13 +86,29 @@ class SweepFigure:
 
 
 @dataclass(frozen=True)
+class DistributionFigure:
+    """Cumulative distributions: the part of all that is at most a value."""
+
+    key: str
+    title: str
+    caption: str
+    show: Callable[[float | None], str]
+    curves: tuple[tuple[str, int, Distribution], ...]
+    """Label, colour and distribution."""
+    log: bool
+
+
+Figure = TimeFigure | SweepFigure | DistributionFigure
+
+
+@dataclass(frozen=True)
 class Panel:
-    """Figures over time that share their curves' labels and colours."""
+    """Figures that share their curves' labels and colours."""
 
     title: str
     slug: str
     legend: tuple[tuple[str, int], ...]
-    figures: tuple[TimeFigure, ...]
+    figures: tuple[Figure, ...]
     seed: int
 
 
@@ -118,8 +135,8 @@ class _Track:
 
 def panels_of(points: Sequence[Point], load: Loader, colours: Colours) -> list[Panel]:
     """Return the panels over time; empty when nothing has series."""
-    groups = _grouped(points)
-    chosen = _spread(groups, MOST_PANELS)
+    groups = grouped(points)
+    chosen = spread(groups, MOST_PANELS)
     panels = []
     for title, members in chosen:
         tracks = [track for member in members for track in _tracks(member, load, len(members) > 1)][:MOST_CURVES]
@@ -132,7 +149,7 @@ def panels_of(points: Sequence[Point], load: Loader, colours: Colours) -> list[P
     return panels
 
 
-def _grouped(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
+def grouped(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
     """Put points that differ only in stack or ground into one panel; runs of several flows have one per setting."""
     several = len({point.setting for point in points}) > 1
     groups: dict[str, list[Point]] = {}
@@ -147,7 +164,7 @@ def _grouped(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
     return list(groups.items())
 
 
-def _spread(groups: list[tuple[str, list[Point]]], most: int) -> list[tuple[str, list[Point]]]:
+def spread(groups: list[tuple[str, list[Point]]], most: int) -> list[tuple[str, list[Point]]]:
     if len(groups) <= most:
         return groups
     return [groups[round(index * (len(groups) - 1) / (most - 1))] for index in range(most)]
@@ -356,7 +373,9 @@ def _floored(curves: Sequence[Curve]) -> list[Curve]:
 
 def _events(record: Record) -> tuple[tuple[float, str], ...]:
     """Return changes when they happened; what happens to both directions of a link at once is one change."""
-    found: dict[tuple[float, str], None] = {}
+    warmup_s = record.spec.get("measure", {}).get("warmup_ns", 0) / 1e9
+    # Where start-up and steady state meet: numbers are of what comes after.
+    found: dict[tuple[float, str], None] = {(warmup_s, "end of warm-up"): None} if warmup_s else {}
     for index, event in enumerate(record.spec.get("events", [])):
         when, action = event["when"], event["action"]
         # Records of before do not say when an event happened that waited for a flow.

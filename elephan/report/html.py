@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elephan.record import Record
-from elephan.report import draw, units
-from elephan.report.figures import Colours, Loader, Panel, SweepFigure, TimeFigure, panels_of, slug, sweep_figures
+from elephan.report import draw, html_table, units
+from elephan.report import table as table_module
+from elephan.report.cdf import distribution_panels
+from elephan.report.figures import Colours, Figure, Loader, Panel, SweepFigure, panels_of, slug, sweep_figures
 from elephan.report.headline import Headline, headline_of
+from elephan.report.html_table import Cell, Head, Line
 from elephan.report.management import Managed, managed_of
 from elephan.report.metrics import LINKS
 from elephan.report.points import points_of
 from elephan.report.table import Table, table_of
-from elephan.store.series import write_atomically
+from elephan.store.files import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -73,12 +76,14 @@ def write_report(records: Sequence[Record], load: Loader, folder: Path, tell: Te
     colours = Colours()
     # First, so that the colours of the headline's bars are those of the stacks in every figure.
     headline = headline_of(points, colours)
+    distributions = distribution_panels(points, colours)
     panels = panels_of(points, load, colours)
     sweeps = sweep_figures(points, colours)
-    figures: dict[str, TimeFigure | SweepFigure] = {}
-    for panel in panels:
-        for figure in panel.figures:
-            figures[f"{panel.slug}-{figure.key}" if len(panels) > 1 else figure.key] = figure
+    figures: dict[str, Figure] = {}
+    for group in (distributions, panels):
+        for panel in group:
+            for figure in panel.figures:
+                figures[f"{panel.slug}-{figure.key}" if len(group) > 1 else figure.key] = figure
     figures |= {sweep.key: sweep for sweep in sweeps}
     images = []
     drawn: dict[int, str] = {}
@@ -88,7 +93,7 @@ def write_report(records: Sequence[Record], load: Loader, folder: Path, tell: Te
         images.append(_write_image(folder / f"{name}.png", draw.png(item)))
         drawn[id(item)] = draw.svg(item, f"f{number}")
     managed = managed_of(records, load)
-    page = render(records, table_of(records), headline, panels, sweeps, drawn, len(points), managed)
+    page = render(records, table_of(records), headline, distributions, panels, sweeps, drawn, len(points), managed)
     html = folder / "report.html"
     write_atomically(html, page.encode())
     return Written(html, tuple(images))
@@ -103,6 +108,7 @@ def render(
     records: Sequence[Record],
     table: Table,
     headline: Headline | None,
+    distributions: Sequence[Panel],
     panels: Sequence[Panel],
     sweeps: Sequence[SweepFigure],
     svgs: dict[int, str],
@@ -111,28 +117,78 @@ def render(
 ) -> str:
     """Return the page; `svgs` has each figure's drawing by the figure's `id`."""
     first = records[0]
-    drawn = [(panel, [_Drawn(item.title, item.caption, svgs[id(item)]) for item in panel.figures]) for panel in panels]
+
+    def drawn(group: Sequence[Panel]) -> list[tuple[Panel, list[_Drawn]]]:
+        def figure(item: Figure) -> _Drawn:
+            return _Drawn(item.title, item.caption, svgs[id(item)])
+
+        return [(panel, [figure(item) for item in panel.figures]) for panel in group]
+
     return _template().render(
         title=first.scenario.title or first.scenario.name,
         description=first.scenario.description,
         table=table,
+        results=results_table(table),
         headline=headline,
-        managed=managed,
-        panels=drawn,
+        managed=[(item, ledger_table(item, f"ledger{number}")) for number, item in enumerate(managed)],
+        distributions=drawn(distributions),
+        panels=drawn(panels),
         sweeps=[
             (_Drawn(item.title, item.caption, svgs[id(item)]), [line[:2] for line in item.lines]) for item in sweeps
         ],
         not_drawn=max(0, points - sum(len(panel.legend) for panel in panels)) if panels else 0,
         facts=facts_of(records),
         scenarios=scenarios_of(records),
-        links=[(link["name"], [item.show(link.get(item.name)) for item in LINKS.values()]) for link in first.links],
-        link_heads=[item.title for item in LINKS.values()],
-        first=first,
-        runs=[(record.id, str(record.seed), units.duration(record.metrics.get("cpu_s"))) for record in records],
+        links=links_table(first) if first.links else "",
+        runs=runs_table(records),
         light=draw.LIGHT,
         dark=draw.DARK,
         style=(PAGE / "style.css").read_text(),
     )
+
+
+def results_table(table: Table) -> Markup:
+    """Return the table of results for the page."""
+    heads = [Head(head, of_row=True) for head in table.heads]
+    heads += [Head(column.title, column.text) for column in table.columns]
+
+    def cell(shown: table_module.Cell) -> Cell:
+        return Cell(shown.text, f"± {shown.spread}" if shown.spread else "", "best" if shown.best else "")
+
+    lines = [
+        Line((*map(Cell, row.heads), *map(cell, row.cells)), kind="run" if row.of_run else "") for row in table.rows
+    ]
+    return html_table.html("results", heads, lines)
+
+
+LEDGER_HEADS = ("at", "flow", "what")
+"""Columns of a manager's ledger that name the row."""
+
+
+def ledger_table(item: Managed, name: str) -> Markup:
+    """Return the table of a manager's ledger for the page."""
+    heads = [Head(head, text, of_row=head in LEDGER_HEADS) for head, text in item.heads]
+    return html_table.html(name, heads, [Line(tuple(Cell(text) for text in row)) for row in item.rows])
+
+
+def links_table(record: Record) -> Markup:
+    """Return the table of a record's links for the page."""
+    heads = [Head("link", of_row=True), *(Head(item.title, item.text) for item in LINKS.values())]
+    lines = [
+        Line((Cell(str(link["name"])), *(Cell(item.show(link.get(item.name))) for item in LINKS.values())))
+        for link in record.links
+    ]
+    return html_table.html("links", heads, lines)
+
+
+def runs_table(records: Sequence[Record]) -> Markup:
+    """Return the table of the stored runs for the page."""
+    heads = [Head("id", of_row=True), Head("seed"), Head("processor time")]
+    lines = [
+        Line((Cell(record.id), Cell(str(record.seed)), Cell(units.duration(record.metrics.get("cpu_s")))))
+        for record in records
+    ]
+    return html_table.html("runs", heads, lines)
 
 
 def facts_of(records: Sequence[Record]) -> list[tuple[str, str]]:

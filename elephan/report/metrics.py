@@ -187,7 +187,8 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Mean over frames of the time from when the workload offers a frame to when its last byte is delivered.",
+            "Mean over frames of the time from when the workload offers a frame to when its last byte is delivered. "
+            "Latencies are of frames offered after the warm-up.",
         ),
         Metric("latency_p50_s", "latency p50", "s", time, "lower", "Median of the frames' latency."),
         Metric("latency_p99_s", "latency p99", "s", time, "lower", "99 of 100 frames were delivered within this time."),
@@ -207,7 +208,7 @@ def _all() -> tuple[Metric, ...]:
             time,
             "lower",
             "Mean of the replication lag, the time from a write at the local site to its arrival, whole, at the far "
-            "one: how far the copy is behind.",
+            "one: how far the copy is behind. Lags are of writes issued after the warm-up.",
         ),
         Metric("lag_p50_s", "lag p50", "s", time, "lower", "Median of the replication lag over all writes."),
         Metric("lag_p99_s", "lag p99", "s", time, "lower", "99 of 100 writes were at the far site within this time."),
@@ -219,8 +220,9 @@ def _all() -> tuple[Metric, ...]:
             size,
             "lower",
             "Most data written at the local site and not yet at the far one: what a disaster would have lost at the "
-            "worst instant.",
+            "worst instant after the warm-up.",
         ),
+        *_of_the_start_up(),
         Metric(
             "drain_s",
             "drain",
@@ -235,7 +237,49 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Time from opening the connection to the delivery of the last byte; none when the run ended before.",
+            "Time from opening the connection to the delivery of the last byte; none when the run ended before. Of a "
+            "run that of its last copy, where it carries nothing but copies.",
+        ),
+        Metric(
+            "completion_low_s",
+            "completion from",
+            "s",
+            time,
+            "lower",
+            "Of a copy of which a part was extrapolated: lower end of the 95 % interval of its completion.",
+        ),
+        Metric(
+            "completion_high_s",
+            "completion to",
+            "s",
+            time,
+            "lower",
+            "Of a copy of which a part was extrapolated: upper end of the 95 % interval of its completion.",
+        ),
+        Metric(
+            "goodput_low_bps",
+            "goodput from",
+            "bit/s",
+            rate,
+            "higher",
+            "Of a copy of which a part was extrapolated: lower end of the 95 % interval of its goodput.",
+        ),
+        Metric(
+            "goodput_high_bps",
+            "goodput to",
+            "bit/s",
+            rate,
+            "higher",
+            "Of a copy of which a part was extrapolated: upper end of the 95 % interval of its goodput.",
+        ),
+        Metric(
+            "expected_bytes",
+            "expected",
+            "B",
+            size,
+            "higher",
+            "Of a copy of which a part was extrapolated: bytes that arrive before the run ends; `delivered_bytes` are "
+            "those of the part that was simulated.",
         ),
         Metric(
             "jain_index",
@@ -260,6 +304,25 @@ def _all() -> tuple[Metric, ...]:
         *_of_the_other_way(),
         *_of_the_manager(),
         *_of_the_emulator(),
+    )
+
+
+def _of_the_start_up() -> tuple[Metric, ...]:
+    """What the measured interval leaves out: of messages that were issued during `measure.warmup`."""
+    time, during = units.duration, "issued during the warm-up"
+    return (
+        Metric("startup_lag_p99_s", "start-up lag p99", "s", time, "lower", f"As `lag_p99_s`, of writes {during}."),
+        Metric("startup_lag_max_s", "start-up lag max", "s", time, "lower", f"As `lag_max_s`, of writes {during}."),
+        Metric(
+            "startup_lag_max_bytes",
+            "start-up data at risk",
+            "B",
+            units.size,
+            "lower",
+            "As `lag_max_bytes`, at an instant of the warm-up.",
+        ),
+        Metric("startup_latency_p99_s", "start-up p99", "s", time, "lower", f"As `latency_p99_s`, of frames {during}."),
+        Metric("startup_latency_max_s", "start-up max", "s", time, "lower", f"As `latency_max_s`, of frames {during}."),
     )
 
 
@@ -418,10 +481,13 @@ HEADLINE = (
     "lag_p99_s",
     "lag_max_s",
     "lag_max_bytes",
+    "startup_lag_p99_s",
+    "startup_lag_max_bytes",
     "drain_s",
     "latency_p50_s",
     "latency_p99_s",
     "latency_max_s",
+    "startup_latency_p99_s",
     "completion_s",
     "io_bytes_per_s",
     "iops",
@@ -476,6 +542,10 @@ HEADER = """# Metrics
 Every number of a record, under `metrics` for the run and under `flows` for a connection where it makes sense.
 Names carry units; what does not apply or could not be measured is `null` or absent, never a made-up zero. This page
 is generated: `python -m elephan.report.metrics --write`.
+
+Under `quantiles` a record has distributions of the whole run: `per_mille` is the list of places, and of `lag_s`,
+`latency_s`, `read_latency_s`, `write_latency_s` and `short_completion_s` there is the value for each of them, where the
+workload has such. Flows have their own as `lag_quantiles_s` and so on, up to 32 connections; a report draws them.
 
 """
 

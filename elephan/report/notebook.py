@@ -1,10 +1,34 @@
-"""The table as HTML for a notebook: no style sheet, no script, readable on light and dark."""
+"""The table for a notebook: as HTML without style sheet or script, readable on light and dark, and as text."""
 
 from __future__ import annotations
 
+import io
+import shutil
+from dataclasses import replace
 from html import escape
 
-from elephan.report.table import Table
+from elephan.printable import printable
+from elephan.report.table import Table, print_table
+
+ROWS = 60
+"""Rows of the table as text; the rest is counted. The HTML has all."""
+
+WIDTH = 200
+"""Columns of the text where there is no terminal."""
+
+
+def as_text(table: Table) -> str:
+    """Return the table and its notes as `print` shows them, as wide as the terminal."""
+    from rich.console import Console
+
+    shown = replace(table, rows=table.rows[:ROWS])
+    text = io.StringIO()
+    console = Console(file=text, width=shutil.get_terminal_size((WIDTH, 24)).columns, highlight=False, no_color=True)
+    print_table(shown, console)
+    lines = [line.rstrip() for line in printable(text.getvalue()).splitlines()]
+    if len(table.rows) > ROWS:
+        lines.append(f"and {len(table.rows) - ROWS} more rows; to_pandas() has all")
+    return "\n".join(lines)
 
 
 def as_html(table: Table) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from elephan.record import Record, canonical_json
@@ -62,8 +62,11 @@ class Point:
         return f"{name}, {self.ground}" if self.ground else name
 
     def metric(self, name: str) -> Estimate | None:
-        """Return a metric of the run over the repetitions."""
-        return estimate([record.metrics.get(name) for record in self.records])
+        """Return a metric of the run over the repetitions; of a single one with the band of what was extrapolated."""
+        found = estimate([record.metrics.get(name) for record in self.records])
+        if found is None or len(self.records) > 1:
+            return found
+        return replace(found, half_width=_band(self.first, name))
 
     def entities(self) -> list[Entity]:
         """Return the flow entries of the run, in order."""
@@ -74,9 +77,14 @@ class Point:
         return list(found.values())
 
     def flow_metric(self, group: object, name: str, total: bool) -> Estimate | None:
-        """Return a metric of a flow entry: the sum over its connections, or their mean, over the repetitions."""
+        """Return a metric of a flow entry over the repetitions: where its connections share a workload the entry's own,
+        else the sum over its connections, or their mean."""
         values: list[float | None] = []
         for record in self.records:
+            own = [entry[name] for entry in record.entries if entry["group"] == group and name in entry]
+            if own:
+                values.append(own[0])
+                continue
             given = [flow.get(name) for flow in record.flows if flow.get("group") == group]
             numbers = [float(value) for value in given if value is not None]
             values.append((sum(numbers) if total else sum(numbers) / len(numbers)) if numbers else None)
@@ -130,6 +138,20 @@ def told_by_stack(records: Sequence[Record]) -> frozenset[str]:
     } | {"stack", "congestion", "name"}
     keys = dict.fromkeys(key for record in records for key in record.parameters)
     return frozenset(key for key in keys if "stack" in key.split(".") and key.rsplit(".", 1)[-1] in own)
+
+
+def _band(record: Record, name: str) -> float | None:
+    """Return half the 95 % interval of a metric that was extrapolated."""
+    how = record.extrapolation or {}
+    stem, line = ("goodput", 1.0) if name == "line_share" else (name.rpartition("_")[0], None)
+    low, high = (how.get(f"{stem}_{end}_{'bps' if stem == 'goodput' else 's'}") for end in ("low", "high"))
+    if stem not in ("goodput", "completion") or low is None or high is None:
+        return None
+    half = (float(high) - float(low)) / 2
+    if line is None:
+        return half
+    share, goodput = record.metrics.get("line_share"), record.metrics.get("goodput_bps")
+    return half * share / goodput if share and goodput else None
 
 
 def _connections(record: Record, flow: dict[str, Any]) -> int:

@@ -9,7 +9,7 @@ from elephan.record import canonical_json
 from elephan.report.metrics import Metric, present
 from elephan.report.points import Point, short, shown
 from elephan.report.statistics import Estimate
-from elephan.report.table import Cell, Row, Table, adds_up, notes_of
+from elephan.report.table import Cell, Row, Table, adds_up, load_of, notes_of
 from elephan.report.units import NOTHING, digits, things
 
 Group = object
@@ -46,6 +46,7 @@ def table_of(points: Sequence[Point]) -> Table:
         repetitions=max(len(point.records) for point in points),
         notes=notes_of(points),
         beside=f"a ratio is that to {grounds[0]}",
+        load=load_of(points),
     )
 
 

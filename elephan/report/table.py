@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ SUMMED_OVER_CONNECTIONS = frozenset(
         "goodput_bps",
         "line_share",
         "lag_max_bytes",
+        "startup_lag_max_bytes",
         "timeouts",
         "fast_retransmits",
         "reverse_goodput_bps",
@@ -69,6 +71,8 @@ class Table:
     notes: tuple[str, ...]
     beside: str = ""
     """What the columns are, where each is not a metric."""
+    load: str = ""
+    """What each of several connections carries, where that matters."""
 
     @property
     def caption(self) -> str:
@@ -77,7 +81,9 @@ class Table:
             text = f"mean ± 95 % confidence interval over {self.repetitions} repetitions (Student's t)"
         else:
             text = "" if self.beside else "one run per row"
-        return "; ".join(part for part in (text, self.beside) if part)
+            if any(cell.spread for row in self.rows for cell in row.cells):
+                text += ", ± half of the 95 % band of what was extrapolated"
+        return "; ".join(part for part in (text, self.beside, self.load) if part)
 
 
 def table_of(records: Sequence[Record]) -> Table:
@@ -129,7 +135,23 @@ def table_of(records: Sequence[Record]) -> Table:
         rows=rows,
         repetitions=max((len(point.records) for point in points), default=0),
         notes=notes_of(points),
+        load=load_of(points),
     )
+
+
+def load_of(points: Sequence[Point]) -> str:
+    """Return what each connection carries of flows that have several and a load that this multiplies, or does not."""
+    found: dict[str, dict[str, None]] = {}
+    for record in (record for point in points for record in point.records):
+        specs = record.spec["flows"]
+        for spec in specs:
+            workload = spec["workload"]
+            bounded = workload["kind"] in ("offered", "replicate") or workload.get("bytes") is not None
+            if bounded and sum(other["group"] == spec["group"] for other in specs) > 1:
+                name = re.sub(r"\.\d+$", "", spec["name"])
+                found.setdefault(spec.get("distribution", "each"), {})[name] = None
+    texts = {"striped": "connections share the load of {}", "each": "each connection carries the whole load of {}"}
+    return "; ".join(texts[kind].format(", ".join(names)) for kind, names in sorted(found.items(), reverse=True))
 
 
 def notes_of(points: Sequence[Point]) -> tuple[str, ...]:

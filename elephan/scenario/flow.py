@@ -85,8 +85,11 @@ class FlowSettings(Table):
     stop: Span | None = setting(None, examples=["25s"])
     """When the application stops writing. When absent: when its workload ends."""
     connections: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[4])
-    """Number of parallel connections; each carries the whole workload. Of workload `iscsi`: connections of its one
-    session, which share its requests."""
+    """Number of parallel connections; `distribution` says what each carries. Of workload `iscsi`: connections of its
+    one session, which share its requests."""
+    distribution: Literal["striped", "each"] = setting("striped", examples=["each"])
+    """What several connections carry. "striped": the workload is the flow's, and its connections share it (see Several
+    connections). "each": every connection carries the whole workload."""
     stagger: Span = setting("0s", examples=["100ms"])
     """Time between the starts of two connections of this flow."""
     direction: Literal["forward", "reverse"] = setting("forward", examples=["reverse"])
@@ -155,6 +158,10 @@ class FlowSettings(Table):
             raise wrong("a time after the start of the last connection", "stop")
         if self.stop is not None and getattr(self.workload, "duration", None) is not None:
             raise wrong("either stop or workload.duration, not both", "stop")
+        if isinstance(self.workload, Iscsi) and self.distribution == "each":
+            raise wrong("absent: the connections of a session share its requests", "distribution")
+        if isinstance(self.workload, Program) and (self.workload.bytes or U32_MAX) < self.connections:
+            raise wrong(f"at most {self.workload.bytes}: each connection sends a part of workload.bytes", "connections")
         if isinstance(self.workload, Iscsi) and self.stagger:
             raise wrong("0s: the session's first connection logs in, then the others", "stagger")
         if self.stop is not None and isinstance(self.workload, Program):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,13 +11,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from elephan.printable import one_line
 from elephan.scenario import keys
 from elephan.scenario.document import Document
 from elephan.scenario.problem import ABSENT, Location, Problem, ScenarioError, expected_of
 from elephan.scenario.quantity import U64_MAX
 from elephan.scenario.spec import specify
 from elephan.scenario.spec.stack import label
-from elephan.scenario.toml import format_value, key_lines, parse_value
+from elephan.scenario.toml import DEPTH_MAX, NotToml, flaw_of, format_value, key_lines, parse, parse_value
 from elephan.sweep.grid import Axis, Mode, parse_axes, points
 
 Value = bool | int | float | str
@@ -72,15 +72,19 @@ class Scenario:
         self.text = text
         self.overrides = tuple(overrides)
         self.base = file.resolve().parent
-        self._lines = key_lines(text)
         self._overridden: dict[Location, str] = {}
         """Which override set which place."""
-        self._swept_anew: set[str] = set()
-        """Keys that the command line sweeps."""
+        self._swept_anew: dict[str, str] = {}
+        """Keys that the command line sweeps, and by which override."""
         try:
-            self._raw: dict[str, Any] = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise ScenarioError(file, None, None, f"not TOML: {error}") from None
+            self._raw: dict[str, Any] = parse(text)
+        except NotToml as error:
+            raise ScenarioError(file, None, None, str(error)) from None
+        flaw = flaw_of(self._raw)
+        if flaw is not None:
+            key = keys.dotted(flaw.location, self._raw)
+            value = ABSENT if flaw.value is None else flaw.value
+            raise ScenarioError(file, key, value, flaw.expected, self._line(flaw.location))
         sweep = self._override(self._raw.pop("sweep", {}))
         self.axes: list[Axis]
         self.mode: Mode
@@ -96,7 +100,7 @@ class Scenario:
     @property
     def name(self) -> str:
         """Its own name, or the file's without the ending."""
-        return str(self._raw.get("name", self.file.stem))
+        return str(self._raw.get("name", one_line(self.file.stem)))
 
     @property
     def title(self) -> str:
@@ -119,6 +123,10 @@ class Scenario:
 
     # How it gets there
 
+    @cached_property
+    def _lines(self) -> dict[Location, int]:
+        return key_lines(self.text)
+
     def _override(self, sweep: Any) -> Any:
         for override in self.overrides:
             key, equals, text = override.partition("=")
@@ -126,20 +134,25 @@ class Scenario:
             if not key or not equals:
                 raise ScenarioError("--set", None, None, f'"{override}" is not of the form key=value')
             value = parse_value(text.strip())
+            flaw = flaw_of(value)
+            if flaw is not None or key.count(".") >= DEPTH_MAX:
+                expected = flaw.expected if flaw else f"a key of at most {DEPTH_MAX} parts"
+                raise ScenarioError(self.file, key, value, expected, change=override)
             if key == "sweep" or key.startswith("sweep."):
                 if not isinstance(sweep, dict):
                     sweep = {}
                 if key == "sweep":
+                    self._swept_anew[""] = override
                     sweep = value if isinstance(value, dict) else {} if value in ("", False) else value
                 else:
                     sweep = {**_without(sweep, key[6:]), key[6:]: value}
-                    self._swept_anew.add(key[6:])
+                    self._swept_anew[key[6:]] = override
                 continue
             try:
                 for place in keys.assign(self._raw, key, value):
-                    self._overridden[place] = key
+                    self._overridden[place] = override
             except Problem as problem:
-                raise ScenarioError(self.file, key, value, problem.expected) from None
+                raise ScenarioError(self.file, key, value, problem.expected, change=override) from None
             # A value from the command line stands for the whole axis.
             sweep = _without(sweep, key) if isinstance(sweep, dict) else sweep
         return sweep
@@ -150,18 +163,18 @@ class Scenario:
         for axis in axes:
             _, found = self._substituted({axis.key: axis.values[0]})
             places = list(found)
-            overridden = {} if axis.key in self._swept_anew else self._overridden
+            overridden = {} if self._change(axis.location) is not None else self._overridden
             if places and all(any(_within(place, other) for other in overridden) for place in places):
                 continue
-            for other, key in overridden.items():
+            for other, override in overridden.items():
                 if any(_within(other, place) for place in places):
                     expected = f'a key that is not swept; the sweep of "{axis.key}" would undo it'
-                    raise ScenarioError(self.file, key, _reach(self._raw, other)[1], expected)
+                    key = override.partition("=")[0].strip()
+                    raise ScenarioError(self.file, key, _reach(self._raw, other)[1], expected, change=override)
             for earlier, before in kept:
                 if any(_within(other, place) for place in places for other in before):
                     expected = f'a key that does not undo "{earlier.key}", which stands before it'
-                    line = self._line(axis.location)
-                    raise ScenarioError(self.file, ".".join(axis.location), list(axis.values), expected, line)
+                    raise self._at(axis.location, ".".join(axis.location), list(axis.values), expected)
             kept.append((axis, places))
         return [axis for axis, _ in kept]
 
@@ -197,8 +210,7 @@ class Scenario:
             try:
                 places |= dict.fromkeys(keys.assign(raw, key, value), key)
             except Problem as problem:
-                line = self._line(self._axis(key).location)
-                raise ScenarioError(self.file, f"sweep.{key}", value, problem.expected, line) from None
+                raise self._at(self._axis(key).location, f"sweep.{key}", value, problem.expected) from None
         return raw, places
 
     def _first(self, error: ValidationError, raw: dict[str, Any], values: Mapping[str, Any]) -> ScenarioError:
@@ -222,14 +234,29 @@ class Scenario:
             expected = f"a table; it also needs {keys.dotted(asked[len(location) :], raw)}"
         if value is ABSENT and location[:1] == ("flow",) and len(location) > 2:
             location, value = self._from_defaults(raw, location)
-        line = self._line(location)
+        origin = location
         for place, key in places.items():
             if location[: len(place)] == place or place[: len(location)] == location:
-                line = self._line(self._axis(key).location)
-        for place in self._overridden:
-            if location[: len(place)] == place:
-                line = None
-        return ScenarioError(self.file, keys.dotted(location, raw) or None, value, expected, line)
+                origin = self._axis(key).location
+        return self._at(origin, keys.dotted(location, raw) or None, value, expected)
+
+    def _at(self, origin: Location, key: str | None, value: Any, expected: str) -> ScenarioError:
+        """The error for a key whose value stands at a place of the file, or in an override."""
+        change = self._change(origin)
+        line = self._line(origin) if change is None else None
+        return ScenarioError(self.file, key, value, expected, line, change)
+
+    def _change(self, location: Location) -> str | None:
+        """The override that a value came from, None when it is the file's."""
+        for place, override in self._overridden.items():
+            if _within(location, place):
+                return override
+        if location[:1] == ("sweep",):
+            swept = ".".join(str(part) for part in location[1:])
+            for key, override in self._swept_anew.items():
+                if not key or swept == key or swept.startswith(f"{key}."):
+                    return override
+        return None
 
     def _from_defaults(self, raw: dict[str, Any], location: Location) -> tuple[Location, Any]:
         place, value = _reach(raw, ("defaults", *location[2:]))
@@ -255,12 +282,30 @@ def load(file: Path | str, overrides: Sequence[str] = ()) -> Scenario:
     """
     path = Path(file)
     try:
-        text = path.read_text(encoding="utf-8")
+        # Editors on Windows begin a file with a byte order mark.
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ScenarioError(path, None, None, f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ScenarioError(path, None, None, f"not UTF-8, as TOML must be: {error}") from None
-    return Scenario(path, text, overrides)
+    except ValueError as error:
+        raise ScenarioError(path, None, None, f"not the name of a file: {error}") from None
+    try:
+        return Scenario(path, text, overrides)
+    except ScenarioError as error:
+        if overrides and error.change is None and _is_valid(path, text):
+            # The file alone would run: it is a change elsewhere in it that does not go with this key.
+            changes = ", ".join(f"--set {override}" for override in overrides)
+            error.args = (one_line(f"with {changes}: {error}"),)
+        raise
+
+
+def _is_valid(path: Path, text: str) -> bool:
+    try:
+        Scenario(path, text)
+    except ScenarioError:
+        return False
+    return True
 
 
 def expand(scenario: Scenario) -> list[Point]:

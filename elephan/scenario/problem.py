@@ -11,6 +11,7 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from elephan.errors import InputError
+from elephan.printable import one_line
 from elephan.scenario.toml import format_value
 
 Location = tuple[str | int, ...]
@@ -24,18 +25,28 @@ class ScenarioError(InputError):
 
     `file` is the path as given, `key` the dotted key (None when the file as a whole is at fault), `value` what was
     found there (ABSENT when the key is missing), `expected` a phrase that says what would be right, `line` the line in
-    the file, from 1 (None when the value came from the command line).
+    the file, from 1 (None when the value came from the command line), `change` the `key=value` of `--set` that is at
+    fault (None when the file is).
     """
 
-    def __init__(self, file: Path | str, key: str | None, value: Any, expected: str, line: int | None = None) -> None:
+    def __init__(
+        self,
+        file: Path | str,
+        key: str | None,
+        value: Any,
+        expected: str,
+        line: int | None = None,
+        change: str | None = None,
+    ) -> None:
         self.file = str(file)
         self.key = key
         self.value = value
         self.expected = expected
         self.line = line
-        place = self.file if line is None else f"{self.file}:{line}"
+        self.change = change
+        place = "--set" if change is not None else self.file if line is None else f"{self.file}:{line}"
         subject = "" if key is None else f" {key}:" if value is ABSENT else f" {key} = {_shortened(value)}:"
-        super().__init__(f"{place}:{subject} {expected}")
+        super().__init__(one_line(f"{place}:{subject} {expected}"))
 
 
 def _shortened(value: Any) -> str:
@@ -87,4 +98,7 @@ def expected_of(error: dict[str, Any]) -> str:
         return "missing; this key is required"
     if kind == "literal_error":
         return "one of " + re.sub(r"'([^']*)'", r'"\1"', str(error["ctx"]["expected"])).replace(" or ", ", ")
-    return _BUILT_IN.get(kind, str(error["msg"]))
+    if kind == "value_error":
+        # Without pydantic's own "Value error, " before it.
+        return str(error["ctx"]["error"])
+    return _BUILT_IN.get(kind, str(error["msg"]).removeprefix("Input should be "))

@@ -26,7 +26,7 @@ RATE_MAX = 2**62
 
 _NUMBER = r"[0-9][0-9_]*(\.[0-9]+)?"
 _SPAN = {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*(ns|us|µs|ms|s|min|h)\s*$"}
-_RATE = {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*[kMGT]?bit/s\s*$"}
+_RATE = {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*([kMGT]?bit|[kMGT]?B|[KMGT]iB)/s\s*$"}
 _SIZE = {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*([kMGT]?B|[KMGT]iB)\s*$"}
 
 
@@ -88,7 +88,7 @@ PositiveSize = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Whole:
     """Annotates a whole number in a closed range."""
 
@@ -176,7 +176,7 @@ def _part(value: Any) -> int:
 Part = Annotated[int, PlainValidator(_part), _typed("share", **_NUMBER_OR_TEXT)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bytes:
     """Annotates a size in a closed range, bytes."""
 
@@ -227,8 +227,8 @@ def bits_per_second(load: Share | int, line_bps: int) -> int:
 
 
 def _load(value: Any) -> Share | int:
-    expected = 'a share of the line such as "90%" or 0.9, or a rate such as "900Mbit/s"'
-    if isinstance(value, str) and value.strip().endswith("bit/s"):
+    expected = 'a share of the line such as "90%" or 0.9, or a rate such as "900Mbit/s" or "180MB/s"'
+    if isinstance(value, str) and value.strip().endswith(("bit/s", "B/s")):
         return rate(value)
     share = number(value, expected)
     if not 0 < share <= 10:
@@ -275,7 +275,7 @@ def _limit(value: Any) -> Limit:
 QueueLimit = Annotated[Limit, PlainValidator(_limit), _typed("packets, size or bdp", type="string")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AtMost:
     """Annotates a quantity already read that has an upper bound; `text` says it with its unit."""
 
@@ -292,7 +292,7 @@ class AtMost:
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Positive:
     """Annotates an exact number above 0; held as a Fraction."""
 

@@ -174,7 +174,7 @@ ManagersRemedy = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _OneOrMore:
     """Annotates a list that may be written as its only entry."""
 

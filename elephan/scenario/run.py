@@ -24,6 +24,10 @@ class Run(Table):
     """Seed of the first repetition; repetition i (from 0) has seed + i."""
     repetitions: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[10])
     """Runs of each point with different seeds; tables then show means with confidence intervals."""
+    exact: bool = setting(False, examples=[True])
+    """Simulate all of a long copy. Off: of a single flow of workload `bulk` with `bytes` that take more than 33 million
+    packets only a part is simulated, and the rest is extrapolated from its steady state (see Long copies).
+    `elephan run --exact` is short for it."""
 
 
 def _series(value: Any) -> int | None:
@@ -47,7 +51,9 @@ class Measure(Table):
     ] = setting("100ms", examples=["10ms", False])
     """Interval of the time series (cwnd, RTT, queue, goodput, lag ...); false: none."""
     warmup: Span = setting("0s", examples=["5s"])
-    """Time at the start that goodput and shares leave out."""
+    """Time at the start that goodput, shares, latency, lag and data at risk leave out: metrics are of the interval
+    after it; those of messages of the warm-up stand apart, under names that begin with `startup_`. Counters are of the
+    whole run."""
     pcap_node: Name | None = setting(None, examples=["left"])
     """Node whose packets a capture (`elephan run --pcap FILE`) takes. When absent: the first flow's sender."""
     pcap_packets: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[100000])

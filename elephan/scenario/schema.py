@@ -5,21 +5,83 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import sys
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from elephan.scenario.document import Document
+from elephan.scenario.table import INNER_TABLE, Table
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "scenario.schema.json"
 
 
 def schema() -> dict[str, Any]:
     """The schema, JSON Schema 2020-12. `x-type` names a quantity's type as docs/scenario.md does."""
-    generated = _without_null(Document.model_json_schema(by_alias=True))
+    tables = {table.__name__: table for table in _tables(Table)}
+    definitions: dict[str, Any] = {}
+    generated = _schema_of(Document, tables, definitions)
+    generated = _without_null({"$defs": dict(sorted(definitions.items())), **generated})
     generated["title"] = "elephan scenario"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **generated}
+
+
+def _schema_of(table: type[Table], tables: dict[str, type[Table]], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a table; those of the tables inside it go to `definitions`."""
+    generated = table.model_json_schema(by_alias=True)
+    properties = generated["properties"]
+    for field, text in meanings(table).items():
+        key = table.model_fields[field].alias or field
+        # Where pydantic would put it.
+        properties[key] = dict(sorted({**properties[key], "description": text}.items()))
+
+    def with_references(node: Any) -> Any:
+        if isinstance(node, list):
+            return [with_references(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        node = {key: with_references(item) for key, item in node.items()}
+        inner = node.pop(INNER_TABLE, None)
+        if inner is None:
+            return node
+        if inner not in definitions:
+            definitions[inner] = {}
+            definitions[inner] = _schema_of(tables[inner], tables, definitions)
+        return {"$ref": f"#/$defs/{inner}", **node}
+
+    return with_references(generated)
+
+
+def _tables(table: type[Table]) -> Iterator[type[Table]]:
+    for inner in table.__subclasses__():
+        yield inner
+        yield from _tables(inner)
+
+
+def meanings(table: type[Table]) -> dict[str, str]:
+    """What each field of a table means, by its name in Python."""
+    texts: dict[str, str] = {}
+    for base in reversed(table.__mro__):
+        texts |= _docstrings(base.__module__).get(base.__name__, {}) if issubclass(base, Table) else {}
+    return texts
+
+
+@cache
+def _docstrings(module: str) -> dict[str, dict[str, str]]:
+    """The docstrings below the fields of each class of a module: Python keeps none of them."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    found: dict[str, dict[str, str]] = {}
+    for item in tree.body:
+        for field, text in pairwise(item.body) if isinstance(item, ast.ClassDef) else ():
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                    found.setdefault(item.name, {})[name] = inspect.cleandoc(said)
+    return found
 
 
 def _without_null(node: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,13 +20,36 @@ from pydantic_core import CoreSchema, core_schema
 
 from elephan.scenario.problem import unknown, wrong
 
+INNER_TABLE = "x-table"
+"""Stands in a table's JSON schema for the table of that name."""
+
+_inside_a_table: ContextVar[bool] = ContextVar("_inside_a_table", default=False)
+"""Whether the validator of a table is being built, in this thread."""
+
 
 class Table(BaseModel):
-    """A TOML table. A field's docstring is its documentation in the reference and in the JSON schema."""
+    """A TOML table. A field's docstring is its documentation in the reference and in the JSON schema.
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, validate_default=True, use_attribute_docstrings=True
-    )
+    These are read when they are asked for (`elephan.scenario.schema`), and a table's validator is built when the first
+    such table is met: to build all at each start would take longer than to read a scenario.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_default=True, defer_build=True)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        if _inside_a_table.get():
+            return core_schema.no_info_plain_validator_function(cls.model_validate)
+        token = _inside_a_table.set(True)
+        try:
+            return handler(source)
+        finally:
+            _inside_a_table.reset(token)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        # `elephan.scenario.schema` puts its definition beside the others.
+        return {INNER_TABLE: cls.__name__} if schema["type"] == "function-plain" else handler(schema)
 
     @classmethod
     def keys(cls) -> list[str]:
@@ -58,7 +82,7 @@ def _usable_name(value: str) -> str:
 Name = Annotated[str, StringConstraints(strict=True), AfterValidator(_usable_name)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tagged:
     """Annotates a union of tables that one key tells apart: its value, or which of several keys is there.
 

@@ -1,4 +1,4 @@
-"""The text side of TOML: values as text, lines of keys. Parsing itself is the standard library's."""
+"""The text side of TOML: values as text, lines of keys, bounds. Parsing itself is the standard library's."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ import json
 import math
 import re
 import tomllib
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from elephan.printable import has_control
+
+DEPTH_MAX = 32
+"""Tables and arrays inside each other. The deepest key of a scenario has 7; Python's stack ends at some hundreds."""
+
+BITS_MAX = 256
+"""Bits of a whole number. TOML has 64, the widest key as many; Python cannot print one of 15,000."""
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
 
@@ -29,8 +38,12 @@ def format_value(value: Any) -> str:
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(format_value(v) for v in value) + "]"
+    if isinstance(value, Unrepresentable):
+        return repr(value)
     if isinstance(value, float):
         return _float(value)
+    if isinstance(value, int) and value.bit_length() > BITS_MAX:
+        return hex(value)
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return str(value)
@@ -44,28 +57,98 @@ def _float(value: float) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
+class Unrepresentable(float):
+    """A number that a float cannot hold: 1e-400 would be 0, and 1e400 infinite. Its `repr` is what was written."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    mantissa = text.lower().partition("e")[0]
+    if (value == 0 and re.search("[1-9]", mantissa)) or (math.isinf(value) and "inf" not in text):
+        value = Unrepresentable(value)
+        value.text = text
+    return value
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """What no key of a scenario may hold."""
+
+    location: tuple[str | int, ...]
+    value: Any
+    """None where it cannot be shown."""
+    expected: str
+
+
+class NotToml(Exception):
+    """A text that is not TOML, or nested too deeply to be read; says why."""
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Return the tables of a TOML text. Raises `NotToml`."""
+    try:
+        return tomllib.loads(text, parse_float=_number)
+    except RecursionError:
+        raise NotToml(f"tables and arrays are nested too deeply; at most {DEPTH_MAX}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise NotToml(f"not TOML: {error}") from None
+    except ValueError:
+        # The standard library's bound on the digits of an integer.
+        raise NotToml("not TOML: a whole number has at most 64 bits, and one here has thousands of digits") from None
+
+
+def flaw_of(value: Any) -> Flaw | None:
+    """Return the first thing in a parsed value that no key may hold, None when there is none."""
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
+    while waiting:
+        location, found = waiting.pop()
+        expected = _forbidden(found)
+        if len(location) > DEPTH_MAX:
+            return Flaw(location[:2], None, f"tables and arrays nested at most {DEPTH_MAX} deep")
+        if expected is not None:
+            return Flaw(location, found, expected)
+        inner = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+        for key, item in inner:
+            if isinstance(key, str) and has_control(key):
+                return Flaw((*location, key), None, "a key without control characters")
+            waiting.append(((*location, key), item))
+    return None
+
+
+def _forbidden(value: Any) -> str | None:
+    if isinstance(value, str) and has_control(value):
+        return "a text without control characters"
+    if isinstance(value, int) and value.bit_length() > BITS_MAX:
+        return "a whole number of at most 64 bits"
+    return None
+
+
 def parse_value(text: str) -> Any:
     """A value from the command line: TOML where it is TOML (`1e-3`, `true`, `[1, 2]`), else the text itself.
 
     `100Mbit/s` and `cubic` need no quotes; `{ name = "cubic" }` is a table.
     """
     try:
-        parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        parsed = parse(f"value = {text}")
+    except NotToml:
         return text
     value = parsed.pop("value")
     return text if parsed or isinstance(value, datetime.date | datetime.time) else value
 
 
-_HEADER = re.compile(r"^\s*(\[\[?)(.*?)\]\]?\s*(#.*)?$")
-_ASSIGNMENT = re.compile(
-    r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*="""
-)
-_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
+# For error messages alone, and compiled for the first of them.
+_HEADER = r"^\s*(\[\[?)(.*?)\]\]?\s*(#.*)?$"
+_PART = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
+_ASSIGNMENT = rf"^\s*({_PART}(?:\s*\.\s*{_PART})*)\s*="
 
 
 def _parts(text: str) -> list[str]:
-    return [part.strip("\"'") for part in _PART.findall(text)]
+    return [part.strip("\"'") for part in re.findall(_PART, text)]
 
 
 def key_lines(text: str) -> dict[tuple[str | int, ...], int]:
@@ -81,8 +164,8 @@ def key_lines(text: str) -> dict[tuple[str | int, ...], int]:
         if multiline is not None:
             multiline = None if multiline in line else multiline
             continue
-        header = _HEADER.match(line)
-        if header and not _ASSIGNMENT.match(line):
+        header = re.match(_HEADER, line)
+        if header and not re.match(_ASSIGNMENT, line):
             table = _inside(tuple(_parts(header.group(2))), counts)
             if header.group(1) == "[[":
                 index = counts.get(table, -1) + 1
@@ -90,7 +173,7 @@ def key_lines(text: str) -> dict[tuple[str | int, ...], int]:
                 table = (*table, index)
             lines.setdefault(table, number)
             continue
-        assignment = _ASSIGNMENT.match(line)
+        assignment = re.match(_ASSIGNMENT, line)
         if assignment:
             lines.setdefault((*table, *_parts(assignment.group(1))), number)
             rest = line[assignment.end() :]

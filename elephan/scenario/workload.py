@@ -11,6 +11,7 @@ from elephan.scenario.iscsi import Iscsi, TraceFormat
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import U32_MAX, U64_MAX, AtMost, Load, Positive, PositiveSize, PositiveSpan, Size, Whole
 from elephan.scenario.table import Table, Tagged, setting
+from elephan.scenario.writes import Arrivals, WriteSize
 
 
 class Bulk(Table):
@@ -19,7 +20,7 @@ class Bulk(Table):
     kind: Literal["bulk"]
     """Kind of workload."""
     bytes: PositiveSize | None = setting(None, examples=["1GB"])
-    """Data to send, per connection. When absent: without end."""
+    """Data to send. When absent: without end."""
     duration: PositiveSpan | None = setting(None, examples=["30s"])
     """Time after the flow's start during which it sends. When absent: until `stop`, or the end of the run."""
 
@@ -36,7 +37,7 @@ class Offered(Table):
     kind: Literal["offered"]
     """Kind of workload."""
     load: Load = setting(examples=["90%", "450Mbit/s"])
-    """Frame bits per second and connection: a rate, or a share of the slowest line on the flow's route."""
+    """Frame bits per second: a rate, or a share of the slowest line on the flow's route."""
     frame: PositiveSize = setting("2112B", examples=["2048B"])
     """Payload of a frame. The default is the largest data field of a Fibre Channel frame (FC-FS)."""
     credits: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[256])
@@ -45,20 +46,40 @@ class Offered(Table):
 
 
 class Replicate(Table):
-    """The writes of a block trace, mirrored to the other site; the lag of the far copy is measured."""
+    """Writes mirrored to the other site: those of a block trace, or, with `rate`, writes that are drawn. The lag of the
+    far copy is measured."""
 
     kind: Literal["replicate"]
     """Kind of workload."""
-    trace: str = setting(examples=["traces/tpcc-small.trace"])
-    """Trace file; relative to the scenario file."""
+    trace: str | None = setting(None, examples=["traces/tpcc-small.trace"])
+    """Trace file; relative to the scenario file. Exactly one of `trace` and `rate`."""
     format: TraceFormat = setting("auto", examples=["msr"])
-    """Form of the trace (docs/traces.md says what each is). "auto": told by how the file begins."""
+    """With `trace`: its form (docs/traces.md says what each is). "auto": told by how the file begins."""
     slowdown: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
-    """Factor on all times: 2 is half as fast as recorded; held to 10^-6."""
+    """With `trace`: factor on all times: 2 is half as fast as recorded; held to 10^-6."""
     loop: bool = setting(False, examples=[True])
-    """Begin again when the trace ends."""
+    """With `trace`: begin again when it ends."""
+    rate: Load | None = setting(None, examples=["180MB/s", "60%"])
+    """Without a trace: data written per second, on average; a rate, or a share of the slowest line on the route."""
+    size: WriteSize = setting("64KiB", examples=["8KiB", {"mix": {"4KiB": 70, "64KiB": 30}}])
+    """With `rate`: data of a write, or a distribution of it."""
+    arrivals: Arrivals = setting("poisson", examples=["constant", {"process": "on_off", "on": "100ms", "off": "400ms"}])
+    """With `rate`: when writes are issued. Each flow draws from random streams of its own, one for sizes and one for
+    times; a time is held to the ns."""
     header: Annotated[Size, AtMost(U32_MAX, f"{U32_MAX}B")] = setting("48B", examples=["48B"])
     """Bytes sent beside each write's data. The default is iSCSI's basic header segment (RFC 7143, 11.2.1)."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Replicate:
+        if self.trace is None and self.rate is None:
+            raise wrong('trace (a file), or rate (such as "180MB/s")')
+        if self.trace is not None and self.rate is not None:
+            raise wrong("absent, because trace says when writes come; slowdown changes their rate", "rate")
+        own = ("size", "arrivals") if self.trace is not None else ("format", "slowdown", "loop")
+        for key in own:
+            if key in self.model_fields_set:
+                raise wrong(f"absent: it goes with {'rate' if self.trace is not None else 'trace'}", key)
+        return self
 
 
 class Program(Table):
@@ -69,7 +90,7 @@ class Program(Table):
     program: Literal["iperf3", "scp", "ftp"] = setting(examples=["scp"])
     """iperf3; scp to an sshd of the run's own; ftp: curl, to a vsftpd of the run's own."""
     bytes: PositiveSize | None = setting(None, examples=["1GB"])
-    """scp and ftp, required there: size of the file that each connection sends."""
+    """scp and ftp, required there: size of the file. Connections that share it send a part each, of equal size."""
     duration: PositiveSpan | None = setting(None, examples=["30s"])
     """iperf3 only, whole seconds: time for which it sends (-t). When absent: the run's end."""
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from elephan.core import native
 from elephan.errors import InputError
-from elephan.stack import header
 
 
 class CannotCompile(InputError):
@@ -92,6 +91,8 @@ class Stack:
     @property
     def kernel(self) -> str:
         """Where it can run beside the simulator: what its file says, else what follows from its hooks."""
+        from elephan.stack import header
+
         said = header.said_of(self.code, "Kernel").rstrip(".")
         if said:
             return said

@@ -169,7 +169,7 @@ def simulate(stack: Stack, tell: Tell | None = None, settings: Sequence[str] = (
             scenario = Scenario(Path("stack.toml"), text, [*changes, f"name=of-{stack.name}"])
         except InputError as error:
             # The scenario is none of the user's; what was set is.
-            raise InputError(str(error).replace("stack.toml: flow.flow1.stack.", "--set ")) from error
+            raise InputError(str(error).replace("--set: flow.flow1.stack.", "--set ")) from error
         (job,) = jobs_of(scenario)
         job.index = number
         jobs.append(job)

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elephan.core import build_digest, version
-from elephan.report import draw, units
+from elephan.report import draw, html_table, units
 from elephan.report.figures import Curve, SweepFigure, TimeFigure
 from elephan.report.html import PAGE as REPORT_PAGE
+from elephan.report.html_table import Cell, Head
+from elephan.report.html_table import Line as Row
 from elephan.report.metrics import Metric
 from elephan.report.statistics import Estimate
 from elephan.report.timeline import Line, thinned
 from elephan.stack import header
 from elephan.stack.catalogue import Stack
-from elephan.stack.curves import AFTER_LOSS, LOSSES, RESPONSE_RTT_S, RTT_S, WINDOW, Curves, response_text
+from elephan.stack.curves import (
+    AFTER_LOSS,
+    LOSSES,
+    RESPONSE_RTT_S,
+    RTT_S,
+    WINDOW,
+    Curves,
+    ResponseRow,
+    response_text,
+)
 from elephan.stack.published import RESPONSES
-from elephan.store.series import write_atomically
+from elephan.store.files import write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 PAGE = Path(__file__).parent / "page"
 
@@ -74,12 +87,45 @@ def figures(stack: Stack, curves: Curves) -> list[TimeFigure | SweepFigure]:
     return [after, response]
 
 
+def response_table(curves: Curves) -> Markup:
+    """Return the table of mean windows for the page."""
+
+    def packets(value: float | None) -> str:
+        return units.count(None if value is None else round(value, 1))
+
+    def remark(row: ResponseRow) -> str:
+        return "the line is full" if row.fills_line else "" if row.steady else "not steady within the run"
+
+    heads = [Head("loss", of_row=True), Head("simulated, packets"), Head("published, packets")]
+    lines = [
+        Row((Cell(f"{row.loss:g}"), Cell(packets(row.window), remark(row)), Cell(packets(row.published))))
+        for row in curves.response
+    ]
+    return html_table.html("response", heads, lines)
+
+
+def parameters_table(stack: Stack) -> Markup:
+    """Return the table of a stack's parameters for the page, what each is below it."""
+    heads = [Head("name", of_row=True), Head("default"), Head("range"), Head("unit")]
+    lines = [
+        Row(
+            (Cell(item.name), Cell(item.text(item.default)), Cell(item.range_text), Cell(item.unit_text)),
+            below=item.doc,
+        )
+        for item in stack.parameters
+    ]
+    return html_table.html("parameters", heads, lines)
+
+
 def _line(points: list[tuple[float, float]]) -> tuple[tuple[float, Estimate], ...]:
     return tuple((x, Estimate(y, None, 1)) for x, y in sorted(points))
 
 
-def write(stack: Stack, curves: Curves, folder: Path) -> tuple[Path, list[Path]]:
-    """Write NAME.html and its PNGs into `folder`; return their paths. Raises `StoreError`."""
+def write(stack: Stack, curves: Curves, folder: Path, use: Sequence[str] = ()) -> tuple[Path, list[Path]]:
+    """Write NAME.html and its PNGs into `folder`; return their paths. Raises `StoreError`.
+
+    `use` are the lines that say how to put it into use.
+    """
     images = []
     drawn: list[dict[str, Any]] = []
     for number, figure in enumerate(figures(stack, curves)):
@@ -93,10 +139,11 @@ def write(stack: Stack, curves: Curves, folder: Path) -> tuple[Path, list[Path]]
     text = _template().render(
         stack=stack,
         kernel=stack.kernel,
+        use=use,
         header=header.comment_of(stack.code),
         figures=drawn,
-        rows=curves.response,
-        count=units.count,
+        response=response_table(curves),
+        parameters=parameters_table(stack),
         scenarios=[("after one loss", AFTER_LOSS), ("response, loss 1e-4", response_text(1e-4))],
         version=f"{version()} (core {build_digest()})",
         light=draw.LIGHT,

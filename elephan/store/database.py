@@ -6,57 +6,33 @@ run of the same point replaces.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+import hashlib
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Engine, create_engine, delete, event, func, select, text
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-from sqlalchemy.orm import Session
-
-from elephan import places
-from elephan.errors import InputError, StoreError, StoreUnusable
+from elephan.errors import InputError, StoreError
 from elephan.record import Record, canonical_json
-from elephan.store.migrate import migrate
-from elephan.store.schema import MetricRow, ParameterRow, RunRow
-from elephan.store.series import Series, paths_of
+from elephan.store.files import KINDS, paths_of, stem_of
+from elephan.store.place import Place, default_location, is_conflict, named, reason_of
+from elephan.store.revision import HEAD
+from elephan.store.sql import Database, Engine, Execute, Fault, File
 
-BUSY_TIMEOUT_MS = 30_000
-"""How long SQLite waits for another writer, ms: longer than any single store of a run."""
-
-DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
-"""Driver of a URL that names none: those that the package's extras `postgresql` and `mariadb` install."""
+if TYPE_CHECKING:
+    from elephan.store.series import Series
 
 LEAST_PREFIX = 4
 """Hex digits of an id that a person must give at least."""
 
+ATTEMPTS = 8
+"""How often a transaction is tried that the database takes back in favour of another one."""
 
-def data_folder() -> Path:
-    """Return where elephan keeps what it stores (XDG Base Directory Specification: XDG_DATA_HOME)."""
-    base = os.environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "elephan"
-
-
-def default_location() -> str:
-    """Return $ELEPHAN_STORE, else the file `results.sqlite` in the user's data folder."""
-    return os.environ.get("ELEPHAN_STORE") or str(data_folder() / "results.sqlite")
-
-
-def as_url(location: str) -> URL:
-    """Return the database URL of a URL or of a path to an SQLite file. Raises `InputError`."""
-    if "://" not in location:
-        return URL.create("sqlite", database=str(Path(location).expanduser().absolute()))
-    try:
-        url = make_url(location)
-        return url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
-    except ArgumentError as error:
-        raise InputError(
-            f"--store {location}: not a database URL; right are a file name, sqlite:///FILE, postgresql://USER@HOST/NAME"
-        ) from error
+AT_ONCE = 500
+"""Ids in one statement: SQLite takes 999 values, the other databases more."""
 
 
 @dataclass(frozen=True)
@@ -71,112 +47,114 @@ class Filter:
     """At most so many, newest first."""
 
 
+@dataclass(frozen=True)
+class Damaged:
+    """A run whose record cannot be read."""
+
+    id: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Say it on one line."""
+        return f"run {self.id}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run as far as the columns of its row say, so that a damaged record is no hindrance."""
+
+    id: str
+    created: str
+    scenario: str
+    ground: str
+    version: str
+    seed: str
+    series: tuple[str, ...]
+    """Names of its series files."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A row as it is: the record's text, and what it is to be compared with."""
+
+    id: str
+    record: str
+    sha256: str | None
+    series: dict[str, str | None]
+
+
 class Store:
     """A database and the folder of its series."""
 
     def __init__(self, location: str, series_folder: Path | None = None) -> None:
         """Open the store, make or upgrade its tables.
 
-        Raises `StoreUnusable` when there can be no store at `location`, and leaves nothing there then; `StoreError`,
-        `InputError` for a wrong URL.
+        Raises `StoreUnusable` when there can be no store at `location`, and makes nothing there then; `StoreError` when
+        it cannot be opened; `InputError` for a wrong URL.
         """
-        self.url = as_url(location)
-        self.location = self.url.render_as_string(hide_password=True)
-        self.given = location if "://" not in location else self.location
-        self.series_folder = series_folder or self._series_folder()
-        self._made = self._missing()
+        self.place = Place.of(location, series_folder)
+        self.place.prepare()
+        self.location = self.place.location
+        self.series_folder = self.place.series
         try:
-            self._engine = self._open()
-            with self._guard("open"), self._engine.begin() as connection:
-                migrate(connection)
-        except BaseException:
-            self._leave_nothing()
+            self._database: Database = Engine(self.place) if self.place.by_url else File(Path(str(self.place.file)))
+        except Fault as fault:
+            raise self.place.failed(fault) from fault
+        try:
+            if not self._is_at_head():
+                self._bring_up_to_date()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, Fault):
+                raise self.place.failed(error) from error
             raise
 
-    def _missing(self) -> list[Path]:
-        """Return what opening would make: the database's file and the folders above it."""
-        if not self._is_file():
-            return []
-        file = Path(str(self.url.database))
-        if os.path.isdir(file):
-            raise self._unusable("it is a folder")
-        return [part for part in (file, *file.parents) if not os.path.exists(part)]
+    def _is_at_head(self) -> bool:
+        # Without SQLAlchemy: it is so nearly always.
+        with suppress(Fault), self._database.transaction() as execute:
+            return execute("select version_num from alembic_version", {}) == [(HEAD,)]
+        return False
 
-    def _leave_nothing(self) -> None:
-        """Remove what opening made."""
-        if hasattr(self, "_engine"):
-            self._engine.dispose()
-        for part in self._made:
-            with suppress(OSError):
-                part.rmdir() if part.is_dir() else part.unlink(missing_ok=True)
-            if part == self._made[0]:
-                for ending in ("-wal", "-shm", "-journal"):
-                    with suppress(OSError):
-                        part.with_name(part.name + ending).unlink(missing_ok=True)
+    def _bring_up_to_date(self) -> None:
+        from elephan.store.migrate import bring_up_to_date
 
-    def _is_file(self) -> bool:
-        return self.url.get_backend_name() == "sqlite" and self.url.database not in (None, "", ":memory:")
-
-    def _unusable(self, reason: str) -> StoreUnusable:
-        return StoreUnusable(f"{named(self.given)}: cannot keep results there: {reason}")
+        try:
+            bring_up_to_date(self.place)
+        except StoreError as error:
+            raise StoreError(f"{named(self.place.given)}: {error}") from error
 
     def must_take(self) -> None:
-        """Raise `StoreUnusable` when no run can be stored, and leave nothing new: asked before runs that take hours."""
+        """Raise `StoreError` when no run can be stored: asked before runs that take hours."""
         try:
-            self._must_take()
-        except StoreUnusable:
-            self._leave_nothing()
-            raise
-
-    def _must_take(self) -> None:
-        try:
-            with self._engine.connect() as connection:
-                # Needs what a write needs, and is taken back.
-                connection.execute(text("update alembic_version set version_num = version_num"))
-                connection.rollback()
-        except SQLAlchemyError as error:
-            raise self._unusable(reason_of(error)) from error
-        reason = places.why_not_writable(self.series_folder)
-        if reason is not None:
-            raise self._unusable(f"{self.series_folder}, for time series: {reason}")
-
-    def _series_folder(self) -> Path:
-        if self.url.get_backend_name() == "sqlite" and self.url.database:
-            file = Path(self.url.database)
-            return file.with_name(f"{file.stem}.series")
-        return data_folder() / "series"
-
-    def _open(self) -> Engine:
-        sqlite = self.url.get_backend_name() == "sqlite"
-        if self._is_file():
-            try:
-                Path(str(self.url.database)).parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise self._unusable(places.reason_of(error)) from error
-        try:
-            engine = create_engine(self.url)
-        except ImportError as error:
-            raise InputError(
-                f"--store {self.location}: the driver {error.name} is not installed; pip install {error.name}"
-            ) from error
-        except SQLAlchemyError as error:
-            raise InputError(f"--store {self.location}: {reason_of(error)}") from error
-        if sqlite:
-            event.listen(engine, "connect", _prepare_sqlite)
-        return engine
+            with suppress(_TakenBack), self._database.transaction(writing=True) as execute:
+                execute("update alembic_version set version_num = version_num", {})
+                raise _TakenBack
+        except Fault as fault:
+            raise self.place.failed(fault) from fault
+        self.place.must_take_series()
 
     @contextmanager
-    def _guard(self, act: str) -> Iterator[None]:
+    def _reading(self) -> Iterator[Execute]:
         try:
-            yield
-        except SQLAlchemyError as error:
-            if act == "open":
-                raise self._unusable(reason_of(error)) from error
-            raise StoreError(f"cannot {act} the store {self.location}: {reason_of(error)}") from error
+            with self._database.transaction() as execute:
+                yield execute
+        except Fault as fault:
+            raise StoreError(f"cannot read the store {self.location}: {reason_of(fault)}") from fault
+
+    def _write(self, work: Callable[[Execute], None]) -> None:
+        """Do `work` in a transaction; repeat it when it is rolled back for another one. Raises `StoreError`."""
+        for attempt in range(ATTEMPTS):
+            try:
+                with self._database.transaction(writing=True) as execute:
+                    return work(execute)
+            except Fault as fault:
+                if attempt + 1 == ATTEMPTS or not is_conflict(fault):
+                    raise StoreError(f"cannot write to the store {self.location}: {reason_of(fault)}") from fault
+            time.sleep(random.uniform(0, 0.05 * 2**attempt))
 
     def close(self) -> None:
         """Let go of the database."""
-        self._engine.dispose()
+        self._database.close()
 
     def __enter__(self) -> Store:
         return self
@@ -189,7 +167,7 @@ class Store:
 
         When it fails, what was there before is there still, and no file of this run is left behind.
         """
-        stem = f"{record.id[:2]}/{record.id}"
+        stem = stem_of(record.id)
         # Series of an earlier run with this id have its row to belong to, and stay.
         new = not any(path.exists() for path in paths_of(self.series_folder, stem))
         try:
@@ -203,82 +181,150 @@ class Store:
             raise
 
     def _save(self, record: Record, names: dict[str, str]) -> None:
-        row = RunRow(
-            id=record.id,
-            format=record.format,
-            created=record.created,
-            scenario=record.scenario.name[:255],
-            ground=record.ground,
-            version=record.version,
-            build=str(record.host.get("build", "")),
-            seed=str(record.seed),
-            record=record.to_json(),
-            flow_series=names.get("flow"),
-            link_series=names.get("link"),
-        )
-        with self._guard("write to"), Session(self._engine) as session, session.begin():
-            for table in (MetricRow, ParameterRow):
-                session.execute(delete(table).where(table.run_id == record.id))
-            session.execute(delete(RunRow).where(RunRow.id == record.id))
-            session.add(row)
-            session.flush()
-            session.add_all(
-                MetricRow(run_id=record.id, name=name, value=value) for name, value in record.metrics.items()
-            )
-            session.add_all(
-                ParameterRow(run_id=record.id, name=name, value=as_text(value))
-                for name, value in record.parameters.items()
-            )
+        text = record.to_json()
+        row = {
+            "id": record.id,
+            "format": record.format,
+            "created": record.created,
+            "scenario": record.scenario.name[:255],
+            "ground": record.ground,
+            "version": record.version,
+            "build": str(record.host.get("build", "")),
+            "seed": str(record.seed),
+            "record": text,
+            "flow_series": names.get("flow"),
+            "link_series": names.get("link"),
+            "sha256": digest_of(text),
+        }
+        metrics = [{"run_id": record.id, "name": name, "value": value} for name, value in record.metrics.items()]
+        parameters = [
+            {"run_id": record.id, "name": name, "value": as_text(value)} for name, value in record.parameters.items()
+        ]
+
+        def store(execute: Execute) -> None:
+            # Rows that are not there are not deleted: MariaDB would lock the gap where others insert theirs.
+            if execute("select id from run where id = :id", {"id": record.id}):
+                _delete(execute, [record.id])
+            execute(_insert("run", row), row)
+            for table, rows in (("metric", metrics), ("parameter", parameters)):
+                if rows:
+                    execute(_insert(table, rows[0]), rows)
+
+        self._write(store)
 
     def find(self, run_id: str, build: str | None = None) -> Record | None:
-        """Return the run with exactly this id (and, when given, made by this build of the core), else None."""
-        query = select(RunRow.record).where(RunRow.id == run_id)
-        if build is not None:
-            query = query.where(RunRow.build == build)
-        with self._guard("read"), Session(self._engine) as session:
-            text = session.scalar(query)
-        return None if text is None else Record.from_json(text)
+        """Return the run with exactly this id (and, when given, made by this build of the core), else None.
+
+        A run whose record is damaged is not there: to run it again stores it again.
+        """
+        query = "select record from run where id = :id" + ("" if build is None else " and build = :build")
+        with self._reading() as execute:
+            rows = execute(query, {"id": run_id} | ({} if build is None else {"build": build}))
+        found = _read(run_id, rows[0][0]) if rows else None
+        return found if isinstance(found, Record) else None
 
     def get(self, prefix: str) -> Record:
+        """Return the run whose id begins with `prefix`.
+
+        Raises `InputError` when none or several do, `StoreError` when its record is damaged.
+        """
+        found = self.look(prefix)
+        if isinstance(found, Damaged):
+            raise StoreError(str(found))
+        return found
+
+    def look(self, prefix: str) -> Record | Damaged:
         """Return the run whose id begins with `prefix`. Raises `InputError` when none or several do."""
+        run_id = self.id_of(prefix)
+        with self._reading() as execute:
+            return _read(run_id, execute("select record from run where id = :id", {"id": run_id})[0][0])
+
+    def id_of(self, prefix: str) -> str:
+        """Return the id that begins with `prefix`. Raises `InputError` when none or several do."""
         if len(prefix) < LEAST_PREFIX:
             raise InputError(f"id {prefix!r}: give at least its first {LEAST_PREFIX} characters")
-        query = select(RunRow.record).where(RunRow.id.startswith(prefix, autoescape=True)).limit(2)
-        with self._guard("read"), Session(self._engine) as session:
-            found = session.scalars(query).all()
+        pattern = "".join(f"!{sign}" if sign in "!%_" else sign for sign in prefix) + "%"
+        with self._reading() as execute:
+            found = execute("select id from run where id like :pattern escape '!' limit 2", {"pattern": pattern})
         if not found:
             raise InputError(f"no run {prefix} in {self.location}; `elephan results list` shows those there are")
         if len(found) > 1:
             raise InputError(f"several runs begin with {prefix}; give more characters of the id")
-        return Record.from_json(found[0])
+        return str(found[0][0])
 
     def list(self, which: Filter | None = None) -> list[Record]:
-        """Return runs, newest first. Raises `StoreError`."""
-        which = which or Filter()
-        query = select(RunRow.record).order_by(RunRow.created.desc(), RunRow.id)
-        if which.scenario is not None:
-            query = query.where(RunRow.scenario == which.scenario)
-        for name, value in which.parameters.items():
-            query = query.where(
-                RunRow.id.in_(select(ParameterRow.run_id).where(ParameterRow.name == name, ParameterRow.value == value))
-            )
-        if which.newest is not None:
-            query = query.limit(which.newest)
-        with self._guard("read"), Session(self._engine) as session:
-            return [Record.from_json(text) for text in session.scalars(query)]
+        """Return runs, newest first. Raises `StoreError`, also when a record is damaged."""
+        found = self.read(which)
+        for one in found:
+            if isinstance(one, Damaged):
+                raise StoreError(str(one))
+        return [one for one in found if isinstance(one, Record)]
+
+    def read(self, which: Filter | None = None) -> list[Record | Damaged]:
+        """Return runs, newest first, those that cannot be read among them. Raises `StoreError`."""
+        query, values = _fitting("id, record", which or Filter())
+        with self._reading() as execute:
+            return [_read(run_id, text) for run_id, text in execute(query, values)]
+
+    def summaries(self, which: Filter | None = None) -> list[Summary]:
+        """Return runs by their columns, newest first. Raises `StoreError`."""
+        columns = "id, created, scenario, ground, version, seed, flow_series, link_series"
+        query, values = _fitting(columns, which or Filter())
+        with self._reading() as execute:
+            return [Summary(*row[:6], tuple(name for name in row[6:] if name)) for row in execute(query, values)]
+
+    def parameters(self) -> dict[str, dict[str, str]]:
+        """Return the parameters of every run by its id, values as text. Raises `StoreError`."""
+        found: dict[str, dict[str, str]] = {}
+        with self._reading() as execute:
+            for run_id, name, value in execute("select run_id, name, value from parameter", {}):
+                found.setdefault(run_id, {})[name] = value
+        return found
+
+    def stored(self, run_id: str) -> Stored | None:
+        """Return the row with this id as it is, None when there is none. Raises `StoreError`."""
+        query = "select record, sha256, flow_series, link_series from run where id = :id"
+        with self._reading() as execute:
+            rows = execute(query, {"id": run_id})
+        if not rows:
+            return None
+        text, sha256, flow, link = rows[0]
+        return Stored(run_id, text, sha256, {"flow": flow, "link": link})
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Remove runs by their ids, and then their series. Raises `StoreError`.
+
+        What ends it in between leaves series without a run, which `results prune --files` removes.
+        """
+        self._write(lambda execute: _delete(execute, ids))
+        for run_id in ids:
+            for path in paths_of(self.series_folder, stem_of(run_id)):
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise StoreError(f"cannot remove {path}: {error.strerror}") from error
 
     def count(self) -> int:
         """Return how many runs there are."""
-        with self._guard("read"), Session(self._engine) as session:
-            return session.scalar(select(func.count()).select_from(RunRow)) or 0
+        with self._reading() as execute:
+            return int(execute("select count(*) from run", {})[0][0])
 
     def series(self, run_id: str) -> Series | None:
         """Return the time series of a run, None when it has none. Raises `StoreError` when its files are gone."""
-        with self._guard("read"), Session(self._engine) as session:
-            row = session.get(RunRow, run_id)
-            names = {} if row is None else {"flow": row.flow_series, "link": row.link_series}
+        row = self.stored(run_id)
+        return None if row is None else self.series_named(row.series)
+
+    def series_named(self, names: Mapping[str, str | None]) -> Series | None:
+        """Return the time series with these file names by kind, None when not all have one. Raises `StoreError`."""
         present = {kind: name for kind, name in names.items() if name}
-        return Series.read(self.series_folder, present) if len(present) == 2 else None
+        if len(present) < len(KINDS):
+            return None
+        from elephan.store.series import Series
+
+        former = self.place.former_series
+        if former is not None and not (self.series_folder / present[KINDS[0]]).exists():
+            return Series.read(former, present)
+        return Series.read(self.series_folder, present)
 
 
 def open_store(location: str | None = None, series_folder: Path | None = None) -> Store:
@@ -287,7 +333,7 @@ def open_store(location: str | None = None, series_folder: Path | None = None) -
 
 
 def store_for(store: str | Store | None) -> Store | None:
-    """Return where runs are to be kept, None for "none". Raises `StoreUnusable` when nothing can be kept there."""
+    """Return where runs are to be kept, None for "none". Raises `StoreError` when nothing can be kept there."""
     if store == "none":
         return None
     keep = store if isinstance(store, Store) else open_store(store)
@@ -295,32 +341,51 @@ def store_for(store: str | Store | None) -> Store | None:
     return keep
 
 
-def named(location: str) -> str:
-    """Return how the user named a place for results: the option, the variable, or not at all."""
-    if location == default_location():
-        return f"$ELEPHAN_STORE {location}" if os.environ.get("ELEPHAN_STORE") else f"the store {location}"
-    return f"--store {location}"
+class _TakenBack(Exception):
+    """Ends a transaction that was only to show that it is possible."""
+
+
+def _fitting(columns: str, which: Filter) -> tuple[str, dict[str, Any]]:
+    """Return the query for runs that a filter passes, newest first, and its values."""
+    conditions, values = [], {}
+    if which.scenario is not None:
+        conditions.append("scenario = :scenario")
+        values["scenario"] = which.scenario
+    for number, (name, value) in enumerate(which.parameters.items()):
+        conditions.append(f"id in (select run_id from parameter where name = :name{number} and value = :value{number})")
+        values |= {f"name{number}": name, f"value{number}": value}
+    query = f"select {columns} from run"
+    if conditions:
+        query += f" where {' and '.join(conditions)}"
+    query += " order by created desc, id"
+    return query + ("" if which.newest is None else f" limit {int(which.newest)}"), values
+
+
+def _insert(table: str, row: Mapping[str, Any]) -> str:
+    return f"insert into {table} ({', '.join(row)}) values ({', '.join(f':{name}' for name in row)})"
+
+
+def _delete(execute: Execute, ids: Sequence[str]) -> None:
+    """Delete the rows of runs, those first that point to others."""
+    for first in range(0, len(ids), AT_ONCE):
+        values = {f"id{number}": run_id for number, run_id in enumerate(ids[first : first + AT_ONCE])}
+        names = ", ".join(f":{name}" for name in values)
+        for column, table in (("run_id", "metric"), ("run_id", "parameter"), ("id", "run")):
+            execute(f"delete from {table} where {column} in ({names})", values)
+
+
+def digest_of(text: str) -> str:
+    """Return the SHA-256 of a record's text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read(run_id: str, text: Any) -> Record | Damaged:
+    try:
+        return Record.from_json(text)
+    except StoreError as error:
+        return Damaged(run_id, str(error))
 
 
 def as_text(value: Any) -> str:
     """Return a parameter's value as `--where` and the parameter table write it."""
     return value if isinstance(value, str) else canonical_json(value)
-
-
-def reason_of(error: BaseException) -> str:
-    """Return the database's own words, one line, without SQL and without links."""
-    origin = getattr(error, "orig", None) or error
-    return str(origin).strip().splitlines()[0]
-
-
-def _prepare_sqlite(connection: Any, _: object) -> None:
-    """WAL: readers go on while a run is stored. FULL: a commit lasts through a power cut (sqlite.org/wal.html)."""
-    cursor = connection.cursor()
-    for pragma in (
-        f"busy_timeout = {BUSY_TIMEOUT_MS}",
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "foreign_keys = ON",
-    ):
-        cursor.execute(f"pragma {pragma}")
-    cursor.close()

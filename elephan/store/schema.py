@@ -12,6 +12,13 @@ LongText = Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 # So that an index over a name fits MySQL's 3072 bytes with 4 bytes per character.
 NAME = 255
 
+# The server's own may be Latin-1, and take "A" and "a" for one name.
+TEXT_OPTIONS = {
+    f"{server}_{option}": value
+    for server in ("mysql", "mariadb")
+    for option, value in (("charset", "utf8mb4"), ("collate", "utf8mb4_bin"))
+}
+
 
 class Base(DeclarativeBase):
     """All tables."""
@@ -21,6 +28,7 @@ class RunRow(Base):
     """A run: what one looks for in columns, the whole record as JSON."""
 
     __tablename__ = "run"
+    __table_args__ = (TEXT_OPTIONS,)
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     format: Mapped[int] = mapped_column(Integer)
@@ -35,13 +43,15 @@ class RunRow(Base):
     record: Mapped[str] = mapped_column(LongText)
     flow_series: Mapped[str | None] = mapped_column(String(NAME))
     link_series: Mapped[str | None] = mapped_column(String(NAME))
+    sha256: Mapped[str | None] = mapped_column(String(64))
+    """Of `record` in UTF-8; none in rows that elephan 0.1.0 wrote."""
 
 
 class MetricRow(Base):
     """One metric of a run, for SQL of one's own: `select avg(value) from metric where name = 'lag_p99_s'`."""
 
     __tablename__ = "metric"
-    __table_args__ = (Index("metric_name_value", "name", "value"),)
+    __table_args__ = (Index("metric_name_value", "name", "value"), TEXT_OPTIONS)
 
     run_id: Mapped[str] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
     name: Mapped[str] = mapped_column(String(NAME), primary_key=True)
@@ -53,7 +63,7 @@ class ParameterRow(Base):
     """One parameter of a run; its value as text, as the scenario writes it."""
 
     __tablename__ = "parameter"
-    __table_args__ = (Index("parameter_name", "name"),)
+    __table_args__ = (Index("parameter_name", "name"), TEXT_OPTIONS)
 
     run_id: Mapped[str] = mapped_column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True)
     name: Mapped[str] = mapped_column(String(NAME), primary_key=True)

@@ -1,14 +1,12 @@
 """Time series of one run, as Arrow tables over the core's own memory, and as Parquet files.
 
-A file appears under its name only when it is whole and on the disk: it is written beside, synced, then renamed.
+A file appears under its name only when it is whole and on the disk.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +16,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elephan.errors import StoreError
-
-KINDS = ("flow", "link")
+from elephan.store.files import KINDS, paths_of, replacing
 
 
 def table(columns: Mapping[str, Any]) -> pa.Table:
     """Return an Arrow table whose columns share the memory of the numpy arrays: nothing is copied."""
-    return pa.table({name: pa.array(np.ascontiguousarray(values)) for name, values in columns.items()})
+    return pa.Table.from_arrays([_column(np.ascontiguousarray(values)) for values in columns.values()], list(columns))
+
+
+def _column(values: np.ndarray) -> pa.Array:
+    # pa.array() would do the same, and import pandas first, which takes longer than many a run.
+    if values.dtype == bool:
+        return pa.array(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
+
+
+def _values(column: pa.ChunkedArray) -> Iterator[Any]:
+    """Yield the bytes of a column's values; one that was read from a file may come in chunks."""
+    for chunk in column.chunks:
+        if chunk.null_count or pa.types.is_boolean(chunk.type):
+            yield np.ascontiguousarray(chunk.to_numpy(zero_copy_only=False)).tobytes()
+        elif len(chunk):
+            # to_numpy() would do the same, and import pandas first.
+            width = chunk.type.bit_width // 8
+            yield memoryview(chunk.buffers()[1])[chunk.offset * width : (chunk.offset + len(chunk)) * width]
 
 
 @dataclass(frozen=True)
@@ -57,8 +72,8 @@ class Series:
         for kind in KINDS:
             for name, column in zip(getattr(self, kind).column_names, getattr(self, kind).columns, strict=True):
                 total.update(f"{kind}.{name}:{column.type}:{len(column)}\n".encode())
-                # to_numpy and not buffers(): a column read from a file may come in chunks and with validity bits.
-                total.update(np.ascontiguousarray(column.to_numpy()).tobytes())
+                for part in _values(column):
+                    total.update(part)
         return total.hexdigest()
 
     def write(self, folder: Path, stem: str) -> dict[str, str]:
@@ -73,26 +88,13 @@ class Series:
         return cls(**{kind: read_parquet(folder / names[kind]) for kind in KINDS})
 
 
-def paths_of(folder: Path, stem: str) -> tuple[Path, ...]:
-    """Return where the tables of a run are, one for each of `KINDS`."""
-    return tuple(folder / f"{stem}.{kind}.parquet" for kind in KINDS)
-
-
 def write_parquet(data: pa.Table, path: Path) -> None:
     """Write `data` to `path`, whole or not at all. Raises `StoreError` (no permission, disk full)."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
+        with replacing(path, durable=True) as file:
             pq.write_table(data, file, compression="zstd")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        sync_folder(path.parent)
-    except (OSError, pa.ArrowException) as error:
-        discard(temporary)
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise StoreError(f"cannot write {path}: {reason}") from error
+    except pa.ArrowException as error:
+        raise StoreError(f"cannot write {path}: {str(error).splitlines()[0]}") from error
 
 
 def read_parquet(path: Path) -> pa.Table:
@@ -103,30 +105,3 @@ def read_parquet(path: Path) -> pa.Table:
         raise StoreError(f"the series {path} is gone; run it again with --again") from error
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"cannot read the series {path}: {str(error).splitlines()[0]}") from error
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all. Raises `StoreError`."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError as error:
-        discard(temporary)
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def discard(temporary: Path) -> None:
-    """Remove what was half written. There is nothing where the folder itself could not be made."""
-    with suppress(OSError):
-        temporary.unlink()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` last through a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

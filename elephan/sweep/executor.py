@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elephan import grounds
 from elephan.core import build_digest
@@ -22,11 +22,13 @@ from elephan.grounds import Job, Progress, Stopped
 from elephan.record import Record
 from elephan.report.units import things
 from elephan.signals import END_SIGNALS, Mark
-from elephan.store.database import Store
-from elephan.store.series import Series
 from elephan.sweep.progress import NoProgress, Watcher
 
-Ground = Callable[[Job, Progress | None], tuple[Record, Series]]
+if TYPE_CHECKING:
+    from elephan.store.database import Store
+    from elephan.store.series import Series
+
+Ground = Callable[[Job, Progress | None], "tuple[Record, Series]"]
 
 POLL_S = 0.1
 """How often the calling thread shows progress and looks for Ctrl-C, s."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, Literal
 
+from elephan.core import native
 from elephan.scenario.problem import Problem
 
 Mode = Literal["grid", "zip"]
@@ -93,23 +94,57 @@ def _range(table: dict[str, Any], location: tuple[str, ...]) -> list[Any]:
             raise Problem((*location, key), "unknown key; a range has " + ", ".join(sorted(_RANGE_KEYS)))
     if "to" not in table or len(table.keys() & {"step", "factor", "count"}) != 1:
         raise Problem(location, "a range with from, to and exactly one of step, factor and count")
-    first, unit = _number(table, "from", location)
-    last, other = _number(table, "to", location)
-    if other != unit:
-        raise Problem((*location, "to"), f'the same unit as from ("{unit}")' if unit else "a number without a unit")
+    ends = {key: _number(table, key, location) for key in ("from", "to", "step") if key in table}
+    unit = _common_unit({key: unit for key, (_, unit) in ends.items()}, location)
+    first, last = (_in_unit(*ends[key], unit) for key in ("from", "to"))
     if "count" in table:
         values = _counted(table, first, last, location)
     elif "factor" in table:
         values = _geometric(_number(table, "factor", location)[0], first, last, location)
     else:
-        step, step_unit = _number(table, "step", location)
-        if step == 0 or (last - first) * step < 0 or step_unit != unit:
-            raise Problem((*location, "step"), "a step that leads from `from` to `to`, in the same unit")
+        step = _in_unit(*ends["step"], unit)
+        if step == 0 or (last - first) * step < 0:
+            raise Problem((*location, "step"), "a step that leads from `from` to `to`")
         count = int((last - first) / step) + 1
         if count > POINTS_MAX:
             raise Problem((*location, "step"), f"at most {POINTS_MAX} values")
         values = [first + i * step for i in range(count)]
     return [_written(value, unit) for value in values]
+
+
+def _common_unit(units: dict[str, str], location: tuple[str, ...]) -> str:
+    """The unit of a range's values: that of all its ends, else the smallest of them, in which none needs rounding."""
+    first = units["from"]
+    for key, unit in units.items():
+        if unit != first and (_kind(unit) is None or _kind(unit) != _kind(first)):
+            right = f'a unit that goes with that of from ("{first}")' if first else "a number without a unit, as from"
+            raise Problem((*location, key), right)
+    return first if len(set(units.values())) == 1 else min(units.values(), key=_size)
+
+
+def _in_unit(value: Fraction, unit: str, wanted: str) -> Fraction:
+    return value if unit == wanted else value * _size(unit) / _size(wanted)
+
+
+def _parsers() -> dict[str, Callable[[str], int]]:
+    return {"time": native().parse_span, "rate": native().parse_rate, "size": native().parse_size}
+
+
+def _kind(unit: str) -> str | None:
+    """What a unit is one of; None where it can be converted to no other."""
+    return next((kind for kind, parse in _parsers().items() if _parsed(parse, unit)), None)
+
+
+def _size(unit: str) -> int:
+    """A unit in the smallest one of its kind."""
+    return next(size for parse in _parsers().values() if (size := _parsed(parse, unit)))
+
+
+def _parsed(parse: Callable[[str], int], unit: str) -> int | None:
+    try:
+        return parse(f"1{unit}")
+    except ValueError:
+        return None
 
 
 def _counted(table: dict[str, Any], first: Fraction, last: Fraction, location: tuple[str, ...]) -> list[Fraction]:
@@ -149,9 +184,13 @@ def _number(table: dict[str, Any], key: str, location: tuple[str, ...]) -> tuple
             raise Problem((*location, key), expected)
         return Fraction(match.group(1).replace("_", "")), match.group(2)
     try:
-        return Fraction(Decimal(repr(value))), ""
-    except (InvalidOperation, ValueError, OverflowError):
+        decimal = Decimal(repr(value))
+    except (InvalidOperation, ValueError):
         raise Problem((*location, key), expected) from None
+    # As `quantity.number`: a Fraction of 1e999999 would take for ever.
+    if not decimal.is_finite() or (decimal != 0 and not -30 <= decimal.adjusted() <= 30):
+        raise Problem((*location, key), expected)
+    return Fraction(decimal), ""
 
 
 def _written(value: Fraction, unit: str) -> Any:

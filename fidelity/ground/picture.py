@@ -10,7 +10,7 @@ from typing import Any
 from PIL import Image
 
 from elephan.report.draw import Ink, frame, rendered
-from elephan.store.series import write_atomically
+from elephan.store.files import write_atomically
 from fidelity.ground.script import Difference
 
 IMAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "img" / "ground-windows.png"

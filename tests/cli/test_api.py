@@ -44,6 +44,25 @@ def test_run_to_pandas(file: Path) -> None:
     assert "<table>" in results._repr_html_()
 
 
+def test_printing_results_shows_the_table(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = elephan.run(file, set={"flow.stack": "reno", "run.repetitions": 1})
+    print(results)
+    shown = capsys.readouterr().out
+    lines = shown.splitlines()
+    assert lines[0].split()[:2] == ["loss", "goodput"] and lines[1].startswith("0 ") and lines[2].startswith("0.001 ")
+    assert "Mbit/s" in lines[1] and "\x1b" not in shown and repr(results) == shown.rstrip("\n")
+    assert "one run per row" in shown
+    assert str(elephan.open_results(scenario="nothing")) == "no runs"
+
+
+def test_a_long_table_is_cut_where_it_is_printed(file: Path) -> None:
+    sweep = 'sweep={ "path.loss" = { from = 0.001, to = 0.07, step = 0.001 } }'
+    many = elephan.run(file, set=[sweep, "run.duration=1s", "run.repetitions=1"])
+    text = str(many)
+    assert "and 10 more rows; to_pandas() has all" in text and len(text.splitlines()) == 1 + 60 + 2
+    assert many._repr_html_().count("<tr>") == 71
+
+
 def test_series_come_from_memory_and_from_the_store_alike(file: Path) -> None:
     fresh = elephan.run(file)
     stored = elephan.open_results()

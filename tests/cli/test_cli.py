@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -292,6 +293,17 @@ def started(folder: Path) -> subprocess.Popen[str]:
     return running
 
 
+def test_a_store_is_one_file_between_commands(folder: Path) -> None:
+    """So that it can be copied; SQLite keeps what was written last in files beside it while it is open."""
+    for command in (["run", "small.toml", "--no-report"], ["results", "list"], ["run", "small.toml", "--no-report"]):
+        running = process(folder, *command)
+        assert running.wait(timeout=60) == 0, running.communicate()
+        assert {path.name for path in folder.glob("results.sqlite*")} == {"results.sqlite"}
+    connection = sqlite3.connect(f"file:{folder / 'results.sqlite'}?immutable=1", uri=True)
+    assert connection.execute("select count(*) from run").fetchone() == (2,)
+    connection.close()
+
+
 def test_ctrl_c_keeps_what_ended_and_says_how_to_go_on(folder: Path) -> None:
     running = started(folder)
     running.send_signal(signal.SIGINT)
@@ -313,20 +325,27 @@ def test_a_killed_sweep_keeps_what_ended(folder: Path) -> None:
     assert "1 of 1 run was in the store" in err
 
 
-def test_no_help_has_words_that_its_formatter_takes_for_a_style() -> None:
-    from rich.text import Text
+def commands(found: Any, context: Any) -> Iterator[tuple[str, Any]]:
+    """Every command below a group, by its words."""
+    for name in found.list_commands(context):
+        command = found.get_command(context, name)
+        if hasattr(command, "list_commands"):
+            yield from ((f"{name} {words}", inner) for words, inner in commands(command, context))
+        else:
+            yield name, command
 
-    from elephan.cli.main import app as root
 
-    def texts(app: typer.Typer) -> Iterator[str]:
-        for command in app.registered_commands:
-            yield inspect.getdoc(command.callback) or ""
-        for group in app.registered_groups:
-            assert group.typer_instance is not None
-            yield str(group.typer_instance.info.help)
-            yield from texts(group.typer_instance)
+def test_every_command_shows_its_whole_help(elephan: Run) -> None:
+    from elephan.cli.main import MODULES, app
 
-    found = list(texts(root))
-    assert len(found) > 30
-    # "[path]" vanishes.
-    assert [text for text in found if Text.from_markup(text).plain != text] == []
+    root = typer.main.get_command(app)
+    found = dict(commands(root, root.make_context("elephan", [], resilient_parsing=True)))
+    assert len(found) > 30 and {words.split()[0] for words in found} == set(MODULES)
+    for words, command in found.items():
+        code, out, err = elephan(*words.split(), "--help")
+        assert (code, err) == (0, "")
+        # Words in brackets are no style, and nothing is cut off.
+        assert " ".join(inspect.cleandoc(command.help).split()) in " ".join(out.split()), words
+    out = elephan("--help")[1]
+    assert "print one ranked table and why each stands there" in " ".join(out.split())
+    assert elephan("chekc")[2] == "error: No such command 'chekc'. Did you mean 'check'?\n"

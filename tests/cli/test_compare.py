@@ -51,7 +51,15 @@ def test_stacks_are_ranked_with_reasons_and_a_report(elephan: Run, tmp_path: Pat
     assert "report: report/compare.html" in err
     assert {"compare.html", "trade.png", "cwnd.png"} <= {path.name for path in (tmp_path / "report").iterdir()}
     page = (tmp_path / "report" / "compare.html").read_text()
-    assert "A small copy: every stack" in page and "First by goodput" in page
+    assert "A small copy: every stack" in page and "By goodput all are equal" in page
+    first = rows[0][1]
+    assert re.search(
+        rf"^{re.escape(first)}.* in use, as root at both ends:\n  elephan kernel load {first.split('(')[0]} ", out, re.M
+    )
+    assert (
+        "    net.ipv4.tcp_rmem = 4096 131072 6291456\n" in out
+        and f"elephan kernel enable {first.split('(')[0]}" in page
+    )
     # Both kinds of run are stored, told apart by the scenario's name.
     stored = json.loads(elephan("results", "list", "--json")[1])
     names = [record["scenario"]["name"] for record in stored]
@@ -64,6 +72,7 @@ def test_json_has_the_numbers_behind_the_words(elephan: Run, tmp_path: Path) -> 
     rows = {row["stack"].split("(")[0]: row for row in json.loads(out)}
     reno, vegas, flood = rows["reno"], rows["vegas"], rows["storage_friendly"]
     assert reno["neighbour_kept"] == 1.0 and reno["by"] == "goodput"
+    assert flood["in_use"][0].startswith("elephan kernel load storage_friendly --set congestion_avoidance=off ")
     assert vegas["neighbour_kept"] > 1.25 and "gives way to a reno neighbour" in vegas["why"]
     assert vegas["queue_s"] < reno["queue_s"]
     assert flood["neighbour_kept"] < 0.5 and flood["caused_drops"] > 10 * reno["caused_drops"]

@@ -79,6 +79,27 @@ def test_one_stack_is_simulated_with_other_parameters(elephan: Run) -> None:
     assert "unknown parameter of reno" in elephan("stacks", "reno", "--set", "reduction=1/4")[2]
 
 
+def test_one_stack_says_how_it_is_put_into_use(elephan: Run, tmp_path: Path) -> None:
+    (tmp_path / "far.toml").write_text(SCENARIO.replace("20ms", "400ms").replace("./mine.c", "reno"))
+    code, out, err = elephan("stacks", "storage_friendly", "--set", "reduction=1/4", "--path", "far.toml")
+    assert (code, err) == (0, "")
+    lines = out.partition("\nIn a kernel, as root\n")[2].splitlines()
+    assert lines[0].startswith("elephan kernel load storage_friendly --set reduction=1/4  ")
+    assert "a program chooses elephan_storage" in lines[0]
+    assert lines[1].startswith("elephan kernel default elephan_storage --host  ")
+    assert lines[2].startswith("elephan kernel enable storage_friendly --set reduction=1/4 --default  ")
+    # 20 Mbit/s for 400 ms is 1 MB, twice over and its queue of as much again 3 MB: less than Linux's own.
+    assert "the path holds 1.00 MB; a window of 3.00 MB" in lines[4]
+    assert lines[7:9] == ["  net.ipv4.tcp_rmem = 4096 131072 6291456", "  net.ipv4.tcp_wmem = 4096 16384 6000000"]
+    (shown,) = json.loads(elephan("stacks", "reno", "--json")[1])
+    assert shown["in_use"][0].startswith("elephan kernel load reno ")
+    assert elephan("stacks", "reno", "--out", "page")[0] == 0
+    assert "elephan kernel enable reno --default" in (tmp_path / "page" / "reno.html").read_text()
+    for words in (("--path", "none.toml"), ("--text", "--path", "far.toml")):
+        code, _, err = elephan("stacks", "reno", *words)
+        assert code == 2 and err.count("\n") == 1
+
+
 def test_a_new_file_works_in_every_command(elephan: Run, tmp_path: Path) -> None:
     code, out, err = elephan("stacks", "new", "mine")
     assert (code, out, err) == (0, "wrote mine.c; next: elephan stacks ./mine.c\n", "")

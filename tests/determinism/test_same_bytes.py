@@ -43,6 +43,7 @@ stagger = "50ms"
 
 [[flow]]
 name = "mirror"
+connections = 2
 workload = {{ kind = "replicate", trace = "{TRACE}", loop = true, slowdown = 100 }}
 
 [[flow]]

@@ -22,8 +22,8 @@ PAGES = [GUIDE, ROOT / "docs" / "your-own-stack.md", ROOT / "docs" / "compare.md
 """Documents whose commands are run, each in a folder of its own."""
 
 FENCE = re.compile(r"^```(console|python)(?: (once|long))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NOISE = re.compile(r"Running as user|\d+ of \d+ runs, \d+%")
-"""What depends on who runs it and on how fast: tshark's warning for root, progress where there is no terminal."""
+NOISE = re.compile(r"Running as user|\d+ of \d+ runs, \d+%|a repetition took ")
+"""What depends on who runs it and on how fast: tshark's warning for root, progress without a terminal, plans."""
 
 ID = re.compile(r"(?<= )[0-9a-f]{10}\b")
 """A run's id in a command: stands for the newest run in the store, since ids change with the version."""

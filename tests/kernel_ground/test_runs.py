@@ -116,6 +116,32 @@ def test_replication_of_a_trace_has_a_lag(elephan: Elephan, file: Path, tmp_path
     assert metrics["drain_s"] < 1
 
 
+def test_drawn_writes_are_the_same_on_both_backends(elephan: Elephan, file: Path) -> None:
+    flow = 'workload = { kind = "replicate", rate = "2MB/s", size = { mix = { "4KiB" = 3, "32KiB" = 1 } } }'
+    sim, kernel = records(elephan("run", write(file, flow), "--on", "sim,kernel", "--json"))
+    # The kernel's clock ends the run when somebody looks at it.
+    for name, least in (("messages", 400), ("offered_bytes", 4_000_000)):
+        here, there = sim["metrics"][name], kernel["metrics"][name]
+        assert least < here <= there < 1.02 * here
+    assert 0.010 < kernel["metrics"]["lag_p50_s"] < 0.1
+
+
+def test_connections_share_a_load_on_both_backends_alike(elephan: Elephan, file: Path, tmp_path: Path) -> None:
+    lines = [f"{number * 10_000_000} 0 {number * 64} 64 0" for number in range(200)]
+    (tmp_path / "writes.trace").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    flow = 'name = "mirror"\nconnections = 3\n'
+    flow += 'workload = { kind = "replicate", trace = "writes.trace", format = "mqsim" }'
+    sim, kernel = records(elephan("run", write(file, flow), "--on", "sim,kernel", "--json"))
+    assert sim["entries"][0].keys() == kernel["entries"][0].keys()
+    for record in (sim, kernel):
+        (entry,) = record["entries"]
+        assert record["metrics"]["messages"] == 200 == sum(flow["messages"] for flow in record["flows"])
+        # In turn, since none has a backlog that the others have not.
+        assert all(40 < flow["messages"] < 100 for flow in record["flows"])
+        assert (entry["name"], entry["connections"]) == ("mirror", 3) and 0.010 < entry["lag_p50_s"] < 0.1
+        assert entry["drain_s"] == record["metrics"]["drain_s"] < 1
+
+
 def test_two_flows_over_one_line_share_it(elephan: Elephan, file: Path) -> None:
     done = elephan("run", write(file, 'connections = 2\nwindow = "1MB"'), "--on", "kernel", "--json")
     (record,) = records(done)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from elephan.report import metrics, units
-from elephan.report.statistics import estimate, t_975
+from elephan.report.statistics import estimate, holm, paired_p, student_tail, t_975
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,32 @@ def test_interval_of_known_values() -> None:
     single = estimate([3])
     assert single is not None and single.half_width is None
     assert estimate([None]) is None
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 12, 29, 60])
+@pytest.mark.parametrize("t", [0.0, 0.3, 1.0, 2.5, 6.0])
+def test_the_tail_is_that_of_students_distribution(t: float, degrees: int) -> None:
+    expected = 2 * (1 - below(t, degrees)) if t else 1.0
+    assert student_tail(t, degrees) == pytest.approx(expected, abs=1e-9)
+    assert student_tail(-t, degrees) == student_tail(t, degrees)
+
+
+def test_a_paired_test_sees_what_the_seeds_have_in_common() -> None:
+    # Student (1908), the additional hours of sleep of ten patients under two drugs: t = 4.06, p = 0.00283.
+    first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+    second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+    assert paired_p(first, second) == pytest.approx(0.00283, abs=5e-6)
+    assert paired_p([1.0], [2.0]) == paired_p([1.0, 2.0], [1.0, 2.0]) == 1.0
+    assert paired_p([1.0, 2.0], [2.0, 3.0]) == 0.0
+    with pytest.raises(ValueError):
+        paired_p([1.0], [1.0, 2.0])
+
+
+def test_many_comparisons_need_more_than_one() -> None:
+    # Each alone would be significant at 5 %; of four, the limits are 1/80, 1/60, 1/40 and 1/20.
+    assert holm([0.04, 0.010, 0.03, 0.012]) == [False, True, False, True]
+    assert holm([0.04, 0.02]) == [True, True]
+    assert holm([]) == []
 
 
 def test_docs_are_what_the_catalogue_says() -> None:

@@ -93,3 +93,33 @@ def test_notebook_table_is_escaped_html(make_record: Make) -> None:
     page = as_html(table_of([make_record("reno", notes=["a < b"])]))
     assert "a &lt; b" in page
     assert page.startswith("<table>")
+
+
+def connections_of(make_record: Make, distribution: dict[str, str]) -> Record:
+    record = make_record("reno")
+    spec, flow = record.spec["flows"][0], record.flows[0]
+    record.spec["flows"] = [{**spec, **distribution, "name": f"mirror.{number}"} for number in (1, 2)]
+    record.flows = [{**flow, "name": f"mirror.{number}"} for number in (1, 2)]
+    return record
+
+
+def test_the_table_says_what_each_of_several_connections_carries(make_record: Make) -> None:
+    shared = connections_of(make_record, {"distribution": "striped"})
+    assert "connections share the load of mirror" in table_of([shared]).caption
+    each = connections_of(make_record, {})
+    assert "each connection carries the whole load of mirror" in table_of([each]).caption
+    for flow in each.spec["flows"]:
+        flow["workload"] = {"kind": "bulk", "bytes": None}
+    assert "load" not in table_of([each]).caption, "without a bound there is nothing to share"
+    assert "load" not in table_of([make_record()]).caption, "one connection"
+
+
+def test_the_lag_of_a_flow_whose_connections_share_it_is_the_flows_own(make_record: Make) -> None:
+    record = connections_of(make_record, {"distribution": "striped"})
+    record.entries = [{"name": "mirror", "group": 0, "lag_p99_s": 7.5, "lag_max_bytes": 10}]
+    (point,) = points_of([record])
+    lag, risk = point.flow_metric(0, "lag_p99_s", False), point.flow_metric(0, "lag_max_bytes", True)
+    assert lag is not None and lag.mean == 7.5
+    assert risk is not None and risk.mean == 10
+    retransmitted = point.flow_metric(0, "retransmitted_segments", True)
+    assert retransmitted is not None and retransmitted.mean == 2 * record.flows[0]["retransmitted_segments"]

@@ -11,12 +11,15 @@ from elephan.errors import InputError
 from elephan.scenario import ScenarioError, load
 from tests.scenario.conftest import BASE, NETWORK, Load
 
-RATE = 'a rate with a unit (bit/s, kbit/s, Mbit/s, Gbit/s or Tbit/s), such as "45Mbit/s" or "9.95328Gbit/s"'
+RATE = (
+    "a rate with a unit (bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s; B/s, kB/s, MB/s, GB/s, TB/s; KiB/s, MiB/s, GiB/s, "
+    'TiB/s), such as "45Mbit/s" or "180MB/s"'
+)
 SPAN = 'a time with a unit (ns, us, ms, s, min or h), such as "25ms" or "1.5s"'
 PROBABILITY = 'a probability from 0 to 1, such as 1e-4, "1e-4" or "0.01%"'
 LIMIT = 'a queue limit with a unit: packets, bytes or bdp, such as "100 packets", "64kB" or "1bdp"'
 
-#: (override, the message after "demo.toml: ").
+#: (override, the message after "--set: ").
 ONE_KEY = [
     # Units.
     ('path.bandwidth="10"', f'path.bandwidth = "10": {RATE}'),
@@ -43,7 +46,8 @@ ONE_KEY = [
     ("path.loss=nan", f"path.loss = nan: {PROBABILITY}"),
     ("path.loss=inf", f"path.loss = inf: {PROBABILITY}"),
     ("path.loss=1e-13", "path.loss = 1e-13: 0, or a probability of at least 1e-12"),
-    ("path.loss=1e999999999", f"path.loss = inf: {PROBABILITY}"),
+    ("path.loss=1e999999999", f"path.loss = 1e999999999: {PROBABILITY}"),
+    ("path.loss=1e-400", f"path.loss = 1e-400: {PROBABILITY}"),
     ('path.loss="1e-999999999"', f'path.loss = "1e-999999999": {PROBABILITY}'),
     ("path.loss={ every = 0 }", "path.loss.every = 0: a whole number from 1 to 18446744073709551615"),
     (
@@ -121,7 +125,8 @@ ONE_KEY = [
     ("flow.workload=offered", 'flow.backup.workload = "offered": a table; it also needs load'),
     (
         "flow.workload={ kind = 'offered', load = '0%' }",
-        'flow.backup.workload.load = "0%": a share of the line such as "90%" or 0.9, or a rate such as "900Mbit/s"; '
+        'flow.backup.workload.load = "0%": a share of the line such as "90%" or 0.9, or a rate such as "900Mbit/s" '
+        'or "180MB/s"; '
         "a share is above 0 and at most 10 (ten times the line)",
     ),
     (
@@ -131,6 +136,35 @@ ONE_KEY = [
     (
         "flow.workload={ kind = 'replicate', trace = 'x', slowdown = 0 }",
         "flow.backup.workload.slowdown = 0: a number above 0 and at most 1000000, such as 4.5",
+    ),
+    ("flow.distribution=round_robin", 'flow.backup.distribution = "round_robin": one of "striped", "each"'),
+    (
+        "flow.workload={ kind = 'replicate' }",
+        'flow.backup.workload = { kind = "replicate" }: trace (a file), or rate (such as "180MB/s")',
+    ),
+    (
+        "flow.workload={ kind = 'replicate', trace = 'x', rate = '1MB/s' }",
+        'flow.backup.workload.rate = "1MB/s": absent, because trace says when writes come; slowdown changes their rate',
+    ),
+    (
+        "flow.workload={ kind = 'replicate', rate = '1MB/s', loop = true }",
+        "flow.backup.workload.loop = true: absent: it goes with trace",
+    ),
+    (
+        "flow.workload={ kind = 'replicate', rate = '1MB/s', size = { mix = { 4KiB = 0.5 } } }",
+        "flow.backup.workload.size.mix.4KiB = 0.5: a whole number from 1 to 1000000",
+    ),
+    (
+        "flow.workload={ kind = 'replicate', rate = '1MB/s', size = { min = '4KiB', max = '4KiB' } }",
+        'flow.backup.workload.size.max = "4KiB": a size above min',
+    ),
+    (
+        "flow.workload={ kind = 'replicate', rate = '1MB/s', arrivals = { process = 'on_off', pareto_shape = 1 } }",
+        "flow.backup.workload.arrivals.pareto_shape = 1: a number above 1: with a heavier tail there is no mean time",
+    ),
+    (
+        "flow.workload={ kind = 'replicate', rate = '1MB/s', arrivals = 'bursts' }",
+        'flow.backup.workload.arrivals = "bursts": one of "constant", "poisson", "on_off"',
     ),
     # Sweeps.
     ("sweep.path.loss=[]", "sweep.path.loss = []: at least one value"),
@@ -150,8 +184,12 @@ ONE_KEY = [
         "sweep.path.loss.factor = 0.1: a factor that leads from `from` to `to`, both above zero",
     ),
     (
-        "sweep.path.rtt={ from = '1ms', to = '1s', step = '1ms' }",
-        'sweep.path.rtt.to = "1s": the same unit as from ("ms")',
+        "sweep.path.rtt={ from = '1ms', to = '1MB', step = '1ms' }",
+        'sweep.path.rtt.to = "1MB": a unit that goes with that of from ("ms")',
+    ),
+    (
+        "sweep.path.loss={ from = 1e-400, to = 1, factor = 10 }",
+        'sweep.path.loss.from = 1e-400: a number, or a quantity such as "10ms"',
     ),
 ]
 
@@ -164,8 +202,8 @@ def test_one_wrong_key(scenario: Load, override: str, message: str) -> None:
 
 
 def told(error: ScenarioError) -> str:
-    """The message without file and line."""
-    return re.sub(r"^.*?demo\.toml(:\d+)?: ", "", str(error))
+    """The message without file and line, or without the option."""
+    return re.sub(r"^(--set|.*?demo\.toml(:\d+)?): ", "", str(error))
 
 
 #: (what is put in the file instead of what, the message after the folder).

@@ -166,6 +166,33 @@ def test_connections_are_named_and_staggered(scenario: Load) -> None:
     assert {flow["group"] for flow in flows} == {0}
 
 
+@pytest.mark.parametrize(
+    "workload",
+    [
+        '{ kind = "offered", load = "50%" }',
+        '{ kind = "bulk", bytes = "1GB" }',
+        '{ kind = "program", program = "scp", bytes = "10B" }',
+    ],
+)
+def test_connections_share_a_load_unless_each_is_to_have_it(scenario: Load, workload: str) -> None:
+    shared = spec(scenario, f"flow.workload={workload}", "flow.connections=3")["flows"]
+    each = spec(scenario, f"flow.workload={workload}", "flow.connections=3", "flow.distribution=each")["flows"]
+    alone = spec(scenario, f"flow.workload={workload}")["flows"]
+    assert [flow.get("distribution") for flow in (*shared, *each, *alone)] == ["striped"] * 3 + [None] * 4
+    assert [flow["workload"] for flow in each] == [alone[0]["workload"]] * 3
+    if "program" not in workload:
+        assert [flow["workload"] for flow in shared] == [alone[0]["workload"]] * 3
+    else:
+        # Programs share nothing while they run.
+        assert [flow["workload"]["bytes"] for flow in shared] == [4, 3, 3]
+
+
+def test_connections_without_a_bound_have_nothing_to_share(scenario: Load) -> None:
+    for workload in ("bulk", '{ kind = "bulk", duration = "3s" }', '{ kind = "program", program = "iperf3" }'):
+        flows = spec(scenario, f"flow.workload={workload}", "flow.connections=2")["flows"]
+        assert all("distribution" not in flow for flow in flows)
+
+
 def test_a_bulk_duration_is_a_stop(scenario: Load) -> None:
     workload = "flow.workload={ kind = 'bulk', duration = '2s' }"
     flows = spec(scenario, workload, "flow.connections=2", "flow.stagger=1s")["flows"]
@@ -183,6 +210,72 @@ def test_an_offered_load_is_a_share_of_the_slowest_line(scenario: Load) -> None:
     }
     rate = spec(scenario, "flow.workload.load=123Mbit/s", text=text)["flows"][0]["workload"]["rate_bps"]
     assert rate == 123_000_000
+
+
+@pytest.mark.parametrize(
+    ("written", "bits"),
+    [("180MB/s", 1_440_000_000), ("64MiB/s", 64 * 8 << 20), ("1.5 kB/s", 12_000), ("0.1GB/s", 800_000_000)],
+)
+def test_a_rate_may_be_written_in_bytes_per_second_everywhere(scenario: Load, written: str, bits: int) -> None:
+    text = (
+        BASE.replace('name = "backup"', 'name = "backup"\nworkload = { kind = "offered", load = "50%" }')
+        + "[[background]]\nrate = '20%'\n[[event]]\nat = '1s'\nbandwidth = '1Mbit/s'\n"
+    )
+    found = spec(
+        scenario,
+        f"path.bandwidth={written}",
+        f"flow.workload.load={written}",
+        f"background.0.rate={written}",
+        f"event.0.bandwidth={written}",
+        text=text,
+    )
+    assert found["links"][0]["rate_bps"] == bits
+    assert found["flows"][0]["workload"]["rate_bps"] == bits
+    assert found["background"][0]["rate_bps"] == bits
+    assert found["events"][0]["action"]["rate_bps"] == bits
+
+
+@pytest.mark.parametrize(
+    ("size", "sizes"),
+    [
+        ("64KiB", {"kind": "fixed", "bytes": 65_536}),
+        ("{ bytes = '8kB' }", {"kind": "fixed", "bytes": 8000}),
+        ("{ mix = { '64KiB' = 30, 4KiB = 70 } }", {"kind": "mix", "sizes": [[4096, 70], [65_536, 30]]}),
+        ("{ median = '16KiB', sigma = 1.5 }", {"kind": "lognormal", "median_bytes": 16_384, "sigma_e3": 1500}),
+        (
+            "{ min = '4KiB', max = '1MiB', pareto_shape = 1.2 }",
+            {"kind": "pareto", "shape_e3": 1200, "min_bytes": 4096, "max_bytes": 1 << 20},
+        ),
+    ],
+)
+def test_writes_that_are_drawn_have_a_rate_and_sizes(scenario: Load, size: str, sizes: dict[str, Any]) -> None:
+    text = BASE + '[flow.workload]\nkind = "replicate"\nrate = "50%"\n'
+    workload = spec(scenario, f"flow.workload.size={size}", text=text)["flows"][0]["workload"]
+    assert workload == {
+        "kind": "replicate",
+        "writes": {
+            "rate_bps": 500_000_000,
+            "sizes": sizes,
+            "arrivals": {"process": "poisson"},
+            "header_bytes": 48,
+        },
+    }
+
+
+def test_writes_may_come_in_bursts(scenario: Load) -> None:
+    text = BASE + '[flow.workload]\nkind = "replicate"\nrate = "180MB/s"\n'
+
+    def arrivals(value: str) -> dict[str, Any]:
+        workload = spec(scenario, f"flow.workload.arrivals={value}", text=text)["flows"][0]["workload"]
+        assert workload["writes"]["rate_bps"] == 1_440_000_000
+        found: dict[str, Any] = workload["writes"]["arrivals"]
+        return found
+
+    assert arrivals("constant") == {"process": "constant"}
+    exponential = {"process": "on_off", "on_ns": 10**8, "off_ns": 4 * 10**8, "pareto_shape_e3": None}
+    assert arrivals("on_off") == exponential
+    heavy = arrivals("{ process = 'on_off', on = '1s', pareto_shape = 1.4 }")
+    assert heavy == exponential | {"on_ns": 10**9, "pareto_shape_e3": 1400}
 
 
 def test_stack_parameters_become_the_integers_of_the_c_source(scenario: Load) -> None:
@@ -292,8 +385,8 @@ def test_a_spec_has_exactly_the_fields_that_the_core_reads(scenario: Load) -> No
     result = spec(scenario, "path.jitter=1ms", text=text)
     assert json.loads(json.dumps(result)) == result, "plain JSON"
     flow, link = result["flows"][0], result["links"][0]
-    # Left out where there are none, so that a point keeps its id; test_hybrid and test_netem_line have them.
-    absent = {"RunSpec": {"crowds", "manager", "emulator"}}
+    # Left out where there are none, so that a point keeps its id; tests of their own have them.
+    absent = {"RunSpec": {"crowds", "manager", "emulator", "extrapolate"}, "FlowSpec": {"distribution"}}
     for name, part in [
         ("RunSpec", result),
         ("LinkSpec", link),

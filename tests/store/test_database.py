@@ -15,7 +15,7 @@ from sqlalchemy import create_engine
 from elephan.errors import InputError, StoreError, StoreUnusable
 from elephan.record import Record
 from elephan.store import Filter, Series, Store, open_store
-from elephan.store.migrate import HEAD
+from elephan.store.revision import HEAD
 from elephan.store.schema import Base
 
 Make = Callable[..., Record]
@@ -121,19 +121,45 @@ def test_a_store_that_cannot_be_leaves_nothing(tmp_path: Path) -> None:
             store.must_take()
     assert not (tmp_path / "old.series").exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreUnusable, match="series"):
-        Store(str(tmp_path / "a" / "b" / "new.sqlite"), tmp_path / "file").must_take()
-    assert not (tmp_path / "a").exists()
-    with Store(str(tmp_path / "a" / "b" / "new.sqlite"), tmp_path / "series") as store:
+    with pytest.raises(StoreUnusable, match="for time series: not a folder"):
+        Store(str(tmp_path / "new.sqlite"), tmp_path / "file")
+    assert not (tmp_path / "new.sqlite").exists()
+    with Store(str(tmp_path / "new.sqlite"), tmp_path / "series") as store:
         store.must_take()
     assert not (tmp_path / "series").exists()
+
+
+@pytest.mark.parametrize("place", ["a/b/new.sqlite", "sqlite:///a/new.sqlite", "sqlite:///file:a/new.sqlite?uri=true"])
+def test_a_folder_that_is_not_there_is_named_and_not_made(
+    place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreUnusable, match=r"there is no folder .*/a(/b)?; make it first: mkdir -p"):
+        Store(place)
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_commands_that_look_for_a_place_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """A folder that one makes to try, and removes, may be what the other is about to write in."""
+    script = textwrap.dedent(
+        """
+        import sys, time
+        from elephan.places import Path, why_not_writable
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            if reason := why_not_writable(Path(sys.argv[1])):
+                sys.exit(reason)
+        """
+    )
+    started = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "series")]) for _ in range(3)]
+    assert [one.wait(timeout=60) for one in started] == [0, 0, 0]
 
 
 def test_what_is_no_store_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "text.sqlite").write_text("this is not a database, but text that is long enough to be looked at\n" * 20)
     with pytest.raises(StoreError, match="file is not a database"):
         Store(str(tmp_path / "text.sqlite"))
-    with pytest.raises(StoreError, match="below.sqlite: cannot keep results there: not a folder"):
+    with pytest.raises(StoreError, match="below.sqlite: cannot keep results there: .*text.sqlite is not a folder"):
         Store(str(tmp_path / "text.sqlite" / "below.sqlite"))
     with pytest.raises(InputError, match="not a database URL"):
         Store("://nonsense")
@@ -141,15 +167,10 @@ def test_what_is_no_store_is_one_error(tmp_path: Path) -> None:
         Store("nosuchbase://host/name")
 
 
-def test_without_a_driver_the_error_names_it() -> None:
-    pytest.importorskip("sqlalchemy")
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
-        with pytest.raises(InputError, match="psycopg"):
-            Store("postgresql://nobody@localhost/nothing")
-    else:
-        pytest.skip("psycopg is installed")
+def test_without_a_driver_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(InputError, match="the driver psycopg is not installed; pip install"):
+        Store("postgresql://nobody@localhost/nothing")
 
 
 def test_a_full_disk_keeps_what_was_there_and_leaves_nothing_half(

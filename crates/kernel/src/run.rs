@@ -184,9 +184,12 @@ fn outcome(spec: &RunSpec, mut tally: TrafficTally, network: NetworkCounters, re
             end: tally.end,
             drained_at: tally.drained_at,
             flows: tally.flows,
+            stripes: tally.stripes,
             links: network.links,
             background: network.background,
             crowds: vec![],
+            // Real time is waited for: what is extrapolated is the simulator's.
+            found: None,
             managed: network.managed,
             flow_series: tally.series,
             link_series: std::mem::take(&mut report.link_series),

@@ -130,6 +130,17 @@ impl Line {
         self
     }
 
+    /// `connections` that share `workload`, opened `stagger_ns` after one another.
+    pub fn striped(self, connections: u64, stagger_ns: u64, workload: &Value) -> Line {
+        (0..connections).fold(self, |line, index| {
+            let mut line = line.flow(workload.clone());
+            let flow = line.flows.last_mut().expect("it was just added");
+            flow["start_ns"] = json!(index * stagger_ns);
+            flow["distribution"] = json!("striped");
+            line
+        })
+    }
+
     pub fn spec(&self) -> RunSpec {
         // A product of rate and RTT, 32 packets at least.
         let limit = (self.rate_bps / 8 * (self.rtt_ns / MS) / 1000).max(48_000);

@@ -30,6 +30,7 @@ fn run(path: &str) -> Result<String, Box<dyn std::error::Error>> {
             lab::Metric::Integer(v) => serde_json::json!(v),
             lab::Metric::Real(v) => serde_json::json!(v),
             lab::Metric::Text(v) => serde_json::json!(v),
+            lab::Metric::Table(v) => serde_json::json!(v),
         };
         line.insert((*name).to_owned(), value);
     }

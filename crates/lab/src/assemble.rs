@@ -12,6 +12,7 @@ use crate::network::{check_route, links};
 use crate::packet::Packet;
 use crate::spec::{FlowSpec, RunSpec};
 use crate::stack::{tcp_config, Algorithms};
+use crate::study::Study;
 use crate::ways;
 use crate::world::{Timers, World};
 use sim::{Network, Routes};
@@ -44,14 +45,14 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
         management: management.as_ref(),
         routes: &mut routes,
         algorithms: Algorithms::default(),
-        applications: Applications::default(),
+        applications: Applications::new(spec)?,
     };
     let flows = all
         .iter()
         .enumerate()
         .map(|(i, flow)| builder.flow(i, flow, of_flow.get(i).copied().unwrap_or(crate::iscsi::NONE)))
         .collect::<Result<Vec<_>, _>>()?;
-    let algorithms = builder.algorithms;
+    let Builder { algorithms, applications, .. } = builder;
     let background = Background::all(spec, Time::ZERO, 2 * flows.len() as u32, &mut routes)?;
     let mut links = links(spec, true)?;
     links.extend(management.iter().flat_map(Management::gates));
@@ -65,6 +66,8 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
     world.crowds = members.iter().map(|&(crowd, _)| crowd).collect();
     world.management = management;
     world.algorithms = algorithms;
+    world.stripes = applications.into_stripes();
+    world.study = Study::new(spec)?;
     set_first_timers(spec, &mut world, &mut net);
     Ok((world, net))
 }
@@ -83,6 +86,9 @@ fn set_first_timers(spec: &RunSpec, world: &mut World, net: &mut Network<Packet>
     }
     if spec.measure.warmup_ns > 0 {
         net.set_timer(world.timers.warmup(), Time(spec.measure.warmup_ns));
+    }
+    if let Some(study) = &world.study {
+        net.set_timer(world.timers.observer(), study.first());
     }
     if let Some(interval) = spec.measure.series_interval_ns {
         net.set_timer(world.timers.sampler(), Time(interval));
@@ -112,7 +118,7 @@ impl Builder<'_> {
         Ok(Flow {
             sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
             receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),
-            workload: self.applications.build(spec)?,
+            workload: self.applications.build(index, spec)?,
             session,
             connection: 0,
             earlier: None,

@@ -1,8 +1,11 @@
 //! A capture of what one node sends and receives, as pcapng that Wireshark reads.
+//!
+//! A file appears under its name only when it is whole: it is written beside, then renamed. What is no file (a pipe that
+//! Wireshark reads, /dev/stdout) is written to directly.
 
 use crate::error::LabError;
-use std::fs::File;
-use std::io::BufWriter;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
 use tcp::segment::{flags, Segment};
 use units::Time;
 use wire::{Conversation, Ecn, SegmentFields};
@@ -13,26 +16,57 @@ const NO_SCALE: u8 = 255;
 /// An open capture file.
 pub struct Capture {
     path: String,
+    beside: Beside,
     node: usize,
     left: u64,
     writer: wire::pcapng::Writer<BufWriter<File>>,
     /// Addresses and agreed window scales, by connection.
     conversations: Vec<Conversation>,
-    error: Option<std::io::Error>,
+    error: Option<io::Error>,
     captured: u64,
     skipped: u64,
 }
 
+/// The file that is being written, until it has its name; removed when it never gets it. None: written to directly.
+struct Beside(Option<String>);
+
+impl Beside {
+    fn of(path: &str) -> Beside {
+        let directly = fs::metadata(path).is_ok_and(|found| !found.is_file());
+        Beside((!directly).then(|| format!("{path}.{}.tmp", std::process::id())))
+    }
+
+    fn name(&mut self, path: &str) -> io::Result<()> {
+        match &self.0 {
+            Some(beside) => fs::rename(beside, path)?,
+            None => (),
+        }
+        self.0 = None;
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if let Some(beside) = &self.0 {
+            // There is none where it could not be made.
+            let _ = fs::remove_file(beside);
+        }
+    }
+}
+
 impl Capture {
     pub fn create(path: &str, node: usize, limit: Option<u64>) -> Result<Capture, LabError> {
+        let beside = Beside::of(path);
         let open = || {
-            let file = BufWriter::with_capacity(1 << 20, File::create(path)?);
-            wire::pcapng::Writer::new(file)
+            let file = File::create(beside.0.as_deref().unwrap_or(path))?;
+            wire::pcapng::Writer::new(BufWriter::with_capacity(1 << 20, file))
         };
         let writer = open().map_err(|source| LabError::Capture { path: path.to_owned(), source })?;
         let left = limit.unwrap_or(u64::MAX);
         Ok(Capture {
             path: path.to_owned(),
+            beside,
             node,
             left,
             writer,
@@ -69,13 +103,19 @@ impl Capture {
         }
     }
 
+    /// Whether writing has failed: no use going on with the run.
+    pub fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
     /// Writes what is buffered. Returns (packets captured, packets beyond the limit).
-    pub fn finish(mut self) -> Result<(u64, u64), LabError> {
-        let failed = match self.error.take() {
+    pub fn finish(self) -> Result<(u64, u64), LabError> {
+        let Capture { path, mut beside, writer, error, captured, skipped, .. } = self;
+        let written = match error {
             Some(error) => Err(error),
-            None => self.writer.finish().map(|_| ()),
+            None => writer.finish().and_then(|_| beside.name(&path)),
         };
-        failed.map(|()| (self.captured, self.skipped)).map_err(|source| LabError::Capture { path: self.path, source })
+        written.map(|()| (captured, skipped)).map_err(|source| LabError::Capture { path, source })
     }
 }
 

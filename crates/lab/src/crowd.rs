@@ -3,7 +3,8 @@
 use crate::error::LabError;
 use crate::flow::Flow;
 use crate::outcome::{Metric, Metrics};
-use crate::spec::{CrowdSpec, FlowSpec, RunSpec, SizesSpec, WorkloadSpec};
+use crate::quantiles::insert_quantiles;
+use crate::spec::{CrowdSpec, DistributionSpec, FlowSpec, RunSpec, SizesSpec, WorkloadSpec};
 use link::random::{stream_seed, Random};
 use manager::mix::{exponential, Distribution};
 use units::{Histogram, Span, Time};
@@ -56,6 +57,7 @@ fn member(crowd: &CrowdSpec, number: usize, start: Time, bytes: u64, group: usiz
         start_ns: start.0,
         stop_ns: None,
         workload: WorkloadSpec::Bulk { bytes: Some(bytes) },
+        distribution: DistributionSpec::Each,
     }
 }
 
@@ -128,4 +130,5 @@ pub fn insert_completion(metrics: &mut Metrics, completion: &Histogram) {
             metrics.insert(name, Metric::Real(value));
         }
     }
+    insert_quantiles(metrics, "short_completion_quantiles_s", completion);
 }

@@ -13,7 +13,9 @@ mod background;
 mod capture;
 mod changes;
 mod crowd;
+mod entry;
 mod error;
+mod extrapolated;
 mod flow;
 mod gates;
 mod iscsi;
@@ -22,9 +24,13 @@ mod measure;
 pub mod network;
 mod outcome;
 mod packet;
+mod quantiles;
 mod run;
 pub mod spec;
 mod stack;
+mod steady;
+mod striped;
+mod study;
 mod tally;
 pub mod ways;
 mod workload;
@@ -41,9 +47,14 @@ pub use iscsi::{ConnectionTally, KindTally};
 pub use managed::{Management, ManagerOutcome, Timeline, Word};
 pub use measure::{FlowSeries, LinkSeries, ReverseSeries};
 pub use outcome::{bottleneck, sum_up, Metric, Metrics, Outcome};
+pub use quantiles::QUANTILES_PER_MILLE;
 pub use run::{simulate, Pulse, Verdict, DRAIN_LIMIT};
 pub use storage::Format as TraceFormat;
+pub use study::{Found, Steady};
 pub use tally::{
     gates_of, BackgroundTally, FlowCounters, FlowTally, ReverseCounters, Rtt, RunTally, TrimTally, TrimmedFor,
 };
-pub use workload::{Messages, Offered, Replicate, SendingEnd, Source, Workload};
+pub use workload::{
+    Drawn, Generator, Lanes, Messages, Most, Offered, Order, Replicate, SendingEnd, Share, Source, Stripe, Times,
+    Workload, BLOCK_BYTES,
+};

@@ -1,11 +1,14 @@
 //! What a run measured. Names carry units; what does not apply is absent, never zero.
 
+use crate::entry;
+use crate::extrapolated;
 use crate::iscsi::{insert_requests, insert_reverse, ConnectionTally};
 use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
-use crate::spec::{FlowSpec, RunSpec};
+use crate::quantiles::insert_quantiles;
+use crate::spec::{FlowSpec, RunSpec, WorkloadSpec};
 use crate::tally::{BackgroundTally, FlowTally, RunTally, TrimTally, TrimmedFor};
-use crate::workload::Source;
+use crate::workload::{Most, Source, Times};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Histogram, Span, Time};
 
@@ -18,6 +21,8 @@ pub enum Metric {
     Real(f64),
     /// A name.
     Text(String),
+    /// A value for each of [`crate::QUANTILES_PER_MILLE`].
+    Table(Vec<f64>),
 }
 
 /// Metrics by name.
@@ -29,6 +34,8 @@ pub struct Outcome {
     pub metrics: Metrics,
     /// Of each connection, in the order of the spec.
     pub flows: Vec<Metrics>,
+    /// Of each workload that several connections share.
+    pub entries: Vec<Metrics>,
     /// Of each link, in the order of the spec.
     pub links: Vec<Metrics>,
     /// Of each background source.
@@ -37,6 +44,8 @@ pub struct Outcome {
     pub crowds: Vec<Metrics>,
     /// What the manager did, where there is one.
     pub managed: Option<ManagerOutcome>,
+    /// What was extrapolated of a copy, or why nothing was.
+    pub extrapolation: Option<Metrics>,
     /// What a reader of the numbers has to know.
     pub notes: Vec<String>,
     /// When each event of the spec happened, s since the run began; None: it did not.
@@ -59,11 +68,17 @@ pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
         (spec.flows.len(), spec.links.len(), spec.background.len())
     );
     let mut notes = vec![];
-    let flows: Vec<_> =
-        spec.flows.iter().zip(&tally.flows).map(|(s, f)| of_flow(spec, s, f, tally.end, &mut notes)).collect();
+    let mut flows: Vec<_> =
+        spec.flows.iter().zip(&tally.flows).map(|(s, f)| of_flow(spec, s, f, &tally, &mut notes)).collect();
+    let mut entries: Vec<_> = tally.stripes.iter().map(|s| entry::metrics(spec, s, &tally, &mut notes)).collect();
     let links = spec.links.iter().zip(&tally.links).map(|(s, l)| of_link(&s.name, l, tally.end)).collect();
     let background = spec.background.iter().zip(&tally.background).map(|(s, b)| of_background(&s.name, b)).collect();
-    let metrics = of_run(spec, &tally, &flows);
+    let mut metrics = of_run(spec, &tally, &flows, &entries);
+    let extrapolation = tally.found.as_ref().map(|found| {
+        // Of the copy as a whole, which is the run's only flow.
+        let of_copy = if let [entry] = &mut entries[..] { entry } else { &mut flows[0] };
+        extrapolated::apply(spec, &tally, found, [&mut metrics, of_copy])
+    });
     let happened_s = tally.happened.iter().map(|at| at.map(Time::as_secs_f64)).collect();
     let trims = tally.trims.iter().map(|trim| of_trim(spec, trim)).collect();
     notes.extend(tally.notes);
@@ -71,10 +86,12 @@ pub fn sum_up(spec: &RunSpec, tally: RunTally) -> Outcome {
     Outcome {
         metrics,
         flows,
+        entries,
         links,
         background,
         crowds: crowds.into_iter().map(|crowd| crowd.metrics).collect(),
         managed,
+        extrapolation,
         notes,
         happened_s,
         trims,
@@ -107,7 +124,7 @@ pub fn bottleneck(spec: &RunSpec, flow: &FlowSpec) -> usize {
 }
 
 /// Counters that add up over flows.
-const SUMMED: [&str; 20] = [
+const SUMMED: [&str; 21] = [
     "delivered_bytes",
     "delivered_packets",
     "retransmitted_segments",
@@ -121,6 +138,7 @@ const SUMMED: [&str; 20] = [
     "offered_bytes",
     "messages",
     "lag_max_bytes",
+    "startup_lag_max_bytes",
     "reverse_delivered_bytes",
     "reverse_delivered_packets",
     "reverse_retransmitted_segments",
@@ -130,10 +148,10 @@ const SUMMED: [&str; 20] = [
     "reverse_fast_retransmits",
 ];
 
-fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
+fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics], of_entries: &[Metrics]) -> Metrics {
     let mut metrics = Metrics::new();
     for name in SUMMED {
-        let mut values = of_flows.iter().filter_map(|m| integer(m, name)).peekable();
+        let mut values = of_flows.iter().chain(of_entries).filter_map(|m| integer(m, name)).peekable();
         if values.peek().is_some() {
             metrics.insert(name, Metric::Integer(values.sum()));
         }
@@ -152,6 +170,9 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
         let capacity: u64 = bottlenecks.iter().map(|&link| spec.links[link].rate_bps).sum();
         metrics.insert("line_share", Metric::Real(goodput / capacity as f64));
     }
+    if let Some(taken) = completion(spec, tally) {
+        metrics.insert("completion_s", Metric::Real(taken.as_secs_f64()));
+    }
     if spec.flows.len() > 1 {
         let rates: Vec<f64> = of_flows.iter().filter_map(|m| real(m, "goodput_bps")).collect();
         if let Some(index) = jain(&rates) {
@@ -159,19 +180,26 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
         }
     }
     insert_rtt(&mut metrics, &tally.flows);
-    let mut lag = Histogram::default();
-    let mut latency = Histogram::default();
+    // Each of the measured interval, and of the warm-up.
+    let [mut lag, mut latency]: [[Histogram; 2]; 2] = Default::default();
+    let add = |[measured, start_up]: &mut [Histogram; 2], times: &Times| {
+        measured.merge(&times.measured);
+        start_up.merge(&times.start_up);
+    };
     let mut requests = None;
     for flow in &tally.flows {
         match &flow.workload.source {
-            Source::Bulk { .. } => {}
+            Source::Bulk { .. } | Source::Shared(_) => {}
             Source::Iscsi(tally) => requests.get_or_insert_with(ConnectionTally::default).merge(tally),
-            Source::Offered(offered) => latency.merge(&offered.messages.latency),
-            Source::Replicate(replicate) => lag.merge(&replicate.messages.latency),
+            Source::Offered(offered) => add(&mut latency, &offered.messages.times),
+            Source::Replicate(replicate) => add(&mut lag, &replicate.messages.times),
         }
     }
-    insert_latency(&mut metrics, &latency);
-    insert_lag(&mut metrics, &lag);
+    for stripe in &tally.stripes {
+        add(if stripe.is_mirror() { &mut lag } else { &mut latency }, &stripe.messages().times);
+    }
+    insert_latency(&mut metrics, &latency[0], &latency[1]);
+    insert_lag(&mut metrics, &lag[0], &lag[1]);
     if let Some(requests) = requests {
         insert_requests(&mut metrics, &requests, interval);
     }
@@ -195,8 +223,9 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
             metrics.insert(name, managed.metrics[name].clone());
         }
     }
-    let drains: Vec<_> = of_flows.iter().filter_map(|m| real(m, "drain_s")).collect();
-    let replicating = tally.flows.iter().filter(|f| matches!(f.workload.source, Source::Replicate(_))).count();
+    let drains: Vec<_> = of_flows.iter().chain(of_entries).filter_map(|m| real(m, "drain_s")).collect();
+    let replicating = tally.flows.iter().filter(|f| matches!(f.workload.source, Source::Replicate(_))).count()
+        + tally.stripes.iter().filter(|stripe| stripe.is_mirror()).count();
     if replicating > 0 && drains.len() == replicating {
         metrics.insert("drain_s", Metric::Real(drains.iter().copied().fold(0.0, f64::max)));
     }
@@ -204,7 +233,18 @@ fn of_run(spec: &RunSpec, tally: &RunTally, of_flows: &[Metrics]) -> Metrics {
     metrics
 }
 
-fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &mut Vec<String>) -> Metrics {
+/// From the opening of the first connection to the last byte of all, where all that is sent is copies and all have ended.
+fn completion(spec: &RunSpec, tally: &RunTally) -> Option<Span> {
+    let ends = spec.flows.iter().zip(&tally.flows).map(|(flow, of_it)| match flow.workload {
+        WorkloadSpec::Bulk { bytes: Some(_) } | WorkloadSpec::Program { bytes: Some(_), .. } => of_it.workload.done_at,
+        _ => None,
+    });
+    let last = ends.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let first = spec.flows.iter().map(|flow| flow.start_ns).min()?;
+    Some(last.since(Time(first)))
+}
+
+fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, tally: &RunTally, notes: &mut Vec<String>) -> Metrics {
     let mut metrics = Metrics::new();
     let c = &flow.counters;
     let received = c.received_bytes;
@@ -230,8 +270,7 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &
         }
     }
     let from = Time(spec.start_ns.max(run.measure.warmup_ns));
-    let stop = spec.stop_ns.map_or(end, Time);
-    let to = flow.workload.done_at.map_or(stop, |done| if spec.stop_ns.is_some() { stop } else { done }).min(end);
+    let to = end_of(spec, flow.workload.done_at, tally.end);
     let interval = to.since(from).as_secs_f64();
     if interval > 0.0 {
         let goodput = flow.measured_bytes() as f64 * 8.0 / interval;
@@ -248,27 +287,28 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &
             if let (Some(_), Some(done)) = (bytes, flow.workload.done_at) {
                 let taken = done.since(Time(spec.start_ns));
                 metrics.insert("completion_s", Metric::Real(taken.as_secs_f64()));
-            } else if let Some(bytes) = bytes {
+            } else if let (Some(bytes), None) = (bytes, &tally.found) {
                 notes.push(format!("flow {}: {received} of {bytes} bytes had arrived at the end", spec.name));
             }
         }
         Source::Iscsi(tally) => insert_requests(&mut metrics, tally, interval),
+        Source::Shared(share) => {
+            entry::insert_share(&mut metrics, spec, flow, &tally.stripes[share.stripe], share.lane)
+        }
         Source::Offered(offered) => {
             metrics.insert("messages", Metric::Integer(offered.messages.issued));
             metrics.insert("offered_bytes", Metric::Integer(offered.messages.issued_bytes));
-            insert_latency(&mut metrics, &offered.messages.latency);
+            insert_latency_of(&mut metrics, &offered.messages.times);
+            notes.extend(longest_at_start(run, spec, &spec.name, "latency", &offered.messages.times));
         }
         Source::Replicate(replicate) => {
             metrics.insert("messages", Metric::Integer(replicate.messages.issued));
             metrics.insert("offered_bytes", Metric::Integer(replicate.messages.issued_bytes));
-            metrics.insert("lag_max_bytes", Metric::Integer(replicate.lag_max_bytes));
-            insert_lag(&mut metrics, &replicate.messages.latency);
+            insert_lag_of(&mut metrics, run, &replicate.messages.times, &replicate.at_risk);
+            notes.extend(longest_at_start(run, spec, &spec.name, "lag", &replicate.messages.times));
             let waiting = replicate.messages.in_transit();
             if waiting > 0 {
-                let name = &spec.name;
-                notes.push(format!(
-                    "flow {name}: {waiting} writes never arrived; the lag is of those that did, there is no drain_s"
-                ));
+                notes.push(never_arrived(&spec.name, waiting));
             } else if let Some(stopped) = flow.workload.stopped_at {
                 let done = flow.workload.done_at.unwrap_or(stopped);
                 metrics.insert("drain_s", Metric::Real(done.since(stopped).as_secs_f64()));
@@ -276,6 +316,17 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, end: Time, notes: &
         }
     }
     metrics
+}
+
+/// The note for writes that never arrived.
+pub(crate) fn never_arrived(name: &str, writes: usize) -> String {
+    format!("flow {name}: {writes} writes never arrived; the lag is of those that did, there is no drain_s")
+}
+
+/// When the interval over which the goodput of a flow counts ends.
+pub(crate) fn end_of(spec: &FlowSpec, done_at: Option<Time>, end: Time) -> Time {
+    let stop = spec.stop_ns.map_or(end, Time);
+    done_at.map_or(stop, |done| if spec.stop_ns.is_some() { stop } else { done }).min(end)
 }
 
 fn of_link(name: &str, stats: &link::Stats, end: Time) -> Metrics {
@@ -335,12 +386,61 @@ fn insert_kept(metrics: &mut Metrics, tally: &RunTally) {
     metrics.insert("held_dropped_packets", Metric::Integer(tally.gates.iter().map(link::Stats::dropped).sum()));
 }
 
-fn insert_latency(metrics: &mut Metrics, histogram: &Histogram) {
-    insert_distribution(metrics, histogram, ["latency_mean_s", "latency_p50_s", "latency_p99_s", "latency_max_s"]);
+/// Of frames of one flow.
+pub(crate) fn insert_latency_of(metrics: &mut Metrics, times: &Times) {
+    insert_latency(metrics, &times.measured, &times.start_up);
 }
 
-fn insert_lag(metrics: &mut Metrics, histogram: &Histogram) {
+/// Of mirrored writes of one flow, and their data at risk.
+pub(crate) fn insert_lag_of(metrics: &mut Metrics, run: &RunSpec, times: &Times, at_risk: &Most) {
+    insert_lag(metrics, &times.measured, &times.start_up);
+    metrics.insert("lag_max_bytes", Metric::Integer(at_risk.measured));
+    if run.measure.warmup_ns > 0 {
+        metrics.insert("startup_lag_max_bytes", Metric::Integer(at_risk.start_up));
+    }
+}
+
+/// Round trips from a flow's start within which its windows are still opening: slow start doubles them once each, and 2^20 packets are
+/// more than any path here holds.
+const START_UP_ROUND_TRIPS: u64 = 20;
+
+/// A note where the longest of the times, far above the others, was at the start, and nothing was left out.
+pub(crate) fn longest_at_start(
+    run: &RunSpec,
+    spec: &FlowSpec,
+    name: &str,
+    what: &str,
+    times: &Times,
+) -> Option<String> {
+    let (longest, issued) = times.longest?;
+    let links = spec.route.iter().chain(&spec.return_route);
+    let rtt_ns: u64 = links.map(|&link| run.links[link].delay_ns).sum();
+    let after = issued.since(Time(spec.start_ns));
+    let stands_out = longest.0 > 2 * times.measured.quantile(500)?;
+    (run.measure.warmup_ns == 0 && stands_out && after.0 < START_UP_ROUND_TRIPS * rtt_ns).then(|| {
+        format!(
+            "flow {name}: the longest {what} is from its first {START_UP_ROUND_TRIPS} round trips; measure.warmup tells start-up and \
+             steady state apart"
+        )
+    })
+}
+
+fn insert_latency(metrics: &mut Metrics, histogram: &Histogram, start_up: &Histogram) {
+    insert_ends(metrics, start_up, ["startup_latency_p99_s", "startup_latency_max_s"]);
+    insert_distribution(metrics, histogram, ["latency_mean_s", "latency_p50_s", "latency_p99_s", "latency_max_s"]);
+    insert_quantiles(metrics, "latency_quantiles_s", histogram);
+}
+
+fn insert_lag(metrics: &mut Metrics, histogram: &Histogram, start_up: &Histogram) {
+    insert_ends(metrics, start_up, ["startup_lag_p99_s", "startup_lag_max_s"]);
     insert_distribution(metrics, histogram, ["lag_mean_s", "lag_p50_s", "lag_p99_s", "lag_max_s"]);
+    insert_quantiles(metrics, "lag_quantiles_s", histogram);
+}
+
+/// Inserts what the worst of a distribution were.
+fn insert_ends(metrics: &mut Metrics, histogram: &Histogram, names: [&'static str; 2]) {
+    let values = [histogram.quantile(990), histogram.max()].map(|ns| ns.map(|ns| Span(ns).as_secs_f64()));
+    insert_values(metrics, names.into_iter().zip(values));
 }
 
 fn insert_distribution(metrics: &mut Metrics, histogram: &Histogram, names: [&'static str; 4]) {

@@ -1,6 +1,7 @@
 //! One run from spec to outcome.
 
 use crate::assemble::assemble;
+use crate::capture::Capture;
 use crate::changes::Change;
 use crate::crowd;
 use crate::error::LabError;
@@ -8,6 +9,7 @@ use crate::flow::Side;
 use crate::outcome::{sum_up, Metric, Outcome};
 use crate::packet::Packet;
 use crate::spec::{RunSpec, WorkloadSpec};
+use crate::study::Study;
 use crate::tally::{gates_of, BackgroundTally, FlowTally, RunTally};
 use crate::world::World;
 use sim::{Network, Progress};
@@ -63,15 +65,15 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     let links: Vec<_> = net.links()[..spec.links.len()].iter().map(|l| *l.stats()).collect();
     let (mut kept, gates) = gates_of(&net);
     kept.extend(world.management.iter().flat_map(|management| management.kept_before()));
-    for flow in &mut world.flows {
-        flow.workload.stop(measured_end, &mut flow.sender);
+    for index in 0..world.flows.len() {
+        world.stop(measured_end, index);
     }
     let mut limit = end;
     while !world.drained() && limit.0 < end.0.saturating_mul(DRAIN_LIMIT) {
         limit = Time(limit.0.saturating_add((end.0 / 8).max(1)));
         run_to(&mut world, &mut net, limit, end, pulse)?;
     }
-    let captured = world.capture.take().map(crate::capture::Capture::finish).transpose()?;
+    let captured = world.capture.take().map(Capture::finish).transpose()?;
     for change in world.changes.iter().filter(|c| c.happened.is_none()) {
         notes.push(format!("an event never happened: {:?}", change.spec.when));
     }
@@ -93,6 +95,7 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         end: measured_end,
         drained_at: net.now(),
         flows: flows.collect(),
+        stripes: world.stripes,
         links,
         background: background.collect(),
         flow_series: world.flow_series,
@@ -102,6 +105,7 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
         happened: Change::times(&world.changes),
         trims: world.trims,
         crowds,
+        found: world.study.and_then(Study::into_found),
         managed,
         notes,
     };
@@ -135,8 +139,12 @@ fn run_to(
 ) -> Result<(), LabError> {
     loop {
         let progress = net.run(world, to, EVENTS_PER_PULSE);
+        let end = world.study.as_ref().map_or(end, |study| study.expected_end(net.now()).min(end));
         if pulse(Pulse { now: net.now(), end, events: net.events() }) == Verdict::Stop {
             return Err(LabError::Stopped);
+        }
+        if world.capture.as_ref().is_some_and(Capture::has_failed) {
+            world.capture.take().map(Capture::finish).transpose()?;
         }
         if progress != Progress::ReachedEvents {
             return Ok(());

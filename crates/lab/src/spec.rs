@@ -3,12 +3,16 @@
 //! Nothing here has a default that a user could miss: the front resolves all of them, so that a stored spec is complete.
 
 mod crowd;
+mod extrapolate;
 mod iscsi;
 mod manager;
+mod workload;
 
 pub use crowd::{CrowdSpec, SizesSpec};
+pub use extrapolate::ExtrapolateSpec;
 pub use iscsi::{AllegianceSpec, BeyondSpec, DiskSpec, IscsiSpec, SourceSpec};
 pub use manager::{LightpathSpec, ManagerSpec, WayRemedySpec};
+pub use workload::{ArrivalsSpec, DistributionSpec, TraceSpec, WorkloadSpec, WriteSizesSpec, WritesSpec};
 
 use serde::Deserialize;
 
@@ -39,6 +43,9 @@ pub struct RunSpec {
     /// Who moves flows to lightpaths; null = nobody.
     #[serde(default)]
     pub manager: Option<ManagerSpec>,
+    /// How far a long copy is simulated until the rest may be extrapolated; null = to its end.
+    #[serde(default)]
+    pub extrapolate: Option<ExtrapolateSpec>,
     /// Traffic without congestion control.
     pub background: Vec<BackgroundSpec>,
     /// What changes in time.
@@ -210,6 +217,9 @@ pub struct FlowSpec {
     pub stop_ns: Option<u64>,
     /// What it carries.
     pub workload: WorkloadSpec,
+    /// Whether the connections of its group share the workload; absent where each has its own.
+    #[serde(default)]
+    pub distribution: DistributionSpec,
 }
 
 /// Transport of a flow. See `tcp::Config` for ranges and Linux's defaults.
@@ -286,56 +296,6 @@ fn yes() -> bool {
 
 fn linux_max_reordering() -> u32 {
     tcp::config::MAX_REORDERING
-}
-
-/// What a flow carries.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum WorkloadSpec {
-    /// As much as the connection takes.
-    Bulk {
-        /// Bytes; null = until the end.
-        bytes: Option<u64>,
-    },
-    /// Constant load: one frame every so often, each frame's latency measured (the dsan paper's FC generator).
-    Offered {
-        /// Payload bytes of a frame written to the connection.
-        frame_bytes: u64,
-        /// Offered load of frames, bit/s.
-        rate_bps: u64,
-        /// Frames the generator may have outstanding (FC buffer credits); null = unlimited backlog.
-        credits: Option<u64>,
-    },
-    /// A real program, where there are sockets; simulated, as bulk.
-    Program {
-        /// Its name.
-        program: String,
-        /// Bytes that it is told to send; null = until the end.
-        bytes: Option<u64>,
-    },
-    /// Writes of a block trace, mirrored.
-    Replicate {
-        /// The trace and how it is played.
-        trace: TraceSpec,
-    },
-    /// A connection of an iSCSI session: the flows of a group, in their order, are its connections.
-    Iscsi(Box<IscsiSpec>),
-}
-
-/// Where a trace comes from and how it is played.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TraceSpec {
-    /// Absolute path.
-    pub path: String,
-    /// A name of `storage::Format`, or "auto": told by the content.
-    pub format: String,
-    /// Factor on all times, parts per million: 1_000_000 = as recorded, 2_000_000 = half as fast.
-    pub slowdown_e6: u64,
-    /// Start again at the end.
-    pub looped: bool,
-    /// Bytes sent beside each write's data (replication header).
-    pub header_bytes: u32,
 }
 
 /// Traffic that does not react, on a route of its own.

@@ -5,7 +5,8 @@
 use crate::crowd::CrowdTally;
 use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
-use crate::workload::Workload;
+use crate::study::Found;
+use crate::workload::{Stripe, Workload};
 use link::{Kept, Packet, Stats};
 use sim::{Network, Routed};
 use tcp::Trimmed;
@@ -138,6 +139,8 @@ pub struct RunTally {
     pub drained_at: Time,
     /// In the order of the spec.
     pub flows: Vec<FlowTally>,
+    /// Workloads that several flows share, in the state that they were left in: after the drain.
+    pub stripes: Vec<Stripe>,
     /// Counters at `end`, in the order of the spec.
     pub links: Vec<link::Stats>,
     /// In the order of the spec.
@@ -156,6 +159,8 @@ pub struct RunTally {
     pub trims: Vec<TrimTally>,
     /// Of each crowd.
     pub crowds: Vec<CrowdTally>,
+    /// What came of looking whether a copy is steady, where that was asked for and the copy had not ended before.
+    pub found: Option<Found>,
     /// What the manager did, where there is one.
     pub managed: Option<ManagerOutcome>,
     /// What a reader of the numbers has to know beside what the numbers themselves say.

@@ -10,14 +10,16 @@ use crate::measure::{FlowSeries, LinkSeries};
 use crate::packet::{Packet, Pool};
 use crate::spec::RunSpec;
 use crate::stack::Algorithms;
+use crate::study::{Standing, Study};
 use crate::tally::{TrimTally, TrimmedFor};
+use crate::workload::Stripe;
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
 use tcp::segment::Segment;
 use units::{Span, Time};
 
 /// Numbers of the run's timers: changes first (they go before packets), then endpoints, applications, stops, background,
-/// manager, warm-up, and sampler last, so that a sample shows everything that happened at its time.
+/// manager, warm-up, and sampler and observer last, so that a sample shows everything that happened at its time.
 #[derive(Clone, Copy)]
 pub struct Timers {
     changes: u32,
@@ -34,6 +36,7 @@ enum Timer {
     Manager,
     Warmup,
     Sampler,
+    Observer,
 }
 
 impl Timers {
@@ -42,7 +45,7 @@ impl Timers {
     }
 
     pub fn count(&self) -> usize {
-        self.sampler() as usize + 1
+        self.observer() as usize + 1
     }
 
     #[inline]
@@ -74,6 +77,10 @@ impl Timers {
         self.warmup() + 1
     }
 
+    pub fn observer(&self) -> u32 {
+        self.sampler() + 1
+    }
+
     #[inline]
     fn which(&self, timer: u32) -> Timer {
         let Some(rest) = timer.checked_sub(self.changes) else { return Timer::Change(timer as usize) };
@@ -91,8 +98,10 @@ impl Timers {
             Timer::Manager
         } else if rest == 4 * flows + self.background + 1 {
             Timer::Warmup
-        } else {
+        } else if timer == self.sampler() {
             Timer::Sampler
+        } else {
+            Timer::Observer
         }
     }
 }
@@ -106,6 +115,8 @@ pub struct World {
     /// Of each further flow, the crowd that it belongs to.
     pub crowds: Vec<usize>,
     pub sessions: Vec<Session>,
+    /// Workloads that several flows share.
+    pub stripes: Vec<Stripe>,
     pub background: Vec<Background>,
     pub changes: Vec<Change>,
     /// Senders that were told to trim their windows.
@@ -113,6 +124,8 @@ pub struct World {
     pub timers: Timers,
     pub capture: Option<Capture>,
     pub management: Option<Management>,
+    /// A copy that may be extrapolated.
+    pub study: Option<Study>,
     /// For connections in place of lost ones.
     pub algorithms: Algorithms,
     pub flow_series: FlowSeries,
@@ -147,12 +160,14 @@ impl World {
             flows,
             crowds: vec![],
             sessions,
+            stripes: vec![],
             background,
             changes,
             trims: vec![],
             timers,
             capture,
             management: None,
+            study: None,
             algorithms: Algorithms::default(),
             flow_series: FlowSeries::default(),
             link_series: LinkSeries::default(),
@@ -166,7 +181,10 @@ impl World {
     /// Whether every mirrored write has arrived, or can never arrive.
     pub fn drained(&self) -> bool {
         self.flows.iter().all(|f| {
-            let waiting = f.workload.messages().is_some_and(|m| m.in_transit() > 0);
+            let waiting = match f.workload.share() {
+                Some(share) => self.stripes[share.stripe].messages().in_transit_on(share.lane) > 0,
+                None => f.workload.messages().is_some_and(|m| m.in_transit() > 0),
+            };
             !waiting || f.sender.is_closed()
         })
     }
@@ -228,8 +246,11 @@ impl World {
     }
 
     fn open(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
-        self.opened[index] = true;
         let flow = &mut self.flows[index];
+        if let Some(share) = flow.workload.share() {
+            return self.open_lane(now, index, share, net);
+        }
+        self.opened[index] = true;
         flow.sender.connect(now);
         let due = flow.workload.start(now, &mut flow.sender);
         net.set_timer(self.timers.application(index), due);
@@ -238,6 +259,9 @@ impl World {
 
     fn handle_delivered(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let flow = &mut self.flows[index];
+        if let Some(share) = flow.workload.share() {
+            return self.handle_lane_delivered(now, index, share, net);
+        }
         let received = flow.receiver.bytes_received();
         let was_done = flow.workload.done_at.is_some();
         if let Some(due) = flow.workload.handle_delivered(now, received, &mut flow.sender) {
@@ -246,6 +270,28 @@ impl World {
         }
         if !was_done && self.flows[index].workload.done_at.is_some() {
             self.finish_one(net);
+        }
+    }
+
+    /// The sender of a flow may have room again.
+    #[inline(never)]
+    fn handle_room(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let flow = &mut self.flows[index];
+        match flow.workload.share() {
+            Some(share) => self.fill_lane(now, index, share, net),
+            None => {
+                flow.workload.flush(now, &mut flow.sender);
+                self.pump(now, index, Side::Sender, net);
+            }
+        }
+    }
+
+    /// The application of a flow writes no more; of a shared one that of all its connections.
+    pub fn stop(&mut self, now: Time, index: usize) {
+        let flow = &mut self.flows[index];
+        match flow.workload.share() {
+            Some(share) => self.stop_stripe(now, share.stripe),
+            None => flow.workload.stop(now, &mut flow.sender),
         }
     }
 
@@ -279,8 +325,12 @@ impl World {
             let stats = flow.stats(Side::Sender);
             series.retransmitted_segments.push(stats.retransmitted_segments);
             series.duplicate_acks.push(stats.duplicate_acks_received);
-            series.lag_s.push(flow.workload.messages().map_or(0.0, |m| m.lag(now).as_secs_f64()));
-            series.lag_bytes.push(flow.workload.lag_bytes(received).unwrap_or(0));
+            let (lag, lag_bytes) = match flow.workload.share() {
+                Some(share) => self.stripes[share.stripe].messages().lag_of(share.lane, now),
+                None => flow.workload.lag(now, received),
+            };
+            series.lag_s.push(lag.as_secs_f64());
+            series.lag_bytes.push(lag_bytes);
             let back = flow.received(Side::Sender);
             if !self.sessions.is_empty() {
                 let two_way = flow.session != iscsi::NONE;
@@ -291,6 +341,22 @@ impl World {
         }
         self.link_series.sample(time_s, now, &mut net.links_mut()[..self.links]);
         net.set_timer(self.timers.sampler(), now + self.series_interval);
+    }
+
+    fn observe(&mut self, now: Time, net: &mut Network<Packet>) {
+        let Some(study) = &mut self.study else { return };
+        let mut standing = Standing::default();
+        for flow in &self.flows[..self.named] {
+            let sender = flow.stats(Side::Sender);
+            standing.received_bytes += flow.received(Side::Receiver);
+            standing.packets += flow.stats(Side::Receiver).data_segments_received;
+            standing.episodes += sender.timeouts + sender.fast_retransmits;
+            standing.in_flight_bytes += flow.sender.in_flight_bytes();
+        }
+        match study.observe(now, standing) {
+            Some(next) => net.set_timer(self.timers.observer(), next),
+            None => net.stop(),
+        }
     }
 
     fn handle_change(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
@@ -394,7 +460,7 @@ impl Hosts<Packet> for World {
         } else if to_sender {
             flow.sender.handle_segment(now, &self.scratch);
             if flow.workload.watches_buffer {
-                flow.workload.flush(now, &mut flow.sender);
+                return self.handle_room(now, index, net);
             }
             self.pump(now, index, Side::Sender, net);
         } else {
@@ -426,13 +492,15 @@ impl Hosts<Packet> for World {
             Timer::Application(index) if !self.opened[index] => self.open(now, index, net),
             Timer::Application(index) => {
                 let flow = &mut self.flows[index];
+                if let Some(share) = flow.workload.share() {
+                    return self.handle_stripe_timer(now, share.stripe, net);
+                }
                 let due = flow.workload.handle_timer(now, &mut flow.sender);
                 net.set_timer(self.timers.application(index), due);
                 self.pump(now, index, Side::Sender, net);
             }
             Timer::Stop(index) => {
-                let flow = &mut self.flows[index];
-                flow.workload.stop(now, &mut flow.sender);
+                self.stop(now, index);
                 self.pump(now, index, Side::Sender, net);
                 // Everything may have arrived already.
                 self.handle_delivered(now, index, net);
@@ -446,6 +514,7 @@ impl Hosts<Packet> for World {
                 self.sessions_measure();
             }
             Timer::Sampler => self.sample(now, net),
+            Timer::Observer => self.observe(now, net),
         }
     }
 

@@ -169,3 +169,32 @@ fn a_wrong_spec_is_one_clear_error() {
     let text = error.to_string();
     assert!(text.contains("nonesuch") && text.contains("cubic"), "{text}");
 }
+
+#[test]
+fn the_warm_up_counts_for_latency_lag_and_data_at_risk_and_stands_apart() {
+    // The lost packets are of the first second; a round trip later all is as before.
+    let loss = json!({"kind": "list", "packets": [5, 15, 25]});
+    let writes = json!({"kind": "replicate", "writes": {"rate_bps": 2_000_000, "header_bytes": 0,
+        "sizes": {"kind": "fixed", "bytes": 8192}, "arrivals": {"process": "constant"}}});
+    let frames = json!({"kind": "offered", "frame_bytes": 8192, "rate_bps": 2_000_000, "credits": null});
+    for (work, what) in [(writes, "lag"), (frames, "latency")] {
+        let run = |warmup_ns| {
+            let run = Dumbbell::new(100_000_000, 40 * MS).flow("f", stack("reno", json!({})), work.clone());
+            Dumbbell { loss: loss.clone(), warmup_ns, duration_ns: 4 * S, ..run }.run()
+        };
+        let (all, steady) = (run(0), run(S));
+        let [p99, max] = [format!("{what}_p99_s"), format!("{what}_max_s")];
+        let of_start_up = |name: &str| real(&steady, &format!("startup_{name}"));
+        assert!(real(&steady, &max) < 0.03 && of_start_up(&max) > 0.06, "{}", of_start_up(&max));
+        assert_eq!(real(&all, &max), of_start_up(&max));
+        assert!(of_start_up(&p99) > real(&steady, &p99));
+        assert!(!all.metrics.contains_key(format!("startup_{max}").as_str()), "no warm-up, nothing apart");
+        if what == "lag" {
+            assert_eq!(integer(&all, "lag_max_bytes"), integer(&steady, "startup_lag_max_bytes"));
+            assert!(integer(&steady, "lag_max_bytes") < integer(&all, "lag_max_bytes") / 2);
+        }
+        // Somebody who leaves nothing out is told what the longest is.
+        assert!(all.notes.iter().any(|note| note.contains("measure.warmup")), "{:?}", all.notes);
+        assert!(steady.notes.is_empty(), "{:?}", steady.notes);
+    }
+}

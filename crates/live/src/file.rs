@@ -3,8 +3,9 @@
 //! Writes go to the page cache: what the kernel took survives the end of this process, by kill -9 too. A durable operation ends
 //! with fdatasync(2): then it survives a loss of power as far as the kernel and the drive below keep their word.
 //!
-//! Somebody else may truncate the file. A write behind the new end would make it longer again, with zeros in place of what was
-//! lost. So nothing is read or written behind the smallest size that the file was found to have; each write looks before.
+//! Somebody else may truncate the file. A write behind the new end would make it longer again, with zeros in place of
+//! what was lost. So nothing is read or written behind the smallest size that the file was found to have; each write
+//! looks before.
 
 use crate::buffers::Space;
 use crate::durable::Syncs;
@@ -77,7 +78,8 @@ fn written(error: &io::Error) -> Outcome {
 }
 
 impl FileMedium {
-    /// Opens and locks a file or block device: to have it alone, or with others where it is only read or all of them share it.
+    /// Opens and locks a file or block device: to have it alone, or with others where it is only read or all of them
+    /// share it.
     ///
     /// # Errors
     /// The kernel's, a file that is smaller than a block, `WouldBlock` for one that is in use.

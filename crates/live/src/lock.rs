@@ -1,7 +1,8 @@
 //! The lock on a served file: who else serves or writes it is kept out.
 //!
-//! An open file description lock (fcntl(2), F_OFD_SETLK) over the whole file: it goes with the descriptor, by kill -9 too, and two
-//! descriptors of one process exclude each other, so that a file cannot be given twice. QEMU locks its images in the same way.
+//! An open file description lock (fcntl(2), F_OFD_SETLK) over the whole file: it goes with the descriptor, by kill -9
+//! too, and two descriptors of one process exclude each other, so that a file cannot be given twice. QEMU locks its
+//! images in the same way.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +19,8 @@ pub(crate) enum Lock {
 
 /// Locks a file, at once or not at all.
 ///
-/// # Errors
-/// `WouldBlock` when another holds a lock that excludes this one; else the kernel's, such as of a file system without locks.
+/// # Errors `WouldBlock` when another holds a lock that excludes this one; else the kernel's, such as of a file system
+/// without locks.
 pub(crate) fn lock(file: &File, kind: Lock) -> io::Result<()> {
     let wanted = libc::flock {
         l_type: if kind == Lock::Write { libc::F_WRLCK } else { libc::F_RDLCK } as libc::c_short,

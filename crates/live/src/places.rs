@@ -1,7 +1,8 @@
 //! Places of connections that have not logged in yet: few, so that those who send nothing keep nobody out.
 //!
-//! They come on top of the places of connections that have logged in, which the core counts. Where all are taken, a newcomer gets the
-//! place of the one that has had the longest time for its login, once that was long enough; so whoever does log in finds a place.
+//! They come on top of the places of connections that have logged in, which the core counts. Where all are taken, a
+//! newcomer gets the place of the one that has had the longest time for its login, once that was long enough; so
+//! whoever does log in finds a place.
 
 use std::net::IpAddr;
 use storage::iscsi::{ConnectionId, LoginProgress};
@@ -47,8 +48,8 @@ fn host(address: IpAddr) -> IpAddr {
 }
 
 impl Places {
-    /// A connection came from `address`; if it has a place it is number `id` from now on. `progress` says how far a login is, None
-    /// where it is done or the connection gone.
+    /// A connection came from `address`; if it has a place it is number `id` from now on. `progress` says how far a
+    /// login is, None where it is done or the connection gone.
     pub fn enter(
         &mut self,
         now: Time,

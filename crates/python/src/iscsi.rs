@@ -62,8 +62,8 @@ struct IscsiServer(Server);
 
 #[pymethods]
 impl IscsiServer {
-    /// Opens the files `luns` (path, read only, shared, block bytes) and listens on `portals`. OSError names what cannot be opened,
-    /// BlockingIOError a file that is in use.
+    /// Opens the files `luns` (path, read only, shared, block bytes) and listens on `portals`. OSError names what
+    /// cannot be opened, BlockingIOError a file that is in use.
     #[new]
     #[allow(clippy::too_many_arguments)]
     #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, stack=None))]

@@ -5,7 +5,7 @@ use lab::spec::RunSpec;
 use lab::{FlowSeries, LabError, LinkSeries, ManagerOutcome, Metric, Outcome, Pulse};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -19,6 +19,9 @@ pub(crate) struct RunResult {
     metrics: Py<PyDict>,
     #[pyo3(get)]
     flows: Vec<Py<PyDict>>,
+    /// Of each workload that several connections share.
+    #[pyo3(get)]
+    entries: Vec<Py<PyDict>>,
     #[pyo3(get)]
     links: Vec<Py<PyDict>>,
     #[pyo3(get)]
@@ -27,6 +30,9 @@ pub(crate) struct RunResult {
     crowds: Vec<Py<PyDict>>,
     #[pyo3(get)]
     manager: Option<Py<PyDict>>,
+    /// What was extrapolated of a long copy, or why nothing was.
+    #[pyo3(get)]
+    extrapolation: Option<Py<PyDict>>,
     #[pyo3(get)]
     notes: Vec<String>,
     /// When each event of the spec happened, s since the run began; None: it did not.
@@ -45,6 +51,7 @@ pub(crate) struct RunResult {
 ///
 /// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the exception
 /// passes on; when it returns True, the run stops with Stopped. ValueError: the spec or a file it names is wrong.
+/// OSError: the capture cannot be written.
 #[pyfunction]
 #[pyo3(signature = (spec_json, progress=None, progress_interval_s=0.1))]
 fn simulate(
@@ -60,6 +67,7 @@ fn simulate(
     progress.check()?;
     let outcome = outcome.map_err(|e| match e {
         LabError::Stopped => Stopped::new_err(e.to_string()),
+        LabError::Capture { ref source, .. } => PyOSError::new_err((source.raw_os_error(), e.to_string())),
         other => PyValueError::new_err(other.to_string()),
     })?;
     convert(py, outcome)
@@ -102,10 +110,12 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
     Ok(RunResult {
         metrics: dict(py, &outcome.metrics)?,
         flows: all(&outcome.flows)?,
+        entries: all(&outcome.entries)?,
         links: all(&outcome.links)?,
         background: all(&outcome.background)?,
         crowds: all(&outcome.crowds)?,
         manager: outcome.managed.map(|managed| manager(py, managed)).transpose()?,
+        extrapolation: outcome.extrapolation.map(|how| dict(py, &how)).transpose()?,
         notes: outcome.notes,
         happened_s: outcome.happened_s,
         trims: all(&outcome.trims)?,
@@ -121,6 +131,7 @@ fn dict(py: Python<'_>, metrics: &BTreeMap<&'static str, Metric>) -> PyResult<Py
             Metric::Integer(v) => dict.set_item(name, v)?,
             Metric::Real(v) => dict.set_item(name, v)?,
             Metric::Text(v) => dict.set_item(name, v)?,
+            Metric::Table(v) => dict.set_item(name, v)?,
         }
     }
     Ok(dict.unbind())
@@ -183,6 +194,7 @@ fn link_columns(py: Python<'_>, series: LinkSeries) -> PyResult<Py<PyDict>> {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Stopped", module.py().get_type::<Stopped>())?;
+    module.add("QUANTILES_PER_MILLE", lab::QUANTILES_PER_MILLE)?;
     module.add_class::<RunResult>()?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(trace_formats, module)?)?;

@@ -49,6 +49,29 @@ impl Histogram {
         self.bucket_of(per_mille).map(|index| middle(index).min(self.max))
     }
 
+    /// The same for each of `per_mille`, which ascend; empty when nothing was counted. One pass over the buckets.
+    ///
+    /// # Panics
+    /// When `per_mille` does not ascend.
+    pub fn quantiles(&self, per_mille: &[u64]) -> Vec<u64> {
+        assert!(per_mille.is_sorted(), "quantiles in ascending order");
+        if self.count == 0 {
+            return vec![];
+        }
+        let mut found = Vec::with_capacity(per_mille.len());
+        let mut seen = 0;
+        for (index, &count) in self.buckets.iter().enumerate().filter(|(_, &count)| count > 0) {
+            seen += count;
+            while let Some(&next) = per_mille.get(found.len()) {
+                if self.rank(next) > seen {
+                    break;
+                }
+                found.push(middle(index).min(self.max));
+            }
+        }
+        found
+    }
+
     /// The same, ns, as a bound: never below the true value, at most 0.8 % above it; None when empty.
     pub fn quantile_bound(&self, per_mille: u64) -> Option<u64> {
         self.bucket_of(per_mille).map(|index| last(index).min(self.max))
@@ -56,12 +79,17 @@ impl Histogram {
 
     /// The bucket that holds the smallest duration that `per_mille` of all do not exceed.
     fn bucket_of(&self, per_mille: u64) -> Option<usize> {
-        let rank = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000).max(1) as u64;
+        let rank = self.rank(per_mille);
         let mut seen = 0;
         self.buckets.iter().position(|&count| {
             seen += count;
             seen >= rank && count > 0
         })
+    }
+
+    /// The place, from 1, of the smallest duration that `per_mille` of all do not exceed.
+    fn rank(&self, per_mille: u64) -> u64 {
+        (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000).max(1) as u64
     }
 
     /// Adds everything that `other` counted.
@@ -136,6 +164,17 @@ mod tests {
         assert_eq!(histogram.max(), Some(1_000_000_000));
         assert_eq!(histogram.mean(), Some(500.5e6));
         assert_eq!(Histogram::default().quantile(500), None);
+    }
+
+    #[test]
+    fn a_table_of_quantiles_is_what_each_of_them_is() {
+        let mut histogram = Histogram::default();
+        assert!(histogram.quantiles(&[0, 500, 1000]).is_empty());
+        (1..=777u64).for_each(|v| histogram.record(v * v * 1000));
+        let table: Vec<u64> = (0..=1000).collect();
+        let each: Vec<u64> = table.iter().map(|&p| histogram.quantile(p).unwrap()).collect();
+        assert_eq!(histogram.quantiles(&table), each);
+        assert!(each.is_sorted() && histogram.quantiles(&[500, 500]).len() == 2);
     }
 
     #[test]

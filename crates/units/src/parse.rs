@@ -22,7 +22,8 @@ impl std::error::Error for ParseError {}
 
 const SPAN: &str = "a time with a unit (ns, us, ms, s, min or h), such as \"25ms\" or \"1.5s\"";
 const RATE: &str =
-    "a rate with a unit (bit/s, kbit/s, Mbit/s, Gbit/s or Tbit/s), such as \"45Mbit/s\" or \"9.95328Gbit/s\"";
+    "a rate with a unit (bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s; B/s, kB/s, MB/s, GB/s, TB/s; KiB/s, MiB/s, \
+    GiB/s, TiB/s), such as \"45Mbit/s\" or \"180MB/s\"";
 const SIZE: &str =
     "a size with a unit (B, kB, MB, GB, TB = powers of 1000; KiB, MiB, GiB, TiB = powers of 1024), such as \"8MB\" or \"64KiB\"";
 
@@ -42,7 +43,7 @@ pub fn parse_span(text: &str) -> Result<Span, ParseError> {
     .map(Span)
 }
 
-/// A rate such as "1Gbit/s"; prefixes are powers of 1000, the result whole bit/s.
+/// A rate such as "1Gbit/s" (powers of 1000) or "180MB/s" (as [`parse_size`], 8 bits each); the result is whole bit/s.
 pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
     scaled(text, RATE, |unit| {
         Some(match unit {
@@ -51,7 +52,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
             "Mbit/s" => 1_000_000,
             "Gbit/s" => 1_000_000_000,
             "Tbit/s" => 1_000_000_000_000,
-            _ => return None,
+            _ => 8 * bytes(unit.strip_suffix("/s")?)?,
         })
     })
     .map(Rate)
@@ -59,21 +60,23 @@ pub fn parse_rate(text: &str) -> Result<Rate, ParseError> {
 
 /// A size such as "8MB" (8e6 bytes) or "8MiB" (2^23 bytes).
 pub fn parse_size(text: &str) -> Result<Size, ParseError> {
-    scaled(text, SIZE, |unit| {
-        Some(match unit {
-            "B" => 1,
-            "kB" => 1_000,
-            "MB" => 1_000_000,
-            "GB" => 1_000_000_000,
-            "TB" => 1_000_000_000_000,
-            "KiB" => 1 << 10,
-            "MiB" => 1 << 20,
-            "GiB" => 1 << 30,
-            "TiB" => 1 << 40,
-            _ => return None,
-        })
+    scaled(text, SIZE, bytes).map(Size)
+}
+
+/// Bytes of a unit of size.
+fn bytes(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "B" => 1,
+        "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
     })
-    .map(Size)
 }
 
 fn scaled(text: &str, expected: &'static str, scale_of: impl Fn(&str) -> Option<u64>) -> Result<u64, ParseError> {
@@ -116,11 +119,20 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_in_bytes_is_eight_times_as_many_bits() {
+        assert_eq!(parse_rate("180MB/s").unwrap(), Rate(1_440_000_000));
+        assert_eq!(parse_rate("1.5 kB/s").unwrap(), Rate(12_000));
+        assert_eq!(parse_rate("1GB/s").unwrap(), parse_rate("8Gbit/s").unwrap());
+        assert_eq!(parse_rate("64MiB/s").unwrap(), Rate(64 * 8 << 20));
+        assert_eq!(parse_rate("1B/s").unwrap(), Rate(8));
+    }
+
+    #[test]
     fn a_unit_is_required_and_known() {
         for bad in ["25", "", "ms", "25 furlongs", "1.2.3s", "-1s", "1e3s", ".5s", "5.s", "99999999999999h"] {
             assert!(parse_span(bad).is_err(), "{bad:?} must not parse");
         }
-        for bad in ["1", "1Gb", "1gbit/s", "1GB/s"] {
+        for bad in ["1", "1Gb", "1Gb/s", "1Gbps", "1gbit/s", "1GB", "1Gibit/s", "/s", "1/s"] {
             assert!(parse_rate(bad).is_err(), "{bad:?} must not parse");
         }
         for bad in ["8", "8M", "8mb", "8Mbit"] {

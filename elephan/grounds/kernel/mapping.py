@@ -106,7 +106,7 @@ def program_settings_of(stack: Stack, machine: Machine) -> Settings:
     settings, own = settings_of(stack, machine), socket_of(stack)
     sysctls = dict(settings.sysctls)
     if own["receive_buffer_bytes"] is not None:
-        size = min(_buffer_for(stack["window_bytes"], stack["mtu_bytes"]), INT_MAX)
+        size = min(buffer_for(stack["window_bytes"], stack["mtu_bytes"]), INT_MAX)
         sysctls["tcp_rmem"] = f"4096 {size} {size}"
     if own["send_buffer_bytes"] is not None:
         size = min(2 * own["send_buffer_bytes"], INT_MAX)
@@ -147,7 +147,7 @@ def socket_of(stack: Stack) -> dict[str, Any]:
     }
 
 
-def _buffer_for(window: int, mtu_bytes: int) -> int:
+def buffer_for(window: int, mtu_bytes: int) -> int:
     """Return the receive buffer of which the kernel offers `window` bytes by itself.
 
     It offers the part of the buffer that payload has in the memory of a packet (tcp_measure_rcv_mss in

@@ -11,6 +11,7 @@ from typing import Any
 from elephan.scenario.document import Document
 from elephan.scenario.problem import Problem, unknown
 from elephan.scenario.spec.changes import background_specs, event_specs
+from elephan.scenario.spec.extrapolate import extrapolate_spec
 from elephan.scenario.spec.flows import crowd_specs, flow_specs
 from elephan.scenario.spec.hybrid import manager_spec
 from elephan.scenario.spec.lines import jitter_spec, loss_spec, queue_specs
@@ -47,6 +48,7 @@ def specify(document: Document, base: Path, seed: int, pcap: Path | None = None)
         **_emulator(document),
         "flows": flows,
         **_hybrid(document, network, flows, crowd_specs(document, network, queues, base)),
+        **extrapolate_spec(document, network, flows),
         "background": background_specs(document, network),
         "events": event_specs(document, network, flows),
         "measure": {

@@ -16,6 +16,7 @@ from elephan.scenario.spec.iscsi import session
 from elephan.scenario.spec.network import Network
 from elephan.scenario.spec.trace import check_trace
 from elephan.scenario.workload import Bulk, Offered, Program, Replicate, ShortFlows
+from elephan.scenario.writes import arrivals_spec, sizes_spec
 
 _NS_PER_S = 1_000_000_000
 
@@ -30,6 +31,8 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
         route, return_route = network.flow_routes[group]
         stack = _stack_on(network, queues, (fastest, longest), flow, group, base)
         workload = _workload(flow, base, group, network.slowest_bps(route))
+        # Left out where it changes nothing, so that a point keeps its id.
+        shared = {"distribution": "striped"} if is_shared(flow) else {}
         for connection in range(flow.connections):
             start = flow.start + connection * flow.stagger
             stop = flow.stop
@@ -46,10 +49,35 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
                     "stack": stack,
                     "start_ns": start,
                     "stop_ns": stop,
-                    "workload": workload,
+                    "workload": _part(workload, connection, flow.connections) if shared else workload,
+                    **shared,
                 }
             )
     return specs
+
+
+def is_shared(flow: Flow) -> bool:
+    """Whether several connections of a flow share a workload that would be another one if each had it."""
+    return flow.connections > 1 and flow.distribution == "striped" and is_bounded(flow.workload)
+
+
+def is_bounded(workload: Any) -> bool:
+    """Whether a workload is a rate or an amount, which grows when each of several connections carries it."""
+    match workload:
+        case Offered() | Replicate():
+            return True
+        case Bulk() | Program():
+            return workload.bytes is not None
+        case _:
+            return False
+
+
+def _part(workload: dict[str, Any], connection: int, connections: int) -> dict[str, Any]:
+    """What the core is told of one connection: programs share nothing while they run, so each has a file of its own."""
+    if workload["kind"] != "program":
+        return workload
+    share, rest = divmod(workload["bytes"], connections)
+    return {**workload, "bytes": share + (connection < rest)}
 
 
 def crowd_specs(document: Document, network: Network, queues: list[dict[str, Any]], base: Path) -> list[dict[str, Any]]:
@@ -204,7 +232,18 @@ def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> dict[str,
                 "rate_bps": bits_per_second(workload.load, slowest_bps),
                 "credits": workload.credits,
             }
+        case Replicate(rate=rate) if rate is not None:
+            return {
+                "kind": "replicate",
+                "writes": {
+                    "rate_bps": bits_per_second(rate, slowest_bps),
+                    "sizes": sizes_spec(workload.size),
+                    "arrivals": arrivals_spec(workload.arrivals),
+                    "header_bytes": workload.header,
+                },
+            }
         case Replicate():
+            assert workload.trace is not None
             where = ("flow", group, "workload", "trace")
             path, form = check_trace(base / workload.trace, workload.format, workload.loop, where)
             return {

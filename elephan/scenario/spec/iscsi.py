@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from elephan import disks
 from elephan.errors import InputError
 from elephan.scenario.iscsi import FIRST_BURST, Iscsi, Mix, Postmark, TraceSource
 from elephan.scenario.problem import Location, Problem
@@ -35,6 +34,8 @@ def session(workload: Iscsi, base: Path, where: Location) -> dict[str, Any]:
 
 
 def _disk(workload: Iscsi, base: Path, where: Location) -> dict[str, Any]:
+    from elephan import disks
+
     model, drive = None, None
     if workload.disk != "none":
         model, drive = _model(workload.disk, base)
@@ -55,6 +56,8 @@ def _disk(workload: Iscsi, base: Path, where: Location) -> dict[str, Any]:
 
 def _model(text: str, base: Path) -> tuple[str, str | None]:
     """A built-in disk's name, or a file's absolute path; and which drive of the file."""
+    from elephan import disks
+
     if text in disks.names():
         return text, None
     path, drive = base / text, None

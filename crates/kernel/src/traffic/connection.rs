@@ -5,7 +5,7 @@ use super::sender::{Sender, Standing};
 use super::socket::{Failed, Socket};
 use crate::plan::HostPlan;
 use lab::spec::{FlowSpec, RunSpec, WorkloadSpec};
-use lab::{FlowCounters, FlowSeries, Rtt, Workload};
+use lab::{FlowCounters, FlowSeries, Rtt, Workload, BLOCK_BYTES};
 use std::io;
 use std::net::SocketAddrV4;
 use units::{Rate, Span, Time};
@@ -54,7 +54,7 @@ impl Connection {
         let (from, to) = (&plan.hosts[planned.source], &plan.hosts[planned.destination]);
         let listener = Socket::listener(&to.namespace, to.address, planned)?;
         let socket = Socket::sender(&from.namespace, from.address, planned)?;
-        if let Some(bytes) = unsent_bound(spec, flow) {
+        if let Some(bytes) = unsent_bound(spec, flow, &workload) {
             socket.set_unsent_bound(bytes)?;
         }
         let alone = plan
@@ -167,19 +167,8 @@ impl Connection {
         }
     }
 
-    /// Whether every message has arrived, or can never arrive.
-    pub fn is_drained(&self) -> bool {
-        let waiting = self.workload.messages().is_some_and(|m| m.in_transit() > 0);
-        !waiting || !self.is_alive()
-    }
-
-    /// Whether messages are followed: what tells when it is done with them.
-    pub fn has_messages(&self) -> bool {
-        self.workload.messages().is_some()
-    }
-
-    /// Samples the sender; a row goes to `series` where there is one.
-    pub fn sample(&mut self, now: Time, series: Option<&mut FlowSeries>) -> io::Result<()> {
+    /// Samples the sender; a row goes to `series` where there is one, with the lag of its messages, in time and in bytes.
+    pub fn sample(&mut self, now: Time, lag: (Span, u64), series: Option<&mut FlowSeries>) -> io::Result<()> {
         let info = self.sender.socket.info()?;
         let raw = info.raw();
         if raw.rtt_us > 0 {
@@ -193,8 +182,8 @@ impl Connection {
         series.goodput_bps.push(if interval > 0.0 { (self.received - received) as f64 * 8.0 / interval } else { 0.0 });
         let again = raw.total_retrans.saturating_sub(self.sender.at_start.raw().total_retrans);
         series.retransmitted_segments.push(u64::from(again));
-        series.lag_s.push(self.workload.messages().map_or(0.0, |m| m.lag(now).as_secs_f64()));
-        series.lag_bytes.push(self.workload.lag_bytes(self.received).unwrap_or(0));
+        series.lag_s.push(lag.0.as_secs_f64());
+        series.lag_bytes.push(lag.1);
         self.sampled = (self.received, now);
         Ok(())
     }
@@ -253,8 +242,12 @@ impl Connection {
     }
 }
 
-/// How much may wait unsent in the kernel: bounded only where the application stops in the middle and takes the rest back.
-fn unsent_bound(spec: &RunSpec, flow: &FlowSpec) -> Option<u64> {
+/// How much may wait unsent in the kernel: bounded only where the application stops in the middle and takes the rest back, and where
+/// the rest may be another connection's.
+fn unsent_bound(spec: &RunSpec, flow: &FlowSpec, workload: &Workload) -> Option<u64> {
+    if workload.share().is_some() && matches!(flow.workload, WorkloadSpec::Bulk { .. }) {
+        return Some(BLOCK_BYTES);
+    }
     let stops = flow.stop_ns.is_some() && matches!(flow.workload, WorkloadSpec::Bulk { bytes: None });
     let line = Rate(spec.links[lab::bottleneck(spec, flow)].rate_bps);
     stops.then(|| line.data_in(UNSENT).0.max(UNSENT_LEAST))

@@ -13,6 +13,7 @@ mod program;
 mod programs;
 mod sender;
 mod socket;
+mod striped;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +22,7 @@ use crate::error::KernelError;
 use crate::plan::HostPlan;
 use connection::Connection;
 use lab::spec::{RunSpec, WorkloadSpec};
-use lab::{Applications, FlowCounters, FlowSeries, FlowTally};
+use lab::{Applications, FlowCounters, FlowSeries, FlowTally, Stripe};
 use poll::{End, Event, Poll};
 use program::Program;
 use std::cmp::Reverse;
@@ -46,6 +47,8 @@ pub(crate) struct Traffic<'a> {
     spec: &'a RunSpec,
     /// Flows of one's own sockets; timers and events name them by their place here.
     connections: Vec<Connection>,
+    /// Workloads that several of them share.
+    stripes: Vec<Stripe>,
     /// Flows that programs carry.
     programs: Vec<Program>,
     poll: Poll,
@@ -75,6 +78,7 @@ pub(crate) struct TrafficTally {
     pub end: Time,
     pub drained_at: Time,
     pub flows: Vec<FlowTally>,
+    pub stripes: Vec<Stripe>,
     pub series: FlowSeries,
     pub notes: Vec<String>,
     /// CPU time of the thread, ns.
@@ -88,7 +92,7 @@ impl<'a> Traffic<'a> {
     /// Which flow's socket or option the kernel refused, or which of its workload's files cannot be read.
     pub fn open(spec: &'a RunSpec, plan: &HostPlan) -> Result<Traffic<'a>, KernelError> {
         allow_descriptors(spec.flows.len() as u64 * DESCRIPTORS);
-        let mut applications = Applications::default();
+        let mut applications = Applications::new(spec)?;
         let (mut connections, mut programs) = (vec![], vec![]);
         let poll = Poll::new().map_err(|e| KernelError::machine("epoll", e))?;
         for (index, flow) in spec.flows.iter().enumerate() {
@@ -97,7 +101,7 @@ impl<'a> Traffic<'a> {
                 programs.push(Program::open(spec, plan, index, program).map_err(failed)?);
                 continue;
             }
-            let workload = applications.build(flow)?;
+            let workload = applications.build(index, flow)?;
             let made = Connection::new(spec, plan, index, workload).map_err(failed)?;
             let listener = made.listener.as_ref().expect("it was just made");
             poll.add(listener, connections.len(), End::Listener).map_err(|e| failed(("waiting".into(), e)))?;
@@ -119,6 +123,7 @@ impl<'a> Traffic<'a> {
             spec,
             unfinished: spec.flows.len(),
             connections,
+            stripes: applications.into_stripes(),
             programs,
             poll,
             timers,
@@ -158,7 +163,7 @@ impl<'a> Traffic<'a> {
         let counters = counters.map_err(|e| KernelError::machine("the kernel's counters of a connection", e))?;
         at_end(end);
         let notes = self.notes(end);
-        self.end_applications(end);
+        self.end_applications(end)?;
         let limit = end + DRAIN_LEAST.max(Span(self.spec.duration_ns));
         while !(over.load(Ordering::Relaxed) || clock.now() >= limit || self.is_drained()) {
             self.turn(clock, limit, progress, stop, &mut events)?;
@@ -168,7 +173,7 @@ impl<'a> Traffic<'a> {
     }
 
     fn tally(self, end: Time, drained_at: Time, counters: Vec<FlowCounters>, notes: Vec<String>) -> TrafficTally {
-        let drained_at = if self.connections.iter().any(Connection::has_messages) { drained_at } else { end };
+        let drained_at = if self.connections.iter().any(|c| self.has_messages(c)) { drained_at } else { end };
         let own = self.connections.into_iter().map(|c| (c.flow, c.received_at_warmup, c.workload));
         let programs = self.programs.into_iter().map(|p| (p.flow, p.received_at_warmup, p.into_workload()));
         let mut flows: Vec<_> = own
@@ -181,15 +186,30 @@ impl<'a> Traffic<'a> {
             .collect();
         flows.sort_by_key(|(flow, _)| *flow);
         let flows = flows.into_iter().map(|(_, tally)| tally).collect();
-        TrafficTally { end, drained_at, flows, series: self.series, notes, cpu_ns: 0 }
+        TrafficTally { end, drained_at, flows, stripes: self.stripes, series: self.series, notes, cpu_ns: 0 }
     }
 
     fn is_done(&self) -> bool {
         self.spec.stop_when_done && self.unfinished == 0 && !self.spec.flows.is_empty()
     }
 
+    /// Whether every message has arrived, or can never arrive.
     fn is_drained(&self) -> bool {
-        self.connections.iter().all(Connection::is_drained)
+        self.connections.iter().all(|connection| {
+            let waiting = match connection.workload.share() {
+                Some(share) => self.stripes[share.stripe].messages().in_transit_on(share.lane) > 0,
+                None => connection.workload.messages().is_some_and(|m| m.in_transit() > 0),
+            };
+            !waiting || !connection.is_alive()
+        })
+    }
+
+    /// Whether messages of a connection are followed: what tells when it is done with them.
+    fn has_messages(&self, connection: &Connection) -> bool {
+        match connection.workload.share() {
+            Some(share) => !self.stripes[share.stripe].is_copy(),
+            None => connection.workload.messages().is_some(),
+        }
     }
 
     fn wait_for_start(&mut self, clock: Clock, stop: &AtomicBool) -> Result<(), KernelError> {
@@ -223,7 +243,7 @@ impl<'a> Traffic<'a> {
             match end {
                 End::Listener => self.accept(flow)?,
                 End::Sender => self.handle_sender(clock.now(), flow)?,
-                End::Receiver => self.handle_receiver(clock, flow, progress),
+                End::Receiver => self.handle_receiver(clock, flow, progress)?,
                 End::Program => self.handle_program_end(clock.now(), flow)?,
             }
         }
@@ -244,7 +264,7 @@ impl<'a> Traffic<'a> {
                 Timer::Application if self.connections[flow].due != due => {}
                 Timer::Application => self.handle_application(now, due, flow)?,
                 Timer::Program => self.start_program(flow)?,
-                Timer::Stop => self.stop_flow(due, now, flow),
+                Timer::Stop => self.stop_flow(due, now, flow)?,
                 Timer::Warmup => {
                     for connection in &mut self.connections {
                         connection.received_at_warmup = connection.received;
@@ -261,19 +281,31 @@ impl<'a> Traffic<'a> {
 
     fn handle_application(&mut self, now: Time, due: Time, flow: usize) -> Result<(), KernelError> {
         let connection = &mut self.connections[flow];
+        let share = connection.workload.share();
         if connection.opened {
             self.lateness.record(now.since(due).0);
+            if let Some(share) = share {
+                return self.handle_stripe_timer(now, share.stripe);
+            }
             let next = connection.workload.handle_timer(now, &mut connection.sender);
             self.set_due(flow, next);
+        } else if let Some(share) = share {
+            return self.open_lane(due, flow, share);
         } else {
-            connection.opened = true;
-            connection.connect();
-            let begun = self.poll.add(&connection.sender.socket, flow, End::Sender);
-            begun.map_err(|e| KernelError::machine("epoll", e))?;
+            self.begin(flow)?;
+            let connection = &mut self.connections[flow];
             let next = connection.workload.start(due, &mut connection.sender);
             self.set_due(flow, next);
         }
         self.after_write(flow)
+    }
+
+    fn begin(&mut self, flow: usize) -> Result<(), KernelError> {
+        let connection = &mut self.connections[flow];
+        connection.opened = true;
+        connection.connect();
+        let begun = self.poll.add(&connection.sender.socket, flow, End::Sender);
+        begun.map_err(|e| KernelError::machine("epoll", e))
     }
 
     fn set_due(&mut self, flow: usize, due: Time) {
@@ -283,11 +315,14 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    fn stop_flow(&mut self, due: Time, now: Time, flow: usize) {
+    fn stop_flow(&mut self, due: Time, now: Time, flow: usize) -> Result<(), KernelError> {
         let connection = &mut self.connections[flow];
-        connection.workload.stop(due, &mut connection.sender);
+        match connection.workload.share() {
+            Some(share) => self.stop_stripe(due, share.stripe)?,
+            None => connection.workload.stop(due, &mut connection.sender),
+        }
         // Everything may have arrived already.
-        self.note_delivered(now, flow);
+        self.note_delivered(now, flow)
     }
 
     fn sample(&mut self, due: Time, now: Time, progress: &Arc<[AtomicU64]>) -> Result<(), KernelError> {
@@ -299,7 +334,11 @@ impl<'a> Traffic<'a> {
         }
         for connection in self.connections.iter_mut().filter(|c| c.is_alive()) {
             let series = asked.map(|_| &mut self.series);
-            connection.sample(now, series).map_err(|e| KernelError::machine("TCP_INFO", e))?;
+            let lag = match connection.workload.share() {
+                Some(share) => self.stripes[share.stripe].messages().lag_of(share.lane, now),
+                None => connection.workload.lag(now, connection.received),
+            };
+            connection.sample(now, lag, series).map_err(|e| KernelError::machine("TCP_INFO", e))?;
         }
         // What was missed is not made up for.
         let next = due + Span(interval.0 * (1 + now.since(due).0 / interval.0));
@@ -327,7 +366,10 @@ impl<'a> Traffic<'a> {
     fn handle_sender(&mut self, now: Time, flow: usize) -> Result<(), KernelError> {
         let connection = &mut self.connections[flow];
         if connection.handle_sender() {
-            connection.workload.flush(now, &mut connection.sender);
+            match connection.workload.share() {
+                Some(share) => self.fill_lane(now, flow, share)?,
+                None => connection.workload.flush(now, &mut connection.sender),
+            }
         }
         self.after_write(flow)
     }
@@ -347,7 +389,7 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    fn handle_receiver(&mut self, clock: Clock, flow: usize, progress: &Arc<[AtomicU64]>) {
+    fn handle_receiver(&mut self, clock: Clock, flow: usize, progress: &Arc<[AtomicU64]>) -> Result<(), KernelError> {
         let connection = &mut self.connections[flow];
         match connection.take() {
             Ok(0) => {}
@@ -355,14 +397,18 @@ impl<'a> Traffic<'a> {
                 progress[connection.flow].store(connection.received, Ordering::Relaxed);
                 // There may be more, and the stream's end.
                 self.turns.push((flow, End::Receiver));
-                self.note_delivered(clock.now(), flow);
+                self.note_delivered(clock.now(), flow)?;
             }
             Err(error) => connection.lose(error),
         }
+        Ok(())
     }
 
-    fn note_delivered(&mut self, now: Time, flow: usize) {
+    fn note_delivered(&mut self, now: Time, flow: usize) -> Result<(), KernelError> {
         let connection = &mut self.connections[flow];
+        if let Some(share) = connection.workload.share() {
+            return self.note_lane_delivered(now, flow, share);
+        }
         let was_done = connection.workload.done_at.is_some();
         let received = connection.received;
         let wake = connection.workload.handle_delivered(now, received, &mut connection.sender);
@@ -376,20 +422,28 @@ impl<'a> Traffic<'a> {
         if let Some(due) = wake {
             self.set_due(flow, due);
         }
+        Ok(())
     }
 
     /// Applications write no more. Messages go on to the far end; data without end or without messages is cut off where it
     /// is, as the simulator discards what was not sent: it must not be in their way.
-    fn end_applications(&mut self, now: Time) {
-        for connection in &mut self.connections {
-            connection.workload.stop(now, &mut connection.sender);
-            if !connection.has_messages() {
-                connection.cut();
+    fn end_applications(&mut self, now: Time) -> Result<(), KernelError> {
+        for index in 0..self.stripes.len() {
+            self.stop_stripe(now, index)?;
+        }
+        for place in 0..self.connections.len() {
+            let connection = &mut self.connections[place];
+            if connection.workload.share().is_none() {
+                connection.workload.stop(now, &mut connection.sender);
+            }
+            if !self.has_messages(&self.connections[place]) {
+                self.connections[place].cut();
             }
         }
         for program in &mut self.programs {
             program.cut();
         }
+        Ok(())
     }
 
     fn notes(&self, end: Time) -> Vec<String> {

@@ -120,4 +120,18 @@ impl SendingEnd for Sender {
     fn bytes_written(&self) -> u64 {
         self.written
     }
+
+    fn is_established(&self) -> bool {
+        self.standing == Standing::Open
+    }
+
+    /// Costs a system call. A socket that does not tell, because it is lost, takes nothing either.
+    fn unacknowledged(&self) -> u64 {
+        self.socket.unacknowledged().unwrap_or(0)
+    }
+
+    /// The kernel refuses what would be beyond its own bound of what is unsent (`Socket::set_unsent_bound`).
+    fn has_room(&self, _unsent: u64) -> bool {
+        self.standing == Standing::Open && !self.blocked
+    }
 }

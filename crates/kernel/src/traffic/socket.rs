@@ -151,6 +151,14 @@ impl Socket {
         taken(sent)
     }
 
+    /// Bytes handed over and not acknowledged (SIOCOUTQ, tcp(7)).
+    pub fn unacknowledged(&self) -> io::Result<u64> {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: `bytes` is valid to write to. SIOCOUTQ is TIOCOUTQ (linux/sockios.h).
+        check(unsafe { libc::ioctl(self.fd(), libc::TIOCOUTQ, &mut bytes) })?;
+        Ok(u64::try_from(bytes).unwrap_or(0))
+    }
+
     /// Takes what has arrived, without copying it anywhere (MSG_TRUNC, tcp(7)); None when nothing waits, 0 at the stream's end.
     pub fn take(&self) -> io::Result<Option<u64>> {
         // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer.

@@ -200,7 +200,60 @@ fn frames_are_issued_at_their_rate_and_each_is_accounted_for() {
     // One at time zero, and one each 0.1 ms up to the end, which may be seen a little late.
     assert!((5_001..5_100).contains(&messages.issued), "{}", messages.issued);
     assert_eq!(messages.in_transit(), 0);
-    assert_eq!(messages.latency.count(), messages.issued);
+    assert_eq!(messages.times.measured.count(), messages.issued);
+}
+
+#[test]
+fn a_copy_over_several_connections_is_sent_once_and_a_connection_that_comes_too_late_has_nothing_to_do() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    let bytes = 50_000_001;
+    let line = Line::new(1_000_000_000, 0, 20 * S).striped(3, 0, &bulk(Some(bytes)));
+    let Run { tally, .. } = run(&Line { stop_when_done: true, ..line }, |_| ()).unwrap();
+    let received: Vec<_> = tally.flows.iter().map(|f| f.counters.received_bytes).collect();
+    assert_eq!(received.iter().sum::<u64>(), bytes);
+    assert!(received.iter().all(|&part| part > bytes / 100), "{received:?}");
+    assert!(tally.end < Time(20 * S) && tally.notes.is_empty(), "{:?}", tally.notes);
+
+    let line = Line::new(1_000_000_000, 0, 20 * S).striped(2, 5 * S, &bulk(Some(bytes)));
+    let Run { tally, .. } = run(&Line { stop_when_done: true, ..line }, |_| ()).unwrap();
+    assert_eq!(tally.flows.iter().map(|f| f.counters.received_bytes).collect::<Vec<_>>(), [bytes, 0]);
+    assert!(tally.end < Time(5 * S), "{:?}", tally.end);
+}
+
+#[test]
+fn frames_over_several_connections_are_the_flows_and_each_is_accounted_for() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    // 80 Mbit/s of 1000 bytes: 10,000 a second, over all connections.
+    let frames = json!({"kind": "offered", "frame_bytes": 1000, "rate_bps": 80_000_000, "credits": null});
+    let line = Line::new(1_000_000_000, 0, 500 * MS).striped(4, 50 * MS, &frames);
+    let Run { tally, .. } = run(&Line { series_interval_ns: Some(MS), ..line }, |_| ()).unwrap();
+    let messages = tally.stripes[0].messages();
+    let issued: Vec<_> = (0..4).map(|lane| messages.issued(lane).0).collect();
+    assert!((5_001..5_100).contains(&issued.iter().sum::<u64>()), "{issued:?}");
+    assert!(issued.iter().all(|&n| n > 100), "{issued:?}");
+    assert_eq!((messages.in_transit(), messages.times.measured.count()), (0, issued.iter().sum()));
+    assert!(tally.flows.iter().zip(&issued).all(|(flow, &n)| flow.counters.received_bytes <= n * 1000));
+}
+
+#[test]
+fn mirrored_writes_over_several_connections_all_count_as_applied() {
+    if !able("traffic over loopback") {
+        return;
+    }
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/tpcc-small.trace");
+    let writes = json!({"kind": "replicate", "trace": {"path": trace, "format": "auto", "slowdown_e6": 4_000_000,
+                        "looped": false, "header_bytes": 48}});
+    let line = Line::new(1_000_000_000, 0, 500 * MS).striped(3, 0, &writes);
+    let Run { tally, .. } = run(&line, |_| ()).unwrap();
+    let messages = tally.stripes[0].messages();
+    let issued: u64 = (0..3).map(|lane| messages.issued(lane).0).sum();
+    assert!(issued > 300, "{issued}");
+    assert_eq!((messages.not_applied(), messages.lag_bytes(), messages.times.measured.count()), (0, 0, issued));
+    assert!(tally.stripes[0].at_risk.measured > 0);
 }
 
 #[test]
@@ -235,13 +288,14 @@ fn a_run_is_summed_up_as_the_simulator_does() {
     let line = Line::new(1_000_000_000, 0, 20 * S).flow(bulk(Some(1_000_000)));
     let line = Line { stop_when_done: true, ..line };
     let Run { tally, .. } = run(&line, |_| ()).unwrap();
-    let TrafficTally { end, drained_at, flows, series, notes, .. } = tally;
+    let TrafficTally { end, drained_at, flows, stripes, series, notes, .. } = tally;
     let links = vec![link::Stats::default(); 2];
     let (background, link_series) = (vec![], lab::LinkSeries::default());
     let tally = lab::RunTally {
         end,
         drained_at,
         flows,
+        stripes,
         links,
         background,
         flow_series: series,
@@ -251,6 +305,7 @@ fn a_run_is_summed_up_as_the_simulator_does() {
         happened: vec![],
         trims: vec![],
         crowds: vec![],
+        found: None,
         managed: None,
         notes,
     };

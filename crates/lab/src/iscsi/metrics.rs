@@ -2,6 +2,7 @@
 
 use super::tally::{ConnectionTally, KindTally};
 use crate::outcome::{insert_values, Metric, Metrics};
+use crate::quantiles::insert_quantiles;
 use crate::tally::ReverseCounters;
 use units::Histogram;
 
@@ -12,6 +13,7 @@ struct KindNames {
     bytes_per_s: &'static str,
     iops: &'static str,
     latency: [&'static str; 5],
+    quantiles: &'static str,
     layers: [&'static str; 3],
 }
 
@@ -27,6 +29,7 @@ const READS: KindNames = KindNames {
         "read_latency_p99_s",
         "read_latency_max_s",
     ],
+    quantiles: "read_latency_quantiles_s",
     layers: ["read_queue_mean_s", "read_network_mean_s", "read_disk_mean_s"],
 };
 
@@ -42,6 +45,7 @@ const WRITES: KindNames = KindNames {
         "write_latency_p99_s",
         "write_latency_max_s",
     ],
+    quantiles: "write_latency_quantiles_s",
     layers: ["write_queue_mean_s", "write_network_mean_s", "write_disk_mean_s"],
 };
 
@@ -81,6 +85,7 @@ fn insert_kind(metrics: &mut Metrics, kind: &KindTally, names: &KindNames, inter
         latency.max().map(|ns| ns as f64 / 1e9),
     ];
     insert_values(metrics, names.latency.into_iter().zip(values));
+    insert_quantiles(metrics, names.quantiles, latency);
     if kind.done > 0 {
         let means = kind.layers.map(|ns| Some(ns as f64 / kind.done as f64 / 1e9));
         insert_values(metrics, names.layers.into_iter().zip(means));

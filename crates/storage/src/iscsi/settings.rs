@@ -161,7 +161,8 @@ pub struct Agreed {
 }
 
 impl Agreed {
-    /// Most data of a command that may come before it is asked for, where this side takes segments of `max_recv_bytes`, bytes.
+    /// Most data of a command that may come before it is asked for, where this side takes segments of `max_recv_bytes`,
+    /// bytes.
     pub fn unasked_bytes(&self, max_recv_bytes: u32) -> u32 {
         match (self.initial_r2t, self.immediate_data) {
             (false, _) => self.first_burst_bytes,

@@ -9,6 +9,12 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+# As in `elephan.store.schema`.
+TEXT_OPTIONS = {
+    f"{server}_{option}": value
+    for server in ("mysql", "mariadb")
+    for option, value in (("charset", "utf8mb4"), ("collate", "utf8mb4_bin"))
+}
 LONG_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 
 
@@ -27,6 +33,7 @@ def upgrade() -> None:
         sa.Column("record", LONG_TEXT, nullable=False),
         sa.Column("flow_series", sa.String(255)),
         sa.Column("link_series", sa.String(255)),
+        **TEXT_OPTIONS,
     )
     op.create_index("ix_run_created", "run", ["created"])
     op.create_index("ix_run_scenario", "run", ["scenario"])
@@ -35,6 +42,7 @@ def upgrade() -> None:
         sa.Column("run_id", sa.String(64), sa.ForeignKey("run.id", ondelete="CASCADE"), primary_key=True),
         sa.Column("name", sa.String(255), primary_key=True),
         sa.Column("value", sa.Float(53)),
+        **TEXT_OPTIONS,
     )
     op.create_index("metric_name_value", "metric", ["name", "value"])
     op.create_table(
@@ -42,5 +50,6 @@ def upgrade() -> None:
         sa.Column("run_id", sa.String(64), sa.ForeignKey("run.id", ondelete="CASCADE"), primary_key=True),
         sa.Column("name", sa.String(255), primary_key=True),
         sa.Column("value", LONG_TEXT, nullable=False),
+        **TEXT_OPTIONS,
     )
     op.create_index("parameter_name", "parameter", ["name"])

@@ -91,8 +91,9 @@ impl Target {
         }
     }
 
-    /// The header of a PDU came whose `bytes` of data are still on their way: whether there is to be memory for them, or they may be
-    /// thrown away with their header. For segments that the caller does not keep anyway; before [`Target::handle_pdu`] with all of it.
+    /// The header of a PDU came whose `bytes` of data are still on their way: whether there is to be memory for them,
+    /// or they may be thrown away with their header. For segments that the caller does not keep anyway; before
+    /// [`Target::handle_pdu`] with all of it.
     ///
     /// # Errors
     /// Why the connection is to be closed: nobody asked for so much.

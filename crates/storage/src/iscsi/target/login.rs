@@ -282,7 +282,8 @@ impl Target {
         }
     }
 
-    /// Reserves memory for the data that may come unasked, and offers no more than there is. Only for those who have shown who they are.
+    /// Reserves memory for the data that may come unasked, and offers no more than there is. Only for those who have
+    /// shown who they are.
     fn reserve_unasked(&mut self, login: &mut Login) {
         if self.memory.is_unlimited() || login.tsih != 0 || login.discovery || login.reserved.is_some() {
             return;
@@ -368,8 +369,8 @@ impl Target {
         Ok(())
     }
 
-    /// How many commands a session may have under way, and the memory that is reserved for what comes unasked with them. What was not
-    /// negotiated may be more than what was offered, or less; one command always may come.
+    /// How many commands a session may have under way, and the memory that is reserved for what comes unasked with
+    /// them. What was not negotiated may be more than what was offered, or less; one command always may come.
     fn session_window(&mut self, login: &mut Login, agreed: &Agreed) -> Result<(u32, u64), Refusal> {
         let (most, each) = (self.config.window, agreed.unasked_bytes(self.config.settings.max_recv_bytes));
         if self.memory.is_unlimited() || login.discovery || each == 0 {

@@ -1,11 +1,13 @@
-//! One bound on the memory that a target takes for its peers. **Invariant: whatever is held was reserved before it came, and all
-//! reservations together stay within the limit.** Three kinds:
+//! One bound on the memory that a target takes for its peers. **Invariant: whatever is held was reserved before it
+//! came, and all reservations together stay within the limit.** Three kinds:
 //!
 //! - of a connection, while it is open: its buffers, and a little for commands, so that small ones always find room;
-//! - of a session, from its login on: the data that may come unasked, for every command of its window. A target may not discard such
+//! - of a session, from its login on: the data that may come unasked, for every command of its window. A target may not
+//!   discard such
 //!   data and ask for it again (RFC 7143, 4.2.5.2), and a connection that is not read for want of room would hold up the data that was
 //!   asked for before. So it is reserved in full, and what is offered shrinks with what is left: FirstBurstLength, in the end nothing;
-//! - of a command: what it asks for or reads, claimed when it is admitted. Until then it gets no R2T and its read does not begin.
+//! - of a command: what it asks for or reads, claimed when it is admitted. Until then it gets no R2T and its read does
+//!   not begin.
 //!
 //! So what is admitted can end without more memory, and no connection needs not to be read for want of it. Commands of
 //! usual size and large ones have room apart and wait apart: neither takes the last of the other's. How much a
@@ -29,7 +31,8 @@ pub struct MemoryConfig {
     pub connections: u64,
     /// Buffers of a connection, bytes.
     pub buffer_bytes: u64,
-    /// What commands of a connection may always claim together; and unasked data of a session beside its reservation, bytes.
+    /// What commands of a connection may always claim together; and unasked data of a session beside its reservation,
+    /// bytes.
     pub small_bytes: u64,
     /// Most data of a command of usual size, bytes.
     pub usual_bytes: u64,
@@ -256,7 +259,8 @@ impl Memory {
         self.released = true;
     }
 
-    /// Claims for a command of a connection that has `claimed` already, while `is_next` says that nobody is to be let in before.
+    /// Claims for a command of a connection that has `claimed` already, while `is_next` says that nobody is to be let
+    /// in before.
     fn claim(&mut self, claimed: &mut Claimed, claim: u64, is_next: bool) -> bool {
         let size = self.config.size(claim);
         let own = &mut claimed[size as usize];
@@ -444,7 +448,8 @@ impl Target {
         self.sessions.get(&self.tsih_of(id)?)?.tasks.get(itt).map(|task| task.held.claim)
     }
 
-    /// Cuts the peer that has stood still longest, when a connection without claims has waited long enough for what it holds.
+    /// Cuts the peer that has stood still longest, when a connection without claims has waited long enough for what it
+    /// holds.
     pub(super) fn cut_stalled(&mut self, now: Time) {
         let stall = self.config.memory.stall;
         let is_late =

@@ -1,5 +1,5 @@
-//! The bound on memory, held against the bytes that the target really keeps: every segment that is handed to it counts as long as
-//! somebody has a part of it.
+//! The bound on memory, held against the bytes that the target really keeps: every segment that is handed to it counts
+//! as long as somebody has a part of it.
 
 use super::*;
 use bytes::Bytes;

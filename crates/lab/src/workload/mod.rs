@@ -1,9 +1,19 @@
 //! What the application at the sending end writes, and how far the receiving end has it: the same on every ground.
 
+mod drawn;
+mod generator;
+mod messages;
+mod order;
+mod stripe;
+
+pub use drawn::Drawn;
+pub use generator::Generator;
+pub use messages::{Messages, Most, Times};
+pub use order::Order;
+pub use stripe::{Lanes, Stripe, BLOCK_BYTES};
+
 use crate::iscsi::ConnectionTally;
-use std::collections::VecDeque;
-use storage::Replay;
-use units::{Histogram, Rate, Size, Span, Time, NS_PER_S};
+use units::{Span, Time};
 
 /// The sending end of a connection, as an application sees it: a simulated endpoint or a socket.
 pub trait SendingEnd {
@@ -15,6 +25,12 @@ pub trait SendingEnd {
     fn discard_unsent(&mut self, now: Time);
     /// Bytes taken so far and not taken back.
     fn bytes_written(&self) -> u64;
+    /// Whether the connection is made, and not lost.
+    fn is_established(&self) -> bool;
+    /// Bytes taken and not acknowledged by the other end's TCP.
+    fn unacknowledged(&self) -> u64;
+    /// Whether it takes data, and has less than `unsent` bytes that it has not begun to send.
+    fn has_room(&self, unsent: u64) -> bool;
 }
 
 impl SendingEnd for tcp::Endpoint {
@@ -34,76 +50,34 @@ impl SendingEnd for tcp::Endpoint {
     fn bytes_written(&self) -> u64 {
         self.bytes_written()
     }
-}
-
-/// Messages (frames, mirrored writes) on their way: each ends at a byte of the stream and was issued at a time.
-#[derive(Default)]
-pub struct Messages {
-    /// (first byte after the message, time of issue), ascending in both.
-    outstanding: VecDeque<(u64, Time)>,
-    /// Time from issue to the last byte's delivery.
-    pub latency: Histogram,
-    /// Messages issued.
-    pub issued: u64,
-    /// Bytes issued.
-    pub issued_bytes: u64,
-}
-
-impl Messages {
-    /// `due` is when the application has it, which on a real machine is a little before it gets to write it: the wait is part
-    /// of the latency, or a slow machine would hide its own delay.
-    fn issue(&mut self, due: Time, bytes: u64) {
-        self.issued += 1;
-        self.issued_bytes += bytes;
-        self.outstanding.push_back((self.issued_bytes, due));
+    fn is_established(&self) -> bool {
+        self.established_at().is_some() && !self.is_closed()
     }
-
-    fn handle_delivered(&mut self, now: Time, received: u64) {
-        while let Some(&(end, issued)) = self.outstanding.front() {
-            if end > received {
-                break;
-            }
-            self.latency.record(now.since(issued).0);
-            self.outstanding.pop_front();
-        }
+    fn unacknowledged(&self) -> u64 {
+        self.bytes_written().saturating_sub(self.bytes_acked())
     }
-
-    /// Age of the oldest message not yet delivered: what a disaster now would lose, in time.
-    pub fn lag(&self, now: Time) -> Span {
-        self.outstanding.front().map_or(Span::ZERO, |&(_, issued)| now.since(issued))
-    }
-
-    /// Messages issued and not delivered.
-    pub fn in_transit(&self) -> usize {
-        self.outstanding.len()
+    fn has_room(&self, unsent: u64) -> bool {
+        self.bytes_unsent() < unsent && self.send_queue_free() > 0 && !self.is_closed()
     }
 }
 
-/// A generator of frames at a constant rate.
+/// Messages of a generator, and the latency of each.
 pub struct Offered {
-    frame: Size,
-    rate: Rate,
-    /// Frames that may be in transit; the generator waits at this many.
+    generator: Generator,
+    /// Messages that may be in transit; the generator waits at this many.
     credits: Option<u64>,
-    /// Start of the current unbroken series of frames.
-    base: Time,
-    /// Frames since `base`. Range: u64.
-    sent: u64,
     blocked: bool,
-    /// Its frames.
+    /// Its messages.
     pub messages: Messages,
 }
 
-/// Mirrored writes of a trace.
+/// Mirrored writes.
 pub struct Replicate {
-    replay: Replay,
-    start: Time,
-    next: Option<(Time, u64)>,
-    header: u64,
+    generator: Generator,
     /// Bytes delivered so far.
     received: u64,
     /// Most bytes issued and not delivered.
-    pub lag_max_bytes: u64,
+    pub at_risk: Most,
     /// Its writes.
     pub messages: Messages,
 }
@@ -116,11 +90,22 @@ pub enum Source {
         bytes: Option<u64>,
     },
     /// Frames at a constant rate.
-    Offered(Offered),
-    /// Writes of a trace.
-    Replicate(Replicate),
+    Offered(Box<Offered>),
+    /// Mirrored writes.
+    Replicate(Box<Replicate>),
     /// A connection of an iSCSI session, which is driven elsewhere: what its requests came to.
     Iscsi(Box<ConnectionTally>),
+    /// A part of a workload that several connections share; a [`Stripe`] drives it.
+    Shared(Share),
+}
+
+/// Which part of which stripe a connection carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// Index of the stripe.
+    pub stripe: usize,
+    /// Index among its connections.
+    pub lane: usize,
 }
 
 /// A source and what the connection's send buffer has not taken of it yet.
@@ -151,25 +136,16 @@ impl Workload {
         Workload::new(Source::Bulk { bytes }, bytes.is_some(), send_buffer_limited)
     }
 
-    /// Frames of `frame` bytes at `rate`, at most `credits` of them in transit.
-    pub fn offered(frame: Size, rate: Rate, credits: Option<u64>, send_buffer_limited: bool) -> Workload {
-        let offered =
-            Offered { frame, rate, credits, base: Time::ZERO, sent: 0, blocked: false, messages: Messages::default() };
-        Workload::new(Source::Offered(offered), true, send_buffer_limited)
+    /// Frames of `generator`, at most `credits` of them in transit, measured from `from` on.
+    pub fn offered(generator: Generator, credits: Option<u64>, from: Time, send_buffer_limited: bool) -> Workload {
+        let offered = Offered { generator, credits, blocked: false, messages: Messages::new(from) };
+        Workload::new(Source::Offered(Box::new(offered)), true, send_buffer_limited)
     }
 
-    /// The writes of `replay`, each with `header` bytes more.
-    pub fn replicate(replay: Replay, header: u64, send_buffer_limited: bool) -> Workload {
-        let replicate = Replicate {
-            replay,
-            start: Time::ZERO,
-            next: None,
-            header,
-            received: 0,
-            lag_max_bytes: 0,
-            messages: Messages::default(),
-        };
-        Workload::new(Source::Replicate(replicate), true, send_buffer_limited)
+    /// Mirrored writes of `generator`, measured from `from` on.
+    pub fn replicate(generator: Generator, from: Time, send_buffer_limited: bool) -> Workload {
+        let replicate = Replicate { generator, received: 0, at_risk: Most::new(from), messages: Messages::new(from) };
+        Workload::new(Source::Replicate(Box::new(replicate)), true, send_buffer_limited)
     }
 
     /// A connection of an iSCSI session.
@@ -178,6 +154,11 @@ impl Workload {
         // Who drives the session writes, and says when it is done.
         workload.stopped = true;
         workload
+    }
+
+    /// A part of a workload that is driven by a stripe; `is_copy`: it asks for more whenever there is room.
+    pub fn shared(share: Share, is_copy: bool, send_buffer_limited: bool) -> Workload {
+        Workload::new(Source::Shared(share), true, send_buffer_limited || is_copy)
     }
 
     fn new(source: Source, watches_delivery: bool, watches_buffer: bool) -> Workload {
@@ -195,15 +176,15 @@ impl Workload {
     /// Messages, where the source has any.
     pub fn messages(&self) -> Option<&Messages> {
         match &self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) => None,
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => None,
             Source::Offered(offered) => Some(&offered.messages),
             Source::Replicate(replicate) => Some(&replicate.messages),
         }
     }
 
-    /// Bytes issued by the application and not yet delivered; None for bulk, where it says nothing.
-    pub fn lag_bytes(&self, received: u64) -> Option<u64> {
-        self.messages().map(|m| m.issued_bytes.saturating_sub(received))
+    /// Age of the oldest message not delivered, and bytes issued and not delivered; zero for bulk, where they say nothing.
+    pub fn lag(&self, now: Time, received: u64) -> (Span, u64) {
+        self.messages().map_or((Span::ZERO, 0), |m| (m.lag(now), m.issued_bytes.saturating_sub(received)))
     }
 
     /// The application starts; returns when it wants to be called again.
@@ -218,14 +199,13 @@ impl Workload {
                 self.flush(now, sender);
                 Time::NEVER
             }
+            Source::Iscsi(_) | Source::Shared(_) => Time::NEVER,
             Source::Offered(offered) => {
-                offered.base = now;
+                offered.generator.start(now);
                 self.handle_timer(now, sender)
             }
-            Source::Iscsi(_) => Time::NEVER,
             Source::Replicate(replicate) => {
-                replicate.start = now;
-                replicate.next = replicate.replay.next().map(|w| (now + Span(w.at_ns), w.bytes));
+                replicate.generator.start(now);
                 self.handle_timer(now, sender)
             }
         }
@@ -237,7 +217,7 @@ impl Workload {
             return Time::NEVER;
         }
         let next = match &mut self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) => Time::NEVER,
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => Time::NEVER,
             Source::Offered(offered) => offered.issue_due(now, &mut self.backlog),
             Source::Replicate(replicate) => replicate.issue_due(now, &mut self.backlog),
         };
@@ -263,13 +243,12 @@ impl Workload {
     pub fn handle_delivered(&mut self, now: Time, received: u64, sender: &mut impl SendingEnd) -> Option<Time> {
         let mut wake = None;
         match &mut self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) => {}
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => {}
             Source::Offered(offered) => {
                 offered.messages.handle_delivered(now, received);
                 if offered.blocked && !self.stopped && offered.has_credit() {
                     offered.blocked = false;
-                    offered.base = now;
-                    offered.sent = 0;
+                    offered.generator.resume(now);
                     wake = Some(offered.issue_due(now, &mut self.backlog));
                     self.flush(now, sender);
                 }
@@ -277,15 +256,51 @@ impl Workload {
             Source::Replicate(replicate) => {
                 // Between two deliveries the lag only grows, so it is largest just before one.
                 let lag = replicate.messages.issued_bytes - replicate.received;
-                replicate.lag_max_bytes = replicate.lag_max_bytes.max(lag);
+                replicate.at_risk.note(now, lag);
                 replicate.received = received;
                 replicate.messages.handle_delivered(now, received);
             }
         }
-        if self.stopped && self.done_at.is_none() && self.backlog == 0 && received >= sender.bytes_written() {
+        self.note_done(now, received, sender);
+        wake
+    }
+
+    /// `received` bytes have arrived; returns whether with them, for the first time, everything has.
+    pub fn note_done(&mut self, now: Time, received: u64, sender: &impl SendingEnd) -> bool {
+        let done = self.stopped && self.done_at.is_none() && self.backlog == 0 && received >= sender.bytes_written();
+        if done {
             self.done_at = Some(now);
         }
-        wake
+        done
+    }
+
+    /// The stripe that drives it, and its place there.
+    #[inline]
+    pub fn share(&self) -> Option<Share> {
+        match self.source {
+            Source::Shared(share) => Some(share),
+            _ => None,
+        }
+    }
+
+    /// Bytes that wait for room in the send buffer.
+    fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    /// `bytes` more of the stripe's are to be written.
+    fn add(&mut self, now: Time, bytes: u64, sender: &mut impl SendingEnd) {
+        self.backlog += bytes;
+        self.flush(now, sender);
+    }
+
+    /// The stripe has nothing more for this connection.
+    fn end(&mut self, now: Time, sender: &mut impl SendingEnd) {
+        if !self.stopped {
+            self.stopped = true;
+            self.stopped_at = Some(now);
+            self.close_when_written(now, sender);
+        }
     }
 
     /// The connection may have room again.
@@ -308,40 +323,32 @@ impl Offered {
         self.credits.is_none_or(|credits| (self.messages.in_transit() as u64) < credits)
     }
 
-    fn due(&self) -> Time {
-        // From the series' start, so that no rounding error adds up. u128: sent * 2^16 B * 8e9 passes u64 after 35,000 frames.
-        let bits_ns = u128::from(self.sent) * u128::from(self.frame.0) * 8 * u128::from(NS_PER_S);
-        let offset = bits_ns / u128::from(self.rate.0.max(1));
-        self.base + Span(u64::try_from(offset).unwrap_or(u64::MAX))
-    }
-
     fn issue_due(&mut self, now: Time, backlog: &mut u64) -> Time {
-        loop {
-            let due = self.due();
-            if due > now {
-                return due;
+        while let Some(due) = self.generator.peek() {
+            if due.at > now {
+                return due.at;
             }
             if !self.has_credit() {
                 self.blocked = true;
-                return Time::NEVER;
+                break;
             }
-            self.messages.issue(due, self.frame.0);
-            *backlog += self.frame.0;
-            self.sent += 1;
+            self.messages.issue(due.at, due.bytes);
+            *backlog += due.bytes;
+            self.generator.advance();
         }
+        Time::NEVER
     }
 }
 
 impl Replicate {
     fn issue_due(&mut self, now: Time, backlog: &mut u64) -> Time {
-        while let Some((due, bytes)) = self.next {
-            if due > now {
-                return due;
+        while let Some(due) = self.generator.peek() {
+            if due.at > now {
+                return due.at;
             }
-            let bytes = bytes + self.header;
-            self.messages.issue(due, bytes);
-            *backlog += bytes;
-            self.next = self.replay.next().map(|w| (self.start + Span(w.at_ns), w.bytes));
+            self.messages.issue(due.at, due.bytes);
+            *backlog += due.bytes;
+            self.generator.advance();
         }
         Time::NEVER
     }

@@ -1,0 +1,134 @@
+//! What flows carry.
+
+use super::IscsiSpec;
+use serde::Deserialize;
+
+/// Whose the workload is, where a flow has several connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DistributionSpec {
+    /// Each connection carries the whole workload.
+    #[default]
+    Each,
+    /// The workload is one, over all connections of the group.
+    Striped,
+}
+
+/// What a flow carries.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum WorkloadSpec {
+    /// As much as the connection takes.
+    Bulk {
+        /// Bytes; null = until the end.
+        bytes: Option<u64>,
+    },
+    /// Constant load: one frame every so often, each frame's latency measured (the dsan paper's FC generator).
+    Offered {
+        /// Payload bytes of a frame written to the connection.
+        frame_bytes: u64,
+        /// Offered load of frames, bit/s.
+        rate_bps: u64,
+        /// Frames the generator may have outstanding (FC buffer credits); null = unlimited backlog.
+        credits: Option<u64>,
+    },
+    /// A real program, where there are sockets; simulated, as bulk.
+    Program {
+        /// Its name.
+        program: String,
+        /// Bytes that it is told to send; null = until the end.
+        bytes: Option<u64>,
+    },
+    /// Mirrored writes: exactly one of the two says which.
+    Replicate {
+        /// Those of a block trace, and how it is played.
+        #[serde(default)]
+        trace: Option<TraceSpec>,
+        /// Those that are drawn.
+        #[serde(default)]
+        writes: Option<WritesSpec>,
+    },
+    /// A connection of an iSCSI session: the flows of a group, in their order, are its connections.
+    Iscsi(Box<IscsiSpec>),
+}
+
+/// Where a trace comes from and how it is played.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceSpec {
+    /// Absolute path.
+    pub path: String,
+    /// A name of `storage::Format`, or "auto": told by the content.
+    pub format: String,
+    /// Factor on all times, parts per million: 1_000_000 = as recorded, 2_000_000 = half as fast.
+    pub slowdown_e6: u64,
+    /// Start again at the end.
+    pub looped: bool,
+    /// Bytes sent beside each write's data (replication header).
+    pub header_bytes: u32,
+}
+
+/// Writes that are drawn at a mean rate.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WritesSpec {
+    /// Mean rate of their data, bit/s.
+    pub rate_bps: u64,
+    /// Bytes of each.
+    pub sizes: WriteSizesSpec,
+    /// When they are issued.
+    pub arrivals: ArrivalsSpec,
+    /// Bytes sent beside each write's data (replication header).
+    pub header_bytes: u32,
+}
+
+/// Distribution of the sizes of writes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum WriteSizesSpec {
+    /// All of one size.
+    Fixed {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Of several sizes.
+    Mix {
+        /// (bytes, weight), each below 2^32.
+        sizes: Vec<(u64, u64)>,
+    },
+    /// Lognormal.
+    Lognormal {
+        /// Half are below it, bytes.
+        median_bytes: u64,
+        /// Standard deviation of the natural logarithm, thousandths.
+        sigma_e3: u32,
+    },
+    /// Bounded Pareto.
+    Pareto {
+        /// Tail index, thousandths.
+        shape_e3: u32,
+        /// Least, bytes.
+        min_bytes: u64,
+        /// Most, bytes.
+        max_bytes: u64,
+    },
+}
+
+/// When writes are issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "process", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ArrivalsSpec {
+    /// Each when the one before would have passed a line of the rate.
+    Constant,
+    /// Independently of each other.
+    Poisson,
+    /// Poisson while on, none while off.
+    OnOff {
+        /// Mean time on, ns.
+        on_ns: u64,
+        /// Mean time off, ns.
+        off_ns: u64,
+        /// Tail index of the times on and off, thousandths, above 1000; null = exponential.
+        pareto_shape_e3: Option<u32>,
+    },
+}

@@ -1,0 +1,114 @@
+//! When messages are issued, and of how many bytes.
+
+use super::drawn::Drawn;
+use storage::Replay;
+use units::{Rate, Size, Span, Time, NS_PER_S};
+
+/// A message that a generator has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Due {
+    /// When it is issued.
+    pub at: Time,
+    /// Bytes written to the connection.
+    pub bytes: u64,
+}
+
+/// A source of messages in the order of their issue.
+pub enum Generator {
+    /// Frames at a constant rate.
+    Frames(Frames),
+    /// The writes of a trace.
+    Trace(Trace),
+    /// Writes that are drawn.
+    Drawn(Box<Drawn>),
+}
+
+/// Frames of one size at a constant rate.
+pub struct Frames {
+    size: Size,
+    rate: Rate,
+    /// Start of the present unbroken series of frames.
+    base: Time,
+    /// Frames since `base`. Range: u64.
+    sent: u64,
+}
+
+/// Writes of a trace.
+pub struct Trace {
+    replay: Replay,
+    start: Time,
+    next: Option<Due>,
+    header: u64,
+}
+
+impl Generator {
+    /// Frames of `size` at `rate`.
+    pub fn frames(size: Size, rate: Rate) -> Generator {
+        Generator::Frames(Frames { size, rate, base: Time::ZERO, sent: 0 })
+    }
+
+    /// The writes of `replay`, each with `header` bytes more.
+    pub fn trace(replay: Replay, header: u64) -> Generator {
+        Generator::Trace(Trace { replay, start: Time::ZERO, next: None, header })
+    }
+
+    /// The application starts.
+    pub fn start(&mut self, now: Time) {
+        match self {
+            Generator::Frames(frames) => frames.restart(now),
+            Generator::Trace(trace) => {
+                trace.start = now;
+                trace.advance();
+            }
+            Generator::Drawn(drawn) => drawn.start(now),
+        }
+    }
+
+    /// Goes on at `now` after it had to wait for credits: what it could not issue meanwhile is not made up for.
+    pub fn resume(&mut self, now: Time) {
+        match self {
+            Generator::Frames(frames) => frames.restart(now),
+            Generator::Trace(_) | Generator::Drawn(_) => {}
+        }
+    }
+
+    /// The next message; None: there is none any more.
+    #[inline]
+    pub fn peek(&self) -> Option<Due> {
+        match self {
+            Generator::Frames(frames) => Some(Due { at: frames.due(), bytes: frames.size.0 }),
+            Generator::Trace(trace) => trace.next,
+            Generator::Drawn(drawn) => Some(drawn.peek()),
+        }
+    }
+
+    /// The message that [`Generator::peek`] shows is issued.
+    #[inline]
+    pub fn advance(&mut self) {
+        match self {
+            Generator::Frames(frames) => frames.sent += 1,
+            Generator::Trace(trace) => trace.advance(),
+            Generator::Drawn(drawn) => drawn.advance(),
+        }
+    }
+}
+
+impl Frames {
+    fn restart(&mut self, now: Time) {
+        self.base = now;
+        self.sent = 0;
+    }
+
+    fn due(&self) -> Time {
+        // From the series' start, so that no rounding error adds up. u128: sent * 2^16 B * 8e9 passes u64 after 35,000 frames.
+        let bits_ns = u128::from(self.sent) * u128::from(self.size.0) * 8 * u128::from(NS_PER_S);
+        let offset = bits_ns / u128::from(self.rate.0.max(1));
+        self.base + Span(u64::try_from(offset).unwrap_or(u64::MAX))
+    }
+}
+
+impl Trace {
+    fn advance(&mut self) {
+        self.next = self.replay.next().map(|w| Due { at: self.start + Span(w.at_ns), bytes: w.bytes + self.header });
+    }
+}

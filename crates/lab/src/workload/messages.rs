@@ -1,0 +1,107 @@
+//! Messages on their way, and how long they take.
+
+use std::collections::VecDeque;
+use units::{Histogram, Span, Time};
+
+/// How long messages took from their issue to their delivery.
+#[derive(Default)]
+pub struct Times {
+    /// Messages issued before are of the start-up.
+    from: Time,
+    /// Of messages issued during the warm-up, ns.
+    pub start_up: Histogram,
+    /// Of those issued in the measured interval, ns.
+    pub measured: Histogram,
+    /// The longest of these, and when it was issued.
+    pub longest: Option<(Span, Time)>,
+}
+
+impl Times {
+    /// The measured interval begins at `from`.
+    pub(super) fn new(from: Time) -> Times {
+        Times { from, ..Times::default() }
+    }
+
+    /// Counts a message.
+    pub(super) fn record(&mut self, issued: Time, now: Time) {
+        let taken = now.since(issued);
+        if issued < self.from {
+            return self.start_up.record(taken.0);
+        }
+        self.measured.record(taken.0);
+        if self.longest.is_none_or(|(longest, _)| taken > longest) {
+            self.longest = Some((taken, issued));
+        }
+    }
+}
+
+/// Most bytes that were issued and not delivered: data at risk.
+#[derive(Default)]
+pub struct Most {
+    from: Time,
+    /// During the warm-up.
+    pub start_up: u64,
+    /// In the measured interval.
+    pub measured: u64,
+}
+
+impl Most {
+    /// The measured interval begins at `from`.
+    pub(super) fn new(from: Time) -> Most {
+        Most { from, ..Most::default() }
+    }
+
+    /// `bytes` are at risk at `now`.
+    pub(super) fn note(&mut self, now: Time, bytes: u64) {
+        let most = if now < self.from { &mut self.start_up } else { &mut self.measured };
+        *most = bytes.max(*most);
+    }
+}
+
+/// Messages (frames, mirrored writes) on their way: each ends at a byte of the stream and was issued at a time.
+#[derive(Default)]
+pub struct Messages {
+    /// (first byte after the message, time of issue), ascending in both.
+    outstanding: VecDeque<(u64, Time)>,
+    /// Time from issue to the last byte's delivery.
+    pub times: Times,
+    /// Messages issued.
+    pub issued: u64,
+    /// Bytes issued.
+    pub issued_bytes: u64,
+}
+
+impl Messages {
+    /// The measured interval begins at `from`.
+    pub(super) fn new(from: Time) -> Messages {
+        Messages { times: Times::new(from), ..Messages::default() }
+    }
+
+    /// `due` is when the application has it, which on a real machine is a little before it gets to write it: the wait is part
+    /// of the latency, or a slow machine would hide its own delay.
+    pub(super) fn issue(&mut self, due: Time, bytes: u64) {
+        self.issued += 1;
+        self.issued_bytes += bytes;
+        self.outstanding.push_back((self.issued_bytes, due));
+    }
+
+    pub(super) fn handle_delivered(&mut self, now: Time, received: u64) {
+        while let Some(&(end, issued)) = self.outstanding.front() {
+            if end > received {
+                break;
+            }
+            self.times.record(issued, now);
+            self.outstanding.pop_front();
+        }
+    }
+
+    /// Age of the oldest message not yet delivered: what a disaster now would lose, in time.
+    pub fn lag(&self, now: Time) -> Span {
+        self.outstanding.front().map_or(Span::ZERO, |&(_, issued)| now.since(issued))
+    }
+
+    /// Messages issued and not delivered.
+    pub fn in_transit(&self) -> usize {
+        self.outstanding.len()
+    }
+}

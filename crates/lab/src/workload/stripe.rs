@@ -1,0 +1,239 @@
+//! One workload over several connections: which connection a message goes to, and when the far side has it in order.
+//!
+//! A message goes whole to the connection with the least backlog, which is what is written to it and not acknowledged, in turn
+//! among equals: one that repairs a loss gets no more until it has caught up. DRBD's load-balanced TCP transport chooses by the
+//! same number (its `sk_stream_min_wspace`).
+
+use super::order::Order;
+use super::{Generator, Most, SendingEnd, Workload};
+use units::Time;
+
+/// Bytes of a copy that a connection takes at once: GridFTP's default block.
+pub const BLOCK_BYTES: u64 = 256 << 10;
+
+/// The connections of a stripe, for as long as a call lasts. Lanes are its connections, counted from 0.
+pub trait Lanes {
+    /// Their sending end.
+    type End: SendingEnd;
+    /// Whether the connection was begun.
+    fn is_open(&self, lane: usize) -> bool;
+    /// What a connection has of the workload, and its sending end.
+    fn lane(&mut self, lane: usize) -> (&mut Workload, &mut Self::End);
+}
+
+/// A workload that several connections share.
+pub struct Stripe {
+    /// Flow of lane 0; those of the others follow.
+    pub first: usize,
+    load: Load,
+    /// Messages on their way.
+    order: Order,
+    /// The lane that is asked first.
+    turn: usize,
+    begun: bool,
+    stopped: bool,
+    /// Lanes to which something was written, or which have nothing more to write.
+    touched: Vec<usize>,
+    /// Most bytes issued and not applied at the far side.
+    pub at_risk: Most,
+}
+
+enum Load {
+    /// What is left of a copy, bytes.
+    Copy { left: u64 },
+    /// Frames: each counts when it has arrived itself.
+    Frames { generator: Generator, credits: Option<u64>, blocked: bool },
+    /// Mirrored writes: each counts when all before it have arrived too.
+    Writes { generator: Generator },
+}
+
+impl Stripe {
+    /// `bytes` over `lanes` connections from flow `first` on; each takes the next block when it has next to nothing left to send.
+    pub fn copy(first: usize, lanes: usize, bytes: u64) -> Stripe {
+        Stripe::new(first, lanes, Load::Copy { left: bytes }, false, Time::ZERO)
+    }
+
+    /// Frames of `generator`, at most `credits` of them in transit, measured from `from` on.
+    pub fn frames(first: usize, lanes: usize, generator: Generator, credits: Option<u64>, from: Time) -> Stripe {
+        Stripe::new(first, lanes, Load::Frames { generator, credits, blocked: false }, false, from)
+    }
+
+    /// Mirrored writes of `generator`, measured from `from` on.
+    pub fn writes(first: usize, lanes: usize, generator: Generator, from: Time) -> Stripe {
+        Stripe::new(first, lanes, Load::Writes { generator }, true, from)
+    }
+
+    fn new(first: usize, lanes: usize, load: Load, in_order: bool, from: Time) -> Stripe {
+        Stripe {
+            first,
+            load,
+            order: Order::new(lanes, in_order, from),
+            turn: 0,
+            begun: false,
+            stopped: false,
+            touched: vec![],
+            at_risk: Most::new(from),
+        }
+    }
+
+    /// Number of connections.
+    pub fn lanes(&self) -> usize {
+        self.order.lanes()
+    }
+
+    /// Whether it is one copy, without messages.
+    pub fn is_copy(&self) -> bool {
+        matches!(self.load, Load::Copy { .. })
+    }
+
+    /// Whether it is mirrored writes.
+    pub fn is_mirror(&self) -> bool {
+        matches!(self.load, Load::Writes { .. })
+    }
+
+    /// Its messages: on which lane, how long they took, how far behind the far side is.
+    pub fn messages(&self) -> &Order {
+        &self.order
+    }
+
+    /// A lane that has something to send or nothing more to write.
+    pub fn poll_touched(&mut self) -> Option<usize> {
+        self.touched.pop()
+    }
+
+    /// Connection `lane` is begun, and the application with the first of them; returns when it wants to be called.
+    pub fn open(&mut self, now: Time, lane: usize, lanes: &mut impl Lanes) -> Option<Time> {
+        self.fill(now, lane, lanes);
+        if std::mem::replace(&mut self.begun, true) {
+            return None;
+        }
+        match &mut self.load {
+            Load::Copy { .. } => {}
+            Load::Frames { generator, .. } | Load::Writes { generator } => generator.start(now),
+        }
+        Some(self.handle_timer(now, lanes))
+    }
+
+    /// The time it asked for has come; returns when it wants to be called again.
+    pub fn handle_timer(&mut self, now: Time, lanes: &mut impl Lanes) -> Time {
+        if self.stopped {
+            return Time::NEVER;
+        }
+        while let Some(due) = self.generator().and_then(|generator| generator.peek()) {
+            if due.at > now {
+                return due.at;
+            }
+            if !self.has_credit() {
+                if let Load::Frames { blocked, .. } = &mut self.load {
+                    *blocked = true;
+                }
+                break;
+            }
+            let lane = self.choose(lanes);
+            self.order.issue(lane, due.at, due.bytes);
+            let (workload, end) = lanes.lane(lane);
+            workload.add(now, due.bytes, end);
+            self.touch(lane);
+            if let Some(generator) = self.generator() {
+                generator.advance();
+            }
+        }
+        Time::NEVER
+    }
+
+    /// `received` bytes have arrived in order over `lane`. Returns a new time for the timer where that unblocked the source.
+    pub fn handle_delivered(&mut self, now: Time, lane: usize, received: u64, lanes: &mut impl Lanes) -> Option<Time> {
+        if self.is_copy() {
+            return None;
+        }
+        // Between two deliveries the lag only grows, so it is largest just before one.
+        self.at_risk.note(now, self.order.lag_bytes());
+        self.order.handle_delivered(now, lane, received);
+        if self.stopped || !self.has_credit() {
+            return None;
+        }
+        let Load::Frames { blocked, generator, .. } = &mut self.load else { return None };
+        if !std::mem::take(blocked) {
+            return None;
+        }
+        generator.resume(now);
+        Some(self.handle_timer(now, lanes))
+    }
+
+    /// `lane` may have room again. Returns whether it was given more of the copy, and may want more still.
+    pub fn fill(&mut self, now: Time, lane: usize, lanes: &mut impl Lanes) -> bool {
+        let (workload, end) = lanes.lane(lane);
+        workload.flush(now, end);
+        let Load::Copy { left } = &mut self.load else { return false };
+        if *left == 0 || workload.backlog() > 0 || !end.has_room(BLOCK_BYTES) {
+            return false;
+        }
+        let block = BLOCK_BYTES.min(*left);
+        *left -= block;
+        let is_last = *left == 0;
+        workload.add(now, block, end);
+        if is_last {
+            self.end(now, lanes);
+        }
+        true
+    }
+
+    /// The application writes no more; what is written is still delivered.
+    pub fn stop(&mut self, now: Time, lanes: &mut impl Lanes) {
+        if !self.stopped {
+            if let Load::Copy { left } = &mut self.load {
+                *left = 0;
+            }
+            self.end(now, lanes);
+        }
+    }
+
+    /// Nothing comes any more, for no lane; those that were not begun never have to be.
+    fn end(&mut self, now: Time, lanes: &mut impl Lanes) {
+        self.stopped = true;
+        for lane in 0..self.lanes() {
+            let (workload, end) = lanes.lane(lane);
+            workload.end(now, end);
+            self.touch(lane);
+        }
+    }
+
+    fn generator(&mut self) -> Option<&mut Generator> {
+        match &mut self.load {
+            Load::Copy { .. } => None,
+            Load::Frames { generator, .. } | Load::Writes { generator } => Some(generator),
+        }
+    }
+
+    fn has_credit(&self) -> bool {
+        match &self.load {
+            Load::Frames { credits: Some(credits), .. } => (self.order.in_transit() as u64) < *credits,
+            _ => true,
+        }
+    }
+
+    /// The open lane with the least backlog, established ones first; in turn among equals. Costs as many steps as there are lanes.
+    fn choose(&mut self, lanes: &mut impl Lanes) -> usize {
+        let count = self.lanes();
+        let mut best: Option<((bool, u64), usize)> = None;
+        for lane in (0..count).map(|step| (self.turn + step) % count) {
+            if !lanes.is_open(lane) {
+                continue;
+            }
+            let (workload, end) = lanes.lane(lane);
+            let rank = (!end.is_established(), workload.backlog() + end.unacknowledged());
+            if best.is_none_or(|(least, _)| rank < least) {
+                best = Some((rank, lane));
+            }
+        }
+        let chosen = best.map_or(0, |(_, lane)| lane);
+        self.turn = (chosen + 1) % count;
+        chosen
+    }
+
+    fn touch(&mut self, lane: usize) {
+        if !self.touched.contains(&lane) {
+            self.touched.push(lane);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+"""How often a comparison is repeated: as often as the losses need, within a budget of processor time.
+
+A scenario that draws something by chance is run with several seeds. Their number follows from the first repetition:
+from the losses that the line takes, and from the processor time. `run.repetitions` in the scenario decides instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from elephan.errors import InputError
+from elephan.grounds import Job
+from elephan.record import Record
+from elephan.report import units
+from elephan.report.notes import RANDOM_LOSS
+
+LEAST = 5
+"""Repetitions at least: four degrees of freedom, with which an interval is 2.8 standard errors wide and not 12.7."""
+
+MOST = 100
+"""Repetitions at most: where losses are so rare that more would be needed, a longer run tells more."""
+
+ENOUGH_LOSSES = 30
+"""Losses of a congestion control over all repetitions: at 30 a Poisson count varies by 18 %."""
+
+BUDGET_S = {"sim": 600.0, "kernel": 3600.0}
+"""Time for all runs of a comparison unless `--budget` says otherwise, s: processor time, on the kernel real time."""
+
+
+def chance_in(spec: Mapping[str, Any]) -> bool:
+    """Whether the seed of a specification can change its numbers: whether anything is drawn by chance."""
+    losses = [link["loss"] for link in spec["links"]]
+    losses += [event["action"]["loss"] for event in spec["events"] if event["action"]["kind"] == "loss"]
+    return (
+        any(loss["kind"] in RANDOM_LOSS for loss in losses)
+        or any(link["jitter"] is not None for link in spec["links"])
+        or any(link["queue"]["kind"] not in ("drop_tail", "codel") for link in spec["links"])
+        or any(source["on_off_ns"] is not None for source in spec["background"])
+        or bool(spec.get("crowds"))
+        or spec.get("manager") is not None
+        or any(flow["workload"]["kind"] == "iscsi" for flow in spec["flows"])
+    )
+
+
+def expected_losses(record: Record) -> float:
+    """Return how often the lines of a run take packets by chance, on average over all seeds; a burst counts once."""
+    found = 0.0
+    for link, counted in zip(record.spec["links"], record.links, strict=True):
+        packets = sum(counted.get(name) or 0 for name in ("delivered_packets", "dropped_by_loss"))
+        found += _losses(link["loss"], packets, counted.get("delivered_bytes") or 0)
+    return found
+
+
+def _losses(loss: Mapping[str, Any], packets: float, line_bytes: float) -> float:
+    match loss["kind"]:
+        case "independent":
+            return float(packets * loss["probability_e12"] / 1e12)
+        case "bit_error_rate":
+            return float(8 * line_bytes * loss["probability_e18"] / 1e18)
+        case "gilbert_elliott":
+            into_bad, out_of_bad = loss["good_to_bad_e12"] / 1e12, loss["bad_to_good_e12"] / 1e12
+            good = out_of_bad / (into_bad + out_of_bad) if into_bad else 1.0
+            return float(packets * good * (into_bad + loss["loss_good_e12"] / 1e12))
+        case _:
+            return 0.0
+
+
+def repeated(job: Job, repetition: int) -> Job:
+    """Return the same job with the seed of another repetition."""
+    seed = job.seed + repetition
+    again = replace(job, spec=job.spec | {"seed": seed}, seed=seed)
+    # A trace is read, and its digest taken, once.
+    again.__dict__["inputs"] = job.inputs
+    return again
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many repetitions a comparison has, and why."""
+
+    repetitions: int
+    exact: bool = False
+    """Whether every seed gives the same."""
+    wanted: int = 0
+    """Repetitions that the losses need; more than `repetitions` where the budget does not allow them."""
+    text: str = ""
+    """For people, before the other repetitions begin; "" where there is nothing to say."""
+
+
+def plan_of(alone: Sequence[Record], everything: Sequence[Record], budget_s: float, most: int = MOST) -> Plan:
+    """Return the plan that follows from the first repetition: its runs alone, and all of its runs."""
+    of_cpu = all(record.ground == "sim" for record in everything)
+    cost_s = sum(cost_of(record) for record in everything)
+    losses = median(expected_losses(record) for record in alone)
+    wanted = min(most, LEAST) if losses <= 0 else min(most, max(LEAST, math.ceil(ENOUGH_LOSSES / losses)))
+    allowed = most if cost_s <= 0 else max(1, int(budget_s / cost_s))
+    lost = f", with {units.plain(losses)} losses by chance per run" if losses > 0 else ""
+    text = f"a repetition took {units.duration(cost_s)}{' of processor time' if of_cpu else ''}{lost}: "
+    if allowed < wanted:
+        text += f"{units.things(allowed, 'repetition')} of {wanted}, as the budget allows"
+    else:
+        text += f"{wanted} repetitions, {units.duration(wanted * cost_s)} in all"
+    return Plan(min(wanted, allowed), wanted=wanted, text=text)
+
+
+def cost_of(record: Record) -> float:
+    """Return what a run takes of a budget, s: processor time, on the kernel real time."""
+    return float(record.metrics.get("cpu_s" if record.ground == "sim" else "simulated_s") or 0.0)
+
+
+def announcement(stacks: int, runs: int, ground: str, budget_s: float) -> str:
+    """Return what is said before the first repetition."""
+    time = "processor time" if ground == "sim" else "real time"
+    each = "each alone and beside reno" if stacks > 1 else "alone and beside reno"
+    controls = units.things(stacks, "congestion control")
+    return (
+        f"{controls}, {each}: {runs} runs per repetition, at least {LEAST} repetitions; "
+        f"budget {units.duration(budget_s)} of {time} (--budget)"
+    )
+
+
+def budget_of(text: str | None, ground: str) -> float:
+    """Return the budget that a text such as "10min" says, s; the ground's own without one. Raises `InputError`."""
+    if text is None:
+        return BUDGET_S[ground]
+    from elephan.core import native
+
+    try:
+        return float(native().parse_span(text)) / 1e9
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"--budget {text}: {str(error).rpartition(' is not ')[2]}") from None

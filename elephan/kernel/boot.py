@@ -1,0 +1,222 @@
+"""A congestion control at every boot: a systemd unit that loads it, and makes it the default if that is wanted.
+
+The unit, /etc/systemd/system/elephan-cc-NAME.service, and the link by which systemd finds it are all that is written;
+NAME is the kernel's without elephan's mark. It runs this very command by its absolute path. **Invariant: only units
+that carry elephan's first line are ever written over or removed.**
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from elephan.errors import InputError, RunError
+from elephan.kernel.control import Removed, chosen, unload, values_of
+from elephan.kernel.deployment import exact
+from elephan.kernel.maps import loaded
+from elephan.kernel.names import MARK, kernel_name, named
+from elephan.stack import Stack, find
+
+UNITS = Path("etc/systemd/system")
+WANTED_BY = "multi-user.target"
+PREFIX = "elephan-cc-"
+FIRST_LINE = "# Written by `elephan kernel enable`; `elephan kernel disable` removes it."
+CODE = "from elephan.cli import main; main()"
+"""The command where it is installed without a script."""
+
+BOOTED = Path("/run/systemd/system")
+"""Is there where systemd is the machine's manager (sd_booted(3))."""
+
+
+@dataclass(frozen=True)
+class Enabled:
+    """What `enable` did."""
+
+    name: str
+    """In the kernel."""
+    unit: Path
+    changed: bool
+    """False when the very same unit was enabled already."""
+    started: bool
+    """Whether systemd runs here and has started it."""
+
+
+def enable(
+    what: str, settings: Sequence[str] = (), default: bool = False, root: Path | None = None, restricted: bool = False
+) -> Enabled:
+    """Write and enable the unit that loads `NAME`, `NAME=variant` or a .c file at every boot, and start it.
+
+    `default`: it also makes it the default of the machine. `root` is a folder that holds another system's files, in
+    which nothing is started. Raises `InputError`, and `RunError` when systemd cannot start it; the unit then stays.
+    """
+    _need_root("enable", root)
+    stack, variant, name = chosen(what)
+    words = _words(stack, variant, values_of(what.partition("=")[0], settings), restricted)
+    text = unit_text(name, words, default)
+    place = (root or Path("/")) / UNITS / unit_name(name)
+    before = place.read_text() if place.is_file() else None
+    if before is not None and not before.startswith(FIRST_LINE):
+        raise InputError(f"{place} is there already and is not elephan's: another variant's name has another unit")
+    _verify(unit_name(name), text)
+    link = place.parent / f"{WANTED_BY}.wants" / place.name
+    changed = before != text or not link.is_symlink()
+    try:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        new = place.with_suffix(f".{os.getpid()}")
+        new.write_text(text)
+        new.chmod(0o644)
+        new.replace(place)
+        link.unlink(missing_ok=True)
+        # As systemctl(1) does: absolute, and in the system that it is of.
+        link.symlink_to(Path("/") / UNITS / place.name)
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error
+    started = False
+    if root is None and BOOTED.is_dir():
+        _systemctl("daemon-reload")
+        _systemctl("restart" if changed else "start", place.name)
+        started = True
+    return Enabled(name, place, changed, started)
+
+
+@dataclass(frozen=True)
+class Disabled:
+    """What `disable` did."""
+
+    name: str
+    unit: Path | None
+    """The unit that was removed; None: there was none."""
+    removed: Removed | None
+    """What was unloaded; None: it was not loaded, or `root` is another system's."""
+
+
+def disable(what: str, root: Path | None = None) -> Disabled:
+    """Remove the unit of `NAME`, `NAME=variant`, a .c file or a name of the kernel's, and unload what it has loaded.
+
+    Raises `InputError`.
+    """
+    _need_root("disable", root)
+    name = _kernel_name_of(what)
+    place = (root or Path("/")) / UNITS / unit_name(name)
+    link = place.parent / f"{WANTED_BY}.wants" / place.name
+    was = place.is_file()
+    if was and not place.read_text().startswith(FIRST_LINE):
+        raise InputError(f"{place} is not elephan's: it stays")
+    running = root is None and BOOTED.is_dir()
+    try:
+        link.unlink(missing_ok=True)
+        place.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be removed: {error.strerror}") from error
+    removed = unload(name) if root is None and named(name, loaded()) else None
+    if was and running:
+        # What the unit would have done when it stops is done.
+        _systemctl("stop", place.name)
+        _systemctl("daemon-reload")
+    return Disabled(name, place if was else None, removed)
+
+
+def unit_name(name: str) -> str:
+    """Return the name of the unit for a name in the kernel."""
+    return f"{PREFIX}{name.removeprefix(MARK)}.service"
+
+
+def unit_text(name: str, words: Sequence[str], default: bool) -> str:
+    """Return the unit that runs `elephan kernel load WORDS`."""
+    command = command_line()
+    load = _quoted([*command, "kernel", "load", *words])
+    take_out = _quoted([*command, "kernel", "unload", name])
+    lines = [
+        FIRST_LINE,
+        "[Unit]",
+        f"Description=congestion control {_plain(' '.join(words))} in the kernel, as {name}",
+        # Connections that begin before it is there have another one.
+        "Wants=network-pre.target",
+        "Before=network-pre.target",
+        f"RequiresMountsFor={_quoted(command[:1])}",
+        "",
+        "[Service]",
+        "Type=oneshot",
+        "RemainAfterExit=yes",
+        # One that was loaded by hand meanwhile, perhaps with other parameters.
+        f"ExecStartPre=-{take_out}",
+        f"ExecStart={load}",
+        *([f"ExecStart={_quoted([*command, 'kernel', 'default', name, '--host'])}"] if default else []),
+        f"ExecStop=-{take_out}",
+        "",
+        "[Install]",
+        f"WantedBy={WANTED_BY}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def command_line() -> list[str]:
+    """Return the absolute command that runs this elephan: the script that was called, or the one beside Python."""
+    for script in (Path(sys.argv[0]).absolute(), Path(sys.executable).parent / "elephan"):
+        if script.name == "elephan" and script.is_file() and os.access(script, os.X_OK):
+            return [str(script)]
+    return [sys.executable, "-c", CODE]
+
+
+def _words(stack: Stack, variant: str, values: dict[str, int], restricted: bool) -> list[str]:
+    """Return what follows `elephan kernel load`."""
+    what = str(Path(stack.path).resolve()) if stack.path else stack.name
+    words = [f"{what}={variant}" if variant else what]
+    declared = {item.name: item for item in stack.parameters}
+    for key, value in values.items():
+        words += ["--set", f"{key}={exact(declared[key], value)}"]
+    return [*words, *(["--restricted"] if restricted else [])]
+
+
+def _kernel_name_of(what: str) -> str:
+    algorithm, _, variant = what.partition("=")
+    if algorithm.endswith(".c") and not variant:
+        # Its name stands in it; where it has gone, that of the file is the best guess.
+        algorithm = find(algorithm).name if Path(algorithm).is_file() else Path(algorithm).stem
+    return kernel_name(variant or algorithm)
+
+
+def _need_root(what: str, root: Path | None) -> None:
+    if root is None and os.geteuid() != 0:
+        raise InputError(f"elephan kernel {what} needs root: it writes below /{UNITS}")
+
+
+def _quoted(words: Sequence[str]) -> str:
+    """Return words as one line of a unit (systemd.service(5), COMMAND LINES)."""
+    return " ".join(_word(word) for word in words)
+
+
+def _word(word: str) -> str:
+    text = word.replace("%", "%%").replace("$", "$$").replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"' if not word or set(text) & set(" \t'\";\\()") else text
+
+
+def _plain(text: str) -> str:
+    return text.replace("%", "%%").replace("\n", " ")
+
+
+def _verify(name: str, text: str) -> None:
+    """Let systemd-analyze, if it is there, look at a unit before it is written. Raises `InputError` with its words."""
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        return
+    with tempfile.TemporaryDirectory(prefix="elephan-unit-") as folder:
+        unit = Path(folder) / name
+        unit.write_text(text)
+        words = [program, "verify", "--man=no", "--recursive-errors=no", str(unit)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise InputError(f"systemd-analyze refuses {name}: {' '.join(done.stderr.split())}")
+
+
+def _systemctl(*words: str) -> None:
+    command = ["systemctl", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
+    if done.returncode != 0:
+        raise RunError(f"systemctl {' '.join(words)}: {' '.join(done.stderr.split())}")

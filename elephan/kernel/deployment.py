@@ -1,0 +1,150 @@
+"""The commands and sysctls that put a congestion control, and the window of a path, into use on real machines."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from elephan.grounds.kernel.mapping import INT_MAX, buffer_for
+from elephan.kernel.names import kernel_name
+from elephan.report import units
+from elephan.scenario.flow import WINDOW_MAX
+from elephan.stack import Parameter, Stack, find
+
+SYSCTL_FILE = "/etc/sysctl.d/90-elephan.conf"
+"""Read at every boot (sysctl.d(5))."""
+
+SEND_PER_WINDOW = 2
+"""Send buffer for a window of one byte: the kernel tunes it to twice the congestion window, so that a program can write
+while a window is unacknowledged (tcp_sndbuf_expand in net/ipv4/tcp_input.c)."""
+
+READ = (4096, 131_072, 6_291_456)
+WRITE = (4096, 16_384, 4_194_304)
+"""tcp_rmem and tcp_wmem as Linux has them (Documentation/networking/ip-sysctl.rst); nothing here is less."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """How to put one congestion control into use."""
+
+    name: str
+    """In the kernel."""
+    load: str
+    """The command that loads it until the next boot."""
+    enable: str
+    """The command that loads it at every boot."""
+    default: str
+    """The command that makes it the default of all connections."""
+
+    def lines(self) -> list[str]:
+        """Return the commands, each with what it does."""
+        found = [
+            (self.load, f"until the next boot; a program chooses {self.name} (TCP_CONGESTION, iperf3 -C)"),
+            (self.default, "for every connection of the machine"),
+            (f"{self.enable} --default", "both at every boot, by a systemd unit"),
+        ]
+        width = max(len(command) for command, _ in found)
+        return [f"{command:<{width}}  # {text}" for command, text in found]
+
+
+def deployment_of(stack: Stack, parameters: Mapping[str, int] | None = None) -> Deployment:
+    """Return how to put a stack with these values into use; those absent keep the default."""
+    declared = {item.name: item for item in stack.parameters}
+    words = [_shown(stack.path) if stack.path else stack.name]
+    for key, value in sorted((parameters or {}).items()):
+        words += ["--set", f"{key}={exact(declared[key], value)}"]
+    given = shlex.join(words)
+    name = kernel_name(stack.name)
+    return Deployment(
+        name,
+        f"elephan kernel load {given}",
+        f"elephan kernel enable {given}",
+        f"elephan kernel default {name} --host",
+    )
+
+
+def _shown(path: str) -> str:
+    """Return a file's path as it may be typed here: below the working directory from there."""
+    with suppress(ValueError):
+        return f"./{Path(path).resolve().relative_to(Path.cwd())}"
+    return str(Path(path).resolve())
+
+
+def exact(parameter: Parameter, value: int) -> str:
+    """Return a parameter's value as text that gives this very value when it is read again."""
+    text = parameter.text(value)
+    if parameter.choices or parameter.is_switch or parameter.scale == 1:
+        return text
+    return text if round(Fraction(text) * parameter.scale) == value else str(Fraction(value, parameter.scale))
+
+
+def of_flow(flow: Mapping[str, Any]) -> Deployment:
+    """Return how to put the stack of a specification's flow into use. Raises `InputError`."""
+    return deployment_of(find(flow["stack"]["congestion"]), flow["stack"]["parameters"])
+
+
+def sysctls_for(window_bytes: int, mtu_bytes: int) -> dict[str, str]:
+    """Return the least values with which Linux offers, and fills, a window of so many bytes; for both ends."""
+    receive = max(READ[2], min(buffer_for(window_bytes, mtu_bytes), INT_MAX))
+    send = max(WRITE[2], min(SEND_PER_WINDOW * window_bytes, INT_MAX))
+    return {
+        # For programs that set their buffers themselves, which ends autotuning (socket(7)).
+        "net.core.rmem_max": str(receive),
+        "net.core.wmem_max": str(send),
+        "net.ipv4.tcp_rmem": f"{READ[0]} {READ[1]} {receive}",
+        "net.ipv4.tcp_wmem": f"{WRITE[0]} {WRITE[1]} {send}",
+        "net.ipv4.tcp_window_scaling": "1",
+    }
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The window of a path, and where it comes from."""
+
+    rate_bps: int
+    rtt_ns: int
+    window_bytes: int
+    """Largest window of the first flow: without a word in the scenario twice what the path holds, and its queues."""
+    mtu_bytes: int
+
+    @property
+    def path_bytes(self) -> int:
+        """What the path holds without a queue: rate times RTT."""
+        return self.rate_bps * self.rtt_ns // 8_000_000_000
+
+    @property
+    def sysctls(self) -> dict[str, str]:
+        """By name."""
+        return sysctls_for(self.window_bytes, self.mtu_bytes)
+
+    def lines(self) -> list[str]:
+        """Return what to write into a file of sysctl.d(5), and what that is for."""
+        path = f"{units.rate(self.rate_bps)}, {units.duration(self.rtt_ns / 1e9)}"
+        window = f"a window of {units.size(self.window_bytes)}"
+        found = [f"# {path}: the path holds {units.size(self.path_bytes)}; {window}. Keep what is larger already."]
+        if self.window_bytes >= WINDOW_MAX:
+            found.append("# No TCP has a larger one (RFC 7323): more than that takes several connections.")
+        return found + [f"{name} = {value}" for name, value in self.sysctls.items()]
+
+
+def needs_of(spec: Mapping[str, Any]) -> Needs:
+    """Return the window that a specification's first flow needs on its path."""
+    flow, links = spec["flows"][0], spec["links"]
+    return Needs(
+        rate_bps=min(links[hop]["rate_bps"] for hop in flow["route"]),
+        rtt_ns=sum(links[hop]["delay_ns"] for hop in (*flow["route"], *flow["return_route"])),
+        window_bytes=min(flow["stack"]["window_bytes"], WINDOW_MAX),
+        mtu_bytes=flow["stack"]["mtu_bytes"],
+    )
+
+
+def text_of(deployment: Deployment, needs: Needs | None = None) -> list[str]:
+    """Return all of it as lines; without `needs` only the congestion control."""
+    if needs is None:
+        return deployment.lines()
+    return [*deployment.lines(), f"{SYSCTL_FILE}, then: sysctl --system", *(f"  {line}" for line in needs.lines())]

@@ -1,0 +1,83 @@
+"""Which runs are one long copy, of which the steady part says the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from elephan.scenario.document import Document
+from elephan.scenario.line import Red
+from elephan.scenario.spec.lines import loss_spec
+from elephan.scenario.spec.network import Network
+from elephan.scenario.workload import Bulk
+
+PACKETS_MIN = 2**25
+"""Packets from which a copy is long: below, some 20 s of processor time simulate all of it."""
+
+FIRST_PACKETS = 2**20
+"""Packets after which it is looked at first."""
+
+MOST_PACKETS = 2**26
+"""Packets after which it is given up: about a minute of processor time."""
+
+RANDOM_EPISODES, EPISODES = 30, 5
+"""Loss episodes that the steady part must have: where something is drawn at random, and where each is as the last."""
+
+ERROR_PPM = 20_000
+"""Half of the 95 % interval with which one is content before `MOST_PACKETS`: 2 %."""
+
+_NS_PER_S = 1_000_000_000
+_NS_PER_MS = 1_000_000
+_INTERVAL_PACKETS = 64
+"""Packets that the line carries between two observations, at least."""
+
+_HEADERS = 52
+"""IP and TCP headers with timestamps (RFC 791, 9293, 7323)."""
+
+
+def extrapolate_spec(document: Document, network: Network, flows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the specification's key for a run that is one long copy on a path that does not change; else nothing, so
+    that all others stay as they were, ids and all."""
+    if document.run.exact or not _is_one_copy(document) or not _stays_as_it_is(document):
+        return {}
+    workload = flows[0]["workload"]
+    packets = workload["bytes"] // (flows[0]["stack"]["mtu_bytes"] - _HEADERS)
+    if packets < PACKETS_MIN:
+        return {}
+    route = flows[0]["route"]
+    used = [*route, *flows[0]["return_route"]]
+    rtt_ns = sum(network.lines[index].delay_ns for index in used)
+    packet_ns = flows[0]["stack"]["mtu_bytes"] * 8 * _NS_PER_S // network.slowest_bps(route)
+    return {
+        "extrapolate": {
+            "from_ns": max(document.measure.warmup, *(flow["start_ns"] for flow in flows)),
+            "interval_ns": max(rtt_ns, _NS_PER_MS, _INTERVAL_PACKETS * packet_ns),
+            "first_packets": FIRST_PACKETS,
+            "most_packets": MOST_PACKETS,
+            "least_episodes": RANDOM_EPISODES if _draws(document, network, used) else EPISODES,
+            "error_ppm": ERROR_PPM,
+        }
+    }
+
+
+def _is_one_copy(document: Document) -> bool:
+    if len(document.flow) != 1 or not document.run.stop_when_done:
+        return False
+    (flow,) = document.flow
+    shares = flow.connections == 1 or flow.distribution == "striped"
+    return isinstance(flow.workload, Bulk) and flow.workload.bytes is not None and shares and flow.stop is None
+
+
+def _stays_as_it_is(document: Document) -> bool:
+    """Whether nothing comes or goes at a time of the scenario's."""
+    others = all(source.start == 0 and source.stop is None for source in document.background)
+    return others and not document.event and document.manager is None
+
+
+def _draws(document: Document, network: Network, used: list[int]) -> bool:
+    """Whether anything on these lines is drawn at random."""
+    for line in (network.lines[index] for index in used):
+        if loss_spec(line.loss)["kind"] in ("independent", "gilbert_elliott", "bit_error_rate"):
+            return True
+        if line.jitter is not None or isinstance(line.queue, Red):
+            return True
+    return any(source.on is not None for source in document.background)

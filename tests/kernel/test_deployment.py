@@ -1,0 +1,73 @@
+"""What is printed to put a congestion control into use: commands and sysctls that do so."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from elephan.grounds.kernel.mapping import buffer_for
+from elephan.kernel import deployment, values_of
+from elephan.scenario import load
+from elephan.stack import find, stacks
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("stack", stacks(), ids=lambda stack: stack.name)
+def test_every_value_is_written_so_that_it_is_read_again(stack: deployment.Stack) -> None:
+    for item in stack.parameters:
+        step = max(1, (item.maximum - item.minimum) // 97)
+        for value in {*range(item.minimum, item.maximum + 1, step), item.default, item.maximum}:
+            found = deployment.deployment_of(stack, {item.name: value})
+            words = shlex.split(found.load)
+            assert words[:5] == ["elephan", "kernel", "load", stack.name, "--set"]
+            assert values_of(stack.name, words[5:]) == {item.name: value}
+
+
+def test_a_file_is_named_so_that_the_command_can_be_typed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = EXAMPLES / "stacks" / "multcp.c"
+    monkeypatch.chdir(EXAMPLES)
+    assert deployment.deployment_of(find(str(file))).load == "elephan kernel load ./stacks/multcp.c"
+    monkeypatch.chdir(tmp_path)
+    found = deployment.deployment_of(find(str(file)), {})
+    assert found.load == f"elephan kernel load {file}"
+    assert (found.name, found.default) == ("elephan_multcp", "elephan kernel default elephan_multcp --host")
+
+
+def needs(**changes: str) -> deployment.Needs:
+    settings = [f"path.{key}={value}" for key, value in changes.items()]
+    return deployment.needs_of(load(EXAMPLES / "bulk.toml", settings).points()[0].to_spec())
+
+
+def test_buffers_follow_from_the_path() -> None:
+    found = needs(bandwidth="10Gbit/s", rtt="100ms", queue="0.5bdp")
+    assert (found.path_bytes, found.window_bytes) == (125_000_000, 312_500_000)
+    assert found.sysctls["net.ipv4.tcp_rmem"] == f"4096 131072 {buffer_for(312_500_000, 1500)}"
+    assert found.sysctls["net.core.rmem_max"] == str(buffer_for(312_500_000, 1500))
+    assert found.sysctls["net.ipv4.tcp_wmem"] == "4096 16384 625000000"
+    assert found.lines()[0].startswith("# 10.0 Gbit/s, 100 ms: the path holds 125 MB; a window of 312 MB.")
+    # Nothing becomes less than it is on every Linux.
+    assert needs(bandwidth="10Mbit/s", rtt="5ms").sysctls["net.ipv4.tcp_rmem"] == "4096 131072 6291456"
+    longest = needs(bandwidth="400Gbit/s", rtt="200ms")
+    assert (
+        longest.sysctls["net.core.wmem_max"] == str(2 * 1_073_725_440) and "several connections" in longest.lines()[1]
+    )
+
+
+def test_a_kernel_takes_the_lines(tmp_path: Path) -> None:
+    lines = needs(bandwidth="10Gbit/s", rtt="80ms").lines()
+    (tmp_path / "90-elephan.conf").write_text("\n".join(line for line in lines if ".core." not in line) + "\n")
+    script = f"sysctl -p {tmp_path}/90-elephan.conf && cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem"
+    words = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", script]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    read = [" ".join(line.split()) for line in done.stdout.splitlines()[-2:]]
+    wanted = {line.partition(" = ")[0]: line.partition(" = ")[2] for line in lines}
+    assert read == [wanted["net.ipv4.tcp_rmem"], wanted["net.ipv4.tcp_wmem"]]
+    assert all(re.fullmatch(r"[a-z0-9_.]+ = [0-9 ]+", line) for line in lines if not line.startswith("#"))
