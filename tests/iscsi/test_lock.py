@@ -46,7 +46,9 @@ def test_those_that_share_a_file_or_only_read_it_serve_it_together(
     targets = [Target(image, option, "--lun", str(image)) for _ in range(2)]
     try:
         for running in targets:
-            assert call(["iscsi", "bench", running.url, "--duration", "100ms"]) == 0
+            assert (
+                call(["iscsi", "bench", running.url, "--duration", "100ms", "--depth", "8", "--connections", "1"]) == 0
+            )
         capsys.readouterr()
         assert "in use" in refused(capsys, image)
     finally:

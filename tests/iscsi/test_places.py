@@ -25,7 +25,7 @@ def idle(target: Target, hosts: int) -> list[socket.socket]:
 
 
 def load(target: Target) -> None:
-    assert call(["iscsi", "bench", target.url, "--duration", "100ms", "--connections", "8"]) == 0
+    assert call(["iscsi", "bench", target.url, "--duration", "100ms", "--depth", "32", "--connections", "8"]) == 0
 
 
 def test_who_holds_connections_without_logging_in_keeps_nobody_out(

@@ -19,8 +19,9 @@ pub(crate) enum Lock {
 
 /// Locks a file, at once or not at all.
 ///
-/// # Errors `WouldBlock` when another holds a lock that excludes this one; else the kernel's, such as of a file system
-/// without locks.
+/// # Errors
+/// `WouldBlock` when another holds a lock that excludes this one; else the kernel's, such as of a file system without
+/// locks.
 pub(crate) fn lock(file: &File, kind: Lock) -> io::Result<()> {
     let wanted = libc::flock {
         l_type: if kind == Lock::Write { libc::F_WRLCK } else { libc::F_RDLCK } as libc::c_short,

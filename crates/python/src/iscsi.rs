@@ -238,6 +238,7 @@ fn iscsi_bench(
     dict.set_item("window_width", report.window.width)?;
     dict.set_item("ended", report.ended)?;
     dict.set_item("elapsed_ns", report.elapsed_ns)?;
+    dict.set_item("connections", report.connections)?;
     dict.set_item("agreed", report.agreed)?;
     dict.set_item("congestion", report.congestion)?;
     dict.set_item("capacity_bytes", report.capacity_bytes)?;
@@ -273,6 +274,7 @@ fn as_dict<'py>(py: Python<'py>, kind: &BenchKind) -> PyResult<Bound<'py, PyDict
     let dict = PyDict::new(py);
     dict.set_item("done", kind.done)?;
     dict.set_item("bytes", kind.bytes)?;
+    dict.set_item("latency_mean_ns", kind.latency.mean())?;
     dict.set_item("latency_p50_ns", kind.latency.quantile(500))?;
     dict.set_item("latency_p99_ns", kind.latency.quantile(990))?;
     dict.set_item("latency_max_ns", kind.latency.max())?;

@@ -3,9 +3,9 @@
 //!
 //! - of a connection, while it is open: its buffers, and a little for commands, so that small ones always find room;
 //! - of a session, from its login on: the data that may come unasked, for every command of its window. A target may not
-//!   discard such
-//!   data and ask for it again (RFC 7143, 4.2.5.2), and a connection that is not read for want of room would hold up the data that was
-//!   asked for before. So it is reserved in full, and what is offered shrinks with what is left: FirstBurstLength, in the end nothing;
+//!   discard such data and ask for it again (RFC 7143, 4.2.5.2), and a connection that is not read for want of room
+//!   would hold up the data that was asked for before. So it is reserved in full, and what is offered shrinks with what
+//!   is left: FirstBurstLength, in the end nothing;
 //! - of a command: what it asks for or reads, claimed when it is admitted. Until then it gets no R2T and its read does
 //!   not begin.
 //!
