@@ -10,8 +10,9 @@
 set -euo pipefail
 
 case "${1:-}" in
-    build) packages=(gcc libc6-dev python3-venv) ;;
-    test)  packages=(clang-16 libbpf-dev bpftool tshark iproute2 iputils-ping iperf3 libiscsi-bin
+    # From make on: what builds libbpf, libelf and zlib, which are linked into the native module (NOTICE).
+    build) packages=(gcc libc6-dev python3-venv make pkg-config autoconf automake autopoint flex bison gawk) ;;
+    test)  packages=(clang-16 tshark iproute2 iputils-ping iperf3 libiscsi-bin
            qemu-utils qemu-block-extra tgt curl openssh-client openssh-server vsftpd ns2
            postgresql mariadb-server-core mariadb-client-core chromium) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
@@ -27,6 +28,9 @@ met() {
     case "$1" in
         gcc|libc6-dev) command -v cc >/dev/null && echo 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null ;;
         python3-venv) "${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null ;;
+        make|pkg-config|autopoint|flex|bison|gawk) command -v "$1" >/dev/null ;;
+        autoconf) command -v autoreconf >/dev/null ;;
+        automake) command -v aclocal >/dev/null ;;
         *) command -v dpkg-query >/dev/null && installed "$1" ;;
     esac
 }

@@ -12,7 +12,6 @@ from elephan.errors import InputError
 from elephan.kernel import before, leftovers, namespaces, runs
 from elephan.kernel.maps import Loaded, loaded, remove
 from elephan.kernel.names import MARK, kernel_name, named
-from elephan.kernel.prepare import prepared
 from elephan.stack import Stack, find, verify
 
 
@@ -75,8 +74,14 @@ def register(
     `InputError` with the compiler's or the verifier's reason.
     """
     file = stack.path or f"{stack.name}.c"
-    ready = prepared(_object(stack, file), name, values, label, restricted, listens)
-    step = verify.verified(ready, Path(file).name, stack.code, register=True)
+    settings = {
+        "name": name,
+        "parameters": dict(values),
+        "label": label,
+        "restricted": restricted,
+        "listens": listens,
+    }
+    step = verify.verified(_object(stack, file), Path(file).name, stack.code, settings, register=True)
     if step.state != "passed":
         raise InputError("\n".join([f"{file}: {step.text}", *(line for p in step.problems for line in _lines(p))]))
     return step.text

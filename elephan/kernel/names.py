@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable
 
 from elephan.errors import InputError
-from elephan.kernel.maps import Loaded
+from elephan.kernel.maps import MARK, Loaded
 from elephan.stack import stacks
 
-MARK = "elephan_"
 LONGEST = 15
 """Characters of a congestion control's name (TCP_CA_NAME_MAX less its end)."""
 

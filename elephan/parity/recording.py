@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import os
 import secrets
 import struct
 import threading
@@ -14,17 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elephan.core import native
-from elephan.errors import InputError
-from elephan.kernel.prepare import prepared
-from elephan.parity.bpf import Object
 from elephan.parity.paths import Case, carry
+from elephan.parity.refusal import refused
 from elephan.stack import Stack
 
 LOOK_S = 0.02
 """Between two looks into the ring buffer: 8 MB hold 8,000 calls, at 50 Mbit/s more than a second's."""
 
-TAKE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-"""What libbpf calls for each record: ring_buffer_sample_fn."""
+RING = "cc_ring"
+"""Name of the ring buffer (congestion/bpf/record.h)."""
 
 
 @dataclass(frozen=True)
@@ -47,49 +42,31 @@ class _Recorder:
 
     def __init__(self, stack: Stack, values: Mapping[str, int]) -> None:
         """Load and register it."""
+        core = native()
         self.stack, self.values = stack, values
         # Not elephan's mark: `list` and `clean` are for what stays, and this ends with the process.
         self.name = f"elpar_{secrets.token_hex(4)}"
         file = stack.path or f"{stack.name}.c"
-        compiled, _, _ = native().compile_bpf(file, stack.code, self.name, "record")
-        self._object = Object(Path(file).name, prepared(compiled, self.name, values), linked=True)
-        self._taken: list[bytes] = []
-        self._take = TAKE(self._on_record)
-        bpf = self._object.bpf
-        self._ring = bpf.ring_buffer__new(
-            self._object.map_fd("cc_ring"), ctypes.cast(self._take, ctypes.c_void_p), None, None
-        )
-        if not self._ring:
-            self._object.close()
-            raise InputError(f"cannot read the ring buffer: {os.strerror(ctypes.get_errno())}")
+        compiled, _, _ = core.compile_bpf(file, stack.code, self.name, "record")
         try:
-            self._link = self._object.register()
-        except InputError:
-            bpf.ring_buffer__free(self._ring)
-            self._object.close()
-            raise
-
-    def _on_record(self, _context: int, data: int, size: int) -> int:
-        self._taken.append(ctypes.string_at(data, size))
-        return 0
+            self._object = core.BpfObject(compiled, core.ControlSettings(self.name, dict(values), linked=True))
+            self._object.record(RING)
+            self._object.register()
+        except core.BpfError as error:
+            # A link needs Linux 6.4.
+            raise refused(Path(file).name, error) from error
 
     def look(self) -> None:
         """Take over what has been recorded so far."""
-        self._object.bpf.ring_buffer__consume(self._ring)
+        self._object.collect()
 
     def taken(self) -> tuple[bytes, int]:
         """Return what was recorded since the last time, and how many records found no room in all."""
-        self.look()
-        calls = b"".join(self._taken)
-        self._taken.clear()
-        with mmap.mmap(self._object.map_fd(".bss"), mmap.PAGESIZE) as variables:
-            (missed,) = struct.unpack_from("=Q", variables)
-        return calls, missed
+        (missed,) = struct.unpack_from("=Q", self._object.variables())
+        return self._object.records(RING), missed
 
     def close(self) -> None:
         """Unregister and unload it."""
-        os.close(self._link)
-        self._object.bpf.ring_buffer__free(self._ring)
         self._object.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 TOO_MUCH = r"program is too large|sequence of \d+ jumps|too complex"
@@ -77,10 +78,10 @@ PLACE = re.compile(r"^; (?P<code>.*?)(?: @ (?P<file>[^\s@]+):(?P<line>\d+))?$")
 """A line of the source in the verifier's log; file and line from Linux 6.10 on."""
 
 
-def explained(answer: dict[str, Any], errors: str, file: str, code: str) -> dict[str, Any]:
-    """Return what is wrong. `answer` is that of `elephan.stack.load`, `errors` what libbpf wrote."""
+def explained(answer: dict[str, Any], file: str, code: str) -> dict[str, Any]:
+    """Return what is wrong. `answer` is that of `elephan.stack.load`."""
     log = str(answer.get("log", ""))
-    said = last_words(log) or first_words(errors) or str(answer.get("error", ""))
+    said = last_words(log) or first_words(answer.get("messages", ())) or str(answer.get("error", ""))
     line = line_of(log, file, code)
     what, hint = said, None
     for pattern, meaning, advice in REASONS:
@@ -106,10 +107,9 @@ def last_words(log: str) -> str:
     return kept[-1].strip() if kept else ""
 
 
-def first_words(errors: str) -> str:
+def first_words(messages: Sequence[str]) -> str:
     """Return libbpf's first complaint, without its name in front."""
-    lines = [line.removeprefix("libbpf: ").strip() for line in errors.splitlines() if line.startswith("libbpf: ")]
-    return lines[0] if lines else ""
+    return messages[0].removeprefix("libbpf: ").strip() if messages else ""
 
 
 def line_of(log: str, file: str, code: str) -> int | None:

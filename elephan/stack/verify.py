@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -95,9 +96,16 @@ def effective_capabilities(status: Path = Path("/proc/self/status")) -> int:
     return int(found[1], 16) if found else 0
 
 
-def verified(compiled: bytes, file: str, code: str, register: bool = False) -> Step:
-    """Put an object through the verifier in a process of its own, to which all of it belongs unless it registers it."""
+def verified(
+    compiled: bytes, file: str, code: str, settings: Mapping[str, Any] | None = None, register: bool = False
+) -> Step:
+    """Put an object through the verifier in a process of its own, to which all of it belongs unless it registers it.
+
+    `settings`: what makes a variant of it (`native().ControlSettings`).
+    """
     command = [sys.executable, "-m", "elephan.stack.load", *(["--register"] if register else [])]
+    if settings is not None:
+        command += ["--settings", json.dumps(settings)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         # In a session of its own: a terminal's Ctrl-C is for elephan, which ends this or waits for it.
@@ -112,19 +120,17 @@ def verified(compiled: bytes, file: str, code: str, register: bool = False) -> S
         )
     except subprocess.TimeoutExpired:
         return Step("kernel", "failed", f"the verifier has not answered within {LONGEST_S} s")
-    errors = done.stderr.decode(errors="replace")
     kernel = f"{os.uname().sysname} {os.uname().release}"
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        why = (errors.strip().splitlines() or ["no answer"])[-1]
-        if "libbpf" in why:
-            return Step("kernel", "not tried", f"libbpf is not installed (Debian: libbpf1): {why}")
-        return Step("kernel", "failed", why)
-    if answer["passed"] and answer["refused"] is not None:
-        return Step("kernel", "failed", f"{kernel} does not register it: {os.strerror(answer['refused'])}")
+        errors = done.stderr.decode(errors="replace")
+        return Step("kernel", "failed", (errors.strip().splitlines() or ["no answer"])[-1])
     if answer["passed"]:
         programs = things(answer["programs"], "program")
         return Step("kernel", "passed", f"{kernel}: {programs}, {count(answer['steps'])} steps of its verifier")
-    problem = explained(answer, errors, file, code)
-    return Step("kernel", "failed", f"{kernel} refuses it", (problem,))
+    if answer["kind"] == "object":
+        return Step("kernel", "failed", answer["error"])
+    if answer["kind"] == "call":
+        return Step("kernel", "failed", f"{kernel} does not register it: {answer['error']}")
+    return Step("kernel", "failed", f"{kernel} refuses it", (explained(answer, file, code),))

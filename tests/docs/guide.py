@@ -1,8 +1,9 @@
 """The commands of documents: found, run, and what they print put there (`python tests/docs/guide.py --write [PAGE]`).
 
-A block marked `console` holds commands after "$ " and what they printed, in full. One marked `console once` holds what
-differs from run to run (dates, hosts, processor times): it is run, but what it prints is not compared. One marked
-`console long` takes minutes and is left to whoever writes the guide. Blocks marked `python` share one interpreter.
+A block marked `console` holds commands after "$ " and what they printed, in full. What differs from machine to machine
+or from day to day (ids, dates, versions of the kernel and of clang, and what these make of a program) is passed over
+when it is compared. A block marked `console long` takes minutes: its commands are those of a make target that a test
+looks for. Blocks marked `python` share one interpreter.
 """
 
 from __future__ import annotations
@@ -18,10 +19,32 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide.md"
-PAGES = [GUIDE, ROOT / "docs" / "your-own-stack.md", ROOT / "docs" / "compare.md"]
+FENCE = re.compile(r"^```(console|python)(?: (long))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KERNEL = ROOT / "docs" / "kernel.md"
+"""Its commands load into the kernel, and run in a network namespace: tests/kernel/test_page.py."""
+
+PAGES = sorted(
+    page
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    if "```console" in page.read_text() and page != KERNEL
+)
 """Documents whose commands are run, each in a folder of its own."""
 
-FENCE = re.compile(r"^```(console|python)(?: (once|long))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CHANGING = [
+    (re.compile(pattern, re.MULTILINE), stands_for)
+    for pattern, stands_for in (
+        (r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\dZ?", "DATE"),
+        (r"\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])(?:[0-9a-f]{16}|[0-9a-f]{10})\b", "ID"),
+        (r"Linux \d+\.\d+\.\d+[^\s:,]*", "LINUX"),
+        (r"Debian clang version [^\n]*|clang-\d+", "CLANG"),
+        (r"by CLANG, [\d,]+ bytes$", "by CLANG"),
+        (r"[\d,]+ bytes of record", "BYTES of record"),
+        (r"\d+ steps of its verifier", "STEPS"),
+        (r"detected at insn \d+", "INSN"),
+    )
+]
+"""What differs between machines and days, and what stands for it when outputs are compared."""
+
 NOISE = re.compile(r"Running as user|\d+ of \d+ runs, \d+%|a repetition took ")
 """What depends on who runs it and on how fast: tshark's warning for root, progress without a terminal, plans."""
 
@@ -84,8 +107,15 @@ def run(command: str, folder: Path) -> tuple[int, str]:
     return done.returncode, "".join(line + "\n" for line in lines)
 
 
+def comparable(output: str) -> str:
+    """Return an output without what differs between machines and days."""
+    for pattern, stands_for in CHANGING:
+        output = pattern.sub(stands_for, output)
+    return output
+
+
 def write(page: Path) -> None:
-    """Put what the commands print now into a page."""
+    """Put what the commands print now into a page; what says the same stays as it is."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
@@ -98,8 +128,8 @@ def write(page: Path) -> None:
             for step in steps(block):
                 code, output = run(step.command, folder)
                 print(f"{code}: {step.command}", file=sys.stderr)
-                # What a command printed once stays as its writer shortened it.
-                lines.append(f"$ {step.command}\n{(step.output or output) if kind == 'once' else output}")
+                same = comparable(output) == comparable(step.output)
+                lines.append(f"$ {step.command}\n{step.output if same else output}")
             return f"```{language}{f' {kind}' if kind else ''}\n{''.join(lines)}```"
 
         page.write_text(FENCE.sub(fresh, page.read_text()))

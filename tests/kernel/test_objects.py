@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 from elephan.core import native
 from elephan.errors import InputError
 from elephan.kernel import loaded, machine, names
-from elephan.kernel.prepare import NON_RESTRICTED, prepared
 from elephan.stack import find, stacks, verify
 
 Elephan = Callable[..., subprocess.CompletedProcess[str]]
@@ -30,47 +28,35 @@ def compiled(stack: str) -> bytes:
         pytest.skip(str(error))
 
 
-def test_name_parameters_and_flag_are_set_in_the_object_and_nothing_else_is() -> None:
-    before = compiled("storage_friendly")
-    (reduction,) = [item for item in find("storage_friendly").parameters if item.name == "reduction"]
-    value = reduction.maximum - 1
-    done = prepared(before, "elephan_qa", {"reduction": value}, "storage_friendly=qa")
-    assert len(done) == len(before)
-    changed = bytearray(before)
-    place = before.index(struct.pack("<q", reduction.default))
-    struct.pack_into("<q", changed, place, value)
-    name = before.index(b"elephan_storage\0")
-    struct.pack_into("<16sI", changed, name, b"elephan_qa", NON_RESTRICTED)
-    label = before.index(b"storage_friendly".ljust(64, b"\0"))
-    struct.pack_into("<64s", changed, label, b"storage_friendly=qa")
-    assert done == bytes(changed)
-    with pytest.raises(InputError, match="no parameter"):
-        prepared(before, "elephan_qa", {"nonsense": 1})
-    with pytest.raises(InputError, match="15 characters"):
-        prepared(before, "elephan_too_long", {})
-
-
-def test_a_restricted_one_has_no_flag() -> None:
-    before = compiled("reno")
-    place = before.index(b"elephan_reno\0") + 16
-    for restricted in (False, True):
-        (flags,) = struct.unpack_from("<I", prepared(before, "elephan_qr", {}, restricted=restricted), place)
-        assert flags == (0 if restricted else NON_RESTRICTED)
-
-
 @pytest.mark.parametrize("stack", [stack.name for stack in stacks()])
 def test_the_verifier_takes_every_stack_that_listens(stack: str) -> None:
     lacking = verify.lacks()
     if lacking:
         pytest.skip(lacking)
     before = compiled(stack)
-    listening, deaf = (prepared(before, "elephan_ql", {}, listens=listens) for listens in (True, False))
-    steps = [verify.verified(made, f"{stack}.c", find(stack).code) for made in (listening, deaf)]
+    settings = [{"name": "elephan_ql", "listens": listens} for listens in (True, False)]
+    steps = [verify.verified(before, f"{stack}.c", find(stack).code, one) for one in settings]
     assert [step.state for step in steps] == ["passed", "passed"], steps[0].problems
     # Of one that does not listen the kernel has none of it.
     if "cong_avoid" in find(stack).hooks:
         counted = [int(re.search(r"([\d,]+) steps", step.text)[1].replace(",", "")) for step in steps]
         assert counted[0] > counted[1] + 100
+
+
+def test_a_setting_that_an_object_cannot_take_is_one_line_and_nothing_is_loaded() -> None:
+    if lacking := verify.lacks():
+        pytest.skip(lacking)
+    for settings, said in (
+        ({"name": "elephan_qa", "parameters": {"nonsense": 1}}, "has no parameter 'nonsense': the algorithm never"),
+        ({"name": "elephan_too_long"}, "the name elephan_too_long has 16 bytes, and there is room for 15"),
+    ):
+        step = verify.verified(compiled("reno"), "reno.c", find("reno").code, settings, register=True)
+        assert step.state == "failed" and said in step.text and not step.problems
+
+
+def test_the_module_brings_libbpf_along_and_needs_no_library_of_it() -> None:
+    needed = subprocess.run(["ldd", native().__file__], capture_output=True, text=True, check=True).stdout
+    assert not re.search(r"lib(bpf|elf|z|zstd)\.", needed), needed
 
 
 def test_names_fit_and_can_be_told_apart() -> None:
@@ -114,7 +100,7 @@ def test_check_says_which_of_both_is_missing(monkeypatch: pytest.MonkeyPatch) ->
 
     assert machine.loads(without()) and machine.loads(without("objects")) and machine.loads(without("clang"))
     assert machine.loads(without("cong_control"))
-    for missing in (("objects", "clang"), ("BTF",), ("rights",), ("libbpf",), ("struct_ops",)):
+    for missing in (("objects", "clang"), ("BTF",), ("rights",), ("struct_ops",)):
         assert not machine.loads(without(*missing)), missing
 
 

@@ -73,28 +73,26 @@ def test_a_verifiers_log_gives_line_meaning_and_its_own_words() -> None:
     new = "0: R1=ctx()\n; CC_ALGORITHM(mine, @ mine.c:20\n; while (cc_snd_cwnd(sk)) @ mine.c:18\n8: (2e) if w5\n"
     new += "; CC_WRITE_AS_(u32, x) @ env.h:170\ninfinite loop detected at insn 6\ncur state: R1\nold state: R1\n"
     new += "processed 9 insns (limit 1000000)\n"
-    found = explained(answer(new), "", "mine.c", CODE)
+    found = explained(answer(new), "mine.c", CODE)
     assert (found["line"], found["code"]) == (18, "while (cc_snd_cwnd(sk))")
     assert found["what"] == "a loop whose end the kernel cannot see (in the hook cong_avoid)"
     assert found["said"] == "infinite loop detected at insn 6"
     # Before Linux 6.10 the log has the line's text alone.
     old = "; acked = 1;\n3: (63) *(u32 *)(r2 +1672) = r1\nno write support to tcp_sock at off 1672\n"
-    found = explained(answer(old), "", "mine.c", CODE)
+    found = explained(answer(old), "mine.c", CODE)
     assert (found["line"], found["what"][:27]) == (19, "writes what the kernel lets")
 
 
 def test_a_log_without_a_place_names_the_loops_and_a_silent_one_libbpfs_words() -> None:
-    found = explained(
-        answer("9: (0f) r0 += r5\nBPF program is too large. Processed 1000001 insn\n"), "", "mine.c", CODE
-    )
+    found = explained(answer("9: (0f) r0 += r5\nBPF program is too large. Processed 1000001 insn\n"), "mine.c", CODE)
     assert found["line"] == 18 and "given up" in found["what"]
     twice = CODE.replace("acked = 1;", "for (;;)\n\t;")
-    found = explained(answer("BPF program is too large.\n"), "", "mine.c", twice)
+    found = explained(answer("BPF program is too large.\n"), "mine.c", twice)
     assert found["line"] is None and "loops are in lines 18, 19" in found["what"]
-    errors = "libbpf: failed to find BTF for extern 'rand' [23] section: -2\n"
-    found = explained({"error": "No such file", "log": ""}, errors, "mine.c", CODE)
+    messages = ["libbpf: failed to find BTF for extern 'rand' [23] section: -2"]
+    found = explained({"error": "No such file", "log": "", "messages": messages}, "mine.c", CODE)
     assert found["what"] == "calls a function that is not there" and "extern 'rand'" in found["said"]
-    unknown = explained(answer("R7 is of an unheard-of kind\n"), "", "mine.c", CODE)
+    unknown = explained(answer("R7 is of an unheard-of kind\n"), "mine.c", CODE)
     assert (unknown["what"], unknown["hint"]) == ("R7 is of an unheard-of kind (in the hook cong_avoid)", None)
 
 

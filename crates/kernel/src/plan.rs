@@ -43,9 +43,9 @@ pub struct FlowPlan {
     pub pacing: bool,
     /// `TCP_RTO_MAX_MS`; null = the kernel's.
     pub rto_max_ms: Option<u32>,
-    /// Descriptor of the map in which the sender's congestion control looks for orders (congestion/bpf/trim.h); null = it does not.
+    /// Number of the BPF map in which the sender's congestion control looks for orders (congestion/bpf/trim.h); null = it does not.
     #[serde(default)]
-    pub orders: Option<i32>,
+    pub orders: Option<u32>,
     /// What makes the connections, in place of sockets with these options. Its hosts are of no other flow: what they exchange is
     /// the flow, on whichever ports.
     #[serde(default)]

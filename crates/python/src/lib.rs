@@ -4,6 +4,7 @@
 
 #![allow(missing_docs)]
 
+mod bpf;
 mod detection;
 mod disk;
 mod emulator;
@@ -20,6 +21,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("version", env!("CARGO_PKG_VERSION"))?;
+    bpf::register(module)?;
     detection::register(module)?;
     disk::register(module)?;
     emulator::register(module)?;

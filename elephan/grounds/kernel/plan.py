@@ -55,12 +55,12 @@ class Layout:
         names: list[str],
         spec: Mapping[str, Any],
         programs: Mapping[int, dict[str, Any]] | None = None,
-        orders: Mapping[int, int] | None = None,
+        orders: Mapping[int, Any] | None = None,
     ) -> dict[str, Any]:
         """Return the plan of crates/kernel/src/plan.rs.
 
         `hosts` of the site, `names` that the controls were given, `programs` by the number of their flow, `orders` the
-        descriptor of the map for orders by the number of the control.
+        map for orders (`native().BpfMap`) by the number of the control.
         """
         flows = [
             {
@@ -69,7 +69,7 @@ class Layout:
                 "port": FIRST_PORT + number,
                 "congestion": names[control],
                 **socket_of(flow["stack"]),
-                "orders": (orders or {}).get(control),
+                "orders": orders[control].id if orders and control in orders else None,
                 "program": (programs or {}).get(number),
             }
             for number, (flow, (source, destination), control) in enumerate(

@@ -35,10 +35,10 @@ WHY_NOT = {
 class Listening:
     """The maps of the controls that listen, by the control's number."""
 
-    orders: Mapping[int, int]
-    """Descriptors."""
-    answers: Mapping[int, int]
-    """Descriptors."""
+    orders: Mapping[int, Any]
+    """`native().BpfMap`."""
+    answers: Mapping[int, Any]
+    """`native().BpfMap`."""
 
 
 @contextmanager
@@ -63,9 +63,8 @@ def told(
 ) -> list[dict[str, Any]]:
     """Return what came of each order to trim, in the form of the record's `trims`."""
     answers = {
-        number: {ENDS.unpack(key): ANSWER.unpack(value) for key, value in found.items()}
-        for number, handle in maps_of.answers.items()
-        for found in [maps.entries(handle, ENDS.size, ANSWER.size)]
+        number: {ENDS.unpack(key): ANSWER.unpack(value) for key, value in answered.entries().items()}
+        for number, answered in maps_of.answers.items()
     }
     rows: list[dict[str, Any]] = []
     events = len(spec["events"])

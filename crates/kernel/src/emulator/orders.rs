@@ -2,40 +2,49 @@
 
 use crate::clock;
 use crate::plan::HostPlan;
+use bpf::Map;
 use lab::spec::TrimSpec;
-use std::os::fd::RawFd;
+use std::collections::{BTreeMap, BTreeSet};
 use units::Time;
 
-/// BPF_MAP_UPDATE_ELEM of bpf(2), and the part of its attributes that it reads.
-const UPDATE: libc::c_long = 2;
-
-#[repr(C)]
-struct Attributes {
-    map: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
-}
-
 /// struct cc_ends; as in the packets, the other fields zero.
-#[repr(C)]
 struct Ends {
     source: u32,
     destination: u32,
     port: u16,
-    own: u16,
-    number: u32,
+}
+
+impl Ends {
+    /// Its bytes: behind the port that of the sender and the number of an order, both 0 for whoever gives one.
+    fn bytes(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&self.source.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&self.destination.to_ne_bytes());
+        bytes[8..10].copy_from_slice(&self.port.to_ne_bytes());
+        bytes
+    }
 }
 
 /// struct cc_order.
-#[repr(C)]
 struct Order {
     at_ns: u64,
     shorter_us: u64,
     number: u32,
     keep_ppm: u32,
     restores: u32,
-    unused: u32,
+}
+
+impl Order {
+    /// Its bytes; the last four are unused.
+    fn bytes(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&self.at_ns.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.shorter_us.to_ne_bytes());
+        for (at, word) in [(16, self.number), (20, self.keep_ppm), (24, self.restores)] {
+            bytes[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
 }
 
 /// An order that was given, or was to be.
@@ -59,8 +68,10 @@ pub struct Given {
 
 /// The maps of a run and who is told by which key.
 pub(super) struct Orders {
-    /// By flow.
-    flows: Vec<(Option<RawFd>, [u32; 2], u16)>,
+    /// By number; where one cannot be opened, why not.
+    maps: BTreeMap<u32, Result<Map, bpf::Error>>,
+    /// By flow: the number of its map and its ends.
+    flows: Vec<(Option<u32>, Ends)>,
 }
 
 impl Orders {
@@ -69,9 +80,12 @@ impl Orders {
         let flows = plan.flows.iter().map(|flow| {
             // A program chooses its ports, and its hosts are of no other flow.
             let port = if flow.program.is_some() { 0 } else { flow.port.to_be() };
-            (flow.orders, [of(flow.source), of(flow.destination)], port)
+            (flow.orders, Ends { source: of(flow.source), destination: of(flow.destination), port })
         });
-        Orders { flows: flows.collect() }
+        // Opened here, one for all flows of a control, so that an order is one system call.
+        let numbers: BTreeSet<u32> = plan.flows.iter().filter_map(|flow| flow.orders).collect();
+        let maps = numbers.into_iter().map(|number| (number, Map::open(number))).collect();
+        Orders { maps, flows: flows.collect() }
     }
 
     /// Tells the sender of `flow` to trim its window for event `event`, which was due at `due`, `due_monotonic_ns` by the clock.
@@ -83,7 +97,6 @@ impl Orders {
             // The control takes 0 for "by the RTT"; a part of less than a millionth leaves the least window just as well.
             keep_ppm: trim.keep_ppm.map_or(0, |ppm| ppm.max(1)),
             restores: 0,
-            unused: 0,
         };
         self.give(event, flow, order, due, due_monotonic_ns)
     }
@@ -91,7 +104,7 @@ impl Orders {
     /// Tells it to take back what it gave up for `event`.
     pub fn restore(&self, event: usize, flow: usize, due: Time, due_monotonic_ns: u64) -> Given {
         let restores = number_of(event);
-        let order = Order { at_ns: 0, shorter_us: 0, number: restores + 1, keep_ppm: 0, restores, unused: 0 };
+        let order = Order { at_ns: 0, shorter_us: 0, number: restores + 1, keep_ppm: 0, restores };
         self.give(event, flow, order, due, due_monotonic_ns)
     }
 
@@ -99,12 +112,11 @@ impl Orders {
         let now = clock::monotonic_ns();
         let order = Order { at_ns: now, ..order };
         let number = order.number;
-        let refused = match self.flows.get(flow) {
-            Some(&(Some(map), [source, destination], port)) => {
-                let ends = Ends { source, destination, port, own: 0, number: 0 };
-                write(map, &ends, &order).err().map(|error| format!("the kernel did not take the order: {error}"))
-            }
-            _ => Some("its congestion control sets the window on every ACK, and is told nothing".to_owned()),
+        let to = self.flows.get(flow).and_then(|(map, ends)| Some((self.maps.get(map.as_ref()?)?, ends)));
+        let refused = match to {
+            Some((Ok(map), ends)) => map.update(&ends.bytes(), &order.bytes()).err().map(|error| not_taken(&error)),
+            Some((Err(error), _)) => Some(not_taken(error)),
+            None => Some("its congestion control sets the window on every ACK, and is told nothing".to_owned()),
         };
         Given { event, flow, number, due, due_monotonic_ns, given_monotonic_ns: now, refused }
     }
@@ -115,19 +127,6 @@ fn number_of(event: usize) -> u32 {
     2 * event as u32 + 1
 }
 
-fn write(map: RawFd, ends: &Ends, order: &Order) -> std::io::Result<()> {
-    let attributes = Attributes {
-        map: map as u32,
-        key: std::ptr::from_ref(ends) as u64,
-        value: std::ptr::from_ref(order) as u64,
-        flags: 0,
-    };
-    // SAFETY: the attributes are valid and say their size; key and value live until the call returns, and the kernel refuses a
-    // map of other sizes only if it is none of ours: the Python front took it from the loaded object by name.
-    let done = unsafe { libc::syscall(libc::SYS_bpf, UPDATE, &attributes, std::mem::size_of::<Attributes>()) };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(std::io::Error::last_os_error())
-    }
+fn not_taken(error: &bpf::Error) -> String {
+    format!("the kernel did not take the order: {error}")
 }
