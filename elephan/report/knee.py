@@ -40,7 +40,7 @@ class Knee:
     index: int
     """Of the point."""
     edges: tuple[str, ...]
-    """Of "queue depth" and "connections" those in which no greater value was measured: the knee may lie beyond."""
+    """Of "queue depth" and "number of connections" those without a greater value measured: it may lie beyond."""
 
 
 def knee_of(points: Sequence[LoadPoint | None]) -> Knee | None:
@@ -55,7 +55,7 @@ def knee_of(points: Sequence[LoadPoint | None]) -> Knee | None:
     edges = []
     for name, own, all_ in (
         ("queue depth", best.depth, {point.depth for _, point in given}),
-        ("connections", best.connections, {point.connections for _, point in given}),
+        ("number of connections", best.connections, {point.connections for _, point in given}),
     ):
         if len(all_) > 1 and own == max(all_):
             edges.append(name)

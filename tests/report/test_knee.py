@@ -60,7 +60,7 @@ def test_a_knee_at_the_edge_is_said_to_be_there() -> None:
     grid = [LoadPoint(depth, n, depth * n, 1) for depth in (1, 2) for n in (1, 2)]
     both = knee_of(grid)
     assert both is not None
-    assert both.edges == ("queue depth", "connections")
+    assert both.edges == ("queue depth", "number of connections")
 
 
 def test_without_two_loads_that_gave_something_there_is_no_knee() -> None:
