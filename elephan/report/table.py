@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from elephan.record import Record, canonical_json
 from elephan.report import load_curve
 from elephan.report.metrics import Metric, present
+from elephan.report.notes import derived, told_together
 from elephan.report.points import Point, points_of, short, shown
 from elephan.report.statistics import Estimate
 
@@ -175,15 +176,18 @@ def load_of(points: Sequence[Point]) -> str:
 
 
 def notes_of(points: Sequence[Point]) -> tuple[str, ...]:
-    """Return every note once, with the points it is about."""
+    """Return every note once, with the points it is about: those of the records, and what follows from them."""
     about: dict[str, dict[str, None]] = {}
     for point in points:
         for record in point.records:
             for note in record.notes:
                 about.setdefault(note, {})[point.label] = None
+    followed = told_together(
+        (point.label if len(points) > 1 else "", note) for point in points for note in derived(point.records)
+    )
     if len(points) == 1:
-        return tuple(about)
-    return tuple(f"{' | '.join(labels)}: {note}" for note, labels in about.items())
+        return (*about, *followed)
+    return (*(f"{' | '.join(labels)}: {note}" for note, labels in about.items()), *followed)
 
 
 def adds_up(column: Metric) -> bool:
