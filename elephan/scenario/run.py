@@ -12,7 +12,6 @@ from elephan.scenario.quantity import U64_MAX, Load, PositiveSpan, Rate, Span, W
 from elephan.scenario.remedy import Remedies, conflict
 from elephan.scenario.table import Name, Table, one_of, setting
 
-
 REPETITIONS_MAX = 100_000
 
 

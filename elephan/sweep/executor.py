@@ -176,9 +176,7 @@ class _Pool:
                 self._given += 1
                 self._todo.put((number, job))
                 if len(threads) < workers:
-                    threads.append(
-                        threading.Thread(target=self._work, name=f"elephan-{len(threads)}", daemon=True)
-                    )
+                    threads.append(threading.Thread(target=self._work, name=f"elephan-{len(threads)}", daemon=True))
                     threads[-1].start()
         return self._next < len(self._jobs)
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from elephan.grounds import Job
 
 
-
 class Watcher(Protocol):
     """Told what happens. `began` and `moved` come from workers, the rest from the calling thread."""
 
