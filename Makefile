@@ -43,6 +43,11 @@ test: $(VENV)/.stamp-tools setup ## every test and lint; last line: N passed, N 
 lint: setup ## formatting and lints only
 	@$(BIN)/python scripts/check.py --only lint
 
+.PHONY: golden
+golden: setup ## digests of 12 golden records: optimised, with debug assertions, and on aarch64 under qemu-user
+	scripts/packages.sh cross
+	$(BIN)/python -m tests.determinism.golden
+
 .PHONY: bench
 bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to bench/history.jsonl, writes docs/speed.md
 	$(BIN)/python -m bench
