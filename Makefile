@@ -48,6 +48,12 @@ golden: setup ## digests of 12 golden records: optimised, with debug assertions,
 	scripts/packages.sh cross
 	$(BIN)/python -m tests.determinism.golden
 
+# As in `make soak MINUTES=60`.
+MINUTES ?= 10
+.PHONY: soak
+soak: setup ## scenarios drawn at random, each run in four ways that have to agree; MINUTES=10
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
 .PHONY: bench
 bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to bench/history.jsonl, writes docs/speed.md
 	$(BIN)/python -m bench
