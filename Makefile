@@ -54,6 +54,21 @@ MINUTES ?= 10
 soak: setup ## scenarios drawn at random, each run in four ways that have to agree; MINUTES=10
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
+# Crates without I/O: time, sockets and files are not there to be used.
+CORES := units congestion link tcp wire storage sim manager
+.PHONY: wasm
+wasm: ## the crates without I/O build for WebAssembly, which has no clock, socket or file
+	scripts/packages.sh wasm
+	CC_wasm32_unknown_unknown="$(CLANG)" AR_wasm32_unknown_unknown="$$(command -v llvm-ar || command -v ar)" \
+	cargo check --quiet --locked --target wasm32-unknown-unknown $(addprefix -p ,$(CORES))
+
+# The version that Cargo.toml declares as the least.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+.PHONY: msrv
+msrv: ## build with the least Rust that Cargo.toml declares
+	rustup toolchain list | grep -q '^$(MSRV)' || rustup toolchain install $(MSRV) --profile minimal
+	cargo +$(MSRV) check --locked --workspace --target-dir target/msrv
+
 .PHONY: bench
 bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to bench/history.jsonl, writes docs/speed.md
 	$(BIN)/python -m bench

@@ -5,6 +5,7 @@
 #   packages.sh test    what some tests need beside that: each of them says so and is skipped where it is missing
 #   packages.sh peers   the other simulators, for `make bench` and `make fidelity`
 #   packages.sh netem   a virtual machine, for `make netem`
+#   packages.sh wasm    what builds the crates without I/O for WebAssembly, for `make wasm`
 #   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden`
 #
 # Without root or sudo nothing is installed: the missing packages are named, and it fails only for `build`.
@@ -19,7 +20,8 @@ case "${1:-}" in
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
     netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
     cross) packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static) ;;
-    *) echo "usage: $0 build|test|peers|netem|cross" >&2; exit 2 ;;
+    wasm)  packages=(clang-16) ;;
+    *) echo "usage: $0 build|test|peers|netem|wasm|cross" >&2; exit 2 ;;
 esac
 act=$1
 
@@ -103,10 +105,8 @@ if [[ $act == build ]]; then
     }
 fi
 
-if [[ $act == cross ]]; then
-    target=aarch64-unknown-linux-gnu
-    if [[ ! -d $(rustc --print sysroot)/lib/rustlib/$target ]] && ! rustup target add "$target"; then
-        echo "elephan: Rust's library for $target is missing: rustup target add $target" >&2
-        exit 1
-    fi
+case $act in cross) target=aarch64-unknown-linux-gnu ;; wasm) target=wasm32-unknown-unknown ;; *) target= ;; esac
+if [[ -n $target && ! -d $(rustc --print sysroot)/lib/rustlib/$target ]] && ! rustup target add "$target"; then
+    echo "elephan: Rust's library for $target is missing: rustup target add $target" >&2
+    exit 1
 fi

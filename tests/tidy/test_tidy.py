@@ -67,6 +67,49 @@ def code_of(line: str) -> str:
     return line.split("//", 1)[0]
 
 
+def without_tests(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the Rust lines that a build without tests has, by rustfmt's indentation."""
+    numbered = iter(enumerate(lines, 1))
+    for number, line in numbered:
+        if line.strip() != "#[cfg(test)]":
+            yield number, line
+            continue
+        indent = line[: len(line) - len(line.lstrip())]
+        _, item = next(numbered)
+        while item.lstrip().startswith("#["):
+            _, item = next(numbered)
+        # An item that goes on over lines ends with the first line that is not indented, unless that opens its body.
+        while not item.endswith((";", ",", "}")):
+            item = next(line for _, line in numbered if line.strip() and not line.startswith(f"{indent} "))
+
+
+def test_lines_after_a_module_of_tests_are_looked_at() -> None:
+    lines = """
+#[cfg(test)]
+mod tests;
+mod one;
+#[cfg(test)]
+#[path = "x.rs"]
+mod more {
+    fn inner() {
+    }
+}
+
+fn two() {
+    #[cfg(test)]
+    trace(
+        1,
+    );
+    three();
+}
+""".strip().splitlines()
+    assert [line.strip() for _, line in without_tests(lines) if line.strip() not in ("", "}")] == [
+        "mod one;",
+        "fn two() {",
+        "three();",
+    ]
+
+
 def test_no_file_holds_more_than_one_subject() -> None:
     generated = {"Cargo.lock", "docs/scenario.md", "docs/scenario.schema.json"}
     long = [
@@ -85,9 +128,7 @@ def test_protocol_cores_do_no_io() -> None:
         parts = name.split("/")
         if parts[0] != "crates" or parts[1] not in CORES or parts[2] != "src" or not name.endswith(".rs"):
             continue
-        for number, line in enumerate(lines, 1):
-            if "#[cfg(test)]" in line:
-                break
+        for number, line in without_tests(lines):
             for match in IO.finditer(code_of(line)):
                 if match.group(0) not in IO_ALLOWED.get(name, set()) and not name.endswith(("tests.rs", "test.rs")):
                     found.append(f"{name}:{number}: {match.group(0)} in a core: take it as an argument")
