@@ -15,7 +15,7 @@ SPEC.loader.exec_module(check)
 OUTPUT = """
 running 3 tests
 test a::measured ... ok
-SKIPPED drives::a::measured: cheetah9LP.trace is not there
+test b ... SKIPPED drives::a::measured: cheetah9LP.trace is not there
 SKIPPED drives::a::measured: cheetah9LP.parv is not there
 test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
 
