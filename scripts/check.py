@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 SUMMARY = ROOT / "target" / "check-summary.txt"
 SKIPPED = re.compile(r"SKIPPED (\w+(?:::\w+)+): ")
-"""A Rust test that was skipped while it ran, by crate and name; it may say so of several of its parts. The harness, which
-writes to another stream, may have begun the line."""
+"""A Rust test that was skipped while it ran, by crate and name; it may say so of several of its parts. The harness
+writes to another stream, and may have begun the line."""
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;", re.MULTILINE)
 
 
