@@ -19,6 +19,8 @@ export PYTHON
 export PIP_CONSTRAINT := $(CURDIR)/scripts/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CARGO_BUILD_JOBS := $(JOBS)
+# The oldest C library that a wheel of this machine's runs with: Debian 12, Ubuntu 22.04, RHEL 9. maturin refuses a lower one.
+MANYLINUX ?= manylinux_2_34
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -53,6 +55,12 @@ MINUTES ?= 10
 .PHONY: soak
 soak: setup ## scenarios drawn at random, each run in four ways that have to agree; MINUTES=10
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+.PHONY: wheel
+wheel: $(VENV)/.stamp-tools setup ## a manylinux wheel in out/wheel, and README's commands from it where no compiler is
+	rm -rf out/wheel
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) CLANG="$(CLANG)" $(BIN)/maturin build --quiet --release --compatibility $(MANYLINUX) --out out/wheel
+	$(BIN)/python -m tests.wheel out/wheel/elephan-*.whl
 
 # Crates without I/O: time, sockets and files are not there to be used.
 CORES := units congestion link tcp wire storage sim manager
