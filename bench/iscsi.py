@@ -153,13 +153,13 @@ def end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
 def own_load(peer: Peer, size: int, depth: int, seconds: float, reads: int, stack: str | None) -> Load:
     """Put elephan's load on it."""
     command = [sys.executable, "-c", "from elephan.cli import main; main()", "iscsi", "bench", peer.url, "--json"]
-    command += ["--size", f"{size}B", "--depth", str(depth), "--duration", f"{seconds}s"]
+    command += ["--size", f"{size}B", "--depth", str(depth), "--connections", "1", "--duration", f"{seconds}s"]
     command += ["--reads", str(reads), "--overwrite", *(["--stack", stack] if stack else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     # Commands that failed are no success.
     if done.returncode != 0:
         raise Missing(f"{peer.url}: {done.stderr.strip()}")
-    result = json.loads(done.stdout)
+    (result,) = json.loads(done.stdout)["points"]
     if result["lost"]:
         raise Missing(f"{peer.url}: {result['lost']} sessions lost")
     number = result["reads"]["done"] + result["writes"]["done"]

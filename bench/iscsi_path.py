@@ -84,7 +84,7 @@ def point(stack: str, connections: int, seconds: int, requests: tuple[str, ...])
         faults = path.stop(spec).faults()
     if done.returncode != 0:
         raise ElephanError(done.stderr.strip())
-    result = json.loads(done.stdout)
+    (result,) = json.loads(done.stdout)["points"]
     if result["lost"]:
         raise ElephanError(f"{stack}, {connections} connections: the session was lost {result['lost']} times")
     moved = result["reads"]["bytes"] + result["writes"]["bytes"]

@@ -59,14 +59,28 @@ def spec_of(stack: str = "reno", seed: int = 1, flows: int = 1, **parameters: in
     return {
         "format": 1,
         "seed": seed,
-        "links": [{"name": "local->far", "rate_bps": 10**9}, {"name": "far->local", "rate_bps": 10**9}],
+        "duration_ns": 60 * 10**9,
+        "measure": {"warmup_ns": 0},
+        "links": [
+            {"name": name, "rate_bps": 10**9, "delay_ns": 33_500_000, "loss": {"kind": "none"}}
+            for name in ("local->far", "far->local")
+        ],
         "flows": [
             {
                 "name": f"mirror.{index}" if flows > 1 else "mirror",
                 "group": 0,
                 "route": [0],
                 "return_route": [1],
-                "stack": {"congestion": stack, "parameters": parameters},
+                "start_ns": 0,
+                "stop_ns": None,
+                "stack": {
+                    "congestion": stack,
+                    "parameters": parameters,
+                    "window_bytes": 16 * 10**6,
+                    "send_buffer_bytes": None,
+                    "mtu_bytes": 1500,
+                    "timestamps": True,
+                },
                 "workload": {"kind": "replicate"},
             }
             for index in range(flows)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elephan.cli.console import emit, say
+from elephan.cli.console import console, emit, say
 from elephan.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from elephan.iscsi import Sweep
 
 app = typer.Typer(help="iSCSI on real sockets: serve a file, put a load on a target.", no_args_is_help=True)
 
@@ -18,6 +21,10 @@ SIZES = ("max_recv", "max_burst", "first_burst")
 COUNTS = ("max_outstanding_r2t", "max_connections")
 MAX_BURST = 1 << 20
 """What max_burst is unless it is set, bytes."""
+DEPTHS = "1,2,4,8,16,32,64,128"
+CONNECTIONS = "1,2,4"
+"""Loads of a sweep unless it is told otherwise; 128 is the command window that targets mostly have."""
+LATENCIES = ("p50", "p99")
 DIGESTS = ("header_digest", "data_digest")
 
 Changes = Annotated[
@@ -50,7 +57,16 @@ def target(
     ] = None,
     mutual_chap: Annotated[str | None, typer.Option(metavar="USER=FILE", help="What the target shows in turn.")] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
+    shared: Annotated[
+        bool,
+        typer.Option("--shared", help="Let others that say so too use the files. Default: a file is served once."),
+    ] = False,
     block: Annotated[int, typer.Option(help="Bytes of a logical block, 512 or 4096.")] = 512,
+    command_window: Annotated[
+        int,
+        typer.Option(help="Commands that a session may have under way (RFC 7143: MaxCmdSN - ExpCmdSN + 1), 1 to 4096."),
+    ] = 128,
+    memory: Annotated[str, typer.Option(help="All that the target takes for its initiators.")] = "256MiB",
     stack: Stack = None,
     set_: Changes = None,
 ) -> None:
@@ -63,6 +79,9 @@ def target(
         portals=portal or ["127.0.0.1"],
         say=say,
         read_only=read_only,
+        shared=shared,
+        command_window=command_window,
+        memory_bytes=_size("--memory", memory),
         block_bytes=block,
         chap=None if chap is None else secret(chap),
         mutual=None if mutual_chap is None else secret(mutual_chap, "--mutual-chap"),
@@ -75,9 +94,14 @@ def target(
 def bench(
     url: Annotated[str, typer.Argument(help="iscsi://[USER[%SECRET]@]HOST[:PORT]/TARGET/LUN")],
     size: Annotated[str, typer.Option(help="Of a command.")] = "64KiB",
-    depth: Annotated[int, typer.Option(help="Commands under way.")] = 32,
-    connections: Annotated[int, typer.Option(help="Connections of the session.")] = 1,
-    duration: Annotated[str, typer.Option(help="How long.")] = "10s",
+    depth: Annotated[
+        str,
+        typer.Option(metavar="LIST", help="Commands under way, of all connections together: one number or several."),
+    ] = DEPTHS,
+    connections: Annotated[
+        str, typer.Option(metavar="LIST", help="Connections of the session: one number or several.")
+    ] = CONNECTIONS,
+    duration: Annotated[str, typer.Option(help="How long, each depth with each number of connections.")] = "2s",
     reads: Annotated[int, typer.Option(help="Of 100 commands, how many read.")] = 100,
     random: Annotated[
         bool, typer.Option("--random", help="Anywhere on the unit instead of one place after the other.")
@@ -88,33 +112,77 @@ def bench(
     json_: Annotated[bool, typer.Option("--json", help="As JSON, with all that was measured.")] = False,
     set_: Changes = None,
 ) -> None:
-    """Put a load on a unit, over any target. Reads alone unless --reads and --overwrite say otherwise."""
-    from elephan.iscsi import TOLD, Load, Url
-    from elephan.iscsi import bench as run
+    """Find the knee of a unit's load curve, over any target: throughput and latency by depth and connections.
+
+    Reads alone unless --reads and --overwrite say otherwise.
+    """
+    from elephan.iscsi import TOLD, Load, Measured, Url, sweep
 
     if reads < 100 and not overwrite:
         raise InputError(f"--reads {reads}: writes destroy what is on the unit; add --overwrite if that may be")
+    depths, counts = _numbers("--depth", depth), _numbers("--connections", connections)
     load = Load(
         io_bytes=_size("--size", size),
-        depth=depth,
+        depth=depths[0],
         duration_ns=_span("--duration", duration),
         read_percent=reads,
-        connections=connections,
+        connections=counts[0],
         random=random,
         seed=seed,
         stack=stack,
         settings=_settings(set_ or []),
     )
     place = Url.parse(url)
-    result = run(place, load)
-    emit(json.dumps(result.core, indent=1) if json_ else result.text())
-    if result.ended == TOLD:
+
+    def tell(point: Measured, number: int, of: int) -> None:
+        say(f"{number} of {of}: depth {point.depth}, connections {point.connections}: {point.result.rate()}")
+
+    done = sweep(place, load, depths, counts, tell if len(depths) * len(counts) > 1 else None)
+    if json_:
+        emit(json.dumps(done.as_json(), indent=1))
+    elif len(done.points) == 1:
+        emit("\n".join([done.points[0].result.text(), *(f"note: {note}" for note in done.notes)]))
+    else:
+        _show(done)
+    if done.ended == TOLD:
         say("stopped before its time")
         raise typer.Exit(130)
-    if result.ended is not None:
-        raise RunError(f"{place.place()}: it was over before its time: {result.ended}")
-    if result.core["failed"] or result.core["unfinished"]:
+    if done.ended is not None:
+        raise RunError(f"{place.place()}: it was over before its time: {done.ended}")
+    if any(point.result.core["failed"] or point.result.core["unfinished"] for point in done.points):
         raise RunError(f"{place.place()}: not all commands were done")
+
+
+def _show(done: Sweep) -> None:
+    """Print the table of a sweep, with the knee marked, and what it is."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from elephan.report.knee import METHOD, beyond
+    from elephan.report.units import NOTHING, count
+
+    kinds = list(dict.fromkeys(kind for point in done.points for kind in point.result.kinds))
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    heads = ["connections", "depth", "throughput", "per second"]
+    heads += [f"{kind.removesuffix('s')} {which}" for kind in kinds for which in LATENCIES]
+    for head in heads:
+        table.add_column(head, justify="right")
+    table.add_column()
+    for index, point in enumerate(done.points):
+        result = point.result
+        cells = [str(point.connections), str(point.depth), result.rate(), count(round(result.commands_per_s))]
+        for kind in kinds:
+            there = kind in result.kinds
+            cells += [result.latency(kind, which) if there else NOTHING for which in LATENCIES]
+        is_knee = done.knee is not None and index == done.knee.index
+        table.add_row(*cells, "knee" if is_knee else "", style="bold" if is_knee else "")
+    console().print(table)
+    if done.knee is not None:
+        console().print(Text(f"knee: {METHOD}", style="dim"))
+        if done.knee.edges:
+            console().print(Text(f"note: {beyond(done.knee.edges)}", style="yellow"))
+    for note in done.notes:
+        console().print(Text(f"note: {note}", style="yellow"))
 
 
 @app.command()
@@ -130,6 +198,14 @@ def discover(
 
     for name, address in ask(portal, None if chap is None else secret(chap)):
         emit(f"{name}  {address}")
+
+
+def _numbers(name: str, text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    # As many digits as no number in range has.
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
+        raise InputError(f"{name} {text}: a whole number is needed, or several with commas between, such as 1,2,4")
+    return [int(part) for part in parts]
 
 
 def _size(name: str, text: str) -> int:

@@ -16,7 +16,7 @@ from elephan.errors import InputError
 from elephan.grounds import Job
 from elephan.record import Record
 from elephan.report import units
-from elephan.report.notes import RANDOM_LOSS
+from elephan.report.chance import RANDOM_LOSS, expected_losses
 
 LEAST = 5
 """Repetitions at least: four degrees of freedom, with which an interval is 2.8 standard errors wide and not 12.7."""
@@ -44,29 +44,6 @@ def chance_in(spec: Mapping[str, Any]) -> bool:
         or spec.get("manager") is not None
         or any(flow["workload"]["kind"] == "iscsi" for flow in spec["flows"])
     )
-
-
-def expected_losses(record: Record) -> float:
-    """Return how often the lines of a run take packets by chance, on average over all seeds; a burst counts once."""
-    found = 0.0
-    for link, counted in zip(record.spec["links"], record.links, strict=True):
-        packets = sum(counted.get(name) or 0 for name in ("delivered_packets", "dropped_by_loss"))
-        found += _losses(link["loss"], packets, counted.get("delivered_bytes") or 0)
-    return found
-
-
-def _losses(loss: Mapping[str, Any], packets: float, line_bytes: float) -> float:
-    match loss["kind"]:
-        case "independent":
-            return float(packets * loss["probability_e12"] / 1e12)
-        case "bit_error_rate":
-            return float(8 * line_bytes * loss["probability_e18"] / 1e18)
-        case "gilbert_elliott":
-            into_bad, out_of_bad = loss["good_to_bad_e12"] / 1e12, loss["bad_to_good_e12"] / 1e12
-            good = out_of_bad / (into_bad + out_of_bad) if into_bad else 1.0
-            return float(packets * good * (into_bad + loss["loss_good_e12"] / 1e12))
-        case _:
-            return 0.0
 
 
 def repeated(job: Job, repetition: int) -> Job:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from elephan.compare.measured import Measured, number_of
 from elephan.compare.rank import KEYS, TIE, Row
-from elephan.compare.repetitions import expected_losses
 from elephan.compare.running import NEIGHBOUR_STACK, Comparison
-from elephan.record import Record
 from elephan.report import units
-from elephan.report.notes import few_losses
+from elephan.report.chance import few_by_chance, few_losses
+from elephan.report.notes import told_together
 from elephan.report.statistics import Estimate
 
 DIGITS = 5e-4
 """Part of a mean below which its interval changes none of the three digits that are shown."""
-
-
-FEW_LOSSES = 20
-"""Losses of a stack, expected over all repetitions, below which a note says so: they vary by 22 % and more."""
 
 
 @dataclass(frozen=True)
@@ -147,14 +142,10 @@ def notes(done: Comparison) -> list[str]:
     if each < plan.wanted:
         of = f"{units.things(each, 'repetition')} of {plan.wanted}"
         found.append(f"{of}, as the budget allows: --budget 1h, or --set run.repetitions=N")
-    few: dict[str, list[str]] = {}
-    for row in done.rows:
-        records = done.records_of(row)
-        note = few_losses(records) or few_by_chance(records)
-        if note is not None:
-            few.setdefault(note, []).append(row.stack)
-    for note, names in few.items():
-        found.append(note if len(names) == len(done.rows) else f"{', '.join(names)}: {note}")
+    chance = [(row.stack, few_losses(done.records_of(row)) or few_by_chance(done.records_of(row))) for row in done.rows]
+    told = [(name, note) for name, note in chance if note is not None]
+    everywhere = len(told) == len(done.rows) and len({note for _, note in told}) == 1
+    found += told_together(("" if everywhere else name, note) for name, note in told)
     return found
 
 
@@ -164,15 +155,3 @@ def in_use(done: Comparison, row: Row) -> list[str]:
 
     spec = done.records_of(row)[0].spec
     return text_of(of_flow(spec["flows"][0]), needs_of(spec))
-
-
-def few_by_chance(records: Sequence[Record]) -> str | None:
-    """Return a note where lines take too few packets by chance, however many the queues dropped; else None.
-
-    A burst of drops in a queue is one event, and thousands of them say nothing of the line's losses.
-    """
-    if not 0 < sum(expected_losses(record) for record in records) < FEW_LOSSES:
-        return None
-    lost = sum(link.get("dropped_by_loss") or 0 for record in records for link in record.links)
-    losses = f"only {lost} {'loss' if lost == 1 else 'losses'} by chance"
-    return f"{losses}: one throw of the dice" if len(records) == 1 else f"{losses} in {len(records)} repetitions"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +12,14 @@ from elephan.iscsi.control import control
 from elephan.iscsi.url import Url
 from elephan.iscsi.url import portal as address_of
 from elephan.report.units import scaled
-from elephan.signals import told_to_end
 
 IO_BYTES_MAX = 16 << 20
+DEPTH_MAX = 65536
+CONNECTIONS_MAX = 256
 TOLD = "told to stop"
 """Why a load was over when a signal came, in the core's words."""
 RATES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+KINDS = ("reads", "writes")
 TIMES = ((1.0, ""), (1e-3, "m"), (1e-6, "u"))
 
 
@@ -41,7 +42,8 @@ class Load:
 
     def check(self) -> None:
         """Raise `InputError` for what cannot be."""
-        for name, value, most in (("--depth", self.depth, 65536), ("--connections", self.connections, 256)):
+        bounds = (("--depth", self.depth, DEPTH_MAX), ("--connections", self.connections, CONNECTIONS_MAX))
+        for name, value, most in bounds:
             if not 1 <= value <= most:
                 raise InputError(f"{name} {value}: 1 to {most} is needed")
         if not 512 <= self.io_bytes <= IO_BYTES_MAX:
@@ -64,59 +66,102 @@ class Result:
         ended: str | None = self.core["ended"]
         return ended
 
+    @property
+    def connections(self) -> int:
+        """Connections of the session: fewer than asked for where the target allows no more."""
+        return int(self.core["connections"])
+
+    @property
+    def kinds(self) -> list[str]:
+        """Of "reads" and "writes" those that were done."""
+        return [kind for kind in KINDS if self.core[kind]["done"]]
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Data of reads and writes, B/s; 0 where nothing was done."""
+        return sum(self.core[kind]["bytes"] / self._seconds for kind in self.kinds)
+
+    @property
+    def commands_per_s(self) -> float:
+        """Commands done per second."""
+        return sum(self.core[kind]["done"] / self._seconds for kind in self.kinds)
+
+    @property
+    def latency_mean_s(self) -> float | None:
+        """Mean time of reads and writes together, s; None where nothing was done."""
+        done = sum(self.core[kind]["done"] for kind in self.kinds)
+        total_ns = sum(self.core[kind]["latency_mean_ns"] * self.core[kind]["done"] for kind in self.kinds)
+        return total_ns / done / 1e9 if done else None
+
+    def latency(self, kind: str, which: str) -> str:
+        """Return "mean", "p50", "p99" or "max" of a kind of command, as text."""
+        return scaled(self.core[kind][f"latency_{which}_ns"] / 1e9, "s", TIMES)
+
+    def rate(self) -> str:
+        """Return data of reads and writes per second, as text."""
+        return scaled(self.bytes_per_s, "B/s", RATES)
+
+    @property
+    def _seconds(self) -> float:
+        return float(self.core["elapsed_ns"] / 1e9)
+
     def text(self) -> str:
         """Return it as lines."""
-        seconds = self.core["elapsed_ns"] / 1e9
         lines = []
-        for kind in ("reads", "writes"):
+        for kind in self.kinds:
             done = self.core[kind]
-            if not done["done"]:
-                continue
-            rate = scaled(done["bytes"] / seconds, "B/s", RATES)
-            p50, p99, most = (scaled(done[f"latency_{which}_ns"] / 1e9, "s", TIMES) for which in ("p50", "p99", "max"))
-            number = f"{done['done'] / seconds:.0f} per second"
+            rate = scaled(done["bytes"] / self._seconds, "B/s", RATES)
+            number = f"{done['done'] / self._seconds:.0f} per second"
+            p50, p99, most = (self.latency(kind, which) for which in ("p50", "p99", "max"))
             lines.append(f"{kind}: {rate}, {number}; latency p50 {p50}, p99 {p99}, max {most}")
+        return "\n".join([*lines, *self.remarks()]) or "no command was done"
+
+    def remarks(self) -> list[str]:
+        """Return lines about failures, limits and losses, if there were any."""
+        lines = []
         if self.core["failed"]:
             lines.append(f"{self.core['failed']} commands failed; the first: {self.core['first_failure']}")
+        if self.core["window_is_limit"]:
+            lines.append(
+                f"the target's command window of {self.core['window_width']}, not the depth, was the limit: "
+                f"{self.core['window_waits']} commands waited for it"
+            )
         if self.core["unfinished"]:
             lines.append(f"{self.core['unfinished']} commands had no status at the end")
         if self.core["lost"]:
             lines.append(f"the session was lost and started anew {self.core['lost']} times")
-        return "\n".join(lines) or "no command was done"
+        return lines
 
 
-def bench(url: Url, load: Load) -> Result:
-    """Put a load on a unit, until SIGINT, SIGTERM or SIGHUP at most: the result says whether one came.
+def measure(url: Url, load: Load, told: Callable[[float | None], bool] | None = None) -> Result:
+    """Put a load on a unit, until `told`, a wait for signals, says that one came: the result says so.
 
     Raises `InputError` for what is wrong, `RunError` for what the target refuses before the first command.
     """
     load.check()
-    # Only the main thread hears of signals.
-    is_main = threading.current_thread() is threading.main_thread()
-    with told_to_end() if is_main else nullcontext() as told:
-        try:
-            core = native().iscsi_bench(
-                url.address(),
-                load.initiator,
-                url.target,
-                url.lun,
-                url.chap,
-                load.mutual,
-                load.settings,
-                load.connections,
-                load.read_percent,
-                load.io_bytes,
-                load.depth,
-                load.random,
-                load.duration_ns,
-                load.seed,
-                None if load.stack is None else control(load.stack),
-                told,
-            )
-        except OSError as error:
-            if told is not None and told(0):
-                raise KeyboardInterrupt from error
-            raise RunError(f"{url.place()}: {error}") from error
+    try:
+        core = native().iscsi_bench(
+            url.address(),
+            load.initiator,
+            url.target,
+            url.lun,
+            url.chap,
+            load.mutual,
+            load.settings,
+            load.connections,
+            load.read_percent,
+            load.io_bytes,
+            load.depth,
+            load.random,
+            load.duration_ns,
+            load.seed,
+            None if load.stack is None else control(load.stack),
+            told,
+        )
+    except OSError as error:
+        if told is not None and told(0):
+            raise KeyboardInterrupt from error
+        raise RunError(f"{url.place()}: {error}") from error
     return Result(core)
 
 

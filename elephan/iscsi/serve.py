@@ -19,6 +19,10 @@ LOOK_S = 0.2
 """How often connections that ended are reported, s."""
 LOGOUT_S = 3
 """How long initiators have to log out when the target ends, s."""
+MEMORY_BYTES = 256 << 20
+"""What a target takes for its initiators unless it is told otherwise."""
+COMMAND_WINDOW_MAX = 4096
+"""Commands of a session; as of the key `command_window` of workload `iscsi`."""
 NAME = re.compile(r"(iqn\.\d{4}-\d{2}\.[a-z0-9.-]+(:\S*)?|eui\.[0-9A-Fa-f]{16}|naa\.[0-9A-Fa-f]{16,32})")
 
 
@@ -29,11 +33,14 @@ def serve(
     portals: Sequence[str],
     say: Callable[[str], None],
     read_only: bool = False,
+    shared: bool = False,
     block_bytes: int = 512,
     chap: tuple[str, str] | None = None,
     mutual: tuple[str, str] | None = None,
     settings: dict[str, Any] | None = None,
     max_connections: int = 256,
+    command_window: int = 128,
+    memory_bytes: int = MEMORY_BYTES,
     stack: str | None = None,
 ) -> None:
     """Serve files until SIGINT, SIGTERM or SIGHUP. Raises `InputError` or, for what the kernel refuses, `RunError`."""
@@ -41,6 +48,12 @@ def serve(
         raise InputError(f"--name {name}: an iSCSI name is needed, such as iqn.2026-01.example:disk")
     if block_bytes not in (512, 4096):
         raise InputError(f"--block {block_bytes}: 512 or 4096 is needed")
+    if not 1 <= command_window <= COMMAND_WINDOW_MAX:
+        raise InputError(f"--command-window {command_window}: 1 to {COMMAND_WINDOW_MAX} is needed")
+    own = settings or {}
+    least, first_burst, wanted = native().iscsi_memory(max_connections, memory_bytes, command_window, own)
+    if memory_bytes < least:
+        raise InputError(f"--memory: {memory_bytes} bytes; at least {least} are needed ({-(-least >> 20)}MiB)")
     if len(luns) > 256:
         raise InputError(f"--lun: {len(luns)} of them, at most 256")
     if mutual is not None and chap is None:
@@ -48,17 +61,34 @@ def serve(
     whole = [_whole_bytes(lun, read_only, block_bytes) for lun in luns]
     congestion = None if stack is None else control(stack)
     with told_to_end() as told:
-        files = [(str(lun), read_only, block_bytes) for lun in luns]
+        files = [(str(lun), read_only, shared, block_bytes) for lun in luns]
         addresses = [portal(text) for text in portals]
         try:
-            own = settings or {}
-            server = native().IscsiServer(name, files, addresses, chap, mutual, own, max_connections, congestion)
+            server = native().IscsiServer(
+                name,
+                files,
+                addresses,
+                chap,
+                mutual,
+                own,
+                max_connections,
+                command_window,
+                memory_bytes,
+                congestion,
+            )
+        except BlockingIOError as error:
+            raise InputError(f"--lun {error}") from error
         except OSError as error:
             raise RunError(f"the target cannot start: {error}") from error
         where = server.addresses()
         for number, (lun, (bytes_, rest)) in enumerate(zip(luns, whole, strict=True)):
             cut = f", its first {bytes_} bytes: the {rest} behind are no whole block" if rest else ""
             say(f"LUN {number}: {lun}{', read only' if read_only else ''}{cut}")
+        if first_burst < wanted:
+            say(
+                f"memory: {command_window} commands of a session have room for {first_burst} bytes each that come "
+                f"unasked: FirstBurstLength is at most that, not {wanted} (--memory)"
+            )
         for address in where:
             say(f"iscsi://{address}/{name}/0")
         while not told(LOOK_S):

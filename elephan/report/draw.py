@@ -13,7 +13,7 @@ import numpy as np
 
 from elephan.report import end_labels
 from elephan.report.end_labels import End
-from elephan.report.figures import MOST_CURVES, DistributionFigure, Figure, SweepFigure, TimeFigure
+from elephan.report.figures import MOST_CURVES, DistributionFigure, Figure, LoadFigure, SweepFigure, TimeFigure
 from elephan.report.timeline import Line
 
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B0609A", "#B98500", "#3A9BD6", "#6B6B6B", "#8C3B1A")
@@ -101,6 +101,8 @@ def _draw(drawing: Any, figure: Figure, ink: Ink) -> None:
             _draw_sweep(axes, figure, ink)
         case DistributionFigure():
             _draw_distribution(axes, figure, ink)
+        case LoadFigure():
+            _draw_load(axes, figure, ink)
     if not ink.themed:
         axes.set_title(figure.title, loc="left", color=ink.text, fontsize=11, fontweight="bold", pad=10)
         _legend(drawing, axes, ink)
@@ -233,6 +235,35 @@ def _draw_distribution(axes: Any, figure: DistributionFigure, ink: Ink) -> None:
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[2, 2.5, 5]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
+
+
+def _draw_load(axes: Any, figure: LoadFigure, ink: Ink) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ends = []
+    for number, (label, colour, line) in enumerate(figure.lines):
+        gid = curve_id(colour, number)
+        axes.plot(
+            [x for x, _ in line],
+            [y for _, y in line],
+            color=ink.curve(colour),
+            marker="o",
+            markersize=4.0,
+            linewidth=1.5,
+            label=label,
+            gid=gid,
+        )
+        ends.append(End(label, ink.curve(colour), gid, *line[-1]))
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(_shown(figure.show_x))
+    _vertical(axes, figure.show_y, figure.y_log)
+    for x, y, text in figure.knees:
+        axes.plot([x], [y], marker="o", markersize=11, fillstyle="none", color=ink.text, linestyle="", label="_")
+        axes.annotate(
+            text, (x, y), xytext=(-8, 8), textcoords="offset points", ha="right", color=ink.text, fontsize=7.5
+        )
+    end_labels.draw(axes, ends)
 
 
 def _draw_sweep(axes: Any, figure: SweepFigure, ink: Ink) -> None:

@@ -99,7 +99,23 @@ class DistributionFigure:
     log: bool
 
 
-Figure = TimeFigure | SweepFigure | DistributionFigure
+@dataclass(frozen=True)
+class LoadFigure:
+    """Mean time of a request against throughput, along ascending loads."""
+
+    key: str
+    title: str
+    caption: str
+    show_x: Callable[[float | None], str]
+    show_y: Callable[[float | None], str]
+    lines: tuple[tuple[str, int, tuple[tuple[float, float], ...]], ...]
+    """Label, colour, and points in the order of the load."""
+    knees: tuple[tuple[float, float, str], ...]
+    """Points to be marked, with a text."""
+    y_log: bool
+
+
+Figure = TimeFigure | SweepFigure | DistributionFigure | LoadFigure
 
 
 @dataclass(frozen=True)

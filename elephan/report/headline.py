@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from elephan.record import canonical_json
-from elephan.report import sides
+from elephan.report import load_curve, sides
 from elephan.report.figures import MOST_CURVES, Colours, track_label
 from elephan.report.metrics import Metric, metric
 from elephan.report.points import Point
@@ -119,6 +119,8 @@ def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
     what = metric(names[0])
     if any(point.ground for point in points):
         return sides.sentence(points, what)
+    if names is REQUESTS and 0 < len(curves := load_curve.load_curves(points)) <= MOST_CURVES:
+        return load_curve.sentence(curves)
     ranked = sorted(
         ((value.mean, point) for point in points if (value := point.metric(what.name)) is not None),
         key=lambda item: item[0],

@@ -13,9 +13,20 @@ from elephan.record import Record
 from elephan.report import draw, html_table, units
 from elephan.report import table as table_module
 from elephan.report.cdf import distribution_panels
-from elephan.report.figures import Colours, Figure, Loader, Panel, SweepFigure, panels_of, slug, sweep_figures
+from elephan.report.figures import (
+    Colours,
+    Figure,
+    Loader,
+    LoadFigure,
+    Panel,
+    SweepFigure,
+    panels_of,
+    slug,
+    sweep_figures,
+)
 from elephan.report.headline import Headline, headline_of
 from elephan.report.html_table import Cell, Head, Line
+from elephan.report.load_figure import load_figures
 from elephan.report.management import Managed, managed_of
 from elephan.report.metrics import LINKS
 from elephan.report.points import points_of
@@ -78,7 +89,7 @@ def write_report(records: Sequence[Record], load: Loader, folder: Path, tell: Te
     headline = headline_of(points, colours)
     distributions = distribution_panels(points, colours)
     panels = panels_of(points, load, colours)
-    sweeps = sweep_figures(points, colours)
+    sweeps = [*load_figures(points, colours), *sweep_figures(points, colours)]
     figures: dict[str, Figure] = {}
     for group in (distributions, panels):
         for panel in group:
@@ -110,7 +121,7 @@ def render(
     headline: Headline | None,
     distributions: Sequence[Panel],
     panels: Sequence[Panel],
-    sweeps: Sequence[SweepFigure],
+    sweeps: Sequence[SweepFigure | LoadFigure],
     svgs: dict[int, str],
     points: int,
     managed: Sequence[Managed] = (),
@@ -155,10 +166,12 @@ def results_table(table: Table) -> Markup:
     def cell(shown: table_module.Cell) -> Cell:
         return Cell(shown.text, f"± {shown.spread}" if shown.spread else "", "best" if shown.best else "")
 
-    lines = [
-        Line((*map(Cell, row.heads), *map(cell, row.cells)), kind="run" if row.of_run else "") for row in table.rows
-    ]
+    lines = [Line((*map(Cell, row.heads), *map(cell, row.cells)), kind=_kind(row)) for row in table.rows]
     return html_table.html("results", heads, lines)
+
+
+def _kind(row: table_module.Row) -> str:
+    return "run" if row.of_run else "knee" if row.is_knee else ""
 
 
 LEDGER_HEADS = ("at", "flow", "what")

@@ -1,53 +1,79 @@
-"""Notes that a knowing colleague would add to records: what their numbers hang on. From records alone."""
+"""Notes of records and points: what a reader must know to trust the numbers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from elephan.record import Record
 from elephan.report import units
-from elephan.report.units import count, things
+from elephan.report.chance import FEW, few_by_chance, few_losses
+from elephan.report.limits import limits
 
-FEW = 30
-"""Losses below which numbers that hang on them are said to be few: the number of n independent losses is known to
-1/sqrt(n), which is 18 % at 30."""
+MOST_NAMES = 6
+"""Points whose names a note lists; of more it says how many."""
 
-RANDOM_LOSS = frozenset({"independent", "gilbert_elliott", "bit_error_rate"})
-"""Loss models of a link that draw."""
-
-
-def losses(record: Record) -> int:
-    """Return the packets that a run's flows lost on lines and in queues.
-
-    Where the flows do not know, which is so under netem, these are all that its links dropped.
-    """
-    own = [flow["dropped_packets"] for flow in record.flows if flow.get("dropped_packets") is not None]
-    if own:
-        return int(sum(own))
-    return int(sum(link.get("dropped_packets") or 0 for link in record.links))
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
-def few_losses(records: Sequence[Record]) -> str | None:
-    """Return a note where the numbers of one point hang on fewer than `FEW` losses; None where they do not.
+def derived(records: Sequence[Record]) -> list[str]:
+    """Return what follows from the records of one point, its repetitions: chance in its numbers, limits of its own."""
+    notes = list(dict.fromkeys(note for record in records for note in limits(record)))
+    chance = few_losses(records) or few_by_chance(records)
+    return [*notes, *few_events(records), *([chance] if chance else [])]
 
-    `records` are the repetitions of the point. Without a random loss on its links a run without losses needs no note,
-    and repetitions of one with some may all be the same.
-    """
-    seen = sum(losses(record) for record in records)
-    if not records or seen >= FEW:
+
+def few_events(records: Sequence[Record]) -> list[str]:
+    """Return a note where percentiles are of fewer than `FEW` messages or requests over all repetitions."""
+    notes = []
+    for name, of in (("messages", "messages"), ("requests", "requests")):
+        counted = [record.metrics[name] for record in records if record.metrics.get(name) is not None]
+        total = sum(value for value in counted if value is not None)
+        if counted and 0 < total < FEW:
+            noun = of[:-1] if total == 1 else of
+            notes.append(f"only {units.count(total)} {noun}: percentiles say little, and p99 is the longest")
+    return notes
+
+
+def told_together(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """Return (point, note) pairs as lines: one for notes that differ in one number alone, with its range."""
+    groups: dict[str, dict[str, list[str]]] = {}
+    for label, note in notes:
+        groups.setdefault(_NUMBER.sub("#", note), {}).setdefault(note, []).append(label)
+    lines = []
+    for texts in groups.values():
+        one = _with_range(list(texts))
+        told = texts if one is None else {one: [label for labels in texts.values() for label in labels]}
+        lines += [f"{_listed(labels)}{text}" for text, labels in told.items()]
+    return lines
+
+
+def _with_range(texts: Sequence[str]) -> str | None:
+    """Return texts that differ in one number at most as one, with the least and the largest; None for others."""
+    places = list(zip(*(_NUMBER.findall(text) for text in texts), strict=True))
+    varied = [index for index, numbers in enumerate(places) if len(set(numbers)) > 1]
+    if not varied:
+        return texts[0]
+    if len(varied) > 1:
         return None
-    drawn = any(_draws_losses(record.spec) for record in records)
-    among = "" if len(records) == 1 else f" in {things(len(records), 'repetition')}"
-    more = "use repetitions (run.repetitions)" if len(records) == 1 else "use more repetitions"
-    if drawn:
-        lost = f"only {_losses(seen)}{among}" if seen else f"no loss{among} on a line that loses packets at random"
-        return f"{lost}: {'one throw of the dice' if len(records) == 1 else 'few throws of the dice'}; {more}"
-    if seen:
-        longer = "the numbers hang on where the run ends; a longer run (run.duration) says more"
-        return f"only {_losses(seen)}{among}: {longer}"
-    return None
+    (place,) = varied
+    numbers = sorted(places[place], key=_value)
+    # The last in order: its words fit many.
+    longest = next(text for text in texts if _NUMBER.findall(text)[place] == numbers[-1])
+    match = list(_NUMBER.finditer(longest))[place]
+    return f"{longest[: match.start()]}{numbers[0]} to {longest[match.start() :]}"
+
+
+def _listed(labels: Sequence[str]) -> str:
+    names = [label for label in dict.fromkeys(labels) if label]
+    if len(names) > MOST_NAMES:
+        names = [*names[:MOST_NAMES], f"{len(names) - MOST_NAMES} others"]
+    return f"{' | '.join(names)}: " if names else ""
+
+
+def _value(text: str) -> float:
+    return float(text.replace(",", ""))
 
 
 def extrapolated(spec: Mapping[str, Any], how: Mapping[str, Any] | None) -> list[str]:
@@ -70,19 +96,3 @@ def extrapolated(spec: Mapping[str, Any], how: Mapping[str, Any] | None) -> list
         f"{part}, the rest extrapolated ({steady}, {batches}): {whole}; counters are of the part; --exact (run.exact) "
         "simulates all of it"
     ]
-
-
-def _losses(number: int) -> str:
-    return "1 loss" if number == 1 else f"{count(number)} losses"
-
-
-def _draws_losses(spec: Mapping[str, Any]) -> bool:
-    """Whether a link loses packets at random, from the beginning or by an event."""
-    return any(loss.get("kind") in RANDOM_LOSS for loss in _loss_models(spec))
-
-
-def _loss_models(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for link in spec.get("links", ()):
-        yield link.get("loss") or {}
-    for event in spec.get("events", ()):
-        yield event.get("action", {}).get("loss") or {}

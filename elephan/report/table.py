@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from elephan.record import Record, canonical_json
+from elephan.report import load_curve
 from elephan.report.metrics import Metric, present
+from elephan.report.notes import derived, told_together
 from elephan.report.points import Point, points_of, short, shown
 from elephan.report.statistics import Estimate
 
@@ -36,6 +38,10 @@ SUMMED_OVER_CONNECTIONS = frozenset(
 """Besides counters (by their unit) what adds up over the connections of one flow entry."""
 
 
+KNEE = "knee"
+"""Names the row that is the knee of a load curve."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """A value of the table."""
@@ -57,6 +63,8 @@ class Row:
     cells: tuple[Cell, ...]
     of_run: bool
     """Whether it sums up a run whose flows follow."""
+    is_knee: bool = False
+    """Whether it is the knee of a load curve."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,12 @@ class Table:
     """What each of several connections carries, where that matters."""
 
     @property
+    def ranks(self) -> bool:
+        """Whether the best of a column is marked: along a load curve the knee is, in its place."""
+        cells = [cell for row in self.rows for cell in row.cells]
+        return any(cell.best for cell in cells) or not any(row.is_knee for row in self.rows)
+
+    @property
     def caption(self) -> str:
         """What the numbers are of."""
         if self.repetitions > 1:
@@ -83,7 +97,8 @@ class Table:
             text = "" if self.beside else "one run per row"
             if any(cell.spread for row in self.rows for cell in row.cells):
                 text += ", ± half of the 95 % band of what was extrapolated"
-        return "; ".join(part for part in (text, self.beside, self.load) if part)
+        knee = load_curve.CAPTION if any(row.is_knee for row in self.rows) else ""
+        return "; ".join(part for part in (text, self.beside, self.load, knee) if part)
 
 
 def table_of(records: Sequence[Record]) -> Table:
@@ -99,14 +114,16 @@ def table_of(records: Sequence[Record]) -> Table:
     keys = list(points[0].varied) if points else []
     # Rows of a sweep over parameters alone need no column that says the same stack in every line.
     with_stack = several or (bool(points) and (points[0].names_stack or not keys))
+    curves = load_curve.load_curves(points)
+    knees = {id(curve.at) for curve in curves}
     heads = tuple(short(key) for key in keys) + (("flow",) if several else ()) + (("stack",) if with_stack else ())
-    drafts: list[tuple[tuple[str, ...], list[Estimate | None], bool]] = []
+    drafts: list[tuple[tuple[str, ...], list[Estimate | None], bool, bool]] = []
     for point in points:
         entities = point.entities()
         mixed = len(entities) > 1
         values = tuple(shown(value) for value in point.varied.values())
         head = values + (("all",) if several else ()) + ((("" if mixed else point.stack),) if with_stack else ())
-        drafts.append((head, [point.metric(column.name) for column in columns], mixed))
+        drafts.append((head, [point.metric(column.name) for column in columns], mixed, id(point) in knees))
         if mixed:
             groups = list(dict.fromkeys(flow.get("group") for flow in point.first.flows))
             for group, entity in zip(groups, entities, strict=True):
@@ -115,26 +132,30 @@ def table_of(records: Sequence[Record]) -> Table:
                         (*values, entity.name, entity.stack),
                         [point.flow_metric(group, item.name, adds_up(item)) for item in columns],
                         False,
+                        False,
                     )
                 )
-    best = _best_of_each(points, columns) if not several else {}
+    # Along a load curve the highest throughput and the shortest time are its two ends.
+    ranks = not several and (not curves or points[0].names_stack)
+    best = _best_of_each(points, columns) if ranks else {}
     rows = tuple(
         Row(
-            head,
+            (*head, *([KNEE if is_knee else ""] if curves else [])),
             tuple(
                 _cell(column, value, best.get((number, column.name)))
                 for column, value in zip(columns, row, strict=True)
             ),
             mixed,
+            is_knee,
         )
-        for number, (head, row, mixed) in enumerate(drafts)
+        for number, (head, row, mixed, is_knee) in enumerate(drafts)
     )
     return Table(
-        heads=heads,
+        heads=(*heads, *([""] if curves else [])),
         columns=tuple(columns),
         rows=rows,
         repetitions=max((len(point.records) for point in points), default=0),
-        notes=notes_of(points),
+        notes=(*notes_of(points), *load_curve.edges(curves)),
         load=load_of(points),
     )
 
@@ -155,15 +176,18 @@ def load_of(points: Sequence[Point]) -> str:
 
 
 def notes_of(points: Sequence[Point]) -> tuple[str, ...]:
-    """Return every note once, with the points it is about."""
+    """Return every note once, with the points it is about: those of the records, and what follows from them."""
     about: dict[str, dict[str, None]] = {}
     for point in points:
         for record in point.records:
             for note in record.notes:
                 about.setdefault(note, {})[point.label] = None
+    followed = told_together(
+        (point.label if len(points) > 1 else "", note) for point in points for note in derived(point.records)
+    )
     if len(points) == 1:
-        return tuple(about)
-    return tuple(f"{' | '.join(labels)}: {note}" for note, labels in about.items())
+        return (*about, *followed)
+    return (*(f"{' | '.join(labels)}: {note}" for note, labels in about.items()), *followed)
 
 
 def adds_up(column: Metric) -> bool:
@@ -218,7 +242,7 @@ def _lying(table: Table) -> RichTable:
     for column in table.columns:
         drawn.add_column(column.title, justify="right", overflow="fold")
     for row in table.rows:
-        style = "dim" if row.of_run and len(table.rows) > 1 else ""
+        style = _style(row, table)
         drawn.add_row(*row.heads, *(_text(cell) for cell in row.cells), style=style)
     return drawn
 
@@ -230,13 +254,19 @@ def _upright(table: Table) -> RichTable:
     drawn.caption = table.caption.replace("per row", "per column")
     drawn.add_column(no_wrap=True)
     for row in table.rows:
-        style = "dim" if row.of_run and len(table.rows) > 1 else ""
+        style = _style(row, table)
         drawn.add_column(justify="right", overflow="fold", min_width=_longest(row), style=style)
     for index, head in enumerate(table.heads):
         drawn.add_row(head, *(row.heads[index] for row in table.rows), style="bold")
     for index, column in enumerate(table.columns):
         drawn.add_row(column.title, *(_text(row.cells[index]) for row in table.rows))
     return drawn
+
+
+def _style(row: Row, table: Table) -> str:
+    if row.is_knee:
+        return "bold"
+    return "dim" if row.of_run and len(table.rows) > 1 else ""
 
 
 def _longest(row: Row) -> int:

@@ -145,7 +145,8 @@ class Iscsi(Table):
     allegiance: Literal["round_robin", "least_outstanding"] = setting("round_robin", examples=["least_outstanding"])
     """Which connection a command goes over: one after the other, or the one with the fewest commands under way."""
     command_window: Annotated[int, Whole(1, 4096)] = setting(128, examples=[32])
-    """Commands that the target lets the session have under way (MaxCmdSN)."""
+    """Commands that the target lets the session have under way (MaxCmdSN - ExpCmdSN + 1: RFC 7143, 4.2.2.1). A greater
+    `queue_depth` waits for it, and a note of the record says so."""
     initial_r2t: bool = setting(True, examples=[False])
     """InitialR2T: no data but immediate data goes before it is asked for."""
     immediate_data: bool = setting(True, examples=[False])

@@ -11,10 +11,11 @@ import pytest
 
 import elephan
 from elephan.compare import Comparison, compare
-from elephan.compare.repetitions import LEAST, MOST, budget_of, chance_in, expected_losses, plan_of
+from elephan.compare.repetitions import LEAST, MOST, budget_of, chance_in, plan_of
 from elephan.compare.table import caption, notes
 from elephan.errors import InputError
 from elephan.record import Record
+from elephan.report.chance import expected_losses
 
 SCENARIO = """
 [run]

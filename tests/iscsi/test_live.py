@@ -67,9 +67,9 @@ def test_each_side_has_the_congestion_control_that_was_asked_for(
     # Reno is in every Linux.
     running = Target(image, "--stack", "reno")
     try:
-        options = ["--duration", "100ms", "--connections", "2", "--stack", "reno", "--json"]
+        options = ["--duration", "100ms", "--depth", "8", "--connections", "2", "--stack", "reno", "--json"]
         assert call(["iscsi", "bench", running.url, *options]) == 0
-        result = json.loads(capsys.readouterr().out)
+        (result,) = json.loads(capsys.readouterr().out)["points"]
         assert result["congestion"] == "reno"
         assert result["reads"]["done"] > 0
         host, port = running.url.split("/")[2].split(":")
@@ -84,9 +84,23 @@ def test_each_side_has_the_congestion_control_that_was_asked_for(
 
 def test_a_load_reads_alone_unless_it_may_overwrite(image: Path, target: Target) -> None:
     assert call(["iscsi", "bench", target.url, "--reads", "0"]) == 2
-    assert call(["iscsi", "bench", target.url, "--duration", "100ms"]) == 0
+    assert call(["iscsi", "bench", target.url, "--duration", "20ms"]) == 0
     target.kill()
     assert not any(image.read_bytes())
+
+
+def test_a_load_says_when_the_targets_command_window_and_not_its_depth_was_the_limit(
+    image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = Target(image, "--command-window", "8")
+    try:
+        for depth, is_limit in ((8, False), (32, True)):
+            options = ["--duration", "300ms", "--size", "4KiB", "--depth", str(depth), "--connections", "1"]
+            assert call(["iscsi", "bench", running.url, *options]) == 0
+            text = capsys.readouterr().out
+            assert ("command window of 8, not the depth, was the limit" in text) == is_limit, text
+    finally:
+        running.kill()
 
 
 def test_the_target_ends_well_when_told(target: Target) -> None:
@@ -120,7 +134,7 @@ READ_BYTES = 1_000_000
 def _load(target: Target, *options: str) -> subprocess.Popen[str]:
     """Start a load without end, and wait until it has read something."""
     command = [sys.executable, "-c", "from elephan.cli import main; main()", "iscsi", "bench", target.url]
-    command += ["--duration", "1h", "--depth", "1", *options]
+    command += ["--duration", "1h", "--depth", "1", "--connections", "1", *options]
     load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     port = target.url.split("/")[2].split(":")[1]
     received = 0
@@ -138,7 +152,7 @@ def _load(target: Target, *options: str) -> subprocess.Popen[str]:
 def test_a_load_whose_commands_fail_is_no_success(image: Path, capsys: pytest.CaptureFixture[str]) -> None:
     running = Target(image, "--read-only")
     try:
-        options = ["--duration", "100ms", "--reads", "0", "--overwrite", "--depth", "1"]
+        options = ["--duration", "100ms", "--reads", "0", "--overwrite", "--depth", "1", "--connections", "1"]
         assert call(["iscsi", "bench", running.url, *options]) == 1
         done = capsys.readouterr()
         assert "sense key 7, code 27/00" in done.out
@@ -152,7 +166,7 @@ def test_two_loads_on_one_target_do_not_take_each_others_place(target: Target) -
     for load in loads:
         load.send_signal(signal.SIGTERM)
     for load in loads:
-        result = json.loads(load.communicate(timeout=30)[0])
+        (result,) = json.loads(load.communicate(timeout=30)[0])["points"]
         assert result["lost"] == 0
         assert result["reads"]["done"] > 0
 
@@ -168,7 +182,7 @@ def test_secrets_come_from_the_environment_or_a_file(
         assert "secret" in capsys.readouterr().err
         monkeypatch.setenv("ELEPHAN_CHAP_SECRET", "hosthosthost")
         url = running.url.replace("iscsi://", "iscsi://host@")
-        assert call(["iscsi", "bench", url, "--duration", "100ms"]) == 0
+        assert call(["iscsi", "bench", url, "--duration", "20ms"]) == 0
     finally:
         running.kill()
 
@@ -194,6 +208,7 @@ def test_a_file_without_a_block_is_refused_and_what_is_behind_the_last_one_is_sa
         (["target", "--lun", "/dev/null"], ["--lun /dev/null", "a file or block device"]),
         (["target", "--lun", __file__, "--chap", f"host={__file__}", "--mutual-chap", "disk"], ["--mutual-chap disk"]),
         (["target", "--lun", __file__, "--name", "disk"], ["--name disk", "iqn."]),
+        (["target", "--lun", __file__, "--command-window", "5000"], ["--command-window 5000", "1 to 4096"]),
         (["target", "--lun", __file__, "--block", "1000"], ["--block 1000", "512 or 4096"]),
         (["target", "--lun", __file__, "--portal", "a:b:c"], ["a:b:c", "HOST"]),
         (["target", "--lun", __file__, "--set", "first_burst=64"], ["--set first_burst=64", "unit"]),
@@ -205,6 +220,9 @@ def test_a_file_without_a_block_is_refused_and_what_is_behind_the_last_one_is_sa
         (["bench", "iscsi://host/target"], ["iscsi://host/target", "LUN"]),
         (["bench", "iscsi://127.0.0.1:99999/target/0"], ["99999", "65535"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--depth", "0"], ["--depth 0", "65536"]),
+        (["bench", "iscsi://127.0.0.1/target/0", "--depth", "1,65537"], ["--depth 65537", "65536"]),
+        (["bench", "iscsi://127.0.0.1/target/0", "--depth", "1,,4"], ["--depth 1,,4", "such as 1,2,4"]),
+        (["bench", "iscsi://127.0.0.1/target/0", "--connections", "2,x"], ["--connections 2,x", "such as 1,2,4"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--size", "64"], ["--size", "64"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--duration", "0s"], ["--duration 0", "above 0"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--stack", "nosuch"], ["--stack nosuch", "reno"]),

@@ -78,3 +78,12 @@ def test_the_table_shows_throughput_and_the_parts_of_the_time(tmp_path: Path) ->
     text = stream.getvalue()
     assert all(title in text for title in ("throughput", "IOPS", "read p99", "network", "disk", "goodput back"))
     assert "MB/s" in text or "kB/s" in text
+
+
+def test_a_record_says_when_the_command_window_and_not_the_queue_depth_was_the_limit(tmp_path: Path) -> None:
+    file = tmp_path / "session.toml"
+    file.write_text(SCENARIO.replace("queue_depth = 4", "command_window = 8"))
+    records = elephan.run(str(file), {"sweep.flow.volume.workload.queue_depth": [8, 9, 64]}, store="none")
+    told = [[note for note in record.notes if "command window" in note] for record in records]
+    assert [len(notes) for notes in told] == [0, 1, 1]
+    assert "flow volume: the command window of 8, not the queue depth of 64, was the limit" in told[2][0]

@@ -58,7 +58,8 @@ def test_reads_and_writes_are_done_whatever_is_negotiated(
     peer: Peer, settings: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = [part for setting in settings for part in ("--set", setting)]
-    load = ["--size", "256KiB", "--depth", "8", "--duration", "200ms", "--reads", "50", "--overwrite", "--random"]
+    load = ["--size", "256KiB", "--depth", "8", "--connections", "1", "--duration", "200ms"]
+    load += ["--reads", "50", "--overwrite", "--random"]
     assert call(["iscsi", "bench", peer.url, *load, *options]) == 0
     text = capsys.readouterr().out
     assert "reads: " in text
@@ -78,7 +79,7 @@ def test_a_secret_is_shown_by_a_hash_that_both_mean(
 ) -> None:
     user, secret = SECRET
     url = guarded.url.replace("iscsi://", f"iscsi://{user}@")
-    load = ["--size", "64KiB", "--duration", "100ms"]
+    load = ["--size", "64KiB", "--depth", "8", "--connections", "1", "--duration", "100ms"]
     monkeypatch.setenv("ELEPHAN_CHAP_SECRET", secret)
     assert call(["iscsi", "bench", url, *load]) == 0
     assert "reads: " in capsys.readouterr().out

@@ -51,7 +51,7 @@ def test_a_load_runs_over_a_path_to_a_target_at_its_far_end(tmp_path: Path) -> N
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=90, check=False
     )
     assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    (result,) = json.loads(done.stdout)["points"]
     assert result["congestion"] == "reno"
     assert result["writes"]["done"] > 0
     # A command takes a round trip at least, and the line bounds the rate.

@@ -37,9 +37,8 @@ impl Beside {
     }
 
     fn name(&mut self, path: &str) -> io::Result<()> {
-        match &self.0 {
-            Some(beside) => fs::rename(beside, path)?,
-            None => (),
+        if let Some(beside) = &self.0 {
+            fs::rename(beside, path)?;
         }
         self.0 = None;
         Ok(())

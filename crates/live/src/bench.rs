@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use storage::iscsi::initiator::{Command, Completion, Data, Event};
-use storage::iscsi::{Initiator, InitiatorConfig};
+use storage::iscsi::{Initiator, InitiatorConfig, WindowUse};
 use units::{Histogram, Span, Time};
 use wire::iscsi::{Outgoing, Payload};
 
@@ -77,6 +77,10 @@ pub struct BenchReport {
     pub ended: Option<String>,
     /// From the first command to the last status, ns.
     pub elapsed_ns: u64,
+    /// How the target's command window held commands up.
+    pub window: WindowUse,
+    /// Connections of the session: fewer than were asked for where the target allows no more (MaxConnections).
+    pub connections: usize,
     /// What was agreed on, as text.
     pub agreed: String,
     /// Congestion control of the connections, by the kernel's name.
@@ -315,6 +319,7 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
     let data: Payload = (0..config.io_bytes).map(|at| (at / 512 + at) as u8).collect::<Vec<u8>>().into();
     let mut report = BenchReport { capacity_bytes: blocks * u64::from(block_bytes), ..BenchReport::default() };
     report.agreed = format!("{:?}", run.initiator.agreed());
+    report.connections = run.sockets.len().min(run.initiator.agreed().max_connections as usize);
     report.congestion.clone_from(&run.congestion);
     let mut random = config.seed | 1;
     let mut next = 0;
@@ -377,6 +382,7 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
     }
     report.unfinished = under_way.len() as u64;
     report.lost = run.lost;
+    report.window = run.initiator.window_use();
     report.elapsed_ns = last.since(start).0;
     run.initiator.logout();
     let patience = clock::now() + Span::from_secs(2);

@@ -1,11 +1,10 @@
 //! One connection: bytes between its socket and the core, operations on the file.
 
 use crate::clock;
+use crate::inbox::{Inbox, Next};
 use crate::patience::Patience;
 use crate::server::Shared;
-use crate::socket::receive;
 use crate::wake::Waker;
-use bytes::BytesMut;
 use std::io::{self, IoSlice, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
@@ -16,8 +15,6 @@ use wire::iscsi::Outgoing;
 
 /// Bytes that wait for the socket, above which no more PDUs are made.
 const OUT_BYTES: usize = 1 << 20;
-/// Room for what comes, bytes: a 64 KiB segment and the headers around it in one read.
-const IN_BYTES: usize = 128 << 10;
 /// Longest wait: a connection that is to be closed by a timeout of the core hears of it by then.
 const WAIT_MS: i32 = 1000;
 /// How long a connection that is to be closed may take to send what is queued.
@@ -43,13 +40,16 @@ struct Connection<'a> {
     shared: &'a Shared,
     id: ConnectionId,
     socket: &'a TcpStream,
-    incoming: BytesMut,
+    inbox: Inbox,
     outgoing: Outgoing,
+    /// Bytes sent that the core has not heard of.
+    sent: u64,
 }
 
 /// Serves a connection to its end; why it ended.
 pub(crate) fn run(shared: &Shared, id: ConnectionId, socket: &TcpStream, waker: &Waker) -> String {
-    let mut connection = Connection { shared, id, socket, incoming: BytesMut::new(), outgoing: Outgoing::default() };
+    let (inbox, outgoing) = (Inbox::default(), Outgoing::default());
+    let mut connection = Connection { shared, id, socket, inbox, outgoing, sent: 0 };
     let mut moved = clock::now();
     let mut patience = Patience::default();
     loop {
@@ -108,12 +108,15 @@ impl Connection<'_> {
     fn collect(&mut self) -> Result<bool, String> {
         let mut target = self.shared.target();
         let mut any = false;
+        if self.sent > 0 {
+            target.handle_sent(clock::now(), self.id, std::mem::take(&mut self.sent));
+        }
         while self.outgoing.len() < OUT_BYTES {
             let Some(outbound) = target.poll_pdu(self.id) else { break };
             self.outgoing.push(&outbound.framing, &outbound.pdu);
             any = true;
         }
-        if self.outgoing.is_empty() {
+        if self.outgoing.is_empty() || target.is_aborted(self.id) {
             if let Some(why) = target.poll_close(self.id) {
                 return Err(why.to_owned());
             }
@@ -133,6 +136,7 @@ impl Connection<'_> {
             match (&mut &*self.socket).write_vectored(&slices[..count]) {
                 Ok(sent) => {
                     self.outgoing.consume(sent);
+                    self.sent += sent as u64;
                     any = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -147,26 +151,28 @@ impl Connection<'_> {
         if !self.shared.target().takes_input(self.id) {
             return Ok(false);
         }
-        if self.incoming.capacity() - self.incoming.len() < IN_BYTES / 4 {
-            self.incoming.reserve(IN_BYTES);
-        }
-        match receive(self.socket, &mut self.incoming) {
+        let got = match self.inbox.receive(self.socket) {
             Ok(0) => return Err("the initiator closed the connection".to_owned()),
-            Ok(_) => {}
+            Ok(got) => got,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 return Ok(false);
             }
             Err(error) => return Err(error.to_string()),
-        }
+        };
         let mut target = self.shared.target();
         let now = clock::now();
+        target.handle_received(now, self.id, got as u64);
         loop {
             // Digests and limits change with the PDU that ends the login.
-            match target.framing(self.id).decode(&mut self.incoming) {
-                Ok(Some(received)) if received.intact => target.handle_pdu(now, self.id, received.pdu),
-                Ok(Some(received)) => target.handle_damaged(now, self.id, &received.pdu),
-                Ok(None) => break,
-                Err(error) => return Err(error.to_string()),
+            let framing = target.framing(self.id);
+            match self.inbox.next(&framing).map_err(|error| error.to_string())? {
+                Next::Pdu(received) if received.intact => target.handle_pdu(now, self.id, received.pdu),
+                Next::Pdu(received) => target.handle_damaged(now, self.id, &received.pdu),
+                Next::Head(header, bytes) => match target.handle_head(self.id, &header, bytes)? {
+                    true => self.inbox.take(&framing),
+                    false => self.inbox.skip(&framing),
+                },
+                Next::Nothing => break,
             }
         }
         let touched = touched(&mut target);

@@ -2,27 +2,38 @@
 //!
 //! Writes go to the page cache: what the kernel took survives the end of this process, by kill -9 too. A durable operation ends
 //! with fdatasync(2): then it survives a loss of power as far as the kernel and the drive below keep their word.
+//!
+//! Somebody else may truncate the file. A write behind the new end would make it longer again, with zeros in place of
+//! what was lost. So nothing is read or written behind the smallest size that the file was found to have; each write
+//! looks before.
 
+use crate::buffers::Space;
 use crate::durable::Syncs;
+use crate::lock::{lock, Lock};
 use bytes::Bytes;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use storage::scsi::{Medium, MediumError, Op, Outcome};
 use wire::iscsi::{Payload, Rope};
 
-/// Zeros written at once where the file system cannot make them, bytes.
-const ZEROS: usize = 1 << 20;
+/// What is written of zeros and patterns, or read to be compared, at once, bytes: nobody counts this memory, and each
+/// thread has it.
+const SCRATCH: usize = 256 << 10;
 
 /// A file as a medium.
 #[derive(Debug)]
 pub struct FileMedium {
     file: File,
     bytes: u64,
+    /// Bytes from the beginning that were never truncated: the smallest size that was found, and at most `bytes`.
+    intact: AtomicU64,
+    /// The truncation has been told.
+    truncation_told: AtomicBool,
     block_bytes: u64,
     /// Whether the file system tells what is in the page cache, as far as is known.
     tells: AtomicBool,
@@ -31,26 +42,53 @@ pub struct FileMedium {
     syncs: Syncs,
 }
 
+/// The block behind the last one that an operation is about; 0: it is about none in particular.
+fn end_of(op: &Op, block_bytes: u64) -> u64 {
+    let behind = |lba: u64, data: &Rope| lba + data.len() as u64 / block_bytes;
+    match op {
+        Op::Read { lba, blocks } | Op::Verify { lba, blocks } | Op::Compare { lba, blocks, .. } => {
+            lba + u64::from(*blocks)
+        }
+        Op::Write { lba, data, .. } | Op::OrWrite { lba, data, .. } | Op::CompareAndWrite { lba, data, .. } => {
+            behind(*lba, data)
+        }
+        Op::WriteSame { lba, blocks, .. } | Op::Prefetch { lba, blocks } => lba + blocks,
+        Op::Unmap { ranges } => ranges.iter().map(|&(lba, blocks)| lba + u64::from(blocks)).max().unwrap_or(0),
+        Op::Allocation { lba } => lba + 1,
+        Op::Flush => 0,
+    }
+}
+
+fn reads(op: &Op) -> bool {
+    let advice = matches!(op, Op::Prefetch { .. } | Op::Allocation { .. });
+    advice || matches!(op, Op::Read { .. } | Op::Verify { .. } | Op::Compare { .. })
+}
+
+/// Where a file or block device ends, bytes.
+fn end_of_file(file: &File) -> io::Result<u64> {
+    // The length of a block device is where its end is. Nobody uses the position that this changes.
+    // SAFETY: lseek takes no pointers.
+    let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
+    u64::try_from(end).map_err(|_| io::Error::last_os_error())
+}
+
 fn written(error: &io::Error) -> Outcome {
     let full = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT));
     Outcome::Failed(if full { MediumError::NoSpace } else { MediumError::Write })
 }
 
 impl FileMedium {
-    /// Opens a file or block device.
+    /// Opens and locks a file or block device: to have it alone, or with others where it is only read or all of them
+    /// share it.
     ///
     /// # Errors
-    /// The kernel's, and a file that is smaller than a block.
-    pub fn open(path: &Path, read_only: bool, block_bytes: u32) -> io::Result<FileMedium> {
+    /// The kernel's, a file that is smaller than a block, `WouldBlock` for one that is in use.
+    pub fn open(path: &Path, read_only: bool, shared: bool, block_bytes: u32) -> io::Result<FileMedium> {
         let file = OpenOptions::new().read(true).write(!read_only).open(path)?;
-        // The length of a block device is where its end is.
-        // SAFETY: lseek takes no pointers.
-        let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
-        if end < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        lock(&file, if read_only || shared { Lock::Read } else { Lock::Write })?;
+        let end = end_of_file(&file)?;
         let block_bytes = u64::from(block_bytes);
-        let bytes = end as u64 / block_bytes * block_bytes;
+        let bytes = end / block_bytes * block_bytes;
         if bytes == 0 {
             let text = format!("{end} bytes long; at least one block of {block_bytes} is needed (truncate -s 1G FILE)");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -58,6 +96,8 @@ impl FileMedium {
         Ok(FileMedium {
             file,
             bytes,
+            intact: AtomicU64::new(bytes),
+            truncation_told: AtomicBool::new(false),
             block_bytes,
             tells: AtomicBool::new(true),
             alone: RwLock::new(()),
@@ -70,27 +110,52 @@ impl FileMedium {
         self.bytes / self.block_bytes
     }
 
+    /// Looks where the file ends now.
+    fn look(&self) {
+        // What cannot be asked says nothing.
+        if let Ok(end) = end_of_file(&self.file) {
+            self.intact.fetch_min(end, Ordering::Relaxed);
+        }
+    }
+
+    /// The outcome of an operation on blocks that were truncated away; None: they are there.
+    fn truncated(&self, op: &Op) -> Option<Outcome> {
+        if !reads(op) {
+            self.look();
+        }
+        let intact = self.intact.load(Ordering::Relaxed);
+        // A flush says that all that was written is on the medium, and that is not so any more.
+        let is_lost =
+            end_of(op, self.block_bytes) * self.block_bytes > intact || matches!(op, Op::Flush) && intact < self.bytes;
+        is_lost.then_some(Outcome::Failed(if reads(op) { MediumError::Read } else { MediumError::Write }))
+    }
+
     fn read(&self, lba: u64, blocks: u32) -> io::Result<Bytes> {
-        let length = (u64::from(blocks) * self.block_bytes) as usize;
-        let mut data: Vec<u8> = Vec::with_capacity(length);
-        while data.len() < length {
-            match self.read_on(lba * self.block_bytes, length, &mut data, 0) {
-                // Somebody cut the file off.
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+        self.read_bytes(lba * self.block_bytes, (u64::from(blocks) * self.block_bytes) as usize)
+    }
+
+    fn read_bytes(&self, start: u64, length: usize) -> io::Result<Bytes> {
+        let mut data = Space::new(length);
+        while data.left() > 0 {
+            match self.read_on(start, &mut data, 0) {
+                Ok(0) => {
+                    self.look();
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
         }
-        Ok(data.into())
+        Ok(data.into_bytes())
     }
 
     /// The data if all of it is in the page cache. A file system that cannot tell (EOPNOTSUPP: one in memory, mostly) has it.
     fn cached(&self, lba: u64, blocks: u32) -> Option<Bytes> {
         let length = (u64::from(blocks) * self.block_bytes) as usize;
-        let mut data: Vec<u8> = Vec::with_capacity(length);
+        let mut data = Space::new(length);
         let mut flags = if self.tells.load(Ordering::Relaxed) { libc::RWF_NOWAIT } else { 0 };
-        while data.len() < length {
-            match self.read_on(lba * self.block_bytes, length, &mut data, flags) {
+        while data.left() > 0 {
+            match self.read_on(lba * self.block_bytes, &mut data, flags) {
                 Ok(0) => return None,
                 Ok(_) => {}
                 Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) && flags != 0 => {
@@ -101,22 +166,20 @@ impl FileMedium {
                 Err(_) => return None,
             }
         }
-        Some(data.into())
+        Some(data.into_bytes())
     }
 
-    /// One call for what is missing of `length` bytes from `start` on.
-    fn read_on(&self, start: u64, length: usize, data: &mut Vec<u8>, flags: libc::c_int) -> io::Result<usize> {
-        let at = (start + data.len() as u64) as libc::off_t;
-        let wanted = length - data.len();
-        let into = libc::iovec { iov_base: data.spare_capacity_mut().as_mut_ptr().cast(), iov_len: wanted };
-        // SAFETY: `length` bytes were reserved, so that `wanted` bytes of spare capacity are there to be written.
+    /// One call for what is missing of the data from `start` on.
+    fn read_on(&self, start: u64, data: &mut Space, flags: libc::c_int) -> io::Result<usize> {
+        let at = (start + data.filled() as u64) as libc::off_t;
+        let (to, wanted) = data.spare();
+        let into = libc::iovec { iov_base: to.cast(), iov_len: wanted };
+        // SAFETY: `wanted` bytes are there to be written.
         let got = unsafe { libc::preadv2(self.file.as_raw_fd(), &into, 1, at, flags) };
-        if got < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel wrote so many bytes behind the present length.
-        unsafe { data.set_len(data.len() + got as usize) };
-        Ok(got as usize)
+        let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+        // SAFETY: the kernel wrote so many.
+        unsafe { data.fill(got) };
+        Ok(got)
     }
 
     fn write(&self, lba: u64, data: &Rope) -> io::Result<()> {
@@ -140,6 +203,13 @@ impl FileMedium {
 
     /// What there is to say of the file, once.
     pub(crate) fn news(&self) -> Option<String> {
+        let (intact, bytes) = (self.intact.load(Ordering::Relaxed), self.bytes);
+        if intact < bytes && !self.truncation_told.swap(true, Ordering::Relaxed) {
+            return Some(format!(
+                "the file was truncated to {intact} of {bytes} bytes: commands behind its end fail with MEDIUM ERROR \
+                 until the target is started anew"
+            ));
+        }
         self.syncs.news()
     }
 
@@ -156,7 +226,7 @@ impl FileMedium {
         if self.allocate(libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE, at, length).is_ok() {
             return Ok(());
         }
-        let zeros = vec![0; ZEROS.min(length as usize)];
+        let zeros = vec![0; SCRATCH.min(length as usize)];
         while length > 0 {
             let now = zeros.len().min(length as usize);
             self.file.write_all_at(&zeros[..now], at)?;
@@ -183,7 +253,7 @@ impl FileMedium {
             }
             return self.zeros(lba * self.block_bytes, blocks * self.block_bytes);
         };
-        let at_once = (ZEROS as u64 / self.block_bytes).min(blocks);
+        let at_once = (SCRATCH as u64 / self.block_bytes).min(blocks);
         let many = pattern.repeat(at_once as usize);
         let mut done = 0;
         while done < blocks {
@@ -197,19 +267,49 @@ impl FileMedium {
 
     /// First byte where the medium differs from the data.
     fn compare(&self, lba: u64, data: &Rope) -> io::Result<Option<u64>> {
-        let there = self.read(lba, (data.len() as u64 / self.block_bytes) as u32)?;
-        let data = data.to_payload().to_bytes();
-        if there == data {
-            return Ok(None);
+        let mut place = 0;
+        for (piece, there) in self.beside(lba, data) {
+            let (piece, there) = (piece.to_bytes(), there?);
+            if let Some(at) = there.iter().zip(&piece).position(|(a, b)| a != b) {
+                return Ok(Some(place + at as u64));
+            }
+            place += piece.len() as u64;
         }
-        Ok(there.iter().zip(&data).position(|(a, b)| a != b).map(|at| at as u64))
+        Ok(None)
+    }
+
+    /// Data in pieces, each with what the medium has in its place.
+    fn beside<'a>(&'a self, lba: u64, data: &'a Rope) -> impl Iterator<Item = (Payload, io::Result<Bytes>)> + 'a {
+        let step = SCRATCH / self.block_bytes as usize * self.block_bytes as usize;
+        let mut rest = data.clone();
+        let mut at = lba * self.block_bytes;
+        std::iter::from_fn(move || {
+            let piece = rest.split_to(step).to_payload();
+            let (start, length) = (at, piece.len());
+            at += length as u64;
+            (length > 0).then(|| (piece, self.read_bytes(start, length)))
+        })
     }
 
     fn or_write(&self, lba: u64, data: &Rope) -> io::Result<()> {
-        let there = self.read(lba, (data.len() as u64 / self.block_bytes) as u32)?;
-        let data = data.to_payload().to_bytes();
-        let both: Vec<u8> = there.iter().zip(&data).map(|(a, b)| a | b).collect();
-        self.file.write_all_at(&both, lba * self.block_bytes)
+        let mut at = lba * self.block_bytes;
+        for (piece, there) in self.beside(lba, data) {
+            let both: Vec<u8> = there?.iter().zip(&piece.to_bytes()).map(|(a, b)| a | b).collect();
+            self.file.write_all_at(&both, at)?;
+            at += both.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads without handing out.
+    fn verify(&self, lba: u64, blocks: u32) -> io::Result<()> {
+        let (mut at, end) = (lba * self.block_bytes, (lba + u64::from(blocks)) * self.block_bytes);
+        while at < end {
+            let now = SCRATCH.min((end - at) as usize);
+            self.read_bytes(at, now)?;
+            at += now as u64;
+        }
+        Ok(())
     }
 
     /// How the blocks from one on are allocated, to the first change.
@@ -242,9 +342,7 @@ impl FileMedium {
         let exclusive = || self.alone.write().unwrap_or_else(PoisonError::into_inner);
         match op {
             Op::Read { lba, blocks } => return self.read(*lba, *blocks).map(|data| Outcome::Data(data.into())),
-            Op::Verify { lba, blocks } => {
-                self.read(*lba, *blocks)?;
-            }
+            Op::Verify { lba, blocks } => self.verify(*lba, *blocks)?,
             Op::Write { lba, data, durable, verify } => {
                 {
                     let _guard = shared();
@@ -311,7 +409,9 @@ impl FileMedium {
     /// The outcome of what waits for no drive: reads from the page cache, writes into it, advice. None: it may wait.
     pub fn at_once(&self, op: &Op) -> Option<Outcome> {
         match op {
-            Op::Read { lba, blocks } => self.cached(*lba, *blocks).map(|data| Outcome::Data(data.into())),
+            Op::Read { lba, blocks } => {
+                self.truncated(op).or_else(|| self.cached(*lba, *blocks).map(|data| Outcome::Data(data.into())))
+            }
             Op::Write { durable: false, verify: false, .. } | Op::Prefetch { .. } => Some(self.perform(op)),
             _ => None,
         }
@@ -320,9 +420,11 @@ impl FileMedium {
 
 impl Medium for FileMedium {
     fn perform(&self, op: &Op) -> Outcome {
-        let reads = matches!(op, Op::Read { .. } | Op::Verify { .. } | Op::Compare { .. });
+        if let Some(failed) = self.truncated(op) {
+            return failed;
+        }
         self.attempt(op).unwrap_or_else(|error| {
-            if reads || error.kind() == io::ErrorKind::UnexpectedEof {
+            if reads(op) || error.kind() == io::ErrorKind::UnexpectedEof {
                 Outcome::Failed(MediumError::Read)
             } else {
                 written(&error)
@@ -332,21 +434,4 @@ impl Medium for FileMedium {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_are_allocated_unless_the_file_says_that_they_are_not() {
-        let path = std::env::temp_dir().join(format!("elephan-extent-{}", std::process::id()));
-        std::fs::write(&path, vec![0; 8 * 512]).unwrap();
-        let medium = FileMedium::open(&path, false, 512).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        let fault = |number| Err(io::Error::from_raw_os_error(number));
-        assert_eq!(medium.extent(2, Ok(1024), Ok(2048)), (2, 2, true));
-        assert_eq!(medium.extent(2, Ok(2048), Ok(1024)), (2, 2, false));
-        // Nothing but a hole to the end.
-        assert_eq!(medium.extent(2, fault(libc::ENXIO), Ok(1024)), (2, 6, false));
-        // As of a block device.
-        assert_eq!(medium.extent(2, fault(libc::EINVAL), fault(libc::EINVAL)), (2, 6, true));
-    }
-}
+mod tests;

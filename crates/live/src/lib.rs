@@ -4,16 +4,22 @@
 //! the protocol decides; it moves bytes between sockets, the core and the file.
 //!
 //! **Invariant: what happens on a connection, and how long it takes, ends or delays that connection alone, but for the operations that
-//! the medium is at when it ends; memory per connection is bounded.**
+//! the medium is at when it ends, and for the memory that all of them share, which is bounded.**
 
 #![cfg(target_os = "linux")]
 
 mod bench;
+mod buffers;
 mod clock;
 mod connection;
 mod durable;
 mod file;
+mod inbox;
+mod listener;
+mod lock;
+mod log;
 mod patience;
+mod places;
 mod pool;
 mod server;
 mod socket;
@@ -22,4 +28,4 @@ mod wake;
 pub use bench::{bench, discover, BenchConfig, BenchKind, BenchReport};
 pub use clock::entropy;
 pub use file::FileMedium;
-pub use server::{LunFile, Server, ServerConfig};
+pub use server::{plan_memory, LunFile, Server, ServerConfig};

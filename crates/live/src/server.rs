@@ -1,21 +1,26 @@
 //! The target on real sockets: portals, connections, and what they share.
 
+use crate::buffers::KEPT;
 use crate::clock;
-use crate::connection;
+use crate::connection::touched;
 use crate::file::FileMedium;
+use crate::inbox::BUFFER_BYTES;
+use crate::listener::accept;
+use crate::log::Log;
 use crate::patience::Lookers;
+use crate::places::{Places, PENDING};
 use crate::pool::Pool;
 use crate::socket::set_congestion;
 use crate::wake::Waker;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
-use storage::iscsi::{ConnectionId, Target, TargetConfig, Work};
+use storage::iscsi::{ConnectionId, MemoryConfig, Target, TargetConfig, Work};
 use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, Medium};
 
 /// A file to be served.
@@ -25,6 +30,8 @@ pub struct LunFile {
     pub path: PathBuf,
     /// Writes are refused.
     pub read_only: bool,
+    /// Others that say so too may use the file as well; else it is this target's alone, or that of readers.
+    pub shared: bool,
     /// Bytes of a logical block: 512 or 4096.
     pub block_bytes: u32,
 }
@@ -40,8 +47,10 @@ pub struct ServerConfig {
     pub portals: Vec<SocketAddr>,
     /// Congestion control of the connections, by the kernel's name; None: the namespace's default.
     pub stack: Option<String>,
-    /// Connections at a time; a further one is closed at once.
+    /// Connections that have logged in, at a time; a further login is refused.
     pub max_connections: usize,
+    /// All memory that it takes for initiators, bytes; at least what [`plan_memory`] says.
+    pub memory_bytes: u64,
 }
 
 /// What connections share.
@@ -54,22 +63,45 @@ pub(crate) struct Shared {
     wakers: Mutex<BTreeMap<ConnectionId, Arc<Waker>>>,
     pub stop: AtomicBool,
     pub(crate) lookers: Lookers,
-    /// Why connections ended, the last ones.
-    log: Mutex<Vec<String>>,
+    /// Those that have not logged in.
+    places: Mutex<Places>,
+    log: Mutex<Log>,
     /// Connections that there were.
-    accepted: AtomicU64,
+    pub(crate) accepted: AtomicU64,
 }
 
-/// Lines of the log that are kept.
-const LOG_LINES: usize = 1000;
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Shared {
     pub(crate) fn target(&self) -> MutexGuard<'_, Target> {
-        self.target.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.target)
     }
 
     fn wakers(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Arc<Waker>>> {
-        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.wakers)
+    }
+
+    pub(crate) fn add_waker(&self, id: ConnectionId, waker: &Arc<Waker>) {
+        self.wakers().insert(id, Arc::clone(waker));
+    }
+
+    pub(crate) fn remove_waker(&self, id: ConnectionId) {
+        self.wakers().remove(&id);
+    }
+
+    /// Connections that have a thread.
+    pub(crate) fn open_connections(&self) -> usize {
+        self.wakers().len()
+    }
+
+    pub(crate) fn places(&self) -> MutexGuard<'_, Places> {
+        locked(&self.places)
+    }
+
+    pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
+        locked(&self.log)
     }
 
     /// Performs an operation.
@@ -96,12 +128,44 @@ impl Shared {
         ids.iter().filter(|&&id| Some(id) != but).filter_map(|id| wakers.get(id)).for_each(|waker| waker.wake());
     }
 
-    fn note(&self, line: String) {
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        if log.len() < LOG_LINES {
-            log.push(line);
+    /// What is due by now, and what there is to say of the files.
+    pub(crate) fn handle_timeout(&self) {
+        let touched = {
+            let mut target = self.target();
+            target.handle_timeout(clock::now());
+            touched(&mut target)
+        };
+        self.wake(&touched, None);
+        for (number, medium) in self.media.iter().enumerate() {
+            if let Some(news) = medium.news() {
+                self.log().always(format!("LUN {number}: {news}"));
+            }
         }
     }
+}
+
+/// How many connections may be open, the ones that are being closed included.
+pub(crate) fn most_connections(logged_in: usize) -> usize {
+    logged_in + 2 * PENDING
+}
+
+/// How a target shares out its memory.
+fn memory(max_connections: usize, limit_bytes: u64) -> MemoryConfig {
+    MemoryConfig {
+        limit_bytes: limit_bytes.saturating_sub(KEPT as u64),
+        connections: most_connections(max_connections) as u64,
+        buffer_bytes: BUFFER_BYTES as u64,
+        // FirstBurstLength of those who do not negotiate it (RFC 7143, 13.14).
+        small_bytes: 65_536,
+        ..MemoryConfig::UNLIMITED
+    }
+}
+
+/// The least memory with which a target can serve so many connections, bytes; and FirstBurstLength of the first session
+/// of those that have `memory_bytes`, where `first_burst_bytes` would suit it, and `window` commands.
+pub fn plan_memory(max_connections: usize, memory_bytes: u64, window: u32, first_burst_bytes: u32) -> (u64, u32) {
+    let memory = memory(max_connections, memory_bytes);
+    (memory.least_bytes() + KEPT as u64, memory.first_burst_bytes(window, first_burst_bytes))
 }
 
 /// A running target.
@@ -136,7 +200,7 @@ impl Server {
         let mut media = Vec::new();
         let mut luns = Vec::new();
         for (index, lun) in config.luns.iter().enumerate() {
-            let medium = FileMedium::open(&lun.path, lun.read_only, lun.block_bytes)
+            let medium = FileMedium::open(&lun.path, lun.read_only, lun.shared, lun.block_bytes)
                 .map_err(named(lun.path.display().to_string()))?;
             let geometry = Geometry { blocks: medium.blocks(), block_bytes: lun.block_bytes, physical_bytes: 4096 };
             luns.push(Lun::new(LunConfig {
@@ -155,14 +219,22 @@ impl Server {
             set_congestion(listener.as_raw_fd(), config.stack.as_deref())?;
             listeners.push((listener.local_addr()?, listener));
         }
+        let memory = memory(config.max_connections, config.memory_bytes);
+        if memory.limit_bytes < memory.least_bytes() {
+            let least = memory.least_bytes() + KEPT as u64;
+            let text = format!("{} bytes of memory: at least {least} are needed", config.memory_bytes);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let target = TargetConfig { max_connections: config.max_connections, memory, ..config.target };
         let shared = Arc::new_cyclic(|own| Shared {
             pools: media.iter().map(|_| Arc::default()).collect(),
             own: Weak::clone(own),
-            target: Mutex::new(Target::new(config.target, Device::new(luns))),
+            target: Mutex::new(Target::new(target, Device::new(luns))),
             media,
             wakers: Mutex::default(),
             stop: AtomicBool::new(false),
             lookers: Lookers::new(),
+            places: Mutex::default(),
             log: Mutex::default(),
             accepted: AtomicU64::new(0),
         });
@@ -181,9 +253,9 @@ impl Server {
         &self.addresses
     }
 
-    /// Why connections ended since the last call.
+    /// What there is to say since the last call: of connections at most a line per second, and how many were left out.
     pub fn drain_log(&self) -> Vec<String> {
-        std::mem::take(&mut *self.shared.log.lock().unwrap_or_else(PoisonError::into_inner))
+        self.shared.log().drain(clock::now(), self.shared.stop.load(Ordering::Relaxed))
     }
 
     /// Sessions, connections now, connections ever.
@@ -215,74 +287,4 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-/// How often a listener looks whether it is to end, ms.
-const LOOK_MS: i32 = 200;
-
-fn accept(shared: &Arc<Shared>, listener: &TcpListener, most: usize) {
-    let mut threads: Vec<JoinHandle<()>> = Vec::new();
-    let mut refused = None;
-    while !shared.stop.load(Ordering::Relaxed) {
-        let mut fd = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one entry is there.
-        unsafe { libc::poll(&mut fd, 1, LOOK_MS) };
-        shared.target().handle_timeout(clock::now());
-        threads.retain(|thread| !thread.is_finished());
-        for (number, medium) in shared.media.iter().enumerate() {
-            if let Some(news) = medium.news() {
-                shared.note(format!("LUN {number}: {news}"));
-            }
-        }
-        let (socket, peer) = match listener.accept() {
-            Ok(accepted) => accepted,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(error) => {
-                // Out of descriptors, mostly: who wants in stays before the door, and the listener would not sleep.
-                let why = format!("no connection can be taken: {error}");
-                if refused.as_ref() != Some(&why) {
-                    shared.note(why.clone());
-                }
-                refused = Some(why);
-                // SAFETY: no entries are read: it waits.
-                unsafe { libc::poll(std::ptr::null_mut(), 0, LOOK_MS) };
-                continue;
-            }
-        };
-        refused = None;
-        if threads.len() >= most {
-            shared.note(format!("{peer}: closed, {most} connections are open already"));
-            continue;
-        }
-        shared.accepted.fetch_add(1, Ordering::Relaxed);
-        match serve(shared, socket, peer) {
-            Ok(thread) => threads.push(thread),
-            Err(error) => shared.note(format!("{peer}: {error}")),
-        }
-    }
-    for thread in threads {
-        let _ = thread.join();
-    }
-}
-
-fn serve(shared: &Arc<Shared>, socket: TcpStream, peer: SocketAddr) -> io::Result<JoinHandle<()>> {
-    socket.set_nonblocking(true)?;
-    socket.set_nodelay(true)?;
-    let portal = socket.local_addr()?.to_string();
-    let waker = Arc::new(Waker::new()?);
-    let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("iscsi".to_owned()).spawn(move || {
-        let id = shared.target().open(clock::now(), &portal, clock::entropy());
-        shared.wakers().insert(id, Arc::clone(&waker));
-        let why = connection::run(&shared, id, &socket, &waker);
-        // Others may have been aborted or let go on by its end.
-        let touched = {
-            let mut target = shared.target();
-            target.handle_closed(id);
-            connection::touched(&mut target)
-        };
-        shared.wakers().remove(&id);
-        shared.wake(&touched, Some(id));
-        shared.note(format!("{peer}: {why}"));
-    })
 }

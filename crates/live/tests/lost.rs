@@ -55,11 +55,12 @@ fn cutting(target: SocketAddr, cuts: &'static [usize]) -> (SocketAddr, Arc<Atomi
 
 fn load(read_percent: u32, connections: usize, cuts: &'static [usize], name: &str) -> (BenchReport, usize, Vec<u8>) {
     let image = Image::new(name);
-    let lun = LunFile { path: image.0.clone(), read_only: false, block_bytes: 512 };
+    let lun = LunFile { path: image.0.clone(), read_only: false, shared: false, block_bytes: 512 };
     let portals = vec!["127.0.0.1:0".parse().unwrap()];
     let mut target = TargetConfig::new(NAME);
     target.settings.time_to_wait_s = 0;
-    let config = ServerConfig { target, luns: vec![lun], portals, stack: None, max_connections: 16 };
+    let config =
+        ServerConfig { target, luns: vec![lun], portals, stack: None, max_connections: 16, memory_bytes: 256 << 20 };
     let mut server = Server::start(config).unwrap();
     let (address, made) = cutting(server.addresses()[0], cuts);
     let mut initiator = InitiatorConfig::new("iqn.2026-01.example:host", Some(NAME));

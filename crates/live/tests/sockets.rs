@@ -14,9 +14,17 @@ use storage::iscsi::{Credentials, Digest, InitiatorConfig, Secret, TargetConfig}
 use units::Span;
 
 fn server(image: &Image, target: TargetConfig) -> Server {
-    let lun = LunFile { path: image.0.clone(), read_only: false, block_bytes: 512 };
+    let lun = LunFile { path: image.0.clone(), read_only: false, shared: false, block_bytes: 512 };
     let portals = vec!["127.0.0.1:0".parse().unwrap()];
-    Server::start(ServerConfig { target, luns: vec![lun], portals, stack: None, max_connections: 16 }).unwrap()
+    Server::start(ServerConfig {
+        target,
+        luns: vec![lun],
+        portals,
+        stack: None,
+        max_connections: 16,
+        memory_bytes: 256 << 20,
+    })
+    .unwrap()
 }
 
 fn load(server: &Server, read_percent: u32) -> BenchConfig {
@@ -99,7 +107,7 @@ fn bad_peers_lose_their_connections_and_others_go_on() {
 #[test]
 fn what_cannot_be_served_is_named() {
     let target = || TargetConfig::new(NAME);
-    let lun = |path: PathBuf| LunFile { path, read_only: false, block_bytes: 512 };
+    let lun = |path: PathBuf| LunFile { path, read_only: false, shared: false, block_bytes: 512 };
     let portals = vec!["127.0.0.1:0".parse().unwrap()];
     let config = ServerConfig {
         target: target(),
@@ -107,14 +115,22 @@ fn what_cannot_be_served_is_named() {
         portals,
         stack: None,
         max_connections: 1,
+        memory_bytes: 256 << 20,
     };
     let error = Server::start(config).err().unwrap().to_string();
     assert!(error.contains("no-such.img"), "{error}");
     let image = Image::new("named");
     let first = server(&image, target());
     let portals = vec![first.addresses()[0]];
-    let config =
-        ServerConfig { target: target(), luns: vec![lun(image.0.clone())], portals, stack: None, max_connections: 1 };
+    let other = Image::new("named-other");
+    let config = ServerConfig {
+        target: target(),
+        luns: vec![lun(other.0.clone())],
+        portals,
+        stack: None,
+        max_connections: 1,
+        memory_bytes: 256 << 20,
+    };
     let error = Server::start(config).err().unwrap().to_string();
     assert!(error.contains(&first.addresses()[0].to_string()), "{error}");
 }

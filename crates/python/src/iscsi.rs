@@ -1,7 +1,7 @@
 //! The live iSCSI target and initiator as Python objects.
 
 use live::{BenchConfig, BenchKind, LunFile, Server, ServerConfig};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::net::SocketAddr;
@@ -62,32 +62,40 @@ struct IscsiServer(Server);
 
 #[pymethods]
 impl IscsiServer {
-    /// Opens the files `luns` (path, read only, block bytes) and listens on `portals`. OSError names what cannot be opened.
+    /// Opens the files `luns` (path, read only, shared, block bytes) and listens on `portals`. OSError names what
+    /// cannot be opened, BlockingIOError a file that is in use.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, stack=None))]
+    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, stack=None))]
     fn new(
         py: Python<'_>,
         name: &str,
-        luns: Vec<(String, bool, u32)>,
+        luns: Vec<(String, bool, bool, u32)>,
         portals: Vec<String>,
         chap: Option<Pair>,
         mutual: Option<Pair>,
         own: &Bound<'_, PyDict>,
         max_connections: usize,
+        window: u32,
+        memory_bytes: u64,
         stack: Option<String>,
     ) -> PyResult<IscsiServer> {
         let mut target = TargetConfig::new(name);
         target.settings = settings(own)?;
         target.chap = credentials(chap, mutual);
-        let luns = luns.into_iter().map(|(path, read_only, block_bytes)| LunFile {
+        target.window = window;
+        let luns = luns.into_iter().map(|(path, read_only, shared, block_bytes)| LunFile {
             path: path.into(),
             read_only,
+            shared,
             block_bytes,
         });
         let portals = portals.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
-        let config = ServerConfig { target, luns: luns.collect(), portals, stack, max_connections };
-        py.detach(|| Server::start(config)).map(IscsiServer).map_err(|e| PyOSError::new_err(e.to_string()))
+        let config = ServerConfig { target, luns: luns.collect(), portals, stack, max_connections, memory_bytes };
+        py.detach(|| Server::start(config)).map(IscsiServer).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => PyBlockingIOError::new_err(error.to_string()),
+            _ => PyOSError::new_err(error.to_string()),
+        })
     }
 
     /// Where it listens.
@@ -114,6 +122,20 @@ impl IscsiServer {
     fn stop(&mut self, py: Python<'_>) {
         py.detach(|| self.0.stop());
     }
+}
+
+/// The least memory of a target, bytes; FirstBurstLength of its first session with `memory_bytes`; and that of the
+/// settings `own`.
+#[pyfunction]
+fn iscsi_memory(
+    max_connections: usize,
+    memory_bytes: u64,
+    window: u32,
+    own: &Bound<'_, PyDict>,
+) -> PyResult<(u64, u32, u32)> {
+    let wanted = settings(own)?.first_burst_bytes;
+    let (least, first_burst) = live::plan_memory(max_connections, memory_bytes, window, wanted);
+    Ok((least, first_burst, wanted))
 }
 
 /// Does what may take long in a thread of its own, while this one looks for signals: by `told`, a wait of so many seconds that says
@@ -211,8 +233,12 @@ fn iscsi_bench(
     dict.set_item("first_failure", report.first_failure)?;
     dict.set_item("unfinished", report.unfinished)?;
     dict.set_item("lost", report.lost)?;
+    dict.set_item("window_is_limit", report.window.is_limit())?;
+    dict.set_item("window_waits", report.window.waited)?;
+    dict.set_item("window_width", report.window.width)?;
     dict.set_item("ended", report.ended)?;
     dict.set_item("elapsed_ns", report.elapsed_ns)?;
+    dict.set_item("connections", report.connections)?;
     dict.set_item("agreed", report.agreed)?;
     dict.set_item("congestion", report.congestion)?;
     dict.set_item("capacity_bytes", report.capacity_bytes)?;
@@ -248,6 +274,7 @@ fn as_dict<'py>(py: Python<'py>, kind: &BenchKind) -> PyResult<Bound<'py, PyDict
     let dict = PyDict::new(py);
     dict.set_item("done", kind.done)?;
     dict.set_item("bytes", kind.bytes)?;
+    dict.set_item("latency_mean_ns", kind.latency.mean())?;
     dict.set_item("latency_p50_ns", kind.latency.quantile(500))?;
     dict.set_item("latency_p99_ns", kind.latency.quantile(990))?;
     dict.set_item("latency_max_ns", kind.latency.max())?;
@@ -256,6 +283,7 @@ fn as_dict<'py>(py: Python<'py>, kind: &BenchKind) -> PyResult<Bound<'py, PyDict
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<IscsiServer>()?;
+    module.add_function(wrap_pyfunction!(iscsi_memory, module)?)?;
     module.add_function(wrap_pyfunction!(iscsi_discover, module)?)?;
     module.add_function(wrap_pyfunction!(iscsi_bench, module)?)
 }

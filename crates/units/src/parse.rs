@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(parse_rate("180MB/s").unwrap(), Rate(1_440_000_000));
         assert_eq!(parse_rate("1.5 kB/s").unwrap(), Rate(12_000));
         assert_eq!(parse_rate("1GB/s").unwrap(), parse_rate("8Gbit/s").unwrap());
-        assert_eq!(parse_rate("64MiB/s").unwrap(), Rate(64 * 8 << 20));
+        assert_eq!(parse_rate("64MiB/s").unwrap(), Rate((64 * 8) << 20));
         assert_eq!(parse_rate("1B/s").unwrap(), Rate(8));
     }
 

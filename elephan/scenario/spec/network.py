@@ -340,10 +340,14 @@ def _lightpath(network: Network, steps: list[str], where: Location) -> list[int]
 def _explicit(network: Network, steps: list[str], where: Location, source: int, target: int) -> list[int]:
     """A route by node names, with a link's name between two nodes where it matters which link."""
     route: list[int] = []
+    passed: set[int] = set()
     here, wanted = None, None
     for step in steps:
         if step in network.nodes:
             node = network.nodes.index(step)
+            if node in passed:
+                raise Problem(where, f'a route that passes each node once; it passes "{step}" twice')
+            passed.add(node)
             if here is not None:
                 route.append(_line_between(network, here, node, wanted, where))
             here, wanted = node, None

@@ -103,7 +103,10 @@ impl World {
         for session in &mut self.sessions {
             // What drains afterwards is not its load.
             session.stopped = true;
+            // The connections of a session are told apart by a number behind its name, which stands for no one of them.
             let name = &self.flows[session.first].spec.name;
+            let name =
+                if session.connections.len() > 1 { name.rsplit_once('.').map_or(&name[..], |n| n.0) } else { name };
             if let Some((at, why)) = &session.lost {
                 let times = if session.losses == 1 { "once".to_owned() } else { format!("{} times", session.losses) };
                 let end =
@@ -111,6 +114,14 @@ impl World {
                 notes.push(format!(
                     "flow {name}: the session was lost {times}, first at {:.3} s: {why}{end}",
                     at.as_secs_f64()
+                ));
+            }
+            let window = session.initiator.window_use();
+            if window.is_limit() {
+                notes.push(format!(
+                    "flow {name}: the command window of {}, not the queue depth of {}, was the limit: {} of {} requests \
+                     waited for it (command_window)",
+                    window.width, session.depth, window.waited, window.submitted
                 ));
             }
             for (index, connection) in session.connections.iter_mut().enumerate() {

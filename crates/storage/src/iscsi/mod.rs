@@ -18,6 +18,6 @@ mod target;
 mod tests;
 
 pub use chap::{Credentials, Secret};
-pub use initiator::{Initiator, InitiatorConfig};
+pub use initiator::{Initiator, InitiatorConfig, WindowUse};
 pub use settings::{Agreed, Digest, Negotiation, Settings};
-pub use target::{ConnectionId, Outbound, Target, TargetConfig, Work};
+pub use target::{ConnectionId, LoginProgress, MemoryConfig, Outbound, Target, TargetConfig, Work};

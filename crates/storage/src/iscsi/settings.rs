@@ -160,6 +160,18 @@ pub struct Agreed {
     pub max_outstanding_r2t: u32,
 }
 
+impl Agreed {
+    /// Most data of a command that may come before it is asked for, where this side takes segments of `max_recv_bytes`,
+    /// bytes.
+    pub fn unasked_bytes(&self, max_recv_bytes: u32) -> u32 {
+        match (self.initial_r2t, self.immediate_data) {
+            (false, _) => self.first_burst_bytes,
+            (true, true) => self.first_burst_bytes.min(max_recv_bytes),
+            (true, false) => 0,
+        }
+    }
+}
+
 /// How two values become one (RFC 7143, 6.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
@@ -432,6 +444,23 @@ impl Negotiation {
         };
         self.values[index] = result;
         vec![(key.name, shown(key.rule, result))]
+    }
+
+    /// FirstBurstLength that this side wants, bytes; 0: no data is to come unasked.
+    pub fn first_burst_bytes(&self) -> u32 {
+        if self.own.initial_r2t && !self.own.immediate_data {
+            return 0;
+        }
+        self.own.first_burst_bytes
+    }
+
+    /// Offers no more than so much unasked data of a command, bytes; 0: none.
+    pub fn limit_unasked(&mut self, first_burst_bytes: u32) {
+        if first_burst_bytes == 0 {
+            (self.own.initial_r2t, self.own.immediate_data) = (true, false);
+        } else {
+            self.own.first_burst_bytes = self.own.first_burst_bytes.min(first_burst_bytes);
+        }
     }
 
     /// What holds now.

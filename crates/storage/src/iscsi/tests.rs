@@ -9,6 +9,7 @@ use units::{Span, Time};
 use wire::iscsi::{Framing, Header, Payload, Pdu};
 
 mod guard;
+mod memory;
 mod order;
 
 const BLOCK: u32 = 512;
@@ -120,6 +121,7 @@ impl Rig {
                 pipe.ways[0].push_back((out.pdu, out.framing));
             }
             if let Some(out) = self.target.poll_pdu(pipe.at_target) {
+                self.target.handle_sent(self.now, pipe.at_target, out.framing.length(&out.pdu) as u64);
                 pipe.ways[1].push_back((out.pdu, out.framing));
             } else if self.target.poll_close(pipe.at_target).is_some() && pipe.ways[1].is_empty() {
                 self.cut(index);
@@ -418,7 +420,8 @@ proptest! {
     #[test]
     fn any_settings_agree_and_carry_data(ours in settings(), theirs in settings(), connections in 1usize..4, blocks in 1u32..400, lost in prop::option::of((0usize..3, 0usize..120))) {
         let config = InitiatorConfig { settings: ours, connections, ..initiator() };
-        let target = TargetConfig { settings: theirs, max_data_bytes: 100_000, ..TargetConfig::new(NAME) };
+        let memory = memory::memory(6 << 20);
+        let target = TargetConfig { settings: theirs, max_data_bytes: 100_000, memory, ..TargetConfig::new(NAME) };
         let mut rig = Rig::new(config, target, Carriage::Bytes);
         rig.breaks = lost;
         let writes: Vec<u64> = (0..5).map(|n| rig.write(n * blocks, pattern((blocks * BLOCK) as usize, n as usize))).collect();
@@ -431,6 +434,8 @@ proptest! {
         for (n, id) in reads.into_iter().enumerate() {
             prop_assert_eq!(rig.done(id).data.to_payload(), pattern((blocks * BLOCK) as usize, n));
         }
+        rig.pipes.values().for_each(|pipe| rig.target.handle_closed(pipe.at_target));
+        prop_assert_eq!(rig.target.memory_bytes(), 0);
     }
 
     #[test]

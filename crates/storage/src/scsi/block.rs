@@ -4,7 +4,10 @@ use super::cdb::{extent, Cdb, Extent};
 use super::inquiry::MAX_COMPARE_BLOCKS;
 use super::lun::{Given, Lun, LunConfig, Step, Then};
 use super::{Op, Sense, MAX_TRANSFER_BYTES};
-use wire::iscsi::Rope;
+use wire::iscsi::{Payload, Rope};
+
+/// Bytes of a piece of a repeated block.
+const REPEATED: usize = 65_536;
 
 /// READ CAPACITY(10).
 pub(super) fn capacity10(config: &LunConfig, cdb: &Cdb) -> Given {
@@ -124,13 +127,21 @@ fn verify(lun: &Lun, cdb: &Cdb, data: Rope) -> Result<Step, Sense> {
                 return Err(Sense::INFORMATION_UNIT);
             }
             let one = data.to_payload().slice(0, block);
-            let mut all = Rope::default();
-            for _ in 0..blocks {
-                all.push(one.clone());
-            }
-            Ok(Step::Work(Op::Compare { lba, blocks, data: all }, Then::Plain))
+            Ok(Step::Work(Op::Compare { lba, blocks, data: repeated(&one, blocks) }, Then::Plain))
         }
     }
+}
+
+/// A block so many times: of large data, one piece of it stands for all.
+fn repeated(block: &Payload, blocks: u32) -> Rope {
+    let per_piece = (REPEATED / block.len()).max(1) as u32;
+    let piece: Payload = block.to_bytes().repeat(per_piece as usize).into();
+    let mut all = Rope::default();
+    for _ in 0..blocks / per_piece {
+        all.push(piece.clone());
+    }
+    all.push(piece.slice(0, (blocks % per_piece) as usize * block.len()));
+    all
 }
 
 fn compare_and_write(lun: &Lun, cdb: &Cdb, mut data: Rope) -> Result<Step, Sense> {

@@ -268,3 +268,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn one_block_that_is_compared_with_many_takes_the_memory_of_few() {
+    // VERIFY(10) with BYTCHK = 3: all blocks hold the one that came.
+    let verify = |blocks: u16| [0x2f, 6, 0, 0, 0, 0, 0, (blocks >> 8) as u8, blocks as u8, 0];
+    let mut rig = Rig::new();
+    for blocks in [1, 127, 128, 129, 2048] {
+        rig.good("a", &verify(blocks), vec![0; 512]);
+        let mut cdb = [0; 16];
+        cdb[..10].copy_from_slice(&verify(blocks));
+        let request = Request { lun: 0, nexus: &"a".into(), cdb: &cdb, offered: 512 };
+        let (step, _) = rig.device.begin(request, Rope::from(Payload::from(vec![7; 512])));
+        let Step::Work(Op::Compare { data, .. }, _) = step else { panic!("{blocks}: {step:?}") };
+        let mut places: Vec<*const u8> = data.pieces().map(|piece| piece.to_bytes().as_ptr()).collect();
+        places.dedup();
+        assert_eq!((data.len(), places.len()), (usize::from(blocks) * 512, 1), "{blocks}");
+        assert!(data == Rope::from(Payload::from(vec![7; usize::from(blocks) * 512])));
+    }
+    assert_eq!(rig.sense("a", &verify(2048), vec![1; 512]), (0xe, 0x1d, 0));
+}

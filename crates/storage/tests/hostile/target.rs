@@ -5,10 +5,10 @@ use super::pdu::{pdu, Known};
 use super::session::{device, settle, Medium0, BLOCKS, NAME};
 use bytes::BytesMut;
 use std::collections::{BTreeMap, VecDeque};
-use storage::iscsi::{ConnectionId, Initiator, InitiatorConfig, Target, TargetConfig, Work};
+use storage::iscsi::{ConnectionId, Initiator, InitiatorConfig, MemoryConfig, Target, TargetConfig, Work};
 use storage::scsi::{Medium, MediumError, Outcome};
 use units::{Span, Time};
-use wire::iscsi::{Header, LoginRequest, Payload, Pdu};
+use wire::iscsi::{Header, LoginRequest, Payload, Pdu, BHS_BYTES};
 
 /// Keys of a login with values that are right, and the fuzzer's own.
 const PAIRS: [&str; 24] = [
@@ -40,6 +40,8 @@ const PAIRS: [&str; 24] = [
 /// PDUs that a connection may have to send before it is a fault: the answers that may wait and the data of one 16 MiB read in
 /// pieces of 512 bytes.
 const MOST_PDUS: usize = 40_000;
+/// All that the target may take, bytes.
+const MEMORY: u64 = 64 << 10;
 /// Connections of strangers at a time.
 const STRANGERS: usize = 4;
 
@@ -116,6 +118,16 @@ impl Rig {
             match self.target.framing(stranger.id).decode(&mut stranger.bytes) {
                 Ok(Some(received)) if received.intact => self.target.handle_pdu(self.now, stranger.id, received.pdu),
                 Ok(Some(received)) => self.target.handle_damaged(self.now, stranger.id, &received.pdu),
+                Ok(None) if stranger.bytes.len() >= BHS_BYTES => {
+                    let mut bhs = [0; BHS_BYTES];
+                    bhs.copy_from_slice(&stranger.bytes[..BHS_BYTES]);
+                    let length = u32::from_be_bytes([0, bhs[5], bhs[6], bhs[7]]);
+                    match self.target.handle_head(stranger.id, &Header::parse(&bhs), length) {
+                        Ok(true) => return,
+                        Ok(false) => return stranger.bytes.clear(),
+                        Err(_) => return self.close(at),
+                    }
+                }
                 Ok(None) => return,
                 Err(_) => return self.close(at),
             }
@@ -134,6 +146,7 @@ impl Rig {
         while count < most {
             let Some(out) = self.target.poll_pdu(stranger.id) else { break };
             count += 1;
+            self.target.handle_sent(self.now, stranger.id, out.framing.length(&out.pdu) as u64);
             match out.pdu.header {
                 Header::ReadyToTransfer(h) => {
                     let Known { itt, ttt, offset, length, .. } = &mut stranger.known;
@@ -207,7 +220,14 @@ impl Rig {
 /// Strangers do what the bytes say; then one that does it right logs in, writes and reads.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
-    let config = TargetConfig { window: 8, max_sessions: 4, max_data_bytes: 8192, ..TargetConfig::new(NAME) };
+    let memory = MemoryConfig {
+        limit_bytes: MEMORY,
+        connections: 5,
+        buffer_bytes: 512,
+        small_bytes: 1024,
+        ..MemoryConfig::UNLIMITED
+    };
+    let config = TargetConfig { window: 8, max_sessions: 4, max_data_bytes: 8192, memory, ..TargetConfig::new(NAME) };
     let mut rig = Rig {
         now: Time(0),
         target: Target::new(config, device()),
@@ -219,6 +239,8 @@ pub fn run(bytes: &[u8]) {
         rig.act(&mut input);
         assert_eq!(rig.target.connection_count(), rig.strangers.len());
         assert!(rig.target.session_count() <= 4);
+        // What a connection that is to be closed has claimed counts beside what the medium is at of it.
+        assert!(rig.target.memory_bytes() <= 2 * MEMORY);
     }
     for _ in 0..1000 {
         rig.perform(0, false);
@@ -231,6 +253,10 @@ pub fn run(bytes: &[u8]) {
         rig.close(0);
     }
     assert_eq!((rig.target.session_count(), rig.target.connection_count()), (0, 0));
+    for _ in 0..1000 {
+        rig.perform(0, false);
+    }
+    assert_eq!(rig.target.memory_bytes(), 0);
     let mut initiator = Initiator::new(InitiatorConfig::new("iqn.2026-01.example:other", Some(NAME)));
     for lba in [0, BLOCKS as u32 - 1] {
         initiator.submit(super::session::write(lba, &Payload::from(vec![7; 512])));

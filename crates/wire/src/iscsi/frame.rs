@@ -1,7 +1,8 @@
 //! PDUs as bytes: lengths, padding, CRC32C digests (RFC 7143, 11.1 and 11.2).
 
 use super::{Ahs, Header, IscsiError, Payload, Pdu, BHS_BYTES};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
+use std::ops::Range;
 
 /// Most bytes of additional header segments: TotalAHSLength counts words in one byte.
 pub const MAX_AHS_BYTES: usize = 255 * 4;
@@ -27,6 +28,25 @@ pub struct Received {
     pub intact: bool,
 }
 
+/// Where the parts of a PDU are that is complete.
+struct Layout {
+    header: Header,
+    ahs: Vec<Ahs>,
+    data: Range<usize>,
+    /// Of the data and its padding.
+    digest_at: Option<usize>,
+    /// Length of all of it.
+    all: usize,
+}
+
+impl Layout {
+    fn received(self, bytes: &[u8], data: impl FnOnce(Range<usize>) -> Bytes) -> Received {
+        let is_intact = |at: usize| crc32c::crc32c(&bytes[self.data.start..at]) == digest(&bytes[at..]);
+        let intact = self.digest_at.is_none_or(is_intact);
+        Received { pdu: Pdu { header: self.header, ahs: self.ahs, data: Payload::Bytes(data(self.data)) }, intact }
+    }
+}
+
 fn padding(length: usize) -> usize {
     length.wrapping_neg() % 4
 }
@@ -41,6 +61,31 @@ impl Framing {
     /// # Errors
     /// The stream cannot be read further: too long a segment, a header digest or header segments that are wrong.
     pub fn decode(&self, bytes: &mut BytesMut) -> Result<Option<Received>, IscsiError> {
+        let Some(layout) = self.layout(bytes)? else { return Ok(None) };
+        let frame = bytes.split_to(layout.all).freeze();
+        Ok(Some(layout.received(&frame, |data| frame.slice(data))))
+    }
+
+    /// Reads one PDU at the front of `bytes`, and how long it is; None when it is not complete. The data is copied.
+    ///
+    /// # Errors
+    /// As [`Framing::decode`].
+    pub fn decode_copy(&self, bytes: &[u8]) -> Result<Option<(Received, usize)>, IscsiError> {
+        let Some(layout) = self.layout(bytes)? else { return Ok(None) };
+        let all = layout.all;
+        Ok(Some((layout.received(&bytes[..all], |data| Bytes::copy_from_slice(&bytes[data])), all)))
+    }
+
+    /// Reads a PDU that is all of `frame`; None when it is not complete. The data shares the memory of `frame`.
+    ///
+    /// # Errors
+    /// As [`Framing::decode`].
+    pub fn decode_frame(&self, frame: &Bytes) -> Result<Option<Received>, IscsiError> {
+        let Some(layout) = self.layout(frame)? else { return Ok(None) };
+        Ok(Some(layout.received(frame, |data| frame.slice(data))))
+    }
+
+    fn layout(&self, bytes: &[u8]) -> Result<Option<Layout>, IscsiError> {
         if bytes.len() < BHS_BYTES {
             return Ok(None);
         }
@@ -73,11 +118,8 @@ impl Framing {
             return Ok(None);
         }
         let ahs = parse_ahs(&bytes[BHS_BYTES..head])?;
-        let mut frame = bytes.split_to(all);
-        frame.advance(data_at);
-        let intact = !with_digest || crc32c::crc32c(&frame[..padded]) == digest(&frame[padded..]);
-        frame.truncate(data_bytes);
-        Ok(Some(Received { pdu: Pdu { header, ahs, data: Payload::Bytes(frame.freeze()) }, intact }))
+        let digest_at = with_digest.then_some(data_at + padded);
+        Ok(Some(Layout { header, ahs, data: data_at..data_at + data_bytes, digest_at, all }))
     }
 
     /// How many bytes from the front on the next PDU needs, as far as `bytes` tell: never less than a header. Without a bound: ask

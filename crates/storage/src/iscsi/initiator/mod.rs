@@ -15,6 +15,7 @@
 mod link;
 mod login;
 mod transfer;
+mod window;
 
 use super::chap::ENTROPY_BYTES;
 use super::{Agreed, Credentials, Settings};
@@ -22,6 +23,7 @@ use link::{Item, Link, Phase};
 use std::collections::{BTreeMap, VecDeque};
 use transfer::Task;
 use units::{Span, Time};
+pub use window::WindowUse;
 use wire::iscsi::{Framing, LogoutRequest, NopOut, Payload, Pdu, Rope, TaskRequest, TextRequest, NO_TAG};
 
 /// How connections are chosen for commands.
@@ -181,6 +183,7 @@ pub struct Initiator {
     connect: VecDeque<usize>,
     events: VecDeque<Event>,
     text: Vec<u8>,
+    window_use: WindowUse,
 }
 
 impl Initiator {
@@ -207,6 +210,7 @@ impl Initiator {
             connect: VecDeque::new(),
             events: VecDeque::new(),
             text: Vec::new(),
+            window_use: WindowUse::default(),
         };
         initiator.want(0);
         initiator
@@ -224,6 +228,7 @@ impl Initiator {
         self.tasks.insert(id, Task::new(command));
         self.queue.push_back(id);
         self.issue();
+        self.note_window_use();
         id
     }
 

@@ -48,13 +48,6 @@ impl Task {
 }
 
 impl Initiator {
-    pub(super) fn note_window(&mut self, exp_cmd_sn: u32, max_cmd_sn: u32) {
-        // RFC 7143, 4.2.2.1: a window that is impossible is ignored, and so is one older than what is known.
-        if !serial_before(max_cmd_sn, exp_cmd_sn.wrapping_sub(1)) && serial_before(self.max_cmd_sn, max_cmd_sn) {
-            self.max_cmd_sn = max_cmd_sn;
-        }
-    }
-
     fn choose(&mut self) -> Option<usize> {
         let count = self.links.len();
         match self.config.allegiance {

@@ -1,12 +1,13 @@
 //! Commands at the target: their order, their data, their end.
 
 use super::connection::Sending;
+use super::memory::{Held, Owner};
 use super::order::Attribute;
 use super::session::{Early, Stage, Task};
 use super::{ConnectionId, Target, Ticket, Work};
 use crate::scsi::{status, Reply, Request, Sense, Step, MAX_TRANSFER_BYTES};
 use std::collections::VecDeque;
-use wire::iscsi::{reject, serial_before, Header, Payload, Pdu, Rope, ScsiCommand, ScsiResponse};
+use wire::iscsi::{reject, serial_before, Header, Payload, Pdu, Rope, ScsiCommand, ScsiResponse, NO_TAG};
 
 /// The end of a command that the transport, not the unit, finds at fault.
 pub(super) fn refusal(sense: Sense) -> Reply {
@@ -25,9 +26,29 @@ fn order(header: &Header) -> Option<(u32, bool)> {
     }
 }
 
+/// Whether the data of a PDU was not asked for.
+pub(super) fn is_unasked(header: &Header) -> bool {
+    !matches!(header, Header::DataOut(h) if h.ttt != NO_TAG)
+}
+
+/// When a task's memory is given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Release {
+    Now,
+    /// When all that was polled has been sent.
+    WhenSent,
+}
+
 impl Target {
     /// A PDU of full feature phase.
     pub(super) fn full_feature(&mut self, id: ConnectionId, tsih: u16, pdu: Pdu) {
+        if is_unasked(&pdu.header) && !pdu.data.is_empty() && !self.has_unasked_room(tsih, pdu.data.len() as u64) {
+            return match order(&pdu.header) {
+                // It may come again.
+                Some((_, true)) => self.reject(id, reject::TOO_MANY_IMMEDIATE, &pdu.header),
+                _ => self.violated(id, reject::PROTOCOL, &pdu.header, "more data than a session may send unasked"),
+            };
+        }
         let Some(session) = self.sessions.get_mut(&tsih) else { return };
         let Some((number, immediate)) = order(&pdu.header) else {
             return match &pdu.header {
@@ -40,7 +61,7 @@ impl Target {
         if immediate {
             // One for each command of the window, so that pings and aborts always find room.
             return match &pdu.header {
-                Header::ScsiCommand(_) if session.tasks.len() >= 2 * self.config.window as usize => {
+                Header::ScsiCommand(_) if session.tasks.len() >= 2 * session.window as usize => {
                     self.reject(id, reject::TOO_MANY_IMMEDIATE, &pdu.header);
                 }
                 _ => self.deliver(id, tsih, pdu),
@@ -120,6 +141,9 @@ impl Target {
         let takes = if takes > u64::from(MAX_TRANSFER_BYTES) { 0 } else { takes as u32 };
         let wanted = offered.min(takes);
         let back = if command.read { command.expected_length.min(MAX_TRANSFER_BYTES) } else { 0 };
+        // A unit takes data or gives some. What comes unasked has its room.
+        let unasked = if command.last { immediate } else { agreed.first_burst_bytes };
+        let claim = u64::from(wanted.saturating_sub(unasked).max(back));
         let mut task = Task {
             serial: self.serial(),
             connection: id,
@@ -133,13 +157,14 @@ impl Target {
             asked_to: 0,
             asked: VecDeque::new(),
             next_r2t_sn: 0,
-            share: u64::from(wanted) + u64::from(back),
+            held: Held { share: u64::from(wanted) + u64::from(back), claim, unasked: 0 },
             admitted: false,
             damaged: false,
             aborted: false,
         };
-        task.take(pdu.data);
+        task.held.unasked = task.take(pdu.data);
         let Some(session) = self.sessions.get_mut(&tsih) else { return };
+        session.unasked += task.held.unasked;
         let serial = task.serial;
         session.tasks.insert(command.itt, task);
         match (Attribute::of(command.attribute), self.device.index(command.lun)) {
@@ -153,7 +178,7 @@ impl Target {
         self.admit(id, tsih);
     }
 
-    /// Lets waiting commands go on, in their order, as long as their data fits into the connection's share of memory.
+    /// Lets waiting commands go on, in their order, as long as there is memory for their data.
     pub(super) fn admit(&mut self, id: ConnectionId, tsih: u16) {
         loop {
             let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -163,12 +188,20 @@ impl Target {
                 connection.waiting.pop_front();
                 continue;
             };
-            if connection.committed > 0 && connection.committed + task.share > self.config.max_data_bytes {
+            let held = task.held;
+            if connection.committed > 0 && connection.committed + held.share > self.config.max_data_bytes {
                 return;
             }
-            connection.committed += task.share;
-            connection.waiting.pop_front();
-            task.admitted = true;
+            if !self.claim(id, held.claim) {
+                return;
+            }
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.committed += held.share;
+                connection.waiting.pop_front();
+            }
+            if let Some(task) = self.sessions.get_mut(&tsih).and_then(|session| session.tasks.get_mut(&itt)) {
+                task.admitted = true;
+            }
             self.advance(tsih, itt);
         }
     }
@@ -211,7 +244,7 @@ impl Target {
         task.stage = Stage::Working;
         let (serial, connection, command) = (task.serial, task.connection, task.command);
         let offered = if command.write { command.expected_length } else { 0 };
-        let data = std::mem::take(&mut task.data);
+        let (data, held) = (std::mem::take(&mut task.data), task.held);
         if task.damaged {
             return self.finish(tsih, itt, serial, refusal(Sense::CRC));
         }
@@ -220,7 +253,7 @@ impl Target {
             (Step::Done(reply), _) => self.finish(tsih, itt, serial, reply),
             (Step::Work(op, then), lun) => {
                 let id = self.serial();
-                self.tickets.insert(id, Ticket { tsih, itt, serial, lun, then });
+                self.tickets.insert(id, Ticket { tsih, itt, serial, lun, then, held, owner: Owner::Task });
                 self.work.push_back(Work { id, connection, itt, lun, op });
                 // Whoever let it begin may be another's thread, which takes no work.
                 self.touched.insert(connection);
@@ -236,7 +269,7 @@ impl Target {
         let Some(task) = session.tasks.get_mut(&itt).filter(|task| task.serial == serial) else { return };
         let (id, command) = (task.connection, task.command);
         if task.aborted {
-            return self.end_task(id, itt);
+            return self.end_task(id, itt, Release::Now);
         }
         task.stage = Stage::Answering;
         let expected = command.expected_length;
@@ -263,7 +296,7 @@ impl Target {
         }
         let r2ts = task.next_r2t_sn;
         self.respond(id, &command, &reply, r2ts, (overflow, underflow, residual));
-        self.end_task(id, itt);
+        self.end_task(id, itt, Release::Now);
     }
 
     fn respond(
@@ -291,15 +324,15 @@ impl Target {
         self.send(id, Pdu::with(response, data.into()));
     }
 
-    /// A task is over: its number and its share of memory are free again.
-    pub(super) fn end_task(&mut self, id: ConnectionId, itt: u32) {
+    /// A task is over: its number is free again, and the memory that it held, when it may be.
+    pub(super) fn end_task(&mut self, id: ConnectionId, itt: u32, when: Release) {
         let Some(tsih) = self.tsih_of(id) else { return };
         let Some(task) = self.sessions.get_mut(&tsih).and_then(|session| session.tasks.remove(&itt)) else { return };
-        if task.admitted {
-            if let Some(connection) = self.connections.get_mut(&task.connection) {
-                connection.committed -= task.share;
-            }
-            self.admit(task.connection, tsih);
+        let unasked = task.held.unasked;
+        let held = if task.admitted { task.held } else { Held { unasked, ..Held::default() } };
+        match when {
+            Release::Now => self.release(task.connection, held),
+            Release::WhenSent => self.release_when_sent(task.connection, held),
         }
     }
 
@@ -312,12 +345,18 @@ impl Target {
             task.aborted = true;
             return;
         }
-        let (serial, working) = (task.serial, task.stage == Stage::Working);
+        let (serial, working, held) = (task.serial, task.stage == Stage::Working, task.held);
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.sending.retain(|sending| sending.itt != itt);
-            self.end_task(id, itt);
+            // A part of its data may be on its way.
+            self.end_task(id, itt, Release::WhenSent);
         } else {
             session.tasks.remove(&itt);
+            if working {
+                self.orphan_work(tsih, serial);
+            } else {
+                session.unasked = session.unasked.saturating_sub(held.unasked);
+            }
         }
         // What the medium is at leaves its set when the medium is done.
         if !working {

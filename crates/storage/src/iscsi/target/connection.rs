@@ -1,6 +1,8 @@
 //! One connection: its phase, what waits to be sent, and the numbers of what is sent.
 
+use super::command::Release;
 use super::login::Login;
+use super::memory::{Claimed, Held, Leaving, Progress};
 use super::{ConnectionId, Target, TargetConfig};
 use crate::iscsi::chap::ENTROPY_BYTES;
 use crate::iscsi::Agreed;
@@ -53,12 +55,26 @@ pub(super) struct Connection {
     pub sending: VecDeque<Sending>,
     /// Bytes of data that commands under way hold or will.
     pub committed: u64,
+    /// Of the target's memory, bytes.
+    pub claimed: Claimed,
+    /// Bytes of PDUs that were polled, and of them those that were sent.
+    pub polled: u64,
+    pub sent: u64,
+    /// In the order of their places.
+    pub leaving: VecDeque<Leaving>,
+    pub progress: Progress,
+    /// Unasked data of a PDU that is on its way here, bytes.
+    pub incoming: u64,
+    /// Since when commands wait for memory.
+    pub waiting_since: Option<Time>,
     /// Commands that wait for others to give back their share.
     pub waiting: VecDeque<u32>,
     pub opened: Time,
     pub last_heard: Time,
     pub ping_sent: Option<Time>,
     pub closing: Option<String>,
+    /// To be closed at once, without what is queued.
+    pub is_aborted: bool,
     pub entropy: [u8; ENTROPY_BYTES],
 }
 
@@ -82,13 +98,28 @@ impl Connection {
             ready: VecDeque::new(),
             sending: VecDeque::new(),
             committed: 0,
+            claimed: Claimed::default(),
+            polled: 0,
+            sent: 0,
+            leaving: VecDeque::new(),
+            progress: Progress::new(now),
+            incoming: 0,
+            waiting_since: None,
             waiting: VecDeque::new(),
             opened: now,
             last_heard: now,
             ping_sent: None,
             closing: None,
+            is_aborted: false,
             entropy,
         }
+    }
+
+    /// Unasked data of answers that have not been sent and of what is on its way here, bytes.
+    pub(super) fn unasked_answers(&self) -> u64 {
+        let queued = self.ready.iter().filter(|pdu| matches!(pdu.header, Header::NopIn(_)));
+        let leaving = self.leaving.iter().map(|leaving| leaving.held.unasked);
+        queued.map(|pdu| pdu.data.len() as u64).chain(leaving).sum::<u64>() + self.incoming
     }
 
     pub(super) fn deadline(&self, config: &TargetConfig) -> Option<Time> {
@@ -132,10 +163,15 @@ impl Target {
             let login_done = matches!(&pdu.header, Header::LoginResponse(r) if r.transit && r.nsg == 3);
             self.number(id, &mut pdu.header);
             let connection = self.connections.get_mut(&id)?;
+            connection.polled += framing.length(&pdu) as u64;
             if login_done {
                 // Digests begin behind the login's last PDU.
                 connection.framing_out.header_digest = connection.agreed.header_digest;
                 connection.framing_out.data_digest = connection.agreed.data_digest;
+            }
+            if matches!(pdu.header, Header::NopIn(_)) && !pdu.data.is_empty() {
+                self.release_when_sent(id, Held { unasked: pdu.data.len() as u64, ..Held::default() });
+                self.settle();
             }
             return Some(Outbound { pdu, framing });
         }
@@ -165,12 +201,17 @@ impl Target {
             (header.overflow, header.underflow) = (sending.overflow, sending.underflow);
             header.residual = sending.residual;
             connection.sending.pop_front();
-            self.end_task(id, header.itt);
         }
-        let mut header = Header::DataIn(header);
-        self.number(id, &mut header);
-        let mut pdu = Pdu::new(NopIn::default());
-        (pdu.header, pdu.data) = (header, data);
+        let itt = header.itt;
+        let mut pdu = Pdu::new(header);
+        pdu.data = data;
+        connection.polled += framing.length(&pdu) as u64;
+        if last {
+            // Its data is in memory until the last byte has been sent.
+            self.end_task(id, itt, Release::WhenSent);
+        }
+        self.number(id, &mut pdu.header);
+        self.settle();
         Some(Outbound { pdu, framing })
     }
 

@@ -31,6 +31,9 @@ impl Target {
         if header.itt != NO_TAG {
             let most = self.connections.get(&id).map_or(0, |connection| connection.agreed.max_send_bytes);
             let data = data.slice(0, most as usize);
+            if let Some(session) = self.tsih_of(id).and_then(|tsih| self.sessions.get_mut(&tsih)) {
+                session.unasked += data.len() as u64;
+            }
             self.send(id, Pdu::with(NopIn { itt: header.itt, ttt: NO_TAG, lun: header.lun, ..NopIn::default() }, data));
         }
     }

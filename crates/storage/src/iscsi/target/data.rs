@@ -1,7 +1,7 @@
 //! Data of writes: what may come unasked, and what is asked for (RFC 7143, 4.2.5 and 11.7, 11.8).
 
-use super::command::refusal;
-use super::session::{Asked, Early, Stage, Task};
+use super::command::{is_unasked, refusal};
+use super::session::{Asked, Stage, Task};
 use super::{ConnectionId, Target};
 use crate::scsi::Sense;
 use wire::iscsi::{reject, DataOut, Header, Payload, Pdu, ReadyToTransfer, NO_TAG};
@@ -9,16 +9,19 @@ use wire::iscsi::{reject, DataOut, Header, Payload, Pdu, ReadyToTransfer, NO_TAG
 /// Bytes of data for each PDU of it, below which a peer that sends data for a command that is not in its turn is not kept; the
 /// first such PDUs may have less.
 const EARLY_DATA: usize = 512;
-const EARLY_PDUS: usize = 1024;
+const EARLY_PDUS: usize = 16;
 
 impl Task {
-    /// Takes data in its order. What is beyond what the command takes is not kept.
-    pub(super) fn take(&mut self, mut data: Payload) {
+    /// Takes data in its order; how much of it is kept, bytes: not what is beyond what the command takes.
+    pub(super) fn take(&mut self, mut data: Payload) -> u64 {
         let length = data.len() as u32;
         let room = self.wanted.saturating_sub(self.received);
-        self.data.push(data.split_to(room as usize));
+        let kept = data.split_to(room as usize);
+        let bytes = kept.len() as u64;
+        self.data.push(kept);
         self.received += length;
         self.asked_to = self.asked_to.max(self.received);
+        bytes
     }
 
     /// Checks a Data-Out against what is expected. One that is not ends its command (RFC 7143, 7.9 and 11.4.7.2).
@@ -88,14 +91,74 @@ impl Target {
         }
     }
 
+    /// The header of a PDU came whose `bytes` of data are still on their way: whether there is to be memory for them,
+    /// or they may be thrown away with their header. For segments that the caller does not keep anyway; before
+    /// [`Target::handle_pdu`] with all of it.
+    ///
+    /// # Errors
+    /// Why the connection is to be closed: nobody asked for so much.
+    pub fn handle_head(&mut self, id: ConnectionId, header: &Header, bytes: u32) -> Result<bool, String> {
+        let Some(tsih) = self.tsih_of(id).filter(|_| !self.memory.is_unlimited()) else { return Ok(true) };
+        if let Header::DataOut(data) = header {
+            let session = self.sessions.get(&tsih);
+            let task = session.and_then(|session| session.tasks.get(&data.itt)).filter(|task| task.connection == id);
+            let is_early =
+                session.is_some_and(|session| session.early.values().any(|early| early.brings(id, data.itt)));
+            if !is_unasked(header) {
+                let Some(task) = task.filter(|task| task.stage == Stage::Collecting) else { return Ok(false) };
+                let left =
+                    task.asked.front().filter(|asked| asked.ttt == data.ttt).map(|asked| asked.length - asked.received);
+                let sense = match left {
+                    Some(left) if bytes <= left => return Ok(true),
+                    Some(_) => Sense::AMOUNT_OF_DATA,
+                    None => Sense::DATA_PHASE,
+                };
+                let serial = task.serial;
+                self.finish(tsih, data.itt, serial, refusal(sense));
+                self.settle();
+                return Ok(false);
+            }
+            if task.is_none() && !is_early {
+                return Ok(false);
+            }
+        }
+        if !self.has_unasked_room(tsih, u64::from(bytes)) {
+            return Err(format!("{} with {bytes} bytes: more than a session may send unasked", header.name()));
+        }
+        self.note_incoming(id, u64::from(bytes));
+        Ok(true)
+    }
+
+    /// Unasked data is on its way, or has come (0).
+    pub(super) fn note_incoming(&mut self, id: ConnectionId, bytes: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut connection.incoming, bytes);
+        if before == bytes {
+            return;
+        }
+        if let Some(session) = self.tsih_of(id).and_then(|tsih| self.sessions.get_mut(&tsih)) {
+            session.unasked = (session.unasked + bytes).saturating_sub(before);
+        }
+    }
+
     pub(super) fn data_out(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, data: Payload) {
         if header.ttt == NO_TAG && self.keep_early(id, tsih, header, &data, true) {
             return;
         }
-        if let Some(task) = self.task_of_data(id, tsih, header, data.len() as u32) {
-            task.take(data);
-            self.advance(tsih, header.itt);
+        self.take_data(id, tsih, header, data, false);
+    }
+
+    fn take_data(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, data: Payload, damaged: bool) {
+        let Some(task) = self.task_of_data(id, tsih, header, data.len() as u32) else { return };
+        task.damaged |= damaged;
+        let kept = task.take(data);
+        if header.ttt == NO_TAG {
+            task.held.unasked += kept;
+            if let Some(session) = self.sessions.get_mut(&tsih) {
+                session.unasked += kept;
+            }
         }
+        self.advance(tsih, header.itt);
     }
 
     /// Data whose digest did not match: its place is taken, and the command fails when the rest is there.
@@ -103,11 +166,7 @@ impl Target {
         if header.ttt == NO_TAG && self.keep_early(id, tsih, header, &Payload::Zeros(length), false) {
             return;
         }
-        if let Some(task) = self.task_of_data(id, tsih, header, length) {
-            task.damaged = true;
-            task.take(Payload::Zeros(length));
-            self.advance(tsih, header.itt);
-        }
+        self.take_data(id, tsih, header, Payload::Zeros(length), true);
     }
 
     /// Keeps unsolicited data whose command came, and waits for those before it on other connections of the session; false: there
@@ -117,11 +176,7 @@ impl Target {
             return false;
         };
         let Some(session) = self.sessions.get_mut(&tsih) else { return false };
-        let of_command = |early: &&mut Early| {
-            let Header::ScsiCommand(command) = &early.pdu.header else { return false };
-            early.connection == id && command.itt == header.itt
-        };
-        let Some(early) = session.early.values_mut().find(of_command) else { return false };
+        let Some(early) = session.early.values_mut().find(|early| early.brings(id, header.itt)) else { return false };
         early.bytes += data.len();
         if early.bytes > first_burst || early.data.len() > EARLY_PDUS + early.bytes / EARLY_DATA {
             self.violated(id, reject::PROTOCOL, &Header::DataOut(*header), "more than FirstBurstLength unasked");

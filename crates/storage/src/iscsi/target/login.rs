@@ -1,10 +1,10 @@
 //! Login at the target: stages, CHAP, new sessions, further connections, reinstatement (RFC 7143, sections 6 and 12).
 
-use super::connection::Phase;
+use super::connection::{Connection, Phase};
 use super::session::Session;
 use super::{ConnectionId, Target};
 use crate::iscsi::chap::{self, Algorithm, CHALLENGE_BYTES};
-use crate::iscsi::Negotiation;
+use crate::iscsi::{Agreed, Negotiation};
 use std::collections::BTreeMap;
 use wire::iscsi::{login_status, Header, LoginRequest, LoginResponse, Pdu, Text, MAX_TEXT_BYTES};
 
@@ -42,6 +42,14 @@ pub(super) struct Login {
     tsih: u16,
     proof: Proof,
     negotiation: Option<Negotiation>,
+    /// Memory for data that comes unasked, bytes; None: it was not settled yet.
+    reserved: Option<u64>,
+}
+
+impl Login {
+    pub fn reserved(&self) -> u64 {
+        self.reserved.unwrap_or(0)
+    }
 }
 
 /// Why a login ends: status and reason.
@@ -140,7 +148,10 @@ impl Target {
             OPERATIONAL if self.config.chap.is_some() && login.proof != Proof::Done => {
                 return refuse(login_status::AUTHENTICATION, "AuthMethod=CHAP is needed, in the security stage");
             }
-            OPERATIONAL => keys = text,
+            OPERATIONAL => {
+                self.reserve_unasked(login);
+                keys = text;
+            }
             stage => return refuse(login_status::INITIATOR_ERROR, format!("stage {stage}: 0 or 1 would be right")),
         }
         self.operational(login, &keys, &mut answer)?;
@@ -271,6 +282,18 @@ impl Target {
         }
     }
 
+    /// Reserves memory for the data that may come unasked, and offers no more than there is. Only for those who have
+    /// shown who they are.
+    fn reserve_unasked(&mut self, login: &mut Login) {
+        if self.memory.is_unlimited() || login.tsih != 0 || login.discovery || login.reserved.is_some() {
+            return;
+        }
+        let Some(negotiation) = login.negotiation.as_mut() else { return };
+        let each = self.memory.reserve(self.config.window, negotiation.first_burst_bytes());
+        negotiation.limit_unasked(each);
+        login.reserved = Some(u64::from(each) * u64::from(self.config.window));
+    }
+
     fn operational(&mut self, login: &mut Login, text: &Text, answer: &mut Text) -> Result<(), Refusal> {
         let Some(negotiation) = &mut login.negotiation else { return Ok(()) };
         for (key, value) in text.pairs() {
@@ -318,6 +341,7 @@ impl Target {
                     return refuse(login_status::TOO_MANY_CONNECTIONS, why);
                 }
                 None => {
+                    self.has_place()?;
                     if let Some(session) = self.sessions.get_mut(&login.tsih) {
                         session.connections.insert(request.cid, id);
                     }
@@ -335,12 +359,47 @@ impl Target {
         Ok(tsih)
     }
 
+    /// Whether one more connection may be in full feature phase.
+    fn has_place(&self) -> Result<(), Refusal> {
+        let full = |connection: &&Connection| matches!(connection.phase, Phase::Full { .. });
+        let count = self.connections.values().filter(|c| c.closing.is_none()).filter(full).count();
+        if count >= self.config.max_connections {
+            return refuse(login_status::OUT_OF_RESOURCES, format!("{count} connections are logged in"));
+        }
+        Ok(())
+    }
+
+    /// How many commands a session may have under way, and the memory that is reserved for what comes unasked with
+    /// them. What was not negotiated may be more than what was offered, or less; one command always may come.
+    fn session_window(&mut self, login: &mut Login, agreed: &Agreed) -> Result<(u32, u64), Refusal> {
+        let (most, each) = (self.config.window, agreed.unasked_bytes(self.config.settings.max_recv_bytes));
+        if self.memory.is_unlimited() || login.discovery || each == 0 {
+            self.memory.unreserve(login.reserved.take().unwrap_or(0));
+            return Ok((most, 0));
+        }
+        let reserved = match login.reserved {
+            Some(reserved) => reserved,
+            // A login without an operational stage.
+            None => u64::from(self.memory.reserve(most, each)) * u64::from(most),
+        };
+        login.reserved = Some(reserved);
+        let each = u64::from(each);
+        if each > self.memory.unasked(reserved) {
+            return refuse(login_status::OUT_OF_RESOURCES, "there is no memory for the data of its commands");
+        }
+        let window = u64::from(most).min(reserved / each).max(1);
+        let kept = reserved.min(window * each);
+        self.memory.unreserve(reserved - kept);
+        login.reserved = None;
+        Ok((window as u32, kept))
+    }
+
     fn new_session(
         &mut self,
         id: ConnectionId,
-        login: &Login,
+        login: &mut Login,
         request: &LoginRequest,
-        agreed: crate::iscsi::Agreed,
+        agreed: Agreed,
     ) -> Result<u16, Refusal> {
         // The same initiator port again: its session starts anew (RFC 7143, 6.3.5).
         let same = |s: &Session| s.initiator == login.initiator && s.isid == login.isid && !login.discovery;
@@ -351,6 +410,8 @@ impl Target {
         if self.sessions.len() >= self.config.max_sessions {
             return refuse(login_status::OUT_OF_RESOURCES, format!("{} sessions are open", self.sessions.len()));
         }
+        self.has_place()?;
+        let (window, reserved) = self.session_window(login, &agreed)?;
         while self.next_tsih == 0 || self.sessions.contains_key(&self.next_tsih) {
             self.next_tsih = self.next_tsih.wrapping_add(1);
         }
@@ -370,6 +431,9 @@ impl Target {
             tasks: BTreeMap::new(),
             waiting: Vec::new(),
             texts: BTreeMap::new(),
+            window,
+            reserved,
+            unasked: 0,
         };
         if !login.discovery {
             self.device.attach(&session.nexus);

@@ -1,7 +1,7 @@
 //! The target: connections, sessions of one or more of them, and the device behind.
 //!
 //! Four kinds of methods ([`Target`]):
-//! - commands: [`Target::open`], [`Target::request_logout`];
+//! - commands: [`Target::open`], [`Target::close`], [`Target::request_logout`];
 //! - inputs: [`Target::handle_pdu`], [`Target::handle_damaged`], [`Target::handle_closed`], [`Target::handle_work`],
 //!   [`Target::handle_timeout`];
 //! - outputs: [`Target::poll_pdu`] (when the connection has room), [`Target::poll_work`] (operations for the medium),
@@ -15,15 +15,18 @@ mod connection;
 mod control;
 mod data;
 mod login;
+mod memory;
 mod order;
 mod session;
 
 pub use connection::Outbound;
+pub use memory::MemoryConfig;
 
 use super::chap::ENTROPY_BYTES;
 use super::{Credentials, Settings};
 use crate::scsi::{Device, Op, Outcome, Then};
 use connection::{Connection, Phase};
+use memory::{Held, Memory, Owner};
 use order::TaskSets;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -50,8 +53,12 @@ pub struct TargetConfig {
     pub window: u32,
     /// Sessions at a time, 1 to 65535.
     pub max_sessions: usize,
+    /// Connections in full feature phase at a time; a further login is refused.
+    pub max_connections: usize,
     /// Data of commands under way per connection, bytes; one command may go beyond it alone.
     pub max_data_bytes: u64,
+    /// All memory that it takes for its peers.
+    pub memory: MemoryConfig,
     /// A connection that does not reach full feature phase by then is closed.
     pub login_timeout: Span,
     /// Silence after which a peer is pinged.
@@ -71,7 +78,9 @@ impl TargetConfig {
             chap: None,
             window: 128,
             max_sessions: 256,
+            max_connections: usize::MAX,
             max_data_bytes: 64 << 20,
+            memory: MemoryConfig::UNLIMITED,
             login_timeout: Span::from_secs(15),
             ping_after: Span::from_secs(30),
             ping_timeout: Span::from_secs(30),
@@ -94,6 +103,15 @@ pub struct Work {
     pub op: Op,
 }
 
+/// How far a login is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoginProgress {
+    /// Nothing came.
+    Silent,
+    /// A PDU came.
+    Begun,
+}
+
 /// Where the outcome of an operation belongs.
 #[derive(Clone, Copy, Debug)]
 struct Ticket {
@@ -103,6 +121,9 @@ struct Ticket {
     serial: u64,
     lun: usize,
     then: Then,
+    /// What its command holds, and who counts it.
+    held: Held,
+    owner: Owner,
 }
 
 /// A target.
@@ -118,6 +139,11 @@ pub struct Target {
     /// Session, tag and serial number of commands that no longer wait for others.
     beginning: VecDeque<(u16, u32, u64)>,
     touched: BTreeSet<ConnectionId>,
+    memory: Memory,
+    /// Connections whose waiting commands may find room.
+    readmit: BTreeSet<ConnectionId>,
+    /// The latest time that was told.
+    now: Time,
     next_connection: ConnectionId,
     /// Numbers operations, tasks and transfer tags.
     next_serial: u64,
@@ -128,6 +154,9 @@ impl Target {
     /// A target without connections.
     pub fn new(config: TargetConfig, device: Device) -> Target {
         Target {
+            memory: Memory::new(config.memory),
+            readmit: BTreeSet::new(),
+            now: Time(0),
             config,
             device,
             connections: BTreeMap::new(),
@@ -162,8 +191,25 @@ impl Target {
     pub fn open(&mut self, now: Time, portal: &str, entropy: [u8; ENTROPY_BYTES]) -> ConnectionId {
         let id = self.next_connection;
         self.next_connection += 1;
+        self.now = now;
+        self.memory.opened();
         self.connections.insert(id, Connection::new(now, portal, entropy));
         id
+    }
+
+    /// Ends a connection at once, for a reason that the caller has.
+    pub fn close(&mut self, id: ConnectionId, why: &str) {
+        self.abort_connection(id, why.to_owned());
+    }
+
+    /// How far the login of a connection is; None where it is done, or the connection gone or to be closed.
+    pub fn login_progress(&self, id: ConnectionId) -> Option<LoginProgress> {
+        let connection = self.connections.get(&id).filter(|connection| connection.closing.is_none())?;
+        match connection.phase {
+            Phase::Full { .. } => None,
+            Phase::Login(_) if connection.last_heard == connection.opened => Some(LoginProgress::Silent),
+            Phase::Login(_) => Some(LoginProgress::Begun),
+        }
     }
 
     /// How PDUs of a connection are to be read now; ask before each.
@@ -189,6 +235,7 @@ impl Target {
 
     /// A PDU came.
     pub fn handle_pdu(&mut self, now: Time, id: ConnectionId, pdu: Pdu) {
+        self.now = now;
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if connection.closing.is_some() {
             return;
@@ -196,43 +243,60 @@ impl Target {
         connection.last_heard = now;
         connection.ping_sent = None;
         self.touched.insert(id);
-        match connection.phase {
-            Phase::Login(_) => self.login(id, pdu),
-            Phase::Full { tsih } => self.full_feature(id, tsih, pdu),
+        self.note_incoming(id, 0);
+        match self.tsih_of(id) {
+            None => self.login(id, pdu),
+            Some(tsih) => self.full_feature(id, tsih, pdu),
         }
+        self.settle();
     }
 
     /// A PDU came whose data digest does not match. At recovery level 0 a Data-Out ends its command (RFC 7143, 7.9), anything else
     /// the connection.
     pub fn handle_damaged(&mut self, now: Time, id: ConnectionId, pdu: &Pdu) {
+        self.now = now;
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.last_heard = now;
         self.touched.insert(id);
+        self.note_incoming(id, 0);
         self.reject(id, wire::iscsi::reject::DATA_DIGEST, &pdu.header);
         match (&pdu.header, self.tsih_of(id)) {
             (Header::DataOut(header), Some(tsih)) => self.damaged_data(id, tsih, header, pdu.data.len() as u32),
             _ => self.fail(id, format!("{}: the data digest does not match", pdu.header.name())),
         }
+        self.settle();
     }
 
     /// The transport connection is gone; its commands with it.
     pub fn handle_closed(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(&id) else { return };
         self.touched.remove(&id);
-        if let Phase::Full { tsih } = connection.phase {
-            self.leave_session(tsih, id);
+        self.memory.closed(connection.claimed);
+        match connection.phase {
+            Phase::Full { tsih } => {
+                if let Some(session) = self.sessions.get_mut(&tsih) {
+                    session.unasked = session.unasked.saturating_sub(connection.unasked_answers());
+                }
+                self.leave_session(tsih, id);
+            }
+            Phase::Login(login) => self.memory.unreserve(login.reserved()),
         }
+        self.settle();
     }
 
     /// An operation came to its end.
     pub fn handle_work(&mut self, id: u64, outcome: Outcome) {
         let Some(ticket) = self.tickets.remove(&id) else { return };
         let reply = self.device.finish(ticket.lun, ticket.then, outcome);
+        self.note_work_done(&ticket);
         self.finish(ticket.tsih, ticket.itt, ticket.serial, reply);
+        self.settle();
     }
 
     /// Logins that take too long and peers that are silent.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
+        self.cut_stalled(now);
         for (id, action) in self.connections.iter().map(|(id, c)| (*id, c.due(now, &self.config))).collect::<Vec<_>>() {
             match action {
                 connection::Due::Nothing => {}
@@ -261,7 +325,12 @@ impl Target {
     pub fn poll_close(&self, id: ConnectionId) -> Option<&str> {
         let connection = self.connections.get(&id)?;
         let reason = connection.closing.as_deref()?;
-        connection.ready.is_empty().then_some(reason)
+        (connection.is_aborted || connection.ready.is_empty()).then_some(reason)
+    }
+
+    /// Whether a connection is to be closed at once, without what was polled and waits for the socket.
+    pub fn is_aborted(&self, id: ConnectionId) -> bool {
+        self.connections.get(&id).is_some_and(|connection| connection.is_aborted)
     }
 
     /// Asks every initiator to log out within `seconds`, for a target that is about to end.
@@ -291,6 +360,14 @@ impl Target {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.ready.push_back(pdu);
             self.touched.insert(id);
+        }
+    }
+
+    /// Ends a connection at once: nothing goes any more.
+    fn abort_connection(&mut self, id: ConnectionId, why: String) {
+        self.fail(id, why);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.is_aborted = true;
         }
     }
 

@@ -1,11 +1,12 @@
 //! A session: connections, the window of command numbers, tasks.
 
 use super::connection::Phase;
+use super::memory::Held;
 use super::{ConnectionId, Target};
 use crate::iscsi::Agreed;
 use crate::scsi::Nexus;
 use std::collections::{BTreeMap, VecDeque};
-use wire::iscsi::{serial_before, DataOut, NopOut, Payload, Pdu, Rope, ScsiCommand, NO_TAG};
+use wire::iscsi::{serial_before, DataOut, Header, NopOut, Payload, Pdu, Rope, ScsiCommand, NO_TAG};
 
 /// A request for data under way.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +48,8 @@ pub(super) struct Task {
     pub asked_to: u32,
     pub asked: VecDeque<Asked>,
     pub next_r2t_sn: u32,
-    /// Its share of the connection's memory, bytes.
-    pub share: u64,
+    /// What it holds of the target's memory, or will when it is admitted; but unasked data, which counts as it comes.
+    pub held: Held,
     pub admitted: bool,
     /// Data came damaged: the task ends when it is complete.
     pub damaged: bool,
@@ -72,6 +73,15 @@ impl Early {
     pub fn nothing(connection: ConnectionId) -> Early {
         let pdu = Pdu::new(NopOut { itt: NO_TAG, ttt: NO_TAG, ..NopOut::default() });
         Early { connection, pdu, data: Vec::new(), bytes: 0 }
+    }
+
+    /// Whether it is the command of unsolicited data that comes on a connection with a tag.
+    pub fn brings(&self, id: ConnectionId, itt: u32) -> bool {
+        matches!(&self.pdu.header, Header::ScsiCommand(command) if self.connection == id && command.itt == itt)
+    }
+
+    fn unasked(&self) -> u64 {
+        (self.pdu.data.len() + self.bytes) as u64
     }
 }
 
@@ -100,6 +110,19 @@ pub(super) struct Session {
     pub waiting: Vec<Waiting>,
     /// What is left of a text that did not fit into one PDU, by transfer tag.
     pub texts: BTreeMap<u32, Vec<u8>>,
+    /// Commands that it may have under way.
+    pub window: u32,
+    /// Memory that is reserved for data that comes unasked, bytes.
+    pub reserved: u64,
+    /// Unasked data of tasks and of answers that have not been sent, bytes.
+    pub unasked: u64,
+}
+
+impl Session {
+    /// Unasked data that is held, bytes.
+    fn all_unasked(&self) -> u64 {
+        self.unasked + self.early.values().map(Early::unasked).sum::<u64>()
+    }
 }
 
 impl Target {
@@ -113,12 +136,18 @@ impl Target {
         };
         let Some(session) = session else { return (0, 0) };
         let used = session.tasks.len() + session.early.len();
-        let free = (self.config.window as usize).saturating_sub(used) as u32;
+        let free = (session.window as usize).saturating_sub(used) as u32;
         let most = session.exp_cmd_sn.wrapping_add(free).wrapping_sub(1);
         if serial_before(session.max_cmd_sn, most) {
             session.max_cmd_sn = most;
         }
         (session.exp_cmd_sn, session.max_cmd_sn)
+    }
+
+    /// Whether there is room for so much data that nobody asked for. There is for what a session may send.
+    pub(super) fn has_unasked_room(&self, tsih: u16, bytes: u64) -> bool {
+        let Some(session) = self.sessions.get(&tsih) else { return true };
+        session.all_unasked().saturating_add(bytes) <= self.memory.unasked(session.reserved)
     }
 
     /// A connection leaves its session, with the commands that came on it.
@@ -141,9 +170,11 @@ impl Target {
         }
         let Some(session) = self.sessions.get(&tsih) else { return };
         if session.connections.is_empty() {
-            let gone = self.sessions.remove(&tsih);
-            if let Some(nexus) = gone.filter(|session| !session.discovery).map(|session| session.nexus) {
-                self.device.detach(&nexus);
+            let Some(gone) = self.sessions.remove(&tsih) else { return };
+            self.memory.unreserve(gone.reserved);
+            self.orphan_session(tsih);
+            if !gone.discovery {
+                self.device.detach(&gone.nexus);
             }
         }
     }

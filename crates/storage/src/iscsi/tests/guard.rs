@@ -110,3 +110,23 @@ fn a_session_that_never_gets_all_of_its_connections_fails_in_the_end() {
     assert_eq!(rig.events.iter().filter(failed).count(), 1, "{:?}", rig.events);
     assert!(rig.initiator.is_over());
 }
+
+#[test]
+fn a_login_beyond_the_connections_that_there_may_be_is_refused_and_one_that_takes_a_place_again_is_not() {
+    let config = TargetConfig { max_connections: 2, ..TargetConfig::new(NAME) };
+    let mut target = Target::new(config, device());
+    let mut login = |who: &str| {
+        let id = target.open(Time(0), "127.0.0.1:3260", [0; 17]);
+        assert_eq!(target.login_progress(id), Some(LoginProgress::Silent));
+        let text = format!("InitiatorName=iqn.2026-01.example:{who}\0TargetName={NAME}\0");
+        let request = LoginRequest { transit: true, csg: 1, nsg: 3, ..LoginRequest::default() };
+        target.handle_pdu(Time(1), id, Pdu::with(request, text.into_bytes().into()));
+        assert_eq!(target.login_progress(id), None);
+        match target.poll_pdu(id).expect("an answer").pdu.header {
+            Header::LoginResponse(response) => (response.status_class, response.status_detail),
+            other => panic!("{other:?}"),
+        }
+    };
+    // Both sessions take a place each; a third finds none, and the same initiator port anew takes its own again.
+    assert_eq!([login("a"), login("b"), login("c"), login("a")], [(0, 0), (0, 0), (3, 2), (0, 0)]);
+}

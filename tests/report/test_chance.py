@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from elephan.record import Record
-from elephan.report.notes import FEW, few_losses
+from elephan.report.chance import FEW, few_losses
 
 Make = Callable[..., Record]
 

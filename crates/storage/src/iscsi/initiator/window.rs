@@ -1,0 +1,57 @@
+//! The target's command window as the initiator meets it: MaxCmdSN - ExpCmdSN + 1 (RFC 7143, 4.2.2.1).
+
+use super::{Course, Initiator};
+use wire::iscsi::serial_before;
+
+/// How the command window held commands up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WindowUse {
+    /// Commands submitted while the session was up.
+    pub submitted: u64,
+    /// Of them, those that had to wait until the window opened.
+    pub waited: u64,
+    /// The widest that the target told.
+    pub width: u32,
+}
+
+impl WindowUse {
+    /// Whether the window, and not the caller, was what limited the commands under way: more often than not.
+    pub fn is_limit(&self) -> bool {
+        2 * self.waited > self.submitted
+    }
+
+    /// The same since `before` was taken.
+    #[must_use]
+    pub fn since(&self, before: &WindowUse) -> WindowUse {
+        let (submitted, waited) = (self.submitted - before.submitted, self.waited - before.waited);
+        WindowUse { submitted, waited, ..*self }
+    }
+}
+
+impl Initiator {
+    /// Takes the numbers of a PDU.
+    pub(super) fn note_window(&mut self, exp_cmd_sn: u32, max_cmd_sn: u32) {
+        // RFC 7143, 4.2.2.1: a window that is impossible is ignored, and so is one older than what is known.
+        if !serial_before(max_cmd_sn, exp_cmd_sn.wrapping_sub(1)) && serial_before(self.max_cmd_sn, max_cmd_sn) {
+            self.max_cmd_sn = max_cmd_sn;
+            let width = max_cmd_sn.wrapping_sub(exp_cmd_sn).wrapping_add(1);
+            self.window_use.width = self.window_use.width.max(width);
+        }
+    }
+
+    /// How the command window held commands up so far.
+    pub fn window_use(&self) -> WindowUse {
+        self.window_use
+    }
+
+    /// A command was submitted, and sent if it could be.
+    pub(super) fn note_window_use(&mut self) {
+        if self.course != Course::Up {
+            return;
+        }
+        self.window_use.submitted += 1;
+        if !self.queue.is_empty() && serial_before(self.max_cmd_sn, self.cmd_sn) {
+            self.window_use.waited += 1;
+        }
+    }
+}

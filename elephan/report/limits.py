@@ -1,0 +1,156 @@
+"""Limits that a scenario sets itself, found in records: nothing delivered, too short, a small window, too much load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elephan.record import Record
+from elephan.report import units
+
+SHORT_ROUND_TRIPS = 10
+"""Round trips below which a run is mostly slow start: ten double the initial window of 10 segments to 10,240."""
+
+BELOW_LINE = 0.98
+"""Part of the line's rate, below which a window is said to hold a flow: what is above is within its headers."""
+
+LARGEST_WINDOW = 65_535 << 14
+"""Largest window that TCP can express, bytes (RFC 7323, 2.3)."""
+
+TCP_IP_BYTES = 40
+TIMESTAMP_BYTES = 12
+"""Headers of IPv4 and TCP, and the option of RFC 7323 with its padding."""
+
+CHANGES = frozenset({"rate", "delay", "move", "link_down"})
+"""Events after which a flow's rate and round trip are others than its route says."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A flow entry of a record's specification with its connections."""
+
+    name: str
+    specs: Sequence[Mapping[str, Any]]
+    flows: Sequence[Mapping[str, Any]]
+    rate_bps: int
+    """Rate of the slowest link of its route."""
+    rtt_s: float
+    """Propagation delay there and back, s."""
+
+    @property
+    def window_bps(self) -> float:
+        """What its windows, or send buffers, let through per round trip together, bit/s of payload."""
+        return sum(8.0 * _window_bytes(spec) for spec in self.specs) / self.rtt_s
+
+    @property
+    def payload_bps(self) -> float:
+        """What the line carries of payload in full packets, bit/s."""
+        tcp = self.specs[0]["stack"]
+        mtu = int(tcp["mtu_bytes"])
+        headers = TCP_IP_BYTES + (TIMESTAMP_BYTES if tcp["timestamps"] else 0)
+        return self.rate_bps * (mtu - headers) / mtu
+
+    @property
+    def offered_bps(self) -> float | None:
+        """The rate of its workload, bit/s; None where the workload has no rate of its own."""
+        workload = self.specs[0]["workload"]
+        rate = workload.get("rate_bps") or (workload.get("writes") or {}).get("rate_bps")
+        shared = self.specs[0].get("distribution", "each") == "striped"
+        return None if rate is None else float(rate) * (1 if shared else len(self.specs))
+
+
+def limits(record: Record) -> list[str]:
+    """Return what a reader must know of a run: in what its own settings, and not the path, made its numbers."""
+    if record.extrapolation is not None:
+        return []
+    found = []
+    changed = any(event["action"]["kind"] in CHANGES for event in record.spec["events"])
+    for entry in entries(record):
+        found += nothing_delivered(entry)
+        found += too_short(record, entry)
+        if not changed and record.spec.get("manager") is None:
+            found += held_by_window(entry)
+            found += above_line(entry)
+    return found
+
+
+def entries(record: Record) -> Iterator[Entry]:
+    """Yield the flow entries of a record."""
+    links = record.spec["links"]
+    groups: dict[int, list[int]] = {}
+    for index, spec in enumerate(record.spec["flows"]):
+        groups.setdefault(spec["group"], []).append(index)
+    for indices in groups.values():
+        specs = [record.spec["flows"][index] for index in indices]
+        first = specs[0]
+        name = re.sub(r"\.\d+$", "", first["name"]) if len(specs) > 1 else first["name"]
+        rtt_ns = sum(links[index]["delay_ns"] for index in (*first["route"], *first["return_route"]))
+        rate = min(links[index]["rate_bps"] for index in first["route"])
+        yield Entry(name, specs, [record.flows[index] for index in indices], rate, rtt_ns / 1e9)
+
+
+def nothing_delivered(entry: Entry) -> list[str]:
+    """Return a note where not a byte of a flow arrived."""
+    counted = [flow.get("delivered_bytes") for flow in entry.flows]
+    other = any(flow.get(name) for flow in entry.flows for name in ("reads", "writes", "requests"))
+    if other or any(value is None or value > 0 for value in counted):
+        return []
+    return [f"flow {entry.name}: nothing was delivered"]
+
+
+def too_short(record: Record, entry: Entry) -> list[str]:
+    """Return a note where a flow was measured for less than ten round trips, and did not end by itself."""
+    if entry.rtt_s <= 0 or any(flow.get("completion_s") is not None for flow in entry.flows):
+        return []
+    first = entry.specs[0]
+    warmup_ns = record.spec["measure"]["warmup_ns"]
+    end_ns = min(record.spec["duration_ns"], first["stop_ns"] or record.spec["duration_ns"])
+    lasted = (end_ns - max(first["start_ns"], warmup_ns)) / 1e9 / entry.rtt_s
+    if not 0 < lasted < SHORT_ROUND_TRIPS:
+        return []
+    trips = f"{lasted:.1f}".removesuffix(".0")
+    return [
+        f"flow {entry.name}: measured for {trips} round trips, which is mostly its start; run.duration makes it longer"
+    ]
+
+
+def held_by_window(entry: Entry) -> list[str]:
+    """Return a note where a window, or a send buffer, holds a flow below the line and below what it wants to send."""
+    if entry.rtt_s <= 0:
+        return []
+    share = entry.window_bps / entry.payload_bps
+    wanted = entry.offered_bps
+    if share >= BELOW_LINE or (wanted is not None and wanted <= entry.window_bps):
+        return []
+    if entry.specs[0]["workload"].get("credits") is not None:
+        return []
+    spec = entry.specs[0]
+    tcp = spec["stack"]
+    buffered = tcp["send_buffer_bytes"] is not None and tcp["send_buffer_bytes"] < tcp["window_bytes"]
+    size = units.size(_window_bytes(spec))
+    each = f"{len(entry.specs)} windows" if len(entry.specs) > 1 else "its window"
+    what = each.replace("window", "send buffer") if buffered else each
+    why = f"{what} of {size} {'hold' if len(entry.specs) > 1 else 'holds'} it to {units.share(share)} of the line"
+    if not buffered and tcp["window_bytes"] >= LARGEST_WINDOW:
+        return [f"flow {entry.name}: {why}, and is the largest there is (RFC 7323); more connections carry more"]
+    key = "flow.send_buffer" if buffered else "flow.window"
+    return [f"flow {entry.name}: {why} ({key})"]
+
+
+def above_line(entry: Entry) -> list[str]:
+    """Return a note where the offered load is above what the line carries."""
+    wanted = entry.offered_bps
+    if wanted is None or wanted <= entry.payload_bps or entry.specs[0]["workload"].get("credits") is not None:
+        return []
+    load, line = units.rate(wanted), units.rate(entry.payload_bps)
+    return [
+        f"flow {entry.name}: its load of {load} is above the {line} of payload that the line carries: what waits, and "
+        "the latency, grow as long as it lasts"
+    ]
+
+
+def _window_bytes(spec: Mapping[str, Any]) -> int:
+    tcp = spec["stack"]
+    return int(min(tcp["window_bytes"], tcp["send_buffer_bytes"] or tcp["window_bytes"]))
