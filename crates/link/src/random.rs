@@ -206,7 +206,6 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::disallowed_methods)]
     fn geometric_has_its_mean_and_tail() {
         let mut random = Random::new(11);
         for (p, of) in [(1u64, 2u64), (1, 10), (1, 1000), (333, 1_000_000_000_000)] {

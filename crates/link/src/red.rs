@@ -158,7 +158,6 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::disallowed_methods)]
     fn the_average_follows_its_formula() {
         let mut red = red(9, 0, false);
         let mut exact = 0.0f64;

@@ -140,7 +140,6 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::disallowed_methods)]
     fn logarithm_and_power_are_libms() {
         for x in [1e-9, 0.3, 1.0, 1.5, 2.0, 12345.678, 1e12] {
             assert!((log2(x) - f64::log2(x)).abs() < 1e-10, "{x}");
@@ -149,7 +148,6 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::disallowed_methods)]
     fn pareto_has_its_tail_and_its_mean() {
         let distribution = Distribution::Pareto { index: 1.2, least: 1e4, most: 1e9 };
         let all = draws(distribution);
@@ -170,7 +168,6 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::disallowed_methods)]
     fn lognormal_has_its_quantiles_and_its_mean() {
         let distribution = Distribution::Lognormal { median: 1e6, sigma: 1.5 };
         let all = draws(distribution);
