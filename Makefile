@@ -19,6 +19,8 @@ export PYTHON
 export PIP_CONSTRAINT := $(CURDIR)/scripts/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CARGO_BUILD_JOBS := $(JOBS)
+# The oldest C library that a wheel of this machine's runs with: Debian 12, Ubuntu 22.04, RHEL 9. maturin refuses a lower one.
+MANYLINUX ?= manylinux_2_34
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -42,6 +44,38 @@ test: $(VENV)/.stamp-tools setup ## every test and lint; last line: N passed, N 
 .PHONY: lint
 lint: setup ## formatting and lints only
 	@$(BIN)/python scripts/check.py --only lint
+
+.PHONY: golden
+golden: setup ## digests of 12 golden records: optimised, with debug assertions, and on aarch64 under qemu-user
+	scripts/packages.sh cross
+	$(BIN)/python -m tests.determinism.golden
+
+# As in `make soak MINUTES=60`.
+MINUTES ?= 10
+.PHONY: soak
+soak: setup ## scenarios drawn at random, each run in four ways that have to agree; MINUTES=10
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+.PHONY: wheel
+wheel: $(VENV)/.stamp-tools setup ## a manylinux wheel in out/wheel, and README's commands from it where no compiler is
+	rm -rf out/wheel
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) CLANG="$(CLANG)" $(BIN)/maturin build --quiet --release --compatibility $(MANYLINUX) --out out/wheel
+	$(BIN)/python -m tests.wheel out/wheel/elephan-*.whl
+
+# Crates without I/O: time, sockets and files are not there to be used.
+CORES := units congestion link tcp wire storage sim manager
+.PHONY: wasm
+wasm: ## the crates without I/O build for WebAssembly, which has no clock, socket or file
+	scripts/packages.sh wasm
+	CC_wasm32_unknown_unknown="$(CLANG)" AR_wasm32_unknown_unknown="$$(command -v llvm-ar || command -v ar)" \
+	cargo check --quiet --locked --target wasm32-unknown-unknown $(addprefix -p ,$(CORES))
+
+# The version that Cargo.toml declares as the least.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+.PHONY: msrv
+msrv: ## build with the least Rust that Cargo.toml declares
+	rustup toolchain list | grep -q '^$(MSRV)' || rustup toolchain install $(MSRV) --profile minimal
+	cargo +$(MSRV) check --locked --workspace --target-dir target/msrv
 
 .PHONY: bench
 bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to bench/history.jsonl, writes docs/speed.md

@@ -5,6 +5,8 @@
 #   packages.sh test    what some tests need beside that: each of them says so and is skipped where it is missing
 #   packages.sh peers   the other simulators, for `make bench` and `make fidelity`
 #   packages.sh netem   a virtual machine, for `make netem`
+#   packages.sh wasm    what builds the crates without I/O for WebAssembly, for `make wasm`
+#   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden`
 #
 # Without root or sudo nothing is installed: the missing packages are named, and it fails only for `build`.
 set -euo pipefail
@@ -17,7 +19,9 @@ case "${1:-}" in
            postgresql mariadb-server-core mariadb-client-core chromium) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
     netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
-    *) echo "usage: $0 build|test|peers|netem" >&2; exit 2 ;;
+    cross) packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static) ;;
+    wasm)  packages=(clang-16) ;;
+    *) echo "usage: $0 build|test|peers|netem|wasm|cross" >&2; exit 2 ;;
 esac
 act=$1
 
@@ -99,4 +103,10 @@ if [[ $act == build ]]; then
         echo "elephan: Python 3.11 or newer is needed; make PYTHON=/path/to/python3.11" >&2
         exit 1
     }
+fi
+
+case $act in cross) target=aarch64-unknown-linux-gnu ;; wasm) target=wasm32-unknown-unknown ;; *) target= ;; esac
+if [[ -n $target && ! -d $(rustc --print sysroot)/lib/rustlib/$target ]] && ! rustup target add "$target"; then
+    echo "elephan: Rust's library for $target is missing: rustup target add $target" >&2
+    exit 1
 fi

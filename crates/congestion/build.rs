@@ -83,8 +83,10 @@ fn compiler(include: &Path) -> cc::Build {
     for flag in FLAGS {
         build.flag(flag);
     }
-    // Floating point then is an error of the compiler, even where no variable is declared.
-    build.flag_if_supported("-mgeneral-regs-only");
+    // Floating point then is an error of the compiler, even where no variable is declared. Not every processor has it.
+    if matches!(env::var("CARGO_CFG_TARGET_ARCH").as_deref(), Ok("x86_64" | "aarch64")) {
+        build.flag_if_supported("-mgeneral-regs-only");
+    }
     build
 }
 

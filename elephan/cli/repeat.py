@@ -14,6 +14,7 @@ from elephan.errors import InputError
 from elephan.grounds import Job
 from elephan.grounds.inputs import read_inputs
 from elephan.record import InputFile, Record, canonical_json
+from elephan.report.units import things
 from elephan.sweep.executor import execute
 from elephan.sweep.progress import Bars
 
@@ -36,21 +37,32 @@ def all_same(ids: Sequence[str], location: str | None) -> bool:
         with tempfile.TemporaryDirectory(prefix="elephan-") as folder:
             job, original = job_of(record, Path(folder))
             (outcome,) = execute([job], store=None, watcher=Bars())
-        again = renamed(outcome.record, original)
-        differences = list(different(comparable(record), comparable(again)))
-        emit(verdict(record, differences))
+        then, now = comparable(record), comparable(renamed(outcome.record, original))
+        added: list[str] = []
+        if another_build(record):
+            # Its notes are its own words on the numbers, which are compared.
+            del then["notes"], now["notes"]
+            now = without_new(then, now, added)
+        differences = list(different(then, now))
+        emit(verdict(record, differences, len(added)))
         same = same and not differences
     return same
 
 
-def verdict(record: Record, differences: Sequence[str]) -> str:
-    """Return what is printed."""
+def another_build(record: Record) -> bool:
+    """Whether another elephan than this one stored the record."""
+    return record.version != version() or record.host.get("build") != build_digest()
+
+
+def verdict(record: Record, differences: Sequence[str], added: int = 0) -> str:
+    """Return the line for a record, or lines; `added` values were compared with nothing, since it lacks them."""
     size = len(canonical_json(comparable(record)).encode())
     rows = record.series.flow_rows + record.series.link_rows if record.series else 0
     versions = ""
-    if record.version != version() or record.host.get("build") != build_digest():
+    if another_build(record):
         then, now = f"{record.version} core {record.host.get('build')}", f"{version()} core {build_digest()}"
-        versions = f" (stored by {then}, now {now})"
+        since = f"; {things(added, 'value')} recorded since" if added else ""
+        versions = f" (stored by {then}, now {now}{since})"
     if not differences:
         return f"{record.id}: same to the byte, {size} bytes of record and {rows} rows of series{versions}"
     listed = "\n".join(f"  {line}" for line in differences[:MOST_DIFFERENCES])
@@ -125,6 +137,19 @@ def comparable(record: Record) -> dict[str, Any]:
     for key in ("id", "version"):
         del data[key]
     return data
+
+
+def without_new(old: Any, new: Any, added: list[str], place: str = "") -> Any:
+    """Return `new` without the keys of tables that `old` lacks, and add their places to `added`.
+
+    A later elephan records more of the same run, which is no difference between the runs.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        added += [f"{place}.{key}" for key in new.keys() - old.keys()]
+        return {key: without_new(old[key], new[key], added, f"{place}.{key}") for key in new if key in old}
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [without_new(one, other, added, f"{place}[]") for one, other in zip(old, new, strict=True)]
+    return new
 
 
 def different(old: Any, new: Any, place: str = "") -> Iterator[str]:

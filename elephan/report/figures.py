@@ -5,6 +5,7 @@ A panel puts together what belongs side by side: the stacks at one point of a sw
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -462,6 +463,14 @@ def _ratio(values: Sequence[float]) -> float:
     return max(values) / min(values) if values and min(values) > 0 else 1.0
 
 
+SLUG_CHARACTERS_MAX = 100
+"""Two of them, and an ending, stay below the 255 bytes that file systems give a name (Linux NAME_MAX)."""
+
+
 def slug(text: Any) -> str:
-    """Return text as a part of a file name."""
-    return re.sub(r"[^a-z0-9]+", "-", str(text).lower()).strip("-")
+    """Return text as a part of a file name: shortened, with a digest of all of it, where it is long."""
+    whole = re.sub(r"[^a-z0-9]+", "-", str(text).lower()).strip("-")
+    if len(whole) <= SLUG_CHARACTERS_MAX:
+        return whole
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    return f"{whole[: SLUG_CHARACTERS_MAX - len(digest) - 1].rstrip('-')}-{digest}"

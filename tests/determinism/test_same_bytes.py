@@ -10,91 +10,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import elephan
 from elephan.record import canonical_json
 from elephan.store import open_store
 
-TRACE = Path(__file__).parents[2] / "examples" / "traces" / "tpcc-small.trace"
-
-SCENARIO = f"""
-name = "random"
-
-[run]
-duration = "3s"
-seed = 42
-repetitions = 2
-
-[path]
-bandwidth = "50Mbit/s"
-rtt = "20ms"
-queue = {{ discipline = "red", limit = "1bdp" }}
-jitter = {{ scale = "300us", distribution = "exponential" }}
-
-[path.reverse]
-loss = 1e-3
-queue = {{ discipline = "fq_codel" }}
-
-[[flow]]
-name = "bulk"
-connections = 3
-stagger = "50ms"
-
-[[flow]]
-name = "mirror"
-connections = 2
-workload = {{ kind = "replicate", trace = "{TRACE}", loop = true, slowdown = 100 }}
-
-[[flow]]
-name = "volume"
-connections = 2
-[flow.workload]
-kind = "iscsi"
-disk = "cheetah-9lp"
-scheduler = "sptf"
-queue_depth = 8
-source = {{ kind = "mix", reads = "60%", size = "16KiB" }}
-
-[[background]]
-name = "web"
-rate = "20%"
-on = "100ms"
-off = "100ms"
-
-[[event]]
-at = "1s"
-rtt = "30ms"
-
-[[event]]
-at = "2s"
-link_down = "path"
-
-[[event]]
-at = "2100ms"
-link_up = "path"
-
-[measure]
-series = "10ms"
-
-[sweep]
-"flow.*.stack" = ["cubic", {{ name = "storage_friendly", congestion_avoidance = false }}]
-"path.loss" = [1e-3, {{ good_to_bad = 1e-3, bad_to_good = 0.2 }}]
-"""
+SCENARIO = Path(__file__).parent / "golden" / "random.toml"
 """Every source of randomness at once: loss on both ways, RED, hashing, jitter, other traffic; what changes in time."""
 
 RUNS = 8
 
 COMMAND = [sys.executable, "-c", "from elephan.cli import main; main()"]
 """`elephan` with the interpreter of the tests."""
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    """The scenario as a file."""
-    path = tmp_path / "random.toml"
-    path.write_text(SCENARIO)
-    return path
 
 
 def records_of(store: Path) -> dict[str, str]:
@@ -111,28 +37,28 @@ def parquet_of(store: Path) -> dict[str, bytes]:
     return found
 
 
-def test_twice_in_one_process(file: Path, tmp_path: Path) -> None:
+def test_twice_in_one_process(tmp_path: Path) -> None:
     stores = [tmp_path / "first.sqlite", tmp_path / "second.sqlite"]
     for store in stores:
-        elephan.run(file, store=str(store))
+        elephan.run(SCENARIO, store=str(store))
     assert records_of(stores[0]) == records_of(stores[1])
     assert parquet_of(stores[0]) == parquet_of(stores[1])
 
 
-def test_with_one_worker_and_with_two(file: Path, tmp_path: Path) -> None:
+def test_with_one_worker_and_with_two(tmp_path: Path) -> None:
     stores = {workers: tmp_path / f"{workers}.sqlite" for workers in (1, 2)}
     for workers, store in stores.items():
-        elephan.run(file, workers=workers, store=str(store))
+        elephan.run(SCENARIO, workers=workers, store=str(store))
     assert records_of(stores[1]) == records_of(stores[2])
     assert parquet_of(stores[1]) == parquet_of(stores[2])
 
 
-def test_in_two_processes(file: Path, tmp_path: Path) -> None:
+def test_in_two_processes(tmp_path: Path) -> None:
     """Two interpreters with different hash seeds, so that no order of a set or a hash table gets into a result."""
     stores = [tmp_path / "first.sqlite", tmp_path / "second.sqlite"]
     for hash_seed, store in enumerate(stores):
         subprocess.run(
-            [*COMMAND, "run", file, "--store", store, "--no-report"],
+            [*COMMAND, "run", SCENARIO, "--store", store, "--no-report"],
             env=os.environ | {"PYTHONHASHSEED": str(hash_seed)},
             stdout=subprocess.DEVNULL,
             check=True,
@@ -141,9 +67,9 @@ def test_in_two_processes(file: Path, tmp_path: Path) -> None:
     assert parquet_of(stores[0]) == parquet_of(stores[1])
 
 
-def test_another_seed_gives_another_run(file: Path, tmp_path: Path) -> None:
+def test_another_seed_gives_another_run(tmp_path: Path) -> None:
     """What the tests above compare does depend on the randomness."""
-    results = elephan.run(file, {"run.repetitions": 2}, store="none")
+    results = elephan.run(SCENARIO, {"run.repetitions": 2}, store="none")
     for first, second in zip(results[::2], results[1::2], strict=True):
         assert (first.seed, second.seed) == (42, 43)
         assert first.metrics["delivered_bytes"] != second.metrics["delivered_bytes"]

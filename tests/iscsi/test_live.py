@@ -127,20 +127,25 @@ def test_a_load_whose_target_dies_says_what_it_measured_and_that_it_is_no_whole_
     assert "\n" not in error.strip()
 
 
+READ_BYTES = 1_000_000
+"""Far more than the login brings."""
+
+
 def _load(target: Target, *options: str) -> subprocess.Popen[str]:
-    """Start a load without end, and wait until it is under way."""
+    """Start a load without end, and wait until it has read something."""
     command = [sys.executable, "-c", "from elephan.cli import main; main()", "iscsi", "bench", target.url]
     command += ["--duration", "1h", "--depth", "1", "--connections", "1", *options]
     load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     port = target.url.split("/")[2].split(":")[1]
-    shown = ""
-    while f"pid={load.pid}," not in shown:
+    received = 0
+    while received < READ_BYTES:
         assert load.poll() is None
         time.sleep(0.1)
-        # With -p: whose sockets they are.
-        established = ["ss", "-tnpH", "state", "established", "dport", f":{port}"]
+        # With -p: whose sockets they are; -O: with their counters on one line.
+        established = ["ss", "-tnpiOH", "state", "established", "dport", f":{port}"]
         shown = subprocess.run(established, capture_output=True, text=True, check=True).stdout
-    time.sleep(1)
+        own = [line for line in shown.splitlines() if f"pid={load.pid}," in line]
+        received = sum(int(number) for line in own for number in re.findall(r"bytes_received:(\d+)", line))
     return load
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -29,6 +28,9 @@ FLOWS = {
     "buffer": 'send_buffer = "60kB"\nfrto = false',
     "prompt": "delayed_ack = false",
 }
+
+ACKED_BYTES = 200_000
+"""The slowest, of 5 segments per round trip of 20 ms, has sent this after half a second."""
 
 SYSCTLS = ("tcp_recovery", "tcp_early_retrans", "tcp_slow_start_after_idle", "tcp_frto", "tcp_no_metrics_save")
 
@@ -57,14 +59,22 @@ def seen(kernel: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
     text += "".join(f'[[flow]]\nname = "{name}"\nstack = "reno"\n{keys}\n' for name, keys in FLOWS.items())
     file.write_text(text, encoding="utf-8")
     with begun(file, 2 * len(FLOWS)) as (process, run):
-        time.sleep(1.5)
-        # All at once: to look at one after the other would take longer than the run.
-        looks = [(look(run, 2 * n), look(run, 2 * n + 1)) for n in range(len(FLOWS))]
-        found = {name: Seen.of(*ends) for name, ends in zip(FLOWS, looks, strict=True)}
+        found: dict[str, Seen] = {}
+        # Until each has sent for some round trips, however long this machine takes for that; the test has a time limit.
+        while not found or min(acked(one.sender) for one in found.values()) < ACKED_BYTES:
+            # All at once: to look at one after the other would take longer than the run.
+            looks = [(look(run, 2 * n), look(run, 2 * n + 1)) for n in range(len(FLOWS))]
+            found = {name: Seen.of(*ends) for name, ends in zip(FLOWS, looks, strict=True)}
+            assert process.poll() is None, process.communicate()[1]
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 130, errors
         yield found
+
+
+def acked(shown: str) -> int:
+    """Return the bytes that ss says were acknowledged, 0 before there are any."""
+    return max((int(number) for number in re.findall(r"bytes_acked:(\d+)", shown)), default=0)
 
 
 def look(run: str, number: int) -> subprocess.Popen[str]:

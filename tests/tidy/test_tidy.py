@@ -32,6 +32,9 @@ IO_ALLOWED = {
 
 IO = re.compile(r"\bstd::(time|net|fs|process|env|thread)\b|\b(rand|getrandom)::")
 
+MACHINES_LIBM = re.compile(r"\.(exp2?|exp_m1|ln|ln_1p|log2|log10|pow[fi]|cbrt|sin|cos|tan)\(")
+"""Functions of std whose last digits are the machine's: golden records would differ (tests/determinism/golden.py)."""
+
 FILE_LINES_MAX = 700
 """A longer file holds more than one subject."""
 
@@ -67,6 +70,49 @@ def code_of(line: str) -> str:
     return line.split("//", 1)[0]
 
 
+def without_tests(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the Rust lines that a build without tests has, by rustfmt's indentation."""
+    numbered = iter(enumerate(lines, 1))
+    for number, line in numbered:
+        if line.strip() != "#[cfg(test)]":
+            yield number, line
+            continue
+        indent = line[: len(line) - len(line.lstrip())]
+        _, item = next(numbered)
+        while item.lstrip().startswith("#["):
+            _, item = next(numbered)
+        # An item that goes on over lines ends with the first line that is not indented, unless that opens its body.
+        while not item.endswith((";", ",", "}")):
+            item = next(line for _, line in numbered if line.strip() and not line.startswith(f"{indent} "))
+
+
+def test_lines_after_a_module_of_tests_are_looked_at() -> None:
+    lines = """
+#[cfg(test)]
+mod tests;
+mod one;
+#[cfg(test)]
+#[path = "x.rs"]
+mod more {
+    fn inner() {
+    }
+}
+
+fn two() {
+    #[cfg(test)]
+    trace(
+        1,
+    );
+    three();
+}
+""".strip().splitlines()
+    assert [line.strip() for _, line in without_tests(lines) if line.strip() not in ("", "}")] == [
+        "mod one;",
+        "fn two() {",
+        "three();",
+    ]
+
+
 def test_no_file_holds_more_than_one_subject() -> None:
     generated = {"Cargo.lock", "docs/scenario.md", "docs/scenario.schema.json"}
     long = [
@@ -79,18 +125,32 @@ def test_no_file_holds_more_than_one_subject() -> None:
     assert not long, "\n".join(long)
 
 
-def test_protocol_cores_do_no_io() -> None:
-    found = []
+def lines_of(crates: list[str]) -> Iterator[tuple[str, int, str]]:
+    """Yield file, number and code of the lines of these crates that a build without tests has."""
     for name, lines in text_files():
         parts = name.split("/")
-        if parts[0] != "crates" or parts[1] not in CORES or parts[2] != "src" or not name.endswith(".rs"):
-            continue
-        for number, line in enumerate(lines, 1):
-            if "#[cfg(test)]" in line:
-                break
-            for match in IO.finditer(code_of(line)):
-                if match.group(0) not in IO_ALLOWED.get(name, set()) and not name.endswith(("tests.rs", "test.rs")):
-                    found.append(f"{name}:{number}: {match.group(0)} in a core: take it as an argument")
+        of_crates = parts[0] == "crates" and parts[1] in crates and parts[2] == "src" and name.endswith(".rs")
+        if of_crates and "tests" not in parts and not name.endswith(("tests.rs", "test.rs")):
+            for number, line in without_tests(lines):
+                yield name, number, code_of(line)
+
+
+def test_protocol_cores_do_no_io() -> None:
+    found = [
+        f"{name}:{number}: {match.group(0)} in a core: take it as an argument"
+        for name, number, line in lines_of(CORES)
+        for match in IO.finditer(line)
+        if match.group(0) not in IO_ALLOWED.get(name, set())
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_what_is_simulated_needs_no_function_of_the_machines_libm() -> None:
+    found = [
+        f"{name}:{number}: {match.group(0)}: use integers, or a libm that is compiled in"
+        for name, number, line in lines_of([*CORES, "lab"])
+        for match in MACHINES_LIBM.finditer(line)
+    ]
     assert not found, "\n".join(found)
 
 

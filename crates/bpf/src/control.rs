@@ -107,6 +107,7 @@ impl Registration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skip::skipped_for_kernel;
     use crate::types;
     use std::path::Path;
 
@@ -115,7 +116,7 @@ mod tests {
         let code = congestion::find(algorithm).expect("built in").code().to_owned();
         match congestion::compile_bpf(Path::new(&format!("{algorithm}.c")), &code, None) {
             Err(congestion::CompileError::NoClang) => {
-                eprintln!("SKIPPED: clang is not installed (or set CLANG)");
+                skipped_for_kernel("clang is not installed (or set CLANG)");
                 None
             }
             made => Some(ObjectFile::open(&made.expect("it compiles").bytes, "algorithm").expect("it opens")),

@@ -18,6 +18,9 @@ mod messages;
 mod object;
 mod records;
 mod registered;
+#[cfg(test)]
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
 mod types;
 
 pub use control::{Registration, Settings};

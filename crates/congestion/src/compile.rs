@@ -1,9 +1,9 @@
 //! A user's own algorithm: one C file, compiled by the system's compiler, checked, loaded.
 
-use crate::descriptor::{Algorithm, RawAlgorithm};
+use crate::descriptor::Algorithm;
 use crate::diagnose::{self, Grade, Listed, Problem};
-use crate::{source, trap, HEADERS};
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use crate::library::load;
+use crate::{source, HEADERS};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -170,23 +170,12 @@ fn compile_anew(path: &Path, code: String) -> Result<(Algorithm, Vec<Problem>), 
     let lines: Vec<_> = divisions.iter().filter_map(|problem| problem.line).collect();
     warnings.extend(divisions);
     let line = source::line_of(&code, "CC_ALGORITHM");
-    let algorithm =
-        load(&object, code).map_err(|reason| CompileError::NotAnAlgorithm { path: path.to_owned(), line, reason })?;
-    trap::tell(path, &lines);
+    let algorithm = load(&object, code, path, &lines).map_err(|reason| CompileError::NotAnAlgorithm {
+        path: path.to_owned(),
+        line,
+        reason,
+    })?;
     Ok((algorithm, warnings))
-}
-
-fn load(object: &Path, code: String) -> Result<Algorithm, String> {
-    // SAFETY: linked with nothing, it has no initializers but a user's own, whom `compile` tells to load what they
-    // trust.
-    let library = unsafe { Library::open(Some(object), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| e.to_string())?;
-    // SAFETY: CC_ALGORITHM defines a symbol of this name and type; `read` checks its version first.
-    unsafe {
-        let raw: *const RawAlgorithm = *library
-            .get::<*const RawAlgorithm>(b"cc_algorithm\0")
-            .map_err(|_| "it has no CC_ALGORITHM(...)".to_owned())?;
-        Algorithm::read(raw, code, Some(library))
-    }
 }
 
 fn compiler() -> Command {
@@ -199,6 +188,7 @@ fn compiler() -> Command {
 }
 
 /// Out of the terminal's reach: a Ctrl-C there is for elephan, and a compiler that it kills would look like a wrong file.
+#[cfg_attr(not(unix), allow(unused_variables))]
 pub(crate) fn apart(command: &mut Command) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
@@ -219,6 +209,7 @@ impl WorkDir {
             let mut name = OsString::from("elephan-cc-");
             name.push(format!("{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
             let path = env::temp_dir().join(name);
+            #[cfg_attr(not(unix), allow(unused_mut))]
             let mut builder = fs::DirBuilder::new();
             #[cfg(unix)]
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

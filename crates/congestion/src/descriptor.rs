@@ -1,7 +1,7 @@
 //! An algorithm as its C file describes it.
 
+use crate::library::Library;
 use crate::sock::{AckSample, CcSock, RateSample, MAX_PARAMS};
-use libloading::os::unix::Library;
 use std::ffi::{c_char, c_int, CStr};
 use std::fmt;
 use std::mem::size_of;

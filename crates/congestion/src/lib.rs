@@ -17,9 +17,11 @@ mod descriptor;
 mod diagnose;
 #[cfg(test)]
 mod layout;
+mod library;
 pub mod parity;
 pub mod sock;
 mod source;
+#[cfg(unix)]
 mod trap;
 
 pub use bpf::{builtin_object, builtin_objects_compiler, compile_bpf, compile_bpf_as, BpfBuild, BpfObject};

@@ -2,17 +2,11 @@
 //!
 //! Without clang nothing is compiled, with a word on stderr.
 
-use congestion::{builtin, builtin_object, builtin_objects_compiler, compile_bpf, CompileError};
-use std::io::Write;
-use std::path::Path;
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
 
-/// Past the test harness, which swallows what a passing test prints.
-fn skipped(why: &str) {
-    // As tests/conftest.py has it for the tests in Python.
-    let required = std::env::var_os("ELEPHAN_REQUIRE_KERNEL").is_some_and(|value| value == "1");
-    assert!(!required, "ELEPHAN_REQUIRE_KERNEL=1, and yet: {why}");
-    writeln!(std::io::stderr(), "SKIPPED part of the BPF tests: {why}").expect("stderr can be written");
-}
+use congestion::{builtin, builtin_object, builtin_objects_compiler, compile_bpf, CompileError};
+use std::path::Path;
 
 /// A file with every hook and every accessor.
 const EVERYTHING: &str = include_str!("c/everything.c");
@@ -24,7 +18,7 @@ fn the_kernels_name_fits_and_can_be_told_apart() {
         let code = congestion::find(name).expect("built in").code().to_owned();
         let bytes = match compile_bpf(format!("{name}.c").as_ref(), &code, None) {
             Err(CompileError::NoClang) => {
-                return skipped("clang is not installed (or set CLANG): nothing was compiled")
+                return skip::skipped_for_kernel("clang is not installed (or set CLANG): nothing was compiled")
             }
             made => made.expect("it compiles").bytes,
         };
@@ -39,11 +33,15 @@ fn the_same_source_gives_the_same_object_wherever_it_lies() {
     // Each compilation has a folder of its own, another one each time; the build script's was congestion/.
     let everything = |path: &str| compile_bpf(path.as_ref(), EVERYTHING, None).map(|object| object.bytes);
     match everything("here/everything.c") {
-        Err(CompileError::NoClang) => return skipped("clang is not installed (or set CLANG): nothing was compiled"),
+        Err(CompileError::NoClang) => {
+            return skip::skipped_for_kernel("clang is not installed (or set CLANG): nothing was compiled")
+        }
         first => assert!(first.expect("it compiles") == everything("/there/everything.c").expect("it compiles")),
     }
     if builtin_objects_compiler().is_none() {
-        return skipped("there was no clang when this was built: no objects of the built-in algorithms to compare");
+        return skip::skipped_for_kernel(
+            "there was no clang when this was built: no objects of the built-in algorithms to compare",
+        );
     }
     for algorithm in builtin() {
         let anew = compile_bpf(format!("{}.c", algorithm.name()).as_ref(), algorithm.code(), None);

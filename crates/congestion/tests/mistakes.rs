@@ -1,8 +1,10 @@
 //! The usual mistakes: each is told with its line and with what would be right, by either compiler.
 
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
+
 use congestion::{compile, compile_and_warn, compile_bpf, CompileError, Problem};
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Line numbers matter here: they are counted from `#include`.
@@ -49,14 +51,6 @@ fn natively<T>(name: &str, code: &str, compiled: impl Fn(&std::path::Path) -> T)
     result
 }
 
-/// Past the test harness, which swallows what a passing test prints.
-fn skipped(why: &str) {
-    // As tests/conftest.py has it for the tests in Python.
-    let required = std::env::var_os("ELEPHAN_REQUIRE_KERNEL").is_some_and(|value| value == "1");
-    assert!(!required, "ELEPHAN_REQUIRE_KERNEL=1, and yet: {why}");
-    writeln!(std::io::stderr(), "SKIPPED clang's half of a test of mistakes: {why}").expect("stderr can be written");
-}
-
 /// The first problem of a file, as the native compiler and as clang for BPF tell it.
 fn told(name: &str, code: &str) -> Vec<(Problem, String)> {
     let first = |error: CompileError| {
@@ -66,7 +60,7 @@ fn told(name: &str, code: &str) -> Vec<(Problem, String)> {
     let error = natively(name, code, compile).expect_err("not a usable algorithm");
     let mut all = vec![first(error)];
     match compile_bpf("mine.c".as_ref(), code, None) {
-        Err(CompileError::NoClang) => skipped("clang is not installed"),
+        Err(CompileError::NoClang) => skip::skipped_for_kernel("clang is not installed"),
         // What only the linker or the loader sees.
         Ok(_) => {}
         Err(error) => all.push(first(error)),
@@ -169,7 +163,7 @@ fn what_compiles_but_may_divide_by_zero_is_warned_of() {
 fn signed_division_is_refused_for_bpf_with_a_way_out() {
     let code = changed("(void)ack;", "acked += (u32)((int)ack / (int)acked);");
     match compile_bpf("mine.c".as_ref(), &code, None) {
-        Err(CompileError::NoClang) => skipped("clang is not installed"),
+        Err(CompileError::NoClang) => skip::skipped_for_kernel("clang is not installed"),
         Err(error) => {
             let text = error.to_string();
             assert!(text.contains("mine.c:17: signed division") && text.contains("Divide u64"), "{text}");

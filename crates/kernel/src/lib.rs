@@ -19,6 +19,9 @@ mod plan;
 mod run;
 mod segment;
 #[cfg(test)]
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
+#[cfg(test)]
 mod testing;
 mod traffic;
 mod tun;

@@ -1,9 +1,9 @@
 //! What tests of the real thing share: network namespaces without a name, which nothing can leave behind, and specs.
 
 use crate::plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec};
+use crate::skip::skipped_for_kernel;
 use lab::spec::RunSpec;
 use serde_json::{json, Value};
-use std::io::Write;
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -54,15 +54,11 @@ impl Drop for Namespace {
     }
 }
 
-/// Whether namespaces and devices can be made here; if not, says what is skipped, past the harness, which swallows what a
-/// passing test prints.
+/// Whether namespaces and devices can be made here; if not, the test that asks is counted as skipped.
 pub(crate) fn able(what: &str) -> bool {
     let missing = missing();
     if let Some(missing) = missing {
-        // As tests/conftest.py has it for the tests in Python.
-        let required = std::env::var_os("ELEPHAN_REQUIRE_KERNEL").is_some_and(|value| value == "1");
-        assert!(!required, "ELEPHAN_REQUIRE_KERNEL=1, and yet: {missing}");
-        writeln!(std::io::stderr(), "SKIPPED {what}: {missing}").expect("stderr can be written");
+        skipped_for_kernel(&format!("{what}: {missing}"));
     }
     missing.is_none()
 }

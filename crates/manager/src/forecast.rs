@@ -184,7 +184,7 @@ fn deficit_s(packets: f64, kept: f64, shorter: f64) -> f64 {
     // With u = 1 - t / K the rate is shorter (1 - (1 - kept) u^3) of the old one: back at one where u^3 = (1 - 1 / shorter) / (1 - kept).
     let back = if shorter > 1.0 { cube_root((1.0 - 1.0 / shorter) / (1.0 - kept)) } else { 0.0 };
     // On a longer way the old rate does not come back; what is lacking until K counts.
-    let area = (1.0 - shorter) * (1.0 - back) + shorter * (1.0 - kept) * (1.0 - back.powi(4)) / 4.0;
+    let area = (1.0 - shorter) * (1.0 - back) + shorter * (1.0 - kept) * (1.0 - (back * back) * (back * back)) / 4.0;
     k * area.max(0.0)
 }
 

@@ -1,5 +1,8 @@
 //! The named drive, DiskSim's files of it and its measurements, where they are to be had.
 
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
+
 use std::path::PathBuf;
 use storage::disk::{demerit_ns, device, disksim_rms_ns, from_disksim, named, Device, Drive, DriveSpec, Extent};
 use storage::trace::ValidationReader;
@@ -8,7 +11,7 @@ use storage::Kind;
 fn at(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/disk").join(path);
     if !path.exists() {
-        eprintln!("skipped: {} is not there (DiskSim's Cheetah 9LP and its measurements)", path.display());
+        skip::skipped(&format!("{} is not there (DiskSim's Cheetah 9LP and its measurements)", path.display()));
         return None;
     }
     Some(path)

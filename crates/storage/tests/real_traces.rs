@@ -1,5 +1,8 @@
 //! The traces that ship with the project, and where they are to be had, longer ones.
 
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
+
 use std::path::PathBuf;
 use storage::trace::Summary;
 use storage::{Format, Kind, Replay, Writes};
@@ -12,7 +15,7 @@ fn at(path: &str) -> PathBuf {
 fn elsewhere(path: &str, what: &str) -> Option<(Format, Summary)> {
     let path = at("../shared/data").join(path);
     if !path.exists() {
-        eprintln!("skipped: {} is not there ({what})", path.display());
+        skip::skipped(&format!("{} is not there ({what})", path.display()));
         return None;
     }
     let reader = storage::stream(&path, None).unwrap();

@@ -48,7 +48,9 @@ def _compiled(path: Path, where: Location) -> Stack:
     except OSError as error:
         raise Problem(where, f"a C file that can be read; {path}: {error.strerror}") from None
     except InputError as error:
-        raise Problem(where, f"a congestion control that compiles:\n{error}") from None
+        # A compiler's own lines begin a new one; that there is no compiler is one line.
+        begin = "\n" if "\n" in str(error).strip() else " "
+        raise Problem(where, f"a congestion control that compiles:{begin}{error}") from None
 
 
 def _value(parameter: Parameter, value: Any, location: Location) -> int:

@@ -1,5 +1,8 @@
 //! A connection of this machine's TCP over loopback under a control, and what a machine may lack for it.
 
+#[path = "../../../../tests/rust/skip.rs"]
+mod skip;
+
 use bpf::{Log, ObjectFile, Settings};
 use congestion::{compile_bpf, CompileError};
 use std::io::{self, Read, Write};
@@ -16,19 +19,11 @@ pub const CONG_CONTROL: (u32, u32) = (6, 10);
 /// A file with every hook and every accessor.
 pub const EVERYTHING: &str = include_str!("../../../congestion/tests/c/everything.c");
 
-/// Past the test harness, which swallows what a passing test prints.
-pub fn skipped(why: &str) {
-    // As tests/conftest.py has it for the tests in Python.
-    let required = std::env::var_os("ELEPHAN_REQUIRE_KERNEL").is_some_and(|value| value == "1");
-    assert!(!required, "ELEPHAN_REQUIRE_KERNEL=1, and yet: {why}");
-    writeln!(io::stderr(), "SKIPPED part of the BPF tests: {why}").expect("stderr can be written");
-}
-
 /// Compiles `code` for BPF. None, with a word on why, without clang.
 pub fn object(stem: &str, code: &str) -> Option<Vec<u8>> {
     match compile_bpf(Path::new(&format!("{stem}.c")), code, None) {
         Err(CompileError::NoClang) => {
-            skipped("clang is not installed (or set CLANG): nothing was compiled for BPF");
+            skip::skipped_for_kernel("clang is not installed (or set CLANG): nothing was compiled for BPF");
             None
         }
         made => {
@@ -46,11 +41,13 @@ pub fn lacks() -> bool {
     let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
     let (net_admin, sys_admin) = (1 << 12, 1 << 21);
     if bits & net_admin == 0 || bits & sys_admin == 0 {
-        skipped("needs root with CAP_SYS_ADMIN and CAP_NET_ADMIN: nothing was put through the kernel's verifier");
+        skip::skipped_for_kernel(
+            "needs root with CAP_SYS_ADMIN and CAP_NET_ADMIN: nothing was put through the kernel's verifier",
+        );
         return true;
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        skipped("this kernel has no BTF: nothing was put through its verifier");
+        skip::skipped_for_kernel("this kernel has no BTF: nothing was put through its verifier");
         return true;
     }
     false
@@ -62,7 +59,12 @@ pub fn kernel_since(version: (u32, u32), what: &str) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
     let running = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if running < version {
-        skipped(&format!("Linux {}.{} or later, this is {}: {what}", version.0, version.1, release.trim()));
+        skip::skipped_for_kernel(&format!(
+            "Linux {}.{} or later, this is {}: {what}",
+            version.0,
+            version.1,
+            release.trim()
+        ));
     }
     running >= version
 }

@@ -1,0 +1,305 @@
+"""A scenario drawn at random from a seed: topology, lines, queues, losses, workloads, controls, events, manager.
+
+Everything that is drawn is valid, and small: a run takes about a second. The same seed gives the same text everywhere.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from elephan.core import native
+from elephan.scenario.toml import format_value
+
+Table = dict[str, Any]
+
+DURATION_MS = (500, 4000)
+PACKETS = 60_000
+"""About so many full packets fit through the fastest line in a run."""
+
+
+def drawn(seed: int) -> str:
+    """Return the scenario of a seed as TOML."""
+    return as_toml(scenario(random.Random(seed), seed))
+
+
+def as_toml(top: Table) -> str:
+    """Return a scenario as TOML: a table per section, inline below that."""
+    lines = [f"{key} = {format_value(value)}" for key, value in top.items() if not sections(value)]
+    for key, value in top.items():
+        for table in sections(value):
+            lines.append(f"\n[[{key}]]" if isinstance(value, list) else f"\n[{key}]")
+            lines += [f"{name} = {format_value(item)}" for name, item in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def sections(value: Any) -> list[Table]:
+    """Return the tables that a top-level key has sections for."""
+    return [value] if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
+def scenario(rng: random.Random, seed: int) -> Table:
+    """Return a scenario as tables."""
+    net = rng.choice([short_form, dumbbell, hybrid])(rng)
+    duration = rng.randint(*DURATION_MS)
+    fastest = net.pop("fastest_bps")
+    duration = max(50, min(duration, PACKETS * 1500 * 8 * 1000 // fastest))
+    top: Table = {
+        "name": f"soak-{seed}",
+        "run": {
+            "duration": f"{duration}ms",
+            "seed": rng.randrange(2**64),
+            "stop_when_done": rng.random() < 0.8,
+            "exact": rng.random() < 0.5,
+        },
+    }
+    ends, routes = net.pop("ends"), net.pop("routes")
+    links = net.pop("line_names")
+    top |= net
+    top["flow"] = [flow(rng, number, duration, rng.choice(ends), routes) for number in range(rng.randint(1, 5))]
+    if rng.random() < 0.5:
+        top["background"] = [background(rng, number, duration, rng.choice(ends)) for number in range(rng.randint(1, 2))]
+    events = [event(rng, duration, links, top, routes) for _ in range(rng.choice([0, 0, 1, 2, 4]))]
+    # A source that is switched off twice, or a link that comes up before it went down, is as valid as the usual order.
+    top["event"] = sorted(events, key=lambda one: int(one.get("at", "0ms")[:-2]))
+    if routes and rng.random() < 0.5:
+        top |= managed(rng)
+    top["measure"] = {"series": rng.choice([f"{max(1, duration // 40)}ms", False])}
+    if rng.random() < 0.5:
+        top["measure"]["warmup"] = f"{duration // 4}ms"
+    top["sweep"] = {"flow.0.stack": rng.sample(controls(), 2)}
+    return {key: value for key, value in top.items() if value != []}
+
+
+def controls() -> list[str]:
+    """Return the names of the congestion controls that are built in."""
+    return sorted(one["name"] for one in native().stacks())
+
+
+def line(rng: random.Random, most_bps: int = 200_000_000) -> Table:
+    """Return what a line is made of, without its delay."""
+    made: Table = {"bandwidth": f"{rng.randint(1_000_000, most_bps) // 1000}kbit/s", "queue": queue(rng)}
+    if rng.random() < 0.4:
+        made["loss"] = loss(rng)
+    if rng.random() < 0.25:
+        made["jitter"] = {
+            "scale": f"{rng.randint(1, 3000)}us",
+            "distribution": rng.choice(["uniform", "exponential", "normal"]),
+            "reordering": rng.random() < 0.5,
+        }
+    if rng.random() < 0.25:
+        made["mtu"] = rng.choice(["576B", "1500B", "9000B"])
+    if rng.random() < 0.3:
+        back: Table = {"bandwidth": f"{rng.randint(500_000, most_bps) // 1000}kbit/s"}
+        if rng.random() < 0.5:
+            back["queue"] = queue(rng)
+        if rng.random() < 0.5:
+            back["loss"] = loss(rng)
+        made["reverse"] = back
+    return made
+
+
+def queue(rng: random.Random) -> Any:
+    """Return a queue of any discipline."""
+    limit = rng.choice(["5 packets", "50 packets", "1000 packets", "0.3bdp", "1bdp", "2bdp", "100kB"])
+    kind = rng.choice(["droptail", "droptail", "red", "codel", "fq_codel"])
+    made: Table = {"discipline": kind, "limit": "1000 packets" if kind == "fq_codel" else limit}
+    if kind != "droptail":
+        made["ecn"] = rng.random() < 0.5
+    return made
+
+
+def loss(rng: random.Random) -> Any:
+    """Return losses of any kind."""
+    return rng.choice(
+        [
+            10.0 ** -rng.randint(2, 5),
+            {"good_to_bad": 10.0 ** -rng.randint(2, 5), "bad_to_good": rng.choice([0.05, 0.3, 0.9])},
+            {"every": rng.randint(20, 5000)},
+            {"bit_error_rate": 10.0 ** -rng.randint(6, 9)},
+            {"packets": sorted(rng.sample(range(1, 2000), rng.randint(1, 40)))},
+        ]
+    )
+
+
+def rate_of(link: Table) -> int:
+    """Return the rate of a drawn line, bit/s."""
+    return int(link["bandwidth"].removesuffix("kbit/s")) * 1000
+
+
+def short_form(rng: random.Random) -> Table:
+    """Return two sites with a line between them."""
+    path = line(rng) | {"rtt": f"{rng.randint(0, 120_000)}us"}
+    path["access"] = rng.choice(["none", "none", "2x", "1Gbit/s"])
+    return {"path": path, "fastest_bps": rate_of(path), "ends": [{}], "routes": [], "line_names": ["path"]}
+
+
+def dumbbell(rng: random.Random) -> Table:
+    """Return two sites that share a line to a third."""
+    trunk = line(rng) | {"name": "trunk", "from": "r1", "to": "r2", "delay": f"{rng.randint(0, 40_000)}us"}
+    nodes = ["near", "far", "r1", "r2", "vault"]
+    links = [
+        line(rng) | {"name": "l1", "from": "near", "to": "r1", "delay": "1ms"},
+        line(rng) | {"name": "l2", "from": "far", "to": "r1", "delay": f"{rng.randint(1, 60)}ms"},
+        trunk,
+        line(rng) | {"name": "l3", "from": "r2", "to": "vault"},
+    ]
+    ends = [{"from": "near", "to": "vault"}, {"from": "far", "to": "vault"}, {"from": "vault", "to": "near"}]
+    return {
+        "node": [{"name": name} for name in nodes],
+        "link": links,
+        "fastest_bps": max(rate_of(link) for link in links),
+        "ends": ends,
+        "routes": [],
+        "line_names": [link["name"] for link in links],
+    }
+
+
+def hybrid(rng: random.Random) -> Table:
+    """Return routers with a shorter line past one of them, which events and the manager may use."""
+    links = [
+        line(rng) | {"name": "access", "from": "host", "to": "r1"},
+        line(rng) | {"name": "r1-r2", "from": "r1", "to": "r2", "delay": f"{rng.randint(1, 40)}ms"},
+        line(rng) | {"name": "r2-r3", "from": "r2", "to": "r3", "delay": f"{rng.randint(1, 40)}ms"},
+        line(rng) | {"name": "light", "from": "r1", "to": "r3", "delay": f"{rng.randint(0, 60)}ms"},
+        line(rng) | {"name": "exit", "from": "r3", "to": "vault"},
+    ]
+    return {
+        "node": [{"name": name} for name in ("host", "r1", "r2", "r3", "vault")],
+        "link": links,
+        "fastest_bps": max(rate_of(link) for link in links),
+        "ends": [{"from": "host", "to": "vault"}],
+        "routes": [["host", "r1", "r2", "r3", "vault"], ["host", "r1", "r3", "vault"]],
+        "line_names": [link["name"] for link in links],
+    }
+
+
+def flow(rng: random.Random, number: int, duration: int, ends: Table, routes: list[list[str]]) -> Table:
+    """Return a flow, or a crowd of short ones."""
+    made: Table = {"name": f"f{number}", **ends, "workload": workload(rng, number)}
+    if routes:
+        made["route"] = routes[0]
+    if made["workload"]["kind"] == "short_flows":
+        return made
+    if not ends and rng.random() < 0.3:
+        made["direction"] = "reverse"
+    # The first flow's is swept.
+    if number:
+        made["stack"] = rng.choice(controls())
+    if rng.random() < 0.4:
+        made["connections"] = rng.randint(2, 4)
+        if made["workload"]["kind"] != "iscsi":
+            made["stagger"] = f"{rng.randint(0, duration // 20)}ms"
+            made["distribution"] = rng.choice(["striped", "each"])
+    if rng.random() < 0.3:
+        made["start"] = f"{rng.randint(0, duration // 3)}ms"
+    if rng.random() < 0.2:
+        made["stop"] = f"{rng.randint(duration // 2, duration)}ms"
+    if rng.random() < 0.3:
+        made["window"] = rng.choice(["64kB", "300kB", "4MB"])
+    for key in ("receive_autotuning", "ecn", "timestamps", "sack_compression", "undo"):
+        if rng.random() < 0.2:
+            made[key] = rng.random() < 0.5
+    if rng.random() < 0.4:
+        made["recovery"] = rng.choice(["newreno", "sack", "rack"])
+    return made
+
+
+def workload(rng: random.Random, number: int) -> Table:
+    """Return a workload of any kind that the simulator plays; the first flow is none of short ones alone."""
+    kind = rng.choice(["bulk", "bulk", "bulk", "replicate", "offered", "iscsi", *["short_flows"] * (number > 0)])
+    if kind == "bulk":
+        return {"kind": kind} | ({"bytes": f"{rng.randint(1, 5000)}kB"} if rng.random() < 0.4 else {})
+    if kind == "replicate":
+        arrivals = rng.choice(["constant", "poisson", {"process": "on_off", "on": "20ms", "off": "50ms"}])
+        size = rng.choice(["4KiB", "64KiB", {"median": "16KiB", "sigma": 1.0}])
+        return {"kind": kind, "rate": f"{rng.randint(50, 8000)}kB/s", "size": size, "arrivals": arrivals}
+    if kind == "offered":
+        return {"kind": kind, "frame": rng.choice(["512B", "2112B", "9000B"]), "load": f"{rng.randint(1, 60)}%"}
+    if kind == "short_flows":
+        sizes: Table = {"least": "5kB", "most": f"{rng.randint(1, 10)}MB", "tail": rng.choice([1.1, 1.5])}
+        return {"kind": kind, "arrivals": rng.randint(2, 60)} | (
+            sizes if rng.random() < 0.6 else {"median": "20kB", "sigma": 1.5}
+        )
+    return {
+        "kind": kind,
+        "disk": rng.choice(["none", "nvme", "cheetah-9lp"]),
+        "queue_depth": rng.choice([1, 8, 64]),
+        "initial_r2t": rng.random() < 0.5,
+        "immediate_data": rng.random() < 0.5,
+        "max_outstanding_r2t": rng.choice([1, 4]),
+        "header_digest": rng.random() < 0.3,
+        "data_digest": rng.random() < 0.3,
+        "allegiance": rng.choice(["round_robin", "least_outstanding"]),
+        "source": {
+            "kind": "mix",
+            "reads": rng.choice([0, 0.5, 1]),
+            "size": rng.choice(["4KiB", "64KiB", "512KiB"]),
+            "order": rng.choice(["random", "sequential"]),
+        },
+    }
+
+
+def background(rng: random.Random, number: int, duration: int, ends: Table) -> Table:
+    """Return a source that does not react."""
+    made: Table = {"name": f"b{number}", **ends, "rate": f"{rng.randint(1, 90)}%", "enabled": rng.random() < 0.8}
+    # Passes every MTU that is drawn.
+    made["packet"] = rng.choice(["64B", "576B"])
+    if rng.random() < 0.5:
+        made |= {"on": f"{rng.randint(1, duration)}ms", "off": f"{rng.randint(1, duration)}ms"}
+    if not ends and rng.random() < 0.3:
+        made["direction"] = "reverse"
+    return made
+
+
+def event(rng: random.Random, duration: int, links: list[str], top: Table, routes: list[list[str]]) -> Table:
+    """Return a change: of a line, of a source, of a flow's way."""
+    made: Table = {"at": f"{rng.randint(0, duration)}ms"}
+    elastic = [one["name"] for one in top["flow"] if one["workload"]["kind"] != "short_flows"]
+    kinds = ["bandwidth", "loss", "link_down", "link_up", "delay"]
+    kinds += ["background"] * ("background" in top) + ["move"] * (2 if routes and elastic else 0)
+    kind = rng.choice(kinds)
+    if kind == "move":
+        made |= {"move": rng.choice(elastic), "route": rng.choice(routes)}
+        if rng.random() < 0.7:
+            made["remedy"] = rng.choice(
+                [
+                    "hold",
+                    {"kind": "hold", "release": "way", "buffer": "200kB"},
+                    {"kind": "hold", "queue": "way", "error": "10%"},
+                    "equalise",
+                    "trim",
+                    ["hold", "trim"],
+                    "tolerate",
+                ]
+            )
+        return made
+    if kind == "background":
+        made[rng.choice(["background_on", "background_off"])] = rng.choice(top["background"])["name"]
+    elif kind in ("link_down", "link_up"):
+        made[kind] = rng.choice(links)
+    elif kind == "bandwidth":
+        made |= {"link": rng.choice(links), "bandwidth": f"{rng.randint(500, 200_000)}kbit/s"}
+    elif kind == "loss":
+        made |= {"link": rng.choice(links), "loss": rng.choice([0, loss(rng)])}
+    elif "path" in top:
+        made["rtt"] = f"{rng.randint(0, 120)}ms"
+    else:
+        made |= {"link": rng.choice(links), "delay": f"{rng.randint(0, 60)}ms"}
+    return made
+
+
+def managed(rng: random.Random) -> Table:
+    """Return a manager with the lightpath of `hybrid`."""
+    manager: Table = {
+        "rate": rng.choice(["500kbit/s", "5Mbit/s"]),
+        "volume": rng.choice(["0B", "100kB"]),
+        "interval": rng.choice(["50ms", "200ms"]),
+        "sample": rng.choice([1, 10]),
+        "minimum_stay": rng.choice(["100ms", "1s"]),
+        "linger": "200ms",
+        "refuse": rng.random() < 0.5,
+    }
+    if rng.random() < 0.5:
+        manager["remedies"] = rng.choice([["hold"], ["trim"], [{"kind": "hold", "buffer": "400kB"}, "trim"]])
+    return {"manager": manager, "lightpath": [{"name": "lambda", "route": ["r1", "light", "r3"], "set_up": "100ms"}]}
