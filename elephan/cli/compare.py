@@ -155,7 +155,7 @@ def show(done: Comparison, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from elephan.compare.table import caption, columns, in_use, notes
+    from elephan.compare.table import caption, columns, heading_in_use, in_use, notes, winners
 
     wide = console.width >= WIDE
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -182,8 +182,8 @@ def show(done: Comparison, console: Console) -> None:
         console.print(Text(f"note: {text}", style="yellow"))
     for text in faults(done):
         console.print(Text(text, style="bold red"))
-    console.print(Text(f"\n{done.rows[0].stack} in use, as root at both ends:", style="bold"))
-    for text in in_use(done, done.rows[0]):
+    console.print(Text(f"\n{heading_in_use(done)}", style="bold"))
+    for text in in_use(done, done.rows[0]) if winners(done) else ():
         console.print(Text(f"  {text}"), soft_wrap=True)
 
 

@@ -20,7 +20,10 @@ class Run:
     goodput_bps: float
     line_share: float
     offered_share: float | None
-    """Part of the workload's data that was delivered; None for a workload without end."""
+    """Part of the workload's data that was delivered, or is on its way for no longer than two round trips; None for a
+    workload without end."""
+    load_share: float | None
+    """What the workload offers, as a part of the line's rate; None for a workload without a rate of its own."""
     caused_drops: float
     """Packets that queues dropped, full or by AQM: the loss that the congestion control itself causes. Alone."""
     line_drops: float
@@ -124,6 +127,7 @@ def _run(alone: Record, beside: Record, yardstick: Record, flows: int) -> Run:
         goodput_bps=goodput,
         line_share=count("line_share"),
         offered_share=offered_share(alone),
+        load_share=load_share(alone),
         caused_drops=_links(alone, "dropped_by_queue", "dropped_by_aqm"),
         line_drops=_links(alone, "dropped_by_loss", "dropped_by_outage"),
         sent_segments=float(sum(flow.get("sent_segments") or 0 for flow in alone.flows)),
@@ -160,7 +164,16 @@ NUMBERS = tuple(field.name for field in fields(Run))
 def offered_share(record: Record) -> float | None:
     """Return the part of what was offered that was delivered, None for a workload that offers without end."""
     offered = record.metrics.get("offered_bytes")
-    return (record.metrics.get("delivered_bytes") or 0) / offered if offered else None
+    if not offered:
+        return None
+    on_its_way = 2 * (record.metrics.get("rtt_mean_s") or 0.0) * (record.metrics.get("goodput_bps") or 0.0) / 8
+    return min(1.0, ((record.metrics.get("delivered_bytes") or 0) + on_its_way) / offered)
+
+
+def load_share(record: Record) -> float | None:
+    """Return what was offered over the run as a part of the line's rate, None for a workload without such a rate."""
+    offered = record.metrics.get("offered_bytes")
+    return 8e9 * offered / record.spec["duration_ns"] / path_of(record)[0] if offered else None
 
 
 def neighbour_of(record: Record, flows: int) -> float | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from elephan.compare import trade
 from elephan.compare.running import Comparison
-from elephan.compare.table import Column, caption, columns, in_use, notes
+from elephan.compare.table import Column, caption, columns, heading_in_use, in_use, notes, winners
 from elephan.report import draw, html_table
 from elephan.report.cdf import distribution_panels
 from elephan.report.figures import MOST_CURVES, Colours, panels_of
@@ -68,8 +68,8 @@ def write(done: Comparison, folder: Path, tell: Tell | None = None) -> tuple[Pat
         lead=lead(done),
         caption=caption(done),
         notes=notes(done),
-        use=in_use(done, done.rows[0]),
-        best=done.rows[0].stack,
+        use=in_use(done, done.rows[0]) if winners(done) else [],
+        heading=heading_in_use(done),
         heads=heads,
         table=ranking(done, heads),
         trade={

@@ -83,6 +83,7 @@ def compare(
     planned = _Planned(Path(file), stacks, set, seed, on)
     if by is not None:
         key_of(by)
+        planned.require(by)
     budget_s = budget_of(budget, planned.ground)
     keep = store_for(store)
     at_once = 1 if workers is None and on == "kernel" else workers
@@ -149,7 +150,15 @@ class _Planned:
 
         for choice in choices:
             own = [f"flow.{index}.stack={choice.value}" for index in range(self.flows)]
-            self.runs.append((choice, "alone", _job(base, base.text, [*changes, *own], self.ground)))
+            try:
+                job = _job(base, base.text, [*changes, *own], self.ground)
+            except InputError as error:
+                # The scenario by itself is right: it is what was to be compared that is not.
+                place, _, problem = str(error).partition(": ")
+                if place != "--set":
+                    raise
+                raise InputError(f"--stacks {choice.label}: {problem}") from None
+            self.runs.append((choice, "alone", job))
             beside(choice, own)
         if all(choice.value != format_value(NEIGHBOUR_STACK) for choice in choices):
             beside(None, [f'flow.{index}.stack="{NEIGHBOUR_STACK}"' for index in range(self.flows)])
@@ -158,6 +167,13 @@ class _Planned:
         self.exact = self.ground == "sim" and not any(chance_in(job.spec) for job in jobs)
         grounds.check(jobs)
         grounds.require(names)
+
+    def require(self, by: str) -> None:
+        """Raise `InputError` where no flow of the scenario has what the rank is to be by."""
+        wanted = {"lag": "replicate", "latency": "offered"}.get(by)
+        kinds = {flow["workload"]["kind"] for flow in self.runs[0][2].spec["flows"]}
+        if wanted is not None and wanted not in kinds:
+            raise InputError(f'--by {by}: no flow of {self.base.file} has a workload of kind "{wanted}"')
 
     def repetition(self, number: int) -> list[Job]:
         """Return the jobs of a repetition, in the order of `runs`."""

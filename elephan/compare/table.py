@@ -10,6 +10,7 @@ from elephan.compare.rank import KEYS, TIE, Row
 from elephan.compare.running import NEIGHBOUR_STACK, Comparison
 from elephan.report import units
 from elephan.report.chance import few_by_chance, few_losses
+from elephan.report.limits import limits
 from elephan.report.notes import told_together
 from elephan.report.statistics import Estimate
 
@@ -144,9 +145,32 @@ def notes(done: Comparison) -> list[str]:
         found.append(f"{of}, as the budget allows: --budget 1h, or --set run.repetitions=N")
     chance = [(row.stack, few_losses(done.records_of(row)) or few_by_chance(done.records_of(row))) for row in done.rows]
     told = [(name, note) for name, note in chance if note is not None]
+    own = [(row.stack, note) for row in done.rows for record in done.records_of(row) for note in limits(record)]
+    for note in dict.fromkeys(note for _, note in own):
+        names = dict.fromkeys(name for name, text in own if text == note)
+        found += told_together([("", note)] if len(names) == len(done.rows) else [(name, note) for name in names])
     everywhere = len(told) == len(done.rows) and len({note for _, note in told}) == 1
     found += told_together(("" if everywhere else name, note) for name, note in told)
     return found
+
+
+def winners(done: Comparison) -> list[Row]:
+    """Return the rows of the first rank; none where nothing tells any of them from all the others, or nothing arrived.
+
+    Of one congestion control alone the only row.
+    """
+    first = [row for row in done.rows if row.rank == 1]
+    arrived = [row for row in first if row.numbers.mean(lambda run: run.goodput_bps)]
+    return [] if len(first) == len(done.rows) > 1 else arrived
+
+
+def heading_in_use(done: Comparison) -> str:
+    """Return what stands above the commands that put the winner into use, or why there are none."""
+    first = winners(done)
+    if not first:
+        return "None is proposed: no congestion control is better than the others for certain."
+    among = f", one of {len(first)} that cannot be told apart" if len(first) > 1 else ""
+    return f"{first[0].stack} in use{among}, as root at both ends"
 
 
 def in_use(done: Comparison, row: Row) -> list[str]:

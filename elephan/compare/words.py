@@ -56,10 +56,20 @@ def limit(item: Measured) -> str:
         return "fills the line"
     if not _below(item, lambda run: run.line_share - FULL):
         return ""
+    if _below(item, lambda run: _over(run.load_share, FULL)):
+        return _behind(item)
     timeouts = item.mean(lambda run: run.timeouts) or 0.0
     if timeouts >= 1 and _from(item, lambda run: _over_episodes(run, run.timeouts, MANY_TIMEOUTS)):
         return f"waits for {units.count(timeouts)} time-out{'' if timeouts == 1 else 's'}"
     return _cause(item) + _window(item)
+
+
+def _behind(item: Measured) -> str:
+    """Say what holds the goodput below a load that does not fill the line; "" where that is not certain."""
+    if not _below(item, lambda run: _over(run.offered_share, ALL_OFFERED)):
+        return ""
+    carried = item.mean(lambda run: run.offered_share)
+    return f"carries {units.share(carried)} of what is offered"
 
 
 def _cause(item: Measured) -> str:

@@ -23,6 +23,7 @@ PLAIN = Run(
     goodput_bps=5e7,
     line_share=0.5,
     offered_share=None,
+    load_share=None,
     caused_drops=0,
     line_drops=0,
     sent_segments=100_000,
@@ -59,6 +60,9 @@ def of(stack: str = "plain", exact: bool = True, path_packets: float = 333, **ch
             of(line_share=0.2, offered_share=0.5),
             "slow to open its window: a mean window of 100 packets, the path holds 333",
         ),
+        (of(line_share=0.48, load_share=0.5, offered_share=1.0), "carries all that is offered"),
+        # A load of half the line does not fill it, whatever the window.
+        (of(line_share=0.4, load_share=0.5, offered_share=0.8, line_drops=9), "carries 80.0 % of what is offered"),
         (of(timeouts=3, recoveries=10, line_drops=10), "waits for 3 time-outs"),
         (of(timeouts=1, recoveries=4, line_drops=4), "waits for 1 time-out"),
         (of(timeouts=1, recoveries=10, line_drops=10), "held down by the line's losses: a mean window of 100 packets"),

@@ -55,7 +55,7 @@ def test_the_record_has_the_lag_of_the_flow_and_says_how_its_load_was_carried(fi
     (record,) = elephan.run(file, set={"flow.connections": 4}, store="none")
     (entry,) = record.entries
     assert (entry["name"], entry["group"], entry["distribution"], entry["connections"]) == ("mirror", 0, "striped", 4)
-    known = {"name", "group", "distribution", "connections"}
+    known = {"name", "group", "distribution", "connections", "lag_quantiles_s"}
     assert set(entry) - known <= CATALOGUE.keys()
     for name in ("lag_p99_s", "lag_max_bytes", "drain_s"):
         assert entry[name] == record.metrics[name] and name not in record.flows[0]

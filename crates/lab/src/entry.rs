@@ -45,7 +45,7 @@ pub fn metrics(run: &RunSpec, stripe: &Stripe, tally: &RunTally, notes: &mut Vec
         insert_latency_of(&mut metrics, times);
         return metrics;
     }
-    insert_lag_of(&mut metrics, run, times, &stripe.at_risk);
+    insert_lag_of(&mut metrics, run, times, &stripe.at_risk, stripe.messages().lag_bytes());
     let waiting = stripe.messages().not_applied();
     if waiting > 0 {
         notes.push(never_arrived(name, waiting));

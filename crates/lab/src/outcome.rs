@@ -304,7 +304,8 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, tally: &RunTally, n
         Source::Replicate(replicate) => {
             metrics.insert("messages", Metric::Integer(replicate.messages.issued));
             metrics.insert("offered_bytes", Metric::Integer(replicate.messages.issued_bytes));
-            insert_lag_of(&mut metrics, run, &replicate.messages.times, &replicate.at_risk);
+            let left = replicate.messages.issued_bytes - replicate.received;
+            insert_lag_of(&mut metrics, run, &replicate.messages.times, &replicate.at_risk, left);
             notes.extend(longest_at_start(run, spec, &spec.name, "lag", &replicate.messages.times));
             let waiting = replicate.messages.in_transit();
             if waiting > 0 {
@@ -391,10 +392,10 @@ pub(crate) fn insert_latency_of(metrics: &mut Metrics, times: &Times) {
     insert_latency(metrics, &times.measured, &times.start_up);
 }
 
-/// Of mirrored writes of one flow, and their data at risk.
-pub(crate) fn insert_lag_of(metrics: &mut Metrics, run: &RunSpec, times: &Times, at_risk: &Most) {
+/// Of mirrored writes of one flow, and their data at risk, of which `left` bytes never arrived.
+pub(crate) fn insert_lag_of(metrics: &mut Metrics, run: &RunSpec, times: &Times, at_risk: &Most, left: u64) {
     insert_lag(metrics, &times.measured, &times.start_up);
-    metrics.insert("lag_max_bytes", Metric::Integer(at_risk.measured));
+    metrics.insert("lag_max_bytes", Metric::Integer(at_risk.measured.max(left)));
     if run.measure.warmup_ns > 0 {
         metrics.insert("startup_lag_max_bytes", Metric::Integer(at_risk.start_up));
     }
