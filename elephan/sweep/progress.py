@@ -81,6 +81,9 @@ class _Running:
     now_ns: int = 0
     total_ns: int = 0
     """0 until it moves."""
+    began_s: float = 0.0
+    set_up_s: float = 0.0
+    """How long it took until it moved."""
 
     @property
     def share(self) -> float:
@@ -139,13 +142,17 @@ class Bars:
         """See `Watcher`."""
         done = "simulated" if job.ground == "sim" else "run"
         with self._lock:
-            self._running[number] = _Running(title_of(job), done, len(job.spec.get("flows", [])))
+            connections = len(job.spec.get("flows", []))
+            self._running[number] = _Running(title_of(job), done, connections, began_s=time.monotonic())
 
     def moved(self, number: int, simulated_ns: int, total_ns: int) -> None:
         """See `Watcher`."""
         with self._lock:
-            was = self._running.get(number, _Running("", ""))
-            self._running[number] = replace(was, now_ns=simulated_ns, total_ns=max(total_ns, 1))
+            now_s = time.monotonic()
+            was = self._running.get(number, _Running("", "", began_s=now_s))
+            set_up_s = was.set_up_s if was.total_ns else now_s - was.began_s
+            moved = replace(was, now_ns=simulated_ns, total_ns=max(total_ns, 1), set_up_s=set_up_s)
+            self._running[number] = moved
 
     def ended(self, number: int) -> None:
         """See `Watcher`."""
@@ -194,8 +201,11 @@ class Bars:
         text = f"{runs} of {things(self._total, 'run')}, {share if runs == self._total else min(0.99, share):.0%}"
         if stages := self._stages():
             return f"{text}, {', '.join(stages)}"
-        if share > 0:
-            left = (now_s - self._began_s) * (1 - share) / share
+        if 0 < share and runs < self._total:
+            # Until a run has ended, its record is taken to cost what its set-up did: both follow its connections.
+            with self._lock:
+                apart_s = 0.0 if self._ended else max((one.set_up_s for one in self._running.values()), default=0.0)
+            left = (now_s - self._began_s - apart_s) * (1 - share) / share + apart_s
             text += f", about {duration(left)} left"
         return text
 

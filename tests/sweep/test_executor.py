@@ -191,7 +191,22 @@ def test_time_left_is_not_told_where_nothing_tells_it() -> None:
     bars.moved(0, 10, 10)
     assert bars.line(bars._began_s + 6) == "0 of 1 run, 99%, putting its record together"
     bars.ended(0)
-    assert bars.line(bars._began_s + 9).startswith("1 of 1 run, 100%")
+    assert bars.line(bars._began_s + 9) == "1 of 1 run, 100%"
+
+
+def test_time_left_has_the_record_in_it_until_a_run_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two seconds of set-up, one simulated to nine tenths: the record is still to come."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    bars = Bars(stream=io.StringIO())
+    bars.start(total=2)
+    bars.began(0, Job(0, {"flows": []}, {}, 1, ScenarioInfo(name="x")))
+    bars.began(1, Job(1, {"flows": []}, {}, 1, ScenarioInfo(name="x")))
+    now[0] += 2
+    for number in (0, 1):
+        bars.moved(number, 0, 10)
+        bars.moved(number, 9, 10)
+    assert bars.line(now[0] + 0.9) == "0 of 2 runs, 90%, about 2.10 s left"
 
 
 def test_a_run_that_was_simulated_puts_its_record_together(jobs: list[Job], tmp_path: Path) -> None:
