@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from elephan import grounds
 from elephan.errors import InputError
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from elephan.report.html import Tell, Written
     from elephan.report.table import Table
     from elephan.scenario import Scenario
+    from elephan.scenario.load import Point
     from elephan.store import Damaged, Series, Store
     from elephan.sweep.executor import Outcome
+    from elephan.sweep.looking import Looking
     from elephan.sweep.progress import Watcher
 
 Overrides = Mapping[str, Any] | Sequence[str]
@@ -167,14 +169,24 @@ def _text(value: Any) -> str | None:
     return None if value is None else as_text(value)
 
 
-def load(file: str | Path, set: Overrides | None = None, seed: int | None = None) -> Scenario:
-    """Read and validate a scenario with changes. Raises `elephan.scenario.ScenarioError`, an `InputError`."""
+def load(
+    file: str | Path, set: Overrides | None = None, seed: int | None = None, looking: Looking | None = None
+) -> Scenario:
+    """Read and validate a scenario with changes; `looking` shows how many of its points are looked at.
+
+    Raises `elephan.scenario.ScenarioError`, an `InputError`.
+    """
     from elephan import scenario
 
     changes = as_strings(set)
     if seed is not None:
         changes.append(f"run.seed={seed}")
-    return scenario.load(Path(file), changes)
+    if looking is None:
+        return scenario.load(Path(file), changes)
+    try:
+        return scenario.load(Path(file), changes, looking.looking)
+    finally:
+        looking.finish()
 
 
 def as_strings(changes: Overrides | None) -> list[str]:
@@ -190,36 +202,61 @@ def as_strings(changes: Overrides | None) -> list[str]:
     return list(changes)
 
 
-def jobs_of(scenario: Scenario, pcap: Path | None = None, ground: str = "sim") -> list[Job]:
-    """Return a job per point. `pcap` is numbered when there are several."""
-    info = ScenarioInfo(
-        name=scenario.name,
-        title=scenario.title,
-        description=scenario.description.strip(),
-        # A name that is no UTF-8 has no place in JSON.
-        file=printable(str(scenario.file)),
-        text=scenario.text,
-        overrides=list(scenario.overrides),
-    )
-    points = scenario.points()
-    jobs = []
-    for point in points:
-        capture = None
-        if pcap is not None:
-            numbered = pcap.with_name(f"{pcap.stem}-{point.index + 1}{pcap.suffix}")
-            capture = (pcap if len(points) == 1 else numbered).absolute()
-        jobs.append(
-            Job(
-                index=point.index,
-                spec=point.to_spec(capture),
-                parameters=point.parameters,
-                seed=point.seed,
-                scenario=info,
-                ground=ground,
-                must_run=capture is not None,
-            )
+class Jobs(Sequence[Job]):
+    """A job per point of a scenario; each is made when it is asked for, and none is kept."""
+
+    def __init__(self, scenario: Scenario, pcap: Path | None, ground: str) -> None:
+        """Make none yet."""
+        self._scenario, self._points = scenario, scenario.points()
+        self._pcap, self._ground = pcap, ground
+        self._info = ScenarioInfo(
+            name=scenario.name,
+            title=scenario.title,
+            description=scenario.description.strip(),
+            # A name that is no UTF-8 has no place in JSON.
+            file=printable(str(scenario.file)),
+            text=scenario.text,
+            overrides=list(scenario.overrides),
         )
-    return jobs
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    @overload
+    def __getitem__(self, index: int) -> Job: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Job]: ...
+
+    def __getitem__(self, index: int | slice) -> Job | list[Job]:
+        """Raises `ScenarioError` for a point that cannot run."""
+        if isinstance(index, slice):
+            return [self._job(point) for point in self._points[index]]
+        return self._job(self._points[index])
+
+    def looked_at(self) -> Iterator[Job]:
+        """The jobs of the points that were validated when the scenario was read, without their repetitions."""
+        return map(self._job, self._scenario.points_looked_at())
+
+    def _job(self, point: Point) -> Job:
+        capture = None
+        if self._pcap is not None:
+            numbered = self._pcap.with_name(f"{self._pcap.stem}-{point.index + 1}{self._pcap.suffix}")
+            capture = (self._pcap if len(self) == 1 else numbered).absolute()
+        return Job(
+            index=point.index,
+            spec=point.to_spec(capture),
+            parameters=point.parameters,
+            seed=point.seed,
+            scenario=self._info,
+            ground=self._ground,
+            must_run=capture is not None,
+        )
+
+
+def jobs_of(scenario: Scenario, pcap: Path | None = None, ground: str = "sim") -> Jobs:
+    """Return a job per point. `pcap` is numbered when there are several."""
+    return Jobs(scenario, pcap, ground)
 
 
 def run(
@@ -233,6 +270,7 @@ def run(
     again: bool = False,
     pcap: str | Path | None = None,
     watcher: Watcher | None = None,
+    looking: Looking | None = None,
 ) -> Results:
     """Run a scenario: every point of its sweep, every repetition.
 
@@ -248,9 +286,10 @@ def run(
     from elephan.sweep.progress import NoProgress
 
     names = grounds.named(on)
-    scenario = load(file, set, seed)
+    scenario = load(file, set, seed, looking)
     jobs = {name: jobs_of(scenario, None if pcap is None else Path(pcap), name) for name in names}
-    grounds.check(job for each in jobs.values() for job in each)
+    if "kernel" in names:
+        grounds.check(jobs["kernel"].looked_at())
     grounds.require(names)
     keep = store_for(store)
     outcomes: list[Outcome] = []
@@ -260,18 +299,22 @@ def run(
     return Results(outcomes, keep)
 
 
-def check(file: str | Path, set: Overrides | None = None, *, on: str = "sim") -> Scenario:
-    """Validate a scenario and all its points without running it; return it. Raises `InputError`.
+def check(
+    file: str | Path, set: Overrides | None = None, *, on: str = "sim", looking: Looking | None = None
+) -> Scenario:
+    """Validate a scenario and its points without running it; return it. Raises `InputError`.
 
-    With the ground kernel in `on`, also whether this machine's kernel can do what its flows ask for.
+    Of a sweep of more than `elephan.sweep.runs.LOOKED_AT_MAX` combinations a part is looked at; `looked_at` of the
+    scenario says which. With the ground kernel in `on`, also whether this machine's kernel can do what its flows ask.
     """
     names = grounds.named(on)
-    scenario = load(file, set)
+    scenario = load(file, set, looking=looking)
     for name in names:
         jobs = jobs_of(scenario, ground=name)
-        for job in jobs:
+        for job in jobs.looked_at():
             _ = job.inputs
-        grounds.check(jobs)
+        if name == "kernel":
+            grounds.check(jobs.looked_at())
     return scenario
 
 

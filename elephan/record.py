@@ -209,15 +209,22 @@ def upgrade(data: dict[str, Any]) -> dict[str, Any]:
 def without_places(spec: Mapping[str, Any], inputs: list[InputFile]) -> dict[str, Any]:
     """Return `spec` with each input's path replaced by its digest, and without outputs that change no result."""
     places = {item.path: f"sha256:{item.sha256}" for item in inputs}
+    # Connections of a flow share their stack, routes and workload: each is walked once.
+    walked: dict[int, Any] = {}
 
     def walk(value: Any) -> Any:
         if isinstance(value, str):
             return places.get(value, value)
-        if isinstance(value, Mapping):
-            return {key: walk(item) for key, item in value.items() if not key.startswith("pcap")}
-        if isinstance(value, (list, tuple)):
-            return [walk(item) for item in value]
-        return value
+        if not isinstance(value, (Mapping, list, tuple)):
+            return value
+        found = walked.get(id(value))
+        if found is None:
+            if isinstance(value, Mapping):
+                found = {key: walk(item) for key, item in value.items() if not key.startswith("pcap")}
+            else:
+                found = [walk(item) for item in value]
+            walked[id(value)] = found
+        return found
 
     result = walk(spec)
     assert isinstance(result, dict)

@@ -48,11 +48,21 @@ def run(
     What is in the store already is not run again: a sweep that was stopped goes on where it was.
     """
     from elephan import api
+    from elephan.sweep.looking import Looking
     from elephan.sweep.progress import Bars
 
     changes = [*(set_ or []), *(["run.exact=true"] if exact else [])]
     done = api.run(
-        file, changes, on=on, seed=seed, workers=workers, store=store, again=again, pcap=pcap, watcher=Bars()
+        file,
+        changes,
+        on=on,
+        seed=seed,
+        workers=workers,
+        store=store,
+        again=again,
+        pcap=pcap,
+        watcher=Bars(),
+        looking=Looking(),
     )
     if json:
         emit(as_json(done))
@@ -88,14 +98,19 @@ def write(results: Results, folder: Path) -> None:
 
 
 def check(file: File, on: On = "sim", set_: Changes = None) -> None:
-    """Validate a scenario and every point of its sweep, without running it.
+    """Validate a scenario and the points of its sweep, without running it: all, or 1,000 of more.
 
     With --on kernel, also whether this machine's kernel can do what its flows ask for.
     """
     from elephan import api
+    from elephan.sweep.looking import Looking, swept
 
-    scenario = api.check(file, set_ or [], on=on)
-    points = scenario.points()
-    swept = ", ".join(f"{axis.key} ({len(axis.values)})" for axis in scenario.axes)
-    text = f"{printable(str(file))}: valid, {things(len(points), 'run')}"
-    emit(text + (f" over {swept}" if swept else ""))
+    scenario = api.check(file, set_ or [], on=on, looking=Looking())
+    if scenario.is_looked_at_whole:
+        emit(f"{printable(str(file))}: valid, {swept(scenario)}")
+    else:
+        looked = f"{len(scenario.looked_at):,} of {scenario.runs.combinations:,} points"
+        emit(
+            f"{printable(str(file))}: valid as far as {looked} show (the first, the last, values of each axis, others "
+            f"evenly spread), {swept(scenario)}; each is validated when its turn comes"
+        )

@@ -40,6 +40,9 @@ def measured(
     """
     trims = list(result.trims) if trims is None else trims
     numbers, quantiles = told_apart(result.metrics)
+    # Each look at a list of the core's makes it anew.
+    flows, entries = result.flows, result.entries
+    labels: dict[int, str] = {}
     series = Series.from_columns(result.flow_series, result.link_series)
     record = Record(
         id=job.id,
@@ -50,12 +53,12 @@ def measured(
         version=version(),
         metrics={**numbers, **metrics},
         flows=[
-            described(_bounded(flow, len(result.flows)), spec)
-            for flow, spec in zip(result.flows, job.spec["flows"], strict=True)
+            described(_bounded(flow, len(flows)), spec, labels)
+            for flow, spec in zip(flows, job.spec["flows"], strict=True)
         ],
         links=list(result.links),
         background=list(result.background),
-        entries=[_bounded(entry, len(result.entries)) for entry in result.entries],
+        entries=[_bounded(entry, len(entries)) for entry in entries],
         extrapolation=result.extrapolation,
         crowds=list(result.crowds),
         quantiles=quantiles,
@@ -96,12 +99,19 @@ def untrimmed(trims: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def described(flow: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the core's metrics of a connection with its name, group, stack and workload in front."""
+def described(flow: dict[str, Any], spec: dict[str, Any], labels: dict[int, str]) -> dict[str, Any]:
+    """Return the core's metrics of a connection with its name, group, stack and workload in front.
+
+    `labels` keeps the labels of stacks by their `id`: connections of a flow have the same one.
+    """
+    stack = spec["stack"]
+    label = labels.get(id(stack))
+    if label is None:
+        label = labels[id(stack)] = label_of(stack)
     identity = {
         "name": spec["name"],
         "group": spec["group"],
-        "stack": label_of(spec["stack"]),
+        "stack": label,
         "workload": spec["workload"].get("program", spec["workload"]["kind"]),
     }
     return identity | {name: value for name, value in flow.items() if name not in identity}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
-from elephan.grounds.job import Job, Progress
+from elephan.grounds.job import Job, Progress, Stopped
 from elephan.grounds.measured import PROGRESS_INTERVAL_S, measured, one_line
 from elephan.places import is_disk_fault
 from elephan.record import Record, canonical_json
@@ -39,6 +40,10 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     except RuntimeError as error:
         raise RunError(one_line(error)) from error
     cpu_s = time.thread_time() - began_s
+    if progress is not None:
+        # It is simulated: whether or not it is to stop, its record is kept.
+        with suppress(Stopped):
+            progress(job.spec["duration_ns"], job.spec["duration_ns"])
     # To run it again must not write the capture again, nor over another one.
     spec = {**job.spec, "measure": {**job.spec["measure"], "pcap": None}}
     return measured(GROUND, job, inputs, spec, result, {"cpu_s": cpu_s}, list(result.notes))

@@ -79,7 +79,7 @@ def spec_of(file: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], str]:
 
     Raises `InputError` when there are several paths.
     """
-    specs = [point.to_spec() for point in load(file, overrides).points()]
+    specs = [point.to_spec() for point in load(file, overrides).points_looked_at()]
     spec = specs[0]
     if any(_network(other) != _network(spec) for other in specs[1:]):
         raise InputError(f"{file}: the sweep changes the path: choose one value with --set")

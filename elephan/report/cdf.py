@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from elephan.report import units
 from elephan.report.distributions import Distribution, distribution_of
@@ -67,12 +68,13 @@ def _curves(point: Point, name: str) -> list[tuple[str, Distribution]]:
     if len(entities) <= 1:
         whole = distribution_of(record, name)
         return [] if whole is None else [(point.curve, whole)]
-    groups = list(dict.fromkeys(flow.get("group") for flow in record.flows))
-    found = [
+    if record.quantiles.get("per_mille") is None:
+        return []
+    found = (
         (track_label(entity, point.ground), distribution_of(record, name, group))
-        for group, entity in zip(groups, entities, strict=True)
-    ]
-    return [(label, one) for label, one in found if one is not None]
+        for group, entity in point.by_group.items()
+    )
+    return list(islice(((label, one) for label, one in found if one is not None), MOST_CURVES))
 
 
 def _between(found: Distribution, low: float, high: float) -> list[float]:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -194,10 +195,9 @@ def _tracks(point: Point, load: Loader, several: bool) -> list[_Track]:
     entities = point.entities()
     if len(entities) <= 1:
         return [_Track(point.curve, point.first, series, group_rows(point.first, None))]
-    groups = list(dict.fromkeys(flow.get("group") for flow in point.first.flows))
     return [
         _Track(track_label(entity, point.ground), point.first, series, group_rows(point.first, group))
-        for group, entity in zip(groups, entities, strict=True)
+        for group, entity in islice(point.by_group.items(), MOST_CURVES)
     ]
 
 

@@ -80,9 +80,8 @@ def _tile(points: Sequence[Point], what: Metric, colours: Colours, mixed: bool) 
 
 def _tile_of_flows(point: Point, what: Metric, colours: Colours) -> Tile | None:
     """Compare the flows of one run."""
-    groups = list(dict.fromkeys(flow.get("group") for flow in point.first.flows))
     values = []
-    for group, entity in zip(groups, point.entities(), strict=True):
+    for group, entity in point.listed:
         label = track_label(entity, point.ground)
         values.append((label, colours.of(label), point.flow_metric(group, what.name, adds_up(what))))
     return _tile_of(what, values)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from elephan.record import Record, canonical_json
 from elephan.report.statistics import Estimate, estimate
+
+MOST_ENTRIES = 100
+"""Flow entries of a run that tables list: a reader looks at no more, and each costs a row of every table."""
 
 REPETITION_KEYS = frozenset({"seed", "repetition", "repeat"})
 """Parameters that tell repetitions of one point apart, and not points."""
@@ -70,22 +76,40 @@ class Point:
 
     def entities(self) -> list[Entity]:
         """Return the flow entries of the run, in order."""
-        found: dict[Any, Entity] = {}
+        return list(self.by_group.values())
+
+    @cached_property
+    def by_group(self) -> dict[object, Entity]:
+        """Flow entries of the run by the group of their connections, in order."""
+        members = Counter(flow.get("group") for flow in self.first.flows)
+        found: dict[object, Entity] = {}
         for flow in self.first.flows:
-            name = re.sub(r"\.\d+$", "", str(flow["name"])) if _connections(self.first, flow) > 1 else str(flow["name"])
-            found.setdefault(flow.get("group", name), Entity(name, str(flow["stack"]), str(flow.get("workload", ""))))
-        return list(found.values())
+            group, name = flow.get("group"), str(flow["name"])
+            if group not in found:
+                name = re.sub(r"\.\d+$", "", name) if members[group] > 1 else name
+                found[group] = Entity(name, str(flow["stack"]), str(flow.get("workload", "")))
+        return found
+
+    @property
+    def listed(self) -> list[tuple[object, Entity]]:
+        """The flow entries that a table lists with their groups: none of a run that has one alone."""
+        return list(islice(self.by_group.items(), MOST_ENTRIES)) if len(self.by_group) > 1 else []
+
+    @cached_property
+    def _by_group(self) -> list[tuple[dict[object, list[dict[str, Any]]], dict[object, list[dict[str, Any]]]]]:
+        """Per repetition the shared workloads and the connections of each group: looked up, not searched for."""
+        return [(_grouped(record.entries), _grouped(record.flows)) for record in self.records]
 
     def flow_metric(self, group: object, name: str, total: bool) -> Estimate | None:
         """Return a metric of a flow entry over the repetitions: where its connections share a workload the entry's own,
         else the sum over its connections, or their mean."""
         values: list[float | None] = []
-        for record in self.records:
-            own = [entry[name] for entry in record.entries if entry["group"] == group and name in entry]
+        for entries, flows in self._by_group:
+            own = [entry[name] for entry in entries.get(group, ()) if name in entry]
             if own:
                 values.append(own[0])
                 continue
-            given = [flow.get(name) for flow in record.flows if flow.get("group") == group]
+            given = [flow.get(name) for flow in flows.get(group, ())]
             numbers = [float(value) for value in given if value is not None]
             values.append((sum(numbers) if total else sum(numbers) / len(numbers)) if numbers else None)
         return estimate(values)
@@ -154,8 +178,11 @@ def _band(record: Record, name: str) -> float | None:
     return half * share / goodput if share and goodput else None
 
 
-def _connections(record: Record, flow: dict[str, Any]) -> int:
-    return sum(1 for other in record.flows if other.get("group") == flow.get("group"))
+def _grouped(parts: Sequence[dict[str, Any]]) -> dict[object, list[dict[str, Any]]]:
+    found: dict[object, list[dict[str, Any]]] = {}
+    for part in parts:
+        found.setdefault(part.get("group"), []).append(part)
+    return found
 
 
 def short(key: str) -> str:

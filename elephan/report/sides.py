@@ -9,7 +9,7 @@ from elephan.record import canonical_json
 from elephan.report.metrics import Metric, present
 from elephan.report.points import Point, short, shown
 from elephan.report.statistics import Estimate
-from elephan.report.table import Cell, Row, Table, adds_up, load_of, notes_of
+from elephan.report.table import Cell, Row, Table, adds_up, load_of, notes_of, unlisted
 from elephan.report.units import NOTHING, digits, things
 
 Group = object
@@ -28,9 +28,8 @@ def table_of(points: Sequence[Point]) -> Table:
         heads = [shown(value) for value in first.varied.values()]
         entities: list[tuple[Group, list[str]]] = [(None, (["all"] if several else []) + [first.stack])]
         if len(first.entities()) > 1:
-            groups = list(dict.fromkeys(flow.get("group") for flow in first.first.flows))
             entities[0] = (None, ["all", ""])
-            entities += [(g, [e.name, e.stack]) for g, e in zip(groups, first.entities(), strict=True)]
+            entities += [(group, [entity.name, entity.stack]) for group, entity in first.listed]
         for group, names in entities:
             head = (*heads, *names)
             for what in metrics:
@@ -44,7 +43,7 @@ def table_of(points: Sequence[Point]) -> Table:
         columns=(*(_column(ground) for ground in grounds), *(_ratio(ground, grounds[0]) for ground in grounds[1:])),
         rows=tuple(rows),
         repetitions=max(len(point.records) for point in points),
-        notes=notes_of(points),
+        notes=(*notes_of(points), *unlisted(points)),
         beside=f"a ratio is that to {grounds[0]}",
         load=load_of(points),
     )

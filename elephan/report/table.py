@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from elephan.record import Record, canonical_json
 from elephan.report import load_curve
 from elephan.report.metrics import Metric, present
 from elephan.report.notes import derived, told_together
-from elephan.report.points import Point, points_of, short, shown
+from elephan.report.points import MOST_ENTRIES, Point, points_of, short, shown
 from elephan.report.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -119,22 +120,19 @@ def table_of(records: Sequence[Record]) -> Table:
     heads = tuple(short(key) for key in keys) + (("flow",) if several else ()) + (("stack",) if with_stack else ())
     drafts: list[tuple[tuple[str, ...], list[Estimate | None], bool, bool]] = []
     for point in points:
-        entities = point.entities()
-        mixed = len(entities) > 1
+        mixed = len(point.entities()) > 1
         values = tuple(shown(value) for value in point.varied.values())
         head = values + (("all",) if several else ()) + ((("" if mixed else point.stack),) if with_stack else ())
         drafts.append((head, [point.metric(column.name) for column in columns], mixed, id(point) in knees))
-        if mixed:
-            groups = list(dict.fromkeys(flow.get("group") for flow in point.first.flows))
-            for group, entity in zip(groups, entities, strict=True):
-                drafts.append(
-                    (
-                        (*values, entity.name, entity.stack),
-                        [point.flow_metric(group, item.name, adds_up(item)) for item in columns],
-                        False,
-                        False,
-                    )
+        for group, entity in point.listed:
+            drafts.append(
+                (
+                    (*values, entity.name, entity.stack),
+                    [point.flow_metric(group, item.name, adds_up(item)) for item in columns],
+                    False,
+                    False,
                 )
+            )
     # Along a load curve the highest throughput and the shortest time are its two ends.
     ranks = not several and (not curves or points[0].names_stack)
     best = _best_of_each(points, columns) if ranks else {}
@@ -155,9 +153,17 @@ def table_of(records: Sequence[Record]) -> Table:
         columns=tuple(columns),
         rows=rows,
         repetitions=max((len(point.records) for point in points), default=0),
-        notes=(*notes_of(points), *load_curve.edges(curves)),
+        notes=(*notes_of(points), *unlisted(points), *load_curve.edges(curves)),
         load=load_of(points),
     )
+
+
+def unlisted(points: Sequence[Point]) -> tuple[str, ...]:
+    """Return a note where a run has more flow entries than a table lists."""
+    most = max((len(point.entities()) for point in points), default=0)
+    if most <= MOST_ENTRIES:
+        return ()
+    return (f"the first {MOST_ENTRIES} of {most} flows are listed; elephan results export --format json has all",)
 
 
 def load_of(points: Sequence[Point]) -> str:
@@ -165,10 +171,13 @@ def load_of(points: Sequence[Point]) -> str:
     found: dict[str, dict[str, None]] = {}
     for record in (record for point in points for record in point.records):
         specs = record.spec["flows"]
+        connections = Counter(spec["group"] for spec in specs)
         for spec in specs:
+            if connections[spec["group"]] < 2:
+                continue
             workload = spec["workload"]
             bounded = workload["kind"] in ("offered", "replicate") or workload.get("bytes") is not None
-            if bounded and sum(other["group"] == spec["group"] for other in specs) > 1:
+            if bounded:
                 name = re.sub(r"\.\d+$", "", spec["name"])
                 found.setdefault(spec.get("distribution", "each"), {})[name] = None
     texts = {"striped": "connections share the load of {}", "each": "each connection carries the whole load of {}"}

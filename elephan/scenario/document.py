@@ -37,7 +37,10 @@ _VALUES = {
 _SWEEP_SCHEMA = WithJsonSchema(
     {
         "type": "object",
-        "properties": {"mode": {"enum": ["grid", "zip"], "default": "grid"}},
+        "properties": {
+            "mode": {"enum": ["grid", "zip"], "default": "grid"},
+            "max_runs": {"type": "integer", "minimum": 1, "default": 1_000_000},
+        },
         "additionalProperties": _VALUES,
         "x-type": "table of lists or ranges",
     }
@@ -184,7 +187,9 @@ class Document(Table):
 
 
 def _unique(key: str, names: Sequence[str]) -> None:
+    taken: dict[str, int] = {}
     for index, name in enumerate(names):
-        if name in names[:index]:
-            what = f'"{name}" is the name of {key} number {names.index(name) + 1} already; a name that is not taken'
+        first = taken.setdefault(name, index)
+        if first != index:
+            what = f'"{name}" is the name of {key} number {first + 1} already; a name that is not taken'
             raise wrong(what, key, index, "name")

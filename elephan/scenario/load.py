@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from pydantic import ValidationError
 
@@ -16,10 +16,15 @@ from elephan.scenario import keys
 from elephan.scenario.document import Document
 from elephan.scenario.problem import ABSENT, Location, Problem, ScenarioError, expected_of
 from elephan.scenario.quantity import U64_MAX
+from elephan.scenario.run import REPETITIONS_MAX
 from elephan.scenario.spec import specify
 from elephan.scenario.spec.stack import label
 from elephan.scenario.toml import DEPTH_MAX, NotToml, flaw_of, format_value, key_lines, parse, parse_value
-from elephan.sweep.grid import Axis, Mode, parse_axes, points
+from elephan.sweep.grid import Axis, Mode, parse_axes, parse_max_runs
+from elephan.sweep.runs import RUNS_MAX, Runs
+
+Tell = Callable[["Scenario", int], None]
+"""Told, while a scenario is validated, how many combinations of its sweep have been looked at."""
 
 Value = bool | int | float | str
 
@@ -61,13 +66,46 @@ class Point:
             raise self.scenario._error(problem.location, problem.expected, self.swept) from None
 
 
+class Points(Sequence[Point]):
+    """All points of a scenario; each is made when it is asked for, and none is kept."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Make none yet."""
+        self._scenario = scenario
+        self._last: tuple[int, Mapping[str, Any], Document] | None = None
+        """The combination asked for last: its repetitions follow."""
+
+    def __len__(self) -> int:
+        return self._scenario.runs.count
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Point]: ...
+
+    def __getitem__(self, index: int | slice) -> Point | list[Point]:
+        """Raises `ScenarioError` for a point that was not looked at when the scenario was read, and cannot run."""
+        number = range(len(self))[index]
+        return self._point(number) if isinstance(number, int) else [self._point(one) for one in number]
+
+    def _point(self, number: int) -> Point:
+        run = self._scenario.runs.run(number)
+        last = self._last
+        if last is None or last[0] != run.combination:
+            values = self._scenario.runs.values(run.combination)
+            self._last = last = (run.combination, values, self._scenario.document(run.combination, values))
+        _, values, document = last
+        return Point(self._scenario, number, run.repetition, document.run.seed + run.repetition, values, document)
+
+
 class Scenario:
-    """A scenario file with its overrides, validated: all of its points can run.
+    """A scenario file with its overrides, validated: all of its points can run, or as many as `looked_at` says.
 
     `file` is the path as given, `text` the TOML as it is, `overrides` what the command line changed.
     """
 
-    def __init__(self, file: Path, text: str, overrides: Sequence[str] = ()) -> None:
+    def __init__(self, file: Path, text: str, overrides: Sequence[str] = (), tell: Tell | None = None) -> None:
         self.file = file
         self.text = text
         self.overrides = tuple(overrides)
@@ -93,7 +131,13 @@ class Scenario:
         except Problem as problem:
             raise self._error(problem.location, problem.expected, {}, {**self._raw, "sweep": sweep}) from None
         self.axes = self._distinct(self.axes)
-        self._points = self._all_points()
+        self.runs = self._counted(sweep)
+        """How many runs there are, and which each is."""
+        self.looked_at = self.runs.sample()
+        """Numbers of the combinations that were validated: all, unless the sweep is very large."""
+        self._documents: dict[int, Document] = {}
+        """Of a sweep that was validated whole, by combination."""
+        self._look(tell)
 
     # What it is
 
@@ -117,9 +161,26 @@ class Scenario:
         """The swept keys, as the file writes them."""
         return [axis.key for axis in self.axes]
 
-    def points(self) -> list[Point]:
+    def points(self) -> Points:
         """All runs: combinations of the sweep in file order, the last axis fastest; repetitions of each together."""
-        return list(self._points)
+        return Points(self)
+
+    def points_looked_at(self) -> Iterator[Point]:
+        """The first repetition of each combination that was validated."""
+        for combination in self.looked_at:
+            values = self.runs.values(combination)
+            document = self.document(combination, values)
+            yield Point(self, combination, 0, document.run.seed, values, document)
+
+    @property
+    def is_looked_at_whole(self) -> bool:
+        """Whether every combination was validated."""
+        return len(self.looked_at) == self.runs.combinations
+
+    def document(self, combination: int, values: Mapping[str, Any]) -> Document:
+        """The document of a combination with these values. Raises `ScenarioError` when it cannot run."""
+        known = self._documents.get(combination)
+        return self._validated(values) if known is None else known
 
     # How it gets there
 
@@ -178,26 +239,54 @@ class Scenario:
             kept.append((axis, places))
         return [axis for axis, _ in kept]
 
-    def _all_points(self) -> list[Point]:
-        result: list[Point] = []
-        for values in points(self.axes, self.mode):
-            raw, _ = self._substituted(values)
-            try:
-                document = Document.model_validate(raw)
-            except ValidationError as error:
-                raise self._first(error, raw, values) from None
-            if document.run.seed + document.run.repetitions - 1 > U64_MAX:
-                expected = f"at most {U64_MAX}, together with the repetitions"
-                raise self._error(("run", "seed"), expected, values, raw)
-            for repetition in range(document.run.repetitions):
-                seed = document.run.seed + repetition
-                result.append(Point(self, len(result), repetition, seed, values, document))
-            # What only the whole shows (routes, stacks, traces) is checked now too, not when half the sweep has run.
-            try:
-                specify(document, self.base, document.run.seed)
-            except Problem as problem:
-                raise self._error(problem.location, problem.expected, values, raw) from None
-        return result
+    def _counted(self, sweep: Any) -> Runs:
+        """Count the runs, by arithmetic. Raises `ScenarioError` when there are more than `sweep.max_runs`."""
+        by = None
+        for number, axis in enumerate(self.axes):
+            _, places = self._substituted({axis.key: axis.values[0]})
+            if any(place in (("run",), ("run", "repetitions")) for place in places):
+                by = number
+        if by is None:
+            repetitions = [_repetitions(self._raw)]
+        else:
+            axis = self.axes[by]
+            repetitions = [_repetitions(self._substituted({axis.key: value})[0]) for value in axis.values]
+        runs = Runs(self.axes, self.mode, repetitions, by)
+        raw = {**self._raw, "sweep": sweep}
+        try:
+            most = parse_max_runs(sweep, RUNS_MAX)
+        except Problem as problem:
+            raise self._error(problem.location, problem.expected, {}, raw) from None
+        if runs.count > most:
+            place = ("sweep",) if self.axes else ("run", "repetitions")
+            expected = f"at most {most} runs, not {runs.count}; max_runs in [sweep] allows more"
+            raise self._at(place, ".".join(place), ABSENT, expected)
+        return runs
+
+    def _look(self, tell: Tell | None) -> None:
+        """Validate what `looked_at` says."""
+        for number, combination in enumerate(self.looked_at):
+            if tell is not None:
+                tell(self, number)
+            document = self._validated(self.runs.values(combination))
+            if self.is_looked_at_whole:
+                self._documents[combination] = document
+
+    def _validated(self, values: Mapping[str, Any]) -> Document:
+        raw, _ = self._substituted(values)
+        try:
+            document = Document.model_validate(raw)
+        except ValidationError as error:
+            raise self._first(error, raw, values) from None
+        if document.run.seed + document.run.repetitions - 1 > U64_MAX:
+            expected = f"at most {U64_MAX}, together with the repetitions"
+            raise self._error(("run", "seed"), expected, values, raw)
+        # What only the whole shows (routes, stacks, traces) is checked now too, not when half the sweep has run.
+        try:
+            specify(document, self.base, document.run.seed)
+        except Problem as problem:
+            raise self._error(problem.location, problem.expected, values, raw) from None
+        return document
 
     def _axis(self, key: str) -> Axis:
         return next(axis for axis in self.axes if axis.key == key)
@@ -273,8 +362,8 @@ class Scenario:
         return None
 
 
-def load(file: Path | str, overrides: Sequence[str] = ()) -> Scenario:
-    """Read and validate a scenario.
+def load(file: Path | str, overrides: Sequence[str] = (), tell: Tell | None = None) -> Scenario:
+    """Read and validate a scenario; `tell` hears how far that is.
 
     `overrides` are `key=value` texts, as after `--set`: the key is dotted, the value TOML or a bare text; a swept key
     that is overridden is no longer swept. Relative paths in them, too, start from the scenario file's folder. Raises
@@ -291,7 +380,7 @@ def load(file: Path | str, overrides: Sequence[str] = ()) -> Scenario:
     except ValueError as error:
         raise ScenarioError(path, None, None, f"not the name of a file: {error}") from None
     try:
-        return Scenario(path, text, overrides)
+        return Scenario(path, text, overrides, tell)
     except ScenarioError as error:
         if overrides and error.change is None and _is_valid(path, text):
             # The file alone would run: it is a change elsewhere in it that does not go with this key.
@@ -308,9 +397,17 @@ def _is_valid(path: Path, text: str) -> bool:
     return True
 
 
-def expand(scenario: Scenario) -> list[Point]:
+def expand(scenario: Scenario) -> Points:
     """All runs of a scenario; see `Scenario.points`."""
     return scenario.points()
+
+
+def _repetitions(raw: Mapping[str, Any]) -> int:
+    """Repetitions of a parsed file; 1 where what it says is wrong, which validation says."""
+    run = raw.get("run")
+    said = run.get("repetitions", 1) if isinstance(run, dict) else 1
+    allowed = isinstance(said, int) and not isinstance(said, bool) and 1 <= said <= REPETITIONS_MAX
+    return said if allowed else 1
 
 
 def _location(item: Any) -> Location:

@@ -12,6 +12,8 @@ from elephan.scenario.quantity import U64_MAX, Load, PositiveSpan, Rate, Span, W
 from elephan.scenario.remedy import Remedies, conflict
 from elephan.scenario.table import Name, Table, one_of, setting
 
+REPETITIONS_MAX = 100_000
+
 
 class Run(Table):
     """How long a run takes, and how often it is repeated."""
@@ -22,7 +24,7 @@ class Run(Table):
     """End as soon as every flow has delivered all it had to send (never before, where a flow is without end)."""
     seed: Annotated[int, Whole(0, U64_MAX)] = setting(1, examples=[7])
     """Seed of the first repetition; repetition i (from 0) has seed + i."""
-    repetitions: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[10])
+    repetitions: Annotated[int, Whole(1, REPETITIONS_MAX)] = setting(1, examples=[10])
     """Runs of each point with different seeds; tables then show means with confidence intervals."""
     exact: bool = setting(False, examples=[True])
     """Simulate all of a long copy. Off: of a single flow of workload `bulk` with `bytes` that take more than 33 million

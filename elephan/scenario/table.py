@@ -61,9 +61,10 @@ class Table(BaseModel):
     def _no_unknown_key(cls, value: Any) -> Any:
         # Before the fields: a misspelt key is the reason for the missing one.
         if isinstance(value, dict):
+            known = cls.keys()
             for key in value:
-                if key not in cls.keys():
-                    raise wrong(unknown("key", key, cls.keys()), key)
+                if key not in known:
+                    raise wrong(unknown("key", key, known), key)
         return value
 
 

@@ -18,6 +18,7 @@ from elephan.scenario.toml import format_value
 from elephan.stack.catalogue import Stack
 from elephan.stack.published import RESPONSES, Response
 from elephan.sweep.executor import Outcome, execute
+from elephan.sweep.progress import NoProgress
 
 Tell = Callable[[int, int], None]
 """Told how many of how many runs have ended."""
@@ -231,20 +232,11 @@ def mean_window(time_s: Sequence[float] | Floats, rate_bps: Sequence[float] | Fl
     return mean(first, end), abs(one - other) <= STEADY * max(one, other)
 
 
-class _Counted:
+class _Counted(NoProgress):
     """Tells how many runs have ended."""
 
     def __init__(self, tell: Tell, total: int) -> None:
         self._tell, self._total, self._done = tell, total, 0
-
-    def start(self, total: int, reused: int) -> None:
-        """See `elephan.sweep.progress.Watcher`."""
-
-    def began(self, number: int, job: object) -> None:
-        """See `elephan.sweep.progress.Watcher`."""
-
-    def moved(self, number: int, simulated_ns: int, total_ns: int) -> None:
-        """See `elephan.sweep.progress.Watcher`."""
 
     def ended(self, number: int) -> None:
         """See `elephan.sweep.progress.Watcher`."""
@@ -253,6 +245,3 @@ class _Counted:
     def refresh(self) -> None:
         """See `elephan.sweep.progress.Watcher`."""
         self._tell(self._done, self._total)
-
-    def finish(self) -> None:
-        """See `elephan.sweep.progress.Watcher`."""

@@ -11,7 +11,7 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,26 +75,16 @@ def execute(
     watcher: Watcher | None = None,
     ground: Ground = grounds.run,
 ) -> list[Outcome]:
-    """Run `jobs` and return their outcomes in order.
+    """Run `jobs` and return their outcomes in order. Of jobs that are made when asked for, few wait at any time.
 
     A job whose record is in the store, made by this very build, is not run unless `again` or `must_run`. Raises
     `Interrupted` on Ctrl-C, and the first job's error when one fails; what had ended is stored in either case.
     """
     if workers is not None and workers < 1:
         raise InputError(f"workers = {workers}: at least 1")
-    outcomes: dict[int, Outcome] = {}
-    waiting: list[int] = []
-    for number, job in enumerate(jobs):
-        stored = None if store is None or again or job.must_run else store.find(job.id, build_digest())
-        if stored is None:
-            waiting.append(number)
-        else:
-            # The same run may have been made under another name or from another sweep.
-            record = stored.model_copy(update={"scenario": job.scenario, "parameters": job.parameters})
-            outcomes[number] = Outcome(job, record, None, reused=True)
-    if waiting:
-        _Pool(jobs, waiting, outcomes, store, ground, watcher or NoProgress()).run(workers or default_workers())
-    return [outcomes[number] for number in range(len(jobs))]
+    pool = _Pool(jobs, store, again, ground, watcher or NoProgress())
+    pool.run(min(workers or default_workers(), len(jobs)))
+    return [pool.outcomes[number] for number in range(len(jobs))]
 
 
 @dataclass
@@ -112,19 +102,23 @@ class _Pool:
     def __init__(
         self,
         jobs: Sequence[Job],
-        waiting: Sequence[int],
-        outcomes: dict[int, Outcome],
         store: Store | None,
+        again: bool,
         ground: Ground,
         watcher: Watcher,
     ) -> None:
         self._jobs = jobs
-        self._waiting = waiting
-        self._outcomes = outcomes
+        self.outcomes: dict[int, Outcome] = {}
+        """By the job's number."""
         self._store = store
+        self._again = again
         self._ground = ground
         self._watcher = watcher
-        self._todo: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[tuple[int, Job] | None] = queue.SimpleQueue()
+        self._next = 0
+        """Number of the job that is made next."""
+        self._given = 0
+        """Jobs that workers have or are to take, and that have not come back."""
         # Bounded, so that results do not pile up in memory when the store is slower than the workers.
         self._done: queue.Queue[_Message] = queue.Queue(maxsize=4)
         self._stop = Mark()
@@ -132,30 +126,26 @@ class _Pool:
         self._series_bytes = 0
 
     def run(self, workers: int) -> None:
-        """Run all waiting jobs."""
-        for number in self._waiting:
-            self._todo.put(number)
-        threads = [
-            threading.Thread(target=self._work, name=f"elephan-{index}", daemon=True)
-            for index in range(min(workers, len(self._waiting)))
-        ]
+        """Run all jobs that are not in the store."""
+        threads: list[threading.Thread] = []
         interrupted = False
         with _told_to_end(self._stop) as was_told:
-            self._watcher.start(len(self._jobs), len(self._jobs) - len(self._waiting))
-            for thread in threads:
-                thread.start()
+            self._watcher.start(len(self._jobs))
             try:
-                self._collect(threads)
+                while not self._stop.is_set() and (self._give(threads, workers) or self._given):
+                    self._collect(workers)
             finally:
                 self._stop.set()
+                for _ in threads:
+                    self._todo.put(None)
                 self._drain(threads)
                 self._watcher.finish()
             interrupted = was_told()
         if self._errors:
             number = min(self._errors)
             raise self._named(number, self._errors[number])
-        if interrupted and len(self._outcomes) < len(self._jobs):
-            raise Interrupted(len(self._outcomes), len(self._jobs), self._store is not None)
+        if interrupted and len(self.outcomes) < len(self._jobs):
+            raise Interrupted(len(self.outcomes), len(self._jobs), self._store is not None)
 
     def _named(self, number: int, error: BaseException) -> BaseException:
         """Say which run failed, when there are several and the error is the user's."""
@@ -163,18 +153,49 @@ class _Pool:
             error.args = (f"run {number + 1} of {len(self._jobs)}: {error}",)
         return error
 
-    def _collect(self, threads: list[threading.Thread]) -> None:
-        """Take what the workers finish until all is done, one failed, or Ctrl-C."""
-        left = len(self._waiting)
-        while left and not self._stop.is_set():
+    def _give(self, threads: list[threading.Thread], workers: int) -> bool:
+        """Make the next job and give it to the workers, unless it is in the store or enough are waiting.
+
+        Return whether there are more to make.
+        """
+        # One waits for each worker, so that none is idle while this thread stores what another has done.
+        if self._next < len(self._jobs) and self._given < 2 * workers:
+            number = self._next
+            self._next += 1
             try:
-                message = self._done.get(timeout=POLL_S)
-            except queue.Empty:
-                self._watcher.refresh()
-                continue
-            left -= 1
+                job = self._jobs[number]
+                record = self._stored(job)
+            except ElephanError as error:
+                self._errors[number] = error
+                self._stop.set()
+                return False
+            if record is not None:
+                self.outcomes[number] = Outcome(job, record, None, reused=True)
+                self._watcher.found(number)
+            else:
+                self._given += 1
+                self._todo.put((number, job))
+                if len(threads) < workers:
+                    threads.append(threading.Thread(target=self._work, name=f"elephan-{len(threads)}", daemon=True))
+                    threads[-1].start()
+        return self._next < len(self._jobs)
+
+    def _stored(self, job: Job) -> Record | None:
+        """Return the record of a job that need not run, under the job's own name and parameters."""
+        if self._store is None or self._again or job.must_run:
+            return None
+        found = self._store.find(job.id, build_digest())
+        # The same run may have been made under another name or from another sweep.
+        return found and found.model_copy(update={"scenario": job.scenario, "parameters": job.parameters})
+
+    def _collect(self, workers: int) -> None:
+        """Take what a worker has finished; wait for one when there is nothing to give to another."""
+        full = self._next == len(self._jobs) or self._given >= 2 * workers
+        with suppress(queue.Empty):
+            message = self._done.get(timeout=POLL_S) if full else self._done.get_nowait()
+            self._given -= 1
             self._take(message)
-            self._watcher.refresh()
+        self._watcher.refresh()
 
     def _drain(self, threads: list[threading.Thread]) -> None:
         """Wait for the workers, and keep what they had finished when they were told to stop."""
@@ -205,17 +226,13 @@ class _Pool:
             self._series_bytes += outcome.series.nbytes
             if self._series_bytes > SERIES_IN_MEMORY_BYTES:
                 outcome.series = None
-        self._outcomes[message.number] = outcome
+        self.outcomes[message.number] = outcome
         self._watcher.ended(message.number)
 
     def _work(self) -> None:
         """A worker's life: take a job, run it, hand it over."""
-        while not self._stop.is_set():
-            try:
-                number = self._todo.get_nowait()
-            except queue.Empty:
-                return
-            job = self._jobs[number]
+        while (given := self._todo.get()) is not None and not self._stop.is_set():
+            number, job = given
             self._watcher.began(number, job)
             try:
                 record, series = self._ground(job, self._progress_of(number))

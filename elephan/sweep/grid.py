@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +18,11 @@ from elephan.scenario.problem import Problem
 
 Mode = Literal["grid", "zip"]
 
-#: A grid beyond this is a slip: at one second a run it takes twelve days.
-POINTS_MAX = 1_000_000
+VALUES_MAX = 1_000_000
+"""Values of one axis: more are a slip."""
+
+SETTINGS = ("mode", "max_runs")
+"""Keys of `[sweep]` that are no axes."""
 
 _RANGE_KEYS = {"from", "to", "step", "factor", "count", "spacing"}
 _EXPECTED = (
@@ -35,7 +37,7 @@ class Axis:
     """One swept key, as the user wrote it, and its values in order."""
 
     key: str
-    values: tuple[Any, ...]
+    values: Sequence[Any]
     location: tuple[str, ...]
     """Where it stands in the file."""
 
@@ -47,7 +49,7 @@ def parse_axes(table: Any) -> tuple[list[Axis], Mode]:
     mode = table.get("mode", "grid")
     if mode not in ("grid", "zip"):
         raise Problem(("sweep", "mode"), 'one of "grid", "zip"')
-    axes = [axis for key, value in table.items() if key != "mode" for axis in _axes((key,), value)]
+    axes = [axis for key, value in table.items() if key not in SETTINGS for axis in _axes((key,), value)]
     seen: set[str] = set()
     for axis in axes:
         if axis.key in seen:
@@ -58,19 +60,34 @@ def parse_axes(table: Any) -> tuple[list[Axis], Mode]:
             if len(axis.values) != len(axes[0].values):
                 expected = f'{len(axes[0].values)} values, as "{axes[0].key}", because mode is "zip"'
                 raise Problem(axis.location, expected)
-    elif math.prod(len(axis.values) for axis in axes) > POINTS_MAX:
-        raise Problem(("sweep",), f"at most {POINTS_MAX} points in all")
     return axes, mode
 
 
-def points(axes: Sequence[Axis], mode: Mode) -> Iterator[dict[str, Any]]:
-    """Every point as key -> value; in a grid the last axis runs fastest. One empty point without axes."""
-    if mode == "zip" and axes:
-        combinations: Iterator[tuple[Any, ...]] = zip(*(axis.values for axis in axes), strict=True)
-    else:
-        combinations = itertools.product(*(axis.values for axis in axes))
-    for values in combinations:
-        yield {axis.key: value for axis, value in zip(axes, values, strict=True)}
+def parse_max_runs(table: dict[str, Any], default: int) -> int:
+    """Return how many runs a `[sweep]` table allows. Raises `Problem`."""
+    most = table.get("max_runs", default)
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 10**12:
+        raise Problem(("sweep", "max_runs"), f"a whole number from 1 to {10**12}")
+    return most
+
+
+class _Steps(Sequence[Any]):
+    """Values of equal distance, each made when it is asked for."""
+
+    def __init__(self, first: Fraction, step: Fraction, count: int, unit: str) -> None:
+        self._first, self._step, self._count, self._unit = first, step, count, unit
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        place = range(self._count)[index]
+        if isinstance(place, range):
+            return tuple(self._value(one) for one in place)
+        return self._value(place)
+
+    def _value(self, place: int) -> Any:
+        return _written(self._first + place * self._step, self._unit)
 
 
 def _axes(location: tuple[str, ...], value: Any) -> Iterator[Axis]:
@@ -80,7 +97,7 @@ def _axes(location: tuple[str, ...], value: Any) -> Iterator[Axis]:
             raise Problem(("sweep", *location), "at least one value")
         yield Axis(key, tuple(value), ("sweep", *location))
     elif isinstance(value, dict) and "from" in value and not isinstance(value["from"], list | dict):
-        yield Axis(key, tuple(_range(value, ("sweep", *location))), ("sweep", *location))
+        yield Axis(key, _range(value, ("sweep", *location)), ("sweep", *location))
     elif isinstance(value, dict) and value:
         for part, inner in value.items():
             yield from _axes((*location, part), inner)
@@ -88,7 +105,7 @@ def _axes(location: tuple[str, ...], value: Any) -> Iterator[Axis]:
         raise Problem(("sweep", *location), _EXPECTED)
 
 
-def _range(table: dict[str, Any], location: tuple[str, ...]) -> list[Any]:
+def _range(table: dict[str, Any], location: tuple[str, ...]) -> Sequence[Any]:
     for key in table:
         if key not in _RANGE_KEYS:
             raise Problem((*location, key), "unknown key; a range has " + ", ".join(sorted(_RANGE_KEYS)))
@@ -98,18 +115,18 @@ def _range(table: dict[str, Any], location: tuple[str, ...]) -> list[Any]:
     unit = _common_unit({key: unit for key, (_, unit) in ends.items()}, location)
     first, last = (_in_unit(*ends[key], unit) for key in ("from", "to"))
     if "count" in table:
-        values = _counted(table, first, last, location)
-    elif "factor" in table:
+        return _counted(table, first, last, unit, location)
+    if "factor" in table:
         values = _geometric(_number(table, "factor", location)[0], first, last, location)
     else:
         step = _in_unit(*ends["step"], unit)
         if step == 0 or (last - first) * step < 0:
             raise Problem((*location, "step"), "a step that leads from `from` to `to`")
         count = int((last - first) / step) + 1
-        if count > POINTS_MAX:
-            raise Problem((*location, "step"), f"at most {POINTS_MAX} values")
-        values = [first + i * step for i in range(count)]
-    return [_written(value, unit) for value in values]
+        if count > VALUES_MAX:
+            raise Problem((*location, "step"), f"at most {VALUES_MAX} values")
+        return _Steps(first, step, count, unit)
+    return tuple(_written(value, unit) for value in values)
 
 
 def _common_unit(units: dict[str, str], location: tuple[str, ...]) -> str:
@@ -147,18 +164,20 @@ def _parsed(parse: Callable[[str], int], unit: str) -> int | None:
         return None
 
 
-def _counted(table: dict[str, Any], first: Fraction, last: Fraction, location: tuple[str, ...]) -> list[Fraction]:
+def _counted(
+    table: dict[str, Any], first: Fraction, last: Fraction, unit: str, location: tuple[str, ...]
+) -> Sequence[Any]:
     count, spacing = table["count"], table.get("spacing", "linear")
-    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= POINTS_MAX:
-        raise Problem((*location, "count"), f"a whole number from 2 to {POINTS_MAX}")
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= VALUES_MAX:
+        raise Problem((*location, "count"), f"a whole number from 2 to {VALUES_MAX}")
     if spacing == "linear":
-        return [first + (last - first) * i / (count - 1) for i in range(count)]
+        return _Steps(first, (last - first) / (count - 1), count, unit)
     if spacing != "log" or first <= 0 or last <= 0:
         raise Problem((*location, "spacing"), '"linear", or "log" between values above zero')
     ratio = math.log(last / first)
     inner = [float(first) * math.exp(ratio * i / (count - 1)) for i in range(1, count - 1)]
     # Six digits: what a person writes, and equal on every machine whatever its libm.
-    return [first, *(Fraction(f"{value:.6g}") for value in inner), last]
+    return tuple(_written(value, unit) for value in (first, *(Fraction(f"{value:.6g}") for value in inner), last))
 
 
 def _geometric(factor: Fraction, first: Fraction, last: Fraction, location: tuple[str, ...]) -> list[Fraction]:
@@ -168,8 +187,8 @@ def _geometric(factor: Fraction, first: Fraction, last: Fraction, location: tupl
     values = [first]
     while (values[-1] * factor <= last) if grows else (values[-1] * factor >= last):
         values.append(values[-1] * factor)
-        if len(values) > POINTS_MAX:
-            raise Problem((*location, "factor"), f"at most {POINTS_MAX} values")
+        if len(values) > VALUES_MAX:
+            raise Problem((*location, "factor"), f"at most {VALUES_MAX} values")
     return values
 
 

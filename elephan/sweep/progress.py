@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from elephan.report.units import duration, things
+from elephan.sweep.looking import LINE_INTERVAL_S, SILENT_S
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -18,18 +19,15 @@ if TYPE_CHECKING:
 
     from elephan.grounds import Job
 
-SILENT_S = 1.0
-"""What takes less shows nothing, s."""
-
-LINE_INTERVAL_S = 10.0
-"""Time between two lines where there is no terminal, s."""
-
 
 class Watcher(Protocol):
     """Told what happens. `began` and `moved` come from workers, the rest from the calling thread."""
 
-    def start(self, total: int, reused: int) -> None:
-        """`total` runs, of which `reused` were in the store."""
+    def start(self, total: int) -> None:
+        """So many runs."""
+
+    def found(self, number: int) -> None:
+        """A job was in the store."""
 
     def began(self, number: int, job: Job) -> None:
         """A worker took a job."""
@@ -50,7 +48,10 @@ class Watcher(Protocol):
 class NoProgress:
     """Shows nothing."""
 
-    def start(self, total: int, reused: int) -> None:
+    def start(self, total: int) -> None:
+        """See `Watcher`."""
+
+    def found(self, number: int) -> None:
         """See `Watcher`."""
 
     def began(self, number: int, job: Job) -> None:
@@ -76,16 +77,27 @@ class _Running:
     title: str
     done: str
     """What has been done with that time."""
+    connections: int = 1
     now_ns: int = 0
-    total_ns: int = 1
+    total_ns: int = 0
+    """0 until it moves."""
 
     @property
     def share(self) -> float:
         """Part of it, 0 to 1."""
-        return min(1.0, self.now_ns / self.total_ns)
+        return min(1.0, self.now_ns / self.total_ns) if self.total_ns else 0.0
+
+    @property
+    def stage(self) -> str:
+        """Set-up or end in words: nobody knows how long these take. "" while the run moves in its own time."""
+        if not self.total_ns:
+            return f"setting up {things(self.connections, 'connection')}"
+        return "putting its record together" if self.now_ns == self.total_ns else ""
 
     def text(self) -> str:
         """Return it in words."""
+        if self.stage:
+            return self.stage
         if self.now_ns > self.total_ns:
             # Beyond its length a run goes on only until what was written has arrived; when, nobody knows.
             return f"draining, {self.now_ns / 1e9:.1f} s {self.done}"
@@ -110,19 +122,24 @@ class Bars:
         self._overall: TaskID | None = None
         self._nobody_looks = False
 
-    def start(self, total: int, reused: int) -> None:
+    def start(self, total: int) -> None:
         """See `Watcher`."""
         # A watcher may see several sweeps, one after the other.
-        self._total, self._reused, self._ended = total, reused, 0
+        self._total, self._reused, self._ended = total, 0, 0
         self._running.clear()
         self._tasks.clear()
         self._overall = None
         self._began_s = self._line_s = time.monotonic()
 
+    def found(self, number: int) -> None:
+        """See `Watcher`."""
+        self._reused += 1
+
     def began(self, number: int, job: Job) -> None:
         """See `Watcher`."""
+        done = "simulated" if job.ground == "sim" else "run"
         with self._lock:
-            self._running[number] = _Running(title_of(job), "simulated" if job.ground == "sim" else "run")
+            self._running[number] = _Running(title_of(job), done, len(job.spec.get("flows", [])))
 
     def moved(self, number: int, simulated_ns: int, total_ns: int) -> None:
         """See `Watcher`."""
@@ -172,12 +189,23 @@ class Bars:
 
     def line(self, now_s: float) -> str:
         """Return the state as one line."""
-        share = self.share()
-        text = f"{self._reused + self._ended} of {things(self._total, 'run')}, {share:.0%}"
+        share, runs = self.share(), self._reused + self._ended
+        # All of it is done when all runs have ended, and not when the last of them is simulated.
+        text = f"{runs} of {things(self._total, 'run')}, {share if runs == self._total else min(0.99, share):.0%}"
+        if stages := self._stages():
+            return f"{text}, {', '.join(stages)}"
         if share > 0:
             left = (now_s - self._began_s) * (1 - share) / share
             text += f", about {duration(left)} left"
         return text
+
+    def _stages(self) -> list[str]:
+        """Return what all running jobs do, where that has no known length and no other run says how long one takes."""
+        with self._lock:
+            running = list(self._running.values())
+        stages = list(dict.fromkeys(one.stage for one in running))
+        last = self._reused + self._ended + len(running) == self._total
+        return stages if all(stages) and (not self._ended or last) else []
 
     def _show_bars(self) -> None:
         if self._bars is None:
@@ -190,10 +218,12 @@ class Bars:
         for number, one in sorted(running.items()):
             if number not in self._tasks:
                 self._tasks[number] = bars.add_task(one.title, total=1.0, of="")
-            bars.update(self._tasks[number], completed=one.share, of=one.text())
+            # A bar without an end: no time left is told.
+            whole = None if one.stage else 1.0
+            bars.update(self._tasks[number], completed=one.share, total=whole, of=one.text())
         if self._overall is not None:
             of = f"{self._reused + self._ended} of {things(self._total, 'run')}"
-            bars.update(self._overall, completed=self.share(), of=of)
+            bars.update(self._overall, completed=self.share(), total=None if self._stages() else 1.0, of=of)
 
     def _make_bars(self) -> RichProgress:
         from rich.console import Console

@@ -119,4 +119,4 @@ def test_a_range_of_sizes_and_of_rates_too(scenario: Load) -> None:
     text = '[sweep]\n"path.queue" = { from = "64kB", to = "1MB", count = 2 }\n'
     text += '"path.bandwidth" = { from = "100Mbit/s", to = "1Gbit/s", factor = 10 }\n'
     queue, bandwidth = scenario(BASE + text).axes
-    assert queue.values == ("64kB", "1000kB") and bandwidth.values == ("100Mbit/s", "1000Mbit/s")
+    assert tuple(queue.values) == ("64kB", "1000kB") and bandwidth.values == ("100Mbit/s", "1000Mbit/s")

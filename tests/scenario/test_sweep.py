@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import Any
+
 import pytest
 
 from elephan.scenario import ScenarioError, expand
+from elephan.scenario.document import Document
 from elephan.scenario.problem import Problem
-from elephan.sweep.grid import parse_axes, points
+from elephan.sweep.grid import Axis, parse_axes
+from elephan.sweep.runs import LOOKED_AT_MAX, Run, Runs
 from tests.scenario.conftest import BASE, Load
 
 
 def values(**table: object) -> tuple[object, ...]:
     """Values of one axis."""
     axes, _ = parse_axes({"x.y": table})
-    return axes[0].values
+    return tuple(axes[0].values)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +45,11 @@ def test_a_grid_runs_its_last_axis_fastest_and_a_zip_runs_in_step() -> None:
     table = {"a": {"x": [1, 2], "y": ["p", "q"]}}
     axes, mode = parse_axes(table)
     assert [axis.key for axis in axes] == ["a.x", "a.y"]
-    assert [tuple(point.values()) for point in points(axes, mode)] == [(1, "p"), (1, "q"), (2, "p"), (2, "q")]
+    runs = Runs(axes, mode, [1], None)
+    assert [tuple(runs.values(n).values()) for n in range(len(runs))] == [(1, "p"), (1, "q"), (2, "p"), (2, "q")]
     axes, mode = parse_axes({"mode": "zip", **table})
-    assert [tuple(point.values()) for point in points(axes, mode)] == [(1, "p"), (2, "q")]
+    runs = Runs(axes, mode, [1], None)
+    assert [tuple(runs.values(n).values()) for n in range(len(runs))] == [(1, "p"), (2, "q")]
 
 
 def test_axes_of_a_zip_are_equally_long() -> None:
@@ -50,9 +57,89 @@ def test_axes_of_a_zip_are_equally_long() -> None:
         parse_axes({"mode": "zip", "a.x": [1, 2], "a.y": [1, 2, 3]})
 
 
-def test_a_grid_beyond_all_reason_is_refused() -> None:
-    with pytest.raises(Problem, match="at most 1000000 points"):
-        parse_axes({key: {"from": 1, "to": 101, "step": 1} for key in ("a.a", "a.b", "a.c")})
+LARGE = """
+[sweep]
+"path.loss" = { from = 0.0001, to = 0.1, count = 1000 }
+"path.rtt" = { from = "1ms", to = "1000ms", step = "1ms" }
+"""
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Get an entry for each validation of a document that follows."""
+    made: list[None] = []
+    whole = Document.model_validate
+
+    def counting(*given: Any, **options: Any) -> Any:
+        made.append(None)
+        return whole(*given, **options)
+
+    monkeypatch.setattr(Document, "model_validate", counting)
+    return made
+
+
+def test_a_million_points_are_counted_and_not_made(scenario: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was validated, twice, before anything was said."""
+    made = counted(monkeypatch)
+    loaded = scenario(BASE + LARGE, "run.repetitions=1")
+    assert len(loaded.points()) == 1_000_000
+    assert LOOKED_AT_MAX // 2 < len(made) == len(loaded.looked_at) <= LOOKED_AT_MAX
+    assert {0, 999_999} < set(loaded.looked_at)
+    assert loaded.points()[-1].swept == {"path.loss": 0.1, "path.rtt": "1000ms"}
+    assert len(made) == len(loaded.looked_at) + 1
+
+
+def test_memory_does_not_grow_with_points_that_nobody_asked_for(scenario: Load) -> None:
+    def peak(text: str) -> int:
+        tracemalloc.start()
+        loaded = scenario(BASE + text)
+        assert all(point.seed for point in loaded.points()[:3])
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    small = peak(LARGE.replace("1000ms", "2ms"))
+    assert peak(LARGE) < 2 * small + 1_000_000
+
+
+def test_every_value_of_a_very_large_sweep_that_is_looked_at_is_validated(scenario: Load) -> None:
+    with pytest.raises(ScenarioError, match=r"path.loss = 1\.\d+: a probability"):
+        scenario(BASE + LARGE.replace("to = 0.1,", "to = 2,"))
+
+
+def test_more_runs_than_allowed_are_refused_and_one_key_allows_them(scenario: Load) -> None:
+    with pytest.raises(ScenarioError, match=r"at most 1000000 runs, not 2000000; max_runs in \[sweep\] allows more"):
+        scenario(BASE + LARGE, "run.repetitions=2")
+    loaded = scenario(BASE + LARGE, "run.repetitions=2", "sweep.max_runs=2_000_000")
+    assert len(loaded.points()) == 2_000_000
+    assert loaded.swept == ["path.loss", "path.rtt"]
+    with pytest.raises(ScenarioError, match="max_runs"):
+        scenario(BASE + LARGE, 'sweep.max_runs="many"')
+
+
+def test_repetitions_can_be_swept(scenario: Load) -> None:
+    loaded = scenario(BASE, "sweep.path.loss=[0, 0.1]", "sweep.run.repetitions=[1, 3]", "sweep.run.seed=[4, 5]")
+    found = [(*point.swept.values(), point.repetition, point.seed) for point in loaded.points()]
+    assert len(loaded.points()) == len(found) == 16
+    assert found == [
+        (loss, repetitions, seed, repetition, seed + repetition)
+        for loss in (0, 0.1)
+        for repetitions in (1, 3)
+        for seed in (4, 5)
+        for repetition in range(repetitions)
+    ]
+    assert [point.index for point in loaded.points()] == list(range(16))
+
+
+def test_a_sample_has_both_ends_and_values_of_each_axis() -> None:
+    axes = [Axis("a", range(100), ()), Axis("b", range(200), ()), Axis("c", range(5), ())]
+    runs = Runs(axes, "grid", [1], None)
+    looked = runs.sample(700)
+    assert len(looked) <= 700 and looked[0] == 0 and looked[-1] == len(runs) - 1
+    assert {runs.values(one)["a"] for one in looked} == set(range(100))
+    assert {runs.values(one)["c"] for one in looked} == set(range(5))
+    assert runs.run(99_999) == Run(99_999, 0)
+    assert runs.sample(10**6) == list(range(100_000))
+    assert Runs([Axis("a", range(10**6), ())], "zip", [1], None).sample(3) == [0, 499_999, 999_999]
 
 
 def test_one_point_without_a_sweep(scenario: Load) -> None:

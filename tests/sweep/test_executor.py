@@ -6,19 +6,20 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from elephan.api import jobs_of, load
 from elephan.errors import InputError, StoreError
-from elephan.grounds import Job, Progress, Stopped
+from elephan.grounds import Job, Progress, Stopped, sim
 from elephan.record import Record, ScenarioInfo
 from elephan.store import Series, Store
 from elephan.sweep import executor, progress
 from elephan.sweep.executor import Interrupted, execute
-from elephan.sweep.progress import Bars
+from elephan.sweep.progress import Bars, NoProgress
 
 Make = Callable[..., Record]
 MakeSeries = Callable[..., Series]
@@ -168,7 +169,8 @@ def test_a_stopped_run_leaves_no_outcome(jobs: list[Job]) -> None:
 def test_progress_counts_runs_and_parts_of_running_ones() -> None:
     bars = Bars(stream=open(os.devnull, "w"))  # noqa: SIM115
     job = Job(0, {"flows": []}, {}, 1, ScenarioInfo(name="x"))
-    bars.start(total=5, reused=1)
+    bars.start(total=5)
+    bars.found(0)
     for number in (1, 2):
         bars.began(number, job)
     bars.moved(2, 25, 50)
@@ -176,6 +178,75 @@ def test_progress_counts_runs_and_parts_of_running_ones() -> None:
     assert bars.share() == pytest.approx(1.5 / 4)
     assert bars.line(bars._began_s + 3).startswith("2 of 5 runs, 38%, about 5.00 s left")
     bars._stream.close()
+
+
+def test_time_left_is_not_told_where_nothing_tells_it() -> None:
+    """A run of 20,000 connections said "100%, about 0 s left" for the minute in which its record was made."""
+    bars = Bars(stream=io.StringIO())
+    bars.start(total=1)
+    bars.began(0, Job(0, {"flows": [{"stack": {"congestion": "cubic"}}] * 20_000}, {}, 1, ScenarioInfo(name="x")))
+    assert bars.line(bars._began_s + 3) == "0 of 1 run, 0%, setting up 20000 connections"
+    bars.moved(0, 5, 10)
+    assert bars.line(bars._began_s + 3) == "0 of 1 run, 50%, about 3.00 s left"
+    bars.moved(0, 10, 10)
+    assert bars.line(bars._began_s + 6) == "0 of 1 run, 99%, putting its record together"
+    bars.ended(0)
+    assert bars.line(bars._began_s + 9).startswith("1 of 1 run, 100%")
+
+
+def test_a_run_that_was_simulated_puts_its_record_together(jobs: list[Job], tmp_path: Path) -> None:
+    """The ground says so when the core has ended, also for a run that ends before its time."""
+    told: list[tuple[int, int]] = []
+    file = tmp_path / "short.toml"
+    file.write_text(
+        '[run]\nduration = "60s"\n[path]\nbandwidth = "1Gbit/s"\nrtt = "1ms"\n'
+        '[[flow]]\nworkload = { kind = "bulk", bytes = "1MB" }\n'
+    )
+    (job,) = jobs_of(load(file))
+    sim.run(job, lambda now_ns, end_ns: told.append((now_ns, end_ns)))
+    assert told[-1] == (60 * 10**9, 60 * 10**9)
+
+
+class Made(Sequence[Job]):
+    """Jobs that are made when asked for, and the most that were made and had not ended."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self.jobs, self.made, self.ended, self.most = jobs, 0, 0, 0
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def __getitem__(self, index: Any) -> Any:
+        self.made += 1
+        self.most = max(self.most, self.made - self.ended)
+        return self.jobs[index]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_jobs_are_made_as_workers_take_them(jobs: list[Job], ground: Any, workers: int) -> None:
+    """All points of a sweep were made before the first ran."""
+    made = Made(jobs)
+
+    class Counting(NoProgress):
+        def ended(self, number: int) -> None:
+            made.ended += 1
+
+    execute(made, workers=workers, ground=ground, watcher=Counting())
+    assert made.made == 10
+    assert made.most <= 2 * workers + 1
+
+
+def test_a_job_that_cannot_be_made_ends_the_sweep_with_its_number(jobs: list[Job], ground: Any, store: Store) -> None:
+    class Broken(Made):
+        def __getitem__(self, index: Any) -> Any:
+            if index == 6:
+                raise InputError("sweep.toml: path.loss: 2; expected at most 1")
+            return super().__getitem__(index)
+
+    with pytest.raises(InputError, match="run 7 of 10: sweep.toml: path.loss"):
+        execute(Broken(jobs), store=store, workers=1, ground=ground)
+    assert 4 <= store.count() <= 6
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("elephan-")]
 
 
 class Closed(io.StringIO):
@@ -200,7 +271,7 @@ def test_progress_that_nobody_can_see_any_more_ends_no_run(terminal: bool, monke
     monkeypatch.setattr(progress, "SILENT_S", 0.0)
     monkeypatch.setattr(progress, "LINE_INTERVAL_S", 0.0)
     bars = Bars(stream=Closed(terminal))
-    bars.start(total=2, reused=0)
+    bars.start(total=2)
     bars.began(1, Job(0, {"flows": []}, {}, 1, ScenarioInfo(name="x")))
     for _ in range(3):
         bars.refresh()
@@ -211,7 +282,7 @@ def test_time_is_simulated_in_the_simulator_alone() -> None:
     words = {}
     for ground in ("sim", "kernel"):
         bars = Bars(stream=io.StringIO())
-        bars.start(total=1, reused=0)
+        bars.start(total=1)
         bars.began(0, Job(0, {"flows": []}, {}, 1, ScenarioInfo(name="x"), ground))
         bars.moved(0, 1_500_000_000, 4_000_000_000)
         words[ground] = bars._running[0].text()
