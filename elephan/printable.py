@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""C0 and C1 control characters (ECMA-48) but tab and line feed: terminals act on them. Lone surrogates: not UTF-8."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""C0 and C1 control characters (ECMA-48) but tab and line feed: terminals act on them. Lone surrogates: not UTF-8.
+Overrides and isolates of writing direction (Unicode UAX 9) turn round what stands beside them."""
 
 
 def has_control(text: str) -> bool:

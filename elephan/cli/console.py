@@ -56,7 +56,7 @@ def drop_output() -> None:
 
 def say(text: str) -> None:
     """Say something about a run that is no result: to stderr, so that --json stays clean."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 def failed(text: str, code: int) -> int:

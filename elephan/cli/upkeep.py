@@ -11,6 +11,7 @@ import typer
 from elephan.cli.console import counted, emit, failed, say
 from elephan.cli.listing import SHORT_ID, existing
 from elephan.errors import InputError
+from elephan.printable import printable
 from elephan.report.units import size, things
 from elephan.store.check import Checked, check
 from elephan.store.database import Filter, Store, Summary
@@ -74,7 +75,8 @@ def _list(chosen: Sequence[Summary], files: Sequence[Path], tell: object = say, 
     assert callable(tell)
     for one in chosen[:most]:
         date = one.created.replace("T", " ").rstrip("Z")
-        tell(f"{one.id[:SHORT_ID]}  {date}  {one.scenario}, {one.ground}, seed {one.seed}, elephan {one.version}")
+        line = f"{one.id[:SHORT_ID]}  {date}  {one.scenario}, {one.ground}, seed {one.seed}, elephan {one.version}"
+        tell(printable(line))
     for path in files[:most]:
         tell(str(path))
     for number, noun in ((len(chosen), "run"), (len(files), "file")):

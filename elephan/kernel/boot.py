@@ -63,6 +63,10 @@ def enable(
     before = place.read_text() if place.is_file() else None
     if before is not None and not before.startswith(FIRST_LINE):
         raise InputError(f"{place} is there already and is not elephan's: another variant's name has another unit")
+    if root is not None and not root.is_dir():
+        raise InputError(f"--root {root}: a folder that holds a system's files")
+    if default:
+        _be_only_default(place)
     _verify(unit_name(name), text)
     link = place.parent / f"{WANTED_BY}.wants" / place.name
     changed = before != text or not link.is_symlink()
@@ -83,6 +87,17 @@ def enable(
         _systemctl("restart" if changed else "start", place.name)
         started = True
     return Enabled(name, place, changed, started)
+
+
+def _be_only_default(place: Path) -> None:
+    """Raise `InputError` where another unit of elephan's makes its control the default: which is last, nobody knows."""
+    for other in sorted(place.parent.glob(f"{PREFIX}*.service")) if place.parent.is_dir() else ():
+        text = other.read_text()
+        if other.name != place.name and text.startswith(FIRST_LINE) and "kernel default " in text:
+            name = other.name.removeprefix(PREFIX).removesuffix(".service")
+            raise InputError(
+                f"--default: {other} makes {MARK}{name} the default at boot; first: elephan kernel disable {name}"
+            )
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def nothing_delivered(entry: Entry) -> list[str]:
     other = any(flow.get(name) for flow in entry.flows for name in ("reads", "writes", "requests"))
     if other or any(value is None or value > 0 for value in counted):
         return []
-    return [f"flow {entry.name}: nothing was delivered"]
+    return [f"flow {entry.name}: nothing was delivered within the run"]
 
 
 def too_short(record: Record, entry: Entry) -> list[str]:

@@ -30,7 +30,10 @@ def few_events(records: Sequence[Record]) -> list[str]:
     for name, of in (("messages", "messages"), ("requests", "requests")):
         counted = [record.metrics[name] for record in records if record.metrics.get(name) is not None]
         total = sum(value for value in counted if value is not None)
-        if counted and 0 < total < FEW:
+        ranked = any(
+            "_p99_s" in key and value is not None for record in records for key, value in record.metrics.items()
+        )
+        if counted and ranked and 0 < total < FEW:
             noun = of[:-1] if total == 1 else of
             notes.append(f"only {units.count(total)} {noun}: percentiles say little, and p99 is the longest")
     return notes

@@ -14,6 +14,7 @@ from elephan.report.metrics import Metric, present
 from elephan.report.notes import derived, told_together
 from elephan.report.points import MOST_ENTRIES, Point, points_of, short, shown
 from elephan.report.statistics import Estimate
+from elephan.report.units import things
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -41,6 +42,13 @@ SUMMED_OVER_CONNECTIONS = frozenset(
 
 KNEE = "knee"
 """Names the row that is the knee of a load curve."""
+
+
+MOST_NOTES = 20
+"""Lines of notes under a table."""
+
+LONGEST_LABEL = 80
+"""Characters of a point's name before a note."""
 
 
 @dataclass(frozen=True)
@@ -186,17 +194,22 @@ def load_of(points: Sequence[Point]) -> str:
 
 def notes_of(points: Sequence[Point]) -> tuple[str, ...]:
     """Return every note once, with the points it is about: those of the records, and what follows from them."""
-    about: dict[str, dict[str, None]] = {}
-    for point in points:
-        for record in point.records:
-            for note in record.notes:
-                about.setdefault(note, {})[point.label] = None
-    followed = told_together(
-        (point.label if len(points) > 1 else "", note) for point in points for note in derived(point.records)
-    )
-    if len(points) == 1:
-        return (*about, *followed)
-    return (*(f"{' | '.join(labels)}: {note}" for note, labels in about.items()), *followed)
+
+    def name(point: Point) -> str:
+        return "" if len(points) == 1 else shortened(point.label)
+
+    own = told_together((name(point), note) for point in points for record in point.records for note in record.notes)
+    followed = told_together((name(point), note) for point in points for note in derived(point.records))
+    lines = [*own, *followed]
+    if len(lines) > MOST_NOTES:
+        more = things(len(lines) - MOST_NOTES, "more note")
+        lines = [*lines[:MOST_NOTES], f"{more}; `elephan results show ID` has all of a run"]
+    return tuple(lines)
+
+
+def shortened(label: str) -> str:
+    """Return a point's name, cut where a table of unlike runs would make it a paragraph."""
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 3]}..."
 
 
 def adds_up(column: Metric) -> bool:

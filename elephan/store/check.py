@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from elephan.errors import StoreError
 from elephan.record import Record
-from elephan.store.database import Damaged, Store, Stored, digest_of
+from elephan.store.database import Damaged, Store, Stored, columns_of, digest_of
 
 
 @dataclass
@@ -48,6 +48,13 @@ def _wrong(store: Store, stored: Stored) -> str | None:
         return str(error)
     if stored.sha256 is not None and digest_of(stored.record) != stored.sha256:
         return "its record is damaged: it is not what was stored (SHA-256)"
+    own = columns_of(record)
+    other = [name for name, value in stored.columns.items() if name != "format" and value != own[name]]
+    if other:
+        name = other[0]
+        return (
+            f"its row is damaged: {name} is {str(stored.columns[name])[:60]!r}, in its record {str(own[name])[:60]!r}"
+        )
     if record.id != stored.id:
         return f"its record is damaged: it is that of run {record.id}"
     try:

@@ -73,6 +73,23 @@ class Summary:
     """Names of its series files."""
 
 
+COLUMNS = ("format", "created", "scenario", "ground", "version", "build", "seed")
+"""Columns of a run that say what its record says too."""
+
+
+def columns_of(record: Record) -> dict[str, object]:
+    """Return what the columns of a record's row hold."""
+    return {
+        "format": record.format,
+        "created": record.created,
+        "scenario": record.scenario.name[:255],
+        "ground": record.ground,
+        "version": record.version,
+        "build": str(record.host.get("build", "")),
+        "seed": str(record.seed),
+    }
+
+
 @dataclass(frozen=True)
 class Stored:
     """A row as it is: the record's text, and what it is to be compared with."""
@@ -81,6 +98,8 @@ class Stored:
     record: str
     sha256: str | None
     series: dict[str, str | None]
+    columns: dict[str, object]
+    """What stands beside the record to choose runs by."""
 
 
 class Store:
@@ -184,13 +203,7 @@ class Store:
         text = record.to_json()
         row = {
             "id": record.id,
-            "format": record.format,
-            "created": record.created,
-            "scenario": record.scenario.name[:255],
-            "ground": record.ground,
-            "version": record.version,
-            "build": str(record.host.get("build", "")),
-            "seed": str(record.seed),
+            **columns_of(record),
             "record": text,
             "flow_series": names.get("flow"),
             "link_series": names.get("link"),
@@ -217,10 +230,10 @@ class Store:
 
         A run whose record is damaged is not there: to run it again stores it again.
         """
-        query = "select record from run where id = :id" + ("" if build is None else " and build = :build")
+        query = "select record, sha256 from run where id = :id" + ("" if build is None else " and build = :build")
         with self._reading() as execute:
             rows = execute(query, {"id": run_id} | ({} if build is None else {"build": build}))
-        found = _read(run_id, rows[0][0]) if rows else None
+        found = _read(run_id, *rows[0]) if rows else None
         return found if isinstance(found, Record) else None
 
     def get(self, prefix: str) -> Record:
@@ -237,7 +250,7 @@ class Store:
         """Return the run whose id begins with `prefix`. Raises `InputError` when none or several do."""
         run_id = self.id_of(prefix)
         with self._reading() as execute:
-            return _read(run_id, execute("select record from run where id = :id", {"id": run_id})[0][0])
+            return _read(run_id, *execute("select record, sha256 from run where id = :id", {"id": run_id})[0])
 
     def id_of(self, prefix: str) -> str:
         """Return the id that begins with `prefix`. Raises `InputError` when none or several do."""
@@ -262,9 +275,9 @@ class Store:
 
     def read(self, which: Filter | None = None) -> list[Record | Damaged]:
         """Return runs, newest first, those that cannot be read among them. Raises `StoreError`."""
-        query, values = _fitting("id, record", which or Filter())
+        query, values = _fitting("id, record, sha256", which or Filter())
         with self._reading() as execute:
-            return [_read(run_id, text) for run_id, text in execute(query, values)]
+            return [_read(*row) for row in execute(query, values)]
 
     def summaries(self, which: Filter | None = None) -> list[Summary]:
         """Return runs by their columns, newest first. Raises `StoreError`."""
@@ -283,13 +296,13 @@ class Store:
 
     def stored(self, run_id: str) -> Stored | None:
         """Return the row with this id as it is, None when there is none. Raises `StoreError`."""
-        query = "select record, sha256, flow_series, link_series from run where id = :id"
+        query = f"select record, sha256, flow_series, link_series, {', '.join(COLUMNS)} from run where id = :id"
         with self._reading() as execute:
             rows = execute(query, {"id": run_id})
         if not rows:
             return None
-        text, sha256, flow, link = rows[0]
-        return Stored(run_id, text, sha256, {"flow": flow, "link": link})
+        text, sha256, flow, link, *columns = rows[0]
+        return Stored(run_id, text, sha256, {"flow": flow, "link": link}, dict(zip(COLUMNS, columns, strict=True)))
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove runs by their ids, and then their series. Raises `StoreError`.
@@ -379,7 +392,15 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _read(run_id: str, text: Any) -> Record | Damaged:
+def _read(run_id: str, text: Any, sha256: str | None) -> Record | Damaged:
+    """Return a record, or what is wrong with it; 0.1.0 stored no digest."""
+    if sha256 is not None and isinstance(text, str) and digest_of(text) != sha256:
+        # Where it is no record at all, that says more.
+        try:
+            Record.from_json(text)
+        except StoreError as error:
+            return Damaged(run_id, str(error))
+        return Damaged(run_id, "its record is damaged: it is not what was stored (SHA-256)")
     try:
         return Record.from_json(text)
     except StoreError as error:

@@ -109,11 +109,24 @@ def test_a_record_that_was_changed_by_hand_is_found_by_its_digest(
     elephan: Run, folder: Path, runs: list[Record]
 ) -> None:
     change(folder, "update run set record = replace(record, '300000000.0', '400000000.0') where id = ?", runs[2].id)
-    assert elephan("results", "list")[0] == 0
+    code, _, err = elephan("results", "list")
+    assert code == 1 and f"run {runs[2].id}: its record is damaged: it is not what was stored (SHA-256)" in err
+    assert elephan("results", "show", runs[2].id)[0] == 1
     code, out, err = elephan("results", "check")
     assert (code, out) == (1, "3 runs checked, 1 damaged\n")
     assert err == f"error: run {runs[2].id}: its record is damaged: it is not what was stored (SHA-256)\n"
     assert elephan("results", "check", runs[0].id[:8], runs[1].id)[:2] == (0, "2 runs checked, 0 damaged\n")
+
+
+def test_a_row_that_says_something_else_than_its_record_is_found(
+    elephan: Run, folder: Path, runs: list[Record]
+) -> None:
+    """`prune` chooses by the row."""
+    change(folder, "update run set created = 'gar\x1b[31mbage' where id = ?", runs[1].id)
+    code, _, err = elephan("results", "check")
+    assert code == 1 and f"run {runs[1].id}: its row is damaged: created is " in err
+    out = "".join(elephan("results", "prune", "--keep", "0", "--dry-run")[1:])
+    assert "\\x1b[31m" in out and "\x1b" not in out
 
 
 def test_records_of_the_first_revision_are_said_to_have_no_digest(

@@ -45,7 +45,7 @@ def test_a_run_within_its_limits_has_no_note(notes: Notes) -> None:
 
 
 def test_nothing_delivered_is_said(notes: Notes) -> None:
-    assert "flow copy: nothing was delivered" in notes(path__loss=1)
+    assert "flow copy: nothing was delivered within the run" in notes(path__loss=1)
 
 
 def test_a_run_shorter_than_ten_round_trips_is_said(notes: Notes) -> None:
@@ -138,3 +138,15 @@ def test_a_route_that_passes_a_node_twice_is_refused(tmp_path: Path) -> None:
     file.write_text(LOOP)
     with pytest.raises(InputError, match=r'flow.*route.*passes each node once; it passes "r" twice'):
         elephan.check(file)
+
+
+def test_data_that_never_arrives_is_at_risk(tmp_path: Path) -> None:
+    """Where nothing arrived it read 0 B: the lag was looked at before deliveries alone."""
+    file = tmp_path / "lost.toml"
+    file.write_text(BULK)
+    writes = {"kind": "replicate", "rate": "1MB/s", "size": "64KiB"}
+    for connections in (1, 3):
+        (record,) = elephan.run(
+            file, {"flow.copy.workload": writes, "path.loss": 1, "flow.copy.connections": connections}, store="none"
+        )
+        assert record.metrics["lag_max_bytes"] == record.metrics["offered_bytes"] > 2e6

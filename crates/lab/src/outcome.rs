@@ -304,8 +304,7 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, tally: &RunTally, n
         Source::Replicate(replicate) => {
             metrics.insert("messages", Metric::Integer(replicate.messages.issued));
             metrics.insert("offered_bytes", Metric::Integer(replicate.messages.issued_bytes));
-            let left = replicate.messages.issued_bytes - replicate.received;
-            insert_lag_of(&mut metrics, run, &replicate.messages.times, &replicate.at_risk, left);
+            insert_lag_of(&mut metrics, run, &replicate.messages.times, &replicate.at_risk, replicate.lag_bytes());
             notes.extend(longest_at_start(run, spec, &spec.name, "lag", &replicate.messages.times));
             let waiting = replicate.messages.in_transit();
             if waiting > 0 {

@@ -255,7 +255,7 @@ impl Workload {
             }
             Source::Replicate(replicate) => {
                 // Between two deliveries the lag only grows, so it is largest just before one.
-                let lag = replicate.messages.issued_bytes - replicate.received;
+                let lag = replicate.lag_bytes();
                 replicate.at_risk.note(now, lag);
                 replicate.received = received;
                 replicate.messages.handle_delivered(now, received);
@@ -341,6 +341,11 @@ impl Offered {
 }
 
 impl Replicate {
+    /// Bytes issued that have not arrived.
+    pub fn lag_bytes(&self) -> u64 {
+        self.messages.issued_bytes - self.received
+    }
+
     fn issue_due(&mut self, now: Time, backlog: &mut u64) -> Time {
         while let Some(due) = self.generator.peek() {
             if due.at > now {
