@@ -90,7 +90,7 @@ def elephan() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run `elephan kernel ...` as a user does."""
 
     def run(*arguments: str, prefix: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess[str]:
-        code = "from elephan.cli.main import main; main()"
+        code = "from elephan.cli import main; main()"
         command = [*prefix, sys.executable, "-c", code, "kernel", *arguments]
         around = ENVIRONMENT | environment
         return subprocess.run(command, capture_output=True, text=True, timeout=120, env=around, check=False)

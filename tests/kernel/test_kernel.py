@@ -18,7 +18,7 @@ from elephan.kernel import MARK, clean, control, load, loaded, namespaces, runs,
 from elephan.stack import find, verify
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-c", "from elephan.cli.main import main; main()", "kernel"]
+COMMAND = [sys.executable, "-c", "from elephan.cli import main; main()", "kernel"]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 
 CARRY = """

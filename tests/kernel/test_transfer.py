@@ -75,7 +75,7 @@ def test_every_stack_carries_a_transfer_with_losses(kernel: None, tmp_path: Path
     scenario.write_text(SCENARIO)
     names = {load(f"{stack.name}=qt{number:02}")[0]: stack.name for number, stack in enumerate(stacks())}
     assert len(names) == len(stacks()) >= 14
-    code = "from elephan.cli.main import main; main()"
+    code = "from elephan.cli import main; main()"
     command = [sys.executable, "-c", code, "path", "shell", str(scenario), "--"]
     done = subprocess.run(
         [*command, sys.executable, "-c", CARRY, str(BYTES), *names],

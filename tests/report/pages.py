@@ -118,6 +118,7 @@ def measured(number: int, stack: str) -> Measured:
             goodput_bps=goodput * (1 + 0.004 * float(noise)),
             line_share=goodput / 1e9,
             offered_share=None,
+            load_share=None,
             caused_drops=300 + 700 * number,
             line_drops=12,
             sent_segments=2_400_000,
