@@ -1,9 +1,9 @@
 """The command from end to end, with the real core: what goes to stdout, what to stderr, and with which exit code."""
 
 import csv
+import hashlib
 import inspect
 import io
-import hashlib
 import json
 import os
 import re
