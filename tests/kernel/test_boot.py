@@ -150,6 +150,22 @@ def test_a_file_of_one_s_own_is_named_by_its_whole_path(tmp_path: Path, monkeypa
     assert boot.disable("./mine.c", root=tmp_path).unit == unit
 
 
+def test_one_unit_alone_makes_its_control_the_default(tmp_path: Path) -> None:
+    """Which of two came last at boot nobody could tell."""
+    boot.enable("cubic", default=True, root=tmp_path)
+    boot.enable("cubic", default=True, root=tmp_path)
+    with pytest.raises(InputError, match=r"makes elephan_cubic the default at boot; first: .* kernel disable cubic"):
+        boot.enable("reno", default=True, root=tmp_path)
+    boot.enable("reno", root=tmp_path)
+    assert len(list((tmp_path / FOLDER).glob("elephan-cc-*.service"))) == 2
+
+
+def test_another_system_s_folder_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--root .*none: a folder that holds a system's files"):
+        boot.enable("reno", root=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_unit_of_somebody_else_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / FOLDER / UNIT
     place.parent.mkdir(parents=True)
