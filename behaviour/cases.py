@@ -47,7 +47,7 @@ class Cell:
     key: tuple[Any, ...]
     """What it is a run of."""
     spec: dict[str, Any]
-    """What runs (crates/lab/src/spec.rs)."""
+    """What runs (crates/experiment/src/spec.rs)."""
     options: dict[str, Any]
     """Arguments of the measuring function."""
 

@@ -20,7 +20,7 @@ from behaviour.cases import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "out" / "stacks"
-CORES = ("units", "congestion", "link", "tcp", "wire", "storage", "sim", "lab", "python")
+CORES = ("units", "congestion", "link", "tcp", "wire", "storage", "sim", "te", "experiment", "python")
 
 
 @cache

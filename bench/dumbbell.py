@@ -2,7 +2,7 @@
 
 Sources on the left, destinations on the right, one bottleneck between two routers; every flow has access links of its
 own, four times as fast as the bottleneck and with a tenth of the one-way delay each. The scripts under peers/ build the
-same network in ns-2 and ns-3. This module writes crates/lab/src/spec.rs's form directly, so that the bench
+same network in ns-2 and ns-3. This module writes crates/experiment/src/spec.rs's form directly, so that the bench
 and the fidelity tables depend on the core alone and not on the scenario front.
 """
 
@@ -93,7 +93,7 @@ DEEP_QUEUE = {"kind": "drop_tail", "limit_bytes": None, "limit_packets": 10_000_
 
 
 def run_spec(bell: Dumbbell) -> dict[str, Any]:
-    """Return the core's specification of a dumbbell (crates/lab/src/spec.rs, format 1)."""
+    """Return the core's specification of a dumbbell (crates/experiment/src/spec.rs, format 1)."""
     access_ns = bell.rtt_ns // 20
     middle_ns = bell.rtt_ns // 2 - 2 * access_ns
     nodes = ["left", "right"]

@@ -65,7 +65,7 @@ def output_of(command: list[str]) -> str:
 
 def build_elephan() -> Path:
     """Build the core's bench program, as optimized as the shipped module."""
-    output_of(["cargo", "build", "-q", "--release", "-p", "lab", "--example", "bench"])
+    output_of(["cargo", "build", "-q", "--release", "-p", "experiment", "--example", "bench"])
     return target_directory() / "release" / "examples" / "bench"
 
 

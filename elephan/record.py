@@ -138,7 +138,7 @@ class Record(BaseModel):
     created: str
     """UTC, ISO 8601, seconds."""
     spec: dict[str, Any]
-    """What the ground was given, complete; see crates/lab/src/spec.rs."""
+    """What the ground was given, complete; see crates/experiment/src/spec.rs."""
     inputs: list[InputFile] = []
     series: SeriesInfo | None = None
 

@@ -2,7 +2,7 @@
 
 It is the SHA-256 of this text: an integer in decimal; a float as `x` and the 16 hexadecimal digits of its bits; a
 string after its length in bytes and a colon; None as `-`; a list as `[item,...,]`; a dictionary as `{name=value,...,}`
-in the order of its names. `crates/lab/examples/digest.rs` writes the same of the same run.
+in the order of its names. `crates/experiment/examples/digest.rs` writes the same of the same run.
 """
 
 from __future__ import annotations

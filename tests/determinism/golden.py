@@ -52,7 +52,7 @@ def by_cargo(target: str | None = None) -> dict[str, str]:
 
     Raises CalledProcessError when it cannot be built or run.
     """
-    command = ["cargo", "run", "--quiet", "--package", "lab", "--example", "digest"]
+    command = ["cargo", "run", "--quiet", "--package", "experiment", "--example", "digest"]
     if target is not None:
         command += ["--target", target]
     with tempfile.TemporaryDirectory(prefix="elephan-") as folder:

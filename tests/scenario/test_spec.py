@@ -11,7 +11,7 @@ import pytest
 
 from tests.scenario.conftest import BASE, NETWORK, Load
 
-SPEC_RS = Path(__file__).resolve().parents[2] / "crates" / "lab" / "src" / "spec.rs"
+SPEC_RS = Path(__file__).resolve().parents[2] / "crates" / "experiment" / "src" / "spec.rs"
 
 
 def spec(scenario: Load, *overrides: str, text: str = BASE) -> dict[str, Any]:

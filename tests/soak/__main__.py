@@ -26,7 +26,7 @@ from tests.determinism.digest import digest_of
 from tests.soak.draw import drawn
 
 ROOT = Path(__file__).resolve().parents[2]
-CARGO = ["cargo", "build", "--quiet", "--package", "lab", "--example", "digest", "--message-format", "short"]
+CARGO = ["cargo", "build", "--quiet", "--package", "experiment", "--example", "digest", "--message-format", "short"]
 TIME_LIMIT_S = 300
 """For one scenario with debug assertions, which takes seconds: beyond it hangs."""
 

@@ -12,10 +12,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-CRATES = "units congestion bpf link tcp wire storage sim manager lab kernel live python".split()
+CRATES = "units congestion bpf link tcp wire storage sim te experiment kernel storage-net python".split()
 """In order: a crate depends only on crates before it (ARCHITECTURE.md)."""
 
-CORES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim", "manager"]
+CORES = ["units", "congestion", "link", "tcp", "wire", "storage", "sim", "te"]
 """Crates without I/O: time is an argument, inputs are handle_*, outputs are poll_*."""
 
 IO_ALLOWED = {
@@ -148,7 +148,7 @@ def test_protocol_cores_do_no_io() -> None:
 def test_what_is_simulated_needs_no_function_of_the_machines_libm() -> None:
     found = [
         f"{name}:{number}: {match.group(0)}: use integers, or a libm that is compiled in"
-        for name, number, line in lines_of([*CORES, "lab"])
+        for name, number, line in lines_of([*CORES, "experiment"])
         for match in MACHINES_LIBM.finditer(line)
     ]
     assert not found, "\n".join(found)

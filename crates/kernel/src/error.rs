@@ -1,6 +1,6 @@
 //! Everything that can keep a run on this machine from happening.
 
-use lab::LabError;
+use experiment::LabError;
 use std::io;
 
 /// Why a run could not be made or finished.

@@ -2,7 +2,7 @@
 
 use crate::plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec};
 use crate::skip::skipped_for_kernel;
-use lab::spec::RunSpec;
+use experiment::spec::RunSpec;
 use serde_json::{json, Value};
 use std::process::Command;
 use std::sync::mpsc;

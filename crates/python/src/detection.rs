@@ -1,12 +1,12 @@
 //! A trial of the manager's detection, from JSON to a dict.
 
-use manager::mix::Distribution;
-use manager::trial::{run, Trial};
-use manager::Thresholds;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
+use te::mix::Distribution;
+use te::trial::{run, Trial};
+use te::Thresholds;
 use units::{Rate, Size, Span};
 
 #[derive(Deserialize)]

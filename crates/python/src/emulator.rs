@@ -1,7 +1,7 @@
 //! The emulator as a Python object.
 
+use experiment::spec::RunSpec;
 use kernel::{Clock, Emulator, EmulatorReport, HostPlan, HostSpec, NetworkCounters, Way};
-use lab::spec::RunSpec;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

@@ -1,6 +1,5 @@
 //! The live iSCSI target and initiator as Python objects.
 
-use live::{BenchConfig, BenchKind, LunFile, Server, ServerConfig};
 use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use storage::iscsi::{Credentials, Digest, InitiatorConfig, Secret, Settings, TargetConfig};
+use storage_net::{BenchConfig, BenchKind, LunFile, Server, ServerConfig};
 use units::Span;
 
 /// How often signals are looked for, s.
@@ -134,7 +134,7 @@ fn iscsi_memory(
     own: &Bound<'_, PyDict>,
 ) -> PyResult<(u64, u32, u32)> {
     let wanted = settings(own)?.first_burst_bytes;
-    let (least, first_burst) = live::plan_memory(max_connections, memory_bytes, window, wanted);
+    let (least, first_burst) = storage_net::plan_memory(max_connections, memory_bytes, window, wanted);
     Ok((least, first_burst, wanted))
 }
 
@@ -179,9 +179,13 @@ fn watched<T: Send>(
 
 /// An initiator of its own, whoever else uses its name: a second session of the same port would take the place of the first.
 fn initiator(name: &str, target: Option<&str>) -> InitiatorConfig {
-    let [a, b, c, d, e] = live::entropy();
+    let [a, b, c, d, e] = storage_net::entropy();
     // "Random" format (RFC 7143, 11.12.5).
-    InitiatorConfig { isid: [0x80, a, b, c, d, e], entropy: live::entropy(), ..InitiatorConfig::new(name, target) }
+    InitiatorConfig {
+        isid: [0x80, a, b, c, d, e],
+        entropy: storage_net::entropy(),
+        ..InitiatorConfig::new(name, target)
+    }
 }
 
 /// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused. `told` is a wait for signals
@@ -224,7 +228,7 @@ fn iscsi_bench(
         duration: Span(duration_ns),
         seed,
     };
-    let report = watched(py, told.as_ref(), |stop| live::bench(&config, stop))?;
+    let report = watched(py, told.as_ref(), |stop| storage_net::bench(&config, stop))?;
     let dict = PyDict::new(py);
     for (name, kind) in [("reads", &report.reads), ("writes", &report.writes)] {
         dict.set_item(name, as_dict(py, kind)?)?;
@@ -267,7 +271,7 @@ fn iscsi_discover(
         duration: Span(0),
         seed: 0,
     };
-    watched(py, None, |stop| live::discover(&config, stop))
+    watched(py, None, |stop| storage_net::discover(&config, stop))
 }
 
 fn as_dict<'py>(py: Python<'py>, kind: &BenchKind) -> PyResult<Bound<'py, PyDict>> {

@@ -3,9 +3,9 @@
 use crate::emulator::{parsed, report_dict, PyEmulator};
 use crate::progress::Progress;
 use crate::simulate::{convert, RunResult, Stopped};
+use experiment::spec::RunSpec;
+use experiment::{LabError, Verdict};
 use kernel::{Carrier, Clock, EmulatorReport, HostPlan, KernelError, NetworkCounters};
-use lab::spec::RunSpec;
-use lab::{LabError, Verdict};
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs the spec (JSON, form of crates/lab/src/spec.rs) with the sockets of the plan (JSON, form of crates/kernel/src/plan.rs)
+/// Runs the spec (JSON, form of crates/experiment/src/spec.rs) with the sockets of the plan (JSON, form of crates/kernel/src/plan.rs)
 /// over `carrier`: an `Emulator` that has the plan's hosts, configured, and was not started, and that is stopped afterwards; or, where
 /// something else carries already, a function that returns its links' counters (`delivered_packets`, `delivered_bytes`,
 /// `dropped_by_queue`, `dropped_by_loss`) in the spec's order. Returns what `simulate` returns, and what the emulator did, as

@@ -1,6 +1,6 @@
 //! Telling Python how far a run is, now and then, and hearing whether it is to stop.
 
-use lab::Verdict;
+use experiment::Verdict;
 use pyo3::prelude::*;
 // The edge may look at the clock: how often Python is called back is no part of a result.
 #[allow(clippy::disallowed_types)]

@@ -1,8 +1,8 @@
 //! Running a spec without the GIL, and its outcome as Python values.
 
 use crate::progress::Progress;
-use lab::spec::RunSpec;
-use lab::{FlowSeries, LabError, LinkSeries, ManagerOutcome, Metric, Outcome, Pulse};
+use experiment::spec::RunSpec;
+use experiment::{FlowSeries, LabError, LinkSeries, ManagerOutcome, Metric, Outcome, Pulse};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
@@ -47,7 +47,7 @@ pub(crate) struct RunResult {
     link_series: Py<PyDict>,
 }
 
-/// Simulates the spec (JSON, form of crates/lab/src/spec.rs).
+/// Simulates the spec (JSON, form of crates/experiment/src/spec.rs).
 ///
 /// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the exception
 /// passes on; when it returns True, the run stops with Stopped. ValueError: the spec or a file it names is wrong.
@@ -63,7 +63,8 @@ fn simulate(
     let spec: RunSpec =
         serde_json::from_str(spec_json).map_err(|e| PyValueError::new_err(format!("the run's spec: {e}")))?;
     let mut progress = Progress::new(progress, progress_interval_s);
-    let outcome = py.detach(|| lab::simulate(&spec, &mut |pulse: Pulse| progress.tell(pulse.now.0, pulse.end.0)));
+    let outcome =
+        py.detach(|| experiment::simulate(&spec, &mut |pulse: Pulse| progress.tell(pulse.now.0, pulse.end.0)));
     progress.check()?;
     let outcome = outcome.map_err(|e| match e {
         LabError::Stopped => Stopped::new_err(e.to_string()),
@@ -77,7 +78,7 @@ fn simulate(
 /// file and place.
 #[pyfunction]
 fn check_trace<'py>(py: Python<'py>, path: &str, format: &str) -> PyResult<Bound<'py, PyDict>> {
-    let found = py.detach(|| lab::check_trace(path, format));
+    let found = py.detach(|| experiment::check_trace(path, format));
     let (format, summary) = found.map_err(|e| PyValueError::new_err(e.to_string()))?;
     let dict = PyDict::new(py);
     dict.set_item("format", format.name())?;
@@ -101,7 +102,7 @@ fn check_trace<'py>(py: Python<'py>, path: &str, format: &str) -> PyResult<Bound
 /// The names of all trace formats.
 #[pyfunction]
 fn trace_formats() -> Vec<&'static str> {
-    lab::TraceFormat::ALL.map(lab::TraceFormat::name).to_vec()
+    experiment::TraceFormat::ALL.map(experiment::TraceFormat::name).to_vec()
 }
 
 pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
@@ -138,7 +139,7 @@ fn dict(py: Python<'_>, metrics: &BTreeMap<&'static str, Metric>) -> PyResult<Py
 }
 
 fn manager(py: Python<'_>, managed: ManagerOutcome) -> PyResult<Py<PyDict>> {
-    let all = |metrics: &[lab::Metrics]| metrics.iter().map(|m| dict(py, m)).collect::<PyResult<Vec<_>>>();
+    let all = |metrics: &[experiment::Metrics]| metrics.iter().map(|m| dict(py, m)).collect::<PyResult<Vec<_>>>();
     let (rows, timeline) = (managed.timeline, PyDict::new(py));
     timeline.set_item("time_s", rows.time_s)?;
     timeline.set_item("lightpath", rows.lightpath)?;
@@ -194,7 +195,7 @@ fn link_columns(py: Python<'_>, series: LinkSeries) -> PyResult<Py<PyDict>> {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Stopped", module.py().get_type::<Stopped>())?;
-    module.add("QUANTILES_PER_MILLE", lab::QUANTILES_PER_MILLE)?;
+    module.add("QUANTILES_PER_MILLE", experiment::QUANTILES_PER_MILLE)?;
     module.add_class::<RunResult>()?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(trace_formats, module)?)?;

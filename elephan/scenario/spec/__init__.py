@@ -1,4 +1,4 @@
-"""From a validated scenario to the specification of one run, as crates/lab/src/spec.rs reads it.
+"""From a validated scenario to the specification of one run, as crates/experiment/src/spec.rs reads it.
 
 **Invariant: complete and in integers; no default is left to the core.**
 """

@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::plan::HostPlan;
 use bpf::Map;
-use lab::spec::TrimSpec;
+use experiment::spec::TrimSpec;
 use std::collections::{BTreeMap, BTreeSet};
 use units::Time;
 

@@ -1,7 +1,7 @@
 //! What the emulator gives back: the network's doing and its own, apart.
 
 use super::orders::Given;
-use lab::{BackgroundTally, LinkSeries, ManagerOutcome};
+use experiment::{BackgroundTally, LinkSeries, ManagerOutcome};
 use units::{Histogram, Time};
 
 /// The network's own counters: what the model decided.

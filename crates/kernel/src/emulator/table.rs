@@ -3,9 +3,9 @@
 use super::Way;
 use crate::packet::NOBODY;
 use crate::plan::{FlowPlan, HostPlan};
-use lab::network::check_route;
-use lab::spec::RunSpec;
-use lab::LabError;
+use experiment::network::check_route;
+use experiment::spec::RunSpec;
+use experiment::LabError;
 use sim::{RouteId, Routes};
 use std::collections::BTreeMap;
 

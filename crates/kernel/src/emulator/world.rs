@@ -6,8 +6,8 @@ use crate::clock::Clock;
 use crate::packet::{Pool, Token};
 use crate::plan::Join;
 use crate::tun::Tun;
-use lab::spec::RunSpec;
-use lab::{apply_change, gates_of, Background, BackgroundTally, Change, LabError, Look, Management, Word};
+use experiment::spec::RunSpec;
+use experiment::{apply_change, gates_of, Background, BackgroundTally, Change, LabError, Look, Management, Word};
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId, Routes};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -186,7 +186,7 @@ impl World {
     }
 
     /// What the manager did.
-    fn managed(&self) -> Option<lab::ManagerOutcome> {
+    fn managed(&self) -> Option<experiment::ManagerOutcome> {
         let names: Vec<_> = self.names.iter().map(String::as_str).collect();
         self.management.as_ref().map(|management| management.outcome(&names))
     }

@@ -4,7 +4,7 @@
 use super::*;
 use crate::plan::HostSpec;
 use crate::testing::{able, bulk, Line, Namespace, MS, S};
-use lab::Metric;
+use experiment::Metric;
 use serde_json::{json, Value};
 
 /// Two namespaces with a device each, gone when dropped.
@@ -39,14 +39,14 @@ impl Hosts {
     }
 }
 
-fn real(metrics: &lab::Metrics, name: &str) -> f64 {
+fn real(metrics: &experiment::Metrics, name: &str) -> f64 {
     match metrics.get(name) {
         Some(Metric::Real(value)) => *value,
         other => panic!("{name} is {other:?}"),
     }
 }
 
-fn integer(metrics: &lab::Metrics, name: &str) -> u64 {
+fn integer(metrics: &experiment::Metrics, name: &str) -> u64 {
     match metrics.get(name) {
         Some(Metric::Integer(value)) => *value,
         other => panic!("{name} is {other:?}"),

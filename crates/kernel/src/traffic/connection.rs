@@ -4,8 +4,8 @@ use super::netstat::{Netstat, Recoveries};
 use super::sender::{Sender, Standing};
 use super::socket::{Failed, Socket};
 use crate::plan::HostPlan;
-use lab::spec::{FlowSpec, RunSpec, WorkloadSpec};
-use lab::{FlowCounters, FlowSeries, Rtt, Workload, BLOCK_BYTES};
+use experiment::spec::{FlowSpec, RunSpec, WorkloadSpec};
+use experiment::{FlowCounters, FlowSeries, Rtt, Workload, BLOCK_BYTES};
 use std::io;
 use std::net::SocketAddrV4;
 use units::{Rate, Span, Time};
@@ -249,6 +249,6 @@ fn unsent_bound(spec: &RunSpec, flow: &FlowSpec, workload: &Workload) -> Option<
         return Some(BLOCK_BYTES);
     }
     let stops = flow.stop_ns.is_some() && matches!(flow.workload, WorkloadSpec::Bulk { bytes: None });
-    let line = Rate(spec.links[lab::bottleneck(spec, flow)].rate_bps);
+    let line = Rate(spec.links[experiment::bottleneck(spec, flow)].rate_bps);
     stops.then(|| line.data_in(UNSENT).0.max(UNSENT_LEAST))
 }

@@ -1,6 +1,6 @@
 //! What the kernel's TCP says of a connection: `TCP_INFO`.
 
-use lab::FlowSeries;
+use experiment::FlowSeries;
 use std::io;
 use std::os::fd::RawFd;
 use units::{Span, Time};

@@ -2,7 +2,7 @@
 
 use super::info::Info;
 use super::socket::Socket;
-use lab::SendingEnd;
+use experiment::SendingEnd;
 use std::io;
 use std::net::SocketAddrV4;
 use units::Time;

@@ -5,7 +5,7 @@ use super::poll::End;
 use super::sender::{Sender, Standing};
 use super::Traffic;
 use crate::error::KernelError;
-use lab::{Lanes, Share, Stripe, Workload};
+use experiment::{Lanes, Share, Stripe, Workload};
 use units::Time;
 
 /// The connections of a stripe.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::HostSpec;
 use crate::testing::{able, bulk, Line, Namespace, MS, S};
-use lab::Metric;
+use experiment::Metric;
 use serde_json::json;
 
 /// A namespace with its loopback device up.
@@ -290,8 +290,8 @@ fn a_run_is_summed_up_as_the_simulator_does() {
     let Run { tally, .. } = run(&line, |_| ()).unwrap();
     let TrafficTally { end, drained_at, flows, stripes, series, notes, .. } = tally;
     let links = vec![link::Stats::default(); 2];
-    let (background, link_series) = (vec![], lab::LinkSeries::default());
-    let tally = lab::RunTally {
+    let (background, link_series) = (vec![], experiment::LinkSeries::default());
+    let tally = experiment::RunTally {
         end,
         drained_at,
         flows,
@@ -309,7 +309,7 @@ fn a_run_is_summed_up_as_the_simulator_does() {
         managed: None,
         notes,
     };
-    let outcome = lab::sum_up(&line.spec(), tally);
+    let outcome = experiment::sum_up(&line.spec(), tally);
     assert_eq!(outcome.metrics.get("delivered_bytes"), Some(&Metric::Integer(1_000_000)));
     let Some(Metric::Real(completion)) = outcome.flows[0].get("completion_s") else { panic!("it completed") };
     assert!(*completion > 0.0 && *completion < 20.0);

@@ -1,0 +1,120 @@
+//! Specs for tests: a dumbbell with knobs, as the Python front would hand it over.
+
+#![allow(dead_code)]
+
+use experiment::spec::RunSpec;
+use experiment::{simulate, Metric, Outcome, Verdict};
+use serde_json::{json, Value};
+
+/// A dumbbell of one bottleneck: hosts sit on it directly.
+pub struct Dumbbell {
+    pub rate_bps: u64,
+    pub rtt_ns: u64,
+    pub queue: Value,
+    pub loss: Value,
+    pub reverse_loss: Value,
+    pub duration_ns: u64,
+    pub seed: u64,
+    pub flows: Vec<Value>,
+    pub events: Vec<Value>,
+    pub background: Vec<Value>,
+    pub series_interval_ns: Option<u64>,
+    pub warmup_ns: u64,
+    pub stop_when_done: bool,
+}
+
+pub const MS: u64 = 1_000_000;
+pub const S: u64 = 1_000_000_000;
+
+impl Dumbbell {
+    pub fn new(rate_bps: u64, rtt_ns: u64) -> Dumbbell {
+        let bdp = (u128::from(rate_bps) * u128::from(rtt_ns) / 8 / u128::from(S)) as u64;
+        Dumbbell {
+            rate_bps,
+            rtt_ns,
+            queue: json!({"kind": "drop_tail", "limit_bytes": bdp.max(30_000), "limit_packets": null}),
+            loss: json!({"kind": "none"}),
+            reverse_loss: json!({"kind": "none"}),
+            duration_ns: 10 * S,
+            seed: 1,
+            flows: vec![],
+            events: vec![],
+            background: vec![],
+            series_interval_ns: None,
+            warmup_ns: 0,
+            stop_when_done: false,
+        }
+    }
+
+    pub fn flow(mut self, name: &str, stack: Value, workload: Value) -> Dumbbell {
+        let start = 0;
+        self.flows.push(flow(name, self.flows.len(), stack, workload, start));
+        self
+    }
+
+    pub fn spec(&self) -> RunSpec {
+        let link = |name: &str, from: usize, to: usize, loss: &Value| {
+            json!({"name": name, "from": from, "to": to, "rate_bps": self.rate_bps, "delay_ns": self.rtt_ns / 2,
+                   "queue": self.queue, "loss": loss, "jitter": null})
+        };
+        let spec = json!({
+            "format": 1, "seed": self.seed, "duration_ns": self.duration_ns, "stop_when_done": self.stop_when_done,
+            "nodes": ["a", "b"],
+            "links": [link("a->b", 0, 1, &self.loss), link("b->a", 1, 0, &self.reverse_loss)],
+            "flows": self.flows, "background": self.background, "events": self.events,
+            "measure": {"series_interval_ns": self.series_interval_ns, "warmup_ns": self.warmup_ns,
+                        "pcap": null, "pcap_node": 0, "pcap_packets": null},
+        });
+        serde_json::from_value(spec).expect("the test's spec parses")
+    }
+
+    pub fn run(&self) -> Outcome {
+        simulate(&self.spec(), &mut |_| Verdict::Continue).expect("the run ends")
+    }
+}
+
+pub fn flow(name: &str, group: usize, stack: Value, workload: Value, start_ns: u64) -> Value {
+    json!({"name": name, "group": group, "source": 0, "destination": 1, "route": [0], "return_route": [1],
+           "stack": stack, "start_ns": start_ns, "stop_ns": null, "workload": workload})
+}
+
+pub fn bulk() -> Value {
+    json!({"kind": "bulk", "bytes": null})
+}
+
+/// Linux's defaults around `congestion`, with `change` on top.
+pub fn stack(congestion: &str, change: Value) -> Value {
+    let mut stack = json!({
+        "congestion": congestion, "parameters": {}, "recovery": "rack", "initial_cwnd": 10, "initial_ssthresh": null,
+        "window_bytes": 1u64 << 30, "window_scaling": true, "window_scale": null, "receive_autotuning": false,
+        "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true, "delayed_ack": true, "sack_compression": true,
+        "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,
+        "rto_min_ns": 200 * MS, "rto_max_ns": 120 * S, "reordering": 3, "limited_transmit": true, "frto": true,
+        "fast_retransmit": true, "cwnd_clamp": null,
+    });
+    for (key, value) in change.as_object().expect("a table of changes") {
+        stack[key] = value.clone();
+    }
+    stack
+}
+
+pub fn real(outcome: &Outcome, name: &str) -> f64 {
+    match outcome.metrics.get(name) {
+        Some(Metric::Real(value)) => *value,
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+pub fn integer(outcome: &Outcome, name: &str) -> u64 {
+    match outcome.metrics.get(name) {
+        Some(Metric::Integer(value)) => *value,
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+pub fn of_flow(outcome: &Outcome, flow: usize, name: &str) -> u64 {
+    match outcome.flows[flow].get(name) {
+        Some(Metric::Integer(value)) => *value,
+        other => panic!("{name} is {other:?}"),
+    }
+}
