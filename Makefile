@@ -33,7 +33,7 @@ help: ## list the targets
 setup: $(VENV)/.stamp-native ## build everything that demo and the elephan command need (seconds when nothing changed)
 
 .PHONY: demo
-demo: setup ## mirror a real OLTP trace over 67 ms under four stacks; table, HTML report and plots in out/demo
+demo: setup ## mirror a real OLTP trace over 67 ms under four congestion controls; table, HTML report and plots in out/demo
 	$(BIN)/elephan run examples/replicate-oltp.toml --out out/demo
 	@echo "Open out/demo/report.html in a browser."
 
@@ -94,12 +94,12 @@ netem: setup ## tests of path.emulator = "netem" in a virtual machine whose kern
 fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; writes docs/fidelity.md
 	$(BIN)/python -m fidelity
 
-.PHONY: ground
-ground: setup ## measure the kernel ground for docs/fidelity.md, as root: hours the first time, goes on where it stopped
-	$(BIN)/python -m fidelity.ground
+.PHONY: backend
+backend: setup ## measure the kernel backend for docs/fidelity.md, as root: hours the first time, goes on where it stopped
+	$(BIN)/python -m fidelity.backend
 
-.PHONY: stacks
-stacks: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/stacks.md
+.PHONY: cc
+cc: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/congestion-controls.md
 	$(BIN)/python -m behaviour
 
 .PHONY: detection
@@ -107,7 +107,7 @@ detection: setup ## how well the manager tells elephants from mice: misses and f
 	$(BIN)/python -m detection
 
 .PHONY: hitless
-hitless: setup ## what a move costs with each remedy, in the hybrid paper's cells; writes docs/hybrid-remedies-table.md
+hitless: setup ## what a move costs with each mitigation, in the hybrid paper's cells; writes docs/hybrid-mitigations-table.md
 	$(BIN)/python -m hitless
 
 .PHONY: docs

@@ -1,4 +1,5 @@
-"""`make stacks`: runs every stack, writes docs/stacks.md and its picture, fails when a response is out of bounds."""
+"""`make congestion controls`: runs every congestion control, writes docs/congestion-controls.md and its picture, fails
+when a response is out of bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from fidelity.formulas import OTT_FACTOR
 
 
 class Progress:
-    """One line per stack on standard error."""
+    """One line per congestion control on standard error."""
 
     def __init__(self, cells: int) -> None:
         """`cells` are to end."""
@@ -31,18 +32,22 @@ class Progress:
 def main() -> int:
     """Run, write, judge."""
     parser = argparse.ArgumentParser(prog="python -m behaviour", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="judge only; leave docs/stacks.md as it is")
+    parser.add_argument("--check", action="store_true", help="judge only; leave docs/congestion-controls.md as it is")
     parser.add_argument("--again", action="store_true", help="run what is kept in out/stacks once more")
-    parser.add_argument("--only", action="append", metavar="STACK", help="judge this stack alone; implies --check")
+    parser.add_argument(
+        "--only", action="append", metavar="CC", help="judge this congestion control alone; implies --check"
+    )
     options = parser.parse_args()
     from elephan import _native
 
     reference = cases.load()
-    stacks = [stack for stack in reference["stack"] if not options.only or stack["name"] in options.only]
+    congestion_controls = [
+        cc for cc in reference["congestion_control"] if not options.only or cc["name"] in options.only
+    ]
     # The longest first, so that no core is left with one of them at the end.
     cells = {
-        stack["name"]: [*cases.response_cells(reference, stack), *cases.sharing_cells(reference, stack)]
-        for stack in stacks
+        cc["name"]: [*cases.response_cells(reference, cc), *cases.sharing_cells(reference, cc)]
+        for cc in congestion_controls
     }
     todo = [(name, cell) for name, part in cells.items() for cell in part]
     todo.sort(key=lambda item: -item[1].weight)
@@ -54,13 +59,13 @@ def main() -> int:
     }  # fmt: skip
 
     points = {
-        stack["name"]: judge.points(reference, stack, cells[stack["name"]], numbers[stack["name"]]) for stack in stacks
+        cc["name"]: judge.points(reference, cc, cells[cc["name"]], numbers[cc["name"]]) for cc in congestion_controls
     }
     independent = {name: judge.independent(cells[name], numbers[name]) for name in cells}
-    rows = [judge.sharing(stack, cells[stack["name"]], numbers[stack["name"]]) for stack in stacks]
+    rows = [judge.sharing(cc, cells[cc["name"]], numbers[cc["name"]]) for cc in congestion_controls]
     flat = [point for part in points.values() for point in part]
     if not options.check and not options.only:
-        write(_native.version, reference, stacks, points, independent, rows)
+        write(_native.version, reference, congestion_controls, points, independent, rows)
     print(page.verdict(flat))
     return 0 if all(point.holds for point in flat) else 1
 
@@ -68,7 +73,7 @@ def main() -> int:
 def write(
     version: str,
     reference: dict[str, Any],
-    stacks: list[cases.Stack],
+    congestion_controls: list[cases.CongestionControl],
     points: dict[str, list[judge.Point]],
     independent: dict[str, dict[float, list[float]]],
     rows: list[judge.Sharing],
@@ -77,15 +82,15 @@ def write(
     response, sharing, convergence = reference["response"], reference["sharing"], reference["convergence"]
     rtt_s = response["rtt_ms"] / 1000
 
-    def published(stack: cases.Stack, loss: float) -> float | None:
-        cycle = models.cycle_of(stack, loss, rtt_s)
+    def published(cc: cases.CongestionControl, loss: float) -> float | None:
+        cycle = models.cycle_of(cc, loss, rtt_s)
         return None if cycle is None else cycle.mean
 
     curves = []
-    for stack in stacks:
-        losses = [10 ** -(2 + index / 10) for index in range(51)] if models.is_published(stack) else []
-        line = [(loss, published(stack, loss) or math.nan) for loss in losses]
-        curves.append(sheet.Curve(stack["name"], points[stack["name"]], independent[stack["name"]], line))
+    for cc in congestion_controls:
+        losses = [10 ** -(2 + index / 10) for index in range(51)] if models.is_published(cc) else []
+        line = [(loss, published(cc, loss) or math.nan) for loss in losses]
+        curves.append(sheet.Curve(cc["name"], points[cc["name"]], independent[cc["name"]], line))
     page.write(
         {
             "version": version,
@@ -104,14 +109,14 @@ def write(
             "ott": OTT_FACTOR,
             "independent": page.independent_table(
                 {
-                    stack["name"]: {
-                        loss: (statistics.median(windows), published(stack, loss))
-                        for loss, windows in independent[stack["name"]].items()
+                    cc["name"]: {
+                        loss: (statistics.median(windows), published(cc, loss))
+                        for loss, windows in independent[cc["name"]].items()
                     }
-                    for stack in stacks
+                    for cc in congestion_controls
                 }
             ),
-            "published": page.published_list(stacks),
+            "published": page.published_list(congestion_controls),
             "small": small_windows(reference),
             "controls": controls(reference, points),
             "rate_mbps": sharing["rate_mbps"],
@@ -137,11 +142,11 @@ def small_windows(reference: dict[str, Any]) -> str:
     """Return what takes Reno below its formula at the highest loss, one thing after the other."""
     table = reference["response"]
     loss, warmup, counted = table["loss"][0], table["warmup"][0], table["counted"][0]
-    reno = next(stack for stack in reference["stack"] if stack["name"] == "reno")
+    reno = next(cc for cc in reference["congestion_control"] if cc["name"] == "reno")
     period = round(1 / loss)
     cell = cases.periodic_cell(table, reno, loss, warmup, counted)
     delayed = measuring.measure(cell.kind, cell.spec, cell.options)["mean"]
-    cell.spec["flows"][0]["stack"]["delayed_ack"] = False
+    cell.spec["flows"][0]["transport"]["delayed_ack"] = False
     prompt = measuring.measure(cell.kind, cell.spec, cell.options)["mean"]
     cycle = models.cycle_of(reno, loss, table["rtt_ms"] / 1000)
     assert cycle is not None, "Reno has a formula"
@@ -162,40 +167,40 @@ def controls(reference: dict[str, Any], points: dict[str, list[judge.Point]]) ->
     table = reference["response"]
     rows = []
     for control in reference["control"]:
-        stack = next(stack for stack in reference["stack"] if stack["name"] == control["stack"])
+        cc = next(cc for cc in reference["congestion_control"] if cc["name"] == control["congestion_control"])
         at = table["loss"].index(control["loss"])
-        changed = stack | {"parameters": stack.get("parameters", {}) | control.get("parameters", {})}
+        changed = cc | {"parameters": cc.get("parameters", {}) | control.get("parameters", {})}
         cell = cases.periodic_cell(table, changed, control["loss"], table["warmup"][at], table["counted"][at])
-        cell.spec["flows"][0]["stack"] |= control.get("transport", {})
+        cell.spec["flows"][0]["transport"] |= control.get("transport", {})
         (result,) = running.run([cell])
-        before = points[stack["name"]][at]
-        assert before.published is not None, f"{stack['name']}: a control is held against what is published"
+        before = points[cc["name"]][at]
+        assert before.published is not None, f"{cc['name']}: a control is held against what is published"
         rows.append(
             [
-                f"{stack['name']}, {control['change']}",
+                f"{cc['name']}, {control['change']}",
                 f"{control['loss']:g}",
                 f"{before.ratio:.2f}",
                 f"{result['mean'] / before.published:.2f}",
             ]
         )
-    return page.table(["stack and change", "loss", "as it is", "changed"], rows)
+    return page.table(["congestion control and change", "loss", "as it is", "changed"], rows)
 
 
 def sharing_controls(reference: dict[str, Any], rows: list[judge.Sharing]) -> str:
-    """Return what Jain's index of many flows becomes when something is changed in the stack."""
+    """Return what Jain's index of many flows becomes when something is changed in the congestion control."""
     table, lines = reference["sharing"], []
     for control in reference["sharing_control"]:
-        stack = next(stack for stack in reference["stack"] if stack["name"] == control["stack"])
-        changed = stack | {"parameters": stack.get("parameters", {}) | control["parameters"]}
+        cc = next(cc for cc in reference["congestion_control"] if cc["name"] == control["congestion_control"])
+        changed = cc | {"parameters": cc.get("parameters", {}) | control["parameters"]}
         count = control["flows"]
         flows = [(changed, table["rtt_ms"] * cases.NS_PER_MS)] * count
         cells = [
             cases.sharing_cell(table, ("flows", count, seed), flows, seed) for seed in range(1, table["seeds"] + 1)
         ]
         found = statistics.median(measuring.jain_of(result["goodput_bps"]) for result in running.run(cells))
-        before = next(row.jain[count] for row in rows if row.stack == stack["name"])
-        lines.append([f"{stack['name']}, {control['change']}", str(count), f"{before:.2f}", f"{found:.2f}"])
-    return page.table(["stack and change", "flows", "Jain as it is", "changed"], lines)
+        before = next(row.jain[count] for row in rows if row.cc == cc["name"])
+        lines.append([f"{cc['name']}, {control['change']}", str(count), f"{before:.2f}", f"{found:.2f}"])
+    return page.table(["congestion control and change", "flows", "Jain as it is", "changed"], lines)
 
 
 def between(tolerance: list[float]) -> str:

@@ -1,4 +1,4 @@
-"""The runs, made from stacks.toml: no running and no judging here."""
+"""The runs, made from congestion_controls.toml: no running and no judging here."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from bench.dumbbell import (
     NS_PER_S,
     PACKET_BYTES,
     PAYLOAD_BYTES,
-    STACK,
+    TRANSPORT,
     flow,
     link,
     rest,
     uniform_jitter,
 )
 
-FILE = Path(__file__).resolve().parent / "stacks.toml"
+FILE = Path(__file__).resolve().parent / "congestion_controls.toml"
 NS_PER_MS = 1_000_000
 BPS_PER_MBPS = 1_000_000
 FOREVER_NS = 10**16
 """Four months: a run that counts packets ends before."""
 
-Stack = dict[str, Any]
-"""An entry of stacks.toml."""
+CongestionControl = dict[str, Any]
+"""An entry of congestion_controls.toml."""
 
 
 def load() -> dict[str, Any]:
-    """Read stacks.toml."""
+    """Read congestion_controls.toml."""
     return tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 
@@ -65,7 +65,7 @@ class Cell:
 class Sender:
     """One flow of a network."""
 
-    stack: Stack
+    cc: CongestionControl
     rtt_ns: int
     start_ns: int = 0
     initial_ssthresh: int | None = None
@@ -84,7 +84,7 @@ def network(
     series_ns: int | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Return a dumbbell as in bench/dumbbell.py whose flows each have their own stack and round trip.
+    """Return a dumbbell as in bench/dumbbell.py whose flows each have their own congestion control and round trip.
 
     The bottleneck has no delay of its own; the access links, ten times as fast, have all of it.
     """
@@ -108,14 +108,14 @@ def network(
             link(f"destination{index}->right", destination, 1, 10 * rate_bps, sender.rtt_ns // 4),
             link(f"left->source{index}", 0, source, 10 * rate_bps, sender.rtt_ns // 4),
         ]
-        stack = STACK | {
-            "congestion": sender.stack["congestion"],
-            "parameters": sender.stack.get("parameters", {}),
+        transport = TRANSPORT | {
+            "congestion_control": sender.cc["congestion_control"],
+            "parameters": sender.cc.get("parameters", {}),
             "window_bytes": LARGEST_WINDOW_BYTES,
             "initial_ssthresh": sender.initial_ssthresh,
         }
         sends_bytes = None if sender.packets is None else sender.packets * PAYLOAD_BYTES
-        flows.append(flow(index, source, first, stack, sender.start_ns, sends_bytes))
+        flows.append(flow(index, source, first, transport, sender.start_ns, sends_bytes))
     return {
         "seed": seed,
         "duration_ns": duration_ns,
@@ -126,39 +126,39 @@ def network(
     } | rest(series_ns, warmup_ns)
 
 
-def response_cells(reference: dict[str, Any], stack: Stack) -> Iterator[Cell]:
-    """Yield the runs of a stack's response function: periodic loss, then independent."""
+def response_cells(reference: dict[str, Any], cc: CongestionControl) -> Iterator[Cell]:
+    """Yield the runs of a congestion control's response function: periodic loss, then independent."""
     table = reference["response"]
     for loss, warmup, counted in zip(table["loss"], table["warmup"], table["counted"], strict=True):
-        yield periodic_cell(table, stack, loss, warmup, counted)
+        yield periodic_cell(table, cc, loss, warmup, counted)
     for loss, counted in zip(table["independent_loss"], table["independent_counted"], strict=True):
         for seed in range(1, table["independent_seeds"] + 1):
-            yield independent_cell(table, stack, loss, counted, seed)
+            yield independent_cell(table, cc, loss, counted, seed)
 
 
-def periodic_cell(table: dict[str, Any], stack: Stack, loss: float, warmup: int, counted: int) -> Cell:
+def periodic_cell(table: dict[str, Any], cc: CongestionControl, loss: float, warmup: int, counted: int) -> Cell:
     """One segment lost in every 1 / loss. The first loss comes where slow start has reached the published peak."""
     period = round(1 / loss)
-    cycle = cycle_of(stack, loss, table["rtt_ms"] / 1000)
+    cycle = cycle_of(cc, loss, table["rtt_ms"] / 1000)
     peak = None if cycle is None else max(4, round(cycle.peak))
     # The window is 10 more than the segments acknowledged: this one is missed when it has just reached the peak.
     first = period if peak is None else min(period, peak + 10)
     lost = {"kind": "list", "packets": [first + index * period for index in range(warmup + counted + 2)]}
-    return response_cell(table, stack, ("periodic", loss, 1), lost, (warmup, counted), peak)
+    return response_cell(table, cc, ("periodic", loss, 1), lost, (warmup, counted), peak)
 
 
-def independent_cell(table: dict[str, Any], stack: Stack, loss: float, counted: int, seed: int) -> Cell:
+def independent_cell(table: dict[str, Any], cc: CongestionControl, loss: float, counted: int, seed: int) -> Cell:
     """Each segment lost with the same probability."""
-    cycle = cycle_of(stack, loss, table["rtt_ms"] / 1000)
+    cycle = cycle_of(cc, loss, table["rtt_ms"] / 1000)
     peak = None if cycle is None else max(4, round(cycle.peak))
     model = {"kind": "independent", "probability_e12": round(loss * 1e12)}
     span = (table["independent_warmup"], counted)
-    return response_cell(table, stack, ("independent", loss, seed), model, span, peak, seed)
+    return response_cell(table, cc, ("independent", loss, seed), model, span, peak, seed)
 
 
 def response_cell(
     table: dict[str, Any],
-    stack: Stack,
+    cc: CongestionControl,
     key: tuple[Any, ...],
     model: dict[str, Any],
     span: tuple[int, int],
@@ -170,34 +170,34 @@ def response_cell(
     period, (warmup, counted) = round(1 / key[1]), span
     # A little more than what counts: the end, with nothing left to send, is not the steady state.
     packets = (warmup + counted) * period + period // 4
-    sender = Sender(stack, rtt_ns, initial_ssthresh=initial_ssthresh, packets=packets)
+    sender = Sender(cc, rtt_ns, initial_ssthresh=initial_ssthresh, packets=packets)
     spec = network([sender], table["line_bps"], 10_000_000, loss=model, series_ns=rtt_ns // 4, seed=seed)
     options = {"period": period, "warmup": warmup, "counted": counted, "rtt_ns": rtt_ns}
     return Cell("response", key, spec, options)
 
 
-def sharing_cells(reference: dict[str, Any], stack: Stack) -> Iterator[Cell]:
+def sharing_cells(reference: dict[str, Any], cc: CongestionControl) -> Iterator[Cell]:
     """Yield the runs on a shared line: n alike, two round trips, beside Reno, a newcomer."""
     table, seeds = reference["sharing"], range(1, reference["sharing"]["seeds"] + 1)
     rtt_ns = table["rtt_ms"] * NS_PER_MS
-    reno = {"name": "reno", "congestion": "reno"}
+    reno = {"name": "reno", "congestion_control": "reno"}
     for seed in seeds:
         for count in table["flows"]:
-            yield sharing_cell(table, ("flows", count, seed), [(stack, rtt_ns)] * count, seed)
+            yield sharing_cell(table, ("flows", count, seed), [(cc, rtt_ns)] * count, seed)
         for ratio in table["rtt_ratios"]:
-            pair = [(stack, rtt_ns), (stack, ratio * rtt_ns)]
+            pair = [(cc, rtt_ns), (cc, ratio * rtt_ns)]
             yield sharing_cell(table, ("rtt_ratio", ratio, seed), pair, seed)
-        if stack["congestion"] != "reno":
-            yield sharing_cell(table, ("reno", 1, seed), [(stack, rtt_ns), (reno, rtt_ns)], seed)
-        yield convergence_cell(reference, stack, seed)
+        if cc["congestion_control"] != "reno":
+            yield sharing_cell(table, ("reno", 1, seed), [(cc, rtt_ns), (reno, rtt_ns)], seed)
+        yield convergence_cell(reference, cc, seed)
 
 
-def sharing_cell(table: dict[str, Any], key: tuple[Any, ...], flows: list[tuple[Stack, int]], seed: int) -> Cell:
+def sharing_cell(
+    table: dict[str, Any], key: tuple[Any, ...], flows: list[tuple[CongestionControl, int]], seed: int
+) -> Cell:
     """Flows that start at about the same time."""
     draw = random.Random(f"{key[0]} {key[1]} {seed}")
-    senders = [
-        Sender(stack, rtt_ns, start_ns=int(draw.uniform(0, table["start_s"]) * NS_PER_S)) for stack, rtt_ns in flows
-    ]
+    senders = [Sender(cc, rtt_ns, start_ns=int(draw.uniform(0, table["start_s"]) * NS_PER_S)) for cc, rtt_ns in flows]
     spec = network(
         senders,
         table["rate_mbps"] * BPS_PER_MBPS,
@@ -210,14 +210,14 @@ def sharing_cell(table: dict[str, Any], key: tuple[Any, ...], flows: list[tuple[
     return Cell("goodputs", key, spec, {})
 
 
-def convergence_cell(reference: dict[str, Any], stack: Stack, seed: int) -> Cell:
+def convergence_cell(reference: dict[str, Any], cc: CongestionControl, seed: int) -> Cell:
     """A flow that has had the line, and one that joins."""
     table, convergence = reference["sharing"], reference["convergence"]
     rtt_ns = table["rtt_ms"] * NS_PER_MS
     # Over a few seconds, so that the newcomer meets the first one's window at another height with each seed.
     join_s = convergence["join_s"] + random.Random(f"convergence {seed}").uniform(0, 10)
     spec = network(
-        [Sender(stack, rtt_ns), Sender(stack, rtt_ns, start_ns=int(join_s * NS_PER_S))],
+        [Sender(cc, rtt_ns), Sender(cc, rtt_ns, start_ns=int(join_s * NS_PER_S))],
         table["rate_mbps"] * BPS_PER_MBPS,
         product_packets(table),
         jitter=True,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from behaviour.cases import Cell, Stack
+from behaviour.cases import Cell, CongestionControl
 from behaviour.measuring import jain_of
 from behaviour.models import cycle_of
 
@@ -16,7 +16,7 @@ from behaviour.models import cycle_of
 class Point:
     """One loss rate of a response function; windows in segments."""
 
-    stack: str
+    cc: str
     loss: float
     measured: float
     drift: float
@@ -42,16 +42,16 @@ class Point:
 
     def __str__(self) -> str:
         return (
-            f"{self.stack} at {self.loss:g}: {self.measured:.5g} segments over {self.published or float('nan'):.5g}, "
+            f"{self.cc} at {self.loss:g}: {self.measured:.5g} segments over {self.published or float('nan'):.5g}, "
             f"ratio {self.ratio or float('nan'):.3f}, allowed {self.low:g} to {self.high:g}; drift {self.drift:+.3f}"
         )
 
 
 @dataclass
 class Sharing:
-    """How a stack shares a line: medians over seeds."""
+    """How a congestion control shares a line: medians over seeds."""
 
-    stack: str
+    cc: str
     jain: dict[int, float] = field(default_factory=dict)
     """By number of flows."""
     rtt_ratio: dict[int, float] = field(default_factory=dict)
@@ -59,14 +59,16 @@ class Sharing:
     convergence_s: float | None = None
     """None: not in every second run before its end."""
     of_reno: float | None = None
-    """Share of what both carry that the stack gets beside one Reno flow."""
+    """Share of what both carry that the congestion control gets beside one Reno flow."""
     line_share: float | None = None
     """Goodput of two flows over the line's rate."""
 
 
-def tolerance(reference: dict[str, Any], stack: Stack, loss: float, published: float | None) -> tuple[float, float]:
-    """Return the bounds of a point: the stack's own for that loss, else those of its window's size."""
-    for own in stack.get("tolerance", []):
+def tolerance(
+    reference: dict[str, Any], cc: CongestionControl, loss: float, published: float | None
+) -> tuple[float, float]:
+    """Return the bounds of a point: the congestion control's own for that loss, else those of its window's size."""
+    for own in cc.get("tolerance", []):
         if own["from"] <= loss <= own["to"]:
             return own["low"], own["high"]
     table = reference["response"]
@@ -76,7 +78,7 @@ def tolerance(reference: dict[str, Any], stack: Stack, loss: float, published: f
 
 
 def points(
-    reference: dict[str, Any], stack: Stack, cells: Sequence[Cell], numbers: Sequence[dict[str, Any]]
+    reference: dict[str, Any], cc: CongestionControl, cells: Sequence[Cell], numbers: Sequence[dict[str, Any]]
 ) -> list[Point]:
     """Return the points of periodic loss."""
     table = reference["response"]
@@ -85,19 +87,19 @@ def points(
         if cell.kind != "response" or cell.key[0] != "periodic":
             continue
         loss = cell.key[1]
-        cycle = cycle_of(stack, loss, table["rtt_ms"] / 1000)
+        cycle = cycle_of(cc, loss, table["rtt_ms"] / 1000)
         published = None if cycle is None else cycle.mean
-        low, high = tolerance(reference, stack, loss, published)
+        low, high = tolerance(reference, cc, loss, published)
         found.append(
             Point(
-                stack["name"],
+                cc["name"],
                 loss,
                 result["mean"],
                 result["drift"],
                 published,
                 low,
                 high,
-                stack.get("steady", table["steady"]),
+                cc.get("steady", table["steady"]),
             )
         )
     return found
@@ -112,13 +114,13 @@ def independent(cells: Sequence[Cell], numbers: Sequence[dict[str, Any]]) -> dic
     return {loss: sorted(windows) for loss, windows in found.items()}
 
 
-def sharing(stack: Stack, cells: Sequence[Cell], numbers: Sequence[dict[str, Any]]) -> Sharing:
-    """Return the medians of a stack's runs on a shared line."""
+def sharing(cc: CongestionControl, cells: Sequence[Cell], numbers: Sequence[dict[str, Any]]) -> Sharing:
+    """Return the medians of a congestion control's runs on a shared line."""
     by_key: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for cell, result in zip(cells, numbers, strict=True):
         if cell.kind != "response":
             by_key.setdefault(cell.key[:2], []).append(result)
-    row = Sharing(stack["name"])
+    row = Sharing(cc["name"])
     for (kind, number), results in by_key.items():
         if kind == "flows":
             row.jain[number] = statistics.median(jain_of(result["goodput_bps"]) for result in results)

@@ -1,12 +1,13 @@
-"""The cycle that is published of each stack of stacks.toml; and what Reno's formula leaves out."""
+"""The cycle that is published of each congestion control of congestion_controls.toml; and what Reno's formula leaves
+out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from elephan.stack.cycles import Cycle, aimd, bic, compound, cubic, htcp
-from elephan.stack.published import RESPONSES
+from elephan.congestion_control.cycles import Cycle, aimd, bic, compound, cubic, htcp
+from elephan.congestion_control.published import RESPONSES
 
 MODELS: dict[str, Callable[..., Cycle]] = {
     "aimd": aimd,
@@ -15,20 +16,21 @@ MODELS: dict[str, Callable[..., Cycle]] = {
     "htcp": htcp,
     "compound": compound,
 }
-"""By the name that stacks.toml uses."""
+"""By the name that congestion_controls.toml uses."""
 
 
-def is_published(stack: dict[str, Any]) -> bool:
+def is_published(cc: dict[str, Any]) -> bool:
     """Whether there is a cycle to hold it against."""
-    return stack["name"] in RESPONSES or "model" in stack
+    return cc["name"] in RESPONSES or "model" in cc
 
 
-def cycle_of(stack: dict[str, Any], loss: float, rtt_s: float) -> Cycle | None:
-    """Return what is published of a stack, or None: what `elephan stacks NAME` shows, or the model in stacks.toml."""
-    if stack["name"] in RESPONSES:
-        return RESPONSES[stack["name"]].cycle(loss, rtt_s)
-    name = stack.get("model")
-    return None if name is None else MODELS[name](loss, rtt_s, **stack.get("arguments", {}))
+def cycle_of(cc: dict[str, Any], loss: float, rtt_s: float) -> Cycle | None:
+    """Return what is published of a congestion control, or None: what `elephan cc NAME` shows, or the model in
+    congestion_controls.toml."""
+    if cc["name"] in RESPONSES:
+        return RESPONSES[cc["name"]].cycle(loss, rtt_s)
+    name = cc.get("model")
+    return None if name is None else MODELS[name](loss, rtt_s, **cc.get("arguments", {}))
 
 
 def reno_in_segments(period: int, recovery: int) -> float:

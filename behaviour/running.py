@@ -1,4 +1,5 @@
-"""Runs cells on all cores and keeps each one's numbers, so that a second `make stacks` runs only what has changed.
+"""Runs cells on all cores and keeps each one's numbers, so that a second `make congestion controls` runs only what has
+changed.
 
 A kept cell is found by what went in: its spec, what is measured of it, and the sources that it ran through. A changed
 algorithm makes its own cells run again, a changed transport all of them.
@@ -19,7 +20,7 @@ from behaviour import measuring
 from behaviour.cases import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "out" / "stacks"
+KEPT = ROOT / "out" / "congestion_controls"
 CORES = ("units", "congestion", "link", "tcp", "wire", "storage", "sim", "te", "experiment", "python")
 
 
@@ -43,7 +44,7 @@ def simulator_digest() -> str:
 
 def key_of(cell: Cell) -> str:
     """Return the name under which a cell is kept."""
-    names = sorted({flow["stack"]["congestion"] for flow in cell.spec["flows"]})
+    names = sorted({flow["transport"]["congestion_control"] for flow in cell.spec["flows"]})
     parts = [
         simulator_digest(),
         *(digest_of(ROOT / "congestion" / f"{name}.c") for name in names),

@@ -1,4 +1,4 @@
-"""The sheet: every stack's response function, all together and each beside what is published of it."""
+"""The sheet: every congestion control's response function, all together and each beside what is published of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STYLES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)))
 
 @dataclass(frozen=True)
 class Curve:
-    """A stack on the sheet."""
+    """A congestion control on the sheet."""
 
     name: str
     points: Sequence[Point]

@@ -60,7 +60,7 @@ def load_workloads() -> list[Workload]:
     workloads = []
     for entry in tomllib.loads(WORKLOADS.read_text(encoding="utf-8"))["workload"]:
         name, what, peers = entry.pop("name"), entry.pop("what"), entry.pop("peers", True)
-        parameters = {"hystart": 0} if entry["congestion"] == "cubic" else {}
+        parameters = {"hystart": 0} if entry["congestion_control"] == "cubic" else {}
         workloads.append(Workload(name, what, peers, Dumbbell(parameters=parameters, **entry)))
     return workloads
 

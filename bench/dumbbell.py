@@ -30,7 +30,7 @@ class Dumbbell:
     rtt_ns: int
     duration_ns: int
     flows: int = 1
-    congestion: str = "cubic"
+    congestion_control: str = "cubic"
     parameters: dict[str, int] = field(default_factory=dict)
     loss_e12: int = 0
     """Independent loss of data packets at the bottleneck, 10^-12 per packet."""
@@ -46,8 +46,8 @@ class Dumbbell:
     series_ns: int | None = None
     jitter_ns: int = 0
     """Most that a packet is late on its access link, at random, data and ACKs alike; none overtakes another."""
-    stack: dict[str, Any] = field(default_factory=dict)
-    """Deviations from `STACK`."""
+    transport: dict[str, Any] = field(default_factory=dict)
+    """Deviations from `TRANSPORT`."""
 
     @property
     def product_packets(self) -> int:
@@ -60,7 +60,7 @@ class Dumbbell:
         return self.product_packets if self.queue_packets is None else self.queue_packets
 
 
-STACK: dict[str, Any] = {
+TRANSPORT: dict[str, Any] = {
     "parameters": {},
     "recovery": "rack",
     "initial_cwnd": 10,
@@ -123,9 +123,11 @@ def run_spec(bell: Dumbbell) -> dict[str, Any]:
             back,
             link(f"left->source{index}", 0, source, access_bps, access_ns),
         ]
-        stack = STACK | {"congestion": bell.congestion, "parameters": bell.parameters} | bell.stack
-        stack["window_bytes"] = bell.window_bytes
-        flows.append(flow(index, source, first, stack, index * bell.stagger_ns))
+        transport = (
+            TRANSPORT | {"congestion_control": bell.congestion_control, "parameters": bell.parameters} | bell.transport
+        )
+        transport["window_bytes"] = bell.window_bytes
+        flows.append(flow(index, source, first, transport, index * bell.stagger_ns))
     return {
         "seed": bell.seed,
         "duration_ns": bell.duration_ns,
@@ -137,7 +139,7 @@ def run_spec(bell: Dumbbell) -> dict[str, Any]:
 
 
 def flow(
-    index: int, source: int, first: int, stack: dict[str, Any], start_ns: int, sends_bytes: int | None = None
+    index: int, source: int, first: int, transport: dict[str, Any], start_ns: int, sends_bytes: int | None = None
 ) -> dict[str, Any]:
     """Return a bulk flow from node `source` to the next.
 
@@ -151,7 +153,7 @@ def flow(
         "destination": source + 1,
         "route": [first, 0, first + 1],
         "return_route": [first + 2, 1, first + 3],
-        "stack": stack,
+        "transport": transport,
         "start_ns": start_ns,
         "stop_ns": None,
         "workload": {"kind": "bulk", "bytes": sends_bytes},
@@ -161,7 +163,7 @@ def flow(
 def rest(series_ns: int | None, warmup_ns: int) -> dict[str, Any]:
     """Return the keys of a specification that all dumbbells have alike: what is measured, and what there is not."""
     return {
-        "format": 1,
+        "format": 2,
         "background": [],
         "events": [],
         "measure": {

@@ -138,7 +138,7 @@ def ns2_command(bell: Dumbbell, mark_s: float) -> list[str]:
     """Return the command that runs a dumbbell in ns-2."""
     options = {
         "flows": bell.flows,
-        "ca": bell.congestion,
+        "ca": bell.congestion_control,
         "rate_bps": float(bell.rate_bps),
         "rtt_s": bell.rtt_ns / NS_PER_S,
         "loss": bell.loss_e12 / 1e12,
@@ -148,7 +148,7 @@ def ns2_command(bell: Dumbbell, mark_s: float) -> list[str]:
         "window_packets": bell.window_bytes // PAYLOAD_BYTES,
         "seed": bell.seed,
         "mark_s": mark_s,
-        "delayed_ack": int(bell.stack.get("delayed_ack", True)),
+        "delayed_ack": int(bell.transport.get("delayed_ack", True)),
     }
     return ["ns", str(NS2_SCRIPT), *(str(text) for pair in options.items() for text in pair)]
 
@@ -186,7 +186,7 @@ def ns3_command(program: Path, bell: Dumbbell, mark_s: float) -> list[str]:
     """
     options = {
         "flows": bell.flows,
-        "ca": bell.congestion,
+        "ca": bell.congestion_control,
         "rateBps": float(bell.rate_bps),
         "rttS": bell.rtt_ns / NS_PER_S,
         "loss": bell.loss_e12 / 1e12,

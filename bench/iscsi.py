@@ -150,11 +150,11 @@ def end(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
         process.stderr.close()
 
 
-def own_load(peer: Peer, size: int, depth: int, seconds: float, reads: int, stack: str | None) -> Load:
+def own_load(peer: Peer, size: int, depth: int, seconds: float, reads: int, cc: str | None) -> Load:
     """Put elephan's load on it."""
     command = [sys.executable, "-c", "from elephan.cli import main; main()", "iscsi", "bench", peer.url, "--json"]
     command += ["--size", f"{size}B", "--depth", str(depth), "--connections", "1", "--duration", f"{seconds}s"]
-    command += ["--reads", str(reads), "--overwrite", *(["--stack", stack] if stack else [])]
+    command += ["--reads", str(reads), "--overwrite", *(["--cc", cc] if cc else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     # Commands that failed are no success.
     if done.returncode != 0:
@@ -193,7 +193,7 @@ def rounds(peers: list[Peer], load: Callable[[Peer], Load], size: int, count: in
     ]
 
 
-def measure(seconds: float, count: int, stack: str | None) -> str:
+def measure(seconds: float, count: int, cc: str | None) -> str:
     """Return the table."""
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
     rows = []
@@ -202,13 +202,13 @@ def measure(seconds: float, count: int, stack: str | None) -> str:
         for image in images:
             # Written, not only long: a hole is read faster than data.
             image.write_bytes(os.urandom(1 << 20) * (FILE_BYTES >> 20))
-        options = ["--stack", stack] if stack else []
+        options = ["--cc", cc] if cc else []
         with elephan(images[0], *options) as ours, tgtd(images[1]) as theirs:
             for title, size in SIZES.items():
                 for depth in DEPTHS:
                     loads: list[tuple[str, Callable[[Peer], Load]]] = []
                     for what, reads in (("reads", 100), ("writes", 0)):
-                        loads.append((what, lambda p, r=reads, s=size, d=depth: own_load(p, s, d, seconds, r, stack)))
+                        loads.append((what, lambda p, r=reads, s=size, d=depth: own_load(p, s, d, seconds, r, cc)))
                     if shutil.which("iscsi-perf"):
                         loads.append(("reads, iscsi-perf", lambda p, s=size, d=depth: iscsi_perf(p, s, d, seconds)))
                     for what, load in loads:
@@ -233,10 +233,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round (default: 2)")
     parser.add_argument("--rounds", type=int, default=5, help="of each (default: 5)")
-    parser.add_argument("--stack", help="congestion control of elephan's target and load (default: the kernel's)")
+    parser.add_argument("--cc", help="congestion control of elephan's target and load (default: the kernel's)")
     arguments = parser.parse_args()
     try:
-        print(measure(arguments.seconds, arguments.rounds, arguments.stack))
+        print(measure(arguments.seconds, arguments.rounds, arguments.cc))
     except Missing as why:
         sys.exit(f"bench.iscsi: {why}")
 

@@ -1,7 +1,7 @@
 """What the iSCSI paper does not ask: `python -m bench.iscsi_beyond` makes docs/iscsi.md's tables and its figure.
 
 How many connections a path wants, what a write's settings cost in round trips, queue depth against latency, and the
-paper's session on today's stacks: examples/iscsi-{connections,write,depth,today}.toml, in the simulator.
+paper's session on today's congestion controls: examples/iscsi-{connections,write,depth,today}.toml, in the simulator.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import elephan
 from bench.markdown import table
 from elephan.papers.drawing import framed
-from elephan.papers.iscsi.session import connections_of, stack_of, throughput
+from elephan.papers.iscsi.session import cc_of, connections_of, throughput
 from elephan.record import Record
 from elephan.report.draw import Ink, rendered
 
@@ -37,11 +37,11 @@ def workload(record: Record) -> dict[str, Any]:
     return found
 
 
-def by_stack(found: Sequence[Record]) -> Curves:
-    """Return MB/s by stack and connections."""
+def by_cc(found: Sequence[Record]) -> Curves:
+    """Return MB/s by congestion control and connections."""
     curves: Curves = {}
     for record in sorted(found, key=connections_of):
-        curves.setdefault(stack_of(record), {})[connections_of(record)] = throughput(record)
+        curves.setdefault(cc_of(record), {})[connections_of(record)] = throughput(record)
     return curves
 
 
@@ -67,12 +67,12 @@ def yes(on: bool) -> str:
 def main() -> None:
     """Run, print, draw."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    connections, today = by_stack(records("connections")), by_stack(records("today"))
+    connections, today = by_cc(records("connections")), by_cc(records("today"))
     writes = settings_of_writes(records("write"))
     depth = {workload(record)["queue_depth"]: record for record in records("depth")}
     for curves in (connections, today):
         heads = ["MB/s, by connections", *map(str, next(iter(curves.values())))]
-        print(table(heads, [[stack, *(f"{v:.1f}" for v in values.values())] for stack, values in curves.items()]), "\n")
+        print(table(heads, [[cc, *(f"{v:.1f}" for v in values.values())] for cc, values in curves.items()]), "\n")
     heads = ["InitialR2T", "ImmediateData", "FirstBurst", "MaxBurst", "8 KiB", "64 KiB", "256 KiB"]
     print(table(heads, writes), "\n")
     heads = ["queue depth", *map(str, depth)]
@@ -90,17 +90,17 @@ def draw(drawing: Any, ink: Ink, connections: Curves, today: Curves, writes: Row
     (first, second), (third, fourth) = drawing.subplots(2, 2)
     for axes, curves, what in (
         (first, connections, "MB/s: 1 Gbit/s, 30 ms, 1 packet in 100,000 lost"),
-        (fourth, today, "MB/s: the paper's path, today's stacks"),
+        (fourth, today, "MB/s: the paper's path, today's congestion controls"),
     ):
         framed(axes, ink, "connections of the session", what)
-        for number, (stack, values) in enumerate(curves.items()):
+        for number, (cc, values) in enumerate(curves.items()):
             axes.plot(
                 *zip(*values.items(), strict=True),
                 "o-",
                 color=ink.curve(number),
                 markersize=4,
                 linewidth=1.4,
-                label=stack,
+                label=cc,
             )
         axes.set_ylim(bottom=0)
         axes.set_xticks(list(next(iter(curves.values()))))

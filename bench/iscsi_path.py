@@ -1,9 +1,9 @@
 """Figures 6 and 9 of the iSCSI paper: `python -m bench.iscsi_path`, as root. Target and load over an emulated path.
 
 Every point has a path of its own, with papers/iscsi/fig6.toml's rate, round trip and queue, in wall-clock time; the
-stacks are loaded under names of that run, and gone with it. The target serves a file in memory, so that no drive is
-measured. Prints a table and the lines for claims.toml's reference; what the emulator could not honour goes to stderr.
-With --bursts: by MaxBurstLength, with five connections and papers/iscsi/fig10.toml's requests.
+congestion controls are loaded under names of that run, and gone with it. The target serves a file in memory, so that no
+drive is measured. Prints a table and the lines for claims.toml's reference; what the emulator could not honour goes to
+stderr. With --bursts: by MaxBurstLength, with five connections and papers/iscsi/fig10.toml's requests.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pathlib import Path
 
 from bench.iscsi import NAME, end
 from bench.markdown import table
+from elephan.backends.kernel import controls
 from elephan.errors import ElephanError
-from elephan.grounds.kernel import controls
 from elephan.papers.catalogue import folder
-from elephan.path.opened import Opened, ends_of, opened, spec_of
-from elephan.path.site import ADDRESSES
+from elephan.path.session import Opened, ends_of, opened, spec_of
+from elephan.path.testbed import ADDRESSES
 
-STACKS = ("reno", "fast", "bic", "htcp")
+CCS = ("reno", "fast", "bic", "htcp")
 CONNECTIONS = (1, 2, 3, 4, 5, 6, 8, 10)
 FILE_BYTES = 256 << 20
 MAIN = (sys.executable, "-c", "from elephan.cli import main; main()", "iscsi")
@@ -41,10 +41,10 @@ BURSTS_KIB = (4, 16, 64, 256, 1024, 4096)
 
 
 @contextmanager
-def target(path: Opened, image: Path, stack: str) -> Iterator[str]:
+def target(path: Opened, image: Path, transport: str) -> Iterator[str]:
     """Serve `image` at the path's far end; give its URL."""
     where = ("ip", "netns", "exec", path.place.names[1])
-    options = ("--lun", str(image), "--portal", ADDRESSES[1], "--name", NAME, "--stack", stack)
+    options = ("--lun", str(image), "--portal", ADDRESSES[1], "--name", NAME, "--cc", transport)
     process = subprocess.Popen([*where, *MAIN, "target", *options], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
@@ -56,13 +56,15 @@ def target(path: Opened, image: Path, stack: str) -> Iterator[str]:
         end(process)
 
 
-def point(stack: str, connections: int, seconds: int, requests: tuple[str, ...]) -> tuple[float, list[str]]:
+def point(transport: str, connections: int, seconds: int, requests: tuple[str, ...]) -> tuple[float, list[str]]:
     """Measure one: reads and writes in MB/s, and what the emulator did wrong."""
-    spec = spec_of(folder() / "iscsi" / "fig6.toml", ['sweep.flow.stack=["reno"]', "sweep.flow.connections=[1]"])
+    spec = spec_of(
+        folder() / "iscsi" / "fig6.toml", ['sweep.flow.congestion_control=["reno"]', "sweep.flow.connections=[1]"]
+    )
     with (
         tempfile.TemporaryDirectory(dir="/dev/shm") as place,
         opened(ends_of(spec), {"what": "bench", "of": "fig6.toml"}) as path,
-        controls.in_kernel(path.place.id, [(stack, ())]) as (name,),
+        controls.in_kernel(path.place.id, [(transport, ())]) as (name,),
     ):
         image = Path(place, "disk.img")
         with image.open("wb") as file:
@@ -71,7 +73,7 @@ def point(stack: str, connections: int, seconds: int, requests: tuple[str, ...])
         with target(path, image, name) as url:
             where = ("ip", "netns", "exec", path.place.names[0])
             options = (
-                "--stack",
+                "--cc",
                 name,
                 "--connections",
                 str(connections),
@@ -86,7 +88,7 @@ def point(stack: str, connections: int, seconds: int, requests: tuple[str, ...])
         raise ElephanError(done.stderr.strip())
     (result,) = json.loads(done.stdout)["points"]
     if result["lost"]:
-        raise ElephanError(f"{stack}, {connections} connections: the session was lost {result['lost']} times")
+        raise ElephanError(f"{transport}, {connections} connections: the session was lost {result['lost']} times")
     moved = result["reads"]["bytes"] + result["writes"]["bytes"]
     return moved / result["elapsed_ns"] * 1e3, faults
 
@@ -100,17 +102,17 @@ def main() -> None:
     points = [(burst, 5, bursts_of(burst)) for burst in BURSTS_KIB] if arguments.bursts else FIGURE6
     found: dict[tuple[str, int], float] = {}
     try:
-        # Stack by stack within a point, so that what else the machine does meets all of them.
+        # Congestion control by congestion control within a point, so that what else the machine does meets all of them.
         for at, connections, requests in points:
-            for stack in STACKS:
-                found[stack, at], faults = point(stack, connections, arguments.seconds, requests)
-                print(f"{stack}, {at}: {found[stack, at]:.2f} MB/s", *faults, sep="; ", file=sys.stderr)
+            for transport in CCS:
+                found[transport, at], faults = point(transport, connections, arguments.seconds, requests)
+                print(f"{transport}, {at}: {found[transport, at]:.2f} MB/s", *faults, sep="; ", file=sys.stderr)
     except ElephanError as why:
         sys.exit(f"bench.iscsi_path: {why}")
     places = [at for at, _, _ in points]
-    rows = [[stack, *(f"{found[stack, at]:.2f}" for at in places)] for stack in STACKS]
+    rows = [[transport, *(f"{found[transport, at]:.2f}" for at in places)] for transport in CCS]
     print(table([f"MB/s, Linux {platform.release().split('-')[0]}", *map(str, places)], rows))
-    print(*(f"{stack}_{at} = {value:.2f}" for (stack, at), value in found.items()), sep="\n")
+    print(*(f"{transport}_{at} = {value:.2f}" for (transport, at), value in found.items()), sep="\n")
 
 
 def bursts_of(kib: int) -> tuple[str, ...]:

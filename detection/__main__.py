@@ -19,13 +19,19 @@ def main() -> int:
     errors = default["standard_errors"]
     found = {
         "sampling": [
-            cells.run(reference, mix, n, default["memory"], errors) for mix in mixes for n in reference["one_in"]
+            cells.run(reference, mix, n, default["flow_table_size"], errors)
+            for mix in mixes
+            for n in reference["sampling_rate"]
         ],
-        "memory": [
-            cells.run(reference, mix, default["one_in"], m, errors) for mix in mixes for m in reference["memory"]
+        "flow_table_size": [
+            cells.run(reference, mix, default["sampling_rate"], m, errors)
+            for mix in mixes
+            for m in reference["flow_table_size"]
         ],
         "caution": [
-            cells.run(reference, mix, 100, default["memory"], e) for mix in mixes for e in reference["standard_errors"]
+            cells.run(reference, mix, 100, default["flow_table_size"], e)
+            for mix in mixes
+            for e in reference["standard_errors"]
         ],
     }
     page.write(reference, found, version(), datetime.now(UTC).strftime("%Y-%m-%d"))

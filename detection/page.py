@@ -93,7 +93,7 @@ def write(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str,
         interval=f"{reference['interval_ms'] / 1000:g}",
         volume=reference["volume_bytes"] // 10**6,
         share="; ".join(shares),
-        memory=reference["default"]["memory"],
+        memory=reference["default"]["flow_table_size"],
         caution_n=cells["caution"][0].one_in,
         sampling=table(
             ["sizes", "1 in", "error", *heads],
@@ -106,7 +106,7 @@ def write(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str,
             ["sizes", "flows held", "lost their place", *heads],
             (
                 [cell.mix, str(cell.memory), f"{cell.found['evictions']:,.0f}", *judged(cell)]
-                for cell in cells["memory"]
+                for cell in cells["flow_table_size"]
             ),
         ),
         caution=table(

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from elephan.api import Results, check, open_results, run
+    from elephan.congestion_control import CongestionControl, congestion_controls
     from elephan.errors import ElephanError, InputError, StoreError
     from elephan.record import Record
-    from elephan.stack import Stack, stacks
 
     __version__: str
 
@@ -28,13 +28,13 @@ __all__ = [
     "InputError",
     "Record",
     "Results",
-    "Stack",
+    "CongestionControl",
     "StoreError",
     "__version__",
     "check",
     "open_results",
     "run",
-    "stacks",
+    "congestion_controls",
 ]
 
 _PLACES = {
@@ -46,8 +46,8 @@ _PLACES = {
     "InputError": "elephan.errors",
     "StoreError": "elephan.errors",
     "Record": "elephan.record",
-    "Stack": "elephan.stack",
-    "stacks": "elephan.stack",
+    "CongestionControl": "elephan.congestion_control",
+    "congestion_controls": "elephan.congestion_control",
 }
 
 

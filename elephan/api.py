@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from elephan import grounds
+from elephan import backends
+from elephan.backends import Job
 from elephan.errors import InputError
-from elephan.grounds import Job
 from elephan.printable import printable
 from elephan.record import Record, ScenarioInfo
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from elephan.scenario.load import Point
     from elephan.store import Damaged, Series, Store
     from elephan.sweep.executor import Outcome
-    from elephan.sweep.looking import Looking
     from elephan.sweep.progress import Watcher
+    from elephan.sweep.sampling import Looking
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """Changes of a scenario: {"path.loss": 1e-3}, or ["path.loss=1e-3"] as on the command line."""
@@ -122,7 +122,7 @@ class Results(Sequence[Record]):
 
 
 def flat_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return a flat row per record: `id`, `scenario`, `ground`, `version`, `seed`, parameters, metrics.
+    """Return a flat row per record: `id`, `scenario`, `backend`, `version`, `seed`, parameters, metrics.
 
     A parameter that has a metric's name is not overwritten: dotted parameters and metrics never meet.
     """
@@ -131,7 +131,7 @@ def flat_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
         head = {
             "id": record.id,
             "scenario": record.scenario.name,
-            "ground": record.ground,
+            "backend": record.backend,
             "version": record.version,
             "seed": record.seed,
         }
@@ -205,10 +205,10 @@ def as_strings(changes: Overrides | None) -> list[str]:
 class Jobs(Sequence[Job]):
     """A job per point of a scenario; each is made when it is asked for, and none is kept."""
 
-    def __init__(self, scenario: Scenario, pcap: Path | None, ground: str) -> None:
+    def __init__(self, scenario: Scenario, pcap: Path | None, backend: str) -> None:
         """Make none yet."""
         self._scenario, self._points = scenario, scenario.points()
-        self._pcap, self._ground = pcap, ground
+        self._pcap, self._backend = pcap, backend
         self._info = ScenarioInfo(
             name=scenario.name,
             title=scenario.title,
@@ -249,14 +249,14 @@ class Jobs(Sequence[Job]):
             parameters=point.parameters,
             seed=point.seed,
             scenario=self._info,
-            ground=self._ground,
+            backend=self._backend,
             must_run=capture is not None,
         )
 
 
-def jobs_of(scenario: Scenario, pcap: Path | None = None, ground: str = "sim") -> Jobs:
+def jobs_of(scenario: Scenario, pcap: Path | None = None, backend: str = "sim") -> Jobs:
     """Return a job per point. `pcap` is numbered when there are several."""
-    return Jobs(scenario, pcap, ground)
+    return Jobs(scenario, pcap, backend)
 
 
 def run(
@@ -274,9 +274,9 @@ def run(
 ) -> Results:
     """Run a scenario: every point of its sweep, every repetition.
 
-    `on` says on which grounds: "sim", "kernel", or both as "sim,kernel", and the results are then those of the first
+    `on` says on which backends: "sim", "kernel", or both as "sim,kernel", and the results are then those of the first
     and after them those of the second. `set` changes keys ({"path.loss": 1e-3}); `seed` the first seed; `workers` how
-    many runs go at once (all cores; on the ground kernel, where runs take each other's processor time, one);
+    many runs go at once (all cores; on the backend kernel, where runs take each other's processor time, one);
     `store` where results are kept (a database URL or file, "none" for nowhere; default $ELEPHAN_STORE or the user's
     own); `again` runs what is stored already; `pcap` writes a capture. Raises `InputError`, `StoreError`,
     `elephan.sweep.executor.Interrupted`; what had ended is stored in any case.
@@ -285,12 +285,12 @@ def run(
     from elephan.sweep.executor import execute
     from elephan.sweep.progress import NoProgress
 
-    names = grounds.named(on)
+    names = backends.named(on)
     scenario = load(file, set, seed, looking)
     jobs = {name: jobs_of(scenario, None if pcap is None else Path(pcap), name) for name in names}
     if "kernel" in names:
-        grounds.check(jobs["kernel"].looked_at())
-    grounds.require(names)
+        backends.check(jobs["kernel"].looked_at())
+    backends.require(names)
     keep = store_for(store)
     outcomes: list[Outcome] = []
     for name in names:
@@ -305,16 +305,16 @@ def check(
     """Validate a scenario and its points without running it; return it. Raises `InputError`.
 
     Of a sweep of more than `elephan.sweep.runs.LOOKED_AT_MAX` combinations a part is looked at; `looked_at` of the
-    scenario says which. With the ground kernel in `on`, also whether this machine's kernel can do what its flows ask.
+    scenario says which. With the backend kernel in `on`, also whether this machine's kernel can do what its flows ask.
     """
-    names = grounds.named(on)
+    names = backends.named(on)
     scenario = load(file, set, looking=looking)
     for name in names:
-        jobs = jobs_of(scenario, ground=name)
+        jobs = jobs_of(scenario, backend=name)
         for job in jobs.looked_at():
             _ = job.inputs
         if name == "kernel":
-            grounds.check(jobs.looked_at())
+            backends.check(jobs.looked_at())
     return scenario
 
 

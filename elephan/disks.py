@@ -43,17 +43,19 @@ def replay(
     scheduler: str | None = None,
     closed: int | None = None,
     device: int | None = None,
-    beyond: Beyond = "refuse",
-    slowdown: Fraction = Fraction(1),
+    out_of_range: Beyond = "refuse",
+    time_scale: Fraction = Fraction(1),
 ) -> dict[str, Any]:
     """Play a trace to a disk, one for each device of the trace, and return response and service times in ns by kind.
 
     `closed` keeps that many requests under way and leaves the trace's times aside. Raises `InputError`.
     """
     _file(trace)
-    slowdown_e6 = max(1, round(slowdown * 10**6))
+    time_scale_e6 = max(1, round(time_scale * 10**6))
     try:
-        return dict(native().disk_replay(str(trace), form, disk, scheduler, closed, device, beyond, slowdown_e6))
+        return dict(
+            native().disk_replay(str(trace), form, disk, scheduler, closed, device, out_of_range, time_scale_e6)
+        )
     except ValueError as error:
         raise InputError(_hint(str(error))) from None
 
@@ -78,4 +80,4 @@ def _file(trace: Path) -> None:
 def _hint(text: str) -> str:
     """Name the options of the command where the core names what they do."""
     known = "leave such requests out, or take block"
-    return text.replace(known, "--beyond skip leaves such requests out, wrap takes block")
+    return text.replace(known, "--out-of-range skip leaves such requests out, wrap takes block")

@@ -33,4 +33,4 @@ class CoreMissing(ElephanError):
 
 
 class RunError(ElephanError):
-    """A run could not be done on its ground."""
+    """A run could not be done on its backend."""

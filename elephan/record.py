@@ -1,8 +1,8 @@
 """The record: what one run leaves behind, and all that is needed to run it again.
 
 A record is JSON with a format number. Floats are finite; what could not be measured is null, never a made-up zero. Its
-`id` names what was run (specification, inputs, version, ground), so that equal runs have equal ids on every machine.
-Nothing downstream of a record knows which ground made it.
+`id` names what was run (specification, inputs, version, backend), so that equal runs have equal ids on every machine.
+Nothing downstream of a record knows which backend made it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from elephan.errors import StoreError
+from elephan.record_upgrade import from_format_1
 
-FORMAT = 1
+FORMAT = 2
 """Form of a record. Raise it when a key changes its name or meaning, and teach `upgrade` the old one."""
 
 HOST_DEPENDENT_METRICS = frozenset({"cpu_s", "wall_s", "peak_memory_bytes"})
@@ -101,7 +102,7 @@ class Record(BaseModel):
     id: str
     """16 hex digits, see `run_id`."""
     scenario: ScenarioInfo
-    ground: str
+    backend: str
     """Where it ran: "sim" or "kernel"."""
     parameters: dict[str, Value]
     """Flat, dotted; the swept keys among them."""
@@ -109,36 +110,36 @@ class Record(BaseModel):
     version: str
     metrics: dict[str, Metric]
     flows: list[dict[str, Any]]
-    """Per connection: `name`, `group`, `stack` and its metrics."""
+    """Per connection: `name`, `group`, `congestion_control` and its metrics."""
     links: list[dict[str, Any]]
     """Per one-way link: `name` and its metrics."""
     background: list[dict[str, Any]] = []
     """Per source of background traffic: `name` and its counters."""
-    happened_s: list[float | None] = []
+    event_times_s: list[float | None] = []
     """Per event of `spec`: when it happened, s since the run began; None: it did not. Empty in records of before."""
-    trims: list[dict[str, Any]] = []
+    cwnd_reductions: list[dict[str, Any]] = []
     """Per sender that was told to trim its window: `event` (its index), `flow`, `at_s`, and what it did."""
-    entries: list[dict[str, Any]] = []
+    flow_groups: list[dict[str, Any]] = []
     """Per flow whose connections share one workload: `name`, `group`, `distribution`, `connections`, and the metrics
     that are of the flow and not of a connection. Empty in records of before."""
     extrapolation: dict[str, Any] | None = None
     """Of a long copy of which a part was simulated: how much, from when on it was steady, what follows for the whole,
     or under `refused` why nothing does. Completion and goodput are then those of the whole, all other metrics of the
     part. None for other runs."""
-    crowds: list[dict[str, Any]] = []
+    short_flows: list[dict[str, Any]] = []
     """Per entry of short flows: `name` and their metrics."""
     quantiles: dict[str, list[float]] = Field(default_factory=dict)
     """Distributions over the whole run: `per_mille`, and per name, such as `lag_s`, the value for each of these. Flows
     have theirs as `lag_quantiles_s`. Empty in records of before, and where nothing was counted."""
     manager: dict[str, Any] | None = None
-    """What the manager did: `metrics`, `lightpaths`, `ledger` and the columns of its `timeline`."""
+    """What the manager did: `metrics`, `lightpaths`, `move_log` and the columns of its `timeline`."""
     notes: list[str] = []
     """What a reader must know to trust the numbers; the report shows every one."""
     host: dict[str, Any]
     created: str
     """UTC, ISO 8601, seconds."""
     spec: dict[str, Any]
-    """What the ground was given, complete; see crates/experiment/src/spec.rs."""
+    """What the backend was given, complete; see crates/experiment/src/spec.rs."""
     inputs: list[InputFile] = []
     series: SeriesInfo | None = None
 
@@ -148,10 +149,10 @@ class Record(BaseModel):
         "flows",
         "links",
         "background",
-        "trims",
-        "entries",
+        "cwnd_reductions",
+        "flow_groups",
         "extrapolation",
-        "crowds",
+        "short_flows",
         "manager",
         "host",
         mode="before",
@@ -203,13 +204,13 @@ def upgrade(data: dict[str, Any]) -> dict[str, Any]:
         raise StoreError(
             f"its record has format {found}; this elephan reads up to {FORMAT}: it was written by a newer one, update"
         )
-    return data
+    return from_format_1(data) if found == 1 else data
 
 
 def without_places(spec: Mapping[str, Any], inputs: list[InputFile]) -> dict[str, Any]:
     """Return `spec` with each input's path replaced by its digest, and without outputs that change no result."""
     places = {item.path: f"sha256:{item.sha256}" for item in inputs}
-    # Connections of a flow share their stack, routes and workload: each is walked once.
+    # Connections of a flow share their congestion control, routes and workload: each is walked once.
     walked: dict[int, Any] = {}
 
     def walk(value: Any) -> Any:
@@ -231,7 +232,7 @@ def without_places(spec: Mapping[str, Any], inputs: list[InputFile]) -> dict[str
     return result
 
 
-def run_id(spec: Mapping[str, Any], inputs: list[InputFile], version: str, ground: str) -> str:
+def run_id(spec: Mapping[str, Any], inputs: list[InputFile], version: str, backend: str) -> str:
     """Return the id of a run: 16 hex digits (64 bits; a store of 10^6 runs collides with probability 3e-8)."""
-    what = {"ground": ground, "spec": without_places(spec, inputs), "version": version}
+    what = {"backend": backend, "spec": without_places(spec, inputs), "version": version}
     return hashlib.sha256(canonical_json(what).encode()).hexdigest()[:16]

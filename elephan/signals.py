@@ -86,7 +86,7 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 
 @contextmanager
-def told_to_end(numbers: Sequence[int] = END_SIGNALS) -> Iterator[Callable[[float | None], bool]]:
+def termination_requested(numbers: Sequence[int] = END_SIGNALS) -> Iterator[Callable[[float | None], bool]]:
     """Take the signals over, and yield a wait: for so many seconds (None: no end), or until one came.
 
     It says whether one ever did. Signals that are ignored stay so, as SIGHUP under nohup. Only the main thread may

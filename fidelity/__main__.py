@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from bench.engines import Unavailable, ns2_version
 from fidelity import cases, formulas, judge, page
-from fidelity.ground import judge as ground_judge
-from fidelity.ground import measured, picture, script
-from fidelity.ground.page import section
+from fidelity.backend import judge as backend_judge
+from fidelity.backend import measured, picture, script
+from fidelity.backend.page import section
 
 Rows = TypeVar("Rows")
 
@@ -42,7 +42,7 @@ def main() -> int:
     kernel_rows = step("kernel", lambda: judge.kernel_rows(reference, list(cases.kernel_cases(reference))))
     prices = step("price", lambda: judge.prices(list(cases.price_cases(reference))))
     runs = measured.load()
-    ground_rows = step("kernel ground", lambda: ground_judge.rows(reference, runs))
+    backend_rows = step("kernel backend", lambda: backend_judge.rows(reference, runs))
     scripts = step("windows", lambda: script.differences(reference, runs))
     try:
         version = ns2_version()
@@ -51,11 +51,11 @@ def main() -> int:
         ns2 = (
             f"{version}, Agent/TCP/Linux on the same dumbbell, queue of one bandwidth-delay product: "
             + "; ".join(page.grid_text(grid) for grid in table["grid"])
-            + f". Medians over the seeds. Allowed: {page.between(table['tolerance'])}, but where a stack has its own "
+            + f". Medians over the seeds. Allowed: {page.between(table['tolerance'])}, but where a control has its own "
             "bounds, below.\n\n"
             + page.goodput_table(["algorithm", "RTT", "loss"], "ns-2", ns2_rows)
             + "\n\n"
-            + page.reasons(table["stack"])
+            + page.reasons(table["congestion_control"])
         )
     except Unavailable as missing:
         ns2_rows, ns2 = [], f"Not compared in this run: {missing}."
@@ -63,10 +63,10 @@ def main() -> int:
     rows = [row for pair in formula_rows for row in pair]
     rows += window_rows + sawtooth_rows + kernel_rows + ns2_rows
     rows += [price.row for price in prices if price.row is not None]
-    rows += [beside.row for beside in ground_rows]
+    rows += [beside.row for beside in backend_rows]
     if not options.check:
         if scripts:
-            picture.write(scripts, reference["ground"]["script"]["series_ms"])
+            picture.write(scripts, reference["backend"]["script"]["series_ms"])
         page.write_page(
             {
                 "version": _native.version,
@@ -87,12 +87,12 @@ def main() -> int:
                 "kernel_seeds": kernel["seeds"],
                 "kernel_seconds": kernel["seconds"],
                 "kernel_tolerance": page.between(kernel["tolerance"]),
-                "kernel": page.goodput_table(["stack", "loss"], "kernel", kernel_rows),
+                "kernel": page.goodput_table(["congestion_control", "loss"], "kernel", kernel_rows),
                 "price_source": kernel["price"]["source"],
                 "price_late": kernel["price"]["late"],
                 "price_tolerance": page.between(kernel["price"]["reno_tolerance"]),
                 "price": page.price_table(prices),
-                "ground": section(reference, runs, ground_rows, scripts),
+                "backend": section(reference, runs, backend_rows, scripts),
                 "ns2": ns2,
             }
         )

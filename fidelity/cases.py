@@ -63,11 +63,11 @@ def formula_cases(reference: dict[str, Any], seed: int = 1) -> Iterator[FormulaC
                     rtt_ns=rtt_ms * NS_PER_MS,
                     duration_ns=int((events + table["warmup_events"]) * event_s * NS_PER_S),
                     warmup_ns=int(table["warmup_events"] * event_s * NS_PER_S),
-                    congestion="reno",
+                    congestion_control="reno",
                     loss_e12=round(loss * 1e12),
                     queue_packets=NEVER_FULL_PACKETS,
                     seed=seed + rtt_ms,
-                    stack={"initial_ssthresh": max(2, int(rate * rtt_s))},
+                    transport={"initial_ssthresh": max(2, int(rate * rtt_s))},
                 ),
             )
 
@@ -94,9 +94,9 @@ def window_cases(reference: dict[str, Any]) -> Iterator[WindowCase]:
                 rtt_ns=rtt_ms * NS_PER_MS,
                 duration_ns=400 * rtt_ms * NS_PER_MS,
                 warmup_ns=20 * rtt_ms * NS_PER_MS,
-                congestion="reno",
+                congestion_control="reno",
                 window_bytes=table["window_bytes"],
-                stack={"window_scaling": False},
+                transport={"window_scaling": False},
             ),
         )
 
@@ -118,7 +118,7 @@ def sawtooth_cases(reference: dict[str, Any]) -> Iterator[SawtoothCase]:
             rate_bps=path["rate_mbps"] * BPS_PER_MBPS,
             rtt_ns=path["rtt_ms"] * NS_PER_MS,
             duration_ns=path["seconds"] * NS_PER_S,
-            congestion="reno",
+            congestion_control="reno",
         )
         line = bell.rate_bps / 12_000
         expected_s = formulas.sawtooth_period(line, bell.product_packets, bell.limit_packets)
@@ -129,22 +129,22 @@ def sawtooth_cases(reference: dict[str, Any]) -> Iterator[SawtoothCase]:
 class KernelCase:
     """One cell of the kernel's table, with as many seeds as the reference asks for."""
 
-    stack: str
+    cc: str
     loss: float
     expected_bps: float
     bells: tuple[Dumbbell, ...]
 
 
 def kernel_cases(reference: dict[str, Any], seeds: int | None = None) -> Iterator[KernelCase]:
-    """Yield stacks by losses."""
+    """Yield congestion controls by losses."""
     table = reference["kernel"]
-    for stack in table["stack"]:
-        for loss, goodput_mbps in zip(table["loss"], stack["goodput_mbps"], strict=True):
+    for cc in table["congestion_control"]:
+        for loss, goodput_mbps in zip(table["loss"], cc["goodput_mbps"], strict=True):
             bells = tuple(
-                kernel_bell(table, stack["congestion"], stack["parameters"], loss, seed)
+                kernel_bell(table, cc["congestion_control"], cc["parameters"], loss, seed)
                 for seed in range(1, (seeds or table["seeds"]) + 1 if loss else 2)
             )
-            yield KernelCase(stack["name"], loss, goodput_mbps * BPS_PER_MBPS, bells)
+            yield KernelCase(cc["name"], loss, goodput_mbps * BPS_PER_MBPS, bells)
 
 
 def kernel_bell(table: dict[str, Any], congestion: str, parameters: dict[str, int], loss: float, seed: int) -> Dumbbell:
@@ -153,11 +153,11 @@ def kernel_bell(table: dict[str, Any], congestion: str, parameters: dict[str, in
         rate_bps=table["rate_mbps"] * BPS_PER_MBPS,
         rtt_ns=table["rtt_ms"] * NS_PER_MS,
         duration_ns=table["seconds"] * NS_PER_S,
-        congestion=congestion,
+        congestion_control=congestion,
         parameters=parameters,
         loss_e12=round(loss * 1e12),
         seed=seed,
-        stack={"sack_compression": True},
+        transport={"sack_compression": True},
     )
 
 
@@ -165,7 +165,7 @@ def kernel_bell(table: dict[str, Any], congestion: str, parameters: dict[str, in
 class PriceCase:
     """Retransmissions without random loss."""
 
-    stack: str
+    cc: str
     jitter_us: int
     sack_compression: bool
     kernel_segments: tuple[int, ...]
@@ -179,18 +179,18 @@ def price_cases(reference: dict[str, Any]) -> Iterator[PriceCase]:
     """Yield reno, then "both", each with and without jitter; "both" with an ACK for each segment too."""
     table = reference["kernel"]
     price = table["price"]
-    stacks = [
+    congestion_controls = [
         ("reno", "reno", {}, True, price["reno_segments"], tuple(price["reno_tolerance"])),
         ("both", "storage_friendly", price["both"], True, price["both_segments"], None),
         ("both", "storage_friendly", price["both"], False, [], None),
     ]
-    for name, congestion, parameters, compression, kernel, tolerance in stacks:
+    for name, congestion, parameters, compression, kernel, tolerance in congestion_controls:
         for jitter_us in price["jitter_us"]:
             bells = tuple(
                 dataclasses.replace(
                     kernel_bell(table, congestion, parameters, 0, seed),
                     jitter_ns=jitter_us * NS_PER_US,
-                    stack={"sack_compression": compression},
+                    transport={"sack_compression": compression},
                 )
                 for seed in range(1, price["seeds"] + 1 if jitter_us else 2)
             )
@@ -212,8 +212,8 @@ def ns2_cases(reference: dict[str, Any], seeds: int | None = None) -> Iterator[N
     """Yield the grids."""
     table = reference["ns2"]
     for grid in table["grid"]:
-        for congestion in grid["congestion"]:
-            own = table["stack"].get(congestion, {})
+        for congestion in grid["congestion_control"]:
+            own = table["congestion_control"].get(congestion, {})
             for rtt_ms in grid["rtt_ms"]:
                 for loss in grid["loss"]:
                     bells = tuple(
@@ -221,9 +221,9 @@ def ns2_cases(reference: dict[str, Any], seeds: int | None = None) -> Iterator[N
                             rate_bps=grid["rate_mbps"] * BPS_PER_MBPS,
                             rtt_ns=rtt_ms * NS_PER_MS,
                             duration_ns=grid["round_trips"] * rtt_ms * NS_PER_MS,
-                            congestion=congestion,
+                            congestion_control=congestion,
                             parameters=own.get("parameters", {}),
-                            stack={"delayed_ack": grid["delayed_ack"]},
+                            transport={"delayed_ack": grid["delayed_ack"]},
                             loss_e12=round(loss * 1e12),
                             seed=seed,
                         )
@@ -234,7 +234,7 @@ def ns2_cases(reference: dict[str, Any], seeds: int | None = None) -> Iterator[N
 
 
 def tolerance_of(table: dict[str, Any], own: dict[str, Any], loss: float, delayed_ack: bool) -> tuple[float, float]:
-    """Return a stack's own bounds for a loss rate and way of acknowledging, else those of all."""
+    """Return a congestion control's own bounds for a loss rate and way of acknowledging, else those of all."""
     for item in own.get("tolerance", []):
         if item["from"] <= loss <= item["to"] and item.get("delayed_ack", True) == delayed_ack:
             return item["low"], item["high"]

@@ -89,7 +89,7 @@ def kernel_rows(reference: dict[str, Any], selected: Sequence[cases.KernelCase])
         goodputs = [metrics["goodput_bps"] for metrics in results]
         rows.append(
             Row(
-                (case.stack, f"loss {case.loss:g}"),
+                (case.cc, f"loss {case.loss:g}"),
                 case.expected_bps,
                 statistics.median(goodputs),
                 low,
@@ -114,7 +114,7 @@ class Price:
         """The comparison with the kernel, where there is a tolerance."""
         if self.case.tolerance is None:
             return None
-        name = (f"{self.case.stack}, retransmitted", f"jitter {self.case.jitter_us} us")
+        name = (f"{self.case.cc}, retransmitted", f"jitter {self.case.jitter_us} us")
         kernel, ours = statistics.median(self.case.kernel_segments), statistics.median(self.segments)
         return Row(name, kernel, ours, *self.case.tolerance)
 
@@ -141,7 +141,7 @@ def ns2_rows(selected: Sequence[cases.Ns2Case]) -> list[Row]:
         rows.append(
             Row(
                 (
-                    case.congestion + ("" if case.bells[0].stack["delayed_ack"] else ", an ACK per segment"),
+                    case.congestion + ("" if case.bells[0].transport["delayed_ack"] else ", an ACK per segment"),
                     f"RTT {case.rtt_ms} ms",
                     f"loss {case.loss:g}",
                 ),

@@ -75,9 +75,9 @@ ACKs that are not held back, lead elsewhere. An earlier table of the kernel, on 
 known, had 242,000 for "both", and 48 for Reno; that 48 is not explained: Linux 6.18 does not remember ssthresh from one
 connection to the next (net.ipv4.tcp_no_ssthresh_metrics_save is 1).
 
-## The kernel ground
+## The kernel backend
 
-{ground}
+{backend}
 
 ## ns-2
 
@@ -139,15 +139,16 @@ def goodput_table(head: list[str], reference: str, rows: list[Row]) -> str:
 
 def grid_text(grid: dict[str, Any]) -> str:
     """Say what a grid of the comparison with ns-2 is."""
-    names = ", ".join(grid["congestion"])
+    names = ", ".join(grid["congestion_control"])
     acks = "" if grid["delayed_ack"] else ", an ACK per segment in both"
     return f"{names} on {grid['rate_mbps']} Mbit/s, {grid['round_trips']} round trips, {grid['seeds']} seeds{acks}"
 
 
-def reasons(stacks: dict[str, dict[str, Any]]) -> str:
-    """Say, stack by stack, what was set to what ns-2 has, and why the two differ all the same."""
+def reasons(congestion_controls: dict[str, dict[str, Any]]) -> str:
+    """Say, congestion control by congestion control, what was set to what ns-2 has, and why the two differ all the
+    same."""
     lines = []
-    for name, stack in stacks.items():
+    for name, cc in congestion_controls.items():
         own = [
             (
                 f"Allowed at {item['to']:g}"
@@ -156,9 +157,9 @@ def reasons(stacks: dict[str, dict[str, Any]]) -> str:
             )
             + ("" if item.get("delayed_ack", True) else ", an ACK per segment")
             + f": {item['low']:g} to {item['high']:g}."
-            for item in stack.get("tolerance", [])
+            for item in cc.get("tolerance", [])
         ]
-        text = " ".join([f"- **{name}**:", *([stack["why"]] if "why" in stack else []), *own])
+        text = " ".join([f"- **{name}**:", *([cc["why"]] if "why" in cc else []), *own])
         lines.append(textwrap.fill(text, LINE_LENGTH, subsequent_indent="  ", break_long_words=False))
     return "\n".join(lines)
 
@@ -173,7 +174,7 @@ def price_table(prices: list[Price]) -> str:
     """Retransmitted segments and the goodput that they bought."""
     cells = [
         [
-            price.case.stack,
+            price.case.cc,
             "none" if price.case.jitter_us == 0 else f"{price.case.jitter_us} us",
             "held back" if price.case.sack_compression else "one for each segment",
             scattered(price.case.kernel_segments),
@@ -182,7 +183,7 @@ def price_table(prices: list[Price]) -> str:
         ]
         for price in prices
     ]
-    return table(["stack", "jitter", "duplicate ACKs", "kernel", "elephan", "elephan, goodput"], cells)
+    return table(["congestion control", "jitter", "duplicate ACKs", "kernel", "elephan", "elephan, goodput"], cells)
 
 
 def scattered(values: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""The cells: scenarios A to D of the hybrid paper at its rates and round trips, by number of flows and remedy.
+"""The cells: scenarios A to D of the hybrid paper at its rates and round trips, by number of flows and mitigation.
 
 A run begins where the paper's move finds the flow: with the window that fills the line. So it takes seconds and not the
 minutes in which the paper's flow grows to it (papers/hybrid does that).
@@ -18,26 +18,27 @@ LINES = {"100M": "622.08Mbit/s", "1G": "2.488Gbit/s", "10G": "39.813Gbit/s"}
 RTTS_MS = (10, 100, 1000)
 FLOWS = (1, 4, 16)
 
-REMEDIES = {
+MITIGATIONS = {
     "none": "",
-    "hold": '"hold"',
-    "paced hold": '{ kind = "hold", release = "way" }',
-    "equalise": '{ kind = "equalise", share = "5%" }',
-    "trim": '"trim"',
-    "tolerate": '"tolerate"',
-    "hold+trim": '["hold", "trim"]',
-    "hold+tolerate": '["hold", "tolerate"]',
-    "equalise+trim": '[{ kind = "equalise", share = "20%" }, "trim"]',
+    "hold_buffer": '"hold_buffer"',
+    "paced hold": '{ kind = "hold_buffer", release = "bottleneck" }',
+    "delay_equalization": '{ kind = "delay_equalization", share = "5%" }',
+    "cwnd_reduction": '"cwnd_reduction"',
+    "reordering_tolerance": '"reordering_tolerance"',
+    "hold+trim": '["hold_buffer", "cwnd_reduction"]',
+    "hold+tolerate": '["hold_buffer", "reordering_tolerance"]',
+    "equalise+trim": '[{ kind = "delay_equalization", share = "20%" }, "cwnd_reduction"]',
 }
 WRONG = {
     f"{name} {error}": text
     for error in ("-10%", "+10%")
     for name, text in (
-        ("hold", f'{{ kind = "hold", error = "{error.lstrip("+")}" }}'),
-        ("paced hold", f'{{ kind = "hold", release = "way", error = "{error.lstrip("+")}" }}'),
+        ("hold_buffer", f'{{ kind = "hold_buffer", error = "{error.lstrip("+")}" }}'),
+        ("paced hold", f'{{ kind = "hold_buffer", release = "bottleneck", error = "{error.lstrip("+")}" }}'),
         (
             "hold+trim",
-            f'[{{ kind = "hold", error = "{error.lstrip("+")}" }}, {{ kind = "trim", error = "{error.lstrip("+")}" }}]',
+            f'[{{ kind = "hold_buffer", error = "{error.lstrip("+")}" }}, '
+            f'{{ kind = "cwnd_reduction", error = "{error.lstrip("+")}" }}]',
         ),
     )
 }
@@ -59,8 +60,8 @@ class Cell:
     rate: str
     rtt_ms: int
     flows: int
-    remedy: str
-    """A key of `REMEDIES` or `WRONG`; "stay": no move."""
+    mitigation: str
+    """A key of `MITIGATIONS` or `WRONG`; "stay": no move."""
 
     @property
     def bdp_packets(self) -> int:
@@ -116,7 +117,7 @@ class Cell:
 at = "{self.move_s * 1e3:g}ms"
 move = "elephant"
 route = ["sender", "r1", "r3", "receiver"]
-{f"remedy = {(REMEDIES | WRONG)[self.remedy]}" if self.remedy not in ("none", "stay") else ""}
+{f"mitigation = {(MITIGATIONS | WRONG)[self.mitigation]}" if self.mitigation not in ("none", "stay") else ""}
 '''
         return f'''name = "hitless"
 [run]
@@ -175,7 +176,7 @@ from = "sender"
 to = "receiver"
 route = ["sender", "r1", "r2", "r3", "receiver"]
 return_route = ["receiver", "r3", "r2", "r1", "sender"]
-stack = {{ name = "cubic", variant = "2.1", beta = "819/1024", hystart = "off" }}
+congestion_control = {{ name = "cubic", variant = "2.1", beta = "819/1024", hystart = "off" }}
 window = "{window}"
 window_bound = "none"
 recovery = "sack"
@@ -191,7 +192,7 @@ series = "{10 if self.rtt_ms < 1000 else 50}ms"
 at = "{self.full_s * 1e3:g}ms"
 link = "access.forward"
 bandwidth = "{access}"
-{ending if self.remedy != "stay" else ""}'''
+{ending if self.mitigation != "stay" else ""}'''
 
 
 def _bits(text: str) -> float:
@@ -205,6 +206,6 @@ def cells(flows: tuple[int, ...] = FLOWS) -> Iterator[Cell]:
         for rtt_ms in RTTS_MS:
             for count in flows:
                 for scenario in SCENARIOS:
-                    names = ["stay", *REMEDIES, *(WRONG if count == 1 else ())]
-                    for remedy in names:
-                        yield Cell(scenario, rate, rtt_ms, count, remedy)
+                    names = ["stay", *MITIGATIONS, *(WRONG if count == 1 else ())]
+                    for mitigation in names:
+                        yield Cell(scenario, rate, rtt_ms, count, mitigation)

@@ -1,19 +1,19 @@
-"""docs/hybrid-remedies-table.md from the kept numbers; a run that is not kept leaves its place empty."""
+"""docs/hybrid-mitigations-table.md from the kept numbers; a run that is not kept leaves its place empty."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from hitless.cells import FLOWS, RATES, REMEDIES, RTTS_MS, SCENARIOS, WRONG, Cell
+from hitless.cells import FLOWS, MITIGATIONS, RATES, RTTS_MS, SCENARIOS, WRONG, Cell
 from hitless.running import Numbers, kept
 
-FILE = Path(__file__).resolve().parent.parent / "docs" / "hybrid-remedies-table.md"
+FILE = Path(__file__).resolve().parent.parent / "docs" / "hybrid-mitigations-table.md"
 
 _HEAD = """<!-- Written by `python -m hitless` from runs kept in out/hitless; do not edit. -->
 
-# Remedies of a move, cell by cell
+# Mitigations of a move, cell by cell
 
-What [hybrid.md](hybrid.md) says of remedies, in the cells of the hybrid paper. Each place has three numbers: how far
+What [hybrid.md](hybrid.md) says of mitigations, in the cells of the hybrid paper. Each place has three numbers: how far
 the worst mean over one second after the move lies below the second before it, in percent (below zero: no second was
 worse); packets dropped within 200 ms, or two round trips where that is more; duplicate ACKs. A window that fills the
 line from the start, 3 s and 3 RTT after the move, CUBIC 2.1 with SACK as in papers/hybrid. In D the window is that
@@ -41,7 +41,7 @@ def _table(names: list[str], flows: int) -> list[str]:
                 cells = [Cell(scenario, rate, rtt, flows, name) for name in names]
                 places = [place(cell) for cell in cells]
                 if any(places):
-                    hold = kept(Cell(scenario, rate, rtt, flows, "hold"))
+                    hold = kept(Cell(scenario, rate, rtt, flows, "hold_buffer"))
                     held = "" if hold is None else f"{hold['held_bytes'] / 1e6:.3g} MB, {hold['held_s'] * 1e3:.3g} ms"
                     lines.append(f"| {scenario} {rate} {rtt} ms | " + " | ".join(places) + f" | {held} |")
     return lines
@@ -51,7 +51,7 @@ def text() -> str:
     """Return the page."""
     lines = [_HEAD]
     for flows in FLOWS:
-        lines += [f"## {flows} flow{'s' if flows > 1 else ''}", "", *_table(["stay", *REMEDIES], flows), ""]
+        lines += [f"## {flows} flow{'s' if flows > 1 else ''}", "", *_table(["stay", *MITIGATIONS], flows), ""]
     lines += ["## The difference of the delays known to a tenth, 1 flow", "", *_table(list(WRONG), 1), ""]
     return "\n".join(lines)
 

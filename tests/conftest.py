@@ -16,7 +16,7 @@ import pytest
 from elephan.record import Record, ScenarioInfo, SeriesInfo, run_id
 from elephan.store.series import Series
 
-KERNEL = ("kernel", "kernel_ground", "kernel_path", "parity")
+KERNEL = ("kernel", "kernel_backend", "kernel_path", "parity")
 """Folders of tests that touch the running kernel."""
 
 for ended_by, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -54,10 +54,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def spec_of(stack: str = "reno", seed: int = 1, flows: int = 1, **parameters: int) -> dict[str, Any]:
+def spec_of(cc: str = "reno", seed: int = 1, flows: int = 1, **parameters: int) -> dict[str, Any]:
     """A specification as far as what comes after a record looks at it."""
     return {
-        "format": 1,
+        "format": 2,
         "seed": seed,
         "duration_ns": 60 * 10**9,
         "measure": {"warmup_ns": 0},
@@ -73,8 +73,8 @@ def spec_of(stack: str = "reno", seed: int = 1, flows: int = 1, **parameters: in
                 "return_route": [1],
                 "start_ns": 0,
                 "stop_ns": None,
-                "stack": {
-                    "congestion": stack,
+                "transport": {
+                    "congestion_control": cc,
                     "parameters": parameters,
                     "window_bytes": 16 * 10**6,
                     "send_buffer_bytes": None,
@@ -118,7 +118,7 @@ def make_record() -> Callable[..., Record]:
     """Make a record of one run."""
 
     def make(
-        stack: str = "reno",
+        cc: str = "reno",
         seed: int = 1,
         goodput: float = 3e8,
         lag: float = 2.0,
@@ -128,18 +128,24 @@ def make_record() -> Callable[..., Record]:
         series: Series | None = None,
         **own: int,
     ) -> Record:
-        spec = spec_of(stack, seed, **own) | {"varied": parameters or {}}
-        label = ", ".join([stack, *(f"{key} {value}" for key, value in own.items())])
+        spec = spec_of(cc, seed, **own) | {"varied": parameters or {}}
+        label = ", ".join([cc, *(f"{key} {value}" for key, value in own.items())])
         return Record(
             id=run_id(spec, [], "0.1.0", "sim"),
             scenario=ScenarioInfo(name=name, file=f"{name}.toml", text=f'name = "{name}"\n'),
-            ground="sim",
-            parameters={"flow.stack": stack, "path.loss": 1e-4, **(parameters or {})},
+            backend="sim",
+            parameters={"flow.congestion_control": cc, "path.loss": 1e-4, **(parameters or {})},
             seed=seed,
             version="0.1.0",
             metrics=metrics_of(goodput, lag),
             flows=[
-                {"name": flow["name"], "group": 0, "stack": label, "workload": "replicate", **metrics_of(goodput, lag)}
+                {
+                    "name": flow["name"],
+                    "group": 0,
+                    "congestion_control": label,
+                    "workload": "replicate",
+                    **metrics_of(goodput, lag),
+                }
                 for flow in spec["flows"]
             ],
             links=[{"name": link["name"], "dropped_packets": 97} for link in spec["links"]],

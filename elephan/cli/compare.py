@@ -29,10 +29,13 @@ def register(app: typer.Typer) -> None:
 
 def compare(
     file: File,
-    stacks: Annotated[
+    congestion_controls: Annotated[
         str,
         typer.Option(
-            metavar="LIST", help='"all", or names and .c files: reno,cubic(beta=1/2),./mine.c', show_default=True
+            "--cc",
+            metavar="LIST",
+            help='"all", or names and .c files: reno,cubic(beta=1/2),./mine.c',
+            show_default=True,
         ),
     ] = "all",
     on: On = "sim",
@@ -51,7 +54,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="For all repetitions: processor time such as 1h, on the ground kernel real time. Default: 10min, on "
+            help="For all repetitions: processor time such as 1h, on the backend kernel real time. Default: 10min, on "
             "kernel 1h.",
             show_default=False,
         ),
@@ -63,25 +66,26 @@ def compare(
     again: Again = False,
     no_report: NoReport = False,
 ) -> None:
-    """Run a scenario under every stack, alone and beside a reno flow; print one ranked table and why each stands there.
+    """Run a scenario under every congestion control, alone and beside a reno flow; print one ranked table and why each
+    stands there.
 
     Where something is drawn by chance it is repeated, as often as run.repetitions says, else as often as the losses
     need within the budget. Every run is stored, and what is in the store already is not run again.
     """
-    from elephan import grounds
+    from elephan import backends
     from elephan.compare import check
     from elephan.compare import compare as run
     from elephan.sweep.progress import Bars
 
-    names = grounds.named(on)
+    names = backends.named(on)
     if len(names) > 1:
         # Both before the first: what the second refuses is not to be said after an hour of the first.
-        check(file, stacks, set_ or [], on=on, seed=seed)
+        check(file, congestion_controls, set_ or [], on=on, seed=seed)
     rows: list[dict[str, Any]] = []
     for number, name in enumerate(names):
         done = run(
             file,
-            stacks,
+            congestion_controls,
             set_ or [],
             on=name,
             by=by,
@@ -109,18 +113,18 @@ def compare(
 
 def _write(done: Comparison, folder: Path) -> None:
     from elephan.compare.page import write
-    from elephan.report.units import things
+    from elephan.report.units import pluralize
 
     with counted("drawing") as tell:
         page, images = write(done, folder, tell)
-    say(f"report: {page} ({things(len(images), 'plot')} beside it)")
+    say(f"report: {page} ({pluralize(len(images), 'plot')} beside it)")
 
 
 def as_rows(done: Comparison) -> list[dict[str, Any]]:
     """Return the rows as JSON holds them: means in the unit of their name, half of their 95 % intervals (null: one run;
     0: nothing is drawn by chance), ids of the runs behind them.
     """
-    from elephan.compare.measured import NUMBERS, number_of
+    from elephan.compare.run_metrics import NUMBERS, number_of
     from elephan.compare.table import in_use
 
     repetitions = done.plan.repetitions
@@ -134,8 +138,8 @@ def as_rows(done: Comparison) -> list[dict[str, Any]]:
             {
                 "rank": row.rank,
                 "by": done.by,
-                "ground": done.ground,
-                "stack": row.stack,
+                "backend": done.backend,
+                "congestion_control": row.cc,
                 **{name: None if found is None else found.mean for name, found in means.items()},
                 "half_widths": {name: None if found is None else found.half_width for name, found in means.items()},
                 "path_packets": numbers.path_packets,
@@ -162,18 +166,23 @@ def show(done: Comparison, console: Console) -> None:
     heads = columns(done)
     for head in heads:
         table.add_column(
-            head.title, justify="left" if head.title == "stack" else "right", no_wrap=head.title == "stack"
+            head.title,
+            justify="left" if head.title == "congestion control" else "right",
+            no_wrap=head.title == "congestion control",
         )
     if wide:
         table.add_column("why", overflow="fold", min_width=30)
     for row in done.rows:
-        cells = [_cell(head.show(row), head.spread(row), "bold" if head.title == "stack" else "") for head in heads]
+        cells = [
+            _cell(head.show(row), head.spread(row), "bold" if head.title == "congestion control" else "")
+            for head in heads
+        ]
         table.add_row(*cells, *([Text("; ".join(row.why))] if wide else []))
     console.print(table)
     if not wide:
         console.print()
         for row in done.rows:
-            console.print(Text.assemble((f"{row.rank} {row.stack}: ", "bold"), "; ".join(row.why)))
+            console.print(Text.assemble((f"{row.rank} {row.cc}: ", "bold"), "; ".join(row.why)))
     console.print()
     _print_bars(done, console)
     console.print()
@@ -221,7 +230,7 @@ def _print_bars(done: Comparison, console: Console) -> None:
     for row, share in zip(done.rows, kept, strict=True):
         goodput = goodput_of(row)
         table.add_row(
-            Text(row.stack),
+            Text(row.cc),
             Text(bar(goodput / most, 24), style="cyan"),
             Text(units.rate(goodput)),
             Text(bar(share / longest, 24), style="yellow"),

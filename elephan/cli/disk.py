@@ -12,7 +12,7 @@ import typer
 from elephan.cli.console import console, emit
 from elephan.cli.trace import TraceFormat
 from elephan.errors import InputError
-from elephan.report.units import NOTHING, count, digits, duration, rate, share, size, things
+from elephan.report.units import NOTHING, count, digits, duration, pluralize, rate, share, size
 
 app = typer.Typer(
     help="Disks whose times are those of measured ones: show, play traces, validate.", no_args_is_help=True
@@ -61,7 +61,7 @@ def show(
     emit(f"bus: {rate(512 * 8e9 / found['block_ns']) if found['block_ns'] else 'takes no time'}")
     back = "acknowledged from the buffer" if found["write_back"] else "acknowledged from the medium"
     room = size(found["segment_blocks"] * 512)
-    emit(f"buffer: {things(found['segments'], 'segment')} of {room}; writes {back}")
+    emit(f"buffer: {pluralize(found['segments'], 'segment')} of {room}; writes {back}")
     emit(f"order of requests: {found['scheduler']}")
     from rich.table import Table
 
@@ -77,7 +77,7 @@ def _one_line(found: dict[str, Any]) -> str:
     """Return what a disk is, in a line."""
     room = size(found["blocks"] * 512)
     if found["kind"] == "drive":
-        surfaces = things(found["surfaces"], "surface")
+        surfaces = pluralize(found["surfaces"], "surface")
         return f"drive, {room}, {found['rpm']:,} rpm, {found['cylinders']:,} cylinders, {surfaces}"
     times = f"reads a page in {duration(found['read_ns'] / 1e9)}, programs one in {duration(found['program_ns'] / 1e9)}"
     return f"SSD, {room}, {found['channels']} channels, {found['dies']} dies, {times}"
@@ -102,19 +102,26 @@ def replay(
         int | None,
         typer.Option(min=0, metavar="N", help="Only requests to this device. Default: all.", show_default=False),
     ] = None,
-    beyond: Annotated[
+    out_of_range: Annotated[
         Literal["refuse", "skip", "wrap"],
         typer.Option(help="Requests beyond the disk: an error, left out, or taken modulo its size."),
     ] = "refuse",
-    slowdown: Annotated[str, typer.Option(metavar="FACTOR", help="On all times: 2 is half as fast.")] = "1",
+    time_scale: Annotated[str, typer.Option(metavar="FACTOR", help="On all times: 2 is half as fast.")] = "1",
     as_json: AsJson = False,
 ) -> None:
     """Play a trace to a disk, one for each of its devices, and print response and service times by kind."""
     from elephan.disks import replay as play
 
-    factor = _factor(slowdown)
+    factor = _factor(time_scale)
     found = play(
-        trace, disk, form=form, scheduler=scheduler, closed=closed, device=device, beyond=beyond, slowdown=factor
+        trace,
+        disk,
+        form=form,
+        scheduler=scheduler,
+        closed=closed,
+        device=device,
+        out_of_range=out_of_range,
+        time_scale=factor,
     )
     if as_json:
         emit(json.dumps(found, indent=2))
@@ -133,7 +140,8 @@ def replay(
     console().print(table)
     seconds = found["span_ns"] / 1e9
     emit(
-        f"{things(found['disks'], 'disk')} {found['disk']}, order of requests {found['scheduler']}, {duration(seconds)}"
+        f"{pluralize(found['disks'], 'disk')} {found['disk']}, order of requests {found['scheduler']}, "
+        f"{duration(seconds)}"
     )
     busy = "" if found["busy"] is None else f"; busy {share(found['busy'])} of the time"
     depth = f"under way: {digits(found['mean_outstanding'])} on average, {found['most_outstanding']} at most on a disk"
@@ -142,9 +150,9 @@ def replay(
         emit(f"{digits(found['all']['requests'] / seconds)} requests/s, {rate(found['bytes'] * 8 / seconds)}")
     if found["recorded_response_ns"] is not None:
         emit(f"response as recorded in the trace: {_ms(found['recorded_response_ns'])} on average")
-    if found["beyond"]:
-        what = "left out" if beyond == "skip" else "taken modulo its size"
-        emit(f"{things(found['beyond'], 'request')} beyond the disk, {what}")
+    if found["out_of_range"]:
+        what = "left out" if out_of_range == "skip" else "taken modulo its size"
+        emit(f"{pluralize(found['out_of_range'], 'request')} beyond the disk, {what}")
 
 
 @app.command()
@@ -191,5 +199,5 @@ def _factor(text: str) -> Fraction:
     except (ValueError, ZeroDivisionError):
         factor = Fraction(0)
     if not 0 < factor <= 1_000_000:
-        raise InputError(f"--slowdown {text}: expected a number above 0, at most 1000000, such as 4.5")
+        raise InputError(f"--time-scale {text}: expected a number above 0, at most 1000000, such as 4.5")
     return factor

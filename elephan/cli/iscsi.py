@@ -37,7 +37,7 @@ Changes = Annotated[
     ),
 ]
 
-Stack = Annotated[
+CongestionControl = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
@@ -67,7 +67,7 @@ def target(
         typer.Option(help="Commands that a session may have under way (RFC 7143: MaxCmdSN - ExpCmdSN + 1), 1 to 4096."),
     ] = 128,
     memory: Annotated[str, typer.Option(help="All that the target takes for its initiators.")] = "256MiB",
-    stack: Stack = None,
+    cc: CongestionControl = None,
     set_: Changes = None,
 ) -> None:
     """Serve files until Ctrl-C. Data that was acknowledged with FUA or SYNCHRONIZE CACHE is on the drive."""
@@ -86,7 +86,7 @@ def target(
         chap=None if chap is None else secret(chap),
         mutual=None if mutual_chap is None else secret(mutual_chap, "--mutual-chap"),
         settings=_settings(set_ or []),
-        stack=stack,
+        congestion_control=cc,
     )
 
 
@@ -108,7 +108,7 @@ def bench(
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Allow writes: what is on the unit is lost.")] = False,
     seed: Annotated[int, typer.Option(help="Of random places.")] = 1,
-    stack: Stack = None,
+    cc: CongestionControl = None,
     json_: Annotated[bool, typer.Option("--json", help="As JSON, with all that was measured.")] = False,
     set_: Changes = None,
 ) -> None:
@@ -129,7 +129,7 @@ def bench(
         connections=counts[0],
         random=random,
         seed=seed,
-        stack=stack,
+        congestion_control=cc,
         settings=_settings(set_ or []),
     )
     place = Url.parse(url)

@@ -17,7 +17,9 @@ app = typer.Typer(help="Congestion controls into this machine's kernel, for any 
 
 @app.command()
 def load(
-    what: Annotated[str, typer.Argument(metavar="NAME[=variant]", help="A stack, or a .c file of your own.")],
+    what: Annotated[
+        str, typer.Argument(metavar="NAME[=variant]", help="A congestion control, or a .c file of your own.")
+    ],
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter. May be repeated.")
     ] = None,
@@ -27,7 +29,7 @@ def load(
 ) -> None:
     """Register a congestion control. It stays until `unload`, `clean` or a restart of the machine."""
     from elephan import kernel
-    from elephan.stack import find
+    from elephan.congestion_control import find
 
     name, text = kernel.load(what, set_ or [], restricted)
     told: set[int | None] = set()
@@ -41,23 +43,24 @@ def load(
 
 @app.command()
 def parity(
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE.c", help="A stack, or a .c file of your own.")],
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE.c", help="A congestion control, or a .c file of your own.")],
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter. May be repeated.")
     ] = None,
 ) -> None:
-    """Compare a stack in this kernel with the same in the simulator, call by call. Exit code 2 when they differ.
+    """Compare a congestion control in this kernel with the same in the simulator, call by call. Exit code 2 when they
+    differ.
 
     Half a minute on an idle machine. Connections go over emulated paths in namespaces of their own; nothing stays.
     """
     from elephan.cli import parity_text
+    from elephan.congestion_control import find
     from elephan.kernel import values_of
     from elephan.parity import check as compare
-    from elephan.stack import find
 
-    stack = find(name)
+    cc = find(name)
     values = values_of(name, set_ or [])
-    outcome = compare(stack, values, tell=say)
+    outcome = compare(cc, values, tell=say)
     for line in parity_text.lines(outcome):
         emit(line)
     if not outcome.same:
@@ -68,7 +71,8 @@ def parity(
 def list_(
     json_: Annotated[bool, typer.Option("--json", help="As JSON, with every parameter.")] = False,
 ) -> None:
-    """List what elephan has in the kernel: name, stack and variant, parameters that were set, who uses it here."""
+    """List what elephan has in the kernel: name, congestion control and variant, parameters that were set, who uses it
+    here."""
     from elephan.cli.kernel_text import as_json, as_lines
     from elephan.kernel import loaded
 
@@ -82,9 +86,7 @@ def list_(
 
 @app.command()
 def unload(
-    name: Annotated[
-        str, typer.Argument(help="As `list` says: with or without elephan_, the variant, or STACK=variant.")
-    ],
+    name: Annotated[str, typer.Argument(help="As `list` says: with or without elephan_, the variant, or CC=variant.")],
 ) -> None:
     """Take one out of the kernel; connections that use it keep it to their end."""
     from elephan import kernel
@@ -136,7 +138,9 @@ Root = Annotated[
 
 @app.command()
 def enable(
-    what: Annotated[str, typer.Argument(metavar="NAME[=variant]", help="A stack, or a .c file of your own.")],
+    what: Annotated[
+        str, typer.Argument(metavar="NAME[=variant]", help="A congestion control, or a .c file of your own.")
+    ],
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter. May be repeated.")
     ] = None,
@@ -186,5 +190,5 @@ def check() -> None:
     for step in steps:
         emit(f"{step.name:13}{'yes' if step.state == 'passed' else 'no':5}{step.text}")
     if not loads(steps):
-        emit("still works: simulation with all stacks, and `elephan stacks check` as far as this machine goes")
+        emit("still works: simulation with all congestion controls, and `elephan cc check` as far as this machine goes")
         raise typer.Exit(2)

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 
 from elephan.kernel import MARK, Loaded, namespaces, sockets
-from elephan.report.units import things
+from elephan.report.units import pluralize
 
 
 def as_lines(everything: Sequence[Loaded]) -> list[str]:
-    """Return a line for each: name, stack and variant, parameters that are not the file's, who uses it."""
+    """Return a line for each: name, congestion control and variant, parameters that are not the file's, who uses it."""
     rows = [(one.name, one.label or "?", _changed(one), ", ".join(notes)) for one, notes in _noted(everything)]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows]
@@ -22,7 +22,7 @@ def as_json(everything: Sequence[Loaded]) -> str:
     rows = [
         {
             "name": one.name,
-            "stack": one.label.partition("=")[0] or None,
+            "congestion_control": one.label.partition("=")[0] or None,
             "variant": one.label.partition("=")[2] or None,
             "parameters": one.parameters,
             "changed": list(one.changed),
@@ -47,7 +47,7 @@ def _noted(everything: Sequence[Loaded]) -> list[tuple[Loaded, list[str]]]:
     elsewhere = namespaces.elsewhere(lambda default: default.startswith(MARK)) if everything else []
     result = []
     for one in everything:
-        notes = [] if users is None else [f"{things(users[one.name], 'connection')} here"]
+        notes = [] if users is None else [f"{pluralize(users[one.name], 'connection')} here"]
         if not one.registered:
             notes = ["unloaded; what began before still uses it"]
         elif one.name not in allowed:

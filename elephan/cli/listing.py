@@ -15,8 +15,8 @@ from elephan.cli.console import failed, say
 from elephan.errors import InputError, StoreError
 from elephan.record import Record
 from elephan.report.metrics import LINKS, metric, present
-from elephan.report.points import shown, stack_of
-from elephan.report.units import things
+from elephan.report.points import cc_of, shown
+from elephan.report.units import pluralize
 from elephan.scenario.toml import parse_value
 from elephan.store.database import Damaged, Filter, Store, as_text, open_store
 from elephan.store.files import KINDS
@@ -75,7 +75,7 @@ def name_damaged(damaged: Sequence[Damaged]) -> None:
         failed(str(one), 1)
     if damaged:
         ids = " ".join(one.id[:SHORT_ID] for one in damaged)
-        say(f"{things(len(damaged), 'run')} could not be read; to remove them: elephan results delete {ids}")
+        say(f"{pluralize(len(damaged), 'run')} could not be read; to remove them: elephan results delete {ids}")
         raise typer.Exit(1)
 
 
@@ -86,8 +86,8 @@ def overview(records: Sequence[Record]) -> Table:
     columns = present([record.metrics for record in records], OVERVIEW)
     table = Table(box=None, header_style="bold", pad_edge=False)
     # Only where there is something to tell apart.
-    several = any(record.ground != "sim" for record in records)
-    for head in ("id", "date", "scenario", *(["ground"] if several else []), "stack", "seed"):
+    several = any(record.backend != "sim" for record in records)
+    for head in ("id", "date", "scenario", *(["backend"] if several else []), "congestion control", "seed"):
         table.add_column(head, overflow="fold")
     for column in columns:
         table.add_column(column.title, justify="right")
@@ -96,8 +96,8 @@ def overview(records: Sequence[Record]) -> Table:
             record.id[:SHORT_ID],
             record.created.replace("T", " ").rstrip("Z"),
             record.scenario.name,
-            *([record.ground] if several else []),
-            stack_of(record),
+            *([record.backend] if several else []),
+            cc_of(record),
             str(record.seed),
             *(column.show(record.metrics.get(column.name)) for column in columns),
         )
@@ -108,13 +108,13 @@ def details(record: Record) -> list[RenderableType]:
     """Return everything about one run, as tables."""
     from rich.text import Text
 
-    head = Text.assemble((f"run {record.id}", "bold"), f"  {record.scenario.name}, {stack_of(record)}")
+    head = Text.assemble((f"run {record.id}", "bold"), f"  {record.scenario.name}, {cc_of(record)}")
     facts = _pairs(
         [
             ("scenario file", record.scenario.file or ""),
             ("set", ", ".join(record.scenario.overrides)),
             ("date", record.created),
-            ("ground", record.ground),
+            ("backend", record.backend),
             ("seed", str(record.seed)),
             ("version", record.version),
             *((name, str(value)) for name, value in record.host.items()),
@@ -130,7 +130,7 @@ def details(record: Record) -> list[RenderableType]:
         _pairs([(name, metric(name).show(value), metric(name).text) for name, value in record.metrics.items()]),
     ]
     if len(record.flows) > 1:
-        parts += [Text("flows", style="bold"), _columns(record.flows, ("name", "stack"), OVERVIEW)]
+        parts += [Text("flows", style="bold"), _columns(record.flows, ("name", "congestion_control"), OVERVIEW)]
     if record.links:
         parts += [Text("links", style="bold"), _columns(record.links, ("name",), tuple(LINKS))]
     parts += [Text(f"note: {note}", style="yellow") for note in record.notes]

@@ -15,8 +15,9 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from elephan.cli.console import drop_output, emit, failed
-from elephan.errors import ElephanError
-from elephan.places import is_disk_fault
+from elephan.errors import ElephanError, InputError
+from elephan.renamed import COMMANDS, OPTIONS
+from elephan.writability import is_disk_fault
 
 MODULES = {
     "run": "run",
@@ -24,7 +25,7 @@ MODULES = {
     "compare": "compare",
     "trace": "trace",
     "schema": "schema",
-    "stacks": "stacks",
+    "cc": "cc",
     "results": "results",
     "paper": "paper",
     "kernel": "kernel",
@@ -44,6 +45,8 @@ class _Lazy(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """See typer."""
+        if cmd_name in COMMANDS:
+            raise InputError(f'no command "{cmd_name}": it is called "elephan {COMMANDS[cmd_name]}" now')
         for name in [cmd_name] if cmd_name in MODULES else MODULES:
             # All of them for a name that there is not: one of them may be near.
             if name not in self.commands:
@@ -143,4 +146,6 @@ def wrong_arguments(error: TyperException) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         emit(str(error))
         return 2
-    return failed(error.format_message(), 2)
+    message = error.format_message()
+    now = OPTIONS.get(getattr(error, "option_name", ""))
+    return failed(message if now is None else f"{message} It is called {now} now.", 2)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from elephan.errors import InputError
-from elephan.places import why_not_writable
+from elephan.writability import why_not_writable
 
 
 def writable(folder: Path | None) -> Path | None:
@@ -29,7 +29,9 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The scenario, a TOML
 Changes = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change a key, dotted: path.loss=1e-3, flow.stack=cubic. May be repeated."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a key, dotted: path.loss=1e-3, flow.congestion_control=cubic. May be repeated.",
     ),
 ]
 
@@ -55,7 +57,7 @@ Workers = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="How many runs go at once. Default: all cores; on the ground kernel 1.",
+        help="How many runs go at once. Default: all cores; on the backend kernel 1.",
         show_default=False,
     ),
 ]
@@ -63,7 +65,7 @@ Workers = Annotated[
 On = Annotated[
     str,
     typer.Option(
-        "--on", metavar="GROUND", help="Where it runs: sim, kernel (this machine's own TCP, as root), or sim,kernel."
+        "--on", metavar="BACKEND", help="Where it runs: sim, kernel (this machine's own TCP, as root), or sim,kernel."
     ),
 ]
 

@@ -9,7 +9,7 @@ import typer
 
 from elephan.cli.console import console, say
 from elephan.cli.options import On, Out, StoreAt, Workers
-from elephan.report.units import things
+from elephan.report.units import pluralize
 
 app = typer.Typer(help="Reproduce a paper's claims: paper, measured, verdict.", no_args_is_help=True)
 
@@ -49,4 +49,4 @@ def run(
 
     done = papers.run(paper, out or Path("out") / paper, store, workers, console(), on=on, claims=claim, again=again)
     if done.page is not None:
-        say(f"report: {done.page} ({things(len(done.images), 'figure')} beside it)")
+        say(f"report: {done.page} ({pluralize(len(done.images), 'figure')} beside it)")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from elephan.parity import Outcome, Run
-from elephan.report.units import count, things
+from elephan.report.units import count, pluralize
 
 SHOWN = 5
 """Differences that are shown of each run."""
@@ -14,8 +14,8 @@ SHOWN = 5
 
 def lines(outcome: Outcome) -> Iterator[str]:
     """Yield the runs, the hooks, the differences and the verdict."""
-    stack = outcome.stack
-    yield f"{stack.name}: BPF in {os.uname().sysname} {os.uname().release} beside the native build"
+    cc = outcome.cc
+    yield f"{cc.name}: BPF in {os.uname().sysname} {os.uname().release} beside the native build"
     width = max(len(run.about) for run in outcome.runs)
     for run in outcome.runs:
         yield f"  {run.source:11}{run.about:{width}}  {_run(run)}"
@@ -37,7 +37,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
         yield f"{count(outcome.steps)} calls compared: no difference"
     else:
         differing = sum(run.found["differing"] for run in outcome.runs)
-        yield f"{count(outcome.steps)} calls compared: {things(differing, 'call')} with a difference"
+        yield f"{count(outcome.steps)} calls compared: {pluralize(differing, 'call')} with a difference"
 
 
 def _run(run: Run) -> str:
@@ -46,11 +46,11 @@ def _run(run: Run) -> str:
     text = f"{count(found['steps'])} calls, windows {count(low)} to {count(high)}"
     lost = found["unpaired"]
     if lost:
-        text += f"; {things(lost, 'record')} without the other half"
+        text += f"; {pluralize(lost, 'record')} without the other half"
     if found["differing"]:
-        text += f"; {things(found['differing'], 'call')} with a difference"
+        text += f"; {pluralize(found['differing'], 'call')} with a difference"
     if found["breaks"]:
-        text += f"; {things(found['breaks'], 'call')} before which the state was not as left"
+        text += f"; {pluralize(found['breaks'], 'call')} before which the state was not as left"
     return text
 
 

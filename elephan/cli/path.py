@@ -9,10 +9,10 @@ import typer
 
 from elephan.cli.console import emit, say
 from elephan.cli.options import Changes, File
-from elephan.report.units import duration, things
+from elephan.report.units import duration, pluralize
 
 if TYPE_CHECKING:
-    from elephan.path.keep import Shown
+    from elephan.path.daemon import Shown
 
 app = typer.Typer(help="A scenario's path on this machine, between two namespaces, for any program.")
 
@@ -46,32 +46,32 @@ def shell(
 @app.command()
 def up(file: File, set_: Changes = None) -> None:
     """Bring a scenario's path up and leave it there, until `down`."""
-    from elephan.path import keep
+    from elephan.path import daemon
 
-    _emit(keep.up(file, set_ or []))
+    _emit(daemon.up(file, set_ or []))
 
 
 @app.command()
 def show() -> None:
     """List the paths and runs that live on this machine: namespaces, addresses, age, packets so far."""
-    from elephan.path import keep
+    from elephan.path import daemon
 
-    for one in keep.show():
+    for one in daemon.show():
         _emit(one)
 
 
 @app.command()
 def down(id_: Annotated[str, typer.Argument(metavar="ID", help="As `show` says, or its beginning.")]) -> None:
     """Take a path of `up` down, with what runs in it, and say what it did."""
-    from elephan.path import keep
+    from elephan.path import daemon
 
-    emit(keep.down(id_))
+    emit(daemon.down(id_))
 
 
 def _emit(one: Shown) -> None:
     emit(f"{one.id}  {one.what}  {one.of}  for {duration(one.age_s)}")
     for namespace, address, sent, received in one.hosts:
-        emit(f"  {namespace}  {address}  {things(sent, 'packet')} sent, {things(received, 'packet')} received")
+        emit(f"  {namespace}  {address}  {pluralize(sent, 'packet')} sent, {pluralize(received, 'packet')} received")
     for line in one.remarks:
         emit(f"  {line}")
 
@@ -79,10 +79,12 @@ def _emit(one: Shown) -> None:
 @app.command()
 def clean() -> None:
     """Remove what paths and runs that were killed (kill -9) have left, congestion controls too; no living one's."""
-    from elephan.grounds.kernel import sweep
+    from elephan.backends.kernel import sweep
     from elephan.path import clean as remove
 
     cleaned, living = remove()
     for name in sweep():
         emit(f"unloaded {name}")
-    emit(f"removed {things(cleaned, 'path')}" + (f"; {things(living, 'path')} in use left alone" if living else ""))
+    emit(
+        f"removed {pluralize(cleaned, 'path')}" + (f"; {pluralize(living, 'path')} in use left alone" if living else "")
+    )

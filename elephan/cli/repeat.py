@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from elephan.backends import Job
+from elephan.backends.inputs import read_inputs
 from elephan.cli.console import emit
 from elephan.cli.listing import existing
 from elephan.core import build_digest, version
 from elephan.errors import InputError
-from elephan.grounds import Job
-from elephan.grounds.inputs import read_inputs
 from elephan.record import InputFile, Record, canonical_json
-from elephan.report.units import things
+from elephan.report.units import pluralize
 from elephan.sweep.executor import execute
 from elephan.sweep.progress import Bars
 
@@ -28,9 +28,9 @@ def all_same(ids: Sequence[str], location: str | None) -> bool:
     same = True
     records = [store.get(prefix) for prefix in ids]
     for record in records:
-        if record.ground != "sim":
+        if record.backend != "sim":
             raise InputError(
-                f"{record.id} ran on the ground {record.ground}, in real time: no two such runs are the same to the "
+                f"{record.id} ran on the backend {record.backend}, in real time: no two such runs are the same to the "
                 "byte; elephan run --again runs its scenario anew"
             )
     for record in records:
@@ -61,7 +61,7 @@ def verdict(record: Record, differences: Sequence[str], added: int = 0) -> str:
     versions = ""
     if another_build(record):
         then, now = f"{record.version} core {record.host.get('build')}", f"{version()} core {build_digest()}"
-        since = f"; {things(added, 'value')} recorded since" if added else ""
+        since = f"; {pluralize(added, 'value')} recorded since" if added else ""
         versions = f" (stored by {then}, now {now}{since})"
     if not differences:
         return f"{record.id}: same to the byte, {size} bytes of record and {rows} rows of series{versions}"
@@ -94,14 +94,17 @@ def job_of(record: Record, folder: Path) -> tuple[Job, dict[str, str]]:
         parameters=record.parameters,
         seed=record.seed,
         scenario=record.scenario,
-        ground=record.ground,
+        backend=record.backend,
     )
     return job, original
 
 
 def unchanged(item: InputFile) -> bool:
     """Whether a file is there and has the contents it had."""
-    flow: dict[str, Any] = {"stack": {"congestion": item.path if item.text is not None else ""}, "workload": {}}
+    flow: dict[str, Any] = {
+        "transport": {"congestion_control": item.path if item.text is not None else ""},
+        "workload": {},
+    }
     if item.text is None:
         flow["workload"] = {"trace": {"path": item.path}}
     try:

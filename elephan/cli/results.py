@@ -11,7 +11,7 @@ import typer
 from elephan.cli.console import console, emit, say
 from elephan.cli.options import Out, StoreAt
 from elephan.errors import InputError
-from elephan.report.units import things
+from elephan.report.units import pluralize
 
 app = typer.Typer(help="List, show, compare, plot, export, repeat, check and remove stored runs.", no_args_is_help=True)
 
@@ -114,7 +114,7 @@ def export(
         if out is None:
             raise InputError("--series writes several files: give their folder with --out")
         number, damaged = listing.export_series(found, out)
-        say(f"the series of {things(number, 'run')} are in {out}")
+        say(f"the series of {pluralize(number, 'run')} are in {out}")
         listing.name_damaged([*found.damaged, *damaged])
         return
     if form is Form.PARQUET and out is None:
@@ -126,7 +126,7 @@ def export(
         from elephan.store.files import write_atomically
 
         write_atomically(out, content)
-        say(f"{things(len(found), 'run')} {'is' if len(found) == 1 else 'are'} in {out}")
+        say(f"{pluralize(len(found), 'run')} {'is' if len(found) == 1 else 'are'} in {out}")
     listing.name_damaged(found.damaged)
 
 

@@ -10,7 +10,7 @@ import typer
 from elephan.cli.console import console, counted, emit, say
 from elephan.cli.options import Again, Changes, File, NoReport, On, Out, Seed, StoreAt, Workers
 from elephan.printable import printable
-from elephan.report.units import things
+from elephan.report.units import pluralize
 
 if TYPE_CHECKING:
     from elephan.api import Results
@@ -48,8 +48,8 @@ def run(
     What is in the store already is not run again: a sweep that was stopped goes on where it was.
     """
     from elephan import api
-    from elephan.sweep.looking import Looking
     from elephan.sweep.progress import Bars
+    from elephan.sweep.sampling import Looking
 
     changes = [*(set_ or []), *(["run.exact=true"] if exact else [])]
     done = api.run(
@@ -87,14 +87,14 @@ def show(results: Results) -> None:
     reused = sum(outcome.reused for outcome in results.outcomes)
     if reused:
         were, them = ("was", "it") if len(results) == 1 else ("were", "them")
-        say(f"{reused} of {things(len(results), 'run')} {were} in the store; --again runs {them} anew")
+        say(f"{reused} of {pluralize(len(results), 'run')} {were} in the store; --again runs {them} anew")
 
 
 def write(results: Results, folder: Path) -> None:
     """Write the report and say where it is."""
     with counted("drawing") as tell:
         written = results.report(folder, tell)
-    say(f"report: {written.html} ({things(len(written.images), 'plot')} beside it)")
+    say(f"report: {written.html} ({pluralize(len(written.images), 'plot')} beside it)")
 
 
 def check(file: File, on: On = "sim", set_: Changes = None) -> None:
@@ -103,7 +103,7 @@ def check(file: File, on: On = "sim", set_: Changes = None) -> None:
     With --on kernel, also whether this machine's kernel can do what its flows ask for.
     """
     from elephan import api
-    from elephan.sweep.looking import Looking, swept
+    from elephan.sweep.sampling import Looking, swept
 
     scenario = api.check(file, set_ or [], on=on, looking=Looking())
     if scenario.is_looked_at_whole:

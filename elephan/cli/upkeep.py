@@ -12,7 +12,7 @@ from elephan.cli.console import counted, emit, failed, say
 from elephan.cli.listing import SHORT_ID, existing
 from elephan.errors import InputError
 from elephan.printable import printable
-from elephan.report.units import size, things
+from elephan.report.units import pluralize, size
 from elephan.store.check import Checked, check
 from elephan.store.database import Filter, Store, Summary
 from elephan.store.prune import Rule, remove, runs, stray_files
@@ -29,14 +29,14 @@ def all_whole(ids: Sequence[str], location: str | None) -> bool:
     with counted("checking") as tell:
         for damaged in check(store, chosen, summary, tell):
             failed(str(damaged), 1)
-    emit(f"{things(summary.runs, 'run')} checked, {summary.damaged} damaged")
+    emit(f"{pluralize(summary.runs, 'run')} checked, {summary.damaged} damaged")
     if summary.without_digest:
-        old = things(summary.without_digest, "record")
+        old = pluralize(summary.without_digest, "record")
         say(f"{old} of elephan 0.1.0 came without a digest; only the form was checked")
     if not ids and store.place.file is not None:
         strays = len(list(stray_files(store)))
         if strays:
-            say(f"{things(strays, 'file')} of series belong to no run: elephan results prune --stray-files")
+            say(f"{pluralize(strays, 'file')} of series belong to no run: elephan results prune --stray-files")
     return summary.damaged == 0
 
 
@@ -75,13 +75,13 @@ def _list(chosen: Sequence[Summary], files: Sequence[Path], tell: object = say, 
     assert callable(tell)
     for one in chosen[:most]:
         date = one.created.replace("T", " ").rstrip("Z")
-        line = f"{one.id[:SHORT_ID]}  {date}  {one.scenario}, {one.ground}, seed {one.seed}, elephan {one.version}"
+        line = f"{one.id[:SHORT_ID]}  {date}  {one.scenario}, {one.backend}, seed {one.seed}, elephan {one.version}"
         tell(printable(line))
     for path in files[:most]:
         tell(str(path))
     for number, noun in ((len(chosen), "run"), (len(files), "file")):
         if most is not None and number > most:
-            tell(f"and {things(number - most, 'more ' + noun)}")
+            tell(f"and {pluralize(number - most, 'more ' + noun)}")
 
 
 def _agreed(chosen: Sequence[Summary], files: Sequence[Path], yes: bool) -> bool:
@@ -95,10 +95,10 @@ def _agreed(chosen: Sequence[Summary], files: Sequence[Path], yes: bool) -> bool
 
 
 def _counted(chosen: Sequence[Summary], files: Sequence[Path]) -> str:
-    parts = [f"{things(len(chosen), 'run')} and {'its' if len(chosen) == 1 else 'their'} series"] if chosen else []
+    parts = [f"{pluralize(len(chosen), 'run')} and {'its' if len(chosen) == 1 else 'their'} series"] if chosen else []
     if files:
         total = size(sum(path.stat().st_size for path in files if path.exists()))
-        parts.append(f"{things(len(files), 'file')} ({total}) of no run")
+        parts.append(f"{pluralize(len(files), 'file')} ({total}) of no run")
     return " and ".join(parts)
 
 

@@ -92,7 +92,7 @@ def write(done: Comparison, folder: Path, tell: Tell | None = None) -> tuple[Pat
 
 def ranking(done: Comparison, heads: Sequence[Column]) -> Markup:
     """Return the ranked table for the page, the words of a row below it."""
-    titles = [Head(head.title, head.text, of_row=head.title == "stack") for head in heads]
+    titles = [Head(head.title, head.text, of_row=head.title == "congestion control") for head in heads]
     lines = [
         Line(
             tuple(Cell(head.show(row), f"± {spread}" if (spread := head.spread(row)) else "") for head in heads),
@@ -108,10 +108,10 @@ def lead(done: Comparison) -> str:
     from elephan.compare.rank import KEYS, TIE
 
     key, best = KEYS[done.by], done.rows[0]
-    firsts = [row.stack for row in done.rows if row.rank == 1]
+    firsts = [row.cc for row in done.rows if row.rank == 1]
     if len(firsts) == len(done.rows) > 1:
         return f"By {key.title} all are equal: no difference is certain and more than {TIE * 100:g} %."
     shown = key.show(key.value(best.numbers))
     others = f" (and, not to be told from it, {', '.join(firsts[1:])})" if len(firsts) > 1 else ""
     why = f": {'; '.join(best.why)}" if best.why else ""
-    return f"First by {key.title}: {best.stack}, {shown}{others}{why}."
+    return f"First by {key.title}: {best.cc}, {shown}{others}{why}."

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from elephan.compare.measured import Measured, Number, number_of
+from elephan.compare.run_metrics import Measured, Number, number_of
 from elephan.errors import InputError
 from elephan.report import units
 from elephan.report.statistics import Estimate, holm, paired_p
@@ -29,14 +29,14 @@ class Row:
     """From 1: one more than the number of those that are better for certain."""
     numbers: Measured
     queue_s: Estimate | None
-    """Mean RTT above the least RTT that any of the stacks saw."""
+    """Mean RTT above the least RTT that any of the congestion controls saw."""
     why: tuple[str, ...]
     """A few words each: why it stands there, and what it costs."""
 
     @property
-    def stack(self) -> str:
+    def cc(self) -> str:
         """Its label."""
-        return self.numbers.stack
+        return self.numbers.cc
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def ranked(found: Sequence[Measured], by: str) -> list[Row]:
 
     Raises `InputError` when the runs have no such number.
     """
-    from elephan.compare.words import why
+    from elephan.compare.explanations import why
 
     key = key_of(by)
     if all(key.value(item) is None for item in found):
@@ -131,7 +131,7 @@ def queue_of(item: Measured, least_rtt_s: float | None) -> Estimate | None:
 def _order(row: Row) -> tuple[int, float, float, str]:
     item = row.numbers
     drops = item.mean(lambda run: run.caused_drops) or 0.0
-    return row.rank, drops, item.mean(lambda run: run.rtt_mean_s) or 0.0, item.stack
+    return row.rank, drops, item.mean(lambda run: run.rtt_mean_s) or 0.0, item.cc
 
 
 def _better(found: Sequence[Measured], key: Key) -> set[tuple[int, int]]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from elephan.backends import Job
 from elephan.errors import InputError
-from elephan.grounds import Job
 from elephan.record import Record
 from elephan.report import units
 from elephan.report.chance import RANDOM_LOSS, expected_losses
@@ -40,7 +40,7 @@ def chance_in(spec: Mapping[str, Any]) -> bool:
         or any(link["jitter"] is not None for link in spec["links"])
         or any(link["queue"]["kind"] not in ("drop_tail", "codel") for link in spec["links"])
         or any(source["on_off_ns"] is not None for source in spec["background"])
-        or bool(spec.get("crowds"))
+        or bool(spec.get("short_flows"))
         or spec.get("manager") is not None
         or any(flow["workload"]["kind"] == "iscsi" for flow in spec["flows"])
     )
@@ -70,7 +70,7 @@ class Plan:
 
 def plan_of(alone: Sequence[Record], everything: Sequence[Record], budget_s: float, most: int = MOST) -> Plan:
     """Return the plan that follows from the first repetition: its runs alone, and all of its runs."""
-    of_cpu = all(record.ground == "sim" for record in everything)
+    of_cpu = all(record.backend == "sim" for record in everything)
     cost_s = sum(cost_of(record) for record in everything)
     losses = median(expected_losses(record) for record in alone)
     wanted = min(most, LEAST) if losses <= 0 else min(most, max(LEAST, math.ceil(ENOUGH_LOSSES / losses)))
@@ -78,7 +78,7 @@ def plan_of(alone: Sequence[Record], everything: Sequence[Record], budget_s: flo
     lost = f", with {units.plain(losses)} losses by chance per run" if losses > 0 else ""
     text = f"a repetition took {units.duration(cost_s)}{' of processor time' if of_cpu else ''}{lost}: "
     if allowed < wanted:
-        text += f"{units.things(allowed, 'repetition')} of {wanted}, as the budget allows"
+        text += f"{units.pluralize(allowed, 'repetition')} of {wanted}, as the budget allows"
     else:
         text += f"{wanted} repetitions, {units.duration(wanted * cost_s)} in all"
     return Plan(min(wanted, allowed), wanted=wanted, text=text)
@@ -86,24 +86,24 @@ def plan_of(alone: Sequence[Record], everything: Sequence[Record], budget_s: flo
 
 def cost_of(record: Record) -> float:
     """Return what a run takes of a budget, s: processor time, on the kernel real time."""
-    return float(record.metrics.get("cpu_s" if record.ground == "sim" else "simulated_s") or 0.0)
+    return float(record.metrics.get("cpu_s" if record.backend == "sim" else "simulated_s") or 0.0)
 
 
-def announcement(stacks: int, runs: int, ground: str, budget_s: float) -> str:
+def announcement(congestion_controls: int, runs: int, backend: str, budget_s: float) -> str:
     """Return what is said before the first repetition."""
-    time = "processor time" if ground == "sim" else "real time"
-    each = "each alone and beside reno" if stacks > 1 else "alone and beside reno"
-    controls = units.things(stacks, "congestion control")
+    time = "processor time" if backend == "sim" else "real time"
+    each = "each alone and beside reno" if congestion_controls > 1 else "alone and beside reno"
+    controls = units.pluralize(congestion_controls, "congestion control")
     return (
         f"{controls}, {each}: {runs} runs per repetition, at least {LEAST} repetitions; "
         f"budget {units.duration(budget_s)} of {time} (--budget)"
     )
 
 
-def budget_of(text: str | None, ground: str) -> float:
-    """Return the budget that a text such as "10min" says, s; the ground's own without one. Raises `InputError`."""
+def budget_of(text: str | None, backend: str) -> float:
+    """Return the budget that a text such as "10min" says, s; the backend's own without one. Raises `InputError`."""
     if text is None:
-        return BUDGET_S[ground]
+        return BUDGET_S[backend]
     from elephan.core import native
 
     try:

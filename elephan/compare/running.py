@@ -1,4 +1,4 @@
-"""Run a scenario under each stack, alone and beside a reno flow on the same route."""
+"""Run a scenario under each congestion control, alone and beside a reno flow on the same route."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elephan import grounds
+from elephan import backends
 from elephan.api import Overrides, Results, as_strings, jobs_of
-from elephan.compare.choice import Choice, chosen
-from elephan.compare.measured import Measured, measured
+from elephan.backends import Job
 from elephan.compare.rank import Row, default_key, key_of, ranked
 from elephan.compare.repetitions import MOST, Plan, announcement, budget_of, chance_in, plan_of, repeated
+from elephan.compare.run_metrics import Measured, measured
+from elephan.compare.selection import Choice, chosen
 from elephan.errors import InputError
-from elephan.grounds import Job
 from elephan.record import Record
 from elephan.scenario import Scenario, load
 from elephan.scenario.quantity import U64_MAX
@@ -24,8 +24,8 @@ from elephan.store import Store, store_for
 from elephan.sweep.executor import Outcome, execute
 from elephan.sweep.progress import NoProgress, Watcher
 
-NEIGHBOUR_STACK = "reno"
-"""The yardstick: what every stack is measured by in how it treats others."""
+NEIGHBOUR_CC = "reno"
+"""The yardstick: what every congestion control is measured by in how it treats others."""
 
 COPIED = ("from", "to", "route", "return_route", "direction", "start")
 """Keys of the first flow that its neighbour has too: where it runs, and when it begins."""
@@ -40,13 +40,13 @@ class Comparison:
     by: str
     """Key of `rank.KEYS` that the rank is by."""
     alone: Results
-    """Runs under each stack alone, in the order of the rows, repetitions of each together."""
+    """Runs under each congestion control alone, in the order of the rows, repetitions of each together."""
     beside: Results
     """The same beside the neighbour."""
     title: str
     neighbour: str
     """Name of the neighbour in those runs."""
-    ground: str = "sim"
+    backend: str = "sim"
     """Where all of them ran."""
     plan: Plan = field(default_factory=lambda: Plan(1))
     """How often each was run, and why."""
@@ -59,7 +59,7 @@ class Comparison:
 
 def compare(
     file: str | Path,
-    stacks: str = "all",
+    congestion_controls: str = "all",
     set: Overrides | None = None,
     *,
     on: str = "sim",
@@ -72,19 +72,20 @@ def compare(
     budget: str | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Rank stacks on the path of a scenario.
+    """Rank congestion controls on the path of a scenario.
 
-    Every flow of the scenario runs under each of `stacks` in turn; then again with a neighbour, one reno flow on the
-    first flow's route from its start to the end. All of it is repeated with other seeds where something is drawn by
+    Every flow of the scenario runs under each of `congestion_controls` in turn; then again with a neighbour, one reno
+    flow on the first flow's route from its start to the end. All of it is repeated with other seeds where something is
+    drawn by
     chance: as the scenario's `run.repetitions` says, else as often as the losses need, within `budget`, a time such as
-    "10min". `tell` is told what is planned. `on` is one ground; on kernel one run goes at a time, unless `workers` says
-    otherwise. `by` is a key of `rank.KEYS`, by default what the workload is about. Raises what `elephan.run` does.
+    "10min". `tell` is told what is planned. `on` is one backend; on kernel one run goes at a time, unless `workers`
+    says otherwise. `by` is a key of `rank.KEYS`, by default what the workload is about. Raises what `elephan.run` does.
     """
-    planned = _Planned(Path(file), stacks, set, seed, on)
+    planned = _Planned(Path(file), congestion_controls, set, seed, on)
     if by is not None:
         key_of(by)
         planned.require(by)
-    budget_s = budget_of(budget, planned.ground)
+    budget_s = budget_of(budget, planned.backend)
     keep = store_for(store)
     at_once = 1 if workers is None and on == "kernel" else workers
 
@@ -99,7 +100,7 @@ def compare(
         plan = Plan(planned.asked or 1, exact=planned.exact)
         return _judged(planned, executed(0, plan.repetitions), plan, by, keep)
     if tell is not None:
-        tell(announcement(planned.count, len(planned.runs), planned.ground, budget_s))
+        tell(announcement(planned.count, len(planned.runs), planned.backend, budget_s))
     outcomes = executed(0, 1)
     plan = plan_of(
         [item.record for item in planned.part(outcomes[0], "alone")],
@@ -115,25 +116,30 @@ def compare(
 
 
 def check(
-    file: str | Path, stacks: str = "all", set: Overrides | None = None, *, on: str = "sim", seed: int | None = None
+    file: str | Path,
+    congestion_controls: str = "all",
+    set: Overrides | None = None,
+    *,
+    on: str = "sim",
+    seed: int | None = None,
 ) -> None:
-    """Say whether a comparison could be run on each ground of `on`, without running it. Raises `InputError`."""
-    for ground in grounds.named(on):
-        _Planned(Path(file), stacks, set, seed, ground)
+    """Say whether a comparison could be run on each backend of `on`, without running it. Raises `InputError`."""
+    for backend in backends.named(on):
+        _Planned(Path(file), congestion_controls, set, seed, backend)
 
 
 class _Planned:
-    """The runs of a comparison on one ground, which can do them."""
+    """The runs of a comparison on one backend, which can do them."""
 
-    def __init__(self, file: Path, stacks: str, set: Overrides | None, seed: int | None, on: str) -> None:
+    def __init__(self, file: Path, congestion_controls: str, set: Overrides | None, seed: int | None, on: str) -> None:
         """Plan them. Raises `InputError`."""
-        names = grounds.named(on)
+        names = backends.named(on)
         if len(names) != 1:
-            raise InputError(f"--on {on}: a rank is of one ground")
-        self.ground = names[0]
+            raise InputError(f"--on {on}: a rank is of one backend")
+        self.backend = names[0]
         changes = as_strings(set) + ([] if seed is None else [f"run.seed={seed}"])
         self.base = base = load(file, changes)
-        choices = chosen(stacks, base.base)
+        choices = chosen(congestion_controls, base.base)
         first = base.points()[0]
         self.count = len(choices)
         self.flows = len(first.document.flow)
@@ -145,32 +151,32 @@ class _Planned:
         """The runs of the first repetition: under what, "alone" or "beside" the neighbour."""
 
         def beside(choice: Choice | None, own: list[str]) -> None:
-            job = _beside(base, text, self.neighbour, [*changes, *own], self.ground)
+            job = _beside(base, text, self.neighbour, [*changes, *own], self.backend)
             self.runs.append((choice, "beside", job))
 
         for choice in choices:
-            own = [f"flow.{index}.stack={choice.value}" for index in range(self.flows)]
+            own = [f"flow.{index}.congestion_control={choice.value}" for index in range(self.flows)]
             try:
-                job = _job(base, base.text, [*changes, *own], self.ground)
+                job = _job(base, base.text, [*changes, *own], self.backend)
             except InputError as error:
                 # The scenario by itself is right: it is what was to be compared that is not.
                 place, _, problem = str(error).partition(": ")
                 if place != "--set":
                     raise
-                raise InputError(f"--stacks {choice.label}: {problem}") from None
+                raise InputError(f"--cc {choice.label}: {problem}") from None
             self.runs.append((choice, "alone", job))
             beside(choice, own)
-        if all(choice.value != format_value(NEIGHBOUR_STACK) for choice in choices):
-            beside(None, [f'flow.{index}.stack="{NEIGHBOUR_STACK}"' for index in range(self.flows)])
+        if all(choice.value != format_value(NEIGHBOUR_CC) for choice in choices):
+            beside(None, [f'flow.{index}.congestion_control="{NEIGHBOUR_CC}"' for index in range(self.flows)])
         jobs = self.repetition(0)
-        # On another ground than the simulator no two runs are alike.
-        self.exact = self.ground == "sim" and not any(chance_in(job.spec) for job in jobs)
-        grounds.check(jobs)
-        grounds.require(names)
+        # On another backend than the simulator no two runs are alike.
+        self.exact = self.backend == "sim" and not any(chance_in(job.spec) for job in jobs)
+        backends.check(jobs)
+        backends.require(names)
 
     def require(self, by: str) -> None:
         """Raise `InputError` where no flow of the scenario has what the rank is to be by."""
-        wanted = {"lag": "replicate", "latency": "offered"}.get(by)
+        wanted = {"lag": "replicate", "latency": "constant_rate"}.get(by)
         kinds = {flow["workload"]["kind"] for flow in self.runs[0][2].spec["flows"]}
         if wanted is not None and wanted not in kinds:
             raise InputError(f'--by {by}: no flow of {self.base.file} has a workload of kind "{wanted}"')
@@ -192,7 +198,7 @@ class _Planned:
         return next(
             outcome
             for (under, kind, _), outcome in zip(self.runs, outcomes, strict=True)
-            if kind == "beside" and (under is None or under.label == NEIGHBOUR_STACK)
+            if kind == "beside" and (under is None or under.label == NEIGHBOUR_CC)
         )
 
 
@@ -202,7 +208,7 @@ def neighbour(base: Scenario) -> tuple[str, str]:
     entries = raw.get("flow", [])
     names = {str(entry.get("name")) for entry in entries}
     name = next(name for name in ("neighbour", *(f"neighbour{n}" for n in range(2, 1000))) if name not in names)
-    values: dict[str, Any] = {"name": name, "stack": NEIGHBOUR_STACK, "workload": "bulk", "connections": 1}
+    values: dict[str, Any] = {"name": name, "congestion_control": NEIGHBOUR_CC, "workload": "bulk", "connections": 1}
     values |= {key: entries[0][key] for key in COPIED if key in entries[0]}
     lines = "".join(f"{key} = {format_value(value)}\n" for key, value in values.items())
     text = f"{base.text.rstrip()}\n\n# One flow more, beside which the others are compared.\n[[flow]]\n{lines}"
@@ -213,18 +219,18 @@ def neighbour(base: Scenario) -> tuple[str, str]:
     return name, text
 
 
-def _beside(base: Scenario, text: str, name: str, changes: Sequence[str], ground: str) -> Job:
-    own = [f'flow.{name}.stack="{NEIGHBOUR_STACK}"', f"name={base.name}-beside-{NEIGHBOUR_STACK}"]
-    return _job(base, text, [*changes, *own], ground)
+def _beside(base: Scenario, text: str, name: str, changes: Sequence[str], backend: str) -> Job:
+    own = [f'flow.{name}.congestion_control="{NEIGHBOUR_CC}"', f"name={base.name}-beside-{NEIGHBOUR_CC}"]
+    return _job(base, text, [*changes, *own], backend)
 
 
-def _job(base: Scenario, text: str, changes: Sequence[str], ground: str) -> Job:
+def _job(base: Scenario, text: str, changes: Sequence[str], backend: str) -> Job:
     """Return the first repetition's job."""
     scenario = Scenario(base.file, text, changes)
     if scenario.axes:
         swept = ", ".join(axis.key for axis in scenario.axes)
         raise InputError(f"{base.file} sweeps {swept}: a rank is of one path; choose a value with --set KEY=VALUE")
-    return jobs_of(scenario, ground=ground)[0]
+    return jobs_of(scenario, backend=backend)[0]
 
 
 def _judged(
@@ -242,7 +248,7 @@ def _judged(
         found.append(measured(choice.label, own, others, yardstick, planned.flows, plan.exact))
     key = by or default_key(found)
     rows = ranked(found, key)
-    order = [row.stack for row in rows]
+    order = [row.cc for row in rows]
     return Comparison(
         rows=tuple(rows),
         by=key,
@@ -250,6 +256,6 @@ def _judged(
         beside=Results([item for label in order for item in beside[label]], keep),
         title=planned.base.title,
         neighbour=planned.neighbour,
-        ground=planned.ground,
+        backend=planned.backend,
         plan=plan,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from elephan.compare.measured import Measured, number_of
 from elephan.compare.rank import KEYS, TIE, Row
-from elephan.compare.running import NEIGHBOUR_STACK, Comparison
+from elephan.compare.run_metrics import Measured, number_of
+from elephan.compare.running import NEIGHBOUR_CC, Comparison
 from elephan.report import units
 from elephan.report.chance import few_by_chance, few_losses
 from elephan.report.limits import limits
@@ -34,7 +34,7 @@ def columns(done: Comparison) -> list[Column]:
     """Return the columns; what the rank is by stands in front where it is not among the others."""
     found = [
         Column("rank", "", lambda row: str(row.rank)),
-        Column("stack", "", lambda row: row.stack),
+        Column("congestion control", "", lambda row: row.cc),
     ]
     if done.by in ("lag", "latency", "completion"):
         key = KEYS[done.by]
@@ -55,7 +55,8 @@ def columns(done: Comparison) -> list[Column]:
         ),
         _column(
             "drops caused",
-            "Packets that queues dropped: the loss that the stack itself causes. What the line takes is not in it.",
+            "Packets that queues dropped: the loss that the congestion control itself causes. What the line takes is "
+            "not in it.",
             units.count,
             _mean("caused_drops"),
         ),
@@ -68,13 +69,13 @@ def columns(done: Comparison) -> list[Column]:
         _column("RTT mean", "Mean of the round-trip times.", units.duration, _mean("rtt_mean_s")),
         _of_row(
             "queue",
-            "Mean round-trip time above the least that any of the stacks saw.",
+            "Mean round-trip time above the least that any of the congestion controls saw.",
             units.duration,
             lambda row: row.queue_s,
         ),
         _column(
             "neighbour keeps",
-            "Goodput of a reno flow beside this stack, as a part of what it gets beside reno.",
+            "Goodput of a reno flow beside this congestion control, as a part of what it gets beside reno.",
             units.share,
             lambda item: item.neighbour_kept,
         ),
@@ -130,7 +131,7 @@ def caption(done: Comparison) -> str:
         )
     return (
         f"Ranked by {key.title}, {order} first; {equal}; then by fewer drops caused, then by "
-        f"the shorter RTT.{mean} The neighbour is one {NEIGHBOUR_STACK} flow on the same route, in a second run."
+        f"the shorter RTT.{mean} The neighbour is one {NEIGHBOUR_CC} flow on the same route, in a second run."
     )
 
 
@@ -141,11 +142,11 @@ def notes(done: Comparison) -> list[str]:
     if each == 1 and not plan.exact:
         found.append("one repetition each: no difference can be told from chance, so that all have the same rank")
     if each < plan.wanted:
-        of = f"{units.things(each, 'repetition')} of {plan.wanted}"
+        of = f"{units.pluralize(each, 'repetition')} of {plan.wanted}"
         found.append(f"{of}, as the budget allows: --budget 1h, or --set run.repetitions=N")
-    chance = [(row.stack, few_losses(done.records_of(row)) or few_by_chance(done.records_of(row))) for row in done.rows]
+    chance = [(row.cc, few_losses(done.records_of(row)) or few_by_chance(done.records_of(row))) for row in done.rows]
     told = [(name, note) for name, note in chance if note is not None]
-    own = [(row.stack, note) for row in done.rows for record in done.records_of(row) for note in limits(record)]
+    own = [(row.cc, note) for row in done.rows for record in done.records_of(row) for note in limits(record)]
     for note in dict.fromkeys(note for _, note in own):
         names = dict.fromkeys(name for name, text in own if text == note)
         found += told_together([("", note)] if len(names) == len(done.rows) else [(name, note) for name in names])
@@ -170,11 +171,11 @@ def heading_in_use(done: Comparison) -> str:
     if not first:
         return "None is proposed: no congestion control is better than the others for certain."
     among = f", one of {len(first)} that cannot be told apart" if len(first) > 1 else ""
-    return f"{first[0].stack} in use{among}, as root at both ends"
+    return f"{first[0].cc} in use{among}, as root at both ends"
 
 
 def in_use(done: Comparison, row: Row) -> list[str]:
-    """Return the commands and sysctls that put a row's stack into use on both ends of the path."""
+    """Return the commands and sysctls that put a row's congestion control into use on both ends of the path."""
     from elephan.kernel.deployment import needs_of, of_flow, text_of
 
     spec = done.records_of(row)[0].spec

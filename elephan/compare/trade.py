@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from elephan.compare.measured import bounds
 from elephan.compare.rank import Row
+from elephan.compare.run_metrics import bounds
 from elephan.compare.running import Comparison
 from elephan.report import draw, units
 from elephan.report.draw import Ink
 from elephan.report.statistics import Estimate
 
-TITLE = "What each stack gets, and what it leaves a reno neighbour"
+TITLE = "What each congestion control gets, and what it leaves a reno neighbour"
 SIZE_INCHES = (7.4, 4.4)
 NARROW_INCHES = (3.7, 4.6)
 """For a telephone."""
@@ -53,7 +53,7 @@ class Box:
 
 
 def kept_of(row: Row) -> float:
-    """Return what the neighbour keeps beside a row's stack; 0 where that is not known."""
+    """Return what the neighbour keeps beside a row's congestion control; 0 where that is not known."""
     kept = row.numbers.neighbour_kept
     return 0.0 if kept is None else kept.mean
 
@@ -118,7 +118,7 @@ class Dot:
 def dot_of(row: Row) -> Dot:
     """Return where a row lies."""
     kept, goodput = row.numbers.neighbour_kept, row.numbers.estimate(lambda run: run.goodput_bps)
-    return Dot(row.stack, _interval(kept), _interval(goodput))
+    return Dot(row.cc, _interval(kept), _interval(goodput))
 
 
 def _interval(found: Estimate | None) -> tuple[float, float, float]:

@@ -18,5 +18,5 @@ def control(name: str) -> str:
         if full in there:
             return full
     raise InputError(
-        f"--stack {name}: not in this kernel: `elephan kernel load {name}` first; there is {', '.join(there)}"
+        f"--cc {name}: not in this kernel: `elephan kernel load {name}` first; there is {', '.join(there)}"
     )

@@ -37,7 +37,7 @@ class Load:
     initiator: str = "iqn.2026-01.elephan:bench"
     mutual: tuple[str, str] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    stack: str | None = None
+    congestion_control: str | None = None
     """Congestion control of the connections; None: the network namespace's default."""
 
     def check(self) -> None:
@@ -155,7 +155,7 @@ def measure(url: Url, load: Load, told: Callable[[float | None], bool] | None = 
             load.random,
             load.duration_ns,
             load.seed,
-            None if load.stack is None else control(load.stack),
+            None if load.congestion_control is None else control(load.congestion_control),
             told,
         )
     except OSError as error:

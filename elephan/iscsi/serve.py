@@ -13,7 +13,7 @@ from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.iscsi.control import control
 from elephan.iscsi.url import portal
-from elephan.signals import told_to_end
+from elephan.signals import termination_requested
 
 LOOK_S = 0.2
 """How often connections that ended are reported, s."""
@@ -41,7 +41,7 @@ def serve(
     max_connections: int = 256,
     command_window: int = 128,
     memory_bytes: int = MEMORY_BYTES,
-    stack: str | None = None,
+    congestion_control: str | None = None,
 ) -> None:
     """Serve files until SIGINT, SIGTERM or SIGHUP. Raises `InputError` or, for what the kernel refuses, `RunError`."""
     if not NAME.fullmatch(name) or len(name.encode()) > 223:
@@ -59,8 +59,8 @@ def serve(
     if mutual is not None and chap is None:
         raise InputError("--mutual-chap needs --chap: the target shows itself to initiators that showed themselves")
     whole = [_whole_bytes(lun, read_only, block_bytes) for lun in luns]
-    congestion = None if stack is None else control(stack)
-    with told_to_end() as told:
+    congestion = None if congestion_control is None else control(congestion_control)
+    with termination_requested() as told:
         files = [(str(lun), read_only, shared, block_bytes) for lun in luns]
         addresses = [portal(text) for text in portals]
         try:

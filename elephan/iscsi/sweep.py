@@ -12,7 +12,7 @@ from elephan.errors import RunError
 from elephan.iscsi.load import CONNECTIONS_MAX, TOLD, Load, Result, measure
 from elephan.iscsi.url import Url
 from elephan.report.knee import Knee, LoadPoint, knee_of
-from elephan.signals import told_to_end
+from elephan.signals import termination_requested
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def sweep(
     done: dict[tuple[int, int], Measured] = {}
     most = CONNECTIONS_MAX
     ended: str | None = None
-    with told_to_end() if is_main else nullcontext() as told:
+    with termination_requested() if is_main else nullcontext() as told:
         for number, (asked, depth) in enumerate(wanted, 1):
             count = min(asked, most)
             if (count, depth) in done:

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from elephan.congestion_control import CongestionControl, find
 from elephan.errors import InputError, RunError
 from elephan.kernel.control import Removed, chosen, unload, values_of
 from elephan.kernel.deployment import exact
 from elephan.kernel.maps import loaded
 from elephan.kernel.names import MARK, kernel_name, named
-from elephan.stack import Stack, find
 
 UNITS = Path("etc/systemd/system")
 WANTED_BY = "multi-user.target"
@@ -56,8 +56,8 @@ def enable(
     which nothing is started. Raises `InputError`, and `RunError` when systemd cannot start it; the unit then stays.
     """
     _need_root("enable", root)
-    stack, variant, name = chosen(what)
-    words = _words(stack, variant, values_of(what.partition("=")[0], settings), restricted)
+    cc, variant, name = chosen(what)
+    words = _words(cc, variant, values_of(what.partition("=")[0], settings), restricted)
     text = unit_text(name, words, default)
     place = (root or Path("/")) / UNITS / unit_name(name)
     before = place.read_text() if place.is_file() else None
@@ -179,11 +179,11 @@ def command_line() -> list[str]:
     return [sys.executable, "-c", CODE]
 
 
-def _words(stack: Stack, variant: str, values: dict[str, int], restricted: bool) -> list[str]:
+def _words(cc: CongestionControl, variant: str, values: dict[str, int], restricted: bool) -> list[str]:
     """Return what follows `elephan kernel load`."""
-    what = str(Path(stack.path).resolve()) if stack.path else stack.name
+    what = str(Path(cc.path).resolve()) if cc.path else cc.name
     words = [f"{what}={variant}" if variant else what]
-    declared = {item.name: item for item in stack.parameters}
+    declared = {item.name: item for item in cc.parameters}
     for key, value in values.items():
         words += ["--set", f"{key}={exact(declared[key], value)}"]
     return [*words, *(["--restricted"] if restricted else [])]

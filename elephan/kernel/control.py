@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from elephan.congestion_control import CongestionControl, find, verify
 from elephan.core import native
 from elephan.errors import InputError
-from elephan.kernel import before, leftovers, namespaces, runs
+from elephan.kernel import namespaces, runs, saved_default, stale_files
 from elephan.kernel.maps import Loaded, loaded, remove
 from elephan.kernel.names import MARK, kernel_name, named
-from elephan.stack import Stack, find, verify
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ def load(what: str, settings: Sequence[str] = (), restricted: bool = False) -> t
 
     `restricted`: only programs with CAP_NET_ADMIN may choose it. Raises `InputError` with the reason in words.
     """
-    stack, variant, name = chosen(what)
+    cc, variant, name = chosen(what)
     algorithm = what.partition("=")[0]
-    label = f"{stack.name}={variant}" if variant else stack.name
+    label = f"{cc.name}={variant}" if variant else cc.name
     values = values_of(algorithm, settings)
     lacking = verify.lacks()
     if lacking:
@@ -44,36 +44,42 @@ def load(what: str, settings: Sequence[str] = (), restricted: bool = False) -> t
         if one.name == name and one.registered:
             known = f" as {one.label}" if one.label not in ("", label) else ""
             raise InputError(f"{name} is loaded already{known}: unload it, or give another name: {algorithm}=other")
-    return name, register(stack, name, label, values, restricted)
+    return name, register(cc, name, label, values, restricted)
 
 
-def chosen(what: str) -> tuple[Stack, str, str]:
-    """Return the stack, the variant ("": none) and the name in the kernel of `NAME`, `NAME=variant` or a .c file.
+def chosen(what: str) -> tuple[CongestionControl, str, str]:
+    """Return the congestion control, the variant ("": none) and the name in the kernel of `NAME`, `NAME=variant` or a
+    .c file.
 
     Raises `InputError`.
     """
     algorithm, equals, variant = what.partition("=")
-    stack = find(algorithm)
+    cc = find(algorithm)
     if equals and not variant:
         raise InputError(f"{what}: behind = comes the variant's name: write {algorithm}, or {algorithm}=mine")
-    name = kernel_name(variant or stack.name)
+    name = kernel_name(variant or cc.name)
     if runs.is_of_run(name):
         # `path clean` would take it for what a killed run has left.
         raise InputError(
             f"{name}: elephan_k, four hex digits and two more is how runs name theirs: take another variant"
         )
-    return stack, variant, name
+    return cc, variant, name
 
 
 def register(
-    stack: Stack, name: str, label: str, values: Mapping[str, int], restricted: bool = False, listens: bool = False
+    cc: CongestionControl,
+    name: str,
+    label: str,
+    values: Mapping[str, int],
+    restricted: bool = False,
+    listens: bool = False,
 ) -> str:
-    """Register a stack as `name`, for people `label`, with these values; return what the verifier said.
+    """Register a congestion control as `name`, for people `label`, with these values; return what the verifier said.
 
-    Also what a run of the ground kernel loads with; `listens` when its senders will be told something. Raises
+    Also what a run of the backend kernel loads with; `listens` when its senders will be told something. Raises
     `InputError` with the compiler's or the verifier's reason.
     """
-    file = stack.path or f"{stack.name}.c"
+    file = cc.path or f"{cc.name}.c"
     settings = {
         "name": name,
         "parameters": dict(values),
@@ -81,7 +87,7 @@ def register(
         "restricted": restricted,
         "listens": listens,
     }
-    step = verify.verified(_object(stack, file), Path(file).name, stack.code, settings, register=True)
+    step = verify.verified(_object(cc, file), Path(file).name, cc.code, settings, register=True)
     if step.state != "passed":
         raise InputError("\n".join([f"{file}: {step.text}", *(line for p in step.problems for line in _lines(p))]))
     return step.text
@@ -105,7 +111,7 @@ def clean() -> Removed:
     found = [one for one in loaded() if one.registered and not runs.lives(one.name)]
     for one in found:
         remove(one)
-    return Removed(found, changed, namespaces.elsewhere(lambda default: default.startswith(MARK)), leftovers.remove())
+    return Removed(found, changed, namespaces.elsewhere(lambda default: default.startswith(MARK)), stale_files.remove())
 
 
 def default(name: str, host: bool = False) -> tuple[str, str]:
@@ -124,22 +130,22 @@ def default(name: str, host: bool = False) -> tuple[str, str]:
         )
     if not full.startswith(MARK):
         namespaces.make_default(full)
-        before.forget()
+        saved_default.forget()
         return was, full
     # The first that was not ours counts, through however many of ours; nothing is known of what others have set.
-    earlier = before.noted(was) if was.startswith(MARK) else was
+    earlier = saved_default.noted(was) if was.startswith(MARK) else was
     if earlier is None:
-        before.forget()
+        saved_default.forget()
     else:
-        before.note(earlier, full)
+        saved_default.note(earlier, full)
     try:
         namespaces.make_default(full)
     except InputError:
         # It is as it was, and so is what is known of it.
         if earlier is not None and was.startswith(MARK):
-            before.note(earlier, was)
+            saved_default.note(earlier, was)
         else:
-            before.forget()
+            saved_default.forget()
         raise
     return was, full
 
@@ -147,22 +153,22 @@ def default(name: str, host: bool = False) -> tuple[str, str]:
 def _put_back() -> tuple[str, str]:
     was = namespaces.current()
     there = namespaces.available()
-    earlier = before.noted(was)
+    earlier = saved_default.noted(was)
     if earlier is None or earlier not in there:
         # Linux has reno always, and cubic as it comes; a namespace takes only what every program may choose.
         earlier = "cubic" if "cubic" in namespaces.allowed() else "reno"
     namespaces.make_default(earlier)
-    before.forget()
+    saved_default.forget()
     return was, earlier
 
 
-def _object(stack: Stack, file: str) -> bytes:
+def _object(cc: CongestionControl, file: str) -> bytes:
     core = native()
-    made: bytes | None = None if stack.path else core.builtin_object(stack.name)
+    made: bytes | None = None if cc.path else core.builtin_object(cc.name)
     if made is not None:
         return made
     try:
-        compiled: bytes = core.compile_bpf(file, stack.code)[0]
+        compiled: bytes = core.compile_bpf(file, cc.code)[0]
     except (core.NoClang, core.CompileError) as error:
         raise InputError(str(error)) from error
     return compiled
@@ -176,9 +182,9 @@ def _lines(problem: dict[str, object]) -> list[str]:
 
 
 def values_of(algorithm: str, settings: Sequence[str]) -> dict[str, int]:
-    """Return the parameters `NAME=VALUE` of a stack as integers. Raises `InputError`."""
+    """Return the parameters `NAME=VALUE` of a congestion control as integers. Raises `InputError`."""
     from elephan.scenario.problem import Problem
-    from elephan.scenario.spec.stack import resolve
+    from elephan.scenario.spec.transport import resolve
 
     table: dict[str, object] = {"name": algorithm}
     for setting in settings:

@@ -10,11 +10,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from elephan.grounds.kernel.mapping import INT_MAX, buffer_for
+from elephan.backends.kernel.mapping import INT_MAX, buffer_for
+from elephan.congestion_control import CongestionControl, Parameter, find
 from elephan.kernel.names import kernel_name
 from elephan.report import units
 from elephan.scenario.flow import WINDOW_MAX
-from elephan.stack import Parameter, Stack, find
 
 SYSCTL_FILE = "/etc/sysctl.d/90-elephan.conf"
 """Read at every boot (sysctl.d(5))."""
@@ -52,14 +52,14 @@ class Deployment:
         return [f"{command:<{width}}  # {text}" for command, text in found]
 
 
-def deployment_of(stack: Stack, parameters: Mapping[str, int] | None = None) -> Deployment:
-    """Return how to put a stack with these values into use; those absent keep the default."""
-    declared = {item.name: item for item in stack.parameters}
-    words = [_shown(stack.path) if stack.path else stack.name]
+def deployment_of(cc: CongestionControl, parameters: Mapping[str, int] | None = None) -> Deployment:
+    """Return how to put a congestion control with these values into use; those absent keep the default."""
+    declared = {item.name: item for item in cc.parameters}
+    words = [_shown(cc.path) if cc.path else cc.name]
     for key, value in sorted((parameters or {}).items()):
         words += ["--set", f"{key}={exact(declared[key], value)}"]
     given = shlex.join(words)
-    name = kernel_name(stack.name)
+    name = kernel_name(cc.name)
     return Deployment(
         name,
         f"elephan kernel load {given}",
@@ -84,8 +84,8 @@ def exact(parameter: Parameter, value: int) -> str:
 
 
 def of_flow(flow: Mapping[str, Any]) -> Deployment:
-    """Return how to put the stack of a specification's flow into use. Raises `InputError`."""
-    return deployment_of(find(flow["stack"]["congestion"]), flow["stack"]["parameters"])
+    """Return how to put the congestion control of a specification's flow into use. Raises `InputError`."""
+    return deployment_of(find(flow["transport"]["congestion_control"]), flow["transport"]["parameters"])
 
 
 def sysctls_for(window_bytes: int, mtu_bytes: int) -> dict[str, str]:
@@ -138,8 +138,8 @@ def needs_of(spec: Mapping[str, Any]) -> Needs:
     return Needs(
         rate_bps=min(links[hop]["rate_bps"] for hop in flow["route"]),
         rtt_ns=sum(links[hop]["delay_ns"] for hop in (*flow["route"], *flow["return_route"])),
-        window_bytes=min(flow["stack"]["window_bytes"], WINDOW_MAX),
-        mtu_bytes=flow["stack"]["mtu_bytes"],
+        window_bytes=min(flow["transport"]["window_bytes"], WINDOW_MAX),
+        mtu_bytes=flow["transport"]["mtu_bytes"],
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 
+from elephan.congestion_control import congestion_controls, find, verify
 from elephan.core import native
-from elephan.report.units import things
-from elephan.stack import find, stacks, verify
+from elephan.report.units import pluralize
 
 
 def check() -> list[verify.Step]:
@@ -51,12 +51,15 @@ def _takes_controls() -> bool:
 
 def _objects() -> verify.Step:
     core = native()
-    made = [stack for stack in stacks() if core.builtin_object(stack.name) is not None]
+    made = [cc for cc in congestion_controls() if core.builtin_object(cc.name) is not None]
     if not made:
-        text = "none: there was no clang when elephan was built; its stacks are compiled when they are loaded"
+        text = (
+            "none: there was no clang when elephan was built; its congestion controls are compiled when they are loaded"
+        )
         return verify.Step("objects", "failed", text)
-    which = "all" if len(made) == len(stacks()) else str(len(made))
-    text = f"{which} of {things(len(stacks()), 'stack')} in the package, made by {core.builtin_objects_compiler()}"
+    which = "all" if len(made) == len(congestion_controls()) else str(len(made))
+    controls = pluralize(len(congestion_controls()), "congestion control")
+    text = f"{which} of {controls} in the package, made by {core.builtin_objects_compiler()}"
     return verify.Step("objects", "passed", text)
 
 

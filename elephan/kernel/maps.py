@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from elephan.congestion_control import Parameter
 from elephan.core import native
 from elephan.errors import InputError
-from elephan.stack import Parameter
 
 MARK = "elephan_"
 NAME = re.compile(rf"{MARK}[a-z0-9_]{{1,7}}")
@@ -25,7 +25,7 @@ class Loaded:
     registered: bool
     """False when it is unregistered and something that began before still uses it."""
     label: str = ""
-    """Its stack, and behind "=" its variant; "" when the kernel does not tell (before Linux 5.10)."""
+    """Its congestion control, and behind "=" its variant; "" when the kernel does not tell (before Linux 5.10)."""
     values: dict[str, int] = field(default_factory=dict)
     """Its parameters, as the object has them."""
     parameters: dict[str, str] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Loaded:
 
     @property
     def variant(self) -> str:
-        """Return its variant's name, or its stack's where it has none."""
+        """Return its variant's name, or its congestion control's where it has none."""
         return self.label.partition("=")[2] or self.label
 
 

@@ -6,9 +6,9 @@ import hashlib
 import re
 from collections.abc import Iterable
 
+from elephan.congestion_control import congestion_controls
 from elephan.errors import InputError
 from elephan.kernel.maps import MARK, Loaded
-from elephan.stack import stacks
 
 LONGEST = 15
 """Characters of a congestion control's name (TCP_CA_NAME_MAX less its end)."""
@@ -22,18 +22,19 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def kernel_name(name: str) -> str:
-    """Return the name in the kernel of a stack or a variant: elephan's mark and at most 7 characters.
+    """Return the name in the kernel of a congestion control or a variant: elephan's mark and at most 7 characters.
 
-    A built-in stack gives its first 7, in which they all differ. Another name that is longer gives its first 4, and 3
-    that come from the whole of it: two that begin alike come out the same once in 46,656 times. It depends on the name
-    alone, so that a program's configuration may hold it. Raises `InputError` when it has other characters.
+    A built-in congestion control gives its first 7, in which they all differ. Another name that is longer gives its
+    first 4, and 3 that come from the whole of it: two that begin alike come out the same once in 46,656 times. It
+    depends on the name alone, so that a program's configuration may hold it. Raises `InputError` when it has other
+    characters.
     """
     bare = name.removeprefix(MARK)
     if not re.fullmatch(r"[a-z0-9_]+", bare):
         raise InputError(f"a name has a-z, 0-9 and _: {name!r}")
     if len(bare) <= ROOM:
         return MARK + bare
-    if any(bare == stack.name for stack in stacks()):
+    if any(bare == cc.name for cc in congestion_controls()):
         return MARK + bare[:ROOM]
     number = int.from_bytes(hashlib.sha256(bare.encode()).digest()[:8], "big")
     tail = ""
@@ -44,8 +45,8 @@ def kernel_name(name: str) -> str:
 
 
 def named(name: str, among: Iterable[Loaded]) -> Loaded | None:
-    """Return the registered one of this name: the kernel's, with the mark or without, its variant's or stack's, or both
-    with "=" between, as it was loaded.
+    """Return the registered one of this name: the kernel's, with the mark or without, its variant's or congestion
+    control's, or both with "=" between, as it was loaded.
     """
     registered = [one for one in among if one.registered]
     for wanted in (lambda one: one.name in (name, MARK + name), lambda one: name in (one.variant, one.label)):

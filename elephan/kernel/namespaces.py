@@ -69,7 +69,8 @@ def identity() -> str:
             cookie = some.getsockopt(socket.SOL_SOCKET, NETNS_COOKIE, 8)
             return f"cookie-{int.from_bytes(cookie, 'little')}"
         except OSError:
-            # Before 5.14. An inode may come again; elephan/kernel/before.py holds an entry against the default that is.
+            # Before 5.14. An inode may come again; elephan/kernel/saved_default.py holds an entry against the default
+            # that is.
             return f"inode-{os.stat('/proc/self/ns/net').st_ino}"
 
 

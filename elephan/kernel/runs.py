@@ -1,11 +1,11 @@
-"""Controls that runs of the ground kernel have loaded: which run, and whether it goes on."""
+"""Controls that runs of the backend kernel have loaded: which run, and whether it goes on."""
 
 from __future__ import annotations
 
 import re
 
 from elephan.kernel.names import DIGITS
-from elephan.path.site import living
+from elephan.path.testbed import living
 
 NAME = re.compile(r"elephan_k([0-9a-f]{4})[0-9a-z]{2}")
 """A `k`, the first four digits of the run's id, and a number of two places."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from elephan.papers.evaluation import Table
 from elephan.papers.verdict import Judgement, OrderCheck, ValueCheck, Verdict, shown
-from elephan.report.units import things
+from elephan.report.units import pluralize
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,7 @@ def summary(judgements: tuple[Judgement, ...]) -> str:
     """Return how many claims got which verdict, in a sentence."""
     counts = {verdict: sum(1 for item in judgements if item.verdict is verdict) for verdict in Verdict}
     parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
-    return f"{things(len(judgements), 'claim')}: {', '.join(parts)}."
+    return f"{pluralize(len(judgements), 'claim')}: {', '.join(parts)}."
 
 
 def paper_number(check: ValueCheck) -> str:

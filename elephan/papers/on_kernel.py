@@ -10,10 +10,10 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from elephan import grounds
+from elephan import backends
 from elephan.api import jobs_of, load
+from elephan.backends import Job
 from elephan.errors import InputError
-from elephan.grounds import Job
 from elephan.papers.catalogue import CODE
 from elephan.papers.claims import Claim, Paper, Reference
 from elephan.record import Record
@@ -64,8 +64,8 @@ def jobs(paper: Paper, claims: Sequence[Claim]) -> list[tuple[Claim, list[Job]]]
     if not entries:
         there = ", ".join(claim.id for claim in paper.claims if claim.kernel is not None) or "none"
         raise InputError(f"--on kernel: nothing of this runs on the kernel; of {paper.id} there is {there}")
-    grounds.check(job for _, part in entries for job in part)
-    grounds.require(["kernel"])
+    backends.check(job for _, part in entries for job in part)
+    backends.require(["kernel"])
     return entries
 
 
@@ -93,7 +93,7 @@ def column(paper: Paper, claims: Sequence[Claim], runs: Sequence[tuple[Claim, Se
 
 def _jobs(paper: Paper, claim: Claim, kernel: bool) -> list[Job]:
     runs = claim.kernel.runs if kernel and claim.kernel is not None else claim.runs
-    return [job for entry in runs for job in jobs_of(load(paper.folder / entry.file, entry.set), ground="kernel")]
+    return [job for entry in runs for job in jobs_of(load(paper.folder / entry.file, entry.set), backend="kernel")]
 
 
 def _why(paper: Paper, claim: Claim) -> str:
@@ -101,7 +101,7 @@ def _why(paper: Paper, claim: Claim) -> str:
     if claim.not_yet:
         return claim.not_yet
     try:
-        grounds.check(_jobs(paper, claim, kernel=False))
+        backends.check(_jobs(paper, claim, kernel=False))
     except InputError as error:
         return str(error).removeprefix(f"{paper.folder}/")
     return "its numbers are not read from the kernel's runs; elephan run FILE --on kernel runs its scenarios"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from elephan import grounds
+from elephan import backends
 from elephan.api import Results, jobs_of, load
+from elephan.backends import Job
 from elephan.errors import RunError
-from elephan.grounds import Job
 from elephan.papers import on_kernel
 from elephan.papers.catalogue import code_of, find
 from elephan.papers.claims import Claim, Paper, Runs
@@ -57,13 +57,13 @@ def run(
 
     `out` takes paper.html and the PNGs (none when None); `store` is where records are kept and looked for, as for
     `elephan.run` ("none" for nowhere); `claims` are ids to restrict the work to; `console` is printed to. With the
-    ground kernel in `on`, what can be is measured over this machine's own TCP as well, beside the simulator. Raises
+    backend kernel in `on`, what can be is measured over this machine's own TCP as well, beside the simulator. Raises
     `InputError` for an unknown paper or claim, and what `elephan.sweep.executor.execute` raises; what had ended is
     stored in any case.
     """
     paper = find(paper_id)
     chosen = _chosen(paper, claims)
-    there = on_kernel.jobs(paper, chosen) if "kernel" in grounds.named(on) else None
+    there = on_kernel.jobs(paper, chosen) if "kernel" in backends.named(on) else None
     keep = store_for(store)
     watcher = watcher or Bars()
     results = _run_all(paper, chosen, keep, workers, again, watcher)

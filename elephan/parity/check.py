@@ -1,4 +1,4 @@
-"""A stack's two builds side by side: what was compared, and what differs."""
+"""A congestion control's two builds side by side: what was compared, and what differs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from elephan.congestion_control import CongestionControl, verify
 from elephan.core import native
 from elephan.errors import InputError
 from elephan.parity.paths import CASES, Case
 from elephan.parity.recording import record
 from elephan.parity.stepping import answered
 from elephan.parity.windows import Windows, beside, case_of
-from elephan.path import site
-from elephan.stack import Stack, verify
+from elephan.path import testbed
 
 CALLS = 20_000
 """Synthetic calls under each set of parameters."""
@@ -44,9 +44,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All runs of one stack."""
+    """All runs of one congestion control."""
 
-    stack: Stack
+    cc: CongestionControl
     runs: tuple[Run, ...]
     lacking: str
     """Why nothing was recorded; "" when it was."""
@@ -64,8 +64,8 @@ class Outcome:
         return all(run.same for run in self.runs)
 
     def hooks(self, source: str) -> Counter[str]:
-        """Return how often each hook that the stack has was called."""
-        counts = Counter(dict.fromkeys(self.stack.hooks, 0))
+        """Return how often each hook that the congestion control has was called."""
+        counts = Counter(dict.fromkeys(self.cc.hooks, 0))
         for run in self.runs:
             if run.source == source:
                 counts.update({hook: count for hook, count in run.found["by_hook"].items() if hook in counts})
@@ -73,62 +73,60 @@ class Outcome:
 
 
 def check(
-    stack: Stack,
+    cc: CongestionControl,
     values: Mapping[str, int] | None = None,
     cases: Sequence[Case] = CASES,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
-    """Compare the BPF build of a stack, in this kernel, with the native one. `values`: parameters that are not at their
-    defaults; with them only these are compared. `tell` hears what is going on.
+    """Compare the BPF build of a congestion control, in this kernel, with the native one. `values`: parameters that are
+    not at their defaults; with them only these are compared. `tell` hears what is going on.
 
-    Raises `InputError` where the machine can run nothing of it, or the kernel refuses the stack.
+    Raises `InputError` where the machine can run nothing of it, or the kernel refuses the congestion control.
     """
     if lacking := verify.lacks():
         raise InputError(lacking)
     runs, windows = [], None
     try:
         # First, because a division by zero ends this process, and nothing is registered yet.
-        for about, chosen in parameter_sets(stack, values):
+        for about, chosen in parameter_sets(cc, values):
             tell(f"synthetic calls, {about}")
-            runs.append(Run("synthetic", about, synthetic(stack, chosen)))
-        lacking = site.missing() or ""
+            runs.append(Run("synthetic", about, synthetic(cc, chosen)))
+        lacking = testbed.missing() or ""
         if not lacking:
             for case in (*cases, case_of()):
                 tell(f"connection over a path: {case.name}")
-                (recording,) = record([(stack, values or {})], [case])
-                runs.append(
-                    Run("recorded", case.name, replayed(stack, values or {}, recording.calls), recording.missed)
-                )
-            windows = beside(stack, values or {}, recording)
+                (recording,) = record([(cc, values or {})], [case])
+                runs.append(Run("recorded", case.name, replayed(cc, values or {}, recording.calls), recording.missed))
+            windows = beside(cc, values or {}, recording)
     except native().NoClang as error:
         raise InputError(str(error)) from error
     except native().CompileError as error:
         raise InputError(str(error)) from error
-    return Outcome(stack, tuple(runs), lacking, windows)
+    return Outcome(cc, tuple(runs), lacking, windows)
 
 
-def synthetic(stack: Stack, values: Mapping[str, int], calls: int = CALLS, seed: int = 1) -> dict[str, Any]:
+def synthetic(cc: CongestionControl, values: Mapping[str, int], calls: int = CALLS, seed: int = 1) -> dict[str, Any]:
     """Compare calls that reach the ends of every range."""
-    given = native().synthetic_calls(stack.path or stack.name, dict(values), seed, calls)
-    return replayed(stack, values, answered(stack, given))
+    given = native().synthetic_calls(cc.path or cc.name, dict(values), seed, calls)
+    return replayed(cc, values, answered(cc, given))
 
 
-def replayed(stack: Stack, values: Mapping[str, int], recording: bytes) -> dict[str, Any]:
+def replayed(cc: CongestionControl, values: Mapping[str, int], recording: bytes) -> dict[str, Any]:
     """Compare the calls of a recording with what the native build does."""
-    found: dict[str, Any] = native().replay_calls(stack.path or stack.name, dict(values), recording)
+    found: dict[str, Any] = native().replay_calls(cc.path or cc.name, dict(values), recording)
     return found
 
 
-def parameter_sets(stack: Stack, values: Mapping[str, int] | None = None) -> list[tuple[str, dict[str, int]]]:
+def parameter_sets(cc: CongestionControl, values: Mapping[str, int] | None = None) -> list[tuple[str, dict[str, int]]]:
     """Return sets of parameters, a word on each: the given one, or the defaults and others from all of the range."""
     if values:
         return [("parameters as set", dict(values))]
     sets: list[tuple[str, dict[str, int]]] = [("default parameters", {})]
-    if stack.parameters:
-        sets.append(("all parameters least", {item.name: item.minimum for item in stack.parameters}))
-        sets.append(("all parameters greatest", {item.name: item.maximum for item in stack.parameters}))
-        draw = random.Random(stack.name)
+    if cc.parameters:
+        sets.append(("all parameters least", {item.name: item.minimum for item in cc.parameters}))
+        sets.append(("all parameters greatest", {item.name: item.maximum for item in cc.parameters}))
+        draw = random.Random(cc.name)
         for number in range(1, SETS + 1):
-            drawn = {item.name: draw.randint(item.minimum, item.maximum) for item in stack.parameters}
+            drawn = {item.name: draw.randint(item.minimum, item.maximum) for item in cc.parameters}
             sets.append((f"parameters at random, set {number}", drawn))
     return sets

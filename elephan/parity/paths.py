@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elephan.errors import RunError
-from elephan.parity.carry import COMMAND, namespace
+from elephan.parity.traffic import COMMAND, namespace
 from elephan.path import shell
 
 
@@ -45,7 +45,7 @@ CASES = (
 )
 """Loss alone; a queue that marks; time-outs, reductions undone and new starts."""
 
-SCENARIO = '[run]\nduration = "60s"\n\n[path]\n{path}\n\n[[flow]]\nstack = "reno"\n'
+SCENARIO = '[run]\nduration = "60s"\n\n[path]\n{path}\n\n[[flow]]\ncongestion_control = "reno"\n'
 
 
 def carry(case: Case, names: Sequence[str]) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""What a stack does in this machine's kernel, recorded call by call while it carries connections."""
+"""What a congestion control does in this machine's kernel, recorded call by call while it carries connections."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from elephan.congestion_control import CongestionControl
 from elephan.core import native
 from elephan.parity.paths import Case, carry
 from elephan.parity.refusal import refused
-from elephan.stack import Stack
 
 LOOK_S = 0.02
 """Between two looks into the ring buffer: 8 MB hold 8,000 calls, at 50 Mbit/s more than a second's."""
@@ -24,10 +24,10 @@ RING = "cc_ring"
 
 @dataclass(frozen=True)
 class Recording:
-    """The calls of one stack on one path."""
+    """The calls of one congestion control on one path."""
 
     case: Case
-    stack: Stack
+    cc: CongestionControl
     values: Mapping[str, int]
     calls: bytes
     """Each before and after, as `native().replay_calls` takes them."""
@@ -38,16 +38,16 @@ class Recording:
 
 
 class _Recorder:
-    """One stack in the kernel, under a name of its own, and its calls as they come."""
+    """One congestion control in the kernel, under a name of its own, and its calls as they come."""
 
-    def __init__(self, stack: Stack, values: Mapping[str, int]) -> None:
+    def __init__(self, cc: CongestionControl, values: Mapping[str, int]) -> None:
         """Load and register it."""
         core = native()
-        self.stack, self.values = stack, values
+        self.cc, self.values = cc, values
         # Not elephan's mark: `list` and `clean` are for what stays, and this ends with the process.
         self.name = f"elpar_{secrets.token_hex(4)}"
-        file = stack.path or f"{stack.name}.c"
-        compiled, _, _ = core.compile_bpf(file, stack.code, self.name, "record")
+        file = cc.path or f"{cc.name}.c"
+        compiled, _, _ = core.compile_bpf(file, cc.code, self.name, "record")
         try:
             self._object = core.BpfObject(compiled, core.ControlSettings(self.name, dict(values), linked=True))
             self._object.record(RING)
@@ -89,15 +89,17 @@ def _looked_into(recorders: Sequence[_Recorder]) -> Iterator[None]:
         thread.join()
 
 
-def record(stacks: Sequence[tuple[Stack, Mapping[str, int]]], cases: Sequence[Case]) -> list[Recording]:
-    """Carry one connection of each stack, with its parameters, over the path of each case, all at once; return what
-    each did. Raises `InputError` where the machine lacks something or the kernel refuses one.
+def record(
+    congestion_controls: Sequence[tuple[CongestionControl, Mapping[str, int]]], cases: Sequence[Case]
+) -> list[Recording]:
+    """Carry one connection of each congestion control, with its parameters, over the path of each case, all at once;
+    return what each did. Raises `InputError` where the machine lacks something or the kernel refuses one.
     """
     recordings = []
     with ExitStack() as held:
         recorders = []
-        for stack, values in stacks:
-            one = _Recorder(stack, values)
+        for cc, values in congestion_controls:
+            one = _Recorder(cc, values)
             held.callback(one.close)
             recorders.append(one)
         for case in cases:
@@ -105,5 +107,5 @@ def record(stacks: Sequence[tuple[Stack, Mapping[str, int]]], cases: Sequence[Ca
                 told = carry(case, [one.name for one in recorders])
             for one in recorders:
                 calls, missed = one.taken()
-                recordings.append(Recording(case, one.stack, one.values, calls, missed, told.get(one.name)))
+                recordings.append(Recording(case, one.cc, one.values, calls, missed, told.get(one.name)))
     return recordings

@@ -1,24 +1,24 @@
-"""What a stack's BPF programs answer to given calls, one by one, without a connection."""
+"""What a congestion control's BPF programs answer to given calls, one by one, without a connection."""
 
 from __future__ import annotations
 
 import struct
 
+from elephan.congestion_control import CongestionControl
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.parity.refusal import refused
-from elephan.stack import Stack
 
 AFTER = 1
 """Of `struct cc_seen`, congestion/native/sock.h: the second number."""
 
 
-def answered(stack: Stack, calls: bytes) -> bytes:
+def answered(cc: CongestionControl, calls: bytes) -> bytes:
     """Put each call (of `native().synthetic_calls`) to the kernel; return them as a recording, each with its answer."""
     core = native()
     size = core.SEEN_BYTES
-    file = stack.path or f"{stack.name}.c"
-    compiled, _, _ = core.compile_bpf(file, stack.code, None, "step")
+    file = cc.path or f"{cc.name}.c"
+    compiled, _, _ = core.compile_bpf(file, cc.code, None, "step")
     try:
         loaded = core.BpfObject(compiled)
     except core.BpfError as error:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from elephan.congestion_control import CongestionControl, congestion_controls
 from elephan.core import native
 from elephan.parity.paths import Case
 from elephan.parity.recording import Recording, record
 from elephan.record import canonical_json
 from elephan.scenario import load
-from elephan.stack import Stack, stacks
 
 PATH = 'bandwidth = "50Mbit/s"\nrtt = "40ms"\nqueue = "4bdp"\nloss = {{ packets = {} }}'
 RTT_S = 0.04
@@ -55,9 +55,9 @@ def case_of(losses: Sequence[int] = LOSSES) -> Case:
     return Case("same losses", PATH.format(numbers), SECONDS, buffer_bytes=BUFFER_BYTES)
 
 
-def beside(stack: Stack, values: Mapping[str, int], recording: Recording) -> Windows:
+def beside(cc: CongestionControl, values: Mapping[str, int], recording: Recording) -> Windows:
     """Simulate what was recorded over `case_of()`, and compare."""
-    at_s, window, threshold = simulated(stack, values)
+    at_s, window, threshold = simulated(cc, values)
     kernel_s, kernel_window, kernel_threshold = of_recording(recording)
     last = np.append(np.flatnonzero(np.diff(np.floor(kernel_s / STEP_S))), len(kernel_s) - 1)
     # Hooks are silent in recovery; where they speak, the window is known to the microsecond.
@@ -72,18 +72,19 @@ def beside(stack: Stack, values: Mapping[str, int], recording: Recording) -> Win
     )
 
 
-def simulated(stack: Stack, values: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def simulated(cc: CongestionControl, values: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return times, windows and thresholds of the simulator."""
     text = (
-        f'[run]\nduration = "{SECONDS}s"\n\n[path]\n{PATH.format(list(LOSSES))}\n\n[[flow]]\nstack = "reno"\n\n'
+        f'[run]\nduration = "{SECONDS}s"\n\n[path]\n{PATH.format(list(LOSSES))}\n\n'
+        '[[flow]]\ncongestion_control = "reno"\n\n'
         '[measure]\nseries = "1ms"\n'
     )
     with tempfile.TemporaryDirectory(prefix="elephan-parity-") as folder:
         file = Path(folder) / "losses.toml"
         file.write_text(text, encoding="utf-8")
         spec = load(file, []).points()[0].to_spec()
-    name = str(Path(stack.path).resolve()) if stack.path else stack.name
-    spec["flows"][0]["stack"] |= {"congestion": name, "parameters": dict(values)}
+    name = str(Path(cc.path).resolve()) if cc.path else cc.name
+    spec["flows"][0]["transport"] |= {"congestion_control": name, "parameters": dict(values)}
     series = native().simulate(canonical_json(spec), None, 0.1).flow_series
     columns = (np.asarray(series[name]) for name in ("time_s", "cwnd_packets", "ssthresh_packets"))
     at_s, window, threshold = columns
@@ -118,13 +119,16 @@ def _changes(threshold: np.ndarray) -> tuple[int, ...]:
 
 
 def table() -> str:
-    """Return one row per built-in stack."""
-    lines = ["| stack | thresholds, simulator | thresholds, kernel | window: median | p90 |", "|---|---|---|---|---|"]
-    for stack in stacks():
-        (recording,) = record([(stack, {})], [case_of()])
-        found = beside(stack, {}, recording)
+    """Return one row per built-in congestion control."""
+    lines = [
+        "| congestion control | thresholds, simulator | thresholds, kernel | window: median | p90 |",
+        "|---|---|---|---|---|",
+    ]
+    for cc in congestion_controls():
+        (recording,) = record([(cc, {})], [case_of()])
+        found = beside(cc, {}, recording)
         ours, theirs = (", ".join(map(str, values)) or "none" for values in (found.simulated, found.recorded))
-        lines.append(f"| {stack.name} | {ours} | {theirs} | {found.median:.1%} | {found.p90:.1%} |")
+        lines.append(f"| {cc.name} | {ours} | {theirs} | {found.median:.1%} | {found.p90:.1%} |")
     return "\n".join(lines)
 
 

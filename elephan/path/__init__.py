@@ -2,6 +2,6 @@
 
 from elephan.path.report import Report
 from elephan.path.shell import run
-from elephan.path.site import clean
+from elephan.path.testbed import clean
 
 __all__ = ["Report", "clean", "run"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.path.namespace import within
-from elephan.path.site import Site
+from elephan.path.testbed import Site
 
 SYSCTL = "tcp_congestion_control"
 NAMES = Path("/proc/sys/net/ipv4")
@@ -18,30 +18,32 @@ NAMES = Path("/proc/sys/net/ipv4")
 def as_default(place: Site, spec: Mapping[str, Any]) -> Iterator[str]:
     """Make the first flow's congestion control the default of the path's namespaces; give a line that says what it is.
 
-    It is loaded under a name of the run's own and goes with the path, as on the kernel ground. Where nothing may be
+    It is loaded under a name of the run's own and goes with the path, as on the kernel backend. Where nothing may be
     loaded the kernel's own of that name takes its place, else the default that the namespaces have, and the line says
     so. Raises `InputError` when this kernel refuses it, `RunError` when it cannot be made the default.
     """
     # Not above: what they need of this package must be there first.
-    from elephan.grounds.kernel.controls import in_kernel
-    from elephan.stack.catalogue import label_of
-    from elephan.stack.verify import lacks
+    from elephan.backends.kernel.controls import in_kernel
+    from elephan.congestion_control.catalogue import label_of
+    from elephan.congestion_control.verify import lacks
 
-    stack = spec["flows"][0]["stack"]
-    label = label_of(stack)
+    transport = spec["flows"][0]["transport"]
+    label = label_of(transport)
     lacking = lacks()
     if lacking:
-        yield f"congestion control: {_instead(place, stack, label)} ({lacking})"
+        yield f"congestion control: {_instead(place, transport, label)} ({lacking})"
         return
-    with in_kernel(place.id, [(stack["congestion"], tuple(sorted(stack["parameters"].items())))]) as (name,):
+    with in_kernel(place.id, [(transport["congestion_control"], tuple(sorted(transport["parameters"].items())))]) as (
+        name,
+    ):
         _make_default(place, name)
         yield f"congestion control: {label}, as {name}"
 
 
-def _instead(place: Site, stack: Mapping[str, Any], label: str) -> str:
+def _instead(place: Site, transport: Mapping[str, Any], label: str) -> str:
     """Make the kernel's own of that name the default, if there is one; return what is the default then, in words."""
-    name = stack["congestion"]
-    if name in _read(place, "tcp_allowed_congestion_control").split() and not stack["parameters"]:
+    name = transport["congestion_control"]
+    if name in _read(place, "tcp_allowed_congestion_control").split() and not transport["parameters"]:
         _make_default(place, name)
         return f"the kernel's own {name}, since elephan's cannot be loaded"
     return f"{_read(place, SYSCTL)}, this machine's default, and not {label}, which cannot be loaded"
@@ -58,11 +60,10 @@ def _read(place: Site, name: str) -> str:
 
 def left_out(specs: list[dict[str, Any]]) -> str:
     """Return a line about the congestion controls of a sweep that a path does not have; "" when there are none."""
-    from elephan.stack.catalogue import label_of
+    from elephan.congestion_control.catalogue import label_of
 
-    labels = list(dict.fromkeys(label_of(spec["flows"][0]["stack"]) for spec in specs))
+    labels = list(dict.fromkeys(label_of(spec["flows"][0]["transport"]) for spec in specs))
     if len(labels) < 2:
         return ""
-    return (
-        f"the sweep's other congestion controls are left out ({', '.join(labels[1:])}): --set flow.stack=NAME chooses"
-    )
+    others = ", ".join(labels[1:])
+    return f"the sweep's other congestion controls are left out ({others}): --set flow.congestion_control=NAME chooses"

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from elephan.errors import InputError, RunError
-from elephan.path import report, site
+from elephan.path import report, testbed
 from elephan.path.namespace import within
-from elephan.path.site import DEVICE, NETWORK, Host, Site, ip
+from elephan.path.testbed import DEVICE, NETWORK, Host, Site, ip
 
 ETHERNET_BYTES = 14
 """Which the kernel counts with each packet, and elephan does not."""
@@ -74,7 +74,7 @@ def require(spec: Mapping[str, Any]) -> None:
         return
     directions(spec)
     # Without the rights for a path one cannot look either; that is said before anything is made.
-    problem = missing() if site.missing() is None else None
+    problem = missing() if testbed.missing() is None else None
     if problem is not None:
         raise InputError(f'path.emulator = "netem": {problem}; "elephan" needs none')
 
@@ -83,11 +83,11 @@ def directions(spec: Mapping[str, Any]) -> tuple[Direction, Direction]:
     """Return what netem is told, from left to right and back. Raises `InputError` for what it cannot do."""
     if len(spec["links"]) != 2:
         raise _refused('access: netem emulates the line alone: access = "none"')
-    for what in ("events", "background", "crowds"):
+    for what in ("events", "background", "short_flows"):
         if spec.get(what):
-            name = {"events": "[[event]]", "background": "[[background]]", "crowds": "short_flows"}[what]
+            name = {"events": "[[event]]", "background": "[[background]]", "short_flows": "short_flows"}[what]
             raise _refused(f"{name}: netem's line stays as it is, and nothing but the flows is on it")
-    mtu_bytes = max(flow["stack"]["mtu_bytes"] for flow in spec["flows"])
+    mtu_bytes = max(flow["transport"]["mtu_bytes"] for flow in spec["flows"])
     forward, reverse = (_direction(link, mtu_bytes) for link in spec["links"])
     return forward, reverse
 
@@ -237,7 +237,7 @@ def _forwarding() -> None:
 
 def tc(*arguments: str) -> str:
     """Run tc(8). Raises `RunError` with its words."""
-    # As ip() of site.py, out of the terminal's reach.
+    # As ip() of testbed.py, out of the terminal's reach.
     done = subprocess.run(["tc", *arguments], capture_output=True, text=True, check=False, start_new_session=True)
     if done.returncode != 0:
         raise RunError(f"tc {' '.join(arguments)}: {' '.join(done.stderr.split())}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from elephan.report.units import things
+from elephan.report.units import pluralize
 
 LATE_P99_NS = 200_000
 """Above this the emulator's own delay is no longer small beside what it emulates (0.2 ms)."""
@@ -35,7 +35,8 @@ class Report:
 
     @property
     def cpu_share(self) -> float:
-        """Share of a core that the emulator's thread used, what both stacks did with its packets included."""
+        """Share of a core that the emulator's thread used, what both TCP stacks did with its packets
+        included."""
         return float(self.core["cpu_ns"] / max(self.core["elapsed_ns"], 1))
 
     def faults(self) -> list[str]:
@@ -53,7 +54,7 @@ class Report:
         if not self.core["precedence"]:
             found.append("it had no precedence over other programs, which delay it by their time slices")
         if found and self.core["stalls"]:
-            stood = f"stood still {things(self.core['stalls'], 'time')}, {_ms(self.core['stalled_ns'])} in all"
+            stood = f"stood still {pluralize(self.core['stalls'], 'time')}, {_ms(self.core['stalled_ns'])} in all"
             found.append(f"its thread {stood}: the machine was held up, as a virtual one is by its host")
         if self.core["failure"]:
             found.append(str(self.core["failure"]))
@@ -96,7 +97,7 @@ class Report:
             lines.append(f"  {self.core['joined_packets']} packets, late already, were handed over joined with others")
         if self.core["unroutable_packets"]:
             lines.append(f"  {self.core['unroutable_packets']} packets had an address that the path does not lead to")
-        missed = [str(number) for number, time_s in enumerate(self.core["happened_s"], 1) if time_s is None]
+        missed = [str(number) for number, time_s in enumerate(self.core["event_times_s"], 1) if time_s is None]
         if missed:
             lines.append(f"  events that never happened: {', '.join(missed)}")
         faults = self.faults()

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import FrameType
 
 from elephan.errors import InputError
-from elephan.path import congestion, report, site
-from elephan.path.opened import ends_of, opened, spec_of
+from elephan.path import congestion, report, testbed
+from elephan.path.session import ends_of, opened, spec_of
 from elephan.signals import END_SIGNALS
 
 
@@ -29,7 +29,7 @@ def run(
     exit code (128 + n when signal n ended it) and what the path did. Raises `InputError` when the scenario is not one
     for this or the machine lacks something.
     """
-    problem = site.missing()
+    problem = testbed.missing()
     if problem is not None:
         raise InputError(f"elephan path {problem}")
     spec, remark = spec_of(file, overrides)
@@ -49,9 +49,9 @@ def run(
         return code, path.stop(spec)
 
 
-def _run_there(place: site.Site, words: list[str], told: _Told) -> int:
+def _run_there(place: testbed.Site, words: list[str], told: _Told) -> int:
     near, far = place.names
-    own, other = site.ADDRESSES
+    own, other = testbed.ADDRESSES
     environment = os.environ | {
         "ELEPHAN_PATH_ID": place.id,
         "ELEPHAN_PATH_NEAR": own,

@@ -71,7 +71,7 @@ def _curves(point: Point, name: str) -> list[tuple[str, Distribution]]:
     if record.quantiles.get("per_mille") is None:
         return []
     found = (
-        (track_label(entity, point.ground), distribution_of(record, name, group))
+        (track_label(entity, point.backend), distribution_of(record, name, group))
         for group, entity in point.by_group.items()
     )
     return list(islice(((label, one) for label, one in found if one is not None), MOST_CURVES))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from elephan.record import Record
-from elephan.report.units import count, things
+from elephan.report.units import count, pluralize
 
 FEW = 30
 """Losses below which numbers that hang on them are said to be few: the number of n independent losses is known to
@@ -40,7 +40,7 @@ def few_losses(records: Sequence[Record]) -> str | None:
     if not records or seen >= FEW:
         return None
     drawn = any(_draws_losses(record.spec) for record in records)
-    among = "" if len(records) == 1 else f" in {things(len(records), 'repetition')}"
+    among = "" if len(records) == 1 else f" in {pluralize(len(records), 'repetition')}"
     more = "use repetitions (run.repetitions)" if len(records) == 1 else "use more repetitions"
     if drawn:
         lost = f"only {_losses(seen)}{among}" if seen else f"no loss{among} on a line that loses packets at random"

@@ -9,7 +9,7 @@ from typing import Any
 
 from elephan.record import Record, canonical_json
 from elephan.report.metrics import metric
-from elephan.report.points import number, shown, stack_of
+from elephan.report.points import cc_of, number, shown
 from elephan.report.units import NOTHING, digits
 
 Show = Callable[[Any], str]
@@ -94,8 +94,8 @@ def difference(old: Record, new: Record) -> Difference:
 def _run(record: Record) -> dict[str, Any]:
     return {
         "date": record.created,
-        "backend": record.ground,
-        "congestion control": stack_of(record),
+        "backend": record.backend,
+        "congestion control": cc_of(record),
         "seed": record.seed,
         "series": record.series.sha256[:16] if record.series else None,
     }

@@ -40,7 +40,7 @@ def distribution_of(record: Record, name: str, group: object = None) -> Distribu
         table = record.quantiles.get(name)
         return None if table is None else Distribution(np.asarray(table), shares)
     # Connections that share a workload have no distributions of their own: it has.
-    counted = [*record.entries, *record.flows]
+    counted = [*record.flow_groups, *record.flows]
     parts = [part for part in counted if part.get("group") == group]
     tables = [(np.asarray(table), _weight(part, name)) for part in parts if (table := part.get(_key(name)))]
     if not tables:

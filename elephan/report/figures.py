@@ -1,6 +1,7 @@
 """What is drawn, without how: figures over time for each panel, and figures of metrics against swept parameters.
 
-A panel puts together what belongs side by side: the stacks at one point of a sweep, or the flows of one run.
+A panel puts together what belongs side by side: the congestion controls at one point of a sweep, or the flows of one
+run.
 """
 
 from __future__ import annotations
@@ -168,13 +169,14 @@ def panels_of(points: Sequence[Point], load: Loader, colours: Colours) -> list[P
 
 
 def grouped(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
-    """Put points that differ only in stack or ground into one panel; runs of several flows have one per setting."""
+    """Put points that differ only in congestion control or backend into one panel; runs of several flows have one per
+    setting."""
     several = len({point.setting for point in points}) > 1
     groups: dict[str, list[Point]] = {}
     for point in points:
         if len(point.entities()) > 1:
             title = point.setting if several else ""
-        elif point.names_stack:
+        elif point.names_cc:
             title = ", ".join(f"{short(key)} {shown(value)}" for key, value in point.varied.items())
         else:
             title = ""
@@ -196,14 +198,14 @@ def _tracks(point: Point, load: Loader, several: bool) -> list[_Track]:
     if len(entities) <= 1:
         return [_Track(point.curve, point.first, series, group_rows(point.first, None))]
     return [
-        _Track(track_label(entity, point.ground), point.first, series, group_rows(point.first, group))
+        _Track(track_label(entity, point.backend), point.first, series, group_rows(point.first, group))
         for group, entity in islice(point.by_group.items(), MOST_CURVES)
     ]
 
 
-def track_label(entity: Entity, ground: str) -> str:
+def track_label(entity: Entity, backend: str) -> str:
     """Return the name of a flow beside others."""
-    return f"{entity.name} ({entity.stack})" + (f", {ground}" if ground else "")
+    return f"{entity.name} ({entity.cc})" + (f", {backend}" if backend else "")
 
 
 def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigure, ...]:
@@ -339,7 +341,7 @@ def _queues(tracks: Sequence[_Track], colours: Colours, until: float) -> list[Cu
         if len(runs) == len(tracks):
             name = track.label
         elif len(runs) > 1:
-            name += f", {track.record.ground}"
+            name += f", {track.record.backend}"
         line = link_line(track.series, link, "queue_packets").until(until)
         curves.append(Curve(name, colours.of(track.label), thinned(line)))
     return curves
@@ -397,8 +399,8 @@ def _events(record: Record) -> tuple[tuple[float, str], ...]:
         when, action = event["when"], event["action"]
         # Records of before do not say when an event happened that waited for a flow.
         time_s = when["time_ns"] / 1e9 if when.get("kind") == "at" else None
-        if index < len(record.happened_s):
-            time_s = record.happened_s[index]
+        if index < len(record.event_times_s):
+            time_s = record.event_times_s[index]
         if time_s is not None:
             found[time_s, str(action["kind"]).replace("_", " ")] = None
     return tuple(sorted(found))
@@ -454,9 +456,9 @@ def _sweep_figure(points: Sequence[Point], key: str, what: Metric, colours: Colo
 
 def _others(point: Point, key: str) -> str:
     """Return the label of a point without one of its parameters."""
-    parts = [point.stack] if point.names_stack else []
+    parts = [point.cc] if point.names_cc else []
     parts += [f"{short(name)} {shown(value)}" for name, value in point.varied.items() if name != key]
-    return ", ".join([", ".join(parts) or point.stack, *([point.ground] if point.ground else [])])
+    return ", ".join([", ".join(parts) or point.cc, *([point.backend] if point.backend else [])])
 
 
 def _ratio(values: Sequence[float]) -> float:

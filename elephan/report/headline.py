@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from elephan.record import canonical_json
-from elephan.report import load_curve, sides
+from elephan.report import backend_comparison, load_curve
 from elephan.report.figures import MOST_CURVES, Colours, track_label
 from elephan.report.metrics import Metric, metric
 from elephan.report.points import Point
 from elephan.report.statistics import Estimate
 from elephan.report.table import adds_up
-from elephan.report.units import things
+from elephan.report.units import pluralize
 
 LAG = ("lag_p99_s", "lag_max_bytes", "goodput_bps", "retransmitted_segments")
 LATENCY = ("latency_p99_s", "latency_p50_s", "goodput_bps", "retransmitted_segments")
@@ -82,7 +82,7 @@ def _tile_of_flows(point: Point, what: Metric, colours: Colours) -> Tile | None:
     """Compare the flows of one run."""
     values = []
     for group, entity in point.listed:
-        label = track_label(entity, point.ground)
+        label = track_label(entity, point.backend)
         values.append((label, colours.of(label), point.flow_metric(group, what.name, adds_up(what))))
     return _tile_of(what, values)
 
@@ -109,15 +109,15 @@ def _tile_of(what: Metric, values: Sequence[tuple[str, int, Estimate | None]]) -
 
 
 def _label(point: Point, points: Sequence[Point]) -> str:
-    """Return the same label that the point's curve has when its panel shows nothing but stacks."""
-    return point.stack if point.names_stack and len({p.stack for p in points}) == len(points) else point.label
+    """Return the same label that the point's curve has when its panel shows nothing but congestion controls."""
+    return point.cc if point.names_cc and len({p.cc for p in points}) == len(points) else point.label
 
 
 def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
     """Say which point is best in the first metric, and how it compares with the worst."""
     what = metric(names[0])
-    if any(point.ground for point in points):
-        return sides.sentence(points, what)
+    if any(point.backend for point in points):
+        return backend_comparison.sentence(points, what)
     if names is REQUESTS and 0 < len(curves := load_curve.load_curves(points)) <= MOST_CURVES:
         return load_curve.sentence(curves)
     ranked = sorted(
@@ -127,7 +127,7 @@ def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
     )
     if not ranked:
         return ""
-    if any(item.names_stack and item.varied for item in points):
+    if any(item.names_cc and item.varied for item in points):
         return _wins(points, what)
     best, point = ranked[0]
     clause = {
@@ -147,25 +147,26 @@ def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
 
 
 def _wins(points: Sequence[Point], what: Metric) -> str:
-    """Say at how many points of a sweep each stack is best: a value of one point says nothing of the others."""
+    """Say at how many points of a sweep each congestion control is best: a value of one point says nothing of the
+    others."""
     groups: dict[str, list[Point]] = {}
     for point in points:
         groups.setdefault(canonical_json(point.varied), []).append(point)
     wins: dict[str, int] = {}
     compared = 0
     for members in groups.values():
-        given = [(value.mean, point.stack) for point in members if (value := point.metric(what.name)) is not None]
+        given = [(value.mean, point.cc) for point in members if (value := point.metric(what.name)) is not None]
         if len(given) < 2:
             continue
         compared += 1
         best = (max if what.better == "higher" else min)(mean for mean, _ in given)
-        for mean, stack in given:
+        for mean, cc in given:
             if mean == best:
-                wins[stack] = wins.get(stack, 0) + 1
+                wins[cc] = wins.get(cc, 0) + 1
     if not compared:
         return ""
     order = "highest" if what.better == "higher" else "lowest"
     (first, most), *rest = sorted(wins.items(), key=lambda item: -item[1])
-    listed = "".join(f", {stack} at {count}" for stack, count in rest)
-    where = f"at {most} of {things(compared, 'point')}{listed}"
+    listed = "".join(f", {cc} at {count}" for cc, count in rest)
+    where = f"at {most} of {pluralize(compared, 'point')}{listed}"
     return f"{what.title[0].upper()}{what.title[1:]} is {order} with {first} {where}."

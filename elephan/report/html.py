@@ -85,7 +85,7 @@ def write_report(records: Sequence[Record], load: Loader, folder: Path, tell: Te
     """
     points = points_of(records)
     colours = Colours()
-    # First, so that the colours of the headline's bars are those of the stacks in every figure.
+    # First, so that the colours of the headline's bars are those of the congestion controls in every figure.
     headline = headline_of(points, colours)
     distributions = distribution_panels(points, colours)
     panels = panels_of(points, load, colours)
@@ -210,15 +210,15 @@ def facts_of(records: Sequence[Record]) -> list[tuple[str, str]]:
     seeds = sorted({record.seed for record in records})
     host = first.host
     lasted = {
-        words: sum(record.metrics.get("simulated_s") or 0 for record in records if record.ground == ground)
-        for ground, words in (("sim", "simulated"), ("kernel", "over the kernel's TCP"))
-        if any(record.ground == ground for record in records)
+        words: sum(record.metrics.get("simulated_s") or 0 for record in records if record.backend == backend)
+        for backend, words in (("sim", "simulated"), ("kernel", "over the kernel's TCP"))
+        if any(record.backend == backend for record in records)
     }
     length = " and ".join(f"{units.duration(seconds)} {words}" for words, seconds in lasted.items())
     cpu = sum(record.metrics.get("cpu_s") or 0 for record in records)
     facts = [
         ("scenario", first.scenario.file or first.scenario.name),
-        ("ground", ", ".join(dict.fromkeys(record.ground for record in records))),
+        ("backend", ", ".join(dict.fromkeys(record.backend for record in records))),
         ("runs", f"{len(records)}, {length} in {units.duration(cpu)} of processor time"),
         ("seeds", ", ".join(map(str, seeds[:12])) + (" …" if len(seeds) > 12 else "")),
         ("elephan", f"{first.version} (core {host.get('build', '')})"),

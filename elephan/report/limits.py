@@ -47,7 +47,7 @@ class Entry:
     @property
     def payload_bps(self) -> float:
         """What the line carries of payload in full packets, bit/s."""
-        tcp = self.specs[0]["stack"]
+        tcp = self.specs[0]["transport"]
         mtu = int(tcp["mtu_bytes"])
         headers = TCP_IP_BYTES + (TIMESTAMP_BYTES if tcp["timestamps"] else 0)
         return self.rate_bps * (mtu - headers) / mtu
@@ -127,7 +127,7 @@ def held_by_window(entry: Entry) -> list[str]:
     if entry.specs[0]["workload"].get("credits") is not None:
         return []
     spec = entry.specs[0]
-    tcp = spec["stack"]
+    tcp = spec["transport"]
     buffered = tcp["send_buffer_bytes"] is not None and tcp["send_buffer_bytes"] < tcp["window_bytes"]
     size = units.size(_window_bytes(spec))
     each = f"{len(entry.specs)} windows" if len(entry.specs) > 1 else "its window"
@@ -152,5 +152,5 @@ def above_line(entry: Entry) -> list[str]:
 
 
 def _window_bytes(spec: Mapping[str, Any]) -> int:
-    tcp = spec["stack"]
+    tcp = spec["transport"]
     return int(min(tcp["window_bytes"], tcp["send_buffer_bytes"] or tcp["window_bytes"]))

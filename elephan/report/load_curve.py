@@ -46,15 +46,15 @@ class LoadCurve:
 def load_curves(points: Sequence[Point]) -> list[LoadCurve]:
     """Return the curves that have a knee; empty where neither queue depth nor connections of a session were swept.
 
-    Points of several grounds have none: the workload runs on one.
+    Points of several backends have none: the workload runs on one.
     """
     keys = tuple(key for key in (points[0].varied if points else ()) if _is_load(key, points[0].first))
-    if not keys or any(point.ground for point in points):
+    if not keys or any(point.backend for point in points):
         return []
     groups: dict[str, list[Point]] = {}
     for point in points:
         others = {key: value for key, value in point.varied.items() if key not in keys}
-        groups.setdefault(canonical_json([point.stack, others]), []).append(point)
+        groups.setdefault(canonical_json([point.cc, others]), []).append(point)
     curves = []
     for members in groups.values():
         loads = tuple(_load(point, keys) for point in members)
@@ -96,7 +96,7 @@ def _mean_s(metrics: dict[str, Any]) -> float | None:
 
 
 def _name(point: Point, keys: Sequence[str]) -> str:
-    parts = [point.stack] if point.names_stack else []
+    parts = [point.cc] if point.names_cc else []
     parts += [f"{short(key)} {shown(value)}" for key, value in point.varied.items() if key not in keys]
     return ", ".join(parts)
 

@@ -55,7 +55,7 @@ def _lines(curve: LoadCurve) -> list[tuple[str, tuple[tuple[float, float], ...]]
     for point, load in zip(curve.points, curve.loads, strict=True):
         if load is not None and load.latency_s > 0:
             parts = [curve.name, *(f"{short(key)} {shown(point.varied[key])}" for key in keys)]
-            label = ", ".join(part for part in parts if part) or point.stack
+            label = ", ".join(part for part in parts if part) or point.cc
             groups.setdefault(label, []).append(load)
     return [
         (

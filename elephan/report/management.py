@@ -44,7 +44,7 @@ HEADS = (
     ("flow", ""),
     ("what", "Moved to a lightpath, refused, or moved back and why."),
     ("limit", "What limited the flow: A a window, B the sender's line, C the core, D the receiver's line."),
-    ("remedy", "What was done about the move, and what that was to save of its cost."),
+    ("mitigation", "What was done about the move, and what that was to save of its cost."),
     ("rate before", "Mean of the four intervals before, as the manager saw it; ±: standard error by sampling."),
     ("after", "Mean of the watch after it."),
     ("cost forecast", "Data that the flow was to lack after the move."),
@@ -63,8 +63,8 @@ HEADS = (
 )
 
 
-REMEDIES = ("remedy", "kept back forecast", "kept back")
-"""Heads that a manager without remedies has nothing under."""
+MITIGATIONS = ("mitigation", "kept back forecast", "kept back")
+"""Heads that a manager without mitigations has nothing under."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,15 @@ def _managed(record: Record, series: Series | None, several: bool, number: int) 
     manager = record.manager
     assert manager is not None
     swept = ", ".join(f"{key} {value}" for key, value in record.parameters.items())
-    ledger = manager["ledger"]
-    watch_s = record.spec["manager"]["watch_ns"] / 1e9
+    ledger = manager["move_log"]
+    watch_s = record.spec["manager"]["observation_window_ns"] / 1e9
     places = {flow["name"]: index for index, flow in enumerate(record.flows)}
     rows = [_row(entry, series, places, watch_s) for entry in ledger[:MOST_ENTRIES]]
-    shown = [i for i, (head, _) in enumerate(HEADS) if record.spec["manager"].get("remedies") or head not in REMEDIES]
+    shown = [
+        i for i, (head, _) in enumerate(HEADS) if record.spec["manager"].get("mitigations") or head not in MITIGATIONS
+    ]
     return Managed(
-        title=f"{record.ground}, seed {record.seed}{': ' + swept if swept else ''}" if several else "",
+        title=f"{record.backend}, seed {record.seed}{': ' + swept if swept else ''}" if several else "",
         totals=_totals(manager["metrics"]),
         lightpaths=_lightpaths(manager["lightpaths"]),
         heads=tuple(HEADS[i] for i in shown),
@@ -155,7 +157,7 @@ def _row(entry: dict[str, Any], series: Series | None, places: dict[str, int], w
         entry["flow"],
         WHY[entry["reason"]].format(entry["lightpath"]),
         entry.get("limit", ""),
-        _remedy(entry),
+        _mitigation(entry),
         show("rate_before_bps", units.rate),
         show("rate_after_bps", units.rate),
         show("forecast_cost_bytes", units.size),
@@ -174,10 +176,10 @@ def _row(entry: dict[str, Any], series: Series | None, places: dict[str, int], w
     ]
 
 
-def _remedy(entry: dict[str, Any]) -> str:
-    remedy: str = entry.get("remedy", "")
-    saved = entry.get("remedy_saves_bytes")
-    return f"{remedy}: saves {units.size(saved)}" if saved else remedy
+def _mitigation(entry: dict[str, Any]) -> str:
+    mitigation: str = entry.get("mitigation", "")
+    saved = entry.get("mitigation_saves_bytes")
+    return f"{mitigation}: saves {units.size(saved)}" if saved else mitigation
 
 
 def _qos(series: Series | None, flow: int | None, at_s: float, watch_s: float) -> tuple[str, str]:
@@ -215,14 +217,14 @@ def _steps(record: Record) -> dict[str, Any]:
     assert manager is not None
     timeline, names = manager["timeline"], [path["name"] for path in manager["lightpaths"]]
     end_s = max(timeline["time_s"], default=0.0)
-    stays = stays_of(manager["ledger"], end_s)
+    stays = stays_of(manager["move_log"], end_s)
     steps: list[dict[str, Any]] = []
     for row, time_s in enumerate(timeline["time_s"]):
         if timeline["lightpath"][row] == 0:
             on = {flow: next((p for a, b, p in of if a <= time_s < b), "IP") for flow, of in stays.items()}
             events = [
                 f"{entry['flow']}: {WHY[entry['reason']].format(entry['lightpath'])}"
-                for entry in manager["ledger"]
+                for entry in manager["move_log"]
                 if entry["at_s"] == time_s
             ]
             ip = f"{units.rate(timeline['ip_bps'][row])}, wait {units.duration(timeline['ip_wait_s'][row])}"
@@ -264,8 +266,8 @@ def _svg(record: Record, number: int) -> str:
                 style = f'fill="var(--c{index + 1})"' + ("" if state == 2 else ' fill-opacity=".3"')
                 bar(start_s, stop_s, style, STATES[state])
         y += LANE
-    stays = stays_of(manager["ledger"], end_s)
-    refused = {(entry["flow"], entry["at_s"]) for entry in manager["ledger"] if entry["reason"] == "refused"}
+    stays = stays_of(manager["move_log"], end_s)
+    refused = {(entry["flow"], entry["at_s"]) for entry in manager["move_log"] if entry["reason"] == "refused"}
     for flow, of in list(stays.items())[:MOST_LANES]:
         lane(flow)
         parts.append(f'<path d="M{LEFT} {y + 10}H{WIDTH - RIGHT}" stroke="var(--grid)" stroke-width="3"/>')

@@ -59,7 +59,7 @@ def _all() -> tuple[Metric, ...]:
             "packets",
             count,
             "higher",
-            "Distinct data segments that arrived at their receiver. Ground `kernel`: those that the sender had heard "
+            "Distinct data segments that arrived at their receiver. Backend `kernel`: those that the sender had heard "
             "of, or that the receiver counted less reported duplicates, whichever are more; up to a window too few.",
         ),
         Metric(
@@ -101,7 +101,7 @@ def _all() -> tuple[Metric, ...]:
             "packets",
             count,
             "neither",
-            "Packets that moving routers kept back (the remedies hold and equalise).",
+            "Packets that moving routers kept back (the mitigations hold and equalise).",
         ),
         Metric(
             "held_bytes_max",
@@ -109,7 +109,7 @@ def _all() -> tuple[Metric, ...]:
             "B",
             size,
             "lower",
-            "Most bytes that a moving router kept back at once: the buffer that the remedy needs.",
+            "Most bytes that a moving router kept back at once: the buffer that the mitigation needs.",
         ),
         Metric(
             "held_max_s",
@@ -176,7 +176,8 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Mean of the sender's round-trip time samples. Ground `kernel`: mean of the smoothed round-trip time, read "
+            "Mean of the sender's round-trip time samples. Backend `kernel`: mean of the smoothed round-trip time, "
+            "read "
             "every `measure.series`, or every 10 ms without one.",
         ),
         Metric("rtt_min_s", "RTT min", "s", time, "lower", "Least round-trip time sample."),
@@ -296,7 +297,7 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "neither",
-            "Length of the run, the drain included: in virtual time, or, on the ground `kernel`, in real time.",
+            "Length of the run, the drain included: in virtual time, or, on the backend `kernel`, in real time.",
         ),
         Metric("cpu_s", "CPU", "s", time, "neither", "Processor time that elephan's threads took for the run."),
         Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
@@ -428,7 +429,7 @@ def _of_the_manager() -> tuple[Metric, ...]:
 
 
 def _of_the_emulator() -> tuple[Metric, ...]:
-    """What the ground kernel says of its own part; on no other ground."""
+    """What the backend kernel says of its own part; on no other backend."""
     late = "later than the network model says, by the emulator's doing"
     time = units.duration
     return (
@@ -521,7 +522,7 @@ SUFFIXES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
 
 
 def metric(name: str) -> Metric:
-    """Return the catalogue's entry; for a metric of a later ground one made from its name's unit."""
+    """Return the catalogue's entry; for a metric of a later backend one made from its name's unit."""
     known = CATALOGUE.get(name)
     if known is not None:
         return known

@@ -1,9 +1,9 @@
 """What a move cost: rates before and after, duplicate ACKs and losses in its wake, and when the flow was back.
 
-From a record and its series alone, so that it holds for either ground. Rates are payload handed to the receiving
-application; the series' interval says how finely they can be told. A move between two samples, as on the ground kernel,
-counts from the one before, so that nothing that came of it is missed. `Course` is what flows did about any moment,
-`Move` what came of one that an event made.
+From a record and its series alone, so that it holds for either backend. Rates are payload handed to the receiving
+application; the series' interval says how finely they can be told. A move between two samples, as on the backend
+kernel, counts from the one before, so that nothing that came of it is missed. `Course` is what flows did about any
+moment, `Move` what came of one that an event made.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Course:
     first: int
     """The sample from which the moment counts: the last one at or before it."""
     counters: dict[str, Floats]
-    """Of the flows, at those times: `duplicate_acks` where the ground knows them, `retransmitted_segments`."""
+    """Of the flows, at those times: `duplicate_acks` where the backend knows them, `retransmitted_segments`."""
     lost_s: Floats
     lost_packets: Floats
     """By all links, at the times before."""
@@ -95,7 +95,7 @@ class Course:
         return _means(self.since_s, self.delivered_bits, SECOND_S)
 
     def counted(self, name: str, over_s: float) -> int | None:
-        """Events of a counter within `over_s`; None where the ground does not know them."""
+        """Events of a counter within `over_s`; None where the backend does not know them."""
         if name not in self.counters:
             return None
         column = self.counters[name][self.first :]
@@ -137,7 +137,7 @@ class Move:
     least_at_s: float
     """When that second began, since the move."""
     duplicate_acks: int | None
-    """Within the wake; None where the ground does not know."""
+    """Within the wake; None where the backend does not know."""
     retransmitted_segments: int
     """Within the wake."""
     dropped_early: int
@@ -198,7 +198,7 @@ def moves_of(record: Record, series: Series) -> list[Move]:
     ways = [(list(flow["route"]), list(flow["return_route"])) for flow in record.spec["flows"]]
     happened = [
         (float(time_s), event["action"])
-        for event, time_s in zip(record.spec["events"], record.happened_s, strict=False)
+        for event, time_s in zip(record.spec["events"], record.event_times_s, strict=False)
         if time_s is not None and event["action"]["kind"] == "move"
     ]
     found = []

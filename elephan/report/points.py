@@ -26,7 +26,7 @@ class Entity:
 
     name: str
     """The flow's name; "" for the run."""
-    stack: str
+    cc: str
     workload: str
 
 
@@ -36,12 +36,13 @@ class Point:
 
     records: tuple[Record, ...]
     varied: dict[str, Any]
-    """Parameters in which points differ, with this point's values; without those that the stack's name tells."""
-    stack: str
-    """Stacks of the run; "reno + cubic" when flows differ."""
-    names_stack: bool
-    """Whether points differ in the stack."""
-    ground: str = ""
+    """Parameters in which points differ, with this point's values; without those that the congestion control's name
+    tells."""
+    cc: str
+    """Congestion controls of the run; "reno + cubic" when flows differ."""
+    names_cc: bool
+    """Whether points differ in the congestion control."""
+    backend: str = ""
     """Where it ran, when points differ in that; else ""."""
 
     @property
@@ -51,21 +52,22 @@ class Point:
 
     @property
     def label(self) -> str:
-        """Name of the point among the others: stack, varied parameters and ground."""
-        return ", ".join([self.setting, *([self.ground] if self.ground else [])])
+        """Name of the point among the others: congestion control, varied parameters and backend."""
+        return ", ".join([self.setting, *([self.backend] if self.backend else [])])
 
     @property
     def setting(self) -> str:
-        """Its name without the ground."""
-        parts = [self.stack] if self.names_stack or not self.varied else []
+        """Its name without the backend."""
+        parts = [self.cc] if self.names_cc or not self.varied else []
         parts += [f"{short(key)} {shown(value)}" for key, value in self.varied.items()]
         return ", ".join(parts)
 
     @property
     def curve(self) -> str:
-        """Name of its curve in a figure of all stacks, or all grounds, at one setting of the other parameters."""
-        name = self.stack if self.names_stack else self.setting
-        return f"{name}, {self.ground}" if self.ground else name
+        """Name of its curve in a figure of all congestion controls, or all backends, at one setting of the other
+        parameters."""
+        name = self.cc if self.names_cc else self.setting
+        return f"{name}, {self.backend}" if self.backend else name
 
     def metric(self, name: str) -> Estimate | None:
         """Return a metric of the run over the repetitions; of a single one with the band of what was extrapolated."""
@@ -87,7 +89,7 @@ class Point:
             group, name = flow.get("group"), str(flow["name"])
             if group not in found:
                 name = re.sub(r"\.\d+$", "", name) if members[group] > 1 else name
-                found[group] = Entity(name, str(flow["stack"]), str(flow.get("workload", "")))
+                found[group] = Entity(name, str(flow["congestion_control"]), str(flow.get("workload", "")))
         return found
 
     @property
@@ -98,7 +100,7 @@ class Point:
     @cached_property
     def _by_group(self) -> list[tuple[dict[object, list[dict[str, Any]]], dict[object, list[dict[str, Any]]]]]:
         """Per repetition the shared workloads and the connections of each group: looked up, not searched for."""
-        return [(_grouped(record.entries), _grouped(record.flows)) for record in self.records]
+        return [(_grouped(record.flow_groups), _grouped(record.flows)) for record in self.records]
 
     def flow_metric(self, group: object, name: str, total: bool) -> Estimate | None:
         """Return a metric of a flow entry over the repetitions: where its connections share a workload the entry's own,
@@ -118,22 +120,22 @@ class Point:
 def points_of(records: Sequence[Record]) -> list[Point]:
     """Put records together into points, in order of their first record."""
     varied = varied_keys(records)
-    stacks = [stack_of(record) for record in records]
-    names_stack = len(set(stacks)) > 1
-    told = told_by_stack(records) if names_stack else frozenset()
+    congestion_controls = [cc_of(record) for record in records]
+    names_cc = len(set(congestion_controls)) > 1
+    told = told_by_cc(records) if names_cc else frozenset()
     keys = [key for key in varied if key not in told]
-    several_grounds = len({record.ground for record in records}) > 1
+    several_backends = len({record.backend for record in records}) > 1
     groups: dict[str, list[Record]] = {}
-    for record, stack in zip(records, stacks, strict=True):
-        identity = [record.ground, stack, *(record.parameters.get(key) for key in varied)]
+    for record, cc in zip(records, congestion_controls, strict=True):
+        identity = [record.backend, cc, *(record.parameters.get(key) for key in varied)]
         groups.setdefault(canonical_json(identity), []).append(record)
     return [
         Point(
             records=tuple(group),
             varied={key: group[0].parameters.get(key) for key in keys},
-            stack=stack_of(group[0]),
-            names_stack=names_stack,
-            ground=group[0].ground if several_grounds else "",
+            cc=cc_of(group[0]),
+            names_cc=names_cc,
+            backend=group[0].backend if several_backends else "",
         )
         for group in groups.values()
     ]
@@ -150,18 +152,19 @@ def varied_keys(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def stack_of(record: Record) -> str:
-    """Return the run's stacks as one name."""
-    return " + ".join(dict.fromkeys(str(flow["stack"]) for flow in record.flows)) or "no flow"
+def cc_of(record: Record) -> str:
+    """Return the run's congestion controls as one name."""
+    return " + ".join(dict.fromkeys(str(flow["congestion_control"]) for flow in record.flows)) or "no flow"
 
 
-def told_by_stack(records: Sequence[Record]) -> frozenset[str]:
-    """Return the parameters that a stack's label tells already: its name and its algorithm's own parameters."""
+def told_by_cc(records: Sequence[Record]) -> frozenset[str]:
+    """Return the parameters that a congestion control's label tells already: its name and its algorithm's own
+    parameters."""
     own = {
-        name for record in records for flow in record.spec.get("flows", []) for name in flow["stack"]["parameters"]
-    } | {"stack", "congestion", "name"}
+        name for record in records for flow in record.spec.get("flows", []) for name in flow["transport"]["parameters"]
+    } | {"congestion_control", "name"}
     keys = dict.fromkeys(key for record in records for key in record.parameters)
-    return frozenset(key for key in keys if "stack" in key.split(".") and key.rsplit(".", 1)[-1] in own)
+    return frozenset(key for key in keys if "congestion_control" in key.split(".") and key.rsplit(".", 1)[-1] in own)
 
 
 def _band(record: Record, name: str) -> float | None:

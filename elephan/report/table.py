@@ -14,7 +14,7 @@ from elephan.report.metrics import Metric, present
 from elephan.report.notes import derived, told_together
 from elephan.report.points import MOST_ENTRIES, Point, points_of, short, shown
 from elephan.report.statistics import Estimate
-from elephan.report.units import things
+from elephan.report.units import pluralize
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -68,7 +68,7 @@ class Row:
     """A line of the table."""
 
     heads: tuple[str, ...]
-    """Point's parameters, stack, flow: as many as the table has head columns."""
+    """Point's parameters, congestion control, flow: as many as the table has head columns."""
     cells: tuple[Cell, ...]
     of_run: bool
     """Whether it sums up a run whose flows follow."""
@@ -113,36 +113,40 @@ class Table:
 def table_of(records: Sequence[Record]) -> Table:
     """Make the table of records: what differs between them in front, then the metrics they have."""
     points = points_of(records)
-    if any(point.ground for point in points):
+    if any(point.backend for point in points):
         # Not above: it makes a table of this module.
-        from elephan.report import sides
+        from elephan.report import backend_comparison
 
-        return sides.table_of(points)
+        return backend_comparison.table_of(points)
     columns = present(record.metrics for record in records)
     several = any(len(point.entities()) > 1 for point in points)
     keys = list(points[0].varied) if points else []
-    # Rows of a sweep over parameters alone need no column that says the same stack in every line.
-    with_stack = several or (bool(points) and (points[0].names_stack or not keys))
+    # Rows of a sweep over parameters alone need no column that says the same congestion control in every line.
+    with_cc = several or (bool(points) and (points[0].names_cc or not keys))
     curves = load_curve.load_curves(points)
     knees = {id(curve.at) for curve in curves}
-    heads = tuple(short(key) for key in keys) + (("flow",) if several else ()) + (("stack",) if with_stack else ())
+    heads = (
+        tuple(short(key) for key in keys)
+        + (("flow",) if several else ())
+        + (("congestion control",) if with_cc else ())
+    )
     drafts: list[tuple[tuple[str, ...], list[Estimate | None], bool, bool]] = []
     for point in points:
         mixed = len(point.entities()) > 1
         values = tuple(shown(value) for value in point.varied.values())
-        head = values + (("all",) if several else ()) + ((("" if mixed else point.stack),) if with_stack else ())
+        head = values + (("all",) if several else ()) + ((("" if mixed else point.cc),) if with_cc else ())
         drafts.append((head, [point.metric(column.name) for column in columns], mixed, id(point) in knees))
         for group, entity in point.listed:
             drafts.append(
                 (
-                    (*values, entity.name, entity.stack),
+                    (*values, entity.name, entity.cc),
                     [point.flow_metric(group, item.name, adds_up(item)) for item in columns],
                     False,
                     False,
                 )
             )
     # Along a load curve the highest throughput and the shortest time are its two ends.
-    ranks = not several and (not curves or points[0].names_stack)
+    ranks = not several and (not curves or points[0].names_cc)
     best = _best_of_each(points, columns) if ranks else {}
     rows = tuple(
         Row(
@@ -184,7 +188,7 @@ def load_of(points: Sequence[Point]) -> str:
             if connections[spec["group"]] < 2:
                 continue
             workload = spec["workload"]
-            bounded = workload["kind"] in ("offered", "replicate") or workload.get("bytes") is not None
+            bounded = workload["kind"] in ("constant_rate", "replicate") or workload.get("bytes") is not None
             if bounded:
                 name = re.sub(r"\.\d+$", "", spec["name"])
                 found.setdefault(spec.get("distribution", "each"), {})[name] = None
@@ -202,7 +206,7 @@ def notes_of(points: Sequence[Point]) -> tuple[str, ...]:
     followed = told_together((name(point), note) for point in points for note in derived(point.records))
     lines = [*own, *followed]
     if len(lines) > MOST_NOTES:
-        more = things(len(lines) - MOST_NOTES, "more note")
+        more = pluralize(len(lines) - MOST_NOTES, "more note")
         lines = [*lines[:MOST_NOTES], f"{more}; `elephan results show ID` has all of a run"]
     return tuple(lines)
 
@@ -218,10 +222,11 @@ def adds_up(column: Metric) -> bool:
 
 
 def _best_of_each(points: Sequence[Point], columns: Sequence[Metric]) -> dict[tuple[int, str], float]:
-    """Return the best value of a column for each row: among the stacks at one point of a sweep, else among all."""
+    """Return the best value of a column for each row: among the congestion controls at one point of a sweep, else among
+    all."""
     groups: dict[str, list[int]] = {}
     for number, point in enumerate(points):
-        groups.setdefault(canonical_json(point.varied) if point.names_stack else "", []).append(number)
+        groups.setdefault(canonical_json(point.varied) if point.names_cc else "", []).append(number)
     found = {}
     for numbers in groups.values():
         for column in columns:

@@ -76,7 +76,7 @@ def count(value: float | None) -> str:
     return f"{value:.1f}"
 
 
-def things(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """Return a number with its noun: "1 run", "2 runs"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 

@@ -1,6 +1,6 @@
 """Scenarios: one TOML file describes paths, flows, events, what to measure and what to sweep.
 
-What it does: reads and validates, expands sweeps, and hands every point to a ground as a complete specification in
+What it does: reads and validates, expands sweeps, and hands every point to a backend as a complete specification in
 integers. What it does not: run anything.
 
 **Invariant: a scenario that loads can run; one that cannot is refused with one error that names file, key, value and

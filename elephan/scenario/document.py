@@ -80,7 +80,7 @@ class Document(Table):
     """Series, warm-up and capture."""
 
     sweep: Annotated[dict[str, Any] | None, _SWEEP_SCHEMA] = setting(
-        None, examples=[{"path.loss": [0, 1e-4], "flow.stack": ["reno", "cubic"]}]
+        None, examples=[{"path.loss": [0, 1e-4], "flow.congestion_control": ["reno", "cubic"]}]
     )
     """Keys that take several values; see Sweeps. Gone before a point is validated."""
 

@@ -1,4 +1,4 @@
-"""Flows: a stack, a workload, a place on the path and a time."""
+"""Flows: a congestion control, a workload, a place on the path and a time."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _window(value: Any) -> int | None:
 _LARGEST = f'"auto", or a size from 1B to {WINDOW_MAX}B, the largest that TCP can express (RFC 7323)'
 
 
-def _stack(value: Any) -> dict[str, Any]:
+def _cc(value: Any) -> dict[str, Any]:
     expected = (
-        'a stack\'s name such as "cubic", a C file such as "./mine.c", or a table such as '
+        'a congestion control\'s name such as "cubic", a C file such as "./mine.c", or a table such as '
         '{ name = "storage_friendly", reduction = "1/8" }'
     )
     if isinstance(value, str):
@@ -53,7 +53,7 @@ def _stack(value: Any) -> dict[str, Any]:
     return value
 
 
-_STACK_SCHEMA = WithJsonSchema(
+_CC_SCHEMA = WithJsonSchema(
     {
         "anyOf": [
             {"type": "string"},
@@ -73,12 +73,12 @@ _WINDOW_SCHEMA = WithJsonSchema({"type": "string", "x-type": "size or auto"})
 class FlowSettings(Table):
     """Keys that a flow has and `[defaults]` may set for all flows."""
 
-    stack: Annotated[dict[str, Any], PlainValidator(_stack), _STACK_SCHEMA] = setting(
+    congestion_control: Annotated[dict[str, Any], PlainValidator(_cc), _CC_SCHEMA] = setting(
         "cubic", examples=["reno", "./mine.c", {"name": "storage_friendly", "reduction": "1/8"}]
     )
-    """Congestion control: a name that `elephan stacks` lists, a C file of your own (relative to the scenario file), or
-    a table with `name` and the parameters that `elephan stacks` lists for it."""
-    workload: Workload = setting({"kind": "bulk"}, examples=["bulk", {"kind": "offered", "load": "90%"}])
+    """Congestion control: a name that `elephan cc` lists, a C file of your own (relative to the scenario file), or
+    a table with `name` and the parameters that `elephan cc` lists for it."""
+    workload: Workload = setting({"kind": "bulk"}, examples=["bulk", {"kind": "constant_rate", "load": "90%"}])
     """What the flow carries."""
     start: Span = setting("0s", examples=["5s"])
     """When the connection is opened."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
+from elephan.scenario.mitigation import ManagersMitigations, conflict
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import (
     U32_MAX,
@@ -16,7 +17,6 @@ from elephan.scenario.quantity import (
     Whole,
     number,
 )
-from elephan.scenario.remedy import ManagersRemedies, conflict
 from elephan.scenario.table import Name, Table, setting
 
 AS_MUCH_AGAIN = 2000
@@ -101,40 +101,40 @@ class Manager(Table):
     """... when it has also sent this much."""
     interval: PositiveSpan = setting("1s", examples=["5s"])
     """Time between two looks at the counters."""
-    sample: Annotated[int, Whole(1, U32_MAX)] = setting(1, examples=[1000])
+    sampling_rate: Annotated[int, Whole(1, U32_MAX)] = setting(1, examples=[1000])
     """One packet in so many is sampled (sFlow, sampled NetFlow or IPFIX); 1: all are counted."""
-    standard_errors: _Errors = setting(1, examples=[2.5])
+    confidence_sigmas: _Errors = setting(1, examples=[2.5])
     """So many standard errors are taken off an estimate from samples before it is compared with `rate` and `volume`."""
-    memory: Annotated[int, Whole(1, 10_000_000)] = setting(1024, examples=[64])
+    flow_table_size: Annotated[int, Whole(1, 10_000_000)] = setting(1024, examples=[64])
     """Flows in the table at most (Space-Saving); the flow counted least makes place."""
-    idle: PositiveSpan = setting("10s", examples=["15s"])
+    inactive_timeout: PositiveSpan = setting("10s", examples=["15s"])
     """A flow of which nothing was seen for so long is over."""
-    back_below: Rate | None = setting(None, examples=["50Mbit/s"])
+    return_rate: Rate | None = setting(None, examples=["50Mbit/s"])
     """Mean rate of four intervals below which a moved flow goes back. When absent: half of `rate`."""
-    minimum_stay: PositiveSpan = setting("30s", examples=["1min"])
+    min_dwell_time: PositiveSpan = setting("30s", examples=["1min"])
     """A flow stays where it is for so long after each move: no flapping."""
-    linger: Span = setting("10s", examples=["1min"])
+    lightpath_timeout: Span = setting("10s", examples=["1min"])
     """A lightpath that carries nothing is kept for so long."""
     lightpaths: Annotated[int, Whole(0, 1000)] | None = setting(None, examples=[1])
     """Lightpaths set up at once at most; 0: the manager looks on. When absent: all."""
-    fill: _Part = setting("90%", examples=["80%"])
+    max_utilization: _Part = setting("90%", examples=["80%"])
     """Part of a lightpath's capacity that is given away; a flow that is alone there may have all of it."""
-    offload_worth: _Part = setting("10%", examples=["50%"])
+    offload_weight: _Part = setting("10%", examples=["50%"])
     """What a byte taken off the IP level is worth, as a share of a byte delivered ..."""
-    busy: _Part = setting("90%", examples=["70%"])
+    congestion_threshold: _Part = setting("90%", examples=["70%"])
     """... unless the slowest link of the bypassed IP way is loaded so much: then others wait for the room, and it is
     worth as much."""
     refuse: bool = setting(True, examples=[False])
     """Refuse moves that are forecast to cost more than they gain."""
-    watch: PositiveSpan = setting("10s", examples=["30s"])
+    observation_window: PositiveSpan = setting("10s", examples=["30s"])
     """Time after a move during which what a flow lacks is the move's cost."""
-    keep: _Part = setting(0.7, examples=[0.5])
+    cc_beta: _Part = setting(0.7, examples=[0.5])
     """Part of the window that the flows' congestion control keeps at a loss, for the forecast (CUBIC 0.7, Reno 0.5)."""
-    tail: _Tail = setting(2, examples=[1.2])
+    pareto_shape: _Tail = setting(2, examples=[1.2])
     """Index of the Pareto tail of flows' sizes: a flow that has sent x is expected to send x / (tail - 1) more. 2: as
     much again; the nearer to 1, the more."""
-    remedies: ManagersRemedies | None = setting(None, examples=["hold", ["hold", "trim"]])
-    """What may be done about a move to a lightpath so that it does not hurt: remedies as an event's, of which the
+    mitigations: ManagersMitigations | None = setting(None, examples=["hold_buffer", ["hold_buffer", "cwnd_reduction"]])
+    """What may be done about a move to a lightpath so that it does not hurt: mitigations as an event's, of which the
     manager chooses what the move needs. A hold's or equaliser's `buffer` is what the moving router can keep back for a
     lightpath; `trim` says that senders listen. When absent: flows are moved as they are."""
     priorities: _Priorities = setting({}, examples=[{"backup": 2}])
@@ -142,11 +142,11 @@ class Manager(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> Manager:
-        if self.back_below is not None and self.back_below >= self.rate:
-            raise wrong("a rate below rate: a flow between the two stays where it is", "back_below")
-        if self.idle < self.interval:
-            raise wrong("a time not below interval", "idle")
-        problem = conflict(self.remedies or [])
+        if self.return_rate is not None and self.return_rate >= self.rate:
+            raise wrong("a rate below rate: a flow between the two stays where it is", "return_rate")
+        if self.inactive_timeout < self.interval:
+            raise wrong("a time not below interval", "inactive_timeout")
+        problem = conflict(self.mitigations or [])
         if problem is not None:
-            raise wrong(problem, "remedies")
+            raise wrong(problem, "mitigations")
         return self

@@ -77,13 +77,13 @@ class TraceSource(Table):
     """Form of the trace (docs/traces.md says what each is). "auto": told by how the file begins."""
     pace: Literal["timed", "closed"] = setting("timed", examples=["closed"])
     """Requests come when they were recorded, and wait for a place in the queue; or as fast as the queue depth lets."""
-    slowdown: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
+    time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
     """Factor on all times: 2 is half as fast as recorded; held to 10^-6."""
     loop: bool = setting(False, examples=[True])
     """Begin again when the trace ends."""
     device: Annotated[int, Whole(0, U32_MAX)] | None = setting(None, examples=[0])
     """Only the requests to this device of the trace. When absent: those to all, on the one unit."""
-    beyond: Literal["refuse", "skip", "wrap"] = setting("refuse", examples=["wrap"])
+    out_of_range: Literal["refuse", "skip", "wrap"] = setting("refuse", examples=["wrap"])
     """A request beyond the unit ends the run before it begins, is left out, or is taken modulo the unit's size."""
 
 

@@ -1,6 +1,7 @@
 """Dotted keys: how sweeps and `--set` name a place in a scenario.
 
-`path.loss`; `flow.stack` (all flows), `flow.backup.stack` (by name), `flow.0.stack` (by place), `flow.*.stack` (all).
+`path.loss`; `flow.congestion_control` (all flows), `flow.backup.congestion_control` (by name),
+`flow.0.congestion_control` (by place), `flow.*.congestion_control` (all).
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from elephan.renamed import new_key
 from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
 from elephan.scenario.hybrid import Lightpath
 from elephan.scenario.path import Link, Node
-from elephan.scenario.problem import Location, Problem, unknown
+from elephan.scenario.problem import Location, Problem, renamed, unknown
 from elephan.scenario.run import Background, Event
 from elephan.scenario.table import Table
 
@@ -25,9 +27,10 @@ _ARRAYS: dict[str, type[Table]] = {
     "lightpath": Lightpath,
 }
 
-#: The key of the table that a short form stands for, so that `flow.stack.reduction` reaches into `stack = "..."`.
+#: The key of the table that a short form stands for, so that `flow.congestion_control.reduction` reaches into
+#: `congestion_control = "..."`.
 _SHORT = {
-    "stack": "name",
+    "congestion_control": "name",
     "workload": "kind",
     "source": "kind",
     "queue": "limit",
@@ -91,6 +94,9 @@ def _select(raw: dict[str, Any], head: str, rest: list[str], parts: list[str]) -
         if first == "*":
             rest = rest[1:]
         elif first not in keys:
+            now = new_key([table.__name__ for table in _ARRAYS[head].__mro__], first)
+            if now is not None:
+                raise Problem(parts, renamed(first, now))
             raise Problem(parts, unknown(f"{head} or key of a {head}", first, [*names, *keys]))
     if not rest:
         raise Problem(parts, f'a key of this {head}, such as "{".".join(parts)}.{keys[0]}"')
@@ -98,7 +104,8 @@ def _select(raw: dict[str, Any], head: str, rest: list[str], parts: list[str]) -
 
 
 def _take_over_default(raw: dict[str, Any], entry: dict[str, Any], key: str) -> None:
-    """A key below one that comes from elsewhere: `flow.stack.reduction` where `[defaults]` names the stack."""
+    """A key below one that comes from elsewhere: `flow.congestion_control.reduction` where `[defaults]` names the
+    congestion control."""
     defaults = raw.get("defaults", {})
     if isinstance(defaults, dict) and key in defaults:
         entry[key] = copy.deepcopy(defaults[key])
@@ -134,11 +141,11 @@ def dotted(location: Location, raw: Any) -> str:
 
 
 def flatten(raw: dict[str, Any]) -> dict[Location, Any]:
-    """Every leaf of a parsed file by its place. A stack's table is one leaf."""
+    """Every leaf of a parsed file by its place. A congestion control's table is one leaf."""
     leaves: dict[Location, Any] = {}
 
     def visit(location: Location, value: Any) -> None:
-        if isinstance(value, dict) and location[-1:] != ("stack",):
+        if isinstance(value, dict) and location[-1:] != ("congestion_control",):
             for key, inner in value.items():
                 visit((*location, key), inner)
         elif isinstance(value, list) and value and all(isinstance(inner, dict) for inner in value):

@@ -18,7 +18,7 @@ from elephan.scenario.problem import ABSENT, Location, Problem, ScenarioError, e
 from elephan.scenario.quantity import U64_MAX
 from elephan.scenario.run import REPETITIONS_MAX
 from elephan.scenario.spec import specify
-from elephan.scenario.spec.stack import label
+from elephan.scenario.spec.transport import label
 from elephan.scenario.toml import DEPTH_MAX, NotToml, flaw_of, format_value, key_lines, parse, parse_value
 from elephan.sweep.grid import Axis, Mode, parse_axes, parse_max_runs
 from elephan.sweep.runs import RUNS_MAX, Runs
@@ -281,7 +281,8 @@ class Scenario:
         if document.run.seed + document.run.repetitions - 1 > U64_MAX:
             expected = f"at most {U64_MAX}, together with the repetitions"
             raise self._error(("run", "seed"), expected, values, raw)
-        # What only the whole shows (routes, stacks, traces) is checked now too, not when half the sweep has run.
+        # What only the whole shows (routes, congestion controls, traces) is checked now too, not when half the sweep
+        # has run.
         try:
             specify(document, self.base, document.run.seed)
         except Problem as problem:
@@ -319,7 +320,7 @@ class Scenario:
         asked = location
         location, value = _reach(raw, location)
         if len(location) < len(asked) and expected.startswith("missing"):
-            # A short form such as workload = "offered" has no room for what is missing.
+            # A short form such as workload = "constant_rate" has no room for what is missing.
             expected = f"a table; it also needs {keys.dotted(asked[len(location) :], raw)}"
         if value is ABSENT and location[:1] == ("flow",) and len(location) > 2:
             location, value = self._from_defaults(raw, location)
@@ -439,7 +440,8 @@ def _within(place: Location, other: Location) -> bool:
 
 
 def _without(sweep: dict[str, Any], key: str) -> dict[str, Any]:
-    """A sweep table without a key, however it is nested; `flow.stack` does not remove `flow.backup.stack`."""
+    """A sweep table without a key, however it is nested; `flow.congestion_control` does not remove
+    `flow.backup.congestion_control`."""
     head, _, rest = key.partition(".")
     result = {name: value for name, value in sweep.items() if name != key}
     if rest and isinstance(result.get(head), dict):
@@ -449,7 +451,8 @@ def _without(sweep: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _flat(key: str, value: Any) -> Value:
-    """A value as tables show it: numbers and texts as they are, stacks by their label, the rest as TOML."""
-    if key.rsplit(".", 1)[-1] == "stack":
+    """A value as tables show it: numbers and texts as they are, congestion controls by their label, the rest as
+    TOML."""
+    if key.rsplit(".", 1)[-1] == "congestion_control":
         return _flat("", label(value))
     return value if isinstance(value, bool | int | float | str) else format_value(value)

@@ -84,7 +84,7 @@ class Path(Table):
     emulator: Annotated[str, PlainValidator(_emulator), WithJsonSchema({"enum": [*EMULATORS]})] = setting(
         "elephan", examples=["netem"]
     )
-    """What carries packets on the ground kernel and in `elephan path`: elephan's link model, or the kernel's own
+    """What carries packets on the backend kernel and in `elephan path`: elephan's link model, or the kernel's own
     tc-netem(8) where the kernel has it, which does less (docs/path.md). The simulator does not look at it."""
 
 

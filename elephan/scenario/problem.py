@@ -77,6 +77,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {kind}; known: {', '.join(names)}" if names else f"unknown {kind}; there is none"
 
 
+def renamed(old: str, new: str) -> str:
+    """What to write in place of a name of version 0.1.0."""
+    return f'"{new}", which is what "{old}" is called now'
+
+
 _BUILT_IN = {
     "bool_type": "true or false",
     "int_type": "a whole number",

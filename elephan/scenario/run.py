@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.scenario.line import Loss
+from elephan.scenario.mitigation import Mitigations, conflict
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import U64_MAX, Load, PositiveSpan, Rate, Span, Whole, parse_size, parse_span
-from elephan.scenario.remedy import Remedies, conflict
 from elephan.scenario.table import Name, Table, one_of, setting
 
 REPETITIONS_MAX = 100_000
@@ -175,7 +175,7 @@ class Event(Table):
     """With `move`: the new way of the data, written as a flow's route. When absent: data stays where it is."""
     return_route: list[str] | None = setting(None, examples=[["host2", "r3", "r1", "host1"]])
     """With `move`: the new way of the ACKs. When absent: ACKs stay where they are."""
-    remedy: Remedies | None = setting(None, examples=["hold", ["hold", "trim"]])
+    mitigation: Mitigations | None = setting(None, examples=["hold_buffer", ["hold_buffer", "cwnd_reduction"]])
     """With `move` and `route`: what keeps the move from hurting, one or a list. When absent: nothing does."""
 
     @model_validator(mode="before")
@@ -193,13 +193,13 @@ class Event(Table):
                 raise wrong("beside it route, return_route or both: the new way", "move")
             if ways and "move" not in value:
                 raise wrong("beside it move: what takes this way", ways[0])
-            if "remedy" in value and ("move" not in value or "route" not in value):
-                raise wrong("beside it move and route: it is for data that moves", "remedy")
+            if "mitigation" in value and ("move" not in value or "route" not in value):
+                raise wrong("beside it move and route: it is for data that moves", "mitigation")
         return value
 
     @model_validator(mode="after")
-    def _remedies_agree(self) -> Event:
-        problem = conflict(self.remedy or [])
+    def _mitigations_agree(self) -> Event:
+        problem = conflict(self.mitigation or [])
         if problem is not None:
-            raise wrong(problem, "remedy")
+            raise wrong(problem, "mitigation")
         return self

@@ -18,7 +18,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from elephan.scenario.problem import unknown, wrong
+from elephan.renamed import KINDS, new_key
+from elephan.scenario.problem import renamed, unknown, wrong
 
 INNER_TABLE = "x-table"
 """Stands in a table's JSON schema for the table of that name."""
@@ -64,7 +65,8 @@ class Table(BaseModel):
             known = cls.keys()
             for key in value:
                 if key not in known:
-                    raise wrong(unknown("key", key, known), key)
+                    now = new_key([table.__name__ for table in cls.__mro__], key)
+                    raise wrong(unknown("key", key, known) if now is None else renamed(key, now), key)
         return value
 
 
@@ -130,6 +132,8 @@ class Tagged:
         if kind not in known:
             if self.key is None or (self.key not in value):
                 raise wrong(self.expected)
+            if KINDS.get(str(kind)) in known:
+                raise wrong(renamed(str(kind), KINDS[str(kind)]), self.key)
             raise wrong("one of " + ", ".join(f'"{name}"' for name in known), self.key)
         return value
 

@@ -14,7 +14,8 @@ from typing import Any
 from elephan.printable import has_control
 
 DEPTH_MAX = 32
-"""Tables and arrays inside each other. The deepest key of a scenario has 7; Python's stack ends at some hundreds."""
+"""Tables and arrays inside each other. The deepest key of a scenario has 7; Python's congestion control ends at some
+hundreds."""
 
 BITS_MAX = 256
 """Bits of a whole number. TOML has 64, the widest key as many; Python cannot print one of 15,000."""

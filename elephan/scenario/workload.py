@@ -31,10 +31,10 @@ class Bulk(Table):
         return self
 
 
-class Offered(Table):
+class ConstantRate(Table):
     """Constant load: one frame every so often, the latency of each measured (the dsan paper's FC traffic generator)."""
 
-    kind: Literal["offered"]
+    kind: Literal["constant_rate"]
     """Kind of workload."""
     load: Load = setting(examples=["90%", "450Mbit/s"])
     """Frame bits per second: a rate, or a share of the slowest line on the flow's route."""
@@ -55,7 +55,7 @@ class Replicate(Table):
     """Trace file; relative to the scenario file. Exactly one of `trace` and `rate`."""
     format: TraceFormat = setting("auto", examples=["msr"])
     """With `trace`: its form (docs/traces.md says what each is). "auto": told by how the file begins."""
-    slowdown: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
+    time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
     """With `trace`: factor on all times: 2 is half as fast as recorded; held to 10^-6."""
     loop: bool = setting(False, examples=[True])
     """With `trace`: begin again when it ends."""
@@ -74,8 +74,8 @@ class Replicate(Table):
         if self.trace is None and self.rate is None:
             raise wrong('trace (a file), or rate (such as "180MB/s")')
         if self.trace is not None and self.rate is not None:
-            raise wrong("absent, because trace says when writes come; slowdown changes their rate", "rate")
-        own = ("size", "arrivals") if self.trace is not None else ("format", "slowdown", "loop")
+            raise wrong("absent, because trace says when writes come; time_scale changes their rate", "rate")
+        own = ("size", "arrivals") if self.trace is not None else ("format", "time_scale", "loop")
         for key in own:
             if key in self.model_fields_set:
                 raise wrong(f"absent: it goes with {'rate' if self.trace is not None else 'trace'}", key)
@@ -83,7 +83,7 @@ class Replicate(Table):
 
 
 class Program(Table):
-    """A real program, server and client, on the ground kernel. The ground sim plays it as bulk, and says so."""
+    """A real program, server and client, on the backend kernel. The backend sim plays it as bulk, and says so."""
 
     kind: Literal["program"]
     """Kind of workload."""
@@ -116,12 +116,12 @@ class ShortFlows(Table):
     """Kind of workload."""
     arrivals: Annotated[Fraction, Positive(1_000_000, "50")] = setting(examples=[50])
     """Flows that begin per second, on average; held to 10^-3."""
-    least: PositiveSize = setting("10kB", examples=["4kB"])
-    """Smallest flow: sizes follow a Pareto distribution, P(size > x) = (least / x)^tail ..."""
-    most: PositiveSize = setting("1GB", examples=["100MB"])
+    min: PositiveSize = setting("10kB", examples=["4kB"])
+    """Smallest flow: sizes follow a Pareto distribution, P(size > x) = (min / x)^pareto_shape ..."""
+    max: PositiveSize = setting("1GB", examples=["100MB"])
     """... cut at the largest flow."""
-    tail: Annotated[Fraction, Positive(1_000, "1.2")] = setting(1.2, examples=[1.1])
-    """Tail index; the nearer to 1, the more of the data is in a few flows (transfers: 1.0 to 1.5)."""
+    pareto_shape: Annotated[Fraction, Positive(1_000, "1.2")] = setting(1.2, examples=[1.1])
+    """Shape (tail index); the nearer to 1, the more of the data is in a few flows (transfers: 1.0 to 1.5)."""
     median: PositiveSize | None = setting(None, examples=["30kB"])
     """Instead: a lognormal distribution with this median ..."""
     sigma: Annotated[Fraction, Positive(10, "2")] = setting(2, examples=[1.5])
@@ -129,17 +129,17 @@ class ShortFlows(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> ShortFlows:
-        if self.least >= self.most:
-            raise wrong("a size above least", "most")
+        if self.min >= self.max:
+            raise wrong("a size above min", "max")
         return self
 
 
 Workload = Annotated[
-    Bulk | Offered | Replicate | Program | Iscsi | ShortFlows,
+    Bulk | ConstantRate | Replicate | Program | Iscsi | ShortFlows,
     Tagged(
         (
             ("bulk", Bulk),
-            ("offered", Offered),
+            ("constant_rate", ConstantRate),
             ("replicate", Replicate),
             ("program", Program),
             ("iscsi", Iscsi),
@@ -148,6 +148,7 @@ Workload = Annotated[
         key="kind",
         default=None,
         short="kind",
-        expected='"bulk", or a table whose kind is "bulk", "offered", "replicate", "program", "iscsi" or "short_flows"',
+        expected='"bulk", or a table whose kind is "bulk", "constant_rate", "replicate", "program", "iscsi" '
+        'or "short_flows"',
     ),
 ]

@@ -66,14 +66,14 @@ class Summary:
     id: str
     created: str
     scenario: str
-    ground: str
+    backend: str
     version: str
     seed: str
     series: tuple[str, ...]
     """Names of its series files."""
 
 
-COLUMNS = ("format", "created", "scenario", "ground", "version", "build", "seed")
+COLUMNS = ("format", "created", "scenario", "backend", "version", "build", "seed")
 """Columns of a run that say what its record says too."""
 
 
@@ -83,7 +83,7 @@ def columns_of(record: Record) -> dict[str, object]:
         "format": record.format,
         "created": record.created,
         "scenario": record.scenario.name[:255],
-        "ground": record.ground,
+        "backend": record.backend,
         "version": record.version,
         "build": str(record.host.get("build", "")),
         "seed": str(record.seed),
@@ -281,7 +281,7 @@ class Store:
 
     def summaries(self, which: Filter | None = None) -> list[Summary]:
         """Return runs by their columns, newest first. Raises `StoreError`."""
-        columns = "id, created, scenario, ground, version, seed, flow_series, link_series"
+        columns = "id, created, scenario, backend, version, seed, flow_series, link_series"
         query, values = _fitting(columns, which or Filter())
         with self._reading() as execute:
             return [Summary(*row[:6], tuple(name for name in row[6:] if name)) for row in execute(query, values)]

@@ -16,9 +16,9 @@ from sqlalchemy import Connection, Engine, func, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from elephan.errors import StoreError
-from elephan.report.units import things
+from elephan.report.units import pluralize
 from elephan.store.place import Place
-from elephan.store.revision import ADDED, HEAD, REVISIONS
+from elephan.store.revision import ADDED, HEAD, RENAMED, REVISIONS
 from elephan.store.schema import Base, RunRow
 from elephan.store.sql import Fault, engine_of
 
@@ -99,7 +99,12 @@ def _repair(connection: Connection) -> None:
     }
     for name, columns in found.items():
         own = Base.metadata.tables[name]
-        if not {column.name for column in own.primary_key} <= columns <= {column.name for column in own.columns}:
+        before = {old for renamed in RENAMED.values() for old in renamed.get(name, {})}
+        if (
+            not {column.name for column in own.primary_key}
+            <= columns
+            <= {column.name for column in own.columns} | before
+        ):
             raise StoreError(
                 f"the database has a table {name} that is not elephan's; give elephan a database of its own"
             )
@@ -113,7 +118,7 @@ def _repair(connection: Connection) -> None:
 
 def _without_revision(runs: int, found: dict[str, set[str]], has_version_table: bool) -> str:
     """Return what to do about a store that holds runs and does not say of which revision its tables are."""
-    text = f"the store holds {things(runs, 'run')}, but not the revision of its tables"
+    text = f"the store holds {pluralize(runs, 'run')}, but not the revision of its tables"
     columns = {name: {column.name for column in table.columns} for name, table in Base.metadata.tables.items()}
     for number in reversed(REVISIONS):
         if found == columns:
@@ -124,6 +129,8 @@ def _without_revision(runs: int, found: dict[str, set[str]], has_version_table: 
             )
         for name, added in ADDED.get(number, {}).items():
             columns[name] = columns[name] - added
+        for name, renamed in RENAMED.get(number, {}).items():
+            columns[name] = columns[name] - set(renamed.values()) | set(renamed)
     return f"{text}, and these are not whole: use a backup of the database, or name another store"
 
 

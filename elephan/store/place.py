@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from elephan import places
+from elephan import writability
 from elephan.errors import InputError, StoreError, StoreUnusable
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Place:
 
     def must_take_series(self) -> None:
         """Raise `StoreUnusable` when no series can be kept; leave nothing."""
-        error = places.problem(self.series)
+        error = writability.problem(self.series)
         if error is not None:
             raise self.failed(error, f"{self.series}, for time series: ")
 
@@ -153,7 +153,7 @@ class Place:
 
     def failed(self, error: BaseException, what: str = "") -> StoreError:
         """Return the error for an attempt that failed: the place may be wrong, or the disk full."""
-        reason = what + (places.reason_of(error) if isinstance(error, OSError) else reason_of(error))
+        reason = what + (writability.reason_of(error) if isinstance(error, OSError) else reason_of(error))
         if is_fault(error):
             return StoreError(f"{named(self.given)}: cannot write there: {reason}")
         return self.unusable(reason)
@@ -182,7 +182,7 @@ def _name_of(url: URL) -> str:
 def is_fault(error: BaseException) -> bool:
     """Whether a disk is full or broken: no other place, and no other input, would mend that."""
     origin = getattr(error, "orig", None) or error
-    if places.is_disk_fault(origin):
+    if writability.is_disk_fault(origin):
         return True
     code = getattr(origin, "sqlite_errorcode", None)
     if code is not None:

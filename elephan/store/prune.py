@@ -76,7 +76,7 @@ def _beyond(found: Sequence[Summary], parameters: dict[str, dict[str, str]], kee
     result = []
     for one in found:
         point = {name: value for name, value in parameters.get(one.id, {}).items() if name != "run.seed"}
-        key = (one.scenario, one.ground, one.seed, *sorted(point.items()))
+        key = (one.scenario, one.backend, one.seed, *sorted(point.items()))
         seen[key] += 1
         if seen[key] > keep:
             result.append(one)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """All in `migrations/versions`, oldest first; a test holds the newest against Alembic's own."""
 
 HEAD = REVISIONS[-1]
@@ -10,3 +10,6 @@ HEAD = REVISIONS[-1]
 
 ADDED = {"0002": {"run": {"sha256"}}}
 """Columns that a revision added to those of the one before."""
+
+RENAMED = {"0003": {"run": {"ground": "backend"}}}
+"""Columns that a revision gave another name: the one before and its own."""

@@ -34,7 +34,7 @@ class RunRow(Base):
     format: Mapped[int] = mapped_column(Integer)
     created: Mapped[str] = mapped_column(String(32), index=True)
     scenario: Mapped[str] = mapped_column(String(NAME), index=True)
-    ground: Mapped[str] = mapped_column(String(16))
+    backend: Mapped[str] = mapped_column(String(16))
     version: Mapped[str] = mapped_column(String(64))
     build: Mapped[str] = mapped_column(String(64))
     """Digest of the core that ran it; see `elephan.core.build_digest`."""

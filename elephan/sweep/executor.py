@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from elephan import grounds
+from elephan import backends
+from elephan.backends import Job, Progress, Stopped
 from elephan.core import build_digest
 from elephan.errors import ElephanError, InputError
-from elephan.grounds import Job, Progress, Stopped
 from elephan.record import Record
-from elephan.report.units import things
+from elephan.report.units import pluralize
 from elephan.signals import END_SIGNALS, Mark
 from elephan.sweep.progress import NoProgress, Watcher
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from elephan.store.database import Store
     from elephan.store.series import Series
 
-Ground = Callable[[Job, Progress | None], "tuple[Record, Series]"]
+Backend = Callable[[Job, Progress | None], "tuple[Record, Series]"]
 
 POLL_S = 0.1
 """How often the calling thread shows progress and looks for Ctrl-C, s."""
@@ -58,7 +58,7 @@ class Interrupted(ElephanError):
         """Say how to go on."""
         be = "is" if ended == 1 else "are"
         kept = f"{be} stored; the same command goes on from here" if stored else f"{be} lost: there was no store"
-        super().__init__(f"stopped: {ended} of {things(total, 'run')} had ended and {kept}")
+        super().__init__(f"stopped: {ended} of {pluralize(total, 'run')} had ended and {kept}")
 
 
 def default_workers() -> int:
@@ -73,7 +73,7 @@ def execute(
     workers: int | None = None,
     again: bool = False,
     watcher: Watcher | None = None,
-    ground: Ground = grounds.run,
+    backend: Backend = backends.run,
 ) -> list[Outcome]:
     """Run `jobs` and return their outcomes in order. Of jobs that are made when asked for, few wait at any time.
 
@@ -82,7 +82,7 @@ def execute(
     """
     if workers is not None and workers < 1:
         raise InputError(f"workers = {workers}: at least 1")
-    pool = _Pool(jobs, store, again, ground, watcher or NoProgress())
+    pool = _Pool(jobs, store, again, backend, watcher or NoProgress())
     pool.run(min(workers or default_workers(), len(jobs)))
     return [pool.outcomes[number] for number in range(len(jobs))]
 
@@ -104,7 +104,7 @@ class _Pool:
         jobs: Sequence[Job],
         store: Store | None,
         again: bool,
-        ground: Ground,
+        backend: Backend,
         watcher: Watcher,
     ) -> None:
         self._jobs = jobs
@@ -112,7 +112,7 @@ class _Pool:
         """By the job's number."""
         self._store = store
         self._again = again
-        self._ground = ground
+        self._backend = backend
         self._watcher = watcher
         self._todo: queue.SimpleQueue[tuple[int, Job] | None] = queue.SimpleQueue()
         self._next = 0
@@ -235,7 +235,7 @@ class _Pool:
             number, job = given
             self._watcher.began(number, job)
             try:
-                record, series = self._ground(job, self._progress_of(number))
+                record, series = self._backend(job, self._progress_of(number))
                 message = _Message(number, outcome=Outcome(job, record, series, reused=False))
             except Stopped:
                 message = _Message(number)

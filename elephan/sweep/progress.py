@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from elephan.report.units import duration, things
-from elephan.sweep.looking import LINE_INTERVAL_S, SILENT_S
+from elephan.report.units import duration, pluralize
+from elephan.sweep.sampling import LINE_INTERVAL_S, SILENT_S
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-    from elephan.grounds import Job
+    from elephan.backends import Job
 
 
 class Watcher(Protocol):
@@ -94,7 +94,7 @@ class _Running:
     def stage(self) -> str:
         """Set-up or end in words: nobody knows how long these take. "" while the run moves in its own time."""
         if not self.total_ns:
-            return f"setting up {things(self.connections, 'connection')}"
+            return f"setting up {pluralize(self.connections, 'connection')}"
         return "putting its record together" if self.now_ns == self.total_ns else ""
 
     def text(self) -> str:
@@ -140,7 +140,7 @@ class Bars:
 
     def began(self, number: int, job: Job) -> None:
         """See `Watcher`."""
-        done = "simulated" if job.ground == "sim" else "run"
+        done = "simulated" if job.backend == "sim" else "run"
         with self._lock:
             connections = len(job.spec.get("flows", []))
             self._running[number] = _Running(title_of(job), done, connections, began_s=time.monotonic())
@@ -198,7 +198,7 @@ class Bars:
         """Return the state as one line."""
         share, runs = self.share(), self._reused + self._ended
         # All of it is done when all runs have ended, and not when the last of them is simulated.
-        text = f"{runs} of {things(self._total, 'run')}, {share if runs == self._total else min(0.99, share):.0%}"
+        text = f"{runs} of {pluralize(self._total, 'run')}, {share if runs == self._total else min(0.99, share):.0%}"
         if stages := self._stages():
             return f"{text}, {', '.join(stages)}"
         if 0 < share and runs < self._total:
@@ -232,7 +232,7 @@ class Bars:
             whole = None if one.stage else 1.0
             bars.update(self._tasks[number], completed=one.share, total=whole, of=one.text())
         if self._overall is not None:
-            of = f"{self._reused + self._ended} of {things(self._total, 'run')}"
+            of = f"{self._reused + self._ended} of {pluralize(self._total, 'run')}"
             bars.update(self._overall, completed=self.share(), total=None if self._stages() else 1.0, of=of)
 
     def _make_bars(self) -> RichProgress:
@@ -255,7 +255,9 @@ class Bars:
 
 
 def title_of(job: Job) -> str:
-    """Return what a running job is called: its number and its stacks."""
-    stacks = dict.fromkeys(flow["stack"]["congestion"].rsplit("/", 1)[-1] for flow in job.spec.get("flows", []))
-    names = ", ".join(list(stacks)[:3])
+    """Return what a running job is called: its number and its congestion controls."""
+    congestion_controls = dict.fromkeys(
+        flow["transport"]["congestion_control"].rsplit("/", 1)[-1] for flow in job.spec.get("flows", [])
+    )
+    names = ", ".join(list(congestion_controls)[:3])
     return f"{job.index + 1} {names}".strip()

@@ -1,4 +1,5 @@
-"""A quick part of `make stacks`: the same cases, the same tolerances (behaviour/stacks.toml), fewer of them."""
+"""A quick part of `make congestion controls`: the same cases, the same tolerances (behaviour/congestion_controls.toml),
+fewer of them."""
 
 from __future__ import annotations
 
@@ -10,22 +11,22 @@ import numpy as np
 import pytest
 
 from behaviour import cases, judge, measuring, models, running
-from elephan.stack import cycles, stacks
+from elephan.congestion_control import congestion_controls, cycles
 
 REFERENCE = cases.load()
-STACKS = {stack["name"]: stack for stack in REFERENCE["stack"]}
+CCS = {cc["name"]: cc for cc in REFERENCE["congestion_control"]}
 QUICK_LOSS = 1e-4
 """Least loss that is run here: each decade below it takes ten times as many packets."""
 
 
-@pytest.mark.parametrize("name", [name for name, stack in STACKS.items() if models.is_published(stack)])
+@pytest.mark.parametrize("name", [name for name, cc in CCS.items() if models.is_published(cc)])
 def test_the_mean_window_is_the_published_one(name: str) -> None:
     cells = [
         cell
-        for cell in cases.response_cells(REFERENCE, STACKS[name])
+        for cell in cases.response_cells(REFERENCE, CCS[name])
         if cell.key[0] == "periodic" and cell.key[1] >= QUICK_LOSS
     ]
-    points = judge.points(REFERENCE, STACKS[name], cells, running.run(cells, keep=False))
+    points = judge.points(REFERENCE, CCS[name], cells, running.run(cells, keep=False))
     assert len(points) == 3
     assert all(point.holds for point in points), "\n".join(str(point) for point in points)
 
@@ -94,7 +95,7 @@ def test_a_kept_cell_is_not_run_again_until_what_it_ran_through_changes(
         return {"mean": 1.0}
 
     monkeypatch.setattr(running.measuring, "measure", measure)
-    cell = cases.independent_cell(REFERENCE["response"], STACKS["reno"], 1e-2, 10, 1)
+    cell = cases.independent_cell(REFERENCE["response"], CCS["reno"], 1e-2, 10, 1)
     assert running.run([cell]) == running.run([cell]) == [{"mean": 1.0}]
     assert len(ran) == 1
     running.run([cell], again=True)
@@ -104,12 +105,16 @@ def test_a_kept_cell_is_not_run_again_until_what_it_ran_through_changes(
     assert len(ran) == 3
 
 
-def test_every_built_in_stack_is_measured() -> None:
-    missing = {stack.name for stack in stacks()} - {stack["congestion"] for stack in REFERENCE["stack"]}
-    assert not missing, f"{', '.join(sorted(missing))}: say in behaviour/stacks.toml what is published of it"
+def test_every_built_in_cc_is_measured() -> None:
+    missing = {cc.name for cc in congestion_controls()} - {
+        cc["congestion_control"] for cc in REFERENCE["congestion_control"]
+    }
+    assert not missing, (
+        f"{', '.join(sorted(missing))}: say in behaviour/congestion_controls.toml what is published of it"
+    )
 
 
-def test_the_page_has_every_stack() -> None:
+def test_the_page_has_every_cc() -> None:
     text = (running.ROOT / "docs" / "stacks.md").read_text(encoding="utf-8")
-    for name in STACKS:
-        assert text.count(f"| {name} |") >= 3, f"{name}: run `make stacks`"
+    for name in CCS:
+        assert text.count(f"| {name} |") >= 3, f"{name}: run `make congestion controls`"

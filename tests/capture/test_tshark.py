@@ -40,7 +40,7 @@ queue = "1bdp"
 
 [[flow]]
 name = "copy"
-stack = "reno"
+congestion_control = "reno"
 
 [measure]
 series = false
@@ -140,9 +140,9 @@ def run(tmp_path: Path, changes: dict[str, Any]) -> tuple[dict[str, Any], list[P
 
 
 @pytest.mark.parametrize("recovery", ["newreno", "sack", "rack"])
-@pytest.mark.parametrize("stack", ["reno", "cubic", "storage_friendly"])
-def test_tshark_counts_the_same_on_a_lossy_path(tmp_path: Path, stack: str, recovery: str) -> None:
-    metrics, seen = run(tmp_path, {"flow.stack": stack, "flow.recovery": recovery})
+@pytest.mark.parametrize("cc", ["reno", "cubic", "storage_friendly"])
+def test_tshark_counts_the_same_on_a_lossy_path(tmp_path: Path, cc: str, recovery: str) -> None:
+    metrics, seen = run(tmp_path, {"flow.congestion_control": cc, "flow.recovery": recovery})
     assert metrics["retransmitted_segments"] > 0 and metrics["duplicate_acks"] > 100
     assert sum(packet.sent_again for packet in seen) == metrics["retransmitted_segments"]
     assert sum(packet.duplicate_ack for packet in seen) == metrics["duplicate_acks"]
@@ -154,7 +154,7 @@ def test_tshark_counts_the_same_on_a_lossy_path(tmp_path: Path, stack: str, reco
     [
         {"path.loss": 0.15, "path.reverse.loss": 0.1, "run.duration": "20s"},
         {"path.loss": 0.03, "flow.timestamps": False},
-        {"path.queue": "20 packets", "flow.stack": "cubic"},
+        {"path.queue": "20 packets", "flow.congestion_control": "cubic"},
         {"flow.window": "64KiB", "path.reverse.loss": 0.05},
     ],
     ids=["time-outs", "no-timestamps", "short-queue", "window-limited"],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import elephan
-from elephan.grounds import Job, sim
+from elephan.backends import Job, sim
 from elephan.record import ScenarioInfo
 
 SCENARIO = """
@@ -34,18 +34,18 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_run_to_pandas(file: Path) -> None:
-    results = elephan.run(file, set={"flow.stack": "cubic"}, seed=5, workers=2)
+    results = elephan.run(file, set={"flow.congestion_control": "cubic"}, seed=5, workers=2)
     frame = results.to_pandas()
     assert list(frame["seed"]) == [5, 6, 5, 6]
     assert list(frame["path.loss"]) == [0, 0, 1e-3, 1e-3]
-    assert set(frame["flow.copy.stack"]) == {"cubic"}
+    assert set(frame["flow.copy.congestion_control"]) == {"cubic"}
     assert (frame["goodput_bps"] > 1e6).all()
     assert len(results.table().rows) == 2
     assert "<table>" in results._repr_html_()
 
 
 def test_printing_results_shows_the_table(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results = elephan.run(file, set={"flow.stack": "reno", "run.repetitions": 1})
+    results = elephan.run(file, set={"flow.congestion_control": "reno", "run.repetitions": 1})
     print(results)
     shown = capsys.readouterr().out
     lines = shown.splitlines()
@@ -94,9 +94,9 @@ def test_series_share_the_cores_memory(file: Path, monkeypatch: pytest.MonkeyPat
         assert series.flow.column(name).chunk(0).buffers()[1].address == values.ctypes.data
 
 
-def test_check_returns_the_scenario_and_stacks_are_listed(file: Path) -> None:
+def test_check_returns_the_scenario_and_ccs_are_listed(file: Path) -> None:
     assert len(elephan.check(file, set=["run.repetitions=3"]).points()) == 6
-    assert {"reno", "cubic", "storage_friendly"} <= {stack.name for stack in elephan.stacks()}
+    assert {"reno", "cubic", "storage_friendly"} <= {cc.name for cc in elephan.congestion_controls()}
 
 
 def test_an_error_is_one_that_can_be_caught(file: Path) -> None:

@@ -41,7 +41,7 @@ name = "copy"
 series = "50ms"
 
 [sweep]
-"flow.stack" = ["reno", "cubic"]
+"flow.congestion_control" = ["reno", "cubic"]
 """
 
 LONG = SCENARIO.replace('"3s"', '"30min"').replace('"20Mbit/s"', '"1Gbit/s"').replace('"50ms"', '"1s"')
@@ -113,7 +113,7 @@ def test_workers_and_repetition_change_no_byte(elephan: Run) -> None:
         (["results", "export", "--out", "small.toml/below"], 1, "cannot write small.toml/below"),
         (["run", "small.toml", "--workers", "0"], 2, "--workers"),
         (["run", "small.toml", "--nonsense"], 2, "No such option"),
-        (["stacks", "nonsense"], 2, "no stack 'nonsense'; there are"),
+        (["cc", "nonsense"], 2, "no congestion control 'nonsense'; there are"),
         (["results", "show", "deadbeef"], 2, "no run deadbeef"),
         (["results", "list", "--where", "path.loss"], 2, "expected KEY=VALUE"),
         (["results", "export", "--format", "parquet"], 2, "give a file with --out"),
@@ -150,26 +150,26 @@ def test_the_environments_store_is_named_as_such(elephan: Run, folder: Path, mon
 
 
 def test_one_is_written_as_one(elephan: Run, folder: Path) -> None:
-    one = ["run", "small.toml", "--set", "flow.stack=reno", "--set", "measure.series=false"]
+    one = ["run", "small.toml", "--set", "flow.congestion_control=reno", "--set", "measure.series=false"]
     elephan(*one, "--no-report")
     assert "1 of 1 run was in the store; --again runs it anew" in elephan(*one, "--no-report")[2]
-    assert elephan("check", "small.toml", "--set", "flow.stack=reno")[1] == "small.toml: valid, 1 run\n"
+    assert elephan("check", "small.toml", "--set", "flow.congestion_control=reno")[1] == "small.toml: valid, 1 run\n"
     assert "1 run is in all.csv" in elephan("results", "export", "--out", "all.csv")[2]
 
 
 def test_check_says_what_would_run(elephan: Run) -> None:
     code, out, _ = elephan("check", "small.toml")
-    assert (code, out) == (0, "small.toml: valid, 2 runs over flow.stack (2)\n")
+    assert (code, out) == (0, "small.toml: valid, 2 runs over flow.congestion_control (2)\n")
 
 
-def test_stacks_list_parameters_with_range_and_default(elephan: Run) -> None:
-    code, out, _ = elephan("stacks")
+def test_ccs_list_parameters_with_range_and_default(elephan: Run) -> None:
+    code, out, _ = elephan("cc")
     assert code == 0
     for name in ("reno", "cubic", "storage_friendly", "reduction", "congestion_avoidance"):
         assert name in out
-    _, out, _ = elephan("stacks", "storage_friendly", "--json")
-    (stack,) = json.loads(out)
-    assert {parameter["name"] for parameter in stack["parameters"]} == {"reduction", "congestion_avoidance", "cap"}
+    _, out, _ = elephan("cc", "storage_friendly", "--json")
+    (cc,) = json.loads(out)
+    assert {parameter["name"] for parameter in cc["parameters"]} == {"reduction", "congestion_avoidance", "cap"}
 
 
 def test_stored_runs_are_listed_shown_and_exported(elephan: Run, folder: Path) -> None:
@@ -180,13 +180,13 @@ def test_stored_runs_are_listed_shown_and_exported(elephan: Run, folder: Path) -
     ids = [record["id"] for record in records]
     for loss in ("1e-3", "0.001"):
         assert len(json.loads(elephan("results", "list", "--where", f"path.loss={loss}", "--json")[1])) == 2
-    _, out, _ = elephan("results", "list", "--where", "flow.stack=cubic")
+    _, out, _ = elephan("results", "list", "--where", "flow.congestion_control=cubic")
     assert len(re.findall(r"^[0-9a-f]{10} ", out, re.MULTILINE)) == 1
     _, out, _ = elephan("results", "show", ids[0][:6])
     assert ids[0] in out and "dropped_packets" in out
     _, out, _ = elephan("results", "export")
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert {row["flow.stack"] for row in rows} == {"reno", "cubic"}
+    assert {row["flow.congestion_control"] for row in rows} == {"reno", "cubic"}
     assert float(rows[0]["goodput_bps"]) > 0
     elephan("results", "export", "--format", "parquet", "--out", "all.parquet")
     assert pyarrow.parquet.read_table(folder / "all.parquet").num_rows == 2
@@ -219,18 +219,18 @@ def test_rerun_is_the_same_to_the_byte_and_sees_a_difference(elephan: Run, folde
     assert "metrics.timeouts: was" in out
 
 
-def test_a_stack_of_ones_own_is_kept_in_the_record(elephan: Run, folder: Path) -> None:
+def test_a_cc_of_ones_own_is_kept_in_the_record(elephan: Run, folder: Path) -> None:
     source = Path(__file__).parents[2] / "congestion" / "reno.c"
     (folder / "mine.c").write_text(source.read_text())
-    code, _, err = elephan("run", "small.toml", "--set", "flow.stack=./mine.c", "--no-report")
+    code, _, err = elephan("run", "small.toml", "--set", "flow.congestion_control=./mine.c", "--no-report")
     assert code == 0, err
     (record,) = json.loads(elephan("results", "list", "--json")[1])
-    assert record["flows"][0]["stack"] == "mine.c"
+    assert record["flows"][0]["congestion_control"] == "mine.c"
     (folder / "mine.c").unlink()
     code, out, err = elephan("results", "rerun", record["id"])
     assert code == 0, out + err
     (folder / "mine.c").write_text("int broken(")
-    code, _, err = elephan("run", "small.toml", "--set", "flow.stack=./mine.c", "--no-report")
+    code, _, err = elephan("run", "small.toml", "--set", "flow.congestion_control=./mine.c", "--no-report")
     assert code == 2
     assert "mine.c" in err and "error:" in err and "Traceback" not in err
 
@@ -290,7 +290,7 @@ def stored(folder: Path) -> int:
 def started(folder: Path) -> subprocess.Popen[str]:
     """A sweep of one short and one long run that has stored the short one."""
     sweep = '"run.duration" = ["1s", "6000min"]'
-    (folder / "long.toml").write_text(re.sub(r'"flow.stack" = .*', sweep, LONG))
+    (folder / "long.toml").write_text(re.sub(r'"flow.congestion_control" = .*', sweep, LONG))
     running = process(folder, "run", "long.toml", "--no-report", "--workers", "2")
     deadline = time.monotonic() + 40
     while stored(folder) < 1 and running.poll() is None and time.monotonic() < deadline:

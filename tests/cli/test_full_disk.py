@@ -26,7 +26,7 @@ name = "copy"
 [measure]
 series = "1ms"
 [sweep]
-"flow.stack" = ["reno", "cubic"]
+"flow.congestion_control" = ["reno", "cubic"]
 """
 
 UNSHARE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
@@ -63,14 +63,14 @@ def test_a_capture_that_does_not_fit_is_one_line_and_leaves_no_file(folder: Path
 
 
 def test_a_capture_that_does_not_fit_leaves_the_one_before(folder: Path) -> None:
-    one = ["run", "busy.toml", "--no-report", "--set", "flow.stack=reno", "--pcap", "disk/all.pcapng"]
+    one = ["run", "busy.toml", "--no-report", "--set", "flow.congestion_control=reno", "--pcap", "disk/all.pcapng"]
     code, _, _, left = on_a_disk_of(200, folder, *one, fill="echo before >disk/all.pcapng")
     assert (code, left) == (1, ["7 all.pcapng"])
 
 
 @pytest.mark.parametrize("place", ["missing/all.pcapng", "disk", "busy.toml/all.pcapng"])
 def test_a_capture_at_a_wrong_place_is_wrong_input(folder: Path, place: str) -> None:
-    one = ["run", "busy.toml", "--no-report", "--set", "flow.stack=reno", "--pcap", place]
+    one = ["run", "busy.toml", "--no-report", "--set", "flow.congestion_control=reno", "--pcap", place]
     code, _, err, left = on_a_disk_of(4000, folder, *one)
     assert (code, left) == (2, []) and err.startswith("error: cannot write the capture ") and err.count("\n") == 1
 
@@ -87,7 +87,9 @@ def test_a_store_that_does_not_fit_is_one_line_and_keeps_what_it_had(folder: Pat
 
 def test_a_full_disk_under_a_store_of_before_keeps_its_runs(folder: Path) -> None:
     run = ["run", "busy.toml", "--no-report", "--store", "disk/r.sqlite"]
-    first = shlex.join([sys.executable, "-c", "from elephan.cli import main; main()", *run, "--set", "flow.stack=reno"])
+    first = shlex.join(
+        [sys.executable, "-c", "from elephan.cli import main; main()", *run, "--set", "flow.congestion_control=reno"]
+    )
     fill = f"{first} && (cat /dev/zero >disk/filler 2>/dev/null || true)"
     code, _, err, left = on_a_disk_of(4000, folder, *run, fill=f"{fill}; cp -r disk kept")
     assert code == 1 and err.count("error: ") == 1 and "Traceback" not in err

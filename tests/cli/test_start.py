@@ -42,14 +42,14 @@ COMMANDS = {
     "--help": ARGUMENTS,
     "run --help": ARGUMENTS | MODELS,
     "check small.toml": ARGUMENTS | MODELS,
-    "stacks": ARGUMENTS | MODELS | TABLES,
+    "cc": ARGUMENTS | MODELS | TABLES,
     "results list": ARGUMENTS | MODELS | TABLES,
     "run small.toml --no-report": ARGUMENTS | MODELS | TABLES | SERIES,
 }
 
 NEVER = {
-    "--help": ["scenario", "store", "api", "record", "grounds", "report.table", "_native"],
-    "run --help": ["scenario", "store", "api", "record", "grounds", "report.table", "_native"],
+    "--help": ["scenario", "store", "api", "record", "backends", "report.table", "_native"],
+    "run --help": ["scenario", "store", "api", "record", "backends", "report.table", "_native"],
     "check small.toml": [
         "store",
         "report.table",
@@ -60,7 +60,7 @@ NEVER = {
         "cli.iscsi",
         "disks",
     ],
-    "stacks": ["scenario", "store", "grounds", "compare"],
+    "cc": ["scenario", "store", "backends", "compare"],
     "run small.toml --no-report": ["store.schema", "store.migrate", "report.html", "report.draw", "compare", "papers"],
 }
 

@@ -86,12 +86,12 @@ def test_control_characters_reach_no_terminal(elephan: Run, folder: Path) -> Non
     (folder / "red\x1b[31m.toml").write_text(SCENARIO)
     (folder / "wrong\x1b[31m.toml").write_text('"red\\u001b[31m" = 1\n' + SCENARIO)
     record = json.loads((FORMATS / "record-1.json").read_text())
-    record["scenario"]["name"] = record["flows"][0]["stack"] = "red\x1b]0;title\x07\x9b31m"
+    record["scenario"]["name"] = record["flows"][0]["congestion_control"] = "red\x1b]0;title\x07\x9b31m"
     record["notes"] = ["\x1b[2J"]
     elephan("results", "list")
     connection = sqlite3.connect(folder / "results.sqlite")
     connection.execute(
-        "insert into run (id, format, created, scenario, ground, version, build, seed, record) "
+        "insert into run (id, format, created, scenario, backend, version, build, seed, record) "
         "values ('e80063e11f464d34', 1, '2026-01-02T03:04:05Z', 'x', 'sim', '0.1.0', 'b', '1', ?)",
         (json.dumps(record),),
     )
@@ -119,7 +119,7 @@ def test_a_file_whose_name_is_no_text_runs(elephan: Run, folder: Path) -> None:
     assert (code, err) == (2, "error: \\udcfe.toml: cannot be read: No such file or directory\n")
 
 
-@pytest.mark.parametrize("command", ["schema", "results list --json", "stacks", "check small.toml", "--help"])
+@pytest.mark.parametrize("command", ["schema", "results list --json", "cc", "check small.toml", "--help"])
 def test_an_output_that_takes_nothing_is_one_line(folder: Path, command: str) -> None:
     (folder / "small.toml").write_text(SCENARIO)
     with open("/dev/full", "w") as full:

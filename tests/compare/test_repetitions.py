@@ -30,7 +30,7 @@ series = false
 name = "copy"
 """
 
-STACKS = "reno,cubic,vegas"
+CCS = "reno,cubic,vegas"
 
 
 @pytest.fixture
@@ -41,21 +41,23 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def compared(file: Path, *, stacks: str = STACKS, said: list[str] | None = None, **options: Any) -> Comparison:
+def compared(
+    file: Path, *, congestion_controls: str = CCS, said: list[str] | None = None, **options: Any
+) -> Comparison:
     tell = None if said is None else said.append
-    return compare(file, stacks, store="none", tell=tell, **options)
+    return compare(file, congestion_controls, store="none", tell=tell, **options)
 
 
 def reasons(done: Comparison) -> dict[str, list[str]]:
     """The words of each row without their numbers."""
-    return {row.stack: [re.sub(r"[\d.,]+", "N", text) for text in row.why] for row in done.rows}
+    return {row.cc: [re.sub(r"[\d.,]+", "N", text) for text in row.why] for row in done.rows}
 
 
 def test_ranks_and_reasons_do_not_hang_on_the_first_seed(file: Path) -> None:
     """One run with seed 3 loses nothing and all are equal; with seed 8 cubic gets 47 Mbit/s, and reno 40."""
     said: list[str] = []
     first, second = compared(file, seed=3, said=said), compared(file, seed=108)
-    ranks = [{row.stack: row.rank for row in done.rows} for done in (first, second)]
+    ranks = [{row.cc: row.rank for row in done.rows} for done in (first, second)]
     assert ranks[0] == ranks[1] and ranks[0]["cubic"] == 1 < ranks[0]["reno"]
     assert reasons(first) == reasons(second)
     assert said[0].startswith("3 congestion controls, each alone and beside reno: 6 runs per repetition")
@@ -115,7 +117,7 @@ CHANGES: dict[str, tuple[list[str], bool]] = {
     "CoDel": (["path.loss=0", "path.queue={ discipline = 'codel' }"], False),
     "background": (["path.loss=0", f"+[[background]]\n{CONSTANT}"], False),
     "bursts of background": (["path.loss=0", f"+[[background]]\n{ON_OFF}"], True),
-    "frames": (["path.loss=0", "flow.workload={ kind = 'offered', load = '60%' }"], False),
+    "frames": (["path.loss=0", "flow.workload={ kind = 'constant_rate', load = '60%' }"], False),
     "a loss by an event": (["path.loss=0", "+[[event]]\nat = '1s'\nloss = 1e-3"], True),
 }
 

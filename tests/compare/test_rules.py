@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from elephan.compare import words
-from elephan.compare.choice import chosen
-from elephan.compare.measured import Measured, Run
+from elephan.compare import explanations
 from elephan.compare.rank import default_key, ranked
+from elephan.compare.run_metrics import Measured, Run
 from elephan.compare.running import neighbour
+from elephan.compare.selection import chosen
 from elephan.compare.trade import Box, placed
+from elephan.congestion_control import congestion_controls
 from elephan.errors import InputError
 from elephan.report.end_labels import apart
 from elephan.scenario import Scenario
-from elephan.stack import stacks
 
 PLAIN = Run(
     goodput_bps=5e7,
@@ -41,14 +41,14 @@ PLAIN = Run(
 )
 
 
-def of(stack: str = "plain", exact: bool = True, path_packets: float = 333, **changes: Any) -> Measured:
+def of(cc: str = "plain", exact: bool = True, path_packets: float = 333, **changes: Any) -> Measured:
     """One that does as `PLAIN` but for `changes`; a list has a value for each repetition."""
     count = max((len(value) for value in changes.values() if isinstance(value, list)), default=1)
     runs = [
         replace(PLAIN, **{key: value[i] if isinstance(value, list) else value for key, value in changes.items()})
         for i in range(count)
     ]
-    return Measured(stack, tuple(runs), path_packets, exact and count == 1)
+    return Measured(cc, tuple(runs), path_packets, exact and count == 1)
 
 
 @pytest.mark.parametrize(
@@ -75,23 +75,27 @@ def of(stack: str = "plain", exact: bool = True, path_packets: float = 333, **ch
     ],
 )
 def test_the_limit_is_named(item: Measured, says: str) -> None:
-    assert words.limit(item).startswith(says)
-    assert ("a mean window" in words.limit(item)) == (says != words.limit(item) or "a mean window" in says)
+    assert explanations.limit(item).startswith(says)
+    assert ("a mean window" in explanations.limit(item)) == (
+        says != explanations.limit(item) or "a mean window" in says
+    )
 
 
 def test_queue_drops_and_vain_repeats_are_named_when_they_are_worth_it() -> None:
-    assert words.queue(of(rtt_mean_s=0.0301), 0.020) == "a long queue, 10.1 ms on average"
-    assert words.queue(of(rtt_mean_s=0.025), 0.020) == ""
-    assert words.queue(of(rtt_mean_s=0.021), 0.020) == "next to no queue"
+    assert explanations.queue(of(rtt_mean_s=0.0301), 0.020) == "a long queue, 10.1 ms on average"
+    assert explanations.queue(of(rtt_mean_s=0.025), 0.020) == ""
+    assert explanations.queue(of(rtt_mean_s=0.021), 0.020) == "next to no queue"
     # An idle line has no queue either; that is no merit.
-    assert words.queue(of(rtt_mean_s=0.021, line_share=0.1), 0.020) == ""
-    assert words.queue(of(), None) == ""
-    assert words.drops(of(caused_drops=1500)) == "overruns queues: 1.50 % of its packets dropped there"
-    assert words.drops(of(caused_drops=500)) == ""
-    assert words.drops(of(caused_drops=0)) == "causes no loss"
-    assert words.drops(of(caused_drops=0, line_share=0.2)) == ""
-    assert words.repeats(of(retransmitted_segments=300, line_drops=100)) == "sends 300 segments again for 100 lost"
-    assert words.repeats(of(retransmitted_segments=140, line_drops=100)) == ""
+    assert explanations.queue(of(rtt_mean_s=0.021, line_share=0.1), 0.020) == ""
+    assert explanations.queue(of(), None) == ""
+    assert explanations.drops(of(caused_drops=1500)) == "overruns queues: 1.50 % of its packets dropped there"
+    assert explanations.drops(of(caused_drops=500)) == ""
+    assert explanations.drops(of(caused_drops=0)) == "causes no loss"
+    assert explanations.drops(of(caused_drops=0, line_share=0.2)) == ""
+    assert (
+        explanations.repeats(of(retransmitted_segments=300, line_drops=100)) == "sends 300 segments again for 100 lost"
+    )
+    assert explanations.repeats(of(retransmitted_segments=140, line_drops=100)) == ""
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,7 @@ def test_queue_drops_and_vain_repeats_are_named_when_they_are_worth_it() -> None
 )
 def test_the_neighbours_share_is_named(kept: float | None, says: str) -> None:
     item = of(fair_bps=0.0) if kept is None else of(neighbour_bps=kept * 4e7)
-    assert words.neighbour(item) == says
+    assert explanations.neighbour(item) == says
 
 
 SHARES = [0.95, 0.95, 0.95, 0.93, 0.60]
@@ -116,17 +120,19 @@ SHARES = [0.95, 0.95, 0.95, 0.93, 0.60]
 
 def test_nothing_is_explained_that_another_seed_might_turn_round() -> None:
     """A mean of 0.876 is below 0.9, and yet only one seed is: the words named the line's losses by the dice."""
-    assert words.limit(of(line_share=SHARES, line_drops=[0, 0, 0, 1, 1])) == ""
-    assert words.limit(of(line_share=[0.95, 0.94, 0.95, 0.93, 0.94])) == "fills the line"
+    assert explanations.limit(of(line_share=SHARES, line_drops=[0, 0, 0, 1, 1])) == ""
+    assert explanations.limit(of(line_share=[0.95, 0.94, 0.95, 0.93, 0.94])) == "fills the line"
     mixed = of(line_share=[0.5, 0.55, 0.5, 0.45], caused_drops=400, line_drops=[1, 0, 3, 2], recoveries=[4, 3, 4, 5])
-    assert words.limit(mixed).startswith("does not fill the line")
+    assert explanations.limit(mixed).startswith("does not fill the line")
     # What never lost a packet and still does not fill the line has no loss to blame.
     unlucky = of(line_share=[0.5, 0.55, 0.5, 0.45], line_drops=[0, 1, 2, 1], recoveries=[0, 1, 2, 1])
-    assert words.limit(unlucky).startswith("slow to open its window")
-    assert words.drops(of(caused_drops=[0, 3000, 100, 2000, 0])) == ""
-    assert words.neighbour(of(neighbour_bps=[2e7, 4e7, 5e7])) == ""
-    assert words.neighbour(of(neighbour_bps=[1e7, 2e7, 1.5e7], fair_bps=[3e7, 6.1e7, 4.4e7])).startswith("leaves a")
-    assert words.why(of(exact=False), 0.02) == (words.ONE_RUN,)
+    assert explanations.limit(unlucky).startswith("slow to open its window")
+    assert explanations.drops(of(caused_drops=[0, 3000, 100, 2000, 0])) == ""
+    assert explanations.neighbour(of(neighbour_bps=[2e7, 4e7, 5e7])) == ""
+    assert explanations.neighbour(of(neighbour_bps=[1e7, 2e7, 1.5e7], fair_bps=[3e7, 6.1e7, 4.4e7])).startswith(
+        "leaves a"
+    )
+    assert explanations.why(of(exact=False), 0.02) == (explanations.ONE_RUN,)
 
 
 def test_the_rank_is_by_the_key_and_ties_by_what_they_cost() -> None:
@@ -137,10 +143,10 @@ def test_the_rank_is_by_the_key_and_ties_by_what_they_cost() -> None:
         of("c", goodput_bps=99.4e6, caused_drops=30, rtt_mean_s=0.021),
     ]
     rows = ranked(found, "goodput")
-    assert [(row.rank, row.stack) for row in rows] == [(1, "c"), (1, "a"), (1, "b"), (4, "d")]
+    assert [(row.rank, row.cc) for row in rows] == [(1, "c"), (1, "a"), (1, "b"), (4, "d")]
     # The queue is above the least RTT that any of them saw.
     assert rows[1].queue_s is not None and rows[1].queue_s.mean == pytest.approx(0.003)
-    assert [row.stack for row in ranked(found, "drops")] == ["d", "c", "a", "b"]
+    assert [row.cc for row in ranked(found, "drops")] == ["d", "c", "a", "b"]
     with pytest.raises(InputError, match="these runs have no replication lag"):
         ranked(found, "lag")
     with pytest.raises(InputError, match="--by speed: one of goodput, lag"):
@@ -152,7 +158,7 @@ def test_a_rank_needs_a_difference_that_chance_does_not_make() -> None:
     lucky = of("lucky", goodput_bps=[94e6, 58e6, 95e6, 60e6, 79e6])
     steady = of("steady", goodput_bps=seeds)
     worse = of("worse", goodput_bps=[value * 0.9 for value in seeds])
-    ranks = {row.stack: row.rank for row in ranked([lucky, steady, worse], "goodput")}
+    ranks = {row.cc: row.rank for row in ranked([lucky, steady, worse], "goodput")}
     # The same losses hit both: what differs is the algorithm, although the intervals of the two means overlap by far.
     assert ranks == {"lucky": 1, "steady": 1, "worse": 2}
     one_each = [of("a", exact=False, goodput_bps=9e7), of("b", exact=False, goodput_bps=5e7)]
@@ -164,7 +170,7 @@ def test_a_copy_that_did_not_end_once_is_behind_those_that_did() -> None:
     late = of("late", completion_s=[20.0, 21.0, 22.0])
     never = of("never", completion_s=[9.0, None, 9.0])
     rows = ranked([never, late, done], "completion")
-    assert [(row.rank, row.stack) for row in rows] == [(1, "done"), (2, "late"), (3, "never")]
+    assert [(row.rank, row.cc) for row in rows] == [(1, "done"), (2, "late"), (3, "never")]
 
 
 def test_what_the_neighbour_keeps_is_paired_by_seed() -> None:
@@ -182,15 +188,15 @@ def test_the_rank_is_by_what_the_workload_is_about() -> None:
     assert default_key([of(completion_s=2.0), of()]) == "goodput"
 
 
-def test_a_list_of_stacks_is_read_with_parameters_and_files(tmp_path: Path) -> None:
+def test_a_list_of_ccs_is_read_with_parameters_and_files(tmp_path: Path) -> None:
     (tmp_path / "mine.c").write_text("")
     found = chosen("reno, cubic(beta=1/2, hystart=off),mine.c,reno", tmp_path)
     assert [item.label for item in found] == ["reno", "cubic(beta=1/2, hystart=off)", "mine.c"]
     assert found[1].value == '{ name = "cubic", beta = "1/2", hystart = "off" }'
     assert found[2].value == f'"{(tmp_path / "mine.c").resolve()}"'
-    assert [item.label for item in chosen("all", tmp_path)] == [stack.name for stack in stacks()]
+    assert [item.label for item in chosen("all", tmp_path)] == [cc.name for cc in congestion_controls()]
     for text, reason in [
-        ("renoo", "no stack 'renoo'"),
+        ("renoo", "no congestion control 'renoo'"),
         ("reno cubic", 'expected "all", or names'),
         ("cubic(beta)", "expected parameters such as"),
         ("none.c", "no such file"),
@@ -218,9 +224,9 @@ from = "b"
 to = "a"
 start = "1s"
 connections = 3
-stack = "cubic"
+congestion_control = "cubic"
 [sweep]
-"flow.stack" = ["reno", "cubic"]
+"flow.congestion_control" = ["reno", "cubic"]
 """
 
 
@@ -232,7 +238,7 @@ def test_the_neighbour_takes_the_first_flows_route_and_start() -> None:
     assert len(flows) == 4
     own, other = flows[0], flows[3]
     assert (other["source"], other["destination"], other["route"]) == (own["source"], own["destination"], own["route"])
-    assert (other["start_ns"], other["stack"]["congestion"], other["workload"]) == (
+    assert (other["start_ns"], other["transport"]["congestion_control"], other["workload"]) == (
         10**9,
         "reno",
         {"kind": "bulk", "bytes": None},

@@ -15,7 +15,8 @@ from elephan.core import native
 from elephan.record import canonical_json
 
 PARTS = (
-    "background crowds entries extrapolation flow_series flows happened_s link_series links manager metrics notes trims"
+    "background cwnd_reductions event_times_s extrapolation flow_groups flow_series flows link_series links manager "
+    "metrics notes short_flows"
 ).split()
 
 

@@ -95,10 +95,15 @@ def test_the_guides_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (tmp_path / "out" / "notebook" / "report.html").is_file()
 
 
-def test_the_example_stack_meets_its_equation(tmp_path: Path) -> None:
+def test_the_example_cc_meets_its_equation(tmp_path: Path) -> None:
     """MulTCP, n flows under loss p: W = sqrt(n (4 n - 1) / (2 p)), 831 segments for 6 at 1e-4: 144 Mbit/s at 67 ms."""
-    file = os.path.relpath(ROOT / "examples" / "own-stack.toml")
-    changes = {"sweep": "", "flow.stack": "./stacks/multcp.c", "run.repetitions": 3, "measure.series": False}
+    file = os.path.relpath(ROOT / "examples" / "own-congestion-control.toml")
+    changes = {
+        "sweep": "",
+        "flow.congestion_control": "./congestion_controls/multcp.c",
+        "run.repetitions": 3,
+        "measure.series": False,
+    }
     results = elephan.run(file, changes, store="none")
     goodput = sum(record.metrics["goodput_bps"] for record in results) / len(results)
     window = math.sqrt(6 * 23 / (2 * 1e-4))

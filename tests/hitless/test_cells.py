@@ -1,22 +1,22 @@
-"""The goals of the remedies, in two of the table's cells, and that a cell's remedy is in its run."""
+"""The goals of the mitigations, in two of the table's cells, and that a cell's mitigation is in its run."""
 
 from __future__ import annotations
 
 import pytest
 
-from hitless.cells import REMEDIES, WRONG, Cell
+from hitless.cells import MITIGATIONS, WRONG, Cell
 from hitless.page import dip
 from hitless.running import measure, spec_of
 
 
-@pytest.mark.parametrize("remedy", [*REMEDIES, *WRONG])
-def test_a_cells_remedy_is_in_its_specification(remedy: str) -> None:
+@pytest.mark.parametrize("mitigation", [*MITIGATIONS, *WRONG])
+def test_a_cells_mitigation_is_in_its_specification(mitigation: str) -> None:
     (action,) = (
         event["action"]
-        for event in spec_of(Cell("B", "100M", 10, 4, remedy))["events"]
+        for event in spec_of(Cell("B", "100M", 10, 4, mitigation))["events"]
         if event["action"]["kind"] == "move"
     )
-    assert ("remedy" in action) is (remedy != "none")
+    assert ("mitigation" in action) is (mitigation != "none")
 
 
 def test_where_nothing_moves_nothing_is_lost_or_out_of_order() -> None:
@@ -27,7 +27,7 @@ def test_where_nothing_moves_nothing_is_lost_or_out_of_order() -> None:
 
 
 def test_a_hold_takes_reordering_away_where_the_senders_line_is_the_limit() -> None:
-    plain, held = (measure(Cell("B", "100M", 100, 1, remedy)) for remedy in ("none", "hold"))
+    plain, held = (measure(Cell("B", "100M", 100, 1, mitigation)) for mitigation in ("none", "hold_buffer"))
     # 40 ms at 100 Mbit/s are 333 packets of 1500 B; what is sent again takes 4 % of a second.
     assert plain["duplicate_acks"] == 333 and dip(plain) == pytest.approx(4, abs=0.5)
     assert held["duplicate_acks"] == held["retransmitted"] == held["dropped_after"] == 0
@@ -36,7 +36,7 @@ def test_a_hold_takes_reordering_away_where_the_senders_line_is_the_limit() -> N
 
 
 def test_a_trimmed_window_takes_the_loss_away_where_the_receivers_line_is_the_limit() -> None:
-    plain, trimmed = (measure(Cell("D", "1G", 100, 1, remedy)) for remedy in ("none", "hold+trim"))
+    plain, trimmed = (measure(Cell("D", "1G", 100, 1, mitigation)) for mitigation in ("none", "hold+trim"))
     assert plain["dropped_soon"] > 2000 and dip(plain) > 80
     assert trimmed["dropped_after"] == trimmed["duplicate_acks"] == 0
     assert dip(trimmed) < 5

@@ -65,12 +65,12 @@ def test_each_side_has_the_congestion_control_that_was_asked_for(
     image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Reno is in every Linux.
-    running = Target(image, "--stack", "reno")
+    running = Target(image, "--cc", "reno")
     try:
-        options = ["--duration", "100ms", "--depth", "8", "--connections", "2", "--stack", "reno", "--json"]
+        options = ["--duration", "100ms", "--depth", "8", "--connections", "2", "--cc", "reno", "--json"]
         assert call(["iscsi", "bench", running.url, *options]) == 0
         (result,) = json.loads(capsys.readouterr().out)["points"]
-        assert result["congestion"] == "reno"
+        assert result["congestion_control"] == "reno"
         assert result["reads"]["done"] > 0
         host, port = running.url.split("/")[2].split(":")
         with socket.create_connection((host, int(port))) as ours:
@@ -225,8 +225,8 @@ def test_a_file_without_a_block_is_refused_and_what_is_behind_the_last_one_is_sa
         (["bench", "iscsi://127.0.0.1/target/0", "--connections", "2,x"], ["--connections 2,x", "such as 1,2,4"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--size", "64"], ["--size", "64"]),
         (["bench", "iscsi://127.0.0.1/target/0", "--duration", "0s"], ["--duration 0", "above 0"]),
-        (["bench", "iscsi://127.0.0.1/target/0", "--stack", "nosuch"], ["--stack nosuch", "reno"]),
-        (["target", "--lun", __file__, "--stack", "nosuch"], ["--stack nosuch", "elephan kernel load"]),
+        (["bench", "iscsi://127.0.0.1/target/0", "--cc", "nosuch"], ["--cc nosuch", "reno"]),
+        (["target", "--lun", __file__, "--cc", "nosuch"], ["--cc nosuch", "elephan kernel load"]),
     ],
 )
 def test_wrong_input_is_one_line_that_says_what_would_be_right(

@@ -16,7 +16,7 @@ from tests.iscsi.conftest import Target
 
 MEMORY = 160 << 20
 SLACK = 24 << 20
-"""Threads' stacks and what the allocator keeps."""
+"""Threads' congestion controls and what the allocator keeps."""
 
 
 @pytest.mark.parametrize("burden", BURDENS)

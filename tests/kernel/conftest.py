@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from elephan.congestion_control import verify
 from elephan.kernel import loaded, runs
 from elephan.kernel.maps import remove
-from elephan.stack import verify
 
 ROOT = Path(__file__).parents[2]
 LOCK = Path(tempfile.gettempdir()) / "elephan-kernel-tests.lock"

@@ -142,7 +142,7 @@ def test_a_file_of_one_s_own_is_named_by_its_whole_path(tmp_path: Path, monkeypa
     folder = tmp_path / 'a "folder" of 100 $MONEY; done'
     folder.mkdir()
     monkeypatch.chdir(folder)
-    assert call(["stacks", "new", "mine"]) == 0
+    assert call(["cc", "new", "mine"]) == 0
     unit = boot.enable("./mine.c", root=tmp_path).unit
     assert unit.name == "elephan-cc-mine.service"
     (line,) = (line for line in unit.read_text().splitlines() if line.startswith("ExecStart="))
@@ -194,7 +194,7 @@ def test_without_root_both_are_refused_in_one_line(words: tuple[str, ...]) -> No
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("renoo",), "no stack 'renoo'"),
+        (("renoo",), "no congestion control 'renoo'"),
         (("reno=",), "comes the variant's name"),
         (("storage_friendly", "--set", "reduction=7"), "--set reduction: a number from"),
         (("reno=kbeef01",), "is how runs name theirs"),

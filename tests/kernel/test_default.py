@@ -12,38 +12,38 @@ from pathlib import Path
 import pytest
 
 from elephan.errors import InputError
-from elephan.kernel import MARK, before, control, load, namespaces, unload
+from elephan.kernel import MARK, control, load, namespaces, saved_default, unload
 
 Run = Callable[..., str]
 Elephan = Callable[..., subprocess.CompletedProcess[str]]
 
 THERE_AND_BACK = """
 import sys
-from elephan.kernel import before, control, namespaces
+from elephan.kernel import saved_default, control, namespaces
 one, two = sys.argv[1:]
 namespaces.make_default("reno")
 print(*control.default(one), *control.default(two), namespaces.current())
-print(control.unload(two).default, namespaces.current(), before.noted(two))
+print(control.unload(two).default, namespaces.current(), saved_default.noted(two))
 """
 
 STALE = """
 import sys
-from elephan.kernel import before, control, namespaces
+from elephan.kernel import saved_default, control, namespaces
 one, two, other = sys.argv[1:]
 namespaces.make_default("reno")
 control.default(one)
 # By hand, as sysctl(8) does it: first another of ours, then one of the kernel's own.
 namespaces.make_default(two)
-print(before.noted(two), control.default(one)[0], before.noted(one))
+print(saved_default.noted(two), control.default(one)[0], saved_default.noted(one))
 namespaces.make_default(other)
-print(before.noted(other), control.default(one)[0], *control.unload(one).default)
+print(saved_default.noted(other), control.default(one)[0], *control.unload(one).default)
 """
 
 UNKNOWN = """
 import sys
-from elephan.kernel import before, control, namespaces
+from elephan.kernel import saved_default, control, namespaces
 namespaces.make_default(sys.argv[1])
-print(before.noted(sys.argv[1]), *control.unload(sys.argv[1]).default)
+print(saved_default.noted(sys.argv[1]), *control.unload(sys.argv[1]).default)
 """
 
 CONTAINER = """
@@ -110,18 +110,18 @@ def test_without_a_note_the_kernels_own_comes(kernel: None, in_namespace: Run) -
 def test_a_note_of_another_start_or_of_another_default_says_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(before, "FOLDER", tmp_path / "defaults")
-    before.note("bbr", "elephan_qd")
-    assert before.noted("elephan_qd") == "bbr"
-    assert before.noted("elephan_other") is None
+    monkeypatch.setattr(saved_default, "FOLDER", tmp_path / "defaults")
+    saved_default.note("bbr", "elephan_qd")
+    assert saved_default.noted("elephan_qd") == "bbr"
+    assert saved_default.noted("elephan_other") is None
     boot = tmp_path / "boot"
     boot.write_text("another\n")
-    monkeypatch.setattr(before, "BOOT", boot)
-    assert before.noted("elephan_qd") is None
+    monkeypatch.setattr(saved_default, "BOOT", boot)
+    assert saved_default.noted("elephan_qd") is None
     (entry,) = (tmp_path / "defaults").iterdir()
     entry.write_text("no JSON")
-    assert before.noted("elephan_qd") is None
-    before.forget()
+    assert saved_default.noted("elephan_qd") is None
+    saved_default.forget()
     assert not (tmp_path / "defaults").exists()
 
 
@@ -143,4 +143,4 @@ def test_other_namespaces_that_keep_it_are_named(kernel: None, elephan: Elephan)
 
 
 def _entries() -> set[str]:
-    return {path.name for path in before.FOLDER.glob("*")}
+    return {path.name for path in saved_default.FOLDER.glob("*")}

@@ -9,29 +9,29 @@ from pathlib import Path
 
 import pytest
 
-from elephan.grounds.kernel.mapping import buffer_for
+from elephan.backends.kernel.mapping import buffer_for
+from elephan.congestion_control import congestion_controls, find
 from elephan.kernel import deployment, values_of
 from elephan.scenario import load
-from elephan.stack import find, stacks
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.parametrize("stack", stacks(), ids=lambda stack: stack.name)
-def test_every_value_is_written_so_that_it_is_read_again(stack: deployment.Stack) -> None:
-    for item in stack.parameters:
+@pytest.mark.parametrize("cc", congestion_controls(), ids=lambda cc: cc.name)
+def test_every_value_is_written_so_that_it_is_read_again(cc: deployment.CongestionControl) -> None:
+    for item in cc.parameters:
         step = max(1, (item.maximum - item.minimum) // 97)
         for value in {*range(item.minimum, item.maximum + 1, step), item.default, item.maximum}:
-            found = deployment.deployment_of(stack, {item.name: value})
+            found = deployment.deployment_of(cc, {item.name: value})
             words = shlex.split(found.load)
-            assert words[:5] == ["elephan", "kernel", "load", stack.name, "--set"]
-            assert values_of(stack.name, words[5:]) == {item.name: value}
+            assert words[:5] == ["elephan", "kernel", "load", cc.name, "--set"]
+            assert values_of(cc.name, words[5:]) == {item.name: value}
 
 
 def test_a_file_is_named_so_that_the_command_can_be_typed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = EXAMPLES / "stacks" / "multcp.c"
+    file = EXAMPLES / "congestion_controls" / "multcp.c"
     monkeypatch.chdir(EXAMPLES)
-    assert deployment.deployment_of(find(str(file))).load == "elephan kernel load ./stacks/multcp.c"
+    assert deployment.deployment_of(find(str(file))).load == "elephan kernel load ./congestion_controls/multcp.c"
     monkeypatch.chdir(tmp_path)
     found = deployment.deployment_of(find(str(file)), {})
     assert found.load == f"elephan kernel load {file}"

@@ -14,7 +14,8 @@ from tests.kernel.test_objects import compiled
 def test_an_object_that_asks_is_taken_without_any_configuration(kernel: None) -> None:
     # As in a container: of /proc there is what belongs to processes, and no /boot.
     command = (
-        "mount -t proc -o subset=pid none /proc && mount -t tmpfs none /boot && exec $PYTHON -m elephan.stack.load"
+        "mount -t proc -o subset=pid none /proc && mount -t tmpfs none /boot && "
+        "exec $PYTHON -m elephan.congestion_control.load"
     )
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", command],

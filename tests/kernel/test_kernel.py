@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from elephan.congestion_control import find, verify
 from elephan.errors import InputError
 from elephan.kernel import MARK, clean, control, load, loaded, namespaces, runs, unload
-from elephan.stack import find, verify
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from elephan.cli import main; main()", "kernel"]

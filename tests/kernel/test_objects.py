@@ -9,36 +9,36 @@ from pathlib import Path
 
 import pytest
 
+from elephan.congestion_control import congestion_controls, find, verify
 from elephan.core import native
 from elephan.errors import InputError
 from elephan.kernel import loaded, machine, names
-from elephan.stack import find, stacks, verify
 
 Elephan = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def compiled(stack: str) -> bytes:
+def compiled(cc: str) -> bytes:
     """Return the object of the package, or one compiled now."""
-    made: bytes | None = native().builtin_object(stack)
+    made: bytes | None = native().builtin_object(cc)
     if made is not None:
         return made
     try:
-        return bytes(native().compile_bpf(f"{stack}.c", find(stack).code)[0])
+        return bytes(native().compile_bpf(f"{cc}.c", find(cc).code)[0])
     except native().NoClang as error:
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("stack", [stack.name for stack in stacks()])
-def test_the_verifier_takes_every_stack_that_listens(stack: str) -> None:
+@pytest.mark.parametrize("cc", [cc.name for cc in congestion_controls()])
+def test_the_verifier_takes_every_cc_that_listens(cc: str) -> None:
     lacking = verify.lacks()
     if lacking:
         pytest.skip(lacking)
-    before = compiled(stack)
+    before = compiled(cc)
     settings = [{"name": "elephan_ql", "listens": listens} for listens in (True, False)]
-    steps = [verify.verified(before, f"{stack}.c", find(stack).code, one) for one in settings]
+    steps = [verify.verified(before, f"{cc}.c", find(cc).code, one) for one in settings]
     assert [step.state for step in steps] == ["passed", "passed"], steps[0].problems
     # Of one that does not listen the kernel has none of it.
-    if "cong_avoid" in find(stack).hooks:
+    if "cong_avoid" in find(cc).hooks:
         counted = [int(re.search(r"([\d,]+) steps", step.text)[1].replace(",", "")) for step in steps]
         assert counted[0] > counted[1] + 100
 
@@ -60,7 +60,7 @@ def test_the_module_brings_libbpf_along_and_needs_no_library_of_it() -> None:
 
 
 def test_names_fit_and_can_be_told_apart() -> None:
-    own = [names.kernel_name(stack.name) for stack in stacks()]
+    own = [names.kernel_name(cc.name) for cc in congestion_controls()]
     assert len(set(own)) == len(own) and all(len(name) <= names.LONGEST for name in own)
     assert names.kernel_name("storage_friendly") == "elephan_storage"
     assert names.kernel_name("k3f0a01") == names.kernel_name("elephan_k3f0a01") == "elephan_k3f0a01"
@@ -73,7 +73,7 @@ def test_names_fit_and_can_be_told_apart() -> None:
         names.kernel_name("Upper")
 
 
-def test_built_in_stacks_load_without_clang_and_a_file_does_not(kernel: None, elephan: Elephan, tmp_path: Path) -> None:
+def test_built_in_ccs_load_without_clang_and_a_file_does_not(kernel: None, elephan: Elephan, tmp_path: Path) -> None:
     if native().builtin_objects_compiler() is None:
         pytest.skip("there was no clang when elephan was built: the package has no objects")
     hidden = {"CLANG": "", "PATH": str(_tools(tmp_path / "bin"))}
@@ -104,7 +104,7 @@ def test_check_says_which_of_both_is_missing(monkeypatch: pytest.MonkeyPatch) ->
         assert not machine.loads(without(*missing)), missing
 
 
-def test_list_tells_stack_parameters_and_users(kernel: None, elephan: Elephan) -> None:
+def test_list_tells_cc_parameters_and_users(kernel: None, elephan: Elephan) -> None:
     settings = ("--set", "reduction=1/4", "--set", "cap=100")
     assert elephan("load", "storage_friendly=qo_long_name", *settings).returncode == 0
     assert elephan("load", "cubic=qo_plain", "--restricted").returncode == 0

@@ -1,4 +1,4 @@
-"""Every built-in stack in this kernel carries a transfer over a path with loss, and goes again."""
+"""Every built-in congestion control in this kernel carries a transfer over a path with loss, and goes again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from elephan.congestion_control import congestion_controls
 from elephan.kernel import load, loaded, unload
-from elephan.path import site
-from elephan.stack import stacks
+from elephan.path import testbed
 
 Elephan = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -28,7 +28,7 @@ rtt = "10ms"
 loss = 2e-3
 
 [[flow]]
-stack = "reno"
+congestion_control = "reno"
 """
 
 CARRY = """
@@ -68,13 +68,13 @@ with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as there:
 
 
 @pytest.mark.slow
-def test_every_stack_carries_a_transfer_with_losses(kernel: None, tmp_path: Path) -> None:
-    if problem := site.missing():
+def test_every_cc_carries_a_transfer_with_losses(kernel: None, tmp_path: Path) -> None:
+    if problem := testbed.missing():
         pytest.skip(f"the path {problem}")
     scenario = tmp_path / "lossy.toml"
     scenario.write_text(SCENARIO)
-    names = {load(f"{stack.name}=qt{number:02}")[0]: stack.name for number, stack in enumerate(stacks())}
-    assert len(names) == len(stacks()) >= 14
+    names = {load(f"{cc.name}=qt{number:02}")[0]: cc.name for number, cc in enumerate(congestion_controls())}
+    assert len(names) == len(congestion_controls()) >= 14
     code = "from elephan.cli import main; main()"
     command = [sys.executable, "-c", code, "path", "shell", str(scenario), "--"]
     done = subprocess.run(
@@ -88,11 +88,11 @@ def test_every_stack_carries_a_transfer_with_losses(kernel: None, tmp_path: Path
     results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
     assert [result[0] for result in results] == list(names)
     for name, used, shown, arrived, acked, _ in results:
-        stack = names[name]
-        assert used == name and shown, stack
-        assert arrived == BYTES, stack
+        cc = names[name]
+        assert used == name and shown, cc
+        assert arrived == BYTES, cc
         # The SYN and the FIN count.
-        assert BYTES <= acked <= BYTES + 2, stack
+        assert BYTES <= acked <= BYTES + 2, cc
     # 14 x 2,763 segments of which one in 500 is lost: 77, so that what follows a loss was run as well.
     assert sum(result[5] for result in results) > 20
     assert sum(result[5] > 0 for result in results) > len(names) / 2

@@ -32,11 +32,11 @@ for prefix in (nobody, []):
 DEFAULT = """
 import sys
 from elephan.kernel import control, namespaces
-from elephan.kernel import before
+from elephan.kernel import saved_default
 try:
     control.default(sys.argv[1])
 except Exception as error:
-    print(error, before.noted(sys.argv[1]))
+    print(error, saved_default.noted(sys.argv[1]))
 """
 
 

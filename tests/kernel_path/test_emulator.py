@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from elephan.core import native
-from elephan.path import site
+from elephan.path import testbed
 from elephan.scenario import load
 
-PROBLEM = site.missing()
+PROBLEM = testbed.missing()
 pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the emulator {PROBLEM}")
 
 MS = 1_000_000
@@ -51,7 +51,7 @@ delay = "4ms"
 [[flow]]
 from = "a"
 to = "b"
-stack = "reno"
+congestion_control = "reno"
 """
 # Records of the time at which they are written, and the program that prints how long each took.
 SENDER = """
@@ -80,11 +80,11 @@ print(json.dumps(got))
 @contextmanager
 def hosts(nodes: list[int]) -> Iterator[tuple[list[str], list[dict[str, Any]], Any]]:
     """Make namespaces that stand at nodes, with their devices: their names, their entries of a plan, the emulator."""
-    names = [f"{site.MARK}-test{os.getpid()}-{number}" for number in range(len(nodes))]
+    names = [f"{testbed.MARK}-test{os.getpid()}-{number}" for number in range(len(nodes))]
     plan = [
         {
-            "namespace": str(site.NAMESPACES / name),
-            "device": site.DEVICE,
+            "namespace": str(testbed.NAMESPACES / name),
+            "device": testbed.DEVICE,
             "address": f"198.18.1.{1 + number}",
             "node": node,
             "mtu_bytes": 1500,
@@ -94,22 +94,22 @@ def hosts(nodes: list[int]) -> Iterator[tuple[list[str], list[dict[str, Any]], A
     emulator = None
     try:
         for name in names:
-            site.ip("netns", "add", name)
+            testbed.ip("netns", "add", name)
         emulator = native().Emulator(json.dumps(plan))
         for name, host in zip(names, plan, strict=True):
             off = "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; true"
-            site.ip("netns", "exec", name, "sh", "-c", off)
-            site.ip("-n", name, "address", "add", f"{host['address']}/32", "dev", site.DEVICE)
-            site.ip("-n", name, "link", "set", site.DEVICE, "up")
-            site.ip("-n", name, "route", "add", "198.18.0.0/15", "dev", site.DEVICE)
+            testbed.ip("netns", "exec", name, "sh", "-c", off)
+            testbed.ip("-n", name, "address", "add", f"{host['address']}/32", "dev", testbed.DEVICE)
+            testbed.ip("-n", name, "link", "set", testbed.DEVICE, "up")
+            testbed.ip("-n", name, "route", "add", "198.18.0.0/15", "dev", testbed.DEVICE)
         yield names, plan, emulator
     finally:
         if emulator is not None:
             emulator.stop()
         del emulator
         for name in names:
-            if (site.NAMESPACES / name).exists():
-                site.ip("netns", "delete", name)
+            if (testbed.NAMESPACES / name).exists():
+                testbed.ip("netns", "delete", name)
 
 
 def plan_of(entries: list[dict[str, Any]], port: int = PORT) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def plan_of(entries: list[dict[str, Any]], port: int = PORT) -> dict[str, Any]:
         "source": 0,
         "destination": 1,
         "port": port,
-        "congestion": "reno",
+        "congestion_control": "reno",
         "window_clamp_bytes": 1_000_000,
         "receive_buffer_bytes": None,
         "send_buffer_bytes": None,
@@ -185,7 +185,9 @@ def test_packets_of_no_flow_and_no_route_are_counted_and_go_nowhere(spec: dict[s
         while time.monotonic() < deadline_s:
             time.sleep(0.02)
             if (
-                json.loads(site.ip("-n", spaces[0], "-j", "-s", "link", "show", "path"))[0]["stats64"]["tx"]["packets"]
+                json.loads(testbed.ip("-n", spaces[0], "-j", "-s", "link", "show", "path"))[0]["stats64"]["tx"][
+                    "packets"
+                ]
                 >= 7
             ):
                 break
@@ -201,7 +203,7 @@ duration = "1500ms"
 bandwidth = "50Mbit/s"
 rtt = "4ms"
 [[flow]]
-stack = "reno"
+congestion_control = "reno"
 [[background]]
 name = "burst"
 rate = "10Mbit/s"
@@ -223,7 +225,7 @@ def test_an_event_that_waits_for_a_flows_rate_happens_when_the_flow_has_it(
         result, report = native().run_on_kernel(json.dumps(spec), json.dumps(plan_of(entries)), emulator)
     assert result.flows[0]["goodput_bps"] >= 20e6, "the flow itself"
     assert (result.background[0]["sent_packets"] > 0) is happens
-    assert [time_s is not None for time_s in report["happened_s"]] == [happens]
+    assert [time_s is not None for time_s in report["event_times_s"]] == [happens]
     assert any("never happened" in note for note in result.notes) is not happens
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from elephan.path import site
+from elephan.path import testbed
 
-PROBLEM = site.missing()
+PROBLEM = testbed.missing()
 pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")
 
 SCENARIO = """\
@@ -25,7 +25,7 @@ rtt = "20ms"
 queue = "2bdp"
 
 [[flow]]
-stack = "reno"
+congestion_control = "reno"
 """
 BOTH = """\
 ip netns exec $ELEPHAN_PATH_FAR_NETNS $ELEPHAN iscsi target --lun disk.img --portal $ELEPHAN_PATH_FAR 2>target.log &
@@ -52,7 +52,7 @@ def test_a_load_runs_over_a_path_to_a_target_at_its_far_end(tmp_path: Path) -> N
     )
     assert done.returncode == 0, done.stderr
     (result,) = json.loads(done.stdout)["points"]
-    assert result["congestion"] == "reno"
+    assert result["congestion_control"] == "reno"
     assert result["writes"]["done"] > 0
     # A command takes a round trip at least, and the line bounds the rate.
     assert result["writes"]["latency_p50_ns"] >= 20_000_000

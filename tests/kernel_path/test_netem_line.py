@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from elephan.errors import InputError
-from elephan.path import netem, report, shell, site
-from elephan.path.opened import spec_of
+from elephan.path import netem, report, shell, testbed
+from elephan.path.session import spec_of
 from elephan.scenario import load
 from tests.kernel_path.test_path_shell import SCENARIO
 
-PROBLEM = site.missing()
+PROBLEM = testbed.missing()
 
 Spec = Callable[..., dict[str, Any]]
 
@@ -136,7 +136,7 @@ def test_every_packet_through_the_routers_is_counted_and_nothing_else_is_there(
     assert (
         "path.forward: 20 packets, 20000 B delivered" in told.text() and "how late it was is not known" in told.text()
     )
-    assert not list(site.NAMESPACES.glob("elephan-*-middle"))
+    assert not list(testbed.NAMESPACES.glob("elephan-*-middle"))
 
 
 @pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")

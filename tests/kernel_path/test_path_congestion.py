@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from elephan.congestion_control import verify
 from elephan.kernel.maps import loaded
 from elephan.kernel.runs import NAME
-from elephan.path import congestion, keep, site
-from elephan.stack import verify
+from elephan.path import congestion, daemon, testbed
 
-PROBLEM = site.missing() or verify.lacks()
+PROBLEM = testbed.missing() or verify.lacks()
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=f"a path with a congestion control {PROBLEM}")
 
 SCENARIO = """\
@@ -28,7 +28,7 @@ bandwidth = "100Mbit/s"
 rtt = "10ms"
 
 [[flow]]
-stack = { name = "storage_friendly", reduction = "1/4" }
+congestion_control = { name = "storage_friendly", reduction = "1/4" }
 """
 
 BOTH_ENDS = """\
@@ -110,14 +110,14 @@ def test_it_goes_with_the_path_however_that_ends(file: Path, number: signal.Sign
     process.wait(timeout=20)
     if number == signal.SIGKILL:
         assert registered(run), "nothing of it could be removed"
-        until(lambda: not site.lives(run))
+        until(lambda: not testbed.lives(run))
         cleaned = elephan("path", "clean")
         assert cleaned.returncode == 0 and f"unloaded elephan_k{run[:4]}00\n" in cleaned.stdout
     assert not registered(run)
 
 
 def test_a_path_that_stays_has_it_too(file: Path) -> None:
-    shown = keep.up(file)
+    shown = daemon.up(file)
     try:
         name = f"elephan_k{shown.id[:4]}00"
         for namespace, *_ in shown.hosts:
@@ -126,27 +126,27 @@ def test_a_path_that_stays_has_it_too(file: Path) -> None:
         assert shown.remarks == (f"congestion control: storage_friendly(reduction=1/4), as {name}",)
         assert f"\n  {shown.remarks[0]}\n" in elephan("path", "show").stdout
     finally:
-        keep.down(shown.id)
+        daemon.down(shown.id)
     assert not registered(shown.id)
 
 
 def test_one_of_a_sweep_is_taken_and_the_others_are_named(file: Path) -> None:
-    sweep = 'sweep.flow.stack=["reno", "cubic", "vegas"]'
+    sweep = 'sweep.flow.congestion_control=["reno", "cubic", "vegas"]'
     done = elephan("path", "shell", "--set", sweep, file, "--", "true")
     assert done.returncode == 0, done.stderr
     assert "congestion control: reno, as elephan_k" in done.stderr
-    assert "left out (cubic, vegas): --set flow.stack=NAME chooses" in done.stderr
+    assert "left out (cubic, vegas): --set flow.congestion_control=NAME chooses" in done.stderr
 
 
 def test_one_that_does_not_compile_is_refused_before_a_program_runs(file: Path, tmp_path: Path) -> None:
     (tmp_path / "own.c").write_text("this is no C\n")
-    done = elephan("path", "shell", "--set", "flow.stack=./own.c", file, "--", "echo", "ran")
+    done = elephan("path", "shell", "--set", "flow.congestion_control=./own.c", file, "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (2, "") and "own.c" in done.stderr
-    assert not [run for run, facts in site.living().items() if facts.get("of") == str(file)]
+    assert not [run for run, facts in testbed.living().items() if facts.get("of") == str(file)]
 
 
 @pytest.mark.parametrize(
-    ("stack", "says"),
+    ("cc", "says"),
     [
         ("reno", "congestion control: the kernel's own reno, since elephan's cannot be loaded (needs root)"),
         ("vegas", "this machine's default, and not vegas, which cannot be loaded (needs root)"),
@@ -154,13 +154,13 @@ def test_one_that_does_not_compile_is_refused_before_a_program_runs(file: Path, 
     ],
 )
 def test_where_nothing_may_be_loaded_a_line_says_what_is_there_instead(
-    file: Path, monkeypatch: pytest.MonkeyPatch, stack: str, says: str
+    file: Path, monkeypatch: pytest.MonkeyPatch, cc: str, says: str
 ) -> None:
-    from elephan.path.opened import ends_of, spec_of
+    from elephan.path.session import ends_of, spec_of
 
     monkeypatch.setattr(verify, "lacks", lambda: "needs root")
-    spec, remark = spec_of(file, [f"flow.stack={stack}"])
-    place = site.Site(ends_of(spec))
+    spec, remark = spec_of(file, [f"flow.congestion_control={cc}"])
+    place = testbed.Site(ends_of(spec))
     try:
         place.make()
         with congestion.as_default(place, spec) as line:

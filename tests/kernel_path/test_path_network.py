@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from elephan.path import site
+from elephan.path import testbed
 
-PROBLEM = site.missing()
+PROBLEM = testbed.missing()
 pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")
 
 HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ class Seen:
 def measure(tmp_path: Path, scenario: str, tool: str, *options: str) -> Seen:
     """Run a tool over a scenario's path."""
     file = tmp_path / "path.toml"
-    flow = '\n[[flow]]\nstack = "reno"\n' if "[[flow]]" not in scenario else ""
+    flow = '\n[[flow]]\ncongestion_control = "reno"\n' if "[[flow]]" not in scenario else ""
     file.write_text(f'[run]\nduration = "60s"\n\n{scenario}\n{flow}', encoding="utf-8")
     elephan = [sys.executable, "-c", "from elephan.cli import main; main()"]
     command = [*elephan, "path", "shell", str(file), "--", sys.executable, str(HERE / tool), "both", *options]
@@ -88,7 +88,7 @@ def test_long_form_with_routers_and_background_traffic(tmp_path: Path) -> None:
     )
     # Every 2 ms a packet of 1000 bytes keeps the middle line busy for 1 ms: ours wait for 0 to 1 ms, evenly.
     cross = '[[background]]\nfrom = "r1"\nto = "r2"\nrate = "4Mbit/s"\npacket = "1000B"\n'
-    flow = '[[flow]]\nfrom = "a"\nto = "b"\nstack = "reno"\n'
+    flow = '[[flow]]\nfrom = "a"\nto = "b"\ncongestion_control = "reno"\n'
     seen = measure(tmp_path, nodes + links + cross + flow, "probe.py", "--count=300", "--gap-us=3337")
     delays = sorted(seen.delays.values())
     assert len(delays) == 300
@@ -184,7 +184,7 @@ def test_bytes_arrive_as_they_were_sent_through_loss(tmp_path: Path) -> None:
     assert seen.out["got"] == seen.out["sent"]
     lost = seen.link("path.forward", r"lost (\d+)")
     assert lost > 0 and seen.out["retransmitted"] >= lost
-    # The stack handed segments over in pieces of several: the emulator cut them, and lost single ones.
+    # The TCP stack handed segments over in pieces of several: the emulator cut them, and lost single ones.
     crossed = seen.link("path.forward", r": (\d+) packets")
     assert 4_000_000 / 1448 <= crossed and seen.out["device_packets"] < crossed
     assert seen.out["ce_packets"] == 0

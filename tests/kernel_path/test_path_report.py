@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from elephan.cli.main import call
-from elephan.path import report, site, unprivileged
+from elephan.path import report, testbed, unprivileged
 
 LINK: dict[str, Any] = {
     "delivered_packets": 10,
@@ -35,7 +35,7 @@ CORE: dict[str, Any] = {
     "elapsed_ns": 100,
     "precedence": True,
     "failure": None,
-    "happened_s": [],
+    "event_times_s": [],
 }
 NAMES = ("path.forward", "path.reverse")
 QUIET = {"tx": {"dropped": 0}, "rx": {"dropped": 0}}
@@ -78,7 +78,7 @@ def test_a_machine_that_was_held_up_is_named_beside_what_came_of_it() -> None:
 def test_without_root_there_is_one_line_and_exit_code_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(site.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(testbed.os, "geteuid", lambda: 1000)
     assert call(["path", "clean"]) == 2
     # What users may have without root is in test_path_unprivileged.py.
     monkeypatch.setattr(unprivileged, "TUN", "/dev/net/none")

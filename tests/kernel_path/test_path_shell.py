@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from elephan.path import site
+from elephan.path import testbed
 from tests.processes import runs
 
-PROBLEM = site.missing()
+PROBLEM = testbed.missing()
 pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")
 
 SCENARIO = """\
@@ -29,7 +29,7 @@ duration = "1s"
 {path}
 
 [[flow]]
-stack = "reno"
+congestion_control = "reno"
 """
 NUMBERED = """\
 import os, socket, subprocess, sys, time
@@ -77,17 +77,17 @@ def host_stays_as_it_was() -> Iterator[None]:
     """Compare what the host has before and after each test; paths of others that are in use come and go."""
 
     def namespaces() -> set[str]:
-        return {line.split()[0] for line in site.ip("netns").splitlines()}
+        return {line.split()[0] for line in testbed.ip("netns").splitlines()}
 
     def seen() -> tuple[str, ...]:
-        links = re.sub(r"\d+: ", "", site.ip("-o", "-br", "link"))
-        return site.ip("route", "show", "table", "all"), links, site.ip("-br", "address")
+        links = re.sub(r"\d+: ", "", testbed.ip("-o", "-br", "link"))
+        return testbed.ip("route", "show", "table", "all"), links, testbed.ip("-br", "address")
 
     before, spaces = seen(), namespaces()
     yield
     assert seen() == before
     left = namespaces() - spaces
-    assert not {name for name in left if not site.lives(name.removeprefix(f"{site.MARK}-").rpartition("-")[0])}
+    assert not {name for name in left if not testbed.lives(name.removeprefix(f"{testbed.MARK}-").rpartition("-")[0])}
 
 
 def run(command: list[str], timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
@@ -224,12 +224,12 @@ def test_clean_removes_what_a_killed_path_has_left_and_nothing_that_lives(comman
         os.kill(killed.pid, signal.SIGKILL)
         killed.wait()
         namespace = f"elephan-{dead}-0"
-        assert namespace in site.ip("netns")
-        left = site.processes([namespace])
+        assert namespace in testbed.ip("netns")
+        left = testbed.processes([namespace])
         assert left
-        site.clean()
-        assert dead not in site.ip("netns") and living in site.ip("netns")
-        assert not (site.LOCKS / dead).exists()
+        testbed.clean()
+        assert dead not in testbed.ip("netns") and living in testbed.ip("netns")
+        assert not (testbed.LOCKS / dead).exists()
         deadline_s = time.monotonic() + 5
         while any(map(runs, left)) and time.monotonic() < deadline_s:
             time.sleep(0.05)

@@ -12,7 +12,7 @@ import pytest
 
 from elephan.cli.main import call
 from elephan.errors import InputError
-from elephan.path import site, unprivileged
+from elephan.path import testbed, unprivileged
 
 AS_NOBODY = """\
 set -e
@@ -39,7 +39,7 @@ def closed(folder: Path) -> Path | None:
 
 def as_nobody(folder: Path, *command: str, mode: int = 666) -> subprocess.CompletedProcess[str]:
     """Run a command as a user without any rights."""
-    problem = site.missing()
+    problem = testbed.missing()
     if problem is not None:
         pytest.skip(f"the path {problem}")
     for tool in ("unshare", "setpriv"):
@@ -69,7 +69,7 @@ def file() -> Path:
 
 
 def test_a_user_has_a_path_in_namespaces_of_their_own(file: Path, tmp_path: Path) -> None:
-    spaces = set(site.NAMESPACES.iterdir()) if site.NAMESPACES.is_dir() else set()
+    spaces = set(testbed.NAMESPACES.iterdir()) if testbed.NAMESPACES.is_dir() else set()
     script = (
         "id -u; cat /proc/self/uid_map; echo path $PYTHONPATH; ls /run/netns; ls /run; "
         f'{sys.executable} -c "import os, socket, time; b = time.monotonic(); '
@@ -91,7 +91,7 @@ def test_a_user_has_a_path_in_namespaces_of_their_own(file: Path, tmp_path: Path
     assert "since elephan's cannot be loaded (needs root outside of a user namespace" in done.stderr or (
         "and not cubic, which cannot be loaded (needs root outside of a user namespace" in done.stderr
     )
-    made = (set(site.NAMESPACES.iterdir()) if site.NAMESPACES.is_dir() else set()) - spaces
+    made = (set(testbed.NAMESPACES.iterdir()) if testbed.NAMESPACES.is_dir() else set()) - spaces
     assert not {near, far} & {path.name for path in made}
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from elephan.core import native
-from elephan.path import site
+from elephan.path import testbed
 from elephan.record import canonical_json
 from elephan.scenario import load
 
-PROBLEM = site.missing()
+PROBLEM = testbed.missing()
 pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")
 
 SCENARIO = """\
@@ -33,12 +33,12 @@ series = "10ms"
 
 [[flow]]
 name = "mirror"
-stack = "reno"
+congestion_control = "reno"
 window = "1MB"
 """
 
 
-class Ground:
+class Backend:
     """Two hosts at the ends of the scenario's only path, and the emulator between them."""
 
     def __init__(self, folder: Path, duration: str = "1s") -> None:
@@ -47,7 +47,7 @@ class Ground:
         self.spec = load(file).points()[0].to_spec()
         flow = self.spec["flows"][0]
         nodes = (flow["source"], flow["destination"])
-        self.site = site.Site([site.Host(site.address(number), node) for number, node in enumerate(nodes)])
+        self.site = testbed.Site([testbed.Host(testbed.address(number), node) for number, node in enumerate(nodes)])
         try:
             self.site.make()
             self.plan: dict[str, Any] = {
@@ -67,7 +67,7 @@ class Ground:
             "source": 0,
             "destination": 1,
             "port": 10_000,
-            "congestion": "reno",
+            "congestion_control": "reno",
             "window_clamp_bytes": 1_000_000,
             "receive_buffer_bytes": 1_000_000,
             "send_buffer_bytes": None,
@@ -90,23 +90,23 @@ class Ground:
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Iterator[Ground]:
-    made = Ground(tmp_path)
+def backend(tmp_path: Path) -> Iterator[Backend]:
+    made = Backend(tmp_path)
     yield made
     made.remove()
 
 
 @pytest.fixture
-def long_ground(tmp_path: Path) -> Iterator[Ground]:
-    made = Ground(tmp_path, "100s")
+def long_backend(tmp_path: Path) -> Iterator[Backend]:
+    made = Backend(tmp_path, "100s")
     yield made
     made.remove()
 
 
-def test_it_gives_what_the_simulator_gives_but_for_what_the_kernel_does_not_tell(ground: Ground) -> None:
+def test_it_gives_what_the_simulator_gives_but_for_what_the_kernel_does_not_tell(backend: Backend) -> None:
     seen: list[tuple[int, int]] = []
-    result, report = ground.run(lambda now, end: seen.append((now, end)))
-    simulated = native().simulate(canonical_json(ground.spec))
+    result, report = backend.run(lambda now, end: seen.append((now, end)))
+    simulated = native().simulate(canonical_json(backend.spec))
     assert set(simulated.metrics) - set(result.metrics) == {"duplicate_acks", "events", "rtt_max_s"}
     assert set(result.metrics) <= set(simulated.metrics)
     assert set(result.links[0]) == set(simulated.links[0])
@@ -120,7 +120,7 @@ def test_it_gives_what_the_simulator_gives_but_for_what_the_kernel_does_not_tell
     assert seen and all(end == 10**9 for _, end in seen)
 
 
-def test_a_progress_that_raises_ends_the_run(long_ground: Ground) -> None:
+def test_a_progress_that_raises_ends_the_run(long_backend: Backend) -> None:
     class Enough(Exception):
         pass
 
@@ -130,29 +130,29 @@ def test_a_progress_that_raises_ends_the_run(long_ground: Ground) -> None:
 
     began_s = time.monotonic()
     with pytest.raises(Enough):
-        long_ground.run(progress)
+        long_backend.run(progress)
     assert time.monotonic() - began_s < 50
 
 
-def test_a_progress_that_says_stop_stops_it(long_ground: Ground) -> None:
+def test_a_progress_that_says_stop_stops_it(long_backend: Backend) -> None:
     with pytest.raises(native().Stopped):
-        long_ground.run(lambda now, end: now > 10**8)
+        long_backend.run(lambda now, end: now > 10**8)
 
 
-def test_control_c_ends_a_run_that_nobody_watches(long_ground: Ground) -> None:
+def test_control_c_ends_a_run_that_nobody_watches(long_backend: Backend) -> None:
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     began_s = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        long_ground.run()
+        long_backend.run()
     assert time.monotonic() - began_s < 50
 
 
-def test_a_control_that_the_kernel_does_not_have_is_named(ground: Ground) -> None:
+def test_a_control_that_the_kernel_does_not_have_is_named(backend: Backend) -> None:
     with pytest.raises(OSError, match=r"flow mirror: TCP_CONGESTION = elephan_none: "):
-        ground.run(congestion="elephan_none")
+        backend.run(congestion="elephan_none")
 
 
-def test_a_host_that_is_not_there_is_named(ground: Ground) -> None:
+def test_a_host_that_is_not_there_is_named(backend: Backend) -> None:
     with pytest.raises(ValueError, match=r"flow mirror: host 7 does not exist, there are 2"):
-        ground.run(destination=7)
+        backend.run(destination=7)

@@ -1,6 +1,7 @@
 """Bytes over one TCP connection from this end of a path to the other, compared: run within `elephan path shell`.
 
-Prints a JSON object: the two digests, what the sending device and stack counted, and the marks that the receiver saw.
+Prints a JSON object: the two digests, what the sending device and TCP counted, and the marks that the
+receiver saw.
 """
 
 from __future__ import annotations

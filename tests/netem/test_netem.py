@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import elephan
-from elephan.path import netem, report, shell, site
+from elephan.path import netem, report, shell, testbed
 
-PROBLEM = site.missing() or netem.missing()
+PROBLEM = testbed.missing() or netem.missing()
 if PROBLEM is not None:
     pytest.skip(f"{PROBLEM}; make netem has a kernel with it", allow_module_level=True)
 
@@ -26,7 +26,7 @@ queue = "30 packets"
 emulator = "netem"
 
 [[flow]]
-stack = "reno"
+congestion_control = "reno"
 """
 
 

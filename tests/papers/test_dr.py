@@ -1,4 +1,4 @@
-"""The paper dr: the order of the three stacks, on the points of its grid that take least."""
+"""The paper dr: the order of the three congestion controls, on the points of its grid that take least."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import elephan
 from elephan import papers
 from elephan.papers.catalogue import find, folder
-from elephan.papers.dr.stacks import JUDGED, UNTUNED_BYTES, Point, goodputs_of, in_order
+from elephan.papers.dr.congestion_controls import JUDGED, UNTUNED_BYTES, Point, goodputs_of, in_order
 from elephan.papers.verdict import Verdict, judge
 
 SEGMENTS = UNTUNED_BYTES // 1448
@@ -54,8 +54,8 @@ def test_every_point_of_the_grid_is_counted() -> None:
 
     points = load(folder() / "dr" / "fig4.toml").points()
     claim = find("dr").claim("dr.fig4")
-    stacks, repetitions = 4, 3
-    assert len(points) == claim.paper_value("points_in_order") * stacks * repetitions
+    congestion_controls, repetitions = 4, 3
+    assert len(points) == claim.paper_value("points_in_order") * congestion_controls * repetitions
 
 
 def test_a_point_out_of_order_leaves_ordering_holds_and_a_mean_out_of_order_differs() -> None:

@@ -12,7 +12,7 @@ from elephan.api import load
 from elephan.papers.catalogue import find, folder
 from elephan.papers.hybrid import managed
 from elephan.papers.hybrid.cell import RFC_7323_BYTES, Cell
-from elephan.papers.hybrid.shown import grid
+from elephan.papers.hybrid.plots import grid
 from elephan.record import Record
 from elephan.report.draw import Ink
 
@@ -70,15 +70,15 @@ def test_the_grid_is_that_of_table_1(file: str) -> None:
         for name, rate in rates.items():
             assert rate == (low if name.split(".")[0] in limited[file] else high), name
         window = low * rtt_s / 8 if file == "a.toml" else 1.16e9
-        assert flow["stack"]["window_bytes"] == pytest.approx(window)
+        assert flow["transport"]["window_bytes"] == pytest.approx(window)
         r3 = next(link for link in links if link["name"] == "r3-receiver.forward")
         assert r3["queue"]["limit_packets"] == 500
 
 
 def test_the_windows_bound_is_decided_by_where_a_window_is_needed() -> None:
     links = [{"delay_ns": delay, "rate_bps": 10**10} for delay in (5 * 10**8, 10**8, 5 * 10**8)]
-    stack = {"window_bytes": 1_160_000_000, "timestamps": False, "mtu_bytes": 1500}
-    spec = {"links": links, "flows": [{"route": [0], "return_route": [2], "stack": stack}]}
+    transport = {"window_bytes": 1_160_000_000, "timestamps": False, "mtu_bytes": 1500}
+    spec = {"links": links, "flows": [{"route": [0], "return_route": [2], "transport": transport}]}
     record = Record.model_construct(spec=spec)
 
     class Moved:
@@ -88,7 +88,7 @@ def test_the_windows_bound_is_decided_by_where_a_window_is_needed() -> None:
     cell = Cell(record, None, Moved())  # type: ignore[arg-type]
     # 10 Gbit/s x 1 s are 1.22 GB of payload before the move, 0.73 GB after it.
     assert cell.bound_decides
-    stack["window_bytes"] = RFC_7323_BYTES
+    transport["window_bytes"] = RFC_7323_BYTES
     assert not cell.bound_decides
 
 

@@ -61,8 +61,10 @@ def test_delayed_acks_that_are_counted_take_twice_the_round_trips(tmp_path: Path
     }
     rounds = {}
     for record, window in run(tmp_path, "recovery.toml", changes):
-        stack = record.spec["flows"][0]["stack"]
-        rounds[stack["congestion"].rsplit("/")[-1], stack["delayed_ack"]] = window.rounds(*window.regained())
+        transport = record.spec["flows"][0]["transport"]
+        rounds[transport["congestion_control"].rsplit("/")[-1], transport["delayed_ack"]] = window.rounds(
+            *window.regained()
+        )
         assert rounds_to_recover(line_window(record), growth(record)) == pytest.approx(
             rounds["reno_per_ack.c", True] / 2 if growth(record) == 1 else 100, rel=0.06
         )
@@ -75,12 +77,12 @@ def test_the_mean_window_is_the_relations(tmp_path: Path) -> None:
     """One loss in 15,000 packets: a sawtooth from 100 to 200."""
     changes = {
         "sweep.path.loss.every": "[15000, 15000]",
-        "sweep.flow.stack": '["reno", "./reno_per_ack.c"]',
+        "sweep.flow.congestion_control": '["reno", "./reno_per_ack.c"]',
         "sweep.flow.initial_ssthresh": "[100, 71]",
         "sweep.run.duration": '["60s", "60s"]',
     }
     for record, window in run(tmp_path, "loss.toml", changes):
-        start, end = window.periods(record.spec["flows"][0]["stack"]["initial_ssthresh"])
+        start, end = window.periods(record.spec["flows"][0]["transport"]["initial_ssthresh"])
         assert window.mean(start, end) * (1 / 15000) ** 0.5 == pytest.approx(constant(growth(record)), rel=0.02)
 
 

@@ -51,7 +51,7 @@ def test_a_sessions_throughput_is_that_of_both_ways() -> None:
         "flow.workload.source.size": "64KiB",
         "flow.workload.disk": "none",
         "flow.workload.disks": 1,
-        "sweep.flow.stack": '["reno"]',
+        "sweep.flow.congestion_control": '["reno"]',
         "sweep.flow.connections": "[1, 4]",
     }
     records = elephan.run(folder() / "iscsi" / "assumptions.toml", changes, store="none")
@@ -63,7 +63,12 @@ def test_a_sessions_throughput_is_that_of_both_ways() -> None:
 
 
 def test_a_session_and_an_ftp_flow_have_their_windows_told_apart(tmp_path: Path) -> None:
-    changes = {"run.duration": "4s", "flow.ftp.start": "1s", "flow.ftp.stop": "3s", "sweep.flow.*.stack": '["reno"]'}
+    changes = {
+        "run.duration": "4s",
+        "flow.ftp.start": "1s",
+        "flow.ftp.stop": "3s",
+        "sweep.flow.*.congestion_control": '["reno"]',
+    }
     results = elephan.run(folder() / "iscsi" / "fig11-13.toml", changes, store=str(tmp_path / "store.sqlite"))
     (record,) = results
     found = Sharing.of(record, results.series_of(record))

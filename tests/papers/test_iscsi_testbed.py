@@ -8,12 +8,12 @@ import elephan
 from elephan.papers.catalogue import find, folder
 from elephan.papers.claims import Runs
 from elephan.papers.evaluation import PaperResults, names_of
-from elephan.papers.iscsi.testbed import CLAIM, FEW, MANY, REFERENCE, STACKS, figure6
+from elephan.papers.iscsi.testbed import CCS, CLAIM, FEW, MANY, REFERENCE, figure6
 from elephan.papers.verdict import Verdict, judge
 
 
 def test_the_reference_has_every_point_that_the_scenario_has() -> None:
-    wanted = {(stack, n) for stack in STACKS for n in (1, 2, 3, 4, 5, 6, 8, 10)}
+    wanted = {(cc, n) for cc in CCS for n in (1, 2, 3, 4, 5, 6, 8, 10)}
     reference = find("iscsi").reference(REFERENCE)
     assert {(name.rsplit("_", 1)[0], int(name.rsplit("_", 1)[1])) for name in reference.value} == wanted
     assert {*FEW, *MANY} < {n for _, n in wanted}
@@ -39,6 +39,6 @@ def test_the_verdict_on_figure_6_wants_fast_to_gain_least() -> None:
     measured = {f"{s}_few": few for s, (few, _) in paper.items()} | {
         f"{s}_many": many for s, (_, many) in paper.items()
     }
-    measured |= {f"{stack}_gain": many / few for stack, (few, many) in paper.items()}
+    measured |= {f"{cc}_gain": many / few for cc, (few, many) in paper.items()}
     assert judge(claim, measured).verdict in (Verdict.REPRODUCED, Verdict.ORDERING_HOLDS)
     assert judge(claim, {**measured, "fast_gain": 3.0}).verdict is Verdict.DIFFERS

@@ -62,7 +62,7 @@ def test_highspeed_is_back_earlier_than_reno_and_nothing_is_lost_before_the_burs
         "sweep.link.sender-port.bandwidth": '["1Gbit/s", "1Gbit/s"]',
         "sweep.background.burst.packet": '["9000B", "9000B"]',
         "sweep.flow.mtu": '["9000B", "9000B"]',
-        "sweep.flow.stack": '["reno", "highspeed"]',
+        "sweep.flow.congestion_control": '["reno", "highspeed"]',
         "sweep.flow.cwnd_clamp": "[238, 238]",
         "sweep.flow.initial_ssthresh": "[238, 238]",
         "sweep.run.duration": '["8s", "8s"]',

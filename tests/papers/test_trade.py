@@ -1,4 +1,4 @@
-"""The trade figure of the paper dsan: every stack is in it, and its cells are what the records say."""
+"""The trade figure of the paper dsan: every congestion control is in it, and its cells are what the records say."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 import elephan
+from elephan.congestion_control import congestion_controls
 from elephan.papers import drawing
 from elephan.papers.dsan import trade
-from elephan.stack import stacks
 
 SCENARIO = Path(__file__).resolve().parents[2] / "papers" / "dsan" / "trade.toml"
 
 
-def test_every_stack_is_compared() -> None:
-    swept = tomllib.loads(SCENARIO.read_text(encoding="utf-8"))["sweep"]["flow.copy.stack"]
+def test_every_cc_is_compared() -> None:
+    swept = tomllib.loads(SCENARIO.read_text(encoding="utf-8"))["sweep"]["flow.copy.congestion_control"]
     named = {entry if isinstance(entry, str) else entry["name"] for entry in swept}
-    assert named == {stack.name for stack in stacks()}, "trade.toml has every built-in stack"
+    assert named == {cc.name for cc in congestion_controls()}, "trade.toml has every built-in congestion control"
 
 
 @pytest.fixture(scope="module")
 def grid() -> trade.Grid:
-    """Two paths and three stacks, some seconds of 50 Mbit/s."""
+    """Two paths and three congestion controls, some seconds of 50 Mbit/s."""
     changes = {
         "path.bandwidth": "50Mbit/s",
         "run.duration": "12s",
@@ -31,7 +31,7 @@ def grid() -> trade.Grid:
         "sweep": {
             "path.rtt": ["25ms", "67ms"],
             "path.loss": [1e-3],
-            "flow.copy.stack": [
+            "flow.copy.congestion_control": [
                 "reno",
                 {"name": "storage_friendly", "reduction": "1/8", "congestion_avoidance": True},
                 {"name": "storage_friendly", "reduction": "1/8", "congestion_avoidance": False},

@@ -11,7 +11,7 @@ from elephan.papers.verdict import Verdict, judge
 
 def claim(order: bool = True, tolerance: float = 0.1) -> Claim:
     values = tuple(
-        Value(name=name, label=f"{name} stack", paper=paper, tolerance=tolerance)
+        Value(name=name, label=f"{name} congestion control", paper=paper, tolerance=tolerance)
         for name, paper in (("small", 10.0), ("large", 30.0))
     )
     orders = (Order(label="small < large", rising=("small", "large")),) if order else ()
@@ -21,21 +21,21 @@ def claim(order: bool = True, tolerance: float = 0.1) -> Claim:
 def test_all_values_inside_and_in_order_is_reproduced() -> None:
     judged = judge(claim(), {"small": 10.5, "large": 28.0})
     assert judged.verdict is Verdict.REPRODUCED
-    assert "largest deviation -6.7 % (large stack)" in judged.because
+    assert "largest deviation -6.7 % (large congestion control)" in judged.because
 
 
 def test_a_value_outside_with_the_order_kept_is_ordering_holds() -> None:
     judged = judge(claim(), {"small": 2.0, "large": 75.0})
     assert judged.verdict is Verdict.ORDERING_HOLDS
     assert "2 of 2 values outside" in judged.because
-    assert "large stack: 2.5 times the paper's" in judged.because
+    assert "large congestion control: 2.5 times the paper's" in judged.because
 
 
 def test_a_violated_order_differs_even_with_every_value_inside() -> None:
     wide = claim(tolerance=5.0)
     judged = judge(wide, {"small": 30.0, "large": 29.0})
     assert judged.verdict is Verdict.DIFFERS
-    assert "small < large (small stack 30, large stack 29)" in judged.because
+    assert "small < large (small congestion control 30, large congestion control 29)" in judged.because
 
 
 def test_equal_quantities_are_not_in_order() -> None:

@@ -1,4 +1,5 @@
-"""A stack does in this machine's kernel what it does in the simulator, call by call; and what differs is found."""
+"""A congestion control does in this machine's kernel what it does in the simulator, call by call; and what differs is
+found."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from elephan.cli.main import call
+from elephan.congestion_control import CongestionControl, congestion_controls, find, verify
 from elephan.core import native
 from elephan.parity import Recording, record
 from elephan.parity.check import parameter_sets, replayed, synthetic
 from elephan.parity.paths import CASES, Case
 from elephan.parity.windows import beside, case_of
-from elephan.path import site
-from elephan.stack import Stack, find, stacks, verify
+from elephan.path import testbed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 """Connections take their time; on a machine with other work, more of it."""
@@ -55,44 +56,44 @@ def kernel() -> None:
 @pytest.fixture
 def paths() -> None:
     """Skip where this machine makes no paths."""
-    if problem := site.missing():
+    if problem := testbed.missing():
         pytest.skip(f"the path {problem}")
 
 
-def of_file(tmp_path: Path, code: str, name: str = "mine.c") -> Stack:
+def of_file(tmp_path: Path, code: str, name: str = "mine.c") -> CongestionControl:
     """Compile a text as a file of one's own."""
     file = tmp_path / name
     file.write_text(code, encoding="utf-8")
     return find(str(file))
 
 
-@pytest.mark.parametrize("name", [stack.name for stack in stacks()])
+@pytest.mark.parametrize("name", [cc.name for cc in congestion_controls()])
 def test_no_value_of_any_parameter_or_field_makes_the_builds_differ(name: str) -> None:
-    stack = find(name)
+    cc = find(name)
     called: Counter[str] = Counter()
-    for seed, (about, values) in enumerate(parameter_sets(stack)):
-        found = synthetic(stack, values, CALLS, seed)
+    for seed, (about, values) in enumerate(parameter_sets(cc)):
+        found = synthetic(cc, values, CALLS, seed)
         assert found["steps"] == CALLS and not found["unpaired"]
         assert not found["differing"] and not found["breaks"], (about, found["differences"])
         called.update(found["by_hook"])
-    assert all(called[hook] for hook in stack.hooks), called
+    assert all(called[hook] for hook in cc.hooks), called
 
 
-def test_connections_of_every_stack_are_the_same_natively(paths: None) -> None:
-    chosen: list[tuple[Stack, Mapping[str, int]]] = [(stack, {}) for stack in stacks()]
+def test_connections_of_every_cc_are_the_same_natively(paths: None) -> None:
+    chosen: list[tuple[CongestionControl, Mapping[str, int]]] = [(cc, {}) for cc in congestion_controls()]
     chosen += [(find(name), values) for name, values in CORNERS]
-    called: dict[str, Counter[str]] = {stack.name: Counter() for stack in stacks()}
+    called: dict[str, Counter[str]] = {cc.name: Counter() for cc in congestion_controls()}
     for recording in record(chosen, SHORT):
-        stack = recording.stack
-        found = replayed(stack, recording.values, recording.calls)
-        about = (stack.name, recording.values, recording.case.name)
+        cc = recording.cc
+        found = replayed(cc, recording.values, recording.calls)
+        about = (cc.name, recording.values, recording.case.name)
         assert not found["differing"] and not found["breaks"], (about, found["differences"])
         assert found["connections"] == 1 and found["steps"] > 30, (about, found)
         assert not recording.missed and not found["unpaired"], (about, recording.missed, found["unpaired"])
-        called[stack.name].update(found["by_hook"])
-    for stack in stacks():
+        called[cc.name].update(found["by_hook"])
+    for cc in congestion_controls():
         # A reduction is undone where reordering looked like loss: not on every run.
-        assert all(called[stack.name][hook] for hook in stack.hooks if hook != "undo_cwnd"), called[stack.name]
+        assert all(called[cc.name][hook] for hook in cc.hooks if hook != "undo_cwnd"), called[cc.name]
     assert sum(counts["undo_cwnd"] for counts in called.values())
 
 
@@ -111,12 +112,12 @@ def test_init_finds_the_state_that_cc_h_promises(paths: None) -> None:
 
 
 def test_a_parameter_set_before_loading_is_what_the_kernel_does(paths: None) -> None:
-    stack = find("storage_friendly")
+    cc = find("storage_friendly")
     shares = {"1/4": 250_000, "1/2": 500_000}
     for about, value in shares.items():
         case = Case("one loss", f'bandwidth = "100Mbit/s"\nrtt = "20ms"\nqueue = "4bdp"\nloss = {LOST}', 0.6)
-        (recording,) = record([(stack, {"reduction": value})], [case])
-        found = replayed(stack, {"reduction": value}, recording.calls)
+        (recording,) = record([(cc, {"reduction": value})], [case])
+        found = replayed(cc, {"reduction": value}, recording.calls)
         assert found["steps"] and not found["differing"], (about, found["differences"])
         assert found["reductions"], about
         for _, window, threshold in found["reductions"]:
@@ -124,7 +125,7 @@ def test_a_parameter_set_before_loading_is_what_the_kernel_does(paths: None) -> 
         _, _, threshold = found["reductions"][0]
         assert window_after_recovery(recording) == threshold, about
         # What the kernel did is what these parameters say, and not what others do.
-        other = replayed(stack, {"reduction": value - 100_000}, recording.calls)
+        other = replayed(cc, {"reduction": value - 100_000}, recording.calls)
         assert other["differing"] >= 1 and other["differences"][0]["field"] == "result"
 
 
@@ -247,11 +248,11 @@ TRIES = 3
 
 @pytest.mark.parametrize(("name", "values"), [("scalable", {}), ("storage_friendly", {"reduction": 250_000})])
 def test_the_same_losses_make_the_same_windows_in_both_tcps(name: str, values: dict[str, int], paths: None) -> None:
-    stack = find(name)
+    cc = find(name)
     found = []
     for _ in range(TRIES):
-        (recording,) = record([(stack, values)], [case_of()])
-        found.append(beside(stack, values, recording))
+        (recording,) = record([(cc, values)], [case_of()])
+        found.append(beside(cc, values, recording))
         # To the segment; the windows in between within the time that a round trip takes longer here.
         if found[-1].recorded == found[-1].simulated and found[-1].median < 0.05:
             break

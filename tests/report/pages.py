@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from elephan.api import Results
-from elephan.compare.measured import Measured, Run
 from elephan.compare.page import write as write_comparison
 from elephan.compare.rank import ranked
 from elephan.compare.repetitions import Plan
+from elephan.compare.run_metrics import Measured, Run
 from elephan.compare.running import Comparison
 from elephan.papers.catalogue import find
 from elephan.papers.evaluation import Evaluation
@@ -27,7 +27,7 @@ from elephan.sweep.executor import Outcome
 
 Make = Callable[..., Any]
 
-STACKS = ("reno", "cubic", "storage_friendly", "storage_friendly(congestion_avoidance=off)")
+CCS = ("reno", "cubic", "storage_friendly", "storage_friendly(congestion_avoidance=off)")
 
 MANY = (
     *("bbr", "bic", "compound", "cubic", "fast", "highspeed", "htcp", "illinois", "ledbat_plus_plus", "reno"),
@@ -58,9 +58,9 @@ def wide(make_record: Make, make_series: Make, folder: Path) -> Path:
     """Return a report with as many columns as there can be, a sentence to know, and figures of all kinds."""
     series: dict[str, Series] = {}
     records: list[Record] = []
-    for number, stack in enumerate(STACKS):
+    for number, cc in enumerate(CCS):
         record = make_record(
-            stack, goodput=(number + 1) * 1e8, lag=9 / (number + 1) ** 2, notes=["3 writes never arrived"]
+            cc, goodput=(number + 1) * 1e8, lag=9 / (number + 1) ** 2, notes=["3 writes never arrived"]
         )
         table = [0.03 * (1 + number) * 2**place for place in range(len(PER_MILLE))]
         changes = {"metrics": record.metrics | full(number), "quantiles": {"per_mille": PER_MILLE, "lag_s": table}}
@@ -72,8 +72,8 @@ def wide(make_record: Make, make_series: Make, folder: Path) -> Path:
 def long(make_record: Make, folder: Path) -> Path:
     """Return the report of a sweep of many points with repetitions, without series."""
     records = [
-        make_record(stack, seed=seed, goodput=goodput * (1 + seed / 50 - 500 * loss), parameters={"path.loss": loss})
-        for stack, goodput in zip(STACKS, (1.5e8, 1.9e8, 3.6e8, 3.9e8), strict=True)
+        make_record(cc, seed=seed, goodput=goodput * (1 + seed / 50 - 500 * loss), parameters={"path.loss": loss})
+        for cc, goodput in zip(CCS, (1.5e8, 1.9e8, 3.6e8, 3.9e8), strict=True)
         for loss in (0.0, 1e-6, 1e-5, 3e-5, 1e-4, 1e-3)
         for seed in (1, 2, 3)
     ]
@@ -82,11 +82,11 @@ def long(make_record: Make, folder: Path) -> Path:
 
 def comparison(make_record: Make, make_series: Make, folder: Path) -> Path:
     """Return the page of a comparison of all congestion controls, several of which do much the same."""
-    rows = ranked([measured(number, stack) for number, stack in enumerate(MANY)], "goodput")
+    rows = ranked([measured(number, cc) for number, cc in enumerate(MANY)], "goodput")
     outcomes = []
     for number, row in enumerate(rows):
         for seed in (1, 2, 3):
-            record = described(make_record(row.stack, seed=seed))
+            record = described(make_record(row.cc, seed=seed))
             outcomes.append(Outcome(None, record, make_series(count=600, scale=1 / (1 + number)), True))  # type: ignore[arg-type]
     results = Results(outcomes, None)
     plan = Plan(3, wanted=5)
@@ -108,7 +108,7 @@ def paper(folder: Path) -> Path:
     return folder / "paper.html"
 
 
-def measured(number: int, stack: str) -> Measured:
+def measured(number: int, cc: str) -> Measured:
     """Return numbers of three seeds; those of the first eight lie close together."""
     rng = np.random.default_rng(number)
     goodput = 9.4e8 - 4e6 * number if number < 8 else 8e8 - 9e7 * (number - 8)
@@ -136,9 +136,9 @@ def measured(number: int, stack: str) -> Measured:
         )
         for noise in rng.normal(size=3)
     ]
-    if stack == "reno":
+    if cc == "reno":
         runs = [replace(run, neighbour_bps=run.fair_bps) for run in runs]
-    return Measured(stack, tuple(runs), 3333.0, False)
+    return Measured(cc, tuple(runs), 3333.0, False)
 
 
 def described(record: Record) -> Record:
@@ -146,7 +146,7 @@ def described(record: Record) -> Record:
     loss = {"kind": "independent", "probability_e12": 10**6}
     links = [link | {"delay_ns": 20_000_000, "loss": loss} for link in record.spec["links"]]
     flows = [
-        flow | {"stack": flow["stack"] | {"mtu_bytes": 1500, "window_bytes": 15_000_000}}
+        flow | {"transport": flow["transport"] | {"mtu_bytes": 1500, "window_bytes": 15_000_000}}
         for flow in record.spec["flows"]
     ]
     return record.model_copy(update={"spec": record.spec | {"links": links, "flows": flows}})

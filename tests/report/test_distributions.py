@@ -28,7 +28,7 @@ loss = 1e-3
 series = false
 [[flow]]
 name = "frames"
-workload = { kind = "offered", load = "60%" }
+workload = { kind = "constant_rate", load = "60%" }
 """
 
 
@@ -98,10 +98,10 @@ def test_flows_of_a_run_and_runs_side_by_side_have_a_curve_each(make_record: Cal
             flow |= {"messages": 10, "lag_quantiles_s": table}
         return record.model_copy(update={"quantiles": {"per_mille": [10.0, 500.0, 990.0], "lag_s": tables[0]}})
 
-    stacks = [
-        with_lag(make_record(stack), [0.1 * n, 0.2 * n, 90.0 * n]) for n, stack in enumerate(("reno", "cubic"), 1)
+    congestion_controls = [
+        with_lag(make_record(cc), [0.1 * n, 0.2 * n, 90.0 * n]) for n, cc in enumerate(("reno", "cubic"), 1)
     ]
-    (panel,) = distribution_panels(points_of(stacks), Colours())
+    (panel,) = distribution_panels(points_of(congestion_controls), Colours())
     (figure,) = panel.figures
     assert isinstance(figure, DistributionFigure) and figure.log
     assert [label for label, _, _ in figure.curves] == ["reno", "cubic"] == [label for label, _ in panel.legend]

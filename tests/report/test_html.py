@@ -13,16 +13,16 @@ from elephan.store.series import Series
 
 Make = Callable[..., Record]
 
-STACKS = (("reno", 1.5e8, 9.0), ("cubic", 1.9e8, 6.0), ("storage_friendly", 3.6e8, 0.2))
+CCS = (("reno", 1.5e8, 9.0), ("cubic", 1.9e8, 6.0), ("storage_friendly", 3.6e8, 0.2))
 
 
 @pytest.fixture(scope="module")
 def report(make_record: Make, make_series: Callable[..., Series], tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """A report of three stacks, made once: drawing is what takes time."""
+    """A report of three congestion controls, made once: drawing is what takes time."""
     series = {}
     records = []
-    for stack, goodput, lag in STACKS:
-        record = make_record(stack, goodput=goodput, lag=lag, notes=["3 writes never arrived"] if lag > 8 else [])
+    for cc, goodput, lag in CCS:
+        record = make_record(cc, goodput=goodput, lag=lag, notes=["3 writes never arrived"] if lag > 8 else [])
         series[record.id] = make_series(scale=lag / 9)
         records.append(record)
     return write_report(records, lambda record: series[record.id], tmp_path_factory.mktemp("report"))
@@ -35,7 +35,7 @@ def test_report_is_one_file_without_external_resources(report: Written) -> None:
     assert "@import" not in page
 
 
-def test_report_shows_stacks_notes_scenario_and_headline(report: Written) -> None:
+def test_report_shows_ccs_notes_scenario_and_headline(report: Written) -> None:
     page = report.html.read_text()
     for text in ("storage_friendly", "3 writes never arrived", "name = &#34;replicate-oltp&#34;", "data at risk"):
         assert text in page
@@ -73,8 +73,8 @@ def test_same_records_give_the_same_page(make_record: Make, make_series: Callabl
 
 def test_sweep_is_drawn_against_the_parameter(make_record: Make, tmp_path: Path) -> None:
     records = [
-        make_record(stack, seed=seed, goodput=goodput * (1 + seed / 50 - 500 * loss), parameters={"path.loss": loss})
-        for stack, goodput, _ in STACKS
+        make_record(cc, seed=seed, goodput=goodput * (1 + seed / 50 - 500 * loss), parameters={"path.loss": loss})
+        for cc, goodput, _ in CCS
         for loss in (0.0, 1e-5, 1e-4, 1e-3)
         for seed in (1, 2, 3)
     ]

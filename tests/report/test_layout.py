@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from elephan.stack import find
-from elephan.stack.curves import simulate
-from elephan.stack.page import write as write_stack
+from elephan.congestion_control import find
+from elephan.congestion_control.curves import simulate
+from elephan.congestion_control.page import write as write_cc
 from tests.report import browser, pages
 
 pytestmark = pytest.mark.skipif(browser.PROGRAM is None, reason="chromium is not installed")
@@ -47,17 +47,19 @@ Make = Callable[..., Any]
 @pytest.fixture(scope="module")
 def shown(make_record: Make, make_series: Make, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every kind of page, made once."""
-    stack = find("storage_friendly")
+    cc = find("storage_friendly")
     return {
         "wide": pages.wide(make_record, make_series, tmp_path_factory.mktemp("wide")),
         "long": pages.long(make_record, tmp_path_factory.mktemp("long")),
         "compare": pages.comparison(make_record, make_series, tmp_path_factory.mktemp("compare")),
         "paper": pages.paper(tmp_path_factory.mktemp("paper")),
-        "stack": write_stack(stack, simulate(stack), tmp_path_factory.mktemp("stack"), ["elephan kernel load x"])[0],
+        "congestion_control": write_cc(
+            cc, simulate(cc), tmp_path_factory.mktemp("congestion_control"), ["elephan kernel load x"]
+        )[0],
     }
 
 
-@pytest.mark.parametrize("name", ["wide", "long", "compare", "stack", "paper"])
+@pytest.mark.parametrize("name", ["wide", "long", "compare", "congestion_control", "paper"])
 def test_nothing_is_cut_off_from_a_telephone_to_a_wide_screen(shown: dict[str, Path], name: str) -> None:
     """At 1200 px the last column of a wide table read 1, 1, 3, 7 where there was 10, 17, 32, 70."""
     for found in browser.facts(shown[name], WIDTHS):

@@ -81,17 +81,17 @@ def test_the_largest_window_there_is_needs_more_connections(notes: Notes) -> Non
 
 
 def test_a_window_that_the_load_does_not_need_is_no_limit(notes: Notes) -> None:
-    offered = {"kind": "offered", "load": "5Mbit/s"}
+    offered = {"kind": "constant_rate", "load": "5Mbit/s"}
     assert notes(flow__copy__workload=offered, flow__copy__window="64KiB") == []
 
 
 def test_a_load_above_the_line_is_said(notes: Notes) -> None:
     """A share of the line counts bits of IP packets, of which TCP and IP take 52 bytes of 1500."""
-    (note,) = notes(flow__copy__workload={"kind": "offered", "load": "98%"})
+    (note,) = notes(flow__copy__workload={"kind": "constant_rate", "load": "98%"})
     assert note.startswith(
         "flow copy: its load of 98.0 Mbit/s is above the 96.5 Mbit/s of payload that the line carries"
     )
-    assert notes(flow__copy__workload={"kind": "offered", "load": "96%"}) == []
+    assert notes(flow__copy__workload={"kind": "constant_rate", "load": "96%"}) == []
     writes = {"kind": "replicate", "rate": "30Mbit/s", "size": "64KiB"}
     assert notes(flow__copy__workload=writes, flow__copy__connections=4) == []
     each = notes(flow__copy__workload=writes, flow__copy__connections=4, flow__copy__distribution="each")
@@ -102,7 +102,7 @@ def test_few_messages_say_little_of_percentiles(tmp_path: Path) -> None:
     file = tmp_path / "few.toml"
     file.write_text(BULK)
     (record,) = elephan.run(
-        file, {"flow.copy.workload": {"kind": "offered", "load": "1Mbit/s", "frame": "64KiB"}}, store="none"
+        file, {"flow.copy.workload": {"kind": "constant_rate", "load": "1Mbit/s", "frame": "64KiB"}}, store="none"
     )
     assert "only 6 messages: percentiles say little, and p99 is the longest" in derived([record])
 

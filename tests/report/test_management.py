@@ -57,7 +57,7 @@ def manager() -> dict[str, Any]:
             "flows": 2,
         },
         "lightpaths": [{"name": "lambda1", "ip_load_idle_bps": 98_000_000, "ip_wait_idle_s": 0.02}],
-        "ledger": [MOVED, REFUSED, BACK],
+        "move_log": [MOVED, REFUSED, BACK],
         "timeline": {
             "time_s": [float(second + 1) for second in range(count)],
             "lightpath": [0] * count,
@@ -75,7 +75,7 @@ def manager() -> dict[str, Any]:
 def record(make_record: Callable[..., Record]) -> Record:
     plain = make_record()
     flows = [{**plain.flows[0], "name": "backup"}]
-    spec = {**plain.spec, "manager": {"watch_ns": 2 * 10**9}}
+    spec = {**plain.spec, "manager": {"observation_window_ns": 2 * 10**9}}
     return plain.model_copy(update={"manager": manager(), "flows": flows, "spec": spec})
 
 
@@ -97,7 +97,10 @@ def test_the_ledger_has_forecast_and_what_came_of_it(record: Record, make_series
     # The series' sawtooth: 67 to 97 ms; one more segment sent again every 7 s, none between 1 and 5 s.
     assert re.fullmatch(r"\d+(\.\d)? ms → \d+(\.\d)? ms", moved["RTT"])
     assert moved["sent again"] == "0 → 0"
-    sampled = {**record.manager, "ledger": [{**MOVED, "rate_before_error_bps": 3_000_000, "cost_error_bytes": 500_000}]}
+    sampled = {
+        **record.manager,
+        "move_log": [{**MOVED, "rate_before_error_bps": 3_000_000, "cost_error_bytes": 500_000}],
+    }
     (shown_sampled,) = managed_of([record.model_copy(update={"manager": sampled})], lambda _: None)
     moved = dict(zip(heads, shown_sampled.rows[0], strict=True))
     assert (moved["rate before"], moved["cost"]) == ("90.0 Mbit/s ± 3.00 Mbit/s", "4.00 MB ± 500 kB")
@@ -106,24 +109,24 @@ def test_the_ledger_has_forecast_and_what_came_of_it(record: Record, make_series
     assert shown.rows[2][2] == "back: slow"
 
 
-def test_a_remedy_stands_beside_what_it_did_where_the_manager_has_some(record: Record) -> None:
+def test_a_mitigation_stands_beside_what_it_did_where_the_manager_has_some(record: Record) -> None:
     held = {
-        "remedy": "hold",
-        "remedy_saves_bytes": 5_000_000,
+        "mitigation": "hold_buffer",
+        "mitigation_saves_bytes": 5_000_000,
         "forecast_hold_s": 0.04,
         "forecast_held_bytes": 5_000_000,
     }
-    ledger = [{**MOVED, **held, "hold_s": 0.041, "held_bytes": 5_100_000}, {**REFUSED, "remedy": "none"}, BACK]
-    manager = {**record.spec["manager"], "remedies": [{}]}
-    remedied = {"manager": {**record.manager, "ledger": ledger}, "spec": {**record.spec, "manager": manager}}
-    (shown,) = managed_of([record.model_copy(update=remedied)], lambda _: None)
+    ledger = [{**MOVED, **held, "hold_s": 0.041, "held_bytes": 5_100_000}, {**REFUSED, "mitigation": "none"}, BACK]
+    manager = {**record.spec["manager"], "mitigations": [{}]}
+    mitigated = {"manager": {**record.manager, "move_log": ledger}, "spec": {**record.spec, "manager": manager}}
+    (shown,) = managed_of([record.model_copy(update=mitigated)], lambda _: None)
     heads = [name for name, _ in shown.heads]
     moved, refused, _ = (dict(zip(heads, row, strict=True)) for row in shown.rows)
-    assert moved["remedy"] == "hold: saves 5.00 MB"
+    assert moved["mitigation"] == "hold_buffer: saves 5.00 MB"
     assert (moved["kept back forecast"], moved["kept back"]) == ("5.00 MB, 40.0 ms", "5.10 MB, 41.0 ms")
-    assert (refused["remedy"], refused["kept back"]) == ("none", "")
+    assert (refused["mitigation"], refused["kept back"]) == ("none", "")
     (plain,) = managed_of([record], lambda _: None)
-    assert not {"remedy", "kept back"} & {name for name, _ in plain.heads}
+    assert not {"mitigation", "kept back"} & {name for name, _ in plain.heads}
 
 
 def test_the_page_shows_it_and_steps_through_it(

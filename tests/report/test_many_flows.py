@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from elephan.api import jobs_of, load
+from elephan.backends import record_builder as module
+from elephan.backends import sim
 from elephan.core import native
-from elephan.grounds import measured as module
-from elephan.grounds import sim
 from elephan.record import Record, run_id, without_places
 from elephan.report.html import write_report
 from elephan.report.points import MOST_ENTRIES, points_of
@@ -67,7 +67,7 @@ class Lists:
         self.result, self.looks = result, 0
 
     def __getattr__(self, name: str) -> Any:
-        self.looks += name in ("flows", "entries")
+        self.looks += name in ("flows", "flow_groups")
         return getattr(self.result, name)
 
 
@@ -80,7 +80,7 @@ def test_a_record_asks_the_core_for_its_flows_once(tmp_path: Path, monkeypatch: 
     (job,) = jobs_of(load(file))
     named: list[Any] = []
     label = module.label_of
-    monkeypatch.setattr(module, "label_of", lambda stack: named.append(stack) or label(stack))
+    monkeypatch.setattr(module, "label_of", lambda transport: named.append(transport) or label(transport))
     lists: list[Lists] = []
     simulate = native().simulate
 
@@ -100,8 +100,8 @@ def test_a_record_asks_the_core_for_its_flows_once(tmp_path: Path, monkeypatch: 
     assert len(named) == 1
 
 
-def test_an_id_walks_a_shared_stack_once(make_record: Make) -> None:
-    """Connections of a flow have one stack, which was walked for each of them."""
+def test_an_id_walks_a_shared_transport_once(make_record: Make) -> None:
+    """Connections of a flow have one congestion control, which was walked for each of them."""
 
     class Walked(dict[str, Any]):
         times = 0
@@ -112,9 +112,9 @@ def test_an_id_walks_a_shared_stack_once(make_record: Make) -> None:
 
     spec = make_record().spec
     (flow,) = spec["flows"]
-    apart = {**spec, "flows": [{**flow, "name": f"f{n}", "stack": {**flow["stack"]}} for n in range(50)]}
-    stack = Walked(flow["stack"])
-    shared = {**spec, "flows": [{**flow, "name": f"f{n}", "stack": stack} for n in range(50)]}
+    apart = {**spec, "flows": [{**flow, "name": f"f{n}", "transport": {**flow["transport"]}} for n in range(50)]}
+    transport = Walked(flow["transport"])
+    shared = {**spec, "flows": [{**flow, "name": f"f{n}", "transport": transport} for n in range(50)]}
     assert without_places(shared, []) == without_places(apart, [])
     assert Walked.times == 1
     assert run_id(shared, [], "1", "sim") == run_id(apart, [], "1", "sim")

@@ -32,14 +32,14 @@ def record_of(**more: Any) -> Record:
     values: dict[str, Any] = {
         "id": "0" * 16,
         "scenario": {"name": "made"},
-        "ground": "sim",
+        "backend": "sim",
         "parameters": {},
         "seed": 1,
         "version": "0",
         "metrics": {},
         "flows": [{"name": "f"}],
         "links": [],
-        "happened_s": [0.0, 5.0],
+        "event_times_s": [0.0, 5.0],
         "host": {},
         "created": "",
         "spec": spec,
@@ -92,11 +92,11 @@ def test_duplicate_acks_and_losses_are_those_of_the_wake() -> None:
     assert (move.dropped_early, move.dropped) == (5, 17)
 
 
-def test_what_a_ground_does_not_know_is_none_and_a_move_that_did_not_happen_is_not_there() -> None:
+def test_what_a_backend_does_not_know_is_none_and_a_move_that_did_not_happen_is_not_there() -> None:
     (move,) = moves_of(record_of(), series_of([1.0] * 100))
     assert move.duplicate_acks is None
-    assert moves_of(record_of(happened_s=[0.0, None]), series_of([1.0] * 100)) == []
-    assert moves_of(record_of(happened_s=[]), series_of([1.0] * 100)) == []
+    assert moves_of(record_of(event_times_s=[0.0, None]), series_of([1.0] * 100)) == []
+    assert moves_of(record_of(event_times_s=[]), series_of([1.0] * 100)) == []
     assert moves_of(record_of(), series_of([1.0] * 55)) == [], "not a whole second after it"
 
 
@@ -132,7 +132,7 @@ def test_a_move_between_two_samples_counts_from_the_one_before() -> None:
     series = series_of([1.0] * 50 + [0.5] * 100, dropped=[0] * 50 + [7] * 100)
     flow = series.flow.set_column(0, "time_s", pa.array(times))
     link = series.link.set_column(0, "time_s", pa.array(np.tile(times, 2)))
-    (move,) = moves_of(record_of(happened_s=[0.0, 5.06]), Series(flow, link))
+    (move,) = moves_of(record_of(event_times_s=[0.0, 5.06]), Series(flow, link))
     assert move.before_bps == pytest.approx(1.0)
     assert move.peak_bps == pytest.approx(0.5)
     assert (move.dropped_early, move.dropped) == (7, 7)

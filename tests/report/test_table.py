@@ -20,7 +20,7 @@ def printed(records: list[Record], width: int = 240) -> str:
 
 
 def test_a_table_too_wide_for_the_terminal_stands_upright_with_its_numbers_whole(make_record: Make) -> None:
-    records = [make_record(stack) for stack in ("reno", "cubic", "storage_friendly", "storage_friendly_of_ones_own")]
+    records = [make_record(cc) for cc in ("reno", "cubic", "storage_friendly", "storage_friendly_of_ones_own")]
     lines = printed(records, width=80).splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("goodput") and line.count("300 Mbit/s") == 4 for line in lines)
@@ -43,9 +43,9 @@ def test_repetitions_become_a_mean_with_its_interval(make_record: Make) -> None:
     assert "mean ± 95 % confidence interval over 3 repetitions" in printed(records)
 
 
-def test_stacks_are_rows_and_the_best_of_a_column_is_marked(make_record: Make) -> None:
+def test_ccs_are_rows_and_the_best_of_a_column_is_marked(make_record: Make) -> None:
     table = table_of([make_record("reno", goodput=1e8), make_record("cubic", goodput=2e8)])
-    assert table.heads == ("stack",)
+    assert table.heads == ("congestion control",)
     assert [row.heads for row in table.rows] == [("reno",), ("cubic",)]
     goodput = [item.name for item in table.columns].index("goodput_bps")
     retransmitted = [item.name for item in table.columns].index("retransmitted_segments")
@@ -55,19 +55,22 @@ def test_stacks_are_rows_and_the_best_of_a_column_is_marked(make_record: Make) -
 
 def test_points_that_differ_in_one_parameter_are_apart(make_record: Make) -> None:
     records = [
-        make_record(stack, parameters={"path.loss": loss}, seed=seed)
-        for stack in ("reno", "cubic")
+        make_record(cc, parameters={"path.loss": loss}, seed=seed)
+        for cc in ("reno", "cubic")
         for loss in (0, 1e-3)
         for seed in (1, 2)
     ]
     points = points_of(records)
     losses = ("loss 0", "loss 0.001")
-    assert [point.label for point in points] == [f"{stack}, {loss}" for stack in ("reno", "cubic") for loss in losses]
+    assert [point.label for point in points] == [f"{cc}, {loss}" for cc in ("reno", "cubic") for loss in losses]
     assert {len(point.records) for point in points} == {2}
 
 
 def test_points_of_one_label_but_other_parameters_are_apart(make_record: Make) -> None:
-    records = [make_record("reno", parameters={"flow.stack": text}) for text in ("reno", "reno(beta=1/2)", "cubic")]
+    records = [
+        make_record("reno", parameters={"flow.congestion_control": text})
+        for text in ("reno", "reno(beta=1/2)", "cubic")
+    ]
     records[2] = make_record("cubic")
     assert len(points_of(records)) == 3
 
@@ -77,7 +80,7 @@ def test_flows_that_share_a_run_have_rows_of_their_own(make_record: Make) -> Non
     flow = record.flows[0]
     record.flows = [flow, {**flow, "name": "backup.1", "group": 1}, {**flow, "name": "backup.2", "group": 1}]
     table = table_of([record])
-    assert table.heads == ("flow", "stack")
+    assert table.heads == ("flow", "congestion control")
     assert [row.heads[0] for row in table.rows] == ["all", "mirror", "backup"]
     goodput = [item.name for item in table.columns].index("goodput_bps")
     assert table.rows[2].cells[goodput].value == 2 * flow["goodput_bps"]
@@ -116,7 +119,7 @@ def test_the_table_says_what_each_of_several_connections_carries(make_record: Ma
 
 def test_the_lag_of_a_flow_whose_connections_share_it_is_the_flows_own(make_record: Make) -> None:
     record = connections_of(make_record, {"distribution": "striped"})
-    record.entries = [{"name": "mirror", "group": 0, "lag_p99_s": 7.5, "lag_max_bytes": 10}]
+    record.flow_groups = [{"name": "mirror", "group": 0, "lag_p99_s": 7.5, "lag_max_bytes": 10}]
     (point,) = points_of([record])
     lag, risk = point.flow_metric(0, "lag_p99_s", False), point.flow_metric(0, "lag_max_bytes", True)
     assert lag is not None and lag.mean == 7.5

@@ -65,10 +65,10 @@ def test_the_bottleneck_is_where_the_queue_is(make_record: Make, make_series: Ma
     assert bottleneck(record, empty) == 1
 
 
-def test_a_stack_has_one_colour_in_all_panels(make_record: Make, make_series: MakeSeries) -> None:
+def test_a_cc_has_one_colour_in_all_panels(make_record: Make, make_series: MakeSeries) -> None:
     series = make_series(count=100)
     records = [
-        make_record(stack, parameters={"path.loss": loss}) for loss in (0.0, 1e-3) for stack in ("reno", "cubic", "bic")
+        make_record(cc, parameters={"path.loss": loss}) for loss in (0.0, 1e-3) for cc in ("reno", "cubic", "bic")
     ]
     panels = panels_of(points_of(records), lambda _: series, Colours())
     assert [panel.title for panel in panels] == ["loss 0", "loss 0.001"]

@@ -87,8 +87,8 @@ def test_the_example_trace_offers_what_its_scenario_says() -> None:
     recorded_bps = sum(size for _, size in writes) * 8e9 / (writes[-1][0] - writes[0][0])
     assert recorded_bps == pytest.approx(1.37e9, rel=0.01)
     point = load(ROOT / "examples/replicate-oltp.toml").points()[0]
-    slowdown = point.to_spec()["flows"][0]["workload"]["trace"]["slowdown_e6"] / 1e6
-    assert recorded_bps / slowdown == pytest.approx(300e6, rel=0.03)
+    time_scale = point.to_spec()["flows"][0]["workload"]["trace"]["time_scale_e6"] / 1e6
+    assert recorded_bps / time_scale == pytest.approx(300e6, rel=0.03)
 
 
 REFERENCE_BLOCKS = re.findall(r"```toml\n(.*?)```", reference.FILE.read_text(encoding="utf-8"), re.DOTALL)

@@ -80,12 +80,14 @@ ONE_KEY = [
     ("flow.backpu.window=8MB", 'flow.backpu.window = "8MB": unknown flow or key of a flow; did you mean "backup"?'),
     ("flow.3.window=8MB", 'flow.3.window = "8MB": a flow from 0 to 0'),
     (
-        "flow.stack=cubix",
-        'flow.backup.stack = "cubix": unknown stack; did you mean "cubic"? (or a C file, such as "./mine.c")',
+        "flow.congestion_control=cubix",
+        'flow.backup.congestion_control = "cubix": unknown congestion control; did you mean "cubic"? '
+        '(or a C file, such as "./mine.c")',
     ),
     (
-        "flow.stack={ name = 'storage_friendly', reducton = '1/8' }",
-        'flow.backup.stack.reducton = "1/8": unknown parameter of storage_friendly; did you mean "reduction"?',
+        "flow.congestion_control={ name = 'storage_friendly', reducton = '1/8' }",
+        'flow.backup.congestion_control.reducton = "1/8": unknown parameter of storage_friendly; '
+        'did you mean "reduction"?',
     ),
     ("background.x.rate=1Mbit/s", 'background.x.rate = "1Mbit/s": a key of this scenario; it has no [[background]]'),
     # Impossible values.
@@ -120,11 +122,11 @@ ONE_KEY = [
     # Workloads.
     (
         "flow.workload=bluk",
-        'flow.backup.workload = "bluk": one of "bulk", "offered", "replicate", "program", "iscsi", "short_flows"',
+        'flow.backup.workload = "bluk": one of "bulk", "constant_rate", "replicate", "program", "iscsi", "short_flows"',
     ),
-    ("flow.workload=offered", 'flow.backup.workload = "offered": a table; it also needs load'),
+    ("flow.workload=constant_rate", 'flow.backup.workload = "constant_rate": a table; it also needs load'),
     (
-        "flow.workload={ kind = 'offered', load = '0%' }",
+        "flow.workload={ kind = 'constant_rate', load = '0%' }",
         'flow.backup.workload.load = "0%": a share of the line such as "90%" or 0.9, or a rate such as "900Mbit/s" '
         'or "180MB/s"; '
         "a share is above 0 and at most 10 (ten times the line)",
@@ -134,8 +136,8 @@ ONE_KEY = [
         'flow.backup.workload.duration = "1s": either bytes or duration, not both',
     ),
     (
-        "flow.workload={ kind = 'replicate', trace = 'x', slowdown = 0 }",
-        "flow.backup.workload.slowdown = 0: a number above 0 and at most 1000000, such as 4.5",
+        "flow.workload={ kind = 'replicate', trace = 'x', time_scale = 0 }",
+        "flow.backup.workload.time_scale = 0: a number above 0 and at most 1000000, such as 4.5",
     ),
     ("flow.distribution=round_robin", 'flow.backup.distribution = "round_robin": one of "striped", "each"'),
     (
@@ -171,8 +173,8 @@ ONE_KEY = [
     ("sweep.path.loss=[0, 3]", f"path.loss = 3: {PROBABILITY}"),
     ("sweep.path.los=[0, 3]", 'path.los = 0: unknown key; did you mean "loss"?'),
     (
-        "sweep.flow.bckup.stack=['reno']",
-        'sweep.flow.bckup.stack = "reno": unknown flow or key of a flow; did you mean "backup"?',
+        "sweep.flow.bckup.congestion_control=['reno']",
+        'sweep.flow.bckup.congestion_control = "reno": unknown flow or key of a flow; did you mean "backup"?',
     ),
     ("sweep.mode=each", 'sweep.mode = "each": one of "grid", "zip"'),
     (
@@ -231,7 +233,7 @@ IN_FILE = [
     ),
     (
         'name = "backup"',
-        '[flow.workload]\nkind = "offered"\nload = 0',
+        '[flow.workload]\nkind = "constant_rate"\nload = 0',
         "demo.toml:11: flow.flow1.workload.load = 0: a share of the line",
     ),
     (
@@ -241,8 +243,8 @@ IN_FILE = [
     ),
     (
         'name = "backup"',
-        '[defaults]\nstack = "cubix"',
-        'demo.toml:10: defaults.stack = "cubix": unknown stack; did you mean "cubic"?',
+        '[defaults]\ncongestion_control = "cubix"',
+        'demo.toml:10: defaults.congestion_control = "cubix": unknown congestion control; did you mean "cubic"?',
     ),
     (
         'name = "backup"',
@@ -363,12 +365,16 @@ def test_a_trace_that_is_not_there_or_does_not_parse(scenario: Load, tmp_path: P
     assert "\n" not in str(error.value)
 
 
-def test_a_stack_of_ones_own_that_is_not_there_or_does_not_compile(scenario: Load, tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"stack = \"./mine.c\": a C file that can be read; .*No such file"):
-        scenario(BASE, "flow.stack=./mine.c")
+def test_a_cc_of_ones_own_that_is_not_there_or_does_not_compile(scenario: Load, tmp_path: Path) -> None:
+    with pytest.raises(
+        ScenarioError, match=r"congestion_control = \"./mine.c\": a C file that can be read; .*No such file"
+    ):
+        scenario(BASE, "flow.congestion_control=./mine.c")
     (tmp_path / "mine.c").write_text('#include "cc.h"\nthis is not C\n')
-    with pytest.raises(ScenarioError, match=r"stack = \"./mine.c\": a congestion control that compiles") as error:
-        scenario(BASE, "flow.stack=./mine.c")
+    with pytest.raises(
+        ScenarioError, match=r"congestion_control = \"./mine.c\": a congestion control that compiles"
+    ) as error:
+        scenario(BASE, "flow.congestion_control=./mine.c")
     assert "mine.c:2" in str(error.value), "the compiler's own words"
 
 
@@ -382,8 +388,8 @@ def test_a_trace_must_have_something_to_mirror(scenario: Load, tmp_path: Path) -
         scenario(BASE, workload)
 
 
-#: (parameters of a stack, the message after the key).
-STACK_PARAMETERS = [
+#: (parameters of a congestion control, the message after the key).
+CC_PARAMETERS = [
     ("{ name = 'storage_friendly', reduction = 1 }", "reduction = 1: a number from 0.001 to 9/10"),
     ("{ name = 'storage_friendly', reduction = 'x' }", 'reduction = "x": a number from 0.001 to 9/10'),
     ("{ name = 'storage_friendly', congestion_avoidance = 2 }", "congestion_avoidance = 2: true or false: "),
@@ -401,11 +407,11 @@ STACK_PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize(("stack", "message"), STACK_PARAMETERS, ids=[stack for stack, _ in STACK_PARAMETERS])
-def test_wrong_parameters_of_a_stack(scenario: Load, stack: str, message: str) -> None:
+@pytest.mark.parametrize(("cc", "message"), CC_PARAMETERS, ids=[cc for cc, _ in CC_PARAMETERS])
+def test_wrong_parameters_of_a_cc(scenario: Load, cc: str, message: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        scenario(BASE, f"flow.stack={stack}")
-    assert told(error.value).startswith(f"flow.backup.stack.{message}")
+        scenario(BASE, f"flow.congestion_control={cc}")
+    assert told(error.value).startswith(f"flow.backup.congestion_control.{message}")
 
 
 #: Values that have a right form and are beyond what the core or the network can do.

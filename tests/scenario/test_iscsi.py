@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from elephan.backends.inputs import paths_of
+from elephan.backends.kernel.mapping import Machine
+from elephan.backends.kernel.plan import layout_of
 from elephan.errors import InputError
-from elephan.grounds.inputs import paths_of
-from elephan.grounds.kernel.mapping import Machine
-from elephan.grounds.kernel.plan import layout_of
 from elephan.scenario import ScenarioError
 from tests.scenario.conftest import BASE, Load
 
@@ -75,10 +75,10 @@ def test_the_first_burst_follows_a_small_burst(scenario: Load) -> None:
 
 
 def test_a_trace_and_a_disk_are_inputs(scenario: Load) -> None:
-    source = f'flow.workload.source={{ kind = "trace", trace = "{TRACE}", pace = "closed", beyond = "wrap" }}'
+    source = f'flow.workload.source={{ kind = "trace", trace = "{TRACE}", pace = "closed", out_of_range = "wrap" }}'
     found = spec(scenario, source, "flow.workload.disk=cheetah-9lp", "flow.workload.scheduler=sptf")
     workload = found["flows"][0]["workload"]
-    assert (workload["source"]["timed"], workload["source"]["beyond"]) == (False, "wrap")
+    assert (workload["source"]["timed"], workload["source"]["out_of_range"]) == (False, "wrap")
     assert workload["source"]["trace"]["format"] == "mqsim"
     assert (workload["disk"]["model"], workload["disk"]["scheduler"]) == ("cheetah-9lp", "sptf")
     assert list(paths_of(found)) == [(str(TRACE), False)]
@@ -129,7 +129,7 @@ def test_a_file_that_is_not_there_is_named(scenario: Load, override: str, part: 
     assert part in str(error.value) and "\n" not in str(error.value)
 
 
-def test_the_kernel_ground_says_that_it_has_no_sessions(scenario: Load) -> None:
+def test_the_kernel_backend_says_that_it_has_no_sessions(scenario: Load) -> None:
     machine = Machine((6, 18), frozenset({"tcp_rto_max_ms"}))
     with pytest.raises(InputError, match='flow backup: workload "iscsi" runs on --on sim alone'):
         layout_of(spec(scenario), machine)

@@ -84,7 +84,7 @@ def test_junk_as_a_file(scenario: Load, junk: str) -> None:
     with pytest.raises(ScenarioError):
         scenario(junk)
     with pytest.raises(ScenarioError):
-        scenario(junk, "flow.stack=reno", "path.loss=1e-3", "sweep.path.rtt=['1ms']")
+        scenario(junk, "flow.congestion_control=reno", "path.loss=1e-3", "sweep.path.rtt=['1ms']")
 
 
 def test_a_folder_is_no_scenario(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ def test_background_moves_and_a_flow_beside_it(scenario: Load) -> None:
 def test_window_mtu_and_queues_allow_for_every_way_that_a_flow_may_take(scenario: Load) -> None:
     stay = ["flow.one.route=['a', 'c', 'd']", "flow.one.return_route=['d', 'b', 'a']", "link.a-b.mtu=1400B"]
     changes = ["flow.one.route=['a', 'c', 'd']", "flow.one.return_route=['d', 'c', 'a']", "link.a-b.mtu=1400B"]
-    plain = scenario(NETWORK, *changes).points()[0].to_spec()["flows"][0]["stack"]
-    moved = spec(scenario, "'one'", "route = ['a', 'b', 'd']", "", *changes)["flows"][0]["stack"]
+    plain = scenario(NETWORK, *changes).points()[0].to_spec()["flows"][0]["transport"]
+    moved = spec(scenario, "'one'", "route = ['a', 'b', 'd']", "", *changes)["flows"][0]["transport"]
     assert (plain["mtu_bytes"], moved["mtu_bytes"]) == (1500, 1400)
     # Over b the line has twice the rate, and the whole way 52 ms (back over c 42 ms of them) instead of 48 ms.
     assert moved["window_bytes"] - plain["window_bytes"] >= 2 * (200e6 * 52e-3 - 100e6 * 48e-3) / 8
@@ -93,6 +93,6 @@ def test_a_way_without_a_move_and_a_move_with_one_path_are_refused(scenario: Loa
 def test_the_core_moves_what_the_scenario_says_and_tells_when(scenario: Load) -> None:
     result = spec(scenario, "'one'", "route = ['a', 'c', 'd']", "", "run.duration=2s", "flow.one.route=['a', 'b', 'd']")
     run = native().simulate(json.dumps(result))
-    assert run.happened_s == [1.0]
+    assert run.event_times_s == [1.0]
     carried = {link["name"]: link["delivered_packets"] for link in run.links}
     assert carried["c-d.forward"] > 1000 and carried["b-d.forward"] > 1000

@@ -151,12 +151,12 @@ def test_reverse_flows_go_the_other_way(scenario: Load) -> None:
     ],
 )
 def test_windows(scenario: Load, overrides: list[str], window: int) -> None:
-    assert spec(scenario, *overrides)["flows"][0]["stack"]["window_bytes"] == window
+    assert spec(scenario, *overrides)["flows"][0]["transport"]["window_bytes"] == window
 
 
 def test_an_automatic_window_does_not_limit_after_an_event_either(scenario: Load) -> None:
     text = BASE + "[[event]]\nat = '1s'\nbandwidth = '2Gbit/s'\nrtt = '134ms'\n"
-    assert spec(scenario, text=text)["flows"][0]["stack"]["window_bytes"] == 9 * 8_375_000
+    assert spec(scenario, text=text)["flows"][0]["transport"]["window_bytes"] == 9 * 8_375_000
 
 
 def test_connections_are_named_and_staggered(scenario: Load) -> None:
@@ -169,7 +169,7 @@ def test_connections_are_named_and_staggered(scenario: Load) -> None:
 @pytest.mark.parametrize(
     "workload",
     [
-        '{ kind = "offered", load = "50%" }',
+        '{ kind = "constant_rate", load = "50%" }',
         '{ kind = "bulk", bytes = "1GB" }',
         '{ kind = "program", program = "scp", bytes = "10B" }',
     ],
@@ -200,9 +200,9 @@ def test_a_bulk_duration_is_a_stop(scenario: Load) -> None:
 
 
 def test_an_offered_load_is_a_share_of_the_slowest_line(scenario: Load) -> None:
-    text = NETWORK + "[flow.workload]\nkind = 'offered'\nload = '90%'\n"
+    text = NETWORK + "[flow.workload]\nkind = 'constant_rate'\nload = '90%'\n"
     assert spec(scenario, text=text)["flows"][0]["workload"] == {
-        "kind": "offered",
+        "kind": "constant_rate",
         "frame_bytes": 2112,
         # The route with least delay of the shortest ones goes over the 100 Mbit/s link.
         "rate_bps": 90_000_000,
@@ -218,7 +218,7 @@ def test_an_offered_load_is_a_share_of_the_slowest_line(scenario: Load) -> None:
 )
 def test_a_rate_may_be_written_in_bytes_per_second_everywhere(scenario: Load, written: str, bits: int) -> None:
     text = (
-        BASE.replace('name = "backup"', 'name = "backup"\nworkload = { kind = "offered", load = "50%" }')
+        BASE.replace('name = "backup"', 'name = "backup"\nworkload = { kind = "constant_rate", load = "50%" }')
         + "[[background]]\nrate = '20%'\n[[event]]\nat = '1s'\nbandwidth = '1Mbit/s'\n"
     )
     found = spec(
@@ -278,25 +278,33 @@ def test_writes_may_come_in_bursts(scenario: Load) -> None:
     assert heavy == exponential | {"on_ns": 10**9, "pareto_shape_e3": 1400}
 
 
-def test_stack_parameters_become_the_integers_of_the_c_source(scenario: Load) -> None:
-    def stack(*overrides: str) -> dict[str, Any]:
-        result: dict[str, Any] = spec(scenario, *overrides)["flows"][0]["stack"]
+def test_transport_parameters_become_the_integers_of_the_c_source(scenario: Load) -> None:
+    def transport(*overrides: str) -> dict[str, Any]:
+        result: dict[str, Any] = spec(scenario, *overrides)["flows"][0]["transport"]
         return result
 
-    friendly = stack("flow.stack={ name = 'storage_friendly', reduction = '1/8', congestion_avoidance = false }")
-    assert friendly["congestion"] == "storage_friendly"
+    friendly = transport(
+        "flow.congestion_control={ name = 'storage_friendly', reduction = '1/8', congestion_avoidance = false }"
+    )
+    assert friendly["congestion_control"] == "storage_friendly"
     scale = 8 * friendly["parameters"]["reduction"]
     assert friendly["parameters"]["congestion_avoidance"] == 0
-    assert stack("flow.stack=storage_friendly", "flow.stack.reduction=0.5")["parameters"] == {"reduction": scale // 2}
-    assert stack()["congestion"] == "cubic"
-    assert stack()["parameters"] == {}, "what is not set is left to the algorithm's own default"
+    assert transport("flow.congestion_control=storage_friendly", "flow.congestion_control.reduction=0.5")[
+        "parameters"
+    ] == {"reduction": scale // 2}
+    assert transport()["congestion_control"] == "cubic"
+    assert transport()["parameters"] == {}, "what is not set is left to the algorithm's own default"
 
 
 def test_defaults_hold_for_flows_that_do_not_say_otherwise(scenario: Load) -> None:
-    text = BASE + "[[flow]]\nname = 'other'\nstack = 'cubic'\n[defaults]\nstack = 'reno'\ninitial_cwnd = 1\n"
+    text = (
+        BASE
+        + "[[flow]]\nname = 'other'\ncongestion_control = 'cubic'\n"
+        + "[defaults]\ncongestion_control = 'reno'\ninitial_cwnd = 1\n"
+    )
     one, two = spec(scenario, text=text)["flows"]
-    assert (one["stack"]["congestion"], two["stack"]["congestion"]) == ("reno", "cubic")
-    assert one["stack"]["initial_cwnd"] == two["stack"]["initial_cwnd"] == 1
+    assert (one["transport"]["congestion_control"], two["transport"]["congestion_control"]) == ("reno", "cubic")
+    assert one["transport"]["initial_cwnd"] == two["transport"]["initial_cwnd"] == 1
 
 
 def test_events_on_links_mean_both_directions_but_for_loss(scenario: Load) -> None:
@@ -386,13 +394,13 @@ def test_a_spec_has_exactly_the_fields_that_the_core_reads(scenario: Load) -> No
     assert json.loads(json.dumps(result)) == result, "plain JSON"
     flow, link = result["flows"][0], result["links"][0]
     # Left out where there are none, so that a point keeps its id; tests of their own have them.
-    absent = {"RunSpec": {"crowds", "manager", "emulator", "extrapolate"}, "FlowSpec": {"distribution"}}
+    absent = {"RunSpec": {"short_flows", "manager", "emulator", "extrapolate"}, "FlowSpec": {"distribution"}}
     for name, part in [
         ("RunSpec", result),
         ("LinkSpec", link),
         ("JitterSpec", link["jitter"]),
         ("FlowSpec", flow),
-        ("StackSpec", flow["stack"]),
+        ("TransportSpec", flow["transport"]),
         ("BackgroundSpec", result["background"][0]),
         ("EventSpec", result["events"][0]),
         ("MeasureSpec", result["measure"]),
@@ -400,28 +408,34 @@ def test_a_spec_has_exactly_the_fields_that_the_core_reads(scenario: Load) -> No
         assert set(part) == fields(rust, name) - absent.get(name, set()), name
 
 
-def test_a_stack_of_ones_own_is_compiled_and_its_parameters_are_read_from_it(scenario: Load, tmp_path: Path) -> None:
+def test_a_transport_of_ones_own_is_compiled_and_its_parameters_are_read_from_it(
+    scenario: Load, tmp_path: Path
+) -> None:
     source = SPEC_RS.parents[3] / "congestion" / "storage_friendly.c"
     (tmp_path / "mine.c").write_bytes(source.read_bytes())
-    stack = spec(scenario, "flow.stack=./mine.c", "flow.stack.reduction=1/4")["flows"][0]["stack"]
-    assert stack["congestion"] == str(tmp_path / "mine.c")
-    theirs = spec(scenario, "flow.stack=storage_friendly", "flow.stack.reduction=1/4")["flows"][0]["stack"]
-    assert stack["parameters"] == theirs["parameters"]
+    transport = spec(scenario, "flow.congestion_control=./mine.c", "flow.congestion_control.reduction=1/4")["flows"][0][
+        "transport"
+    ]
+    assert transport["congestion_control"] == str(tmp_path / "mine.c")
+    theirs = spec(scenario, "flow.congestion_control=storage_friendly", "flow.congestion_control.reduction=1/4")[
+        "flows"
+    ][0]["transport"]
+    assert transport["parameters"] == theirs["parameters"]
 
 
 def test_a_time_with_a_unit_is_taken_for_a_parameter_in_us(scenario: Load) -> None:
-    stack = spec(scenario, "flow.stack.hystart_ack_delta=3ms")["flows"][0]["stack"]
-    assert stack["parameters"] == {"hystart_ack_delta": 3000}
+    transport = spec(scenario, "flow.congestion_control.hystart_ack_delta=3ms")["flows"][0]["transport"]
+    assert transport["parameters"] == {"hystart_ack_delta": 3000}
 
 
 def test_a_choice_is_written_by_its_name(scenario: Load) -> None:
     def parameters(*changes: str) -> dict[str, int]:
-        return spec(scenario, *changes)["flows"][0]["stack"]["parameters"]
+        return spec(scenario, *changes)["flows"][0]["transport"]["parameters"]
 
     names = {"off": 0, "classic": 1, "++": 2}
     switch = {"on": 1, "false": 0, "true": 1, "0": 0, "1": 1}
     for text, value in (names | switch).items():
-        assert parameters(f"flow.stack.hystart={text}") == {"hystart": value}
+        assert parameters(f"flow.congestion_control.hystart={text}") == {"hystart": value}
     # Where nothing can be off, only the names: 1 would not say which.
     for text, value in [("2.3", 0), ("2.1", 1), ("'2.1'", 1)]:
-        assert parameters(f"flow.stack.variant={text}") == {"variant": value}
+        assert parameters(f"flow.congestion_control.variant={text}") == {"variant": value}

@@ -167,7 +167,7 @@ SWEEP = (
 name = "other"
 
 [sweep]
-"flow.stack" = ["reno", { name = "storage_friendly", reduction = "1/8" }]
+"flow.congestion_control" = ["reno", { name = "storage_friendly", reduction = "1/8" }]
 path.loss = [0, 1e-4]
 """
 )
@@ -175,17 +175,20 @@ path.loss = [0, 1e-4]
 
 def test_swept_keys_go_where_they_say(scenario: Load) -> None:
     loaded = scenario(SWEEP)
-    assert loaded.swept == ["flow.stack", "path.loss"]
+    assert loaded.swept == ["flow.congestion_control", "path.loss"]
     last = loaded.points()[-1]
     spec = last.to_spec()
-    assert [flow["stack"]["congestion"] for flow in spec["flows"]] == ["storage_friendly", "storage_friendly"]
+    assert [flow["transport"]["congestion_control"] for flow in spec["flows"]] == [
+        "storage_friendly",
+        "storage_friendly",
+    ]
     assert spec["links"][0]["loss"]["probability_e12"] == 10**8
 
 
 def test_parameters_are_flat_swept_first_and_as_written(scenario: Load) -> None:
     last = scenario(SWEEP, "flow.other.window=8MB").points()[-1]
     assert list(last.parameters.items()) == [
-        ("flow.stack", "storage_friendly(reduction=1/8)"),
+        ("flow.congestion_control", "storage_friendly(reduction=1/8)"),
         ("path.loss", 1e-4),
         ("run.duration", "10s"),
         ("path.bandwidth", "1Gbit/s"),
@@ -195,41 +198,45 @@ def test_parameters_are_flat_swept_first_and_as_written(scenario: Load) -> None:
 
 
 def test_parts_of_a_short_form_can_be_swept(scenario: Load) -> None:
-    text = BASE + 'stack = "storage_friendly"\n[sweep]\nflow.stack.reduction = ["1/2", "1/8"]\n'
-    half, eighth = (p.to_spec()["flows"][0]["stack"]["parameters"]["reduction"] for p in scenario(text).points())
+    text = (
+        BASE + 'congestion_control = "storage_friendly"\n[sweep]\nflow.congestion_control.reduction = ["1/2", "1/8"]\n'
+    )
+    half, eighth = (p.to_spec()["flows"][0]["transport"]["parameters"]["reduction"] for p in scenario(text).points())
     assert half == 4 * eighth
 
 
 def test_a_part_of_a_default_can_be_set(scenario: Load) -> None:
-    text = BASE + '[defaults]\nstack = "storage_friendly"\n'
-    (point,) = scenario(text, "flow.stack.reduction=1/4").points()
-    stack = point.to_spec()["flows"][0]["stack"]
-    assert stack["congestion"] == "storage_friendly"
-    assert stack["parameters"].keys() == {"reduction"}
+    text = BASE + '[defaults]\ncongestion_control = "storage_friendly"\n'
+    (point,) = scenario(text, "flow.congestion_control.reduction=1/4").points()
+    transport = point.to_spec()["flows"][0]["transport"]
+    assert transport["congestion_control"] == "storage_friendly"
+    assert transport["parameters"].keys() == {"reduction"}
 
 
 @pytest.mark.parametrize("key", ["flow.window", "flow.*.window", "flow.backup.window", "flow.0.window"])
 def test_ways_to_name_a_flow(scenario: Load, key: str) -> None:
     (point,) = scenario(BASE, f"{key}=8MB").points()
-    assert point.to_spec()["flows"][0]["stack"]["window_bytes"] == 8_000_000
+    assert point.to_spec()["flows"][0]["transport"]["window_bytes"] == 8_000_000
 
 
 def test_an_override_of_a_swept_key_ends_its_sweep(scenario: Load) -> None:
-    loaded = scenario(SWEEP, "flow.stack=cubic")
+    loaded = scenario(SWEEP, "flow.congestion_control=cubic")
     assert loaded.swept == ["path.loss"]
-    assert loaded.overrides == ("flow.stack=cubic",)
-    assert {point.to_spec()["flows"][1]["stack"]["congestion"] for point in loaded.points()} == {"cubic"}
-    assert scenario(SWEEP, "path.loss=0").swept == ["flow.stack"], "nested or quoted"
+    assert loaded.overrides == ("flow.congestion_control=cubic",)
+    assert {point.to_spec()["flows"][1]["transport"]["congestion_control"] for point in loaded.points()} == {"cubic"}
+    assert scenario(SWEEP, "path.loss=0").swept == ["flow.congestion_control"], "nested or quoted"
 
 
 def test_an_override_can_sweep(scenario: Load) -> None:
     loaded = scenario(SWEEP, "sweep.path.loss=[0.1, 0.2, 0.3]", "sweep.run.seed=[1, 2]")
-    assert loaded.swept == ["flow.stack", "path.loss", "run.seed"]
+    assert loaded.swept == ["flow.congestion_control", "path.loss", "run.seed"]
     assert len(loaded.points()) == 12
 
 
 def test_values_on_the_command_line_need_no_quotes(scenario: Load) -> None:
-    (point,) = scenario(BASE, "path.bandwidth=100Mbit/s", "flow.stack=reno", "flow.ecn=true", "path.loss=1e-3").points()
+    (point,) = scenario(
+        BASE, "path.bandwidth=100Mbit/s", "flow.congestion_control=reno", "flow.ecn=true", "path.loss=1e-3"
+    ).points()
     assert point.parameters["path.bandwidth"] == "100Mbit/s"
     assert point.parameters["flow.backup.ecn"] is True
     assert point.parameters["path.loss"] == 1e-3
@@ -243,29 +250,36 @@ def test_names(scenario: Load) -> None:
 
 
 def test_an_override_by_another_name_ends_a_sweep_too(scenario: Load) -> None:
-    text = BASE + '[sweep]\n"flow.backup.stack" = ["reno", "cubic"]\n'
-    assert scenario(text, "flow.stack=cubic").swept == []
-    text = BASE + '[sweep]\n"flow.stack.reduction" = ["1/2", "1/8"]\n[defaults]\nstack = "storage_friendly"\n'
-    assert scenario(text, "flow.stack=storage_friendly").swept == []
+    text = BASE + '[sweep]\n"flow.backup.congestion_control" = ["reno", "cubic"]\n'
+    assert scenario(text, "flow.congestion_control=cubic").swept == []
+    text = (
+        BASE
+        + '[sweep]\n"flow.congestion_control.reduction" = ["1/2", "1/8"]\n'
+        + '[defaults]\ncongestion_control = "storage_friendly"\n'
+    )
+    assert scenario(text, "flow.congestion_control=storage_friendly").swept == []
 
 
 @pytest.mark.parametrize(
     ("sweep", "override", "message"),
     [
         (
-            '"flow.stack" = ["reno", "cubic"]',
-            "flow.stack.beta=0.7",
-            'flow.stack.beta = 0.7: a key that is not swept; the sweep of "flow.stack" would undo it',
+            '"flow.congestion_control" = ["reno", "cubic"]',
+            "flow.congestion_control.beta=0.7",
+            "flow.congestion_control.beta = 0.7: a key that is not swept; "
+            'the sweep of "flow.congestion_control" would undo it',
         ),
         (
-            '"flow.stack.beta" = [0.7, 0.8]\n"flow.stack" = ["reno", "cubic"]',
+            '"flow.congestion_control.beta" = [0.7, 0.8]\n"flow.congestion_control" = ["reno", "cubic"]',
             "run.seed=1",
-            'sweep.flow.stack = ["reno", "cubic"]: a key that does not undo "flow.stack.beta", which stands before it',
+            'sweep.flow.congestion_control = ["reno", "cubic"]: '
+            'a key that does not undo "flow.congestion_control.beta", which stands before it',
         ),
         (
-            '"flow.stack" = ["reno"]\n"flow.backup.stack" = ["cubic"]',
+            '"flow.congestion_control" = ["reno"]\n"flow.backup.congestion_control" = ["cubic"]',
             "run.seed=1",
-            'sweep.flow.backup.stack = ["cubic"]: a key that does not undo "flow.stack", which stands before it',
+            'sweep.flow.backup.congestion_control = ["cubic"]: '
+            'a key that does not undo "flow.congestion_control", which stands before it',
         ),
     ],
 )
@@ -275,9 +289,12 @@ def test_nothing_that_was_asked_for_is_undone(scenario: Load, sweep: str, overri
     assert str(error.value).endswith(message)
 
 
-def test_a_stack_and_then_its_parameter_can_be_swept(scenario: Load) -> None:
-    sweep = '[sweep]\n"flow.stack" = ["storage_friendly"]\n"flow.stack.reduction" = ["1/2", "1/8"]\n'
+def test_a_transport_and_then_its_parameter_can_be_swept(scenario: Load) -> None:
+    sweep = (
+        '[sweep]\n"flow.congestion_control" = ["storage_friendly"]\n'
+        '"flow.congestion_control.reduction" = ["1/2", "1/8"]\n'
+    )
     reductions = [
-        point.to_spec()["flows"][0]["stack"]["parameters"]["reduction"] for point in scenario(BASE + sweep).points()
+        point.to_spec()["flows"][0]["transport"]["parameters"]["reduction"] for point in scenario(BASE + sweep).points()
     ]
     assert reductions[0] == 4 * reductions[1]

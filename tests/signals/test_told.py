@@ -10,14 +10,14 @@ import time
 
 import pytest
 
-from elephan.signals import told_to_end
+from elephan.signals import termination_requested
 
 OFTEN = """
 import random, signal
-from elephan.signals import told_to_end
+from elephan.signals import termination_requested
 random.seed(1)
 for _ in range(1000):
-    with told_to_end([signal.SIGALRM]) as told:
+    with termination_requested([signal.SIGALRM]) as told:
         signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 60e-6))
         while not told(0.2):
             pass
@@ -30,7 +30,7 @@ def test_no_signal_ever_stops_the_wait_that_it_came_into() -> None:
 
 
 def test_a_wait_ends_with_the_signal_and_so_do_all_after_it() -> None:
-    with told_to_end([signal.SIGUSR1]) as told:
+    with termination_requested([signal.SIGUSR1]) as told:
         assert not told(0)
         os.kill(os.getpid(), signal.SIGUSR1)
         assert told(None)
@@ -43,7 +43,7 @@ def test_handlers_are_as_they_were_afterwards_and_what_is_ignored_stays_so() -> 
 
     before = signal.signal(signal.SIGUSR1, own), signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     try:
-        with told_to_end([signal.SIGUSR1, signal.SIGUSR2]) as told:
+        with termination_requested([signal.SIGUSR1, signal.SIGUSR2]) as told:
             os.kill(os.getpid(), signal.SIGUSR2)
             began = time.monotonic()
             assert not told(0.05)

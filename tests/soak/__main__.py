@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 from elephan.api import jobs_of, load
+from elephan.backends import Job
 from elephan.errors import ElephanError
-from elephan.grounds import Job
 from elephan.record import canonical_json
 from elephan.sweep.executor import execute
 from tests.determinism.digest import digest_of

@@ -67,13 +67,13 @@ def scenario(rng: random.Random, seed: int) -> Table:
     top["measure"] = {"series": rng.choice([f"{max(1, duration // 40)}ms", False])}
     if rng.random() < 0.5:
         top["measure"]["warmup"] = f"{duration // 4}ms"
-    top["sweep"] = {"flow.0.stack": rng.sample(controls(), 2)}
+    top["sweep"] = {"flow.0.congestion_control": rng.sample(controls(), 2)}
     return {key: value for key, value in top.items() if value != []}
 
 
 def controls() -> list[str]:
     """Return the names of the congestion controls that are built in."""
-    return sorted(one["name"] for one in native().stacks())
+    return sorted(one["name"] for one in native().congestion_controls())
 
 
 def line(rng: random.Random, most_bps: int = 200_000_000) -> Table:
@@ -185,7 +185,7 @@ def flow(rng: random.Random, number: int, duration: int, ends: Table, routes: li
         made["direction"] = "reverse"
     # The first flow's is swept.
     if number:
-        made["stack"] = rng.choice(controls())
+        made["congestion_control"] = rng.choice(controls())
     if rng.random() < 0.4:
         made["connections"] = rng.randint(2, 4)
         if made["workload"]["kind"] != "iscsi":
@@ -207,14 +207,14 @@ def flow(rng: random.Random, number: int, duration: int, ends: Table, routes: li
 
 def workload(rng: random.Random, number: int) -> Table:
     """Return a workload of any kind that the simulator plays; the first flow is none of short ones alone."""
-    kind = rng.choice(["bulk", "bulk", "bulk", "replicate", "offered", "iscsi", *["short_flows"] * (number > 0)])
+    kind = rng.choice(["bulk", "bulk", "bulk", "replicate", "constant_rate", "iscsi", *["short_flows"] * (number > 0)])
     if kind == "bulk":
         return {"kind": kind} | ({"bytes": f"{rng.randint(1, 5000)}kB"} if rng.random() < 0.4 else {})
     if kind == "replicate":
         arrivals = rng.choice(["constant", "poisson", {"process": "on_off", "on": "20ms", "off": "50ms"}])
         size = rng.choice(["4KiB", "64KiB", {"median": "16KiB", "sigma": 1.0}])
         return {"kind": kind, "rate": f"{rng.randint(50, 8000)}kB/s", "size": size, "arrivals": arrivals}
-    if kind == "offered":
+    if kind == "constant_rate":
         return {"kind": kind, "frame": rng.choice(["512B", "2112B", "9000B"]), "load": f"{rng.randint(1, 60)}%"}
     if kind == "short_flows":
         sizes: Table = {"least": "5kB", "most": f"{rng.randint(1, 10)}MB", "tail": rng.choice([1.1, 1.5])}
@@ -262,15 +262,15 @@ def event(rng: random.Random, duration: int, links: list[str], top: Table, route
     if kind == "move":
         made |= {"move": rng.choice(elastic), "route": rng.choice(routes)}
         if rng.random() < 0.7:
-            made["remedy"] = rng.choice(
+            made["mitigation"] = rng.choice(
                 [
-                    "hold",
-                    {"kind": "hold", "release": "way", "buffer": "200kB"},
-                    {"kind": "hold", "queue": "way", "error": "10%"},
-                    "equalise",
-                    "trim",
-                    ["hold", "trim"],
-                    "tolerate",
+                    "hold_buffer",
+                    {"kind": "hold_buffer", "release": "bottleneck", "buffer": "200kB"},
+                    {"kind": "hold_buffer", "queue": "path", "error": "10%"},
+                    "delay_equalization",
+                    "cwnd_reduction",
+                    ["hold_buffer", "cwnd_reduction"],
+                    "reordering_tolerance",
                 ]
             )
         return made
@@ -301,5 +301,7 @@ def managed(rng: random.Random) -> Table:
         "refuse": rng.random() < 0.5,
     }
     if rng.random() < 0.5:
-        manager["remedies"] = rng.choice([["hold"], ["trim"], [{"kind": "hold", "buffer": "400kB"}, "trim"]])
+        manager["mitigations"] = rng.choice(
+            [["hold_buffer"], ["cwnd_reduction"], [{"kind": "hold_buffer", "buffer": "400kB"}, "cwnd_reduction"]]
+        )
     return {"manager": manager, "lightpath": [{"name": "lambda", "route": ["r1", "light", "r3"], "set_up": "100ms"}]}

@@ -58,7 +58,7 @@ def test_every_order_serves_all(trace: Path, scheduler: str) -> None:
 
 
 def test_times_scale_and_devices_can_be_chosen(trace: Path) -> None:
-    fast, slow = replay(trace, "cheetah-9lp"), replay(trace, "cheetah-9lp", slowdown=Fraction(5, 2))
+    fast, slow = replay(trace, "cheetah-9lp"), replay(trace, "cheetah-9lp", time_scale=Fraction(5, 2))
     assert slow["span_ns"] / fast["span_ns"] == pytest.approx(2.5, rel=0.01)
     with pytest.raises(InputError, match="no request to device 3; there are 300 to others"):
         replay(trace, "cheetah-9lp", device=3)
@@ -85,10 +85,10 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
     far = str(tmp_path / "far.trace")
     for arguments, part in (
         (["replay", str(trace), "--scheduler", "lift"], 'scheduler "lift" is unknown: use one of fcfs, sstf'),
-        (["replay", str(trace), "--slowdown", "0"], "--slowdown 0: expected a number above 0"),
+        (["replay", str(trace), "--time-scale", "0"], "--time-scale 0: expected a number above 0"),
         (["replay", far], "request 1: sectors 99999999999 to before 100000000007 of device 0"),
-        (["replay", far], "--beyond skip leaves such requests out, wrap takes"),
-        (["replay", far, "--beyond", "skip"], "all 1 requests go beyond the disk"),
+        (["replay", far], "--out-of-range skip leaves such requests out, wrap takes"),
+        (["replay", far, "--out-of-range", "skip"], "all 1 requests go beyond the disk"),
         (["replay", str(trace), "--disk", str(tmp_path / "bad.parv")], "bad.parv, line 2: source none.model: "),
         (["validate", str(trace)], "t.trace, line 1: "),
         (["validate", str(trace), "--disk", "nvme"], "expected a drive"),
@@ -97,7 +97,7 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(
         error = capsys.readouterr().err
         assert part in error
         assert error.count("\n") == 1
-    assert call(["disk", "replay", far, "--beyond", "wrap"]) == 0
+    assert call(["disk", "replay", far, "--out-of-range", "wrap"]) == 0
     assert "1 request beyond the disk, taken modulo its size" in capsys.readouterr().out
 
 
@@ -121,6 +121,6 @@ def test_the_week_of_a_workstation_where_it_is_to_be_had() -> None:
     if not week.exists():
         pytest.skip(f"{week} is not there: HP SRT trace, a week from 1992-05-30")
     found = replay(week, "cheetah-9lp")
-    assert (found["all"]["requests"], found["disks"], found["beyond"]) == (44_519, 2, 0)
+    assert (found["all"]["requests"], found["disks"], found["out_of_range"]) == (44_519, 2, 0)
     # docs/disk.md has this number beside DiskSim's 48.8 ms for other drives.
     assert found["all"]["response_mean_ns"] == pytest.approx(18.2e6, rel=0.01)

@@ -170,7 +170,11 @@ def test_a_table_of_somebody_else_is_left_alone(fresh: Fresh, tmp_path: Path) ->
 
 def test_a_name_in_any_script_is_kept_as_it_is(fresh: Fresh, make_record: Make, tmp_path: Path) -> None:
     """A MariaDB server may be set to Latin-1, and to take "A" and "a" for one name."""
-    made = make_record(name="象", parameters={"flow.A.stack": "reno", "flow.a.stack": "cubic"}, notes=["µ → ∞"])
+    made = make_record(
+        name="象",
+        parameters={"flow.A.congestion_control": "reno", "flow.a.congestion_control": "cubic"},
+        notes=["µ → ∞"],
+    )
     location = fresh()
     save(location, tmp_path, made)
     with Store(location, tmp_path) as store:

@@ -144,7 +144,7 @@ def test_two_commands_that_look_for_a_place_at_once_do_not_disturb_each_other(tm
     script = textwrap.dedent(
         """
         import sys, time
-        from elephan.places import Path, why_not_writable
+        from elephan.writability import Path, why_not_writable
         until = time.monotonic() + 2
         while time.monotonic() < until:
             if reason := why_not_writable(Path(sys.argv[1])):

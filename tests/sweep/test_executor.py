@@ -1,4 +1,5 @@
-"""Workers: order, stored runs, errors, Ctrl-C. Grounds here are functions of the test; the real one is in tests/cli."""
+"""Workers: order, stored runs, errors, Ctrl-C. Backends here are functions of the test; the real one is in
+tests/cli."""
 
 import errno
 import io
@@ -13,8 +14,8 @@ from typing import Any
 import pytest
 
 from elephan.api import jobs_of, load
+from elephan.backends import Job, Progress, Stopped, sim
 from elephan.errors import InputError, StoreError
-from elephan.grounds import Job, Progress, Stopped, sim
 from elephan.record import Record, ScenarioInfo
 from elephan.store import Series, Store
 from elephan.sweep import executor, progress
@@ -33,7 +34,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def jobs(make_record: Make) -> list[Job]:
-    """Ten jobs whose ids are those of the records that `ground` gives."""
+    """Ten jobs whose ids are those of the records that `backend` gives."""
     made = []
     for seed in range(10):
         record = make_record(seed=seed)
@@ -44,7 +45,7 @@ def jobs(make_record: Make) -> list[Job]:
 
 
 @pytest.fixture
-def ground(make_record: Make, make_series: MakeSeries) -> Callable[[Job, Progress | None], tuple[Record, Series]]:
+def backend(make_record: Make, make_series: MakeSeries) -> Callable[[Job, Progress | None], tuple[Record, Series]]:
     """Later jobs end sooner, so that the order of ending is not that of the points."""
 
     def run(job: Job, progress: Progress | None) -> tuple[Record, Series]:
@@ -64,43 +65,43 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 7])
-def test_outcomes_are_in_the_order_of_points(jobs: list[Job], ground: Any, store: Store, workers: int) -> None:
-    outcomes = execute(jobs, store=store, workers=workers, ground=ground)
+def test_outcomes_are_in_the_order_of_points(jobs: list[Job], backend: Any, store: Store, workers: int) -> None:
+    outcomes = execute(jobs, store=store, workers=workers, backend=backend)
     assert [outcome.record.seed for outcome in outcomes] == list(range(10))
     assert store.count() == 10
 
 
-def test_stored_points_are_not_run_again(jobs: list[Job], ground: Any, store: Store) -> None:
-    execute(jobs[:4], store=store, ground=ground)
+def test_stored_points_are_not_run_again(jobs: list[Job], backend: Any, store: Store) -> None:
+    execute(jobs[:4], store=store, backend=backend)
     ran: list[int] = []
 
     def counting(job: Job, progress: Progress | None) -> tuple[Record, Series]:
         ran.append(job.seed)
-        return ground(job, progress)
+        return backend(job, progress)
 
-    outcomes = execute(jobs, store=store, ground=counting)
+    outcomes = execute(jobs, store=store, backend=counting)
     assert sorted(ran) == [4, 5, 6, 7, 8, 9]
     assert [outcome.reused for outcome in outcomes] == [True] * 4 + [False] * 6
     assert {outcome.record.scenario.name for outcome in outcomes[:4]} == {"sweep"}
     ran.clear()
-    execute(jobs, store=store, ground=counting, again=True)
+    execute(jobs, store=store, backend=counting, again=True)
     assert len(ran) == 10
 
 
-def test_another_build_runs_again(jobs: list[Job], ground: Any, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    execute(jobs, store=store, ground=ground)
+def test_another_build_runs_again(jobs: list[Job], backend: Any, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute(jobs, store=store, backend=backend)
     monkeypatch.setattr(executor, "build_digest", lambda: "c" * 16)
-    assert not any(outcome.reused for outcome in execute(jobs, store=store, ground=ground))
+    assert not any(outcome.reused for outcome in execute(jobs, store=store, backend=backend))
 
 
-def test_an_error_names_its_run_and_keeps_the_others(jobs: list[Job], ground: Any, store: Store) -> None:
+def test_an_error_names_its_run_and_keeps_the_others(jobs: list[Job], backend: Any, store: Store) -> None:
     def failing(job: Job, progress: Progress | None) -> tuple[Record, Series]:
         if job.seed == 5:
             raise InputError("trace.txt:3: not a number")
-        return ground(job, progress)
+        return backend(job, progress)
 
     with pytest.raises(InputError, match=r"run 6 of 10: trace.txt:3: not a number"):
-        execute(jobs, store=store, workers=1, ground=failing)
+        execute(jobs, store=store, workers=1, backend=failing)
     assert store.count() == 5
 
 
@@ -109,13 +110,13 @@ def test_a_fault_of_elephan_keeps_its_own_error(jobs: list[Job]) -> None:
         raise AssertionError("an invariant")
 
     with pytest.raises(AssertionError, match="an invariant"):
-        execute(jobs, ground=broken)
+        execute(jobs, backend=broken)
 
 
-def test_ctrl_c_keeps_what_ended_and_says_how_to_go_on(jobs: list[Job], ground: Any, store: Store) -> None:
+def test_ctrl_c_keeps_what_ended_and_says_how_to_go_on(jobs: list[Job], backend: Any, store: Store) -> None:
     def slow(job: Job, progress: Progress | None) -> tuple[Record, Series]:
         if job.seed < 3:
-            return ground(job, progress)
+            return backend(job, progress)
         if job.seed == 3:
             os.kill(os.getpid(), signal.SIGINT)
         assert progress is not None
@@ -126,28 +127,28 @@ def test_ctrl_c_keeps_what_ended_and_says_how_to_go_on(jobs: list[Job], ground: 
 
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(Interrupted, match="3 of 10 runs had ended and are stored; the same command goes on") as caught:
-        execute(jobs, store=store, workers=1, ground=slow)
+        execute(jobs, store=store, workers=1, backend=slow)
     assert caught.value.exit_code == 130
     assert signal.getsignal(signal.SIGINT) is before
     assert store.count() == 3
-    assert len(execute(jobs, store=store, ground=ground)) == 10
+    assert len(execute(jobs, store=store, backend=backend)) == 10
 
 
 def test_a_store_that_fails_stops_the_sweep(
-    jobs: list[Job], ground: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+    jobs: list[Job], backend: Any, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(record: Record, series: Series | None) -> None:
         raise StoreError("cannot write: No space left on device")
 
     monkeypatch.setattr(store, "save", full)
     with pytest.raises(StoreError, match="No space left"):
-        execute(jobs, store=store, workers=2, ground=ground)
+        execute(jobs, store=store, workers=2, backend=backend)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("elephan-")]
 
 
-def test_it_works_outside_the_main_thread(jobs: list[Job], ground: Any) -> None:
+def test_it_works_outside_the_main_thread(jobs: list[Job], backend: Any) -> None:
     found: list[int] = []
-    thread = threading.Thread(target=lambda: found.append(len(execute(jobs, ground=ground))))
+    thread = threading.Thread(target=lambda: found.append(len(execute(jobs, backend=backend))))
     thread.start()
     thread.join()
     assert found == [10]
@@ -163,7 +164,7 @@ def test_a_stopped_run_leaves_no_outcome(jobs: list[Job]) -> None:
         raise Stopped
 
     with pytest.raises(KeyError):
-        execute(jobs[:1], ground=stopped)
+        execute(jobs[:1], backend=stopped)
 
 
 def test_progress_counts_runs_and_parts_of_running_ones() -> None:
@@ -184,7 +185,16 @@ def test_time_left_is_not_told_where_nothing_tells_it() -> None:
     """A run of 20,000 connections said "100%, about 0 s left" for the minute in which its record was made."""
     bars = Bars(stream=io.StringIO())
     bars.start(total=1)
-    bars.began(0, Job(0, {"flows": [{"stack": {"congestion": "cubic"}}] * 20_000}, {}, 1, ScenarioInfo(name="x")))
+    bars.began(
+        0,
+        Job(
+            0,
+            {"flows": [{"transport": {"congestion_control": "cubic"}}] * 20_000},
+            {},
+            1,
+            ScenarioInfo(name="x"),
+        ),
+    )
     assert bars.line(bars._began_s + 3) == "0 of 1 run, 0%, setting up 20000 connections"
     bars.moved(0, 5, 10)
     assert bars.line(bars._began_s + 3) == "0 of 1 run, 50%, about 3.00 s left"
@@ -210,7 +220,7 @@ def test_time_left_has_the_record_in_it_until_a_run_has_ended(monkeypatch: pytes
 
 
 def test_a_run_that_was_simulated_puts_its_record_together(jobs: list[Job], tmp_path: Path) -> None:
-    """The ground says so when the core has ended, also for a run that ends before its time."""
+    """The backend says so when the core has ended, also for a run that ends before its time."""
     told: list[tuple[int, int]] = []
     file = tmp_path / "short.toml"
     file.write_text(
@@ -238,7 +248,7 @@ class Made(Sequence[Job]):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_jobs_are_made_as_workers_take_them(jobs: list[Job], ground: Any, workers: int) -> None:
+def test_jobs_are_made_as_workers_take_them(jobs: list[Job], backend: Any, workers: int) -> None:
     """All points of a sweep were made before the first ran."""
     made = Made(jobs)
 
@@ -246,12 +256,12 @@ def test_jobs_are_made_as_workers_take_them(jobs: list[Job], ground: Any, worker
         def ended(self, number: int) -> None:
             made.ended += 1
 
-    execute(made, workers=workers, ground=ground, watcher=Counting())
+    execute(made, workers=workers, backend=backend, watcher=Counting())
     assert made.made == 10
     assert made.most <= 2 * workers + 1
 
 
-def test_a_job_that_cannot_be_made_ends_the_sweep_with_its_number(jobs: list[Job], ground: Any, store: Store) -> None:
+def test_a_job_that_cannot_be_made_ends_the_sweep_with_its_number(jobs: list[Job], backend: Any, store: Store) -> None:
     class Broken(Made):
         def __getitem__(self, index: Any) -> Any:
             if index == 6:
@@ -259,7 +269,7 @@ def test_a_job_that_cannot_be_made_ends_the_sweep_with_its_number(jobs: list[Job
             return super().__getitem__(index)
 
     with pytest.raises(InputError, match="run 7 of 10: sweep.toml: path.loss"):
-        execute(Broken(jobs), store=store, workers=1, ground=ground)
+        execute(Broken(jobs), store=store, workers=1, backend=backend)
     assert 4 <= store.count() <= 6
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("elephan-")]
 
@@ -295,10 +305,10 @@ def test_progress_that_nobody_can_see_any_more_ends_no_run(terminal: bool, monke
 
 def test_time_is_simulated_in_the_simulator_alone() -> None:
     words = {}
-    for ground in ("sim", "kernel"):
+    for backend in ("sim", "kernel"):
         bars = Bars(stream=io.StringIO())
         bars.start(total=1)
-        bars.began(0, Job(0, {"flows": []}, {}, 1, ScenarioInfo(name="x"), ground))
+        bars.began(0, Job(0, {"flows": []}, {}, 1, ScenarioInfo(name="x"), backend))
         bars.moved(0, 1_500_000_000, 4_000_000_000)
-        words[ground] = bars._running[0].text()
+        words[backend] = bars._running[0].text()
     assert words == {"sim": "1.5 of 4.0 s simulated", "kernel": "1.5 of 4.0 s run"}

@@ -90,14 +90,16 @@ def everywhere(installed: Installed) -> None:
     elephan("run", "examples/replicate-oltp.toml", *lossy)
     elephan("check", "my.toml")
     elephan("compare", "my.toml", "--budget", "1s")
-    elephan("stacks", says="cubic")
+    elephan("cc", says="cubic")
     elephan("results", "list", says="replicate-oltp")
     elephan("trace", "examples/traces/tpcc-small.trace", says="mqsim")
     elephan("disk", "replay", "examples/traces/tpcc-small.trace", "--beyond", "wrap")
     elephan("run", "examples/hybrid-manager.toml", "--set", "run.duration=40s", "--no-report")
     elephan("paper", "list", says="dsan")
     # A file of one's own is the one thing that needs a compiler, and says so.
-    elephan("run", "examples/own-stack.toml", *SHORT, "--set", "measure.warmup=1s", status=2, says="compiler")
+    elephan(
+        "run", "examples/own-congestion-control.toml", *SHORT, "--set", "measure.warmup=1s", status=2, says="compiler"
+    )
 
 
 def as_root(installed: Installed) -> None:

@@ -76,7 +76,7 @@ def test_exact_and_extrapolated_runs_have_ids_of_their_own(file: str) -> None:
         ({"run.stop_when_done": False}, "the run goes on after it"),
         ({"flow.connections": 2, "flow.distribution": "each"}, "one of two copies ends first"),
         ({"flow.stop": "1h"}, "it is stopped"),
-        ({"flow.workload": '{ kind = "offered", load = "50%" }'}, "no copy"),
+        ({"flow.workload": '{ kind = "constant_rate", load = "50%" }'}, "no copy"),
     ],
 )
 def test_what_is_no_long_copy_is_simulated_to_its_end(file: str, changes: dict[str, Any], why: str) -> None:
@@ -94,7 +94,7 @@ def test_a_path_or_company_that_changes_is_simulated(file: str, more: str) -> No
 def test_connections_that_share_a_copy_are_one(file: str) -> None:
     (record,) = elephan.run(file, set={"flow.connections": 4, "flow.window": "500kB"}, store="none")
     assert record.metrics["completion_s"] == pytest.approx(20e12 / 2e6 * 4e-3, rel=0.02)
-    assert record.entries[0]["completion_s"] == record.metrics["completion_s"]
+    assert record.flow_groups[0]["completion_s"] == record.metrics["completion_s"]
     assert record.notes[0].startswith("flow copy: ")
 
 

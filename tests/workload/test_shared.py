@@ -20,14 +20,14 @@ rtt = "40ms"
 loss = 1e-4
 [[flow]]
 name = "mirror"
-workload = {{ kind = "replicate", trace = "{TRACE}", loop = true, slowdown = 10 }}
+workload = {{ kind = "replicate", trace = "{TRACE}", loop = true, time_scale = 10 }}
 [measure]
 series = "50ms"
 [sweep]
 "flow.connections" = [1, 2, 4, 8]
 """
 
-OFFERED = '{ kind = "offered", load = "20%" }'
+OFFERED = '{ kind = "constant_rate", load = "20%" }'
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_sweep_over_connections_offers_the_same_load_everywhere(file: str, wor
 
 def test_the_record_has_the_lag_of_the_flow_and_says_how_its_load_was_carried(file: str) -> None:
     (record,) = elephan.run(file, set={"flow.connections": 4}, store="none")
-    (entry,) = record.entries
+    (entry,) = record.flow_groups
     assert (entry["name"], entry["group"], entry["distribution"], entry["connections"]) == ("mirror", 0, "striped", 4)
     known = {"name", "group", "distribution", "connections", "lag_quantiles_s"}
     assert set(entry) - known <= CATALOGUE.keys()
@@ -74,4 +74,4 @@ def test_a_copy_of_one_size_takes_less_time_over_more_connections_of_small_windo
     assert one.metrics["delivered_bytes"] == four.metrics["delivered_bytes"] == 20_000_000
     # 200 kB per 40 ms: four seconds, or one; the last blocks go one after the other.
     assert one.flows[0]["completion_s"] == pytest.approx(4.1, rel=0.05)
-    assert four.entries[0]["completion_s"] == pytest.approx(1.2, rel=0.1)
+    assert four.flow_groups[0]["completion_s"] == pytest.approx(1.2, rel=0.1)

@@ -114,18 +114,18 @@ impl From<Metrics> for Value {
 fn of_outcome(outcome: Outcome) -> Value {
     Value::Map(BTreeMap::from([
         ("background", Value::list(outcome.background)),
-        ("crowds", Value::list(outcome.crowds)),
-        ("entries", Value::list(outcome.entries)),
+        ("short_flows", Value::list(outcome.crowds)),
+        ("flow_groups", Value::list(outcome.entries)),
         ("extrapolation", outcome.extrapolation.map_or(Value::Absent, Into::into)),
         ("flow_series", of_flows(outcome.flow_series)),
         ("flows", Value::list(outcome.flows)),
-        ("happened_s", Value::list(outcome.happened_s)),
+        ("event_times_s", Value::list(outcome.happened_s)),
         ("link_series", of_links(outcome.link_series)),
         ("links", Value::list(outcome.links)),
         ("manager", outcome.managed.map_or(Value::Absent, of_manager)),
         ("metrics", outcome.metrics.into()),
         ("notes", Value::list(outcome.notes)),
-        ("trims", Value::list(outcome.trims)),
+        ("cwnd_reductions", Value::list(outcome.trims)),
     ]))
 }
 
@@ -142,7 +142,7 @@ fn of_manager(managed: ManagerOutcome) -> Value {
         ("time_s", Value::list(rows.time_s)),
     ]);
     Value::Map(BTreeMap::from([
-        ("ledger", Value::list(managed.ledger)),
+        ("move_log", Value::list(managed.ledger)),
         ("lightpaths", Value::list(managed.lightpaths)),
         ("metrics", managed.metrics.into()),
         ("timeline", Value::Map(timeline)),

@@ -42,7 +42,7 @@ impl Applications {
         let flow = &flows[first];
         let stripe = match &flow.workload {
             WorkloadSpec::Bulk { bytes: Some(bytes) } => Stripe::copy(first, count, *bytes),
-            WorkloadSpec::Offered { credits, .. } => {
+            WorkloadSpec::ConstantRate { credits, .. } => {
                 Stripe::frames(first, count, self.messages.of(flow, name(flow))?, *credits, self.from)
             }
             WorkloadSpec::Replicate { .. } => {
@@ -69,13 +69,13 @@ impl Applications {
     /// # Errors
     /// [`LabError`]: a rate or size of zero, or a trace that cannot be read; it says which flow or file.
     pub fn build(&mut self, index: usize, spec: &FlowSpec) -> Result<Workload, LabError> {
-        let limited = spec.stack.send_buffer_bytes.is_some();
+        let limited = spec.transport.send_buffer_bytes.is_some();
         if let Some(share) = self.shares.get(index).copied().flatten() {
             return Ok(Workload::shared(share, self.stripes[share.stripe].is_copy(), limited));
         }
         Ok(match &spec.workload {
             WorkloadSpec::Bulk { bytes } | WorkloadSpec::Program { bytes, .. } => Workload::bulk(*bytes, limited),
-            WorkloadSpec::Offered { credits, .. } => {
+            WorkloadSpec::ConstantRate { credits, .. } => {
                 Workload::offered(self.messages.of(spec, &spec.name)?, *credits, self.from, limited)
             }
             WorkloadSpec::Iscsi(_) => Workload::iscsi(),
@@ -113,14 +113,14 @@ impl Messages {
     /// the number of its connections.
     fn of(&mut self, spec: &FlowSpec, name: &str) -> Result<Generator, LabError> {
         match &spec.workload {
-            WorkloadSpec::Offered { frame_bytes, rate_bps, .. } => {
+            WorkloadSpec::ConstantRate { frame_bytes, rate_bps, .. } => {
                 if *frame_bytes == 0 || *rate_bps == 0 {
                     return Err(wrong(spec, "offered: frame and rate must be above zero"));
                 }
                 Ok(Generator::frames(Size(*frame_bytes), Rate(*rate_bps)))
             }
             WorkloadSpec::Replicate { trace: Some(trace), writes: None } => {
-                let replay = Replay::new(self.read(trace)?, trace.slowdown_e6, trace.looped);
+                let replay = Replay::new(self.read(trace)?, trace.time_scale_e6, trace.looped);
                 Ok(Generator::trace(replay, u64::from(trace.header_bytes)))
             }
             WorkloadSpec::Replicate { trace: None, writes: Some(writes) } => {

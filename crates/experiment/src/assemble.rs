@@ -11,8 +11,8 @@ use crate::managed::Management;
 use crate::network::{check_route, links};
 use crate::packet::Packet;
 use crate::spec::{FlowSpec, RunSpec};
-use crate::stack::{tcp_config, Algorithms};
 use crate::study::Study;
+use crate::transport::{tcp_config, Algorithms};
 use crate::ways;
 use crate::world::{Timers, World};
 use sim::{Network, Routes};
@@ -22,7 +22,7 @@ use tcp::Endpoint;
 use units::Time;
 
 /// The form of [`RunSpec`] that this version reads.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Builds everything that `spec` describes, with all first timers set.
 pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
@@ -105,9 +105,9 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn flow(&mut self, index: usize, spec: &FlowSpec, session: u32) -> Result<Flow, LabError> {
-        let config = tcp_config(&spec.name, &spec.stack)?;
-        let sender_control = self.algorithms.controller(&spec.name, &spec.stack)?;
-        let receiver_control = self.algorithms.controller(&spec.name, &spec.stack)?;
+        let config = tcp_config(&spec.name, &spec.transport)?;
+        let sender_control = self.algorithms.controller(&spec.name, &spec.transport)?;
+        let receiver_control = self.algorithms.controller(&spec.name, &spec.transport)?;
         // Host numbers: the sender of flow i is 2i, its receiver 2i + 1; packets go to the other end.
         let sender_host = 2 * index as u32;
         let sides = [self.routes.add(&spec.route, sender_host + 1), self.routes.add(&spec.return_route, sender_host)];

@@ -4,7 +4,10 @@ use crate::background::Background;
 use crate::error::LabError;
 use crate::gates;
 use crate::network::{check_chain, check_route, loss_model};
-use crate::spec::{ActionSpec, EventSpec, RemedySpec, RunSpec, TolerateSpec, TrimSpec, WaitSpec, WhenSpec};
+use crate::spec::{
+    ActionSpec, CwndReductionSpec, EventSpec, MitigationSpec, QueueDelaySpec, ReorderingToleranceSpec, RunSpec,
+    WhenSpec,
+};
 use crate::ways;
 use link::{Hold, Packet};
 use sim::{Network, RouteId, Routed};
@@ -35,17 +38,17 @@ pub struct Notice {
     /// Indices of the flows.
     pub flows: Vec<usize>,
     /// To shrink their windows.
-    pub trim: Option<TrimSpec>,
+    pub trim: Option<CwndReductionSpec>,
     /// To be patient.
-    pub tolerate: Option<TolerateSpec>,
+    pub tolerate: Option<ReorderingToleranceSpec>,
 }
 
 impl Notice {
     /// Tells `sender`; what it has trimmed.
     pub fn tell(&self, now: Time, sender: &mut Endpoint) -> Option<Trimmed> {
         let trim = self.trim.as_ref();
-        let trimmed = trim.and_then(|trim| sender.trim(now, Span(trim.delay_ns), trim.keep_ppm));
-        if let Some(TolerateSpec { delay_ns, duration_ns }) = self.tolerate {
+        let trimmed = trim.and_then(|trim| sender.trim(now, Span(trim.delay_ns), trim.cwnd_fraction_ppm));
+        if let Some(ReorderingToleranceSpec { delay_ns, duration_ns }) = self.tolerate {
             let default = Span(2 * sender.srtt().0 + delay_ns);
             sender.tolerate(now, Span(delay_ns), duration_ns.map_or(default, Span));
         }
@@ -149,7 +152,9 @@ impl Change {
 
     fn act(&mut self, now: Time) -> Look {
         self.happened = Some(now);
-        if let ActionSpec::Move { remedy: Some(RemedySpec { trim: Some(trim), .. }), .. } = &self.spec.action {
+        if let ActionSpec::Move { mitigation: Some(MitigationSpec { cwnd_reduction: Some(trim), .. }), .. } =
+            &self.spec.action
+        {
             self.restore_at = trim.restore_ns.map(|after| now + Span(after));
         }
         Look::Now(self.spec.action.clone(), self.restore_at)
@@ -158,8 +163,8 @@ impl Change {
 
 /// What senders are told of `action`, and how long before it.
 fn notice(action: &ActionSpec) -> Option<(Notice, Span)> {
-    let ActionSpec::Move { flows, remedy: Some(remedy), .. } = action else { return None };
-    let RemedySpec { trim, tolerate, .. } = remedy.clone();
+    let ActionSpec::Move { flows, mitigation: Some(mitigation), .. } = action else { return None };
+    let MitigationSpec { cwnd_reduction: trim, reordering_tolerance: tolerate, .. } = mitigation.clone();
     if trim.is_none() && tolerate.is_none() {
         return None;
     }
@@ -191,9 +196,9 @@ pub fn apply_change<P: Packet + Routed>(
             background[*source].enabled = false;
             net.set_timer(first_timer + *source as u32, Time::NEVER);
         }
-        ActionSpec::Move { flows, route, return_route, remedy } => {
+        ActionSpec::Move { flows, route, return_route, mitigation } => {
             if let Some(route) = route {
-                begin_hold(route, remedy.as_ref(), now, net);
+                begin_hold(route, mitigation.as_ref(), now, net);
             }
             for sides in flows.iter().filter_map(|&flow| routes(flow)) {
                 for (side, links) in sides.into_iter().zip([route, return_route]) {
@@ -203,8 +208,8 @@ pub fn apply_change<P: Packet + Routed>(
                 }
             }
         }
-        ActionSpec::MoveBackground { sources, route, remedy } => {
-            begin_hold(route, remedy.as_ref(), now, net);
+        ActionSpec::MoveBackground { sources, route, mitigation } => {
+            begin_hold(route, mitigation.as_ref(), now, net);
             for &source in sources {
                 net.set_way(RouteId(background[source].hop), route);
             }
@@ -215,14 +220,14 @@ pub fn apply_change<P: Packet + Routed>(
 /// Starts the gate on `route`, if it has one; returns the gate and for how long it keeps packets back.
 pub(crate) fn begin_hold<P: Packet + Routed>(
     route: &[usize],
-    remedy: Option<&RemedySpec>,
+    mitigation: Option<&MitigationSpec>,
     now: Time,
     net: &mut Network<P>,
 ) -> Option<(usize, Span)> {
-    let gate = remedy?.gate.as_ref()?;
+    let gate = mitigation?.hold_buffer.as_ref()?;
     let at = *route.iter().find(|&&link| net.links()[link].kept().is_some())?;
     let mut delay = Span(gate.delay_ns);
-    for &WaitSpec { link, rate_bps } in &gate.queues {
+    for &QueueDelaySpec { link, rate_bps } in &gate.queues {
         // What is being sent is in no queue: the delay has the time of a packet on each line.
         let (_, bytes) = net.links_mut()[link].queue(now);
         delay = delay + Rate(rate_bps).time_for(Size(bytes));
@@ -247,10 +252,10 @@ fn check(spec: &EventSpec, run: &RunSpec) -> Result<(), LabError> {
     if let Some(link) = spec.action.link() {
         return within("link", link, links);
     }
-    if let ActionSpec::Move { remedy: Some(remedy), .. } | ActionSpec::MoveBackground { remedy: Some(remedy), .. } =
-        &spec.action
+    if let ActionSpec::Move { mitigation: Some(mitigation), .. }
+    | ActionSpec::MoveBackground { mitigation: Some(mitigation), .. } = &spec.action
     {
-        if let Some(problem) = remedy.gate.as_ref().and_then(|gate| gates::problem(gate, &run.links)) {
+        if let Some(problem) = mitigation.hold_buffer.as_ref().and_then(|gate| gates::problem(gate, &run.links)) {
             return Err(LabError::Spec(format!("events: {problem}")));
         }
     }

@@ -4,7 +4,7 @@ use crate::error::LabError;
 use crate::flow::Flow;
 use crate::outcome::{Metric, Metrics};
 use crate::quantiles::insert_quantiles;
-use crate::spec::{CrowdSpec, DistributionSpec, FlowSpec, RunSpec, SizesSpec, WorkloadSpec};
+use crate::spec::{DistributionSpec, FlowSpec, RunSpec, ShortFlowsSpec, SizesSpec, WorkloadSpec};
 use link::random::{stream_seed, Random};
 use te::mix::{exponential, Distribution};
 use units::{Histogram, Span, Time};
@@ -19,7 +19,7 @@ const FLOWS_MAX: usize = 1_000_000;
 /// [`LabError::Spec`] names the crowd and what is wrong with it.
 pub fn members(run: &RunSpec) -> Result<Vec<(usize, FlowSpec)>, LabError> {
     let mut found = vec![];
-    for (index, crowd) in run.crowds.iter().enumerate() {
+    for (index, crowd) in run.short_flows.iter().enumerate() {
         let wrong = |text: &str| Err(LabError::Spec(format!("crowd {}: {text}", crowd.name)));
         let Some(sizes) = distribution(&crowd.sizes) else {
             return wrong("sizes: a least size above zero and below the most, an index or sigma above zero");
@@ -45,7 +45,7 @@ pub fn members(run: &RunSpec) -> Result<Vec<(usize, FlowSpec)>, LabError> {
     Ok(found)
 }
 
-fn member(crowd: &CrowdSpec, number: usize, start: Time, bytes: u64, group: usize) -> FlowSpec {
+fn member(crowd: &ShortFlowsSpec, number: usize, start: Time, bytes: u64, group: usize) -> FlowSpec {
     FlowSpec {
         name: format!("{}.{number}", crowd.name),
         group,
@@ -53,7 +53,7 @@ fn member(crowd: &CrowdSpec, number: usize, start: Time, bytes: u64, group: usiz
         destination: crowd.destination,
         route: crowd.route.clone(),
         return_route: crowd.return_route.clone(),
-        stack: crowd.stack.clone(),
+        transport: crowd.transport.clone(),
         start_ns: start.0,
         stop_ns: None,
         workload: WorkloadSpec::Bulk { bytes: Some(bytes) },
@@ -63,12 +63,12 @@ fn member(crowd: &CrowdSpec, number: usize, start: Time, bytes: u64, group: usiz
 
 fn distribution(spec: &SizesSpec) -> Option<Distribution> {
     Some(match *spec {
-        SizesSpec::Pareto { index_e3, least_bytes, most_bytes } => {
-            if index_e3 == 0 || least_bytes == 0 || least_bytes >= most_bytes {
+        SizesSpec::Pareto { pareto_shape_e3, min_bytes, max_bytes } => {
+            if pareto_shape_e3 == 0 || min_bytes == 0 || min_bytes >= max_bytes {
                 return None;
             }
-            let (least, most) = (least_bytes as f64, most_bytes as f64);
-            Distribution::Pareto { index: f64::from(index_e3) / 1e3, least, most }
+            let (least, most) = (min_bytes as f64, max_bytes as f64);
+            Distribution::Pareto { index: f64::from(pareto_shape_e3) / 1e3, least, most }
         }
         SizesSpec::Lognormal { median_bytes, sigma_e3 } => {
             if median_bytes == 0 || sigma_e3 == 0 {
@@ -88,7 +88,7 @@ pub struct CrowdTally {
 }
 
 /// What had become of a crowd's flows when the run proper ended.
-pub fn sum_up(crowd: &CrowdSpec, flows: &[&Flow], end: Time) -> CrowdTally {
+pub fn sum_up(crowd: &ShortFlowsSpec, flows: &[&Flow], end: Time) -> CrowdTally {
     let mut completion = Histogram::default();
     let (mut delivered, mut offered, mut sent_again) = (0, 0, 0);
     for flow in flows {

@@ -1,6 +1,6 @@
 //! Gates at moving routers, and the lines for which they let go what they kept back.
 
-use crate::spec::{GateSpec, LinkSpec};
+use crate::spec::{HoldBufferSpec, LinkSpec};
 use link::{Link, Pacer, Packet};
 use std::collections::BTreeMap;
 use units::Rate;
@@ -11,7 +11,7 @@ pub struct Lines(Vec<Option<(usize, u64)>>);
 
 impl Lines {
     /// The number of the line of `gate`.
-    pub fn number(&mut self, gate: &GateSpec) -> usize {
+    pub fn number(&mut self, gate: &HoldBufferSpec) -> usize {
         let key = gate.line.map(|line| (line, gate.rate_bps));
         let known = key.and_then(|_| self.0.iter().position(|other| *other == key));
         known.unwrap_or_else(|| {
@@ -22,9 +22,9 @@ impl Lines {
 }
 
 /// Makes gates, each with the number of its line.
-pub fn make<'a, P: Packet>(gates: impl Iterator<Item = (usize, &'a GateSpec)>) -> Vec<Link<P>> {
+pub fn make<'a, P: Packet>(gates: impl Iterator<Item = (usize, &'a HoldBufferSpec)>) -> Vec<Link<P>> {
     let mut pacers = BTreeMap::new();
-    let gate = |(number, gate): (usize, &GateSpec)| {
+    let gate = |(number, gate): (usize, &HoldBufferSpec)| {
         let pacer = pacers.entry(number).or_insert_with(|| Pacer::new(Rate(gate.rate_bps)));
         Link::gate(pacer, gate.limit_bytes)
     };
@@ -32,7 +32,7 @@ pub fn make<'a, P: Packet>(gates: impl Iterator<Item = (usize, &'a GateSpec)>) -
 }
 
 /// What is wrong with `gate`, a link's index or its rate.
-pub fn problem(gate: &GateSpec, links: &[LinkSpec]) -> Option<String> {
+pub fn problem(gate: &HoldBufferSpec, links: &[LinkSpec]) -> Option<String> {
     let waits = gate.queues.iter().map(|wait| wait.link);
     if gate.rate_bps == 0 {
         return Some("gate: rate = 0: above zero".to_owned());

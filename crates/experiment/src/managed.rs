@@ -1,18 +1,18 @@
 //! The manager at work on a run's network, whichever ground carries the packets: what it sees, and what its decisions do.
 
-mod remedied;
+mod mitigated;
 mod told;
 
-pub use remedied::Word;
+pub use mitigated::Word;
 pub use told::{ManagerOutcome, Timeline};
 
 use crate::error::LabError;
 use crate::gates;
 use crate::network::check_chain;
-use crate::spec::{FlowSpec, LinkSpec, ManagerSpec, QueueSpec, RunSpec, WaitSpec};
+use crate::spec::{FlowSpec, LinkSpec, ManagerSpec, QueueDelaySpec, QueueSpec, RunSpec};
 use link::random::stream_seed;
 use link::{Kept, Link, Packet};
-use remedied::{Gates, Going, Over, Remedies};
+use mitigated::{Gates, Going, Mitigations, Over};
 use sim::{Network, RouteId, Routed, Routes};
 use te::{Decision, LightpathConfig, LinkView, Manager, Place, Policy, Sampler, State, Thresholds, View, Ways};
 use units::{Rate, Size, Span, Time};
@@ -40,7 +40,7 @@ pub struct Management {
     net: Observed,
     /// Set-ups and releases that are under way: when they are done.
     under_way: Vec<(Time, usize)>,
-    remedies: Remedies,
+    mitigations: Mitigations,
     /// When the queues are looked at next.
     look: Time,
     begin: Time,
@@ -79,9 +79,17 @@ impl Management {
             }
         }
         let manager = Manager::new(begin, policy(spec), &spec.lightpaths.iter().map(lightpath).collect::<Vec<_>>());
-        let sampler = Sampler::new(spec.one_in, stream_seed(run.seed, "manager/samples"));
+        let sampler = Sampler::new(spec.sampling_rate, stream_seed(run.seed, "manager/samples"));
         let look = begin + Span(spec.interval_ns / LOOKS);
-        Ok(Some(Management { manager, sampler, net, under_way: vec![], remedies: Remedies::default(), look, begin }))
+        Ok(Some(Management {
+            manager,
+            sampler,
+            net,
+            under_way: vec![],
+            mitigations: Mitigations::default(),
+            look,
+            begin,
+        }))
     }
 
     /// Makes the ways known that data of flow `flow`, whose first is `route`, may come to take.
@@ -99,12 +107,12 @@ impl Management {
 
     /// What senders have to be told, after each [`Management::handle_timer`].
     pub fn poll_word(&mut self) -> Option<Word> {
-        self.remedies.poll_word()
+        self.mitigations.poll_word()
     }
 
     /// What gates have kept back for moves before their latest, which [`crate::gates_of`] tells.
     pub fn kept_before(&self) -> &[Kept] {
-        self.remedies.earlier()
+        self.mitigations.earlier()
     }
 
     /// A packet of `bytes` of flow `flow`'s data has left the network.
@@ -117,7 +125,7 @@ impl Management {
 
     /// When it wants to be called.
     pub fn poll_timeout(&self) -> Time {
-        let first = self.manager.poll_timeout().min(self.look).min(self.remedies.poll_timeout());
+        let first = self.manager.poll_timeout().min(self.look).min(self.mitigations.poll_timeout());
         self.under_way.iter().map(|&(at, _)| at).fold(first, Time::min)
     }
 
@@ -139,7 +147,7 @@ impl Management {
         });
         let interval = manager.interval();
         // What is kept back now decides how fast it is let go.
-        self.remedies.tell(now, manager, net);
+        self.mitigations.tell(now, manager, net);
         if now >= self.look {
             self.net.look(now, net);
             self.look = now + Span((interval.0 / LOOKS).max(1));
@@ -152,8 +160,8 @@ impl Management {
             self.observe(now, interval, net);
         }
         self.act(now, &route, net);
-        self.remedies.handle_timer(now, &self.net, route, net);
-        self.remedies.tell(now, &mut self.manager, net);
+        self.mitigations.handle_timer(now, &self.net, route, net);
+        self.mitigations.tell(now, &mut self.manager, net);
     }
 
     /// An interval ends.
@@ -195,11 +203,11 @@ impl Management {
                 Decision::Release { lightpath } => self.manager.handle_lightpath_down(lightpath),
                 Decision::Move { flow, lightpath, plan, entry } => {
                     let going = Going { flow: flow as usize, lightpath, plan, entry };
-                    self.remedies.begin(now, going, &self.net, route(going.flow), net);
+                    self.mitigations.begin(now, going, &self.net, route(going.flow), net);
                 }
                 Decision::Pace { number, rate } => self.set_pace(number, rate, net),
                 Decision::Return { flow, .. } => {
-                    self.remedies.forget(flow as usize);
+                    self.mitigations.forget(flow as usize);
                     if let Some(id) = route(flow as usize) {
                         net.set_way(id, &self.net.flows[flow as usize].route);
                     }
@@ -225,7 +233,7 @@ impl Observed {
                 route: flow.route.clone(),
                 over: (0..spec.lightpaths.len()).map(|lightpath| over(&flow.route, lightpath)).collect(),
                 return_delay: delay(&flow.return_route),
-                packet: Size(u64::from(flow.stack.mtu_bytes)),
+                packet: Size(u64::from(flow.transport.mtu_bytes)),
                 priority: spec.priorities.get(index).copied().unwrap_or(0),
                 packets: 0,
                 bytes: 0,
@@ -316,7 +324,7 @@ impl View for Observed {
             let shared = route[to + 1..].contains(&line);
             shared.then(|| self.views[line]).filter(|view| Some(view.capacity) == over.pace()).map(|view| view.load)
         };
-        let wait = |wait: &WaitSpec| Rate(wait.rate_bps).time_for(self.views[wait.link].queue);
+        let wait = |wait: &QueueDelaySpec| Rate(wait.rate_bps).time_for(self.views[wait.link].queue);
         Some(Ways {
             ip_delay: self.delay(route),
             lightpath_delay: self.delay(&over.links),
@@ -373,20 +381,23 @@ fn check(spec: &ManagerSpec, run: &RunSpec) -> Result<(), LabError> {
             return wrong(format!("lightpath {}: capacity = 0: above zero", path.name));
         }
     }
-    for of in &spec.remedies {
+    for of in &spec.mitigations {
         let count = spec.lightpaths.len();
         if of.lightpath >= count {
-            return wrong(format!("manager: remedies: lightpath {} does not exist, there are {count}", of.lightpath));
+            return wrong(format!(
+                "manager: mitigations: lightpath {} does not exist, there are {count}",
+                of.lightpath
+            ));
         }
-        if let Some(problem) = of.remedy.gate.as_ref().and_then(|gate| gates::problem(gate, &run.links)) {
-            return wrong(format!("manager: remedies: {problem}"));
+        if let Some(problem) = of.mitigation.hold_buffer.as_ref().and_then(|gate| gates::problem(gate, &run.links)) {
+            return wrong(format!("manager: mitigations: {problem}"));
         }
         if let Some(link) = of.route.iter().copied().find(|&link| link >= run.links.len()) {
-            return wrong(format!("manager: remedies: link {link} does not exist, there are {}", run.links.len()));
+            return wrong(format!("manager: mitigations: link {link} does not exist, there are {}", run.links.len()));
         }
     }
-    if spec.tail_e3 <= 1000 {
-        return wrong(format!("manager: tail = {}: above 1", f64::from(spec.tail_e3) / 1e3));
+    if spec.pareto_shape_e3 <= 1000 {
+        return wrong(format!("manager: tail = {}: above 1", f64::from(spec.pareto_shape_e3) / 1e3));
     }
     Ok(())
 }
@@ -394,25 +405,25 @@ fn check(spec: &ManagerSpec, run: &RunSpec) -> Result<(), LabError> {
 fn policy(spec: &ManagerSpec) -> Policy {
     Policy {
         interval: Span(spec.interval_ns),
-        one_in: spec.one_in,
-        memory: spec.memory,
-        idle: Span(spec.idle_ns),
+        one_in: spec.sampling_rate,
+        memory: spec.flow_table_size,
+        idle: Span(spec.inactive_timeout_ns),
         thresholds: Thresholds {
             rate: Rate(spec.rate_bps),
             volume: Size(spec.volume_bytes),
-            standard_errors_e3: spec.standard_errors_e3,
-            back_below: Rate(spec.back_below_bps),
+            standard_errors_e3: spec.confidence_sigmas_e3,
+            back_below: Rate(spec.return_rate_bps),
         },
-        minimum_stay: Span(spec.minimum_stay_ns),
-        linger: Span(spec.linger_ns),
+        minimum_stay: Span(spec.min_dwell_time_ns),
+        linger: Span(spec.lightpath_timeout_ns),
         lightpaths_max: spec.lightpaths_max,
-        fill_ppm: spec.fill_ppm,
-        offload_worth_ppm: spec.offload_worth_ppm,
-        busy_ppm: spec.busy_ppm,
+        fill_ppm: spec.max_utilization_ppm,
+        offload_worth_ppm: spec.offload_weight_ppm,
+        busy_ppm: spec.congestion_threshold_ppm,
         refuse: spec.refuse,
-        watch: Span(spec.watch_ns),
-        keep_ppm: spec.keep_ppm,
-        tail_e3: spec.tail_e3,
+        watch: Span(spec.observation_window_ns),
+        keep_ppm: spec.cc_beta_ppm,
+        tail_e3: spec.pareto_shape_e3,
     }
 }
 

@@ -249,7 +249,7 @@ fn of_flow(run: &RunSpec, spec: &FlowSpec, flow: &FlowTally, tally: &RunTally, n
     let c = &flow.counters;
     let received = c.received_bytes;
     metrics.insert("name", Metric::Text(spec.name.clone()));
-    metrics.insert("stack", Metric::Text(spec.stack.congestion.clone()));
+    metrics.insert("congestion_control", Metric::Text(spec.transport.congestion_control.clone()));
     for (name, value) in [
         ("group", Some(spec.group as u64)),
         ("delivered_bytes", Some(received)),

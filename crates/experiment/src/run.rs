@@ -53,7 +53,7 @@ pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Resu
     net.flush_drops(&mut world);
     let (named, members) = world.flows.split_at(world.named);
     let counters: Vec<_> = named.iter().map(|flow| (flow.counters(), flow.reverse())).collect();
-    let crowds = spec.crowds.iter().enumerate().map(|(index, crowd)| {
+    let crowds = spec.short_flows.iter().enumerate().map(|(index, crowd)| {
         let of_it = members.iter().zip(&world.crowds).filter(|(_, &of)| of == index);
         crowd::sum_up(crowd, &of_it.map(|(flow, _)| flow).collect::<Vec<_>>(), measured_end)
     });

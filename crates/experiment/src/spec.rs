@@ -2,16 +2,16 @@
 //!
 //! Nothing here has a default that a user could miss: the front resolves all of them, so that a stored spec is complete.
 
-mod crowd;
 mod extrapolate;
 mod iscsi;
 mod manager;
+mod short_flows;
 mod workload;
 
-pub use crowd::{CrowdSpec, SizesSpec};
 pub use extrapolate::ExtrapolateSpec;
-pub use iscsi::{AllegianceSpec, BeyondSpec, DiskSpec, IscsiSpec, SourceSpec};
-pub use manager::{LightpathSpec, ManagerSpec, WayRemedySpec};
+pub use iscsi::{AllegianceSpec, DiskSpec, IscsiSpec, OutOfRangeSpec, SourceSpec};
+pub use manager::{LightpathSpec, ManagerSpec, PathMitigationSpec};
+pub use short_flows::{ShortFlowsSpec, SizesSpec};
 pub use workload::{ArrivalsSpec, DistributionSpec, TraceSpec, WorkloadSpec, WriteSizesSpec, WritesSpec};
 
 use serde::Deserialize;
@@ -39,7 +39,7 @@ pub struct RunSpec {
     pub flows: Vec<FlowSpec>,
     /// Short flows that come and go; absent in specifications from before they were there.
     #[serde(default)]
-    pub crowds: Vec<CrowdSpec>,
+    pub short_flows: Vec<ShortFlowsSpec>,
     /// Who moves flows to lightpaths; null = nobody.
     #[serde(default)]
     pub manager: Option<ManagerSpec>,
@@ -210,7 +210,7 @@ pub struct FlowSpec {
     /// Links for ACKs, in order.
     pub return_route: Vec<usize>,
     /// Transport.
-    pub stack: StackSpec,
+    pub transport: TransportSpec,
     /// When the connection is opened, ns.
     pub start_ns: u64,
     /// When the application stops writing, ns.
@@ -225,9 +225,9 @@ pub struct FlowSpec {
 /// Transport of a flow. See `tcp::Config` for ranges and Linux's defaults.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StackSpec {
+pub struct TransportSpec {
     /// Built-in algorithm's name, or the absolute path of a user's .c file.
-    pub congestion: String,
+    pub congestion_control: String,
     /// Values of the algorithm's parameters by name; those absent keep the default.
     /// Fractions are handed over as the integer that the parameter's declared unit asks for.
     pub parameters: std::collections::BTreeMap<String, i64>,
@@ -406,7 +406,7 @@ pub enum ActionSpec {
         return_route: Option<Vec<usize>>,
         /// What keeps the data's move from hurting; absent = nothing does.
         #[serde(default)]
-        remedy: Option<RemedySpec>,
+        mitigation: Option<MitigationSpec>,
     },
     /// Background sources change their way, as [`ActionSpec::Move`].
     MoveBackground {
@@ -416,30 +416,30 @@ pub enum ActionSpec {
         route: Vec<usize>,
         /// What keeps the move from hurting; only its gate counts.
         #[serde(default)]
-        remedy: Option<RemedySpec>,
+        mitigation: Option<MitigationSpec>,
     },
 }
 
 /// What is done at the moving router and at the senders so that a move hurts less.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RemedySpec {
+pub struct MitigationSpec {
     /// The moving router keeps packets back.
-    pub gate: Option<GateSpec>,
+    pub hold_buffer: Option<HoldBufferSpec>,
     /// Senders shrink their windows before.
-    pub trim: Option<TrimSpec>,
+    pub cwnd_reduction: Option<CwndReductionSpec>,
     /// Senders wait longer before they take a packet that is late for lost.
-    pub tolerate: Option<TolerateSpec>,
+    pub reordering_tolerance: Option<ReorderingToleranceSpec>,
 }
 
 /// A delay line at the moving router; see `link::Hold`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GateSpec {
+pub struct HoldBufferSpec {
     /// What it begins with, ns: by how much the old way is longer, as the router believes.
     pub delay_ns: u64,
     /// Links of the old way whose queues, at the moment of the move, are added to that.
-    pub queues: Vec<WaitSpec>,
+    pub queues: Vec<QueueDelaySpec>,
     /// By how much more than comes leaves it while it is shortened, parts per million; null = all at once after the delay.
     pub share_ppm: Option<u32>,
     /// How fast it lets go at most, bit/s: as the line behind it sends, or slower.
@@ -454,7 +454,7 @@ pub struct GateSpec {
 /// A queue and the line that empties it.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WaitSpec {
+pub struct QueueDelaySpec {
     /// Index into `links`.
     pub link: usize,
     /// Its rate as the moving router knows it, bit/s.
@@ -464,11 +464,11 @@ pub struct WaitSpec {
 /// A window that is told to shrink.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TrimSpec {
+pub struct CwndReductionSpec {
     /// By how much the new way is shorter, ns, as the sender is told.
     pub delay_ns: u64,
     /// Part of the window that is kept, parts per million; null = (RTT - delay) / RTT by the sender's own RTT.
-    pub keep_ppm: Option<u32>,
+    pub cwnd_fraction_ppm: Option<u32>,
     /// From telling the sender to the move, ns.
     pub lead_ns: u64,
     /// From the move to giving the window back, ns; null = it is left to the congestion control.
@@ -478,7 +478,7 @@ pub struct TrimSpec {
 /// Patience with late packets.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TolerateSpec {
+pub struct ReorderingToleranceSpec {
     /// How late, ns; 0 = as RACK waits by itself.
     pub delay_ns: u64,
     /// For how long, ns; null = twice the sender's RTT and the delay.

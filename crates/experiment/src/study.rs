@@ -80,7 +80,7 @@ impl Study {
         let Some((group, WorkloadSpec::Bulk { bytes: Some(bytes) })) = copy else {
             return wrong("the first flow is no bulk with bytes");
         };
-        if run.flows.iter().any(|flow| flow.group != group) || !run.crowds.is_empty() || run.manager.is_some() {
+        if run.flows.iter().any(|flow| flow.group != group) || !run.short_flows.is_empty() || run.manager.is_some() {
             return wrong("there is more than one copy in the run");
         }
         if spec.interval_ns == 0 || spec.first_packets == 0 {

@@ -1,21 +1,23 @@
 //! The ways that events may give packets, made known to the network before it runs: links that packets may come to leave by another
 //! way are then no longer handed packets ahead of time.
 //!
-//! A move whose remedy keeps packets back has a gate, a link of its own after those of the specification, at the router where the
+//! A move whose mitigation keeps packets back has a gate, a link of its own after those of the specification, at the router where the
 //! new way parts from the others of what is moved.
 
 use crate::flow::Side;
-use crate::spec::{ActionSpec, GateSpec, RunSpec};
+use crate::spec::{ActionSpec, HoldBufferSpec, RunSpec};
 use sim::{RouteId, Routes};
 
 /// The gates of `run`, each with the index of its event; the i-th is link `run.links.len() + i`.
-pub fn gates(run: &RunSpec) -> impl Iterator<Item = (usize, &GateSpec)> {
+pub fn gates(run: &RunSpec) -> impl Iterator<Item = (usize, &HoldBufferSpec)> {
     run.events.iter().enumerate().filter_map(|(index, event)| {
-        let remedy = match &event.action {
-            ActionSpec::Move { route: Some(_), remedy, .. } | ActionSpec::MoveBackground { remedy, .. } => remedy,
+        let mitigation = match &event.action {
+            ActionSpec::Move { route: Some(_), mitigation, .. } | ActionSpec::MoveBackground { mitigation, .. } => {
+                mitigation
+            }
             _ => return None,
         };
-        Some((index, remedy.as_ref()?.gate.as_ref()?))
+        Some((index, mitigation.as_ref()?.hold_buffer.as_ref()?))
     })
 }
 

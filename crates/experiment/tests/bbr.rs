@@ -22,7 +22,7 @@ fn line(loss: u64) -> Dumbbell {
 }
 
 fn bbr() -> serde_json::Value {
-    stack("bbr", json!({}))
+    transport("bbr", json!({}))
 }
 
 /// Waiting bytes from 5 s on, in order of size.
@@ -79,7 +79,7 @@ fn two_of_them_share_the_line() {
 #[test]
 fn an_interactive_flow_keeps_its_estimate() {
     // Bursts of 100 segments with pauses: rate samples of the bursts' ends are the application's, and must not lower it.
-    let work = json!({"kind": "offered", "frame_bytes": 144_800, "rate_bps": 20_000_000, "credits": null});
+    let work = json!({"kind": "constant_rate", "frame_bytes": 144_800, "rate_bps": 20_000_000, "credits": null});
     let outcome = Dumbbell { duration_ns: 20 * S, ..line(0).flow("f", bbr(), work) }.run();
     // 2 products of 333 segments, and what comes ahead of the rate, although a fifth of that is used.
     let series = &outcome.flow_series;
@@ -100,7 +100,7 @@ fn beside_cubic_the_queue_decides() {
     // As is known of version 1: with a short queue cubic is driven out, with a long one it takes its part.
     let beside = |products: u64| {
         let queue = json!({"kind": "drop_tail", "limit_bytes": 500_000 * products, "limit_packets": null});
-        let run = line(0).flow("bbr", bbr(), bulk()).flow("cubic", stack("cubic", json!({})), bulk());
+        let run = line(0).flow("bbr", bbr(), bulk()).flow("cubic", transport("cubic", json!({})), bulk());
         let outcome = Dumbbell { queue, warmup_ns: 20 * S, duration_ns: 80 * S, ..run }.run();
         share(&outcome, 0)
     };

@@ -8,13 +8,13 @@ use serde_json::{json, Value};
 
 const RATE: u64 = 100_000_000;
 
-/// `flows` of one stack from the start over 100 Mbit/s and `rtt_ms`, with a buffer that holds them. They begin gently, so
+/// `flows` of one transport from the start over 100 Mbit/s and `rtt_ms`, with a buffer that holds them. They begin gently, so
 /// that each sees the path's own RTT before there is a queue: what all of them add to it is all that is looked at.
 fn run(congestion: &str, parameters: Value, flows: usize, rtt_ms: u64) -> Outcome {
     let mut run = Dumbbell::new(RATE, rtt_ms * MS);
     for i in 0..flows {
         let gently = json!({"parameters": parameters, "initial_cwnd": 2, "initial_ssthresh": 20});
-        run = run.flow(&format!("f{i}"), stack(congestion, gently), bulk());
+        run = run.flow(&format!("f{i}"), transport(congestion, gently), bulk());
     }
     let queue = json!({"kind": "drop_tail", "limit_bytes": 3_000_000, "limit_packets": null});
     Dumbbell { queue, duration_ns: 60 * S, warmup_ns: 30 * S, series_interval_ns: Some(7 * MS), ..run }.run()
@@ -76,7 +76,7 @@ fn vegas_keeps_alpha_to_beta_segments_queued() {
 
 /// Mean window on a path with room, 1 Gbit/s and 50 ms, with a random loss of 1e-4; segments.
 fn mean_under_loss(congestion: &str) -> f64 {
-    let run = Dumbbell::new(1_000_000_000, 50 * MS).flow("f", stack(congestion, json!({})), bulk());
+    let run = Dumbbell::new(1_000_000_000, 50 * MS).flow("f", transport(congestion, json!({})), bulk());
     let loss = json!({"kind": "independent", "probability_e12": 100_000_000u64});
     let outcome = Dumbbell { loss, duration_ns: 130 * S, warmup_ns: 30 * S, ..run }.run();
     real(&outcome, "goodput_bps") * 0.05 / (1448.0 * 8.0)
@@ -98,7 +98,7 @@ fn on_an_empty_path_loss_alone_sets_the_window() {
 fn westwood_gives_up_next_to_nothing_where_there_is_no_queue() {
     // What keeps its window down is the line, not the loss: Reno gets 122 segments of 333, and stays there.
     let goodput = |congestion: &str| {
-        let run = Dumbbell::new(RATE, 40 * MS).flow("f", stack(congestion, json!({})), bulk());
+        let run = Dumbbell::new(RATE, 40 * MS).flow("f", transport(congestion, json!({})), bulk());
         let loss = json!({"kind": "independent", "probability_e12": 100_000_000u64});
         real(&Dumbbell { loss, duration_ns: 120 * S, warmup_ns: 60 * S, ..run }.run(), "goodput_bps")
     };
@@ -110,7 +110,7 @@ fn westwood_gives_up_next_to_nothing_where_there_is_no_queue() {
 #[test]
 fn illinois_is_concave_and_keeps_the_line_full() {
     // A buffer of one path: from half of the most to the most, and half of the way within a quarter of the time.
-    let run = Dumbbell::new(RATE, 40 * MS).flow("f", stack("illinois", json!({})), bulk());
+    let run = Dumbbell::new(RATE, 40 * MS).flow("f", transport("illinois", json!({})), bulk());
     let outcome = Dumbbell { duration_ns: 100 * S, warmup_ns: 30 * S, series_interval_ns: Some(20 * MS), ..run }.run();
     assert!(real(&outcome, "goodput_bps") > 0.995 * 100e6 * 1448.0 / 1500.0);
     let windows: Vec<f64> = outcome.flow_series.cwnd_packets.iter().map(|&w| f64::from(w)).collect();
@@ -125,9 +125,9 @@ fn illinois_is_concave_and_keeps_the_line_full() {
 
 #[test]
 fn compound_leaves_reno_its_share() {
-    let run = Dumbbell::new(RATE, 40 * MS).flow("c", stack("compound", json!({})), bulk()).flow(
+    let run = Dumbbell::new(RATE, 40 * MS).flow("c", transport("compound", json!({})), bulk()).flow(
         "r",
-        stack("reno", json!({})),
+        transport("reno", json!({})),
         bulk(),
     );
     let outcome = Dumbbell { duration_ns: 120 * S, warmup_ns: 20 * S, ..run }.run();

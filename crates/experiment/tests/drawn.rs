@@ -132,7 +132,7 @@ fn the_number_of_connections_does_not_change_what_is_written_nor_when() {
         let mut run = Dumbbell { duration_ns: 2 * S, ..Dumbbell::new(1_000_000_000, 20 * MS) };
         for number in 1..=connections {
             let name = if connections == 1 { "f".to_owned() } else { format!("f.{number}") };
-            let mut flow = flow(&name, 0, stack("reno", json!({})), work.clone(), 0);
+            let mut flow = flow(&name, 0, transport("reno", json!({})), work.clone(), 0);
             flow["distribution"] = json!("striped");
             run.flows.push(flow);
         }
@@ -164,12 +164,13 @@ fn what_cannot_be_drawn_is_refused_with_the_flows_name() {
         json!({"arrivals": {"process": "on_off", "on_ns": 0, "off_ns": 1, "pareto_shape_e3": null}}),
         json!({"arrivals": {"process": "on_off", "on_ns": 1, "off_ns": 1, "pareto_shape_e3": 1000}}),
     ] {
-        let run = Dumbbell::new(1_000_000, 10 * MS).flow("mirror", stack("reno", json!({})), writes(change.clone()));
+        let run =
+            Dumbbell::new(1_000_000, 10 * MS).flow("mirror", transport("reno", json!({})), writes(change.clone()));
         let error =
             experiment::simulate(&run.spec(), &mut |_| experiment::Verdict::Continue).err().expect("it is refused");
         assert!(error.to_string().contains("flow mirror: replicate: "), "{change}: {error}");
     }
     let both = json!({"kind": "replicate"});
-    let run = Dumbbell::new(1_000_000, 10 * MS).flow("mirror", stack("reno", json!({})), both);
+    let run = Dumbbell::new(1_000_000, 10 * MS).flow("mirror", transport("reno", json!({})), both);
     assert!(experiment::simulate(&run.spec(), &mut |_| experiment::Verdict::Continue).is_err());
 }

@@ -15,7 +15,7 @@ fn lossy(seed: u64, bytes: u64, congestion: &str) -> Dumbbell {
     let loss = json!({"kind": "independent", "probability_e12": 1_000_000_000u64});
     let run =
         Dumbbell { seed, loss, duration_ns: 100_000 * S, stop_when_done: true, ..Dumbbell::new(100_000_000, 20 * MS) };
-    run.flow("copy", stack(congestion, json!({})), copy(bytes))
+    run.flow("copy", transport(congestion, json!({})), copy(bytes))
 }
 
 fn simulate(run: &Dumbbell, least_episodes: u64, most_packets: u64) -> Outcome {
@@ -90,7 +90,7 @@ fn a_copy_over_several_connections_is_extrapolated_as_one() {
 #[test]
 fn a_window_that_limits_is_steady_without_any_loss() {
     let run = Dumbbell { duration_ns: 100_000 * S, stop_when_done: true, ..Dumbbell::new(1_000_000_000, 20 * MS) };
-    let run = run.flow("copy", stack("cubic", json!({"window_bytes": 500_000})), copy(4_000_000_000));
+    let run = run.flow("copy", transport("cubic", json!({"window_bytes": 500_000})), copy(4_000_000_000));
     let exact = real(&run.run(), "completion_s");
     let outcome = simulate(&run, 5, 1_000_000);
     let expected = real(&outcome, "completion_s");
@@ -103,7 +103,7 @@ fn a_window_that_still_grows_before_the_first_loss_is_not_taken_for_steady() {
     // The line is full, so that the goodput stands; the queue, and the window with it, grows to its first loss later.
     let queue = json!({"kind": "drop_tail", "limit_bytes": 1u64 << 40, "limit_packets": null});
     let run = Dumbbell { queue, duration_ns: 100_000 * S, stop_when_done: true, ..Dumbbell::new(100_000_000, 20 * MS) };
-    let run = run.flow("copy", stack("reno", json!({"initial_ssthresh": 300})), copy(4_000_000_000));
+    let run = run.flow("copy", transport("reno", json!({"initial_ssthresh": 300})), copy(4_000_000_000));
     let outcome = simulate(&run, 5, 200_000);
     assert_eq!(refusal(&outcome), "nothing was lost yet, and its window was still changing");
     assert!(!outcome.metrics.contains_key("completion_s"));
@@ -151,8 +151,8 @@ fn a_run_that_ends_before_the_copy_says_how_far_it_would_come() {
 #[test]
 fn what_is_no_single_copy_is_refused() {
     for run in [
-        lossy(1, 1_000_000, "reno").flow("other", stack("reno", json!({})), bulk()),
-        Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("reno", json!({})), bulk()),
+        lossy(1, 1_000_000, "reno").flow("other", transport("reno", json!({})), bulk()),
+        Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("reno", json!({})), bulk()),
     ] {
         let mut spec = run.spec();
         spec.extrapolate = serde_json::from_value(json!({"from_ns": 0, "interval_ns": 1, "first_packets": 1,

@@ -34,7 +34,7 @@ fn requests(reads_e6: u64, bytes: u64, count: impl Into<Option<u64>>) -> Value {
 /// A line that takes no time beside its 100 ms there and back, and a TCP that has a window for everything.
 fn quick(session: Value) -> Dumbbell {
     let open = json!({"initial_cwnd": 10_000, "slow_start_after_idle": false});
-    let run = Dumbbell::new(400_000_000_000, RTT).flow("s", stack("reno", open), session);
+    let run = Dumbbell::new(400_000_000_000, RTT).flow("s", transport("reno", open), session);
     Dumbbell { duration_ns: 1000 * S, stop_when_done: true, ..run }
 }
 
@@ -117,7 +117,7 @@ fn losses_in_both_directions_delay_and_lose_nothing() {
         let work = session(json!({"queue_depth": 8, "initial_r2t": false}), requests(500_000, 64 * KIB, 300));
         let mut run = Dumbbell::new(50_000_000, 40 * MS);
         for number in 0..connections {
-            run.flows.push(flow(&format!("s.{number}"), 0, stack("cubic", json!({})), work.clone(), 0));
+            run.flows.push(flow(&format!("s.{number}"), 0, transport("cubic", json!({})), work.clone(), 0));
         }
         let run = Dumbbell {
             loss: loss.clone(),
@@ -150,7 +150,7 @@ fn a_disk_takes_its_time_and_a_stripe_shares_it() {
         let source = json!({"kind": "mix", "reads_e6": 1_000_000, "request_bytes": 4096, "random": true,
                             "think_ns": 0, "requests": 400, "span_bytes": null});
         let change = json!({"queue_depth": depth, "disk": disk});
-        let run = Dumbbell::new(10_000_000_000, MS).flow("s", stack("reno", json!({})), session(change, source));
+        let run = Dumbbell::new(10_000_000_000, MS).flow("s", transport("reno", json!({})), session(change, source));
         Dumbbell { duration_ns: 1000 * S, stop_when_done: true, ..run }.run()
     };
     let one = read(disk(json!("cheetah-9lp"), 1), 1);
@@ -187,9 +187,9 @@ fn a_file_servers_transactions_end_and_clients_share_the_line() {
 #[test]
 fn warm_up_is_left_out_and_the_session_shares_with_others() {
     let work = session(json!({"queue_depth": 16}), requests(1_000_000, 64 * KIB, None));
-    let run = Dumbbell::new(100_000_000, 20 * MS).flow("s", stack("cubic", json!({})), work).flow(
+    let run = Dumbbell::new(100_000_000, 20 * MS).flow("s", transport("cubic", json!({})), work).flow(
         "bulk",
-        stack("cubic", json!({})),
+        transport("cubic", json!({})),
         bulk(),
     );
     let outcome = Dumbbell { warmup_ns: 2 * S, ..run }.run();
@@ -207,7 +207,7 @@ fn warm_up_is_left_out_and_the_session_shares_with_others() {
 #[test]
 fn a_session_that_does_not_hold_together_is_refused() {
     let wrong = |session: Value| {
-        let spec = Dumbbell::new(1_000_000_000, MS).flow("s", stack("reno", json!({})), session).spec();
+        let spec = Dumbbell::new(1_000_000_000, MS).flow("s", transport("reno", json!({})), session).spec();
         experiment::simulate(&spec, &mut |_| experiment::Verdict::Continue).err().expect("refused").to_string()
     };
     let small = requests(0, 4096, 1);

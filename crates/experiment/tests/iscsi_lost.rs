@@ -30,7 +30,7 @@ fn both(at_ns: u64, kind: &str) -> [Value; 2] {
 fn cut(connections: usize, times: &[(u64, u64)]) -> Dumbbell {
     let mut run = Dumbbell::new(10_000_000, 40 * MS);
     for number in 0..connections {
-        run.flows.push(flow(&format!("s.{number}"), 0, stack("cubic", json!({})), session(REQUESTS), 0));
+        run.flows.push(flow(&format!("s.{number}"), 0, transport("cubic", json!({})), session(REQUESTS), 0));
     }
     for &(from, to) in times {
         run.events.extend(both(from * S, "link_down"));

@@ -16,7 +16,7 @@ fn line() -> Dumbbell {
 }
 
 fn ledbat() -> serde_json::Value {
-    stack("ledbat_plus_plus", json!({}))
+    transport("ledbat_plus_plus", json!({}))
 }
 
 fn share(outcome: &Outcome, flow: usize) -> f64 {
@@ -53,9 +53,9 @@ fn alone_it_takes_the_line_and_queues_its_target() {
 #[test]
 fn it_gets_out_of_the_way_of_reno_and_cubic() {
     for neighbour in ["reno", "cubic"] {
-        let run = line().flow("backup", ledbat(), bulk()).flow("user", stack(neighbour, json!({})), bulk());
+        let run = line().flow("backup", ledbat(), bulk()).flow("user", transport(neighbour, json!({})), bulk());
         let outcome = run.run();
-        let alone = line().flow("user", stack(neighbour, json!({})), bulk()).run();
+        let alone = line().flow("user", transport(neighbour, json!({})), bulk()).run();
         let (backup, user) = (share(&outcome, 0), share(&outcome, 1));
         let alone = share(&alone, 0);
         assert!(user > 0.97 * alone, "{neighbour} gets {user} instead of {alone}");
@@ -66,8 +66,8 @@ fn it_gets_out_of_the_way_of_reno_and_cubic() {
 
 /// Two of them, the second 30 s later.
 fn late(slowdown_interval: i64) -> Outcome {
-    let stack = || stack("ledbat_plus_plus", json!({"parameters": {"slowdown_interval": slowdown_interval}}));
-    let mut run = line().flow("first", stack(), bulk()).flow("late", stack(), bulk());
+    let transport = || transport("ledbat_plus_plus", json!({"parameters": {"slowdown_interval": slowdown_interval}}));
+    let mut run = line().flow("first", transport(), bulk()).flow("late", transport(), bulk());
     run.flows[1]["start_ns"] = json!(30 * S);
     Dumbbell { duration_ns: 300 * S, warmup_ns: 60 * S, ..run }.run()
 }

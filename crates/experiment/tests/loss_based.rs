@@ -14,7 +14,7 @@ const MSS: f64 = 1448.0;
 #[track_caller]
 fn holds(congestion: &str, parameters: Value, period: u64, expected: f64, less: f64) {
     let near = json!({"parameters": parameters, "initial_ssthresh": expected as u32});
-    let run = Dumbbell::new(10_000_000_000, 20 * MS).flow("f", stack(congestion, near), bulk());
+    let run = Dumbbell::new(10_000_000_000, 20 * MS).flow("f", transport(congestion, near), bulk());
     let loss = json!({"kind": "every_nth", "n": period});
     let outcome = Dumbbell { loss, duration_ns: 25 * S, warmup_ns: 5 * S, ..run }.run();
     assert_eq!(integer(&outcome, "timeouts"), 0);
@@ -48,7 +48,7 @@ fn storage_friendly_holds_the_root_of_its_cap() {
 /// One flow of storage_friendly without congestion avoidance against a queue of one BDP, begun near its limit.
 fn overflows(cap: u32) -> Outcome {
     let change = json!({"parameters": {"congestion_avoidance": 0, "cap": cap}, "initial_ssthresh": 800});
-    let run = Dumbbell::new(100_000_000, 100 * MS).flow("f", stack("storage_friendly", change), bulk());
+    let run = Dumbbell::new(100_000_000, 100 * MS).flow("f", transport("storage_friendly", change), bulk());
     Dumbbell { duration_ns: 30 * S, warmup_ns: 5 * S, ..run }.run()
 }
 
@@ -75,8 +75,8 @@ fn a_cap_bounds_what_an_overflow_loses() {
 fn highspeed_shares_evenly_and_scalable_keeps_what_it_has() {
     // A latecomer, 20 s behind; both lose when the queue overflows.
     let late = |congestion: &str| {
-        let mut run = Dumbbell::new(100_000_000, 40 * MS).flow("f", stack(congestion, json!({})), bulk());
-        run.flows.push(flow("late", 1, stack(congestion, json!({})), bulk(), 20 * S));
+        let mut run = Dumbbell::new(100_000_000, 40 * MS).flow("f", transport(congestion, json!({})), bulk());
+        run.flows.push(flow("late", 1, transport(congestion, json!({})), bulk(), 20 * S));
         let outcome = Dumbbell { duration_ns: 120 * S, ..run }.run();
         let [first, second] = [0, 1].map(|f| of_flow(&outcome, f, "delivered_bytes") as f64);
         // The first had the line, 96.5 Mbit/s, for 20 s.

@@ -14,7 +14,7 @@ fn hybrid(rates: [u64; 5], flows: Vec<Value>, manager: Value, change: impl Fn(&m
                "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 500}, "loss": {"kind": "none"}, "jitter": null})
     };
     let mut spec = json!({
-        "format": 1, "seed": 1, "duration_ns": 30 * S, "stop_when_done": false,
+        "format": 2, "seed": 1, "duration_ns": 30 * S, "stop_when_done": false,
         "nodes": ["s", "r1", "r2", "r3", "d"],
         "links": [
             link("s-r1", 0, 1, rates[0], 0), link("r1-r2", 1, 2, rates[1], 10 * MS), link("r2-r3", 2, 3, rates[2], 10 * MS),
@@ -30,7 +30,7 @@ fn hybrid(rates: [u64; 5], flows: Vec<Value>, manager: Value, change: impl Fn(&m
 }
 
 fn elephant(name: &str, window: u64) -> Value {
-    let mut flow = flow(name, 0, stack("cubic", json!({"window_bytes": window})), bulk(), 0);
+    let mut flow = flow(name, 0, transport("cubic", json!({"window_bytes": window})), bulk(), 0);
     flow["route"] = json!([0, 1, 2, 3]);
     flow["return_route"] = json!([5, 6, 7, 8]);
     flow["destination"] = json!(4);
@@ -39,10 +39,10 @@ fn elephant(name: &str, window: u64) -> Value {
 
 fn policy() -> Value {
     json!({
-        "interval_ns": S, "one_in": 1, "memory": 64, "idle_ns": 5 * S, "rate_bps": 20_000_000, "volume_bytes": 5_000_000,
-        "standard_errors_e3": 1000, "back_below_bps": 10_000_000, "minimum_stay_ns": 10 * S, "linger_ns": 5 * S,
-        "lightpaths_max": 1, "fill_ppm": 900_000, "offload_worth_ppm": 100_000, "busy_ppm": 900_000, "refuse": true,
-        "watch_ns": 5 * S, "keep_ppm": 700_000, "priorities": [0],
+        "interval_ns": S, "sampling_rate": 1, "flow_table_size": 64, "inactive_timeout_ns": 5 * S, "rate_bps": 20_000_000, "volume_bytes": 5_000_000,
+        "confidence_sigmas_e3": 1000, "return_rate_bps": 10_000_000, "min_dwell_time_ns": 10 * S, "lightpath_timeout_ns": 5 * S,
+        "lightpaths_max": 1, "max_utilization_ppm": 900_000, "offload_weight_ppm": 100_000, "congestion_threshold_ppm": 900_000, "refuse": true,
+        "observation_window_ns": 5 * S, "cc_beta_ppm": 700_000, "priorities": [0],
         "lightpaths": [{"name": "lambda", "route": [4], "capacity_bps": 600_000_000u64, "set_up_ns": 2 * S, "cost_bytes": 0}],
     })
 }
@@ -106,7 +106,7 @@ fn a_move_that_is_forecast_to_cost_more_than_it_gains_is_refused() {
     let at = |refuse: bool| {
         let mut manager = policy();
         manager["refuse"] = json!(refuse);
-        manager["offload_worth_ppm"] = json!(0);
+        manager["offload_weight_ppm"] = json!(0);
         let rates = [FAST, FAST, FAST, FAST, 100_000_000];
         run(&hybrid(rates, vec![elephant("backup", 3_000_000)], manager, |spec| {
             for (link, delay) in [(1, 50 * MS), (2, 50 * MS), (4, 2 * MS)] {
@@ -200,7 +200,7 @@ fn a_rate_that_swings_moves_no_flow_to_and_fro() {
 fn sampling_and_seed_decide_what_the_manager_sees_and_nothing_else() {
     let spec = |one_in: u64, seed: u64| {
         let mut manager = policy();
-        manager["one_in"] = json!(one_in);
+        manager["sampling_rate"] = json!(one_in);
         manager["lightpaths_max"] = json!(0);
         hybrid([FAST, 100_000_000, FAST, FAST, FAST], vec![elephant("backup", 1 << 24)], manager, |s| {
             s["seed"] = json!(seed)
@@ -219,12 +219,13 @@ fn sampling_and_seed_decide_what_the_manager_sees_and_nothing_else() {
 fn short_flows_come_at_their_rate_are_counted_together_and_leave_series_and_flows_alone() {
     let crowd = json!([{
         "name": "web", "source": 0, "destination": 4, "route": [0, 1, 2, 3], "return_route": [5, 6, 7, 8],
-        "stack": stack("cubic", json!({"window_bytes": 1 << 20})), "arrivals_per_ks": 50_000,
-        "sizes": {"kind": "pareto", "index_e3": 1200, "least_bytes": 10_000, "most_bytes": 20_000_000u64},
+        "transport": transport("cubic", json!({"window_bytes": 1 << 20})), "arrivals_per_ks": 50_000,
+        "sizes": {"kind": "pareto", "pareto_shape_e3": 1200, "min_bytes": 10_000, "max_bytes": 20_000_000u64},
         "start_ns": 0, "stop_ns": 25 * S,
     }]);
     let rates = [FAST, 100_000_000, FAST, FAST, FAST];
-    let outcome = run(&hybrid(rates, vec![elephant("backup", 1 << 24)], policy(), |s| s["crowds"] = crowd.clone()));
+    let outcome =
+        run(&hybrid(rates, vec![elephant("backup", 1 << 24)], policy(), |s| s["short_flows"] = crowd.clone()));
     let web = &outcome.crowds[0];
     // 50 a second for 25 s: 1250, deviation 35.
     assert!((number(web, "flows") - 1250.0).abs() < 140.0, "{web:?}");
@@ -237,23 +238,24 @@ fn short_flows_come_at_their_rate_are_counted_together_and_leave_series_and_flow
 }
 
 /// Gate and trim for the move of what goes over 0, 1, 2, 3 to the lightpath, ways that differ by `difference_ns`.
-fn remedies(difference_ns: u64, hold: bool, trim: Option<Option<u64>>) -> Value {
+fn mitigations(difference_ns: u64, hold: bool, trim: Option<Option<u64>>) -> Value {
     let gate = json!({"delay_ns": difference_ns, "queues": [{"link": 1, "rate_bps": FAST}], "share_ppm": null,
                       "rate_bps": FAST, "line": 4, "limit_bytes": null});
-    let trim =
-        trim.map(|restore| json!({"delay_ns": difference_ns, "keep_ppm": null, "lead_ns": 0, "restore_ns": restore}));
-    let remedy = json!({"gate": if hold { gate } else { Value::Null }, "trim": trim, "tolerate": null});
-    json!([{"route": [0, 1, 2, 3], "lightpath": 0, "remedy": remedy}])
+    let trim = trim.map(
+        |restore| json!({"delay_ns": difference_ns, "cwnd_fraction_ppm": null, "lead_ns": 0, "restore_ns": restore}),
+    );
+    let mitigation = json!({"hold_buffer": if hold { gate } else { Value::Null }, "cwnd_reduction": trim, "reordering_tolerance": null});
+    json!([{"route": [0, 1, 2, 3], "lightpath": 0, "mitigation": mitigation}])
 }
 
 /// 16 ms, and a packet's 19.29 us on one line more.
 const DIFFERENCE: u64 = 16 * MS + 19_290;
 
 /// Scenario B, the sender's line of 100 Mbit/s, with a window of 600 kB for the 500 kB of the old way.
-fn limited_by_the_sender(remedies: Option<Value>) -> Outcome {
+fn limited_by_the_sender(mitigations: Option<Value>) -> Outcome {
     let mut manager = policy();
-    if let Some(remedies) = remedies {
-        manager["remedies"] = remedies;
+    if let Some(mitigations) = mitigations {
+        manager["mitigations"] = mitigations;
     }
     let rates = [100_000_000, FAST, FAST, FAST, FAST];
     run(&hybrid(rates, vec![elephant("backup", 600_000)], manager, |_| {}))
@@ -265,13 +267,13 @@ fn counts(outcome: &Outcome) -> [f64; 3] {
 
 #[test]
 fn a_manager_that_may_hold_moves_without_a_duplicate_ack() {
-    let (plain, held) = (limited_by_the_sender(None), limited_by_the_sender(Some(remedies(DIFFERENCE, true, None))));
+    let (plain, held) = (limited_by_the_sender(None), limited_by_the_sender(Some(mitigations(DIFFERENCE, true, None))));
     let [duplicates, again, dropped] = counts(&plain);
     // 16 ms of 100 Mbit/s are 133 packets; nothing is lost.
     assert!((100.0..170.0).contains(&duplicates) && again > 50.0 && dropped == 0.0, "{duplicates} {again} {dropped}");
     assert_eq!(counts(&held), [0.0; 3]);
     let (before, after) = (&plain.managed.as_ref().unwrap().ledger[0], &held.managed.as_ref().unwrap().ledger[0]);
-    assert_eq!((before.get("remedy"), text(after, "remedy"), text(after, "limit")), (None, "hold", "B"));
+    assert_eq!((before.get("mitigation"), text(after, "mitigation"), text(after, "limit")), (None, "hold_buffer", "B"));
     assert!(number(before, "forecast_cost_bytes") >= 199_000.0, "{before:?}");
     // 19 us less than the routers' D is no pause worth a packet.
     assert!(number(after, "forecast_cost_bytes") < 1500.0, "{after:?}");
@@ -288,11 +290,11 @@ fn a_manager_that_may_hold_moves_without_a_duplicate_ack() {
 #[test]
 fn a_window_is_trimmed_where_the_receivers_line_is_full_and_the_move_is_not_refused() {
     // As in the refusal above: 817 packets come too much, the queue takes 500, what is taken off the IP level is worth a thousandth.
-    let at = |remedies: Option<Value>| {
+    let at = |mitigations: Option<Value>| {
         let mut manager = policy();
-        manager["offload_worth_ppm"] = json!(1_000);
-        if let Some(remedies) = remedies {
-            manager["remedies"] = remedies;
+        manager["offload_weight_ppm"] = json!(1_000);
+        if let Some(mitigations) = mitigations {
+            manager["mitigations"] = mitigations;
         }
         let rates = [FAST, FAST, FAST, FAST, 100_000_000];
         run(&hybrid(rates, vec![elephant("backup", 1_600_000)], manager, |spec| {
@@ -303,13 +305,13 @@ fn a_window_is_trimmed_where_the_receivers_line_is_full_and_the_move_is_not_refu
     };
     let difference = 98 * MS + 19_290;
     let first = |outcome: &Outcome| outcome.managed.as_ref().unwrap().ledger[0].clone();
-    let (plain, held) = (first(&at(None)), first(&at(Some(remedies(difference, true, None)))));
+    let (plain, held) = (first(&at(None)), first(&at(Some(mitigations(difference, true, None)))));
     // A hold changes when the surplus comes, not how much it is.
     assert_eq!((text(&plain, "reason"), text(&held, "reason")), ("refused", "refused"));
-    let both = at(Some(remedies(difference, true, Some(None))));
+    let both = at(Some(mitigations(difference, true, Some(None))));
     let entry = first(&both);
     assert_eq!(
-        (text(&entry, "reason"), text(&entry, "remedy"), text(&entry, "limit")),
+        (text(&entry, "reason"), text(&entry, "mitigation"), text(&entry, "limit")),
         ("elephant", "hold, trim", "D")
     );
     assert_eq!((number(&entry, "lost_packets"), number(&entry, "cost_bytes")), (0.0, 0.0));
@@ -318,15 +320,15 @@ fn a_window_is_trimmed_where_the_receivers_line_is_full_and_the_move_is_not_refu
     let row = series.time_s.iter().position(|&time_s| time_s >= 10.0).expect("a run of 30 s");
     assert_eq!((series.retransmitted_segments[row], series.duplicate_acks[row]), (0, 0));
     // A window of 1142 packets fills 120 ms of 100 Mbit/s and 12.5 ms of queue; 98 ms of them go.
-    assert!((number(&entry, "forecast_keep_share") - 34.5 / 132.5).abs() < 0.01, "{entry:?}");
+    assert!((number(&entry, "forecast_cwnd_fraction") - 34.5 / 132.5).abs() < 0.01, "{entry:?}");
 }
 
 #[test]
 fn a_trimmed_window_is_given_back_when_the_operator_says_so() {
     let after = |restore: Option<u64>| {
-        let outcome = limited_by_the_sender(Some(remedies(DIFFERENCE, false, Some(restore))));
+        let outcome = limited_by_the_sender(Some(mitigations(DIFFERENCE, false, Some(restore))));
         let entry = outcome.managed.as_ref().unwrap().ledger[0].clone();
-        assert_eq!(text(&entry, "remedy"), "trim", "{entry:?}");
+        assert_eq!(text(&entry, "mitigation"), "cwnd_reduction", "{entry:?}");
         // 600 kB are 414 packets, of which 333 are on the way: 81 wait before the sender's line. They come to the router after the
         // move, and nothing keeps them back.
         let (thought, duplicates) = (number(&entry, "forecast_overtaken_packets"), counts(&outcome)[0]);
@@ -351,9 +353,9 @@ fn a_trimmed_window_is_given_back_when_the_operator_says_so() {
 fn sharing_the_receivers_line(windows: &[u64], others_mbit: u64, line: Option<usize>) -> Outcome {
     let mut manager = policy();
     manager["priorities"] = json!(vec![0; windows.len()]);
-    (manager["rate_bps"], manager["back_below_bps"]) = (json!(5_000_000), json!(1_000_000));
-    manager["remedies"] = remedies(30 * MS + 19_290, true, None);
-    let gate = &mut manager["remedies"][0]["remedy"]["gate"];
+    (manager["rate_bps"], manager["return_rate_bps"]) = (json!(5_000_000), json!(1_000_000));
+    manager["mitigations"] = mitigations(30 * MS + 19_290, true, None);
+    let gate = &mut manager["mitigations"][0]["mitigation"]["hold_buffer"];
     (gate["rate_bps"], gate["line"]) = (json!(100_000_000), json!(line));
     let flows = windows.iter().enumerate().map(|(i, &window)| {
         let mut flow = elephant(&format!("f{i}"), window);
@@ -378,9 +380,11 @@ fn gates_that_let_go_for_one_line_share_it() {
         let dropped = |line| {
             let outcome = sharing_the_receivers_line(&windows, 0, line);
             let ledger = &outcome.managed.as_ref().unwrap().ledger;
-            let at: Vec<_> = ledger.iter().map(|e| (text(e, "reason"), text(e, "remedy"), number(e, "at_s"))).collect();
+            let at: Vec<_> =
+                ledger.iter().map(|e| (text(e, "reason"), text(e, "mitigation"), number(e, "at_s"))).collect();
             assert!(
-                at.len() == 4 && at.iter().all(|&(r, remedy, s)| (r, remedy, s) == ("elephant", "hold", at[0].2)),
+                at.len() == 4
+                    && at.iter().all(|&(r, mitigation, s)| (r, mitigation, s) == ("elephant", "hold_buffer", at[0].2)),
                 "{at:?}"
             );
             let lost = ledger.iter().map(|entry| number(entry, "forecast_lost_packets")).sum::<f64>();
@@ -401,7 +405,10 @@ fn what_is_let_go_leaves_the_line_to_what_is_on_it() {
     let at = |line| {
         let outcome = sharing_the_receivers_line(&[687_000], 50, line);
         let entry = outcome.managed.as_ref().unwrap().ledger[0].clone();
-        assert_eq!((text(&entry, "reason"), text(&entry, "remedy"), text(&entry, "limit")), ("elephant", "hold", "D"));
+        assert_eq!(
+            (text(&entry, "reason"), text(&entry, "mitigation"), text(&entry, "limit")),
+            ("elephant", "hold_buffer", "D")
+        );
         (number(&outcome.links[3], "dropped_packets"), entry)
     };
     let ((alone, _), (dropped, entry)) = (at(None), at(Some(3)));
@@ -420,16 +427,16 @@ fn what_does_not_fit_is_refused_in_one_line() {
     let text = wrong(&|s| s["manager"]["lightpaths"][0]["route"] = json!([7]));
     assert!(text.contains("lightpath lambda: no flow passes the routers that it joins"), "{text}");
     let text = wrong(&|s| {
-        s["manager"]["remedies"] = remedies(DIFFERENCE, true, None);
-        s["manager"]["remedies"][0]["lightpath"] = json!(1);
+        s["manager"]["mitigations"] = mitigations(DIFFERENCE, true, None);
+        s["manager"]["mitigations"][0]["lightpath"] = json!(1);
     });
-    assert!(text.contains("manager: remedies: lightpath 1 does not exist, there are 1"), "{text}");
+    assert!(text.contains("manager: mitigations: lightpath 1 does not exist, there are 1"), "{text}");
     let text = wrong(&|s| {
-        s["manager"]["remedies"] = remedies(DIFFERENCE, true, None);
-        s["manager"]["remedies"][0]["remedy"]["gate"]["line"] = json!(9);
+        s["manager"]["mitigations"] = mitigations(DIFFERENCE, true, None);
+        s["manager"]["mitigations"][0]["mitigation"]["hold_buffer"]["line"] = json!(9);
     });
-    assert!(text.contains("manager: remedies: gate: link 9 does not exist, there are 9"), "{text}");
-    let text = wrong(&|s| s["manager"]["tail_e3"] = json!(1000));
+    assert!(text.contains("manager: mitigations: gate: link 9 does not exist, there are 9"), "{text}");
+    let text = wrong(&|s| s["manager"]["pareto_shape_e3"] = json!(1000));
     assert!(text.contains("manager: tail = 1: above 1"), "{text}");
     let text = wrong(&|s| s["manager"]["priorities"] = json!([]));
     assert!(text.contains("manager: priorities: 0 for 1 flows"), "{text}");

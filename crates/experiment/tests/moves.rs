@@ -31,12 +31,12 @@ impl Hybrid {
             json!({"name": name, "from": from, "to": to, "rate_bps": rate_bps, "delay_ns": delay_ns, "loss": {"kind": "none"},
                    "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 10_000}, "jitter": null})
         };
-        let mut flow = flow("f", 0, stack("reno", json!({"window_bytes": 200_000})), bulk(), 0);
+        let mut flow = flow("f", 0, transport("reno", json!({"window_bytes": 200_000})), bulk(), 0);
         flow["destination"] = json!(4);
         flow["route"] = json!(OLD);
         flow["return_route"] = json!([5]);
         let spec = json!({
-            "format": 1, "seed": 1, "duration_ns": 4 * S, "stop_when_done": false,
+            "format": 2, "seed": 1, "duration_ns": 4 * S, "stop_when_done": false,
             "nodes": ["s", "r1", "r2", "r3", "d"],
             "links": [link("s-r1", 0, 1, self.access_bps, MS), link("r1-r2", 1, 2, self.core_bps, LONG / 2),
                       link("r2-r3", 2, 3, self.core_bps, LONG / 2), link("light", 1, 3, self.core_bps, self.light_ns),
@@ -103,7 +103,8 @@ fn what_was_marked_in_vain_is_not_marked_again_as_in_linux() {
     for (link, delay_ns) in spec.links.iter_mut().zip([0, 25 * MS, 25 * MS, 10 * MS, 0, 50 * MS]) {
         link.delay_ns = delay_ns;
     }
-    spec.flows[0].stack = serde_json::from_value(stack("cubic", json!({"window_bytes": 1_600_000}))).expect("a stack");
+    spec.flows[0].transport =
+        serde_json::from_value(transport("cubic", json!({"window_bytes": 1_600_000}))).expect("a transport");
     let outcome = simulate(&spec, &mut |_| Verdict::Continue).expect("the spec is right");
     assert_eq!(integer(&outcome, "dropped_packets"), 0);
     assert_eq!((integer(&outcome, "fast_retransmits"), integer(&outcome, "spurious_recoveries")), (2, 2));

@@ -11,7 +11,7 @@ const MSS: f64 = 1448.0;
 
 #[test]
 fn a_clean_line_is_filled_to_the_header_overhead() {
-    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("cubic", json!({})), bulk());
+    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("cubic", json!({})), bulk());
     let outcome = Dumbbell { warmup_ns: 2 * S, ..run }.run();
     let expected = 100e6 * MSS / 1500.0;
     let goodput = real(&outcome, "goodput_bps");
@@ -21,7 +21,7 @@ fn a_clean_line_is_filled_to_the_header_overhead() {
 #[test]
 fn a_window_below_the_pipe_gives_window_per_rtt() {
     let small = json!({"window_bytes": 1_000_000});
-    let run = Dumbbell::new(1_000_000_000, 100 * MS).flow("f", stack("reno", small), bulk());
+    let run = Dumbbell::new(1_000_000_000, 100 * MS).flow("f", transport("reno", small), bulk());
     let outcome = Dumbbell { warmup_ns: 5 * S, duration_ns: 25 * S, ..run }.run();
     // The window counts whole segments: 690 of 1448 B fit 1 MB; a delayed ACK's partner waits one serialisation.
     let goodput = real(&outcome, "goodput_bps");
@@ -33,7 +33,7 @@ fn a_window_below_the_pipe_gives_window_per_rtt() {
 #[test]
 fn without_window_scaling_64_kib_is_all() {
     let off = json!({"window_scaling": false, "window_bytes": 8_000_000});
-    let run = Dumbbell::new(1_000_000_000, 50 * MS).flow("f", stack("reno", off), bulk());
+    let run = Dumbbell::new(1_000_000_000, 50 * MS).flow("f", transport("reno", off), bulk());
     let outcome = Dumbbell { warmup_ns: 2 * S, ..run }.run();
     let goodput = real(&outcome, "goodput_bps");
     let expected = 65_535.0 * 8.0 / 0.05;
@@ -43,7 +43,7 @@ fn without_window_scaling_64_kib_is_all() {
 #[test]
 fn a_finite_transfer_delivers_every_byte_once_and_ends() {
     let work = json!({"kind": "bulk", "bytes": 10_000_000});
-    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("reno", json!({})), work);
+    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("reno", json!({})), work);
     let loss = json!({"kind": "independent", "probability_e12": 10_000_000_000u64});
     let outcome = Dumbbell { loss, duration_ns: 600 * S, stop_when_done: true, ..run }.run();
     assert_eq!(integer(&outcome, "delivered_bytes"), 10_000_000);
@@ -55,9 +55,9 @@ fn a_finite_transfer_delivers_every_byte_once_and_ends() {
 #[test]
 fn the_same_spec_gives_the_same_outcome() {
     let run = || {
-        let run = Dumbbell::new(100_000_000, 20 * MS).flow("a", stack("cubic", json!({})), bulk()).flow(
+        let run = Dumbbell::new(100_000_000, 20 * MS).flow("a", transport("cubic", json!({})), bulk()).flow(
             "b",
-            stack("reno", json!({})),
+            transport("reno", json!({})),
             bulk(),
         );
         let loss = json!({"kind": "independent", "probability_e12": 1_000_000_000u64});
@@ -73,7 +73,7 @@ fn the_same_spec_gives_the_same_outcome() {
 #[test]
 fn another_seed_gives_other_losses() {
     let run = |seed| {
-        let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("reno", json!({})), bulk());
+        let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("reno", json!({})), bulk());
         let loss = json!({"kind": "independent", "probability_e12": 1_000_000_000u64});
         Dumbbell { loss, seed, ..run }.run().metrics
     };
@@ -83,7 +83,7 @@ fn another_seed_gives_other_losses() {
 #[test]
 fn adding_a_flow_does_not_change_the_losses_of_another() {
     // Both flows are limited by small windows on a wide line, so they meet only in the loss model.
-    let small = || stack("reno", json!({"window_bytes": 30_000}));
+    let small = || transport("reno", json!({"window_bytes": 30_000}));
     let lossy = |run: Dumbbell| {
         let loss = json!({"kind": "independent", "probability_e12": 10_000_000_000u64});
         let queue = json!({"kind": "drop_tail", "limit_bytes": 10_000_000, "limit_packets": null});
@@ -99,8 +99,8 @@ fn adding_a_flow_does_not_change_the_losses_of_another() {
 
 #[test]
 fn offered_frames_below_the_line_arrive_at_the_offered_rate_with_path_latency() {
-    let work = json!({"kind": "offered", "frame_bytes": 2112, "rate_bps": 50_000_000, "credits": null});
-    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("reno", json!({})), work);
+    let work = json!({"kind": "constant_rate", "frame_bytes": 2112, "rate_bps": 50_000_000, "credits": null});
+    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("reno", json!({})), work);
     let outcome = Dumbbell { warmup_ns: 2 * S, ..run }.run();
     let goodput = real(&outcome, "goodput_bps");
     assert!((goodput / 50e6 - 1.0).abs() < 0.01, "{goodput}");
@@ -110,7 +110,7 @@ fn offered_frames_below_the_line_arrive_at_the_offered_rate_with_path_latency() 
 
 #[test]
 fn changes_of_the_path_take_effect_at_their_time() {
-    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("cubic", json!({})), bulk());
+    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("cubic", json!({})), bulk());
     let events = vec![
         json!({"when": {"kind": "at", "time_ns": 5 * S}, "action": {"kind": "rate", "link": 0, "rate_bps": 20_000_000}}),
     ];
@@ -121,7 +121,7 @@ fn changes_of_the_path_take_effect_at_their_time() {
 
 #[test]
 fn a_link_that_comes_back_is_used_again() {
-    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("cubic", json!({})), bulk());
+    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("cubic", json!({})), bulk());
     let at =
         |time: u64, kind: &str| json!({"when": {"kind": "at", "time_ns": time}, "action": {"kind": kind, "link": 0}});
     let events = vec![at(3 * S, "link_down"), at(4 * S, "link_up")];
@@ -132,7 +132,7 @@ fn a_link_that_comes_back_is_used_again() {
 
 #[test]
 fn an_event_waits_for_the_rate_of_a_flow() {
-    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("cubic", json!({})), bulk());
+    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("cubic", json!({})), bulk());
     let when = json!({"kind": "flow_reaches", "flow": 0, "rate_bps": 80_000_000, "window_ns": 100 * MS});
     let events = vec![json!({"when": when, "action": {"kind": "rate", "link": 0, "rate_bps": 10_000_000}})];
     let outcome = Dumbbell { events, warmup_ns: 5 * S, ..run }.run();
@@ -141,7 +141,7 @@ fn an_event_waits_for_the_rate_of_a_flow() {
 
 #[test]
 fn constant_background_takes_its_share() {
-    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", stack("cubic", json!({})), bulk());
+    let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("cubic", json!({})), bulk());
     let background =
         vec![json!({"name": "bg", "route": [0], "rate_bps": 40_000_000, "packet_bytes": 1500, "start_ns": 0,
         "stop_ns": null, "on_off_ns": null, "enabled": true})];
@@ -152,9 +152,9 @@ fn constant_background_takes_its_share() {
 
 #[test]
 fn two_flows_of_one_stack_share_a_line() {
-    let run = Dumbbell::new(100_000_000, 10 * MS).flow("a", stack("reno", json!({})), bulk()).flow(
+    let run = Dumbbell::new(100_000_000, 10 * MS).flow("a", transport("reno", json!({})), bulk()).flow(
         "b",
-        stack("reno", json!({})),
+        transport("reno", json!({})),
         bulk(),
     );
     let outcome = Dumbbell { duration_ns: 60 * S, ..run }.run();
@@ -164,10 +164,10 @@ fn two_flows_of_one_stack_share_a_line() {
 
 #[test]
 fn a_wrong_spec_is_one_clear_error() {
-    let run = Dumbbell::new(100_000_000, 10 * MS).flow("a", stack("nonesuch", json!({})), bulk());
+    let run = Dumbbell::new(100_000_000, 10 * MS).flow("a", transport("nonesuch", json!({})), bulk());
     let error = experiment::simulate(&run.spec(), &mut |_| experiment::Verdict::Continue)
         .err()
-        .expect("an unknown stack is refused");
+        .expect("an unknown transport is refused");
     let text = error.to_string();
     assert!(text.contains("nonesuch") && text.contains("cubic"), "{text}");
 }
@@ -178,10 +178,10 @@ fn the_warm_up_counts_for_latency_lag_and_data_at_risk_and_stands_apart() {
     let loss = json!({"kind": "list", "packets": [5, 15, 25]});
     let writes = json!({"kind": "replicate", "writes": {"rate_bps": 2_000_000, "header_bytes": 0,
         "sizes": {"kind": "fixed", "bytes": 8192}, "arrivals": {"process": "constant"}}});
-    let frames = json!({"kind": "offered", "frame_bytes": 8192, "rate_bps": 2_000_000, "credits": null});
+    let frames = json!({"kind": "constant_rate", "frame_bytes": 8192, "rate_bps": 2_000_000, "credits": null});
     for (work, what) in [(writes, "lag"), (frames, "latency")] {
         let run = |warmup_ns| {
-            let run = Dumbbell::new(100_000_000, 40 * MS).flow("f", stack("reno", json!({})), work.clone());
+            let run = Dumbbell::new(100_000_000, 40 * MS).flow("f", transport("reno", json!({})), work.clone());
             Dumbbell { loss: loss.clone(), warmup_ns, duration_ns: 4 * S, ..run }.run()
         };
         let (all, steady) = (run(0), run(S));

@@ -13,19 +13,19 @@ fn replicate() -> Value {
 }
 
 fn slowed(factor: u64) -> Value {
-    json!({"kind": "replicate", "trace": {"path": TRACE, "format": "auto", "slowdown_e6": factor * 1_000_000,
+    json!({"kind": "replicate", "trace": {"path": TRACE, "format": "auto", "time_scale_e6": factor * 1_000_000,
            "looped": true, "header_bytes": 48}})
 }
 
 fn offered(credits: Option<u64>) -> Value {
-    json!({"kind": "offered", "frame_bytes": 2112, "rate_bps": 50_000_000, "credits": credits})
+    json!({"kind": "constant_rate", "frame_bytes": 2112, "rate_bps": 50_000_000, "credits": credits})
 }
 
 /// `run` with one flow over `connections`, which share `workload`, opened `stagger_ns` after one another.
 fn striped(run: Dumbbell, connections: u64, workload: &Value, stagger_ns: u64, change: &Value) -> Dumbbell {
     let flows = (0..connections).map(|index| {
         let name = if connections == 1 { "f".to_owned() } else { format!("f.{}", index + 1) };
-        let mut flow = flow(&name, 0, stack("reno", change.clone()), workload.clone(), index * stagger_ns);
+        let mut flow = flow(&name, 0, transport("reno", change.clone()), workload.clone(), index * stagger_ns);
         flow["distribution"] = json!("striped");
         flow
     });
@@ -67,7 +67,7 @@ fn one_connection_that_shares_with_nobody_is_as_one_that_has_the_workload_for_it
     for work in [offered(None), offered(Some(40)), replicate()] {
         let run = || Dumbbell { loss: lossy(300), ..Dumbbell::new(100_000_000, 20 * MS) };
         let shared = striped(run(), 1, &work, 0, &json!({})).run();
-        let own = run().flow("f", stack("reno", json!({})), work).run();
+        let own = run().flow("f", transport("reno", json!({})), work).run();
         let differs = |name: &&&str| own.metrics.get(**name) != shared.metrics.get(**name);
         let different: Vec<_> = own.metrics.keys().collect::<Vec<_>>().into_iter().filter(|n| differs(n)).collect();
         assert!(different.is_empty(), "{different:?}");
@@ -108,7 +108,7 @@ fn frames_do_not_wait_for_those_of_other_connections() {
     let lost: Vec<u64> = (1..=20).map(|n| 1500 * n).collect();
     let loss = json!({"kind": "list", "packets": lost});
     let run = Dumbbell { duration_ns: 120 * S, loss, ..Dumbbell::new(1_000_000_000, 100 * MS) };
-    let work = json!({"kind": "offered", "frame_bytes": 2112, "rate_bps": 5_000_000, "credits": null});
+    let work = json!({"kind": "constant_rate", "frame_bytes": 2112, "rate_bps": 5_000_000, "credits": null});
     let outcome = striped(run, 8, &work, 0, &json!({})).run();
     // 35,400 frames, 30 of them before the connections are made. A loss makes those of one connection in eight late for a round
     // trip or two, 160 at most; did the others wait for them, it would be 600 at least.
@@ -160,7 +160,7 @@ fn a_connection_that_gets_on_faster_takes_more_of_a_copy() {
         &json!({}),
     );
     let mut flows = run.flows.clone();
-    flows[1]["stack"]["window_bytes"] = json!(100_000);
+    flows[1]["transport"]["window_bytes"] = json!(100_000);
     let outcome = Dumbbell { flows, ..run }.run();
     let [fast, slow] = [0, 1].map(|lane| of_flow(&outcome, lane, "delivered_bytes"));
     assert!(fast > 4 * slow, "{fast} and {slow}");
@@ -172,9 +172,9 @@ fn a_connection_that_gets_on_faster_takes_more_of_a_copy() {
 #[test]
 fn a_copy_keeps_its_connections_as_full_as_one_that_is_all_written_at_once() {
     let run = || Dumbbell { duration_ns: 60 * S, stop_when_done: true, ..Dumbbell::new(1_000_000_000, 50 * MS) };
-    let own = run().flow("f", stack("cubic", json!({})), json!({"kind": "bulk", "bytes": 500_000_000})).run();
+    let own = run().flow("f", transport("cubic", json!({})), json!({"kind": "bulk", "bytes": 500_000_000})).run();
     let mut shared = striped(run(), 1, &json!({"kind": "bulk", "bytes": 500_000_000}), 0, &json!({}));
-    shared.flows[0]["stack"]["congestion"] = json!("cubic");
+    shared.flows[0]["transport"]["congestion_control"] = json!("cubic");
     let (own, shared) = (real(&own, "simulated_s"), real(&shared.run(), "simulated_s"));
     assert!((shared / own - 1.0).abs() < 0.01, "{shared} s, all at once {own} s");
 }

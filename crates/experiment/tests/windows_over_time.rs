@@ -21,7 +21,7 @@ fn at(windows: &[(f64, f64)], time_s: f64) -> f64 {
 fn one_flow(congestion: &str, parameters: Value, queue_bytes: u64) -> Dumbbell {
     let queue = json!({"kind": "drop_tail", "limit_bytes": queue_bytes, "limit_packets": null});
     let run = Dumbbell::new(100_000_000, 40 * MS);
-    let run = run.flow("f", stack(congestion, json!({"parameters": parameters})), bulk());
+    let run = run.flow("f", transport(congestion, json!({"parameters": parameters})), bulk());
     Dumbbell { queue, duration_ns: 60 * S, warmup_ns: 30 * S, series_interval_ns: Some(10 * MS), ..run }
 }
 
@@ -58,7 +58,7 @@ fn cubic_2_1_takes_a_wider_line_in_a_straight_line() {
         let run = Dumbbell::new(1_000_000_000, 200 * MS);
         let change = json!({"parameters": {"variant": variant, "hystart": 0, "tcp_friendliness": 0},
                             "initial_ssthresh": 500});
-        let run = run.flow("f", stack("cubic", change), bulk());
+        let run = run.flow("f", transport("cubic", change), bulk());
         let loss = json!({"kind": "list", "packets": [2000]});
         let outcome = Dumbbell { loss, duration_ns: 45 * S, series_interval_ns: Some(50 * MS), ..run }.run();
         assert_eq!(integer(&outcome, "retransmitted_segments"), 1);

@@ -30,7 +30,7 @@ pub struct FlowPlan {
     /// Port that the receiver listens on, one per flow: how flows are told apart.
     pub port: u16,
     /// `TCP_CONGESTION` of the sender.
-    pub congestion: String,
+    pub congestion_control: String,
     /// `TCP_WINDOW_CLAMP` of the receiver, bytes.
     pub window_clamp_bytes: u64,
     /// `SO_RCVBUFFORCE` before listening, bytes; null = the kernel's autotuning.

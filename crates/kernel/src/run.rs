@@ -99,7 +99,7 @@ fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
     if plan.flows.len() != spec.flows.len() {
         return wrong(format!("the plan has {} flows, the spec {}", plan.flows.len(), spec.flows.len()));
     }
-    if let Some(crowd) = spec.crowds.first() {
+    if let Some(crowd) = spec.short_flows.first() {
         return wrong(format!("crowd {}: short flows are the simulator's alone", crowd.name));
     }
     let hosts = plan.hosts.len();

@@ -1,6 +1,6 @@
 //! Packets as a TUN device gives and takes them: behind a header that tells what segmentation and checksums are still to do.
 //!
-//! A stack hands down up to 64 KB of a TCP connection as one packet and leaves it to the device to cut it into segments (TSO).
+//! A transport hands down up to 64 KB of a TCP connection as one packet and leaves it to the device to cut it into segments (TSO).
 //! Here they are cut, so that the link model sees each segment as an IP packet of its own, as on a line. Each gets the header
 //! that a network card would give it; checksums over payload stay undone and are marked so, since no bit can flip here.
 
@@ -82,7 +82,7 @@ impl Cut {
     }
 
     /// Writes prefix and headers of parts `part` to `part + count` of `framed` as one packet into `into`; how many bytes. More
-    /// than one part is a packet that the receiver's stack takes as joined by its network card.
+    /// than one part is a packet that the receiver's transport takes as joined by its network card.
     pub fn write_headers(&self, framed: &[u8], part: u16, count: u16, ce: bool, into: &mut [u8; HEADERS]) -> usize {
         let (ip, headers, size) = (usize::from(self.ip), usize::from(self.headers), usize::from(self.size));
         let (from, to) = self.payload(framed, part, count);
@@ -165,7 +165,7 @@ mod tests {
     const PAYLOAD: usize = 4000;
     const SIZE: usize = 1448;
 
-    /// A packet of 4000 payload bytes as a stack hands it to a device, to be cut at 1448; all flags that segments treat
+    /// A packet of 4000 payload bytes as a transport hands it to a device, to be cut at 1448; all flags that segments treat
     /// differently are set.
     fn super_packet() -> Vec<u8> {
         let headers = 20 + 32;

@@ -110,8 +110,8 @@ impl Line {
     }
 
     pub fn flow(mut self, workload: Value) -> Line {
-        let stack = json!({
-            "congestion": "cubic", "parameters": {}, "recovery": "rack", "initial_cwnd": 10, "initial_ssthresh": null,
+        let transport = json!({
+            "congestion_control": "cubic", "parameters": {}, "recovery": "rack", "initial_cwnd": 10, "initial_ssthresh": null,
             "window_bytes": self.window_bytes, "window_scaling": true, "window_scale": null, "receive_autotuning": false,
             "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true, "delayed_ack": true,
             "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,
@@ -120,7 +120,7 @@ impl Line {
         });
         let name = format!("f{}", self.flows.len());
         self.flows.push(json!({
-            "name": name, "group": 0, "source": 0, "destination": 1, "route": [0], "return_route": [1], "stack": stack,
+            "name": name, "group": 0, "source": 0, "destination": 1, "route": [0], "return_route": [1], "transport": transport,
             "start_ns": 0, "stop_ns": null, "workload": workload,
         }));
         self
@@ -146,7 +146,7 @@ impl Line {
                    "jitter": null})
         };
         let spec = json!({
-            "format": 1, "seed": 1, "duration_ns": self.duration_ns, "stop_when_done": self.stop_when_done,
+            "format": 2, "seed": 1, "duration_ns": self.duration_ns, "stop_when_done": self.stop_when_done,
             "nodes": ["a", "b"],
             "links": [link("a->b", 0, 1, &self.loss), link("b->a", 1, 0, &json!({"kind": "none"}))],
             "flows": self.flows, "background": [], "events": self.events,
@@ -162,7 +162,7 @@ impl Line {
             source: 0,
             destination: 1,
             port: 10_000 + index as u16,
-            congestion: congestion.to_owned(),
+            congestion_control: congestion.to_owned(),
             window_clamp_bytes: self.window_bytes,
             // The kernel takes twice of it and offers at least half of that as a window.
             receive_buffer_bytes: Some(self.window_bytes),

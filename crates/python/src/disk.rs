@@ -66,7 +66,7 @@ fn disk_describe<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict
 
 /// Plays a trace to a disk; see `storage::disk::replay`. ValueError says what is wrong.
 #[pyfunction]
-#[pyo3(signature = (trace, format, disk_text, scheduler, closed, device, beyond, slowdown_e6))]
+#[pyo3(signature = (trace, format, disk_text, scheduler, closed, device, out_of_range, time_scale_e6))]
 #[allow(clippy::too_many_arguments)]
 fn disk_replay<'py>(
     py: Python<'py>,
@@ -76,17 +76,17 @@ fn disk_replay<'py>(
     scheduler: Option<&str>,
     closed: Option<usize>,
     device: Option<u32>,
-    beyond: &str,
-    slowdown_e6: u64,
+    out_of_range: &str,
+    time_scale_e6: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
     let target = disk::device(disk_text).map_err(wrong)?;
     let scheduler = disk::scheduler(scheduler, &target).map_err(wrong)?;
-    let beyond = match beyond {
+    let beyond = match out_of_range {
         "skip" => Beyond::Skip,
         "wrap" => Beyond::Wrap,
         _ => Beyond::Refuse,
     };
-    let plan = ReplayPlan { scheduler, closed, device, beyond, slowdown_e6 };
+    let plan = ReplayPlan { scheduler, closed, device, beyond, slowdown_e6: time_scale_e6 };
     let report = py.detach(|| {
         let reader = storage::stream(trace, Format::asked(format).map_err(wrong)?).map_err(wrong)?;
         disk::replay(reader, &target, &plan).map_err(wrong)
@@ -96,7 +96,7 @@ fn disk_replay<'py>(
     dict.set_item("scheduler", scheduler.name())?;
     dict.set_item("disks", report.disks)?;
     dict.set_item("bytes", report.bytes)?;
-    dict.set_item("beyond", report.beyond)?;
+    dict.set_item("out_of_range", report.beyond)?;
     dict.set_item("others", report.others)?;
     dict.set_item("span_ns", report.span_ns)?;
     dict.set_item("most_outstanding", report.most_outstanding)?;

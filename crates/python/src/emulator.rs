@@ -87,7 +87,7 @@ pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyRe
     dict.set_item("precedence", report.precedence)?;
     dict.set_item("failure", report.failure.as_deref())?;
     let happened: Vec<_> = report.happened.iter().map(|at| at.map(Time::as_secs_f64)).collect();
-    dict.set_item("happened_s", happened)?;
+    dict.set_item("event_times_s", happened)?;
     let orders = PyList::empty(py);
     for given in &report.orders {
         let order = PyDict::new(py);

@@ -66,7 +66,7 @@ impl IscsiServer {
     /// cannot be opened, BlockingIOError a file that is in use.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, stack=None))]
+    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, congestion_control=None))]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -78,7 +78,7 @@ impl IscsiServer {
         max_connections: usize,
         window: u32,
         memory_bytes: u64,
-        stack: Option<String>,
+        congestion_control: Option<String>,
     ) -> PyResult<IscsiServer> {
         let mut target = TargetConfig::new(name);
         target.settings = settings(own)?;
@@ -91,7 +91,8 @@ impl IscsiServer {
             block_bytes,
         });
         let portals = portals.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
-        let config = ServerConfig { target, luns: luns.collect(), portals, stack, max_connections, memory_bytes };
+        let config =
+            ServerConfig { target, luns: luns.collect(), portals, congestion_control, max_connections, memory_bytes };
         py.detach(|| Server::start(config)).map(IscsiServer).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => PyBlockingIOError::new_err(error.to_string()),
             _ => PyOSError::new_err(error.to_string()),
@@ -191,7 +192,7 @@ fn initiator(name: &str, target: Option<&str>) -> InitiatorConfig {
 /// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused. `told` is a wait for signals
 /// that are to end it.
 #[pyfunction]
-#[pyo3(signature = (address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed, stack=None, told=None))]
+#[pyo3(signature = (address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed, congestion_control=None, told=None))]
 #[allow(clippy::too_many_arguments)]
 fn iscsi_bench(
     py: Python<'_>,
@@ -209,7 +210,7 @@ fn iscsi_bench(
     random: bool,
     duration_ns: u64,
     seed: u64,
-    stack: Option<String>,
+    congestion_control: Option<String>,
     told: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyDict>> {
     let mut config = initiator(name, Some(target));
@@ -219,7 +220,7 @@ fn iscsi_bench(
     let config = BenchConfig {
         initiator: config,
         address: address(address_text)?,
-        stack,
+        congestion_control,
         lun,
         read_percent,
         io_bytes,
@@ -262,7 +263,7 @@ fn iscsi_discover(
     let config = BenchConfig {
         initiator: config,
         address: address(address_text)?,
-        stack: None,
+        congestion_control: None,
         lun: 0,
         read_percent: 100,
         io_bytes: 0,

@@ -5,6 +5,7 @@
 #![allow(missing_docs)]
 
 mod bpf;
+mod congestion_controls;
 mod detection;
 mod disk;
 mod emulator;
@@ -14,7 +15,6 @@ mod parity;
 mod progress;
 mod quantity;
 mod simulate;
-mod stacks;
 
 use pyo3::prelude::*;
 
@@ -29,6 +29,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     parity::register(module)?;
     iscsi::register(module)?;
     quantity::register(module)?;
-    stacks::register(module)?;
+    congestion_controls::register(module)?;
     simulate::register(module)
 }

@@ -8,8 +8,8 @@ use pyo3::types::{PyBytes, PyDict};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Makes every call of a recording natively, under the stack `name` (or a .c file) with the parameters `values`, and
-/// compares; what was found, as a dict. ValueError: no such stack or parameter.
+/// Makes every call of a recording natively, under the congestion control `name` (or a .c file) with the parameters `values`, and
+/// compares; what was found, as a dict. ValueError: no such congestion control or parameter.
 #[pyfunction]
 fn replay_calls<'py>(
     py: Python<'py>,
@@ -41,7 +41,7 @@ fn find(name: &str) -> PyResult<Algorithm> {
     if name.ends_with(".c") {
         return congestion::compile(Path::new(name)).map_err(|e| PyValueError::new_err(e.to_string()));
     }
-    congestion::find(name).ok_or_else(|| PyValueError::new_err(format!("no stack {name:?}")))
+    congestion::find(name).ok_or_else(|| PyValueError::new_err(format!("no congestion control {name:?}")))
 }
 
 fn as_dict<'py>(py: Python<'py>, found: &Comparison) -> PyResult<Bound<'py, PyDict>> {

@@ -21,13 +21,13 @@ pub(crate) struct RunResult {
     flows: Vec<Py<PyDict>>,
     /// Of each workload that several connections share.
     #[pyo3(get)]
-    entries: Vec<Py<PyDict>>,
+    flow_groups: Vec<Py<PyDict>>,
     #[pyo3(get)]
     links: Vec<Py<PyDict>>,
     #[pyo3(get)]
     background: Vec<Py<PyDict>>,
     #[pyo3(get)]
-    crowds: Vec<Py<PyDict>>,
+    short_flows: Vec<Py<PyDict>>,
     #[pyo3(get)]
     manager: Option<Py<PyDict>>,
     /// What was extrapolated of a long copy, or why nothing was.
@@ -37,10 +37,10 @@ pub(crate) struct RunResult {
     notes: Vec<String>,
     /// When each event of the spec happened, s since the run began; None: it did not.
     #[pyo3(get)]
-    happened_s: Vec<Option<f64>>,
+    event_times_s: Vec<Option<f64>>,
     /// Of each sender that was told to trim its window.
     #[pyo3(get)]
-    trims: Vec<Py<PyDict>>,
+    cwnd_reductions: Vec<Py<PyDict>>,
     #[pyo3(get)]
     flow_series: Py<PyDict>,
     #[pyo3(get)]
@@ -111,15 +111,15 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
     Ok(RunResult {
         metrics: dict(py, &outcome.metrics)?,
         flows: all(&outcome.flows)?,
-        entries: all(&outcome.entries)?,
+        flow_groups: all(&outcome.entries)?,
         links: all(&outcome.links)?,
         background: all(&outcome.background)?,
-        crowds: all(&outcome.crowds)?,
+        short_flows: all(&outcome.crowds)?,
         manager: outcome.managed.map(|managed| manager(py, managed)).transpose()?,
         extrapolation: outcome.extrapolation.map(|how| dict(py, &how)).transpose()?,
         notes: outcome.notes,
-        happened_s: outcome.happened_s,
-        trims: all(&outcome.trims)?,
+        event_times_s: outcome.happened_s,
+        cwnd_reductions: all(&outcome.trims)?,
         flow_series: flow_columns(py, outcome.flow_series)?,
         link_series: link_columns(py, outcome.link_series)?,
     })
@@ -152,7 +152,7 @@ fn manager(py: Python<'_>, managed: ManagerOutcome) -> PyResult<Py<PyDict>> {
     let whole = PyDict::new(py);
     whole.set_item("metrics", dict(py, &managed.metrics)?)?;
     whole.set_item("lightpaths", all(&managed.lightpaths)?)?;
-    whole.set_item("ledger", all(&managed.ledger)?)?;
+    whole.set_item("move_log", all(&managed.ledger)?)?;
     whole.set_item("timeline", timeline)?;
     Ok(whole.unbind())
 }

@@ -30,7 +30,7 @@ pub struct BenchConfig {
     /// Where the target listens.
     pub address: SocketAddr,
     /// Congestion control of the connections, by the kernel's name; None: the namespace's default.
-    pub stack: Option<String>,
+    pub congestion_control: Option<String>,
     /// Number of the unit.
     pub lun: u64,
     /// Of 100 commands, how many read.
@@ -133,7 +133,7 @@ impl Run<'_> {
         self.initiator.handle_timeout(now);
         while let Some(index) = self.initiator.poll_connect() {
             let patience = self.config.initiator.login_timeout;
-            match connect(self.config.address, self.config.stack.as_deref(), patience, self.stop) {
+            match connect(self.config.address, self.config.congestion_control.as_deref(), patience, self.stop) {
                 Ok(stream) => {
                     self.congestion = congestion(stream.as_raw_fd())?;
                     let (incoming, outgoing) = (BytesMut::new(), Outgoing::default());

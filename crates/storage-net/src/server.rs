@@ -46,7 +46,7 @@ pub struct ServerConfig {
     /// Where to listen; port 0: any that is free.
     pub portals: Vec<SocketAddr>,
     /// Congestion control of the connections, by the kernel's name; None: the namespace's default.
-    pub stack: Option<String>,
+    pub congestion_control: Option<String>,
     /// Connections that have logged in, at a time; a further login is refused.
     pub max_connections: usize,
     /// All memory that it takes for initiators, bytes; at least what [`plan_memory`] says.
@@ -216,7 +216,7 @@ impl Server {
         for portal in &config.portals {
             let listener = TcpListener::bind(portal).map_err(named(portal.to_string()))?;
             listener.set_nonblocking(true)?;
-            set_congestion(listener.as_raw_fd(), config.stack.as_deref())?;
+            set_congestion(listener.as_raw_fd(), config.congestion_control.as_deref())?;
             listeners.push((listener.local_addr()?, listener));
         }
         let memory = memory(config.max_connections, config.memory_bytes);

@@ -45,7 +45,7 @@ const LOOK_MS: i32 = 50;
 /// lets. The socket does not block.
 pub(crate) fn connect(
     address: SocketAddr,
-    stack: Option<&str>,
+    congestion_control: Option<&str>,
     patience: Span,
     stop: &AtomicBool,
 ) -> io::Result<TcpStream> {
@@ -55,7 +55,7 @@ pub(crate) fn connect(
     let fd = check(unsafe { libc::socket(family, kind, 0) })?;
     // SAFETY: the descriptor was just made and belongs to nobody else.
     let stream = unsafe { TcpStream::from_raw_fd(fd) };
-    set_congestion(fd, stack)?;
+    set_congestion(fd, congestion_control)?;
     match address {
         SocketAddr::V4(v4) => {
             let to = libc::sockaddr_in {

@@ -59,8 +59,14 @@ fn load(read_percent: u32, connections: usize, cuts: &'static [usize], name: &st
     let portals = vec!["127.0.0.1:0".parse().unwrap()];
     let mut target = TargetConfig::new(NAME);
     target.settings.time_to_wait_s = 0;
-    let config =
-        ServerConfig { target, luns: vec![lun], portals, stack: None, max_connections: 16, memory_bytes: 256 << 20 };
+    let config = ServerConfig {
+        target,
+        luns: vec![lun],
+        portals,
+        congestion_control: None,
+        max_connections: 16,
+        memory_bytes: 256 << 20,
+    };
     let mut server = Server::start(config).unwrap();
     let (address, made) = cutting(server.addresses()[0], cuts);
     let mut initiator = InitiatorConfig::new("iqn.2026-01.example:host", Some(NAME));
@@ -70,7 +76,7 @@ fn load(read_percent: u32, connections: usize, cuts: &'static [usize], name: &st
     let config = BenchConfig {
         initiator,
         address,
-        stack: None,
+        congestion_control: None,
         lun: 0,
         read_percent,
         io_bytes: IO_BYTES as u32,

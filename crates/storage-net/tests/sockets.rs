@@ -20,7 +20,7 @@ fn server(image: &Image, target: TargetConfig) -> Server {
         target,
         luns: vec![lun],
         portals,
-        stack: None,
+        congestion_control: None,
         max_connections: 16,
         memory_bytes: 256 << 20,
     })
@@ -31,7 +31,7 @@ fn load(server: &Server, read_percent: u32) -> BenchConfig {
     BenchConfig {
         initiator: InitiatorConfig::new("iqn.2026-01.example:host", Some(NAME)),
         address: server.addresses()[0],
-        stack: None,
+        congestion_control: None,
         lun: 0,
         read_percent,
         io_bytes: 65_536,
@@ -113,7 +113,7 @@ fn what_cannot_be_served_is_named() {
         target: target(),
         luns: vec![lun("no-such.img".into())],
         portals,
-        stack: None,
+        congestion_control: None,
         max_connections: 1,
         memory_bytes: 256 << 20,
     };
@@ -127,7 +127,7 @@ fn what_cannot_be_served_is_named() {
         target: target(),
         luns: vec![lun(other.0.clone())],
         portals,
-        stack: None,
+        congestion_control: None,
         max_connections: 1,
         memory_bytes: 256 << 20,
     };

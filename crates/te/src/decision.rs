@@ -1,6 +1,6 @@
 //! What comes out of the manager.
 
-use crate::remedy::Plan;
+use crate::mitigation::Plan;
 use crate::FlowKey;
 use units::Rate;
 

@@ -13,11 +13,11 @@
 //! After a cut to the part w of the window W, queues included, the flow has w W / RTT(after), without queues, at most r, and comes back along CUBIC's curve, W (1 - (1 - w)(1 -
 //! t / K)^3), K = ((1 - w) W / C)^(1/3) (RFC 9438, 4.2), to r: the area between is what it lacks.
 //!
-//! It knows nothing of the flow's stack or of the application: a forecast is an order of magnitude, and the ledger says how far off
+//! It knows nothing of the flow's congestion control or of the application: a forecast is an order of magnitude, and the ledger says how far off
 //! it was.
 
+use crate::mitigation::{left, Left, Mitigation};
 use crate::policy::Policy;
-use crate::remedy::{left, Left, Remedy};
 use crate::view::Ways;
 use units::{Rate, Size, Span};
 
@@ -41,9 +41,9 @@ pub struct Forecast {
     pub limit: Limit,
     /// Its rate when all has settled.
     pub rate_after: Rate,
-    /// Time for which both ways deliver: with a remedy what it leaves of that.
+    /// Time for which both ways deliver: with a mitigation what it leaves of that.
     pub overlap: Span,
-    /// Time for which nothing arrives, because a remedy took the difference of the ways for larger than it is.
+    /// Time for which nothing arrives, because a mitigation took the difference of the ways for larger than it is.
     pub pause: Span,
     /// Packets that are overtaken.
     pub overtaken_packets: u64,
@@ -85,9 +85,9 @@ pub struct Case<'a> {
     pub ways: &'a Ways,
 }
 
-/// What the move of `case` will do with `remedy`: what is not overtaken costs nothing, what is lost all the same costs what it did, and
+/// What the move of `case` will do with `mitigation`: what is not overtaken costs nothing, what is lost all the same costs what it did, and
 /// time in which nothing arrives costs its rate.
-pub fn forecast(case: &Case, remedy: Remedy, policy: &Policy) -> Forecast {
+pub fn forecast(case: &Case, mitigation: Mitigation, policy: &Policy) -> Forecast {
     let &Case { rate, remaining, room, price, ways } = case;
     let limit = limit_of(ways);
     let end_wait = ways.egress.map_or(Span::ZERO, |link| link.wait());
@@ -96,7 +96,7 @@ pub fn forecast(case: &Case, remedy: Remedy, policy: &Policy) -> Forecast {
     let after = (ways.lightpath_delay + end_wait + ways.return_delay).as_secs_f64();
     let difference = Span(over_ip.0.saturating_sub(ways.lightpath_delay.0));
     let packet = ways.packet.0.max(1);
-    let Left { overlap, pause, lost } = left(remedy, rate, difference, ways);
+    let Left { overlap, pause, lost } = left(mitigation, rate, difference, ways);
     let overtaken = rate.data_in(overlap).0;
     let lost = lost.min(rate.data_in(difference).0);
     let rate_after = rate_after(limit, rate, before, after, room, ways);

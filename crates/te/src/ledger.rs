@@ -1,7 +1,7 @@
 //! The ledger: what each move was thought to cost and gain, and what it did.
 
 use crate::forecast::Forecast;
-use crate::remedy::{Held, Plan};
+use crate::mitigation::{Held, Plan};
 use crate::view::LinkView;
 use crate::FlowKey;
 use units::{Rate, Size, Span, Time};
@@ -49,7 +49,7 @@ pub struct Entry {
     pub reason: Reason,
     /// What was forecast, of moves to a lightpath.
     pub forecast: Option<Forecast>,
-    /// The remedy, of moves to a lightpath and of refusals; None where the operator allows none. The forecast is of the move with it.
+    /// The mitigation, of moves to a lightpath and of refusals; None where the operator allows none. The forecast is of the move with it.
     pub plan: Option<Plan>,
     /// What the moving router kept back; None where it did not hold.
     pub held: Option<Held>,

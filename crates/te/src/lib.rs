@@ -1,7 +1,7 @@
 //! The loop that moves elephants: which flows of a hybrid network go over a lightpath, when, and what it cost.
 //!
 //! What it does: keeps a flow table of bounded memory from packet counts or from packets sampled 1 in N, tells elephants from
-//! mice, forecasts what moving one would cost and gain with each remedy that the operator allows, sets lightpaths up and releases them,
+//! mice, forecasts what moving one would cost and gain with each mitigation that the operator allows, sets lightpaths up and releases them,
 //! moves flows there and back, and keeps a ledger of what each move was thought to do and did. What it does not: it moves no packet, reads no clock, and knows
 //! no network but through [`View`]: observations go in, decisions come out, so that the same loop runs in the simulator, on the
 //! kernel ground, or beside real routers.
@@ -22,9 +22,9 @@ pub mod forecast;
 mod ledger;
 mod lightpath;
 mod manager;
+mod mitigation;
 pub mod mix;
 mod policy;
-mod remedy;
 mod sampling;
 mod space_saving;
 mod table;
@@ -36,8 +36,8 @@ pub use forecast::{forecast, Case, Forecast, Limit};
 pub use ledger::{Entry, Ledger, Reason, Seen, Totals};
 pub use lightpath::{Row, State};
 pub use manager::Manager;
+pub use mitigation::{plan, Held, Keeping, Means, Mitigation, Pacing, Plan};
 pub use policy::{LightpathConfig, Policy, Thresholds};
-pub use remedy::{plan, Held, Keeping, Means, Pacing, Plan, Remedy};
 pub use sampling::{Estimate, Sampled, Sampler};
 pub use space_saving::{Counter, SpaceSaving};
 pub use table::{Activity, FlowTable};

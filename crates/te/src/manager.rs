@@ -4,8 +4,8 @@ use crate::decision::{Decision, Place};
 use crate::forecast::{Case, Forecast};
 use crate::ledger::{Entry, Ledger, Reason, Seen, Totals};
 use crate::lightpath::{Ahead, Carried, Lightpath, Row, State};
+use crate::mitigation::{plan, Held, Keeping, Means, Plan};
 use crate::policy::{LightpathConfig, Policy};
-use crate::remedy::{plan, Held, Keeping, Means, Plan};
 use crate::table::{rate_of, Activity, FlowTable};
 use crate::view::{LinkView, View, Ways};
 use crate::FlowKey;
@@ -21,8 +21,8 @@ struct Thought {
 }
 
 impl Thought {
-    /// The plan, where the operator allows remedies.
-    fn remedied(&self) -> Option<Plan> {
+    /// The plan, where the operator allows mitigations.
+    fn mitigated(&self) -> Option<Plan> {
         let Means { hold, trim, .. } = self.ways.means;
         (hold.is_some() || trim.is_some()).then_some(self.plan)
     }
@@ -342,7 +342,7 @@ impl Manager {
         self.totals.refusals += 1;
         let before = self.seen(flow, lightpath);
         let mut entry = Entry::new(now, flow, lightpath, Reason::Refused, Some(thought.forecast), before);
-        entry.plan = thought.remedied();
+        entry.plan = thought.mitigated();
         self.ledger.add(entry, now, None);
     }
 
@@ -394,10 +394,10 @@ impl Manager {
         let before = self.seen(flow, lightpath);
         let Thought { forecast, plan, ways } = thought;
         let mut entry = Entry::new(now, flow, lightpath, Reason::Elephant, Some(forecast), before);
-        entry.plan = thought.remedied();
+        entry.plan = thought.mitigated();
         let index = self.ledger.add(entry, now + self.policy.watch, ways.egress);
         let path = &mut self.lightpaths[lightpath];
-        let hold = ways.means.hold.filter(|_| plan.remedy.holds());
+        let hold = ways.means.hold.filter(|_| plan.mitigation.holds());
         let empty_at = |keeping: Keeping| keeping.empty_at(now, before.rate);
         let carried = Carried {
             activity: Activity::new(now),

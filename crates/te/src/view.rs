@@ -1,6 +1,6 @@
 //! What the manager can see of the network when it decides: counters of links, delays of ways.
 
-use crate::remedy::Means;
+use crate::mitigation::Means;
 use crate::FlowKey;
 use units::{Rate, Size, Span};
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from elephan.papers.dr import stacks, window
+from elephan.papers.dr import congestion_controls, window
 from elephan.papers.evaluation import Evaluation, PaperResults, evaluated
 
-PARTS = (window.window, stacks.figure4)
+PARTS = (window.window, congestion_controls.figure4)
 """Code of the claims, in the paper's order; each is skipped when its scenarios were not run."""
 
 

@@ -25,8 +25,8 @@ def window(results: PaperResults) -> Evaluation:
     goodput: dict[tuple[bool, bool], float] = {}
     records = results.of("window.toml")
     for record in records:
-        stack = record.spec["flows"][0]["stack"]
-        tuned = (stack["send_buffer_bytes"] > UNTUNED_BYTES, stack["window_bytes"] > UNTUNED_BYTES)
+        transport = record.spec["flows"][0]["transport"]
+        tuned = (transport["send_buffer_bytes"] > UNTUNED_BYTES, transport["window_bytes"] > UNTUNED_BYTES)
         goodput[tuned] = megabytes_per_s(record.metrics["goodput_bps"])
     neither = goodput[False, False]
     measured = {

@@ -9,7 +9,7 @@ PARTS = (window.table1, slow_start.figure3, flow.figure4, flow.figures5to7, wind
 """Code of the tables and figures, in the paper's order; each is skipped when its scenarios were not run."""
 
 ON_KERNEL = {"dsan.table1": window.by_rtt, "dsan.fig10": loss.by_variant}
-"""What is read from runs on the ground kernel, by claim."""
+"""What is read from runs on the backend kernel, by claim."""
 
 
 def evaluate(results: PaperResults) -> Evaluation:

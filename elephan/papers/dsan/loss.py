@@ -1,4 +1,4 @@
-"""Figure 10: the four stacks under packet loss, and what they cost."""
+"""Figure 10: the four congestion controls under packet loss, and what they cost."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def longest_queue_s(record: Record) -> float:
 
 
 def grouped(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:
-    """Return repetitions by stack and loss rate."""
+    """Return repetitions by congestion control and loss rate."""
     groups: dict[tuple[str, float], list[Record]] = {}
     for record in records:
         groups.setdefault((variant(record), loss_of(record)), []).append(record)
@@ -64,7 +64,7 @@ def grouped(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:
 
 
 def by_variant(records: Sequence[Record]) -> dict[str, float]:
-    """Return the goodput of the four stacks at the paper's loss, MB/s."""
+    """Return the goodput of the four congestion controls at the paper's loss, MB/s."""
     groups = grouped(records)
     return {name: goodput(groups[name, PAPER_LOSS]).mean for name in VARIANTS}
 
@@ -129,7 +129,7 @@ def _by_loss(results: PaperResults, stated: dict[Any, list[Record]], modern: dic
 
 
 def _mark(axes: Any, x: float, y: float, marker: str, colour: str) -> None:
-    """Draw a number from elsewhere: hollow, in its stack's colour."""
+    """Draw a number from elsewhere: hollow, in its congestion control's colour."""
     axes.scatter([x], [y], marker=marker, s=52, facecolors="none", edgecolors=colour, linewidths=1.7, zorder=5)
 
 
@@ -209,7 +209,7 @@ def _cost_table(title: str, groups: dict[Any, list[Record]]) -> Table:
                     units.duration(mean(records, lambda record: float(record.metrics["latency_p99_s"] or 0))),
                 )
             )
-    heads = ("stack", "goodput, MB/s", "sent again", "queue drops/s", "longest queue", "frame latency p99")
+    heads = ("congestion control", "goodput, MB/s", "sent again", "queue drops/s", "longest queue", "frame latency p99")
     return Table(
         "dsan.fig10",
         f"Cost, {title}",

@@ -24,7 +24,7 @@ CLEARLY = 1.05
 
 @dataclass(frozen=True)
 class Goodput:
-    """Goodput of one stack in a set-up, MB/s, over seeds."""
+    """Goodput of one congestion control in a set-up, MB/s, over seeds."""
 
     runs: tuple[float, ...]
 
@@ -41,7 +41,7 @@ class Goodput:
 
 @dataclass(frozen=True)
 class Setup:
-    """A set-up that the paper could have had, and what the four stacks give in it."""
+    """A set-up that the paper could have had, and what the four congestion controls give in it."""
 
     recovery: str
     mtu_bytes: int
@@ -56,7 +56,7 @@ class Setup:
 
     @property
     def distance(self) -> float:
-        """Mean factor between ours and the paper's over the four stacks, as a logarithm; 0 = equal."""
+        """Mean factor between ours and the paper's over the four congestion controls, as a logarithm; 0 = equal."""
         factors = [abs(math.log(self.goodput[name].mean / self.paper[name])) for name in VARIANTS]
         return sum(factors) / len(factors)
 
@@ -76,7 +76,7 @@ class Setup:
 
 
 def goodputs(records: Sequence[Record]) -> dict[str, Goodput]:
-    """Return the goodput of each stack over the seeds."""
+    """Return the goodput of each congestion control over the seeds."""
     found: dict[str, list[float]] = {}
     for record in records:
         found.setdefault(variant(record), []).append(megabytes_per_s(record.metrics.get("goodput_bps")))
@@ -89,8 +89,8 @@ def setups_of(results: PaperResults) -> list[Setup]:
     paper = {name: claim.paper_value(name) for name in VARIANTS}
     found: dict[tuple[str, int, int], list[Record]] = {}
     for record in results.of("fig10-setups.toml"):
-        stack = record.spec["flows"][0]["stack"]
-        found.setdefault((stack["recovery"], stack["mtu_bytes"], len(record.flows)), []).append(record)
+        transport = record.spec["flows"][0]["transport"]
+        found.setdefault((transport["recovery"], transport["mtu_bytes"], len(record.flows)), []).append(record)
     setups = [Setup(*key, goodputs(records), paper) for key, records in found.items()]
     return sorted(setups, key=lambda setup: setup.distance)
 
@@ -129,7 +129,8 @@ def fits(results: PaperResults, setups: Sequence[Setup]) -> Figure:
         "dsan.fig10",
         "Figure 10: which set-ups fit the paper's numbers at a loss of 1e-3",
         "Each row is a set-up that the paper does not exclude, nearest first: mean and range of three seeds. Bands are "
-        f"the paper's numbers in the stacks' colours. In {in_order} of {len(setups)} (bold) the four are in its order.",
+        f"the paper's numbers in the congestion controls' colours. In {in_order} of {len(setups)} (bold) the four are "
+        "in its order.",
         draw,
         (7.4, 7.6),
     )
@@ -153,13 +154,14 @@ def table(setups: Sequence[Setup]) -> Table:
         "Set-ups nearest to the paper's numbers",
         ("set-up, MB/s", *VARIANTS.values(), "paper's order", "mean factor off"),
         tuple(rows),
-        f"The eight nearest of {len(setups)}, by the mean over the four stacks of the factor between ours and the "
+        f"The eight nearest of {len(setups)}, by the mean over the four congestion controls of the factor between "
+        "ours and the "
         "paper's; mean and range of three seeds.",
     )
 
 
 def by_queue(results: PaperResults) -> Figure:
-    """Return the figure of the four stacks against the queue before the line."""
+    """Return the figure of the four congestion controls against the queue before the line."""
     claim = results.paper.claim("dsan.fig10")
     groups: dict[float, list[Record]] = {}
     for record in results.of("fig10-queue.toml"):

@@ -40,7 +40,7 @@ def arrivals(series: Series, link: int, packet_bytes: int) -> Floats:
 
 def ack_bytes(record: Record) -> int:
     """Return the size of an ACK without options, bytes: IPv4 and TCP header (RFC 791, RFC 9293)."""
-    assert not record.spec["flows"][0]["stack"]["timestamps"], "fig3.toml turns timestamps off"
+    assert not record.spec["flows"][0]["transport"]["timestamps"], "fig3.toml turns timestamps off"
     return 40
 
 

@@ -1,6 +1,8 @@
-"""The trade: what every stack carries over a long lossy line, and what that costs itself and a Reno neighbour.
+"""The trade: what every congestion control carries over a long lossy line, and what that costs itself and a Reno
+neighbour.
 
-One figure in four parts with a row per stack and a column per path: find the column of one's own line, read down.
+One figure in four parts with a row per congestion control and a column per path: find the column of one's own line,
+read down.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ QUANTITIES = {STANDARD: "standard", "1/8 reduction": "eighth", "both": "both"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One stack on one path; means over the seeds."""
+    """One congestion control on one path; means over the seeds."""
 
     goodput: float
     """MB/s of the copy."""
@@ -46,15 +48,15 @@ Path = tuple[int, float]
 """Round-trip time in ms, and loss rate."""
 
 Grid = dict[str, dict[Path, Cell]]
-"""By stack and path."""
+"""By congestion control and path."""
 
 
 def name_of(record: Record) -> str:
     """Return what a record's copy is called in the figure."""
-    stack = record.spec["flows"][0]["stack"]
-    if stack["congestion"] != "storage_friendly":
-        return str(stack["congestion"])
-    values = stack["parameters"]
+    transport = record.spec["flows"][0]["transport"]
+    if transport["congestion_control"] != "storage_friendly":
+        return str(transport["congestion_control"])
+    values = transport["parameters"]
     key = (values.get("reduction", 125_000), values.get("congestion_avoidance", 1), values.get("cap", 0))
     return _MODIFIED.get(key) or f"{_MODIFIED[key[0], key[1], 0]}, cap {key[2]}"
 
@@ -86,7 +88,7 @@ def cell_of(records: Sequence[Record]) -> Cell:
 
 
 def grid_of(records: Sequence[Record]) -> Grid:
-    """Return all cells; stacks in the order of what they carry, the most first."""
+    """Return all cells; congestion controls in the order of what they carry, the most first."""
     groups: dict[str, dict[Path, list[Record]]] = {}
     for record in records:
         groups.setdefault(name_of(record), {}).setdefault(path_of(record), []).append(record)
@@ -101,7 +103,7 @@ def grid_of(records: Sequence[Record]) -> Grid:
 
 @part("trade.toml")
 def trade(results: PaperResults) -> Evaluation:
-    """Goodput of the paper's stacks by path, and the figure."""
+    """Goodput of the paper's congestion controls by path, and the figure."""
     grid = grid_of(results.of("trade.toml"))
     measured = {
         f"{quantity}_{rtt}ms_{loss:.0e}".replace("e-0", "e-"): cell.goodput
@@ -116,7 +118,7 @@ def figure(grid: Grid) -> Figure:
     return Figure(
         "trade",
         "dsan.trade",
-        "The trade: what a stack carries over a long lossy line, and what it costs",
+        "The trade: what a congestion control carries over a long lossy line, and what it costs",
         "A copy and a Reno neighbour on 1 Gbit/s (120.7 MB/s), a queue of one bandwidth-delay product, 60 s less the "
         "first 15. Find the column of your line and read down; rows by what they carry over all columns, the paper's "
         "modifications in bold. Dark is more. The wait is the queue's; below a tenth of the round trip it is mostly "

@@ -1,4 +1,4 @@
-"""Figure 10's four stacks: which a record is of, what each is called, and its colour."""
+"""Figure 10's four congestion controls: which a record is of, what each is called, and its colour."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ _PARAMETERS = {(500_000, 1): "standard", (500_000, 0): "avoidance_off", (125_000
 
 
 def variant(record: Record) -> str:
-    """Return which of the four stacks a record is of."""
-    parameters = record.spec["flows"][0]["stack"]["parameters"]
+    """Return which of the four congestion controls a record is of."""
+    parameters = record.spec["flows"][0]["transport"]["parameters"]
     return _PARAMETERS[parameters["reduction"], parameters["congestion_avoidance"]]

@@ -97,7 +97,7 @@ def table1(results: PaperResults) -> Evaluation:
     )
     table = Table(
         "dsan.table1",
-        "Table 1 on both grounds",
+        "Table 1 on both backends",
         ("", "paper, MB/s", "simulator, MB/s", f"{reference.label}, MB/s", "simulator / kernel"),
         rows,
         reference.provenance,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from elephan.papers.evaluation import Evaluation, PaperResults, evaluated
-from elephan.papers.hybrid import beside, drops, managed, reordering
+from elephan.papers.hybrid import drops, managed, reordering, variants
 
 PARTS = (
     reordering.scenario_a,
@@ -11,12 +11,12 @@ PARTS = (
     reordering.scenario_c1,
     reordering.scenario_c2,
     drops.scenario_d,
-    beside.stacks,
-    beside.today,
-    beside.udp,
+    variants.congestion_controls,
+    variants.today,
+    variants.udp,
     managed.manager,
-    beside.switches_b,
-    beside.switches_d,
+    variants.switches_b,
+    variants.switches_d,
 )
 """Code of the claims, in the paper's order; each is skipped when its scenarios were not run."""
 

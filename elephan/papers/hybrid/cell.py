@@ -55,9 +55,9 @@ class Cell:
     @property
     def payload_share(self) -> float:
         """Part of a full packet that is payload."""
-        stack = self.record.spec["flows"][0]["stack"]
-        headers = HEADERS_BYTES + (TIMESTAMPS_BYTES if stack["timestamps"] else 0)
-        return 1 - headers / int(stack["mtu_bytes"])
+        transport = self.record.spec["flows"][0]["transport"]
+        headers = HEADERS_BYTES + (TIMESTAMPS_BYTES if transport["timestamps"] else 0)
+        return 1 - headers / int(transport["mtu_bytes"])
 
     def slowest_bps(self, route: Sequence[int]) -> int:
         """Rate of the slowest link of a way."""
@@ -68,7 +68,7 @@ class Cell:
         """The paper's limiting rate: that of the slowest link before the move, or of the window where that is less."""
         flow = self.record.spec["flows"][0]
         line = self.slowest_bps(flow["route"])
-        window = int(flow["stack"]["window_bytes"]) * 8 / self.rtt_s
+        window = int(flow["transport"]["window_bytes"]) * 8 / self.rtt_s
         return min((100_000_000, 1_000_000_000, 10_000_000_000), key=lambda rate: abs(rate - min(line, window)))
 
     @property
@@ -76,13 +76,13 @@ class Cell:
         """Most payload per second after the move: the slowest link's, or a window per round trip."""
         move = self.known
         line = self.slowest_bps(move.route_after) * self.payload_share
-        return min(line, int(self.record.spec["flows"][0]["stack"]["window_bytes"]) * 8 / move.rtt_after_s)
+        return min(line, int(self.record.spec["flows"][0]["transport"]["window_bytes"]) * 8 / move.rtt_after_s)
 
     @property
     def bound_decides(self) -> bool:
         """Whether RFC 7323's window would be the limit, before the move or after it."""
         flow = self.record.spec["flows"][0]
-        window = int(flow["stack"]["window_bytes"])
+        window = int(flow["transport"]["window_bytes"])
         if window <= RFC_7323_BYTES:
             return False
         before = self.slowest_bps(flow["route"]) * self.payload_share * self.rtt_s

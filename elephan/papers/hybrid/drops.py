@@ -7,8 +7,8 @@ from typing import Any
 from elephan.papers.drawing import framed, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, part
 from elephan.papers.hybrid.cell import cell_at, cells_of, table_of
+from elephan.papers.hybrid.plots import panel, queue
 from elephan.papers.hybrid.reordering import G, grid_figure
-from elephan.papers.hybrid.shown import panel, queue
 from elephan.report.draw import Ink
 
 CLAIM = "hybrid.D"

@@ -35,7 +35,7 @@ def row(entry: dict[str, Any]) -> tuple[str, ...]:
 def measured_of(record: Record) -> dict[str, float]:
     """Return the claim's quantities of a run."""
     managed: dict[str, Any] = record.manager or {}
-    ledger = managed["ledger"]
+    ledger = managed["move_log"]
     onto = {entry["flow"]: entry for entry in ledger if entry["reason"] == "elephant"}
     # What the scenario names are its elephants; the crowd's flows have a number behind the crowd's name.
     elephants = [str(flow["name"]) for flow in record.flows]
@@ -59,7 +59,7 @@ def manager(results: PaperResults) -> Evaluation:
     """Two elephants and a crowd, and one lightpath."""
     (record,) = results.of(FILE)
     heads = ("flow", "why", "at", "back at", "before", "after", "cost thought", "cost", "gain thought", "gain")
-    entries = (record.manager or {})["ledger"]
+    entries = (record.manager or {})["move_log"]
     table = Table(
         CLAIM,
         "The manager's ledger",

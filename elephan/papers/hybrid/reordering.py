@@ -11,7 +11,7 @@ import numpy as np
 from elephan.papers.drawing import framed, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, part
 from elephan.papers.hybrid.cell import Cell, cell_at, cells_of, table_of
-from elephan.papers.hybrid.shown import arriving, grid, panel, throughput
+from elephan.papers.hybrid.plots import arriving, grid, panel, throughput
 from elephan.report.draw import Ink
 
 G = 1_000_000_000

@@ -1,4 +1,5 @@
-"""Which assumption decides the order of the stacks: the session of figure 7 with one thing changed at a time."""
+"""Which assumption decides the order of the congestion controls: the session of figure 7 with one thing changed at a
+time."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Mapping
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, part
 from elephan.papers.iscsi.connections import CLAIM
-from elephan.papers.iscsi.session import STACKS, connections_of, drops, stack_of, throughput
+from elephan.papers.iscsi.session import CCS, cc_of, connections_of, drops, throughput
 from elephan.record import Record
 
 AS_FIGURE = "as figure 7"
@@ -24,9 +25,11 @@ CHANGES: Mapping[str, str] = {
     "flow.workload.queue_depth=32": "32 requests under way",
     "flow.workload.disk=none": "a medium that takes no time",
     'flow.workload.source="postmark"': "Postmark, 64 disks",
-    'sweep.flow.stack=[{ name = "bic", beta = 0.875, max_increment = 32 }]': "BIC with its authors' constants",
-    'sweep.flow.stack=[{ name = "htcp", rtt_scaling = false }]': "H-TCP without RTT scaling",
-    'sweep.flow.stack=[{ name = "htcp", adaptive_backoff = false }]': "H-TCP that always halves",
+    'sweep.flow.congestion_control=[{ name = "bic", beta = 0.875, max_increment = 32 }]': (
+        "BIC with its authors' constants"
+    ),
+    'sweep.flow.congestion_control=[{ name = "htcp", rtt_scaling = false }]': "H-TCP without RTT scaling",
+    'sweep.flow.congestion_control=[{ name = "htcp", adaptive_backoff = false }]': "H-TCP that always halves",
 }
 """First of the keys that an entry of claims.toml sets, and what it is in words."""
 
@@ -43,12 +46,12 @@ def change_of(record: Record) -> str:
 
 @part("assumptions.toml")
 def assumptions(results: PaperResults) -> Evaluation:
-    """A row per change: throughput and drops of each stack with one connection and with five."""
+    """A row per change: throughput and drops of each congestion control with one connection and with five."""
     found: dict[str, dict[tuple[str, int], Record]] = {}
     for record in results.of("assumptions.toml"):
-        found.setdefault(change_of(record), {})[stack_of(record), connections_of(record)] = record
-    points = [(stack, n) for n in (1, 5) for stack in STACKS]
-    heads = ("changed", *(f"{STACKS[stack][0]}, {n}" for stack, n in points))
+        found.setdefault(change_of(record), {})[cc_of(record), connections_of(record)] = record
+    points = [(cc, n) for n in (1, 5) for cc in CCS]
+    heads = ("changed", *(f"{CCS[cc][0]}, {n}" for cc, n in points))
     tables = [
         Table(
             CLAIM,
@@ -58,7 +61,7 @@ def assumptions(results: PaperResults) -> Evaluation:
                 (change, *(form(records[point]) if point in records else "" for point in points))
                 for change, records in found.items()
             ),
-            "The session of figure 7 for 300 s; stack and number of connections.",
+            "The session of figure 7 for 300 s; congestion control and number of connections.",
         )
         for title, form in (
             ("One assumption changed: throughput, MB/s", lambda record: f"{throughput(record):.2f}"),

@@ -28,11 +28,11 @@ def figures9_and_10(results: PaperResults) -> Evaluation:
 
 def _measured(carried: Curves) -> dict[str, float]:
     points = sorted(carried["reno"])
-    over_stacks = {burst: mean({i: values[burst] for i, values in enumerate(carried.values())}) for burst in points}
+    over_ccs = {burst: mean({i: values[burst] for i, values in enumerate(carried.values())}) for burst in points}
     beyond = [burst for burst in points if burst > KNEE]
-    measured = {f"at_{burst // 1024}k": over_stacks[burst] for burst in points}
-    measured["flat"] = max((over_stacks[b] / over_stacks[KNEE] for b in beyond), key=lambda ratio: abs(ratio - 1))
-    measured |= {stack: mean(values) for stack, values in carried.items()}
+    measured = {f"at_{burst // 1024}k": over_ccs[burst] for burst in points}
+    measured["flat"] = max((over_ccs[b] / over_ccs[KNEE] for b in beyond), key=lambda ratio: abs(ratio - 1))
+    measured |= {cc: mean(values) for cc, values in carried.items()}
     measured["highspeed_by_reno"] = measured["highspeed"] / measured["reno"]
     spread = [max(v[b] for v in carried.values()) / min(v[b] for v in carried.values()) for b in beyond]
     measured["spread"] = max(spread)
@@ -50,7 +50,7 @@ def _figure(carried: Curves, dropped: Curves) -> Figure:
         framed(left, ink, "MaxBurstLength, KiB", "MB/s, reads and writes")
         framed(right, ink, "MaxBurstLength, KiB", "packets dropped in 1000 s")
         for axes, found in ((left, carried), (right, dropped)):
-            in_kib = {stack: {b // 1024: value for b, value in values.items()} for stack, values in found.items()}
+            in_kib = {cc: {b // 1024: value for b, value in values.items()} for cc, values in found.items()}
             draw_curves(axes, ink, in_kib)
             axes.set_xscale("log", base=4)
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -73,6 +73,6 @@ def _table(found: Curves, form: str, what: str) -> Table:
     return Table(
         CLAIM,
         f"{what}, by MaxBurstLength",
-        ("stack", *(size(point) for point in points)),
-        tuple((title_of(stack), *(form.format(values[p]) for p in points)) for stack, values in found.items()),
+        ("congestion control", *(size(point) for point in points)),
+        tuple((title_of(cc), *(form.format(values[p]) for p in points)) for cc, values in found.items()),
     )

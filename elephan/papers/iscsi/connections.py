@@ -1,4 +1,4 @@
-"""Figures 7 and 8: what a session carries and loses, by stack and connections."""
+"""Figures 7 and 8: what a session carries and loses, by congestion control and connections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MANY = range(5, 11)
 """Connections from which the paper has BIC as Scalable."""
 
 BEST_WITHIN = 0.01
-"""Relative distance to the best at which a stack is best, too."""
+"""Relative distance to the best at which a congestion control is best, too."""
 
 FAR_MORE = 2
 """"Far more": at least so many times."""
@@ -52,28 +52,28 @@ def figures7_and_8(results: PaperResults) -> Evaluation:
     )
 
 
-def best_at(carried: Curves, stack: str) -> int:
-    """Return at how many of the numbers of connections beyond one a stack is best."""
+def best_at(carried: Curves, cc: str) -> int:
+    """Return at how many of the numbers of connections beyond one a congestion control is best."""
     return sum(
-        carried[stack][n] >= (1 - BEST_WITHIN) * max(values[n] for values in carried.values())
+        carried[cc][n] >= (1 - BEST_WITHIN) * max(values[n] for values in carried.values())
         for n in SEVERAL
-        if n in carried[stack]
+        if n in carried[cc]
     )
 
 
 def _throughputs(carried: Curves) -> dict[str, float]:
-    measured = {f"{stack}_1": values[1] for stack, values in carried.items()}
+    measured = {f"{cc}_1": values[1] for cc, values in carried.items()}
     for n in (1, 2, 5, 10):
         measured[f"mean_{n}"] = mean({index: values[n] for index, values in enumerate(carried.values())})
-    measured["best_new_1"] = max(carried[stack][1] for stack in NEW)
+    measured["best_new_1"] = max(carried[cc][1] for cc in NEW)
     measured["htcp_best"] = best_at(carried, "htcp")
     measured["bic_by_scalable"] = furthest_from_one(carried["bic"], carried["scalable"], MANY)
     return measured
 
 
 def _drops(dropped: Curves) -> dict[str, float]:
-    measured = {stack: mean(values) for stack, values in dropped.items()}
-    return measured | {"most_of_three_twice": FAR_MORE * max(measured[stack] for stack in ("reno", "bic", "htcp"))}
+    measured = {cc: mean(values) for cc, values in dropped.items()}
+    return measured | {"most_of_three_twice": FAR_MORE * max(measured[cc] for cc in ("reno", "bic", "htcp"))}
 
 
 def _figure(claim: str, key: str, found: Curves) -> Figure:
@@ -103,7 +103,5 @@ def _figure(claim: str, key: str, found: Curves) -> Figure:
 
 def _table(claim: str, title: str, found: Curves, form: str) -> Table:
     points = sorted(next(iter(found.values())))
-    rows = tuple(
-        (title_of(stack), *(form.format(values[point]) for point in points)) for stack, values in found.items()
-    )
-    return Table(claim, title, ("stack", *(str(point) for point in points)), rows)
+    rows = tuple((title_of(cc), *(form.format(values[point]) for point in points)) for cc, values in found.items())
+    return Table(claim, title, ("congestion control", *(str(point) for point in points)), rows)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
-from elephan.papers.iscsi.session import stack_of, title_of
+from elephan.papers.iscsi.session import cc_of, title_of
 from elephan.record import Record
 from elephan.report.draw import Ink
 from elephan.store.series import Series
@@ -29,7 +29,7 @@ LEAD_OVER_S = 10.0
 AS_FIGURE = "as figures 11 to 13"
 
 FIGURES = {"reno": "11", "htcp": "12", "bic": "13"}
-"""The paper's figure of each stack."""
+"""The paper's figure of each congestion control."""
 
 
 @dataclass(frozen=True)
@@ -91,26 +91,28 @@ CHANGES: Mapping[str, str] = {
     "flow.session.workload.queue_depth=4": "4 requests under way",
     "flow.session.workload.source.size=64KiB": "requests of 64 KiB",
     "path.queue=1bdp": "queue of rate x RTT",
-    'sweep.flow.*.stack=[{ name = "bic", beta = 0.875, max_increment = 32 }]': "BIC with its authors' constants",
-    'sweep.flow.*.stack=[{ name = "htcp", rtt_scaling = false }]': "H-TCP without RTT scaling",
+    'sweep.flow.*.congestion_control=[{ name = "bic", beta = 0.875, max_increment = 32 }]': (
+        "BIC with its authors' constants"
+    ),
+    'sweep.flow.*.congestion_control=[{ name = "htcp", rtt_scaling = false }]': "H-TCP without RTT scaling",
 }
 """What an entry of claims.toml sets, and what it is in words."""
 
-Stacks = Mapping[str, Sharing]
+CongestionControls = Mapping[str, Sharing]
 
 
 @part("fig11-13.toml")
 def figures11_to_13(results: PaperResults) -> Evaluation:
-    """Shares and windows by stack."""
+    """Shares and windows by congestion control."""
     found: dict[str, dict[str, Sharing]] = {}
     for record in results.of("fig11-13.toml"):
         item = Sharing.of(record, results.series(record))
-        found.setdefault(change_of(record), {})[stack_of(record)] = item
+        found.setdefault(change_of(record), {})[cc_of(record)] = item
     plain = found[AS_FIGURE]
     htcp = plain["htcp"]
     measured = {"htcp_session": htcp.means[0], "htcp_ftp": htcp.means[1]}
-    for stack, item in plain.items():
-        measured |= {f"{stack}_imbalance": item.imbalance, f"{stack}_changes": item.changes}
+    for cc, item in plain.items():
+        measured |= {f"{cc}_imbalance": item.imbalance, f"{cc}_changes": item.changes}
     return Evaluation({CLAIM: measured}, [_figure(plain)], [_table(plain), _changed(found)])
 
 
@@ -120,15 +122,15 @@ def change_of(record: Record) -> str:
     return ", ".join(CHANGES.get(key, key) for key in given) or AS_FIGURE
 
 
-def _figure(found: Stacks) -> Figure:
+def _figure(found: CongestionControls) -> Figure:
     def draw(drawing: Any, ink: Ink) -> None:
         rows = drawing.subplots(len(found), 1, sharex=True, sharey=True)
-        for axes, (stack, item) in zip(rows, found.items(), strict=True):
+        for axes, (cc, item) in zip(rows, found.items(), strict=True):
             framed(
                 axes,
                 ink,
                 "s" if axes is rows[-1] else "",
-                f"{title_of(stack)} (figure {FIGURES[stack]}): cwnd, packets",
+                f"{title_of(cc)} (figure {FIGURES[cc]}): cwnd, packets",
             )
             axes.plot(item.time_s, item.session, color=ink.curve(0), linewidth=0.7, label="iSCSI")
             there = item.time_s <= item.both_s[1]
@@ -148,30 +150,30 @@ def _figure(found: Stacks) -> Figure:
     )
 
 
-def _table(found: Stacks) -> Table:
+def _table(found: CongestionControls) -> Table:
     return Table(
         CLAIM,
         "Mean windows from 100 to 400 s, packets",
-        ("stack", "iSCSI", "FTP", "larger over smaller", "changes of lead"),
+        ("congestion control", "iSCSI", "FTP", "larger over smaller", "changes of lead"),
         tuple(
             (
-                title_of(stack),
+                title_of(cc),
                 f"{item.means[0]:.0f}",
                 f"{item.means[1]:.0f}",
                 f"{item.imbalance:.2f}",
                 str(item.changes),
             )
-            for stack, item in found.items()
+            for cc, item in found.items()
         ),
         "The first 40 s of FTP are left out. Lead: the larger window in the mean over 10 s.",
     )
 
 
-def _changed(found: Mapping[str, Stacks]) -> Table:
+def _changed(found: Mapping[str, CongestionControls]) -> Table:
     return Table(
         CLAIM,
         "One assumption changed: mean windows of iSCSI and FTP, packets",
-        ("changed", *(title_of(stack) for stack in FIGURES)),
+        ("changed", *(title_of(cc) for cc in FIGURES)),
         tuple(
             (
                 change,

@@ -23,15 +23,15 @@ SEGMENTS_PER_ACK = 2
 
 def growth(record: Record) -> float:
     """Return segments per round trip in congestion avoidance that the set-up of a record should give."""
-    stack = record.spec["flows"][0]["stack"]
-    counted = stack["congestion"].endswith(PER_ACK) and stack["delayed_ack"]
+    transport = record.spec["flows"][0]["transport"]
+    counted = transport["congestion_control"].endswith(PER_ACK) and transport["delayed_ack"]
     return 1 / SEGMENTS_PER_ACK if counted else 1.0
 
 
 def name_of(record: Record) -> str:
     """Return a set-up in words."""
-    stack = record.spec["flows"][0]["stack"]
-    if not stack["congestion"].endswith(PER_ACK):
+    transport = record.spec["flows"][0]["transport"]
+    if not transport["congestion_control"].endswith(PER_ACK):
         return "segments counted (Linux today)"
     return "ACKs counted, every 2nd segment acknowledged" if growth(record) < 1 else "ACKs counted, one per segment"
 
@@ -88,7 +88,7 @@ def _recovery(results: PaperResults, record: Record) -> Recovery:
 def _lossy(results: PaperResults, record: Record) -> Lossy:
     spec = record.spec["links"][record.spec["flows"][0]["route"][0]]
     window = Window.of(results.series(record))
-    start, end = window.periods(record.spec["flows"][0]["stack"]["initial_ssthresh"])
+    start, end = window.periods(record.spec["flows"][0]["transport"]["initial_ssthresh"])
     use = window.goodput(start, end) / _full(record)
     return Lossy(1 / spec["loss"]["n"], growth(record), window.mean(start, end), use)
 
@@ -105,7 +105,9 @@ def introduction(results: PaperResults) -> Evaluation:
     losses = [_lossy(results, record) for record in results.of("loss.toml")]
     queued = results.of("queue.toml")[0]
     delayed = next(item for item in recoveries if growth(item.record) < 1)
-    ruled = next(item for item in recoveries if PER_ACK not in item.record.spec["flows"][0]["stack"]["congestion"])
+    ruled = next(
+        item for item in recoveries if PER_ACK not in item.record.spec["flows"][0]["transport"]["congestion_control"]
+    )
     by_rule = {item.loss: item for item in losses if item.per_round == 1}
     path = line_window(delayed.record)
     computed = loss_for_window(path)

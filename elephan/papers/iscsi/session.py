@@ -8,7 +8,7 @@ from typing import Any
 from elephan.record import Record
 from elephan.report.draw import Ink
 
-STACKS = {
+CCS = {
     "reno": ("Reno", 0),
     "bic": ("BIC", 1),
     "htcp": ("H-TCP", 2),
@@ -18,17 +18,17 @@ STACKS = {
 """Title and colour, in the order of legends and tables."""
 
 NEW = ("bic", "htcp", "highspeed", "scalable")
-"""The paper's advanced stacks."""
+"""The paper's advanced congestion controls."""
 
 
-def stack_of(record: Record) -> str:
+def cc_of(record: Record) -> str:
     """Return the name of a session's congestion control."""
-    return str(record.spec["flows"][0]["stack"]["congestion"])
+    return str(record.spec["flows"][0]["transport"]["congestion_control"])
 
 
-def title_of(stack: str) -> str:
-    """Return what a stack is called."""
-    return STACKS[stack][0]
+def title_of(cc: str) -> str:
+    """Return what a congestion control is called."""
+    return CCS[cc][0]
 
 
 def connections_of(record: Record) -> int:
@@ -52,17 +52,17 @@ def drops(record: Record) -> int:
 
 
 Curves = Mapping[str, Mapping[int, float]]
-"""Values by stack and point."""
+"""Values by congestion control and point."""
 
 
 def curves(
     records: Sequence[Record], point: Callable[[Record], int], value: Callable[[Record], float]
 ) -> dict[str, dict[int, float]]:
-    """Return the values of records by stack and point, points rising."""
+    """Return the values of records by congestion control and point, points rising."""
     found: dict[str, dict[int, float]] = {}
     for record in sorted(records, key=point):
-        found.setdefault(stack_of(record), {})[point(record)] = value(record)
-    return {stack: found[stack] for stack in STACKS if stack in found}
+        found.setdefault(cc_of(record), {})[point(record)] = value(record)
+    return {cc: found[cc] for cc in CCS if cc in found}
 
 
 def mean(values: Mapping[int, float]) -> float:
@@ -76,9 +76,9 @@ def furthest_from_one(numerator: Mapping[int, float], denominator: Mapping[int, 
 
 
 def draw_curves(axes: Any, ink: Ink, found: Curves) -> None:
-    """Draw a curve per stack."""
-    for stack, values in found.items():
-        title, colour = STACKS[stack]
+    """Draw a curve per congestion control."""
+    for cc, values in found.items():
+        title, colour = CCS[cc]
         axes.plot(
             *zip(*values.items(), strict=True), "o-", color=ink.curve(colour), markersize=4, linewidth=1.4, label=title
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, line_bps, part, path_packets
-from elephan.papers.tenge.recovery import Line, Pair, stack_of
+from elephan.papers.tenge.recovery import Line, Pair, cc_of
 from elephan.record import Record
 from elephan.report.draw import Ink
 
@@ -21,7 +21,7 @@ TIMES = 9
 RTT_S = 0.017
 """Of the line between Amsterdam and Geneva, s."""
 
-STACKS = {"reno": ("NewReno", 0), "highspeed": ("HSTCP", 1)}
+CCS = {"reno": ("NewReno", 0), "highspeed": ("HSTCP", 1)}
 """Title and colour."""
 
 SHOWN_OVER_S = 0.2
@@ -30,7 +30,7 @@ SHOWN_OVER_S = 0.2
 
 def mtu_of(record: Record) -> int:
     """Return the size of a flow's packets, B."""
-    return int(record.spec["flows"][0]["stack"]["mtu_bytes"])
+    return int(record.spec["flows"][0]["transport"]["mtu_bytes"])
 
 
 def burst_share(record: Record) -> float:
@@ -95,8 +95,8 @@ def _curves(results: PaperResults, grid: dict[Any, list[Record]], pairs: dict[An
                 fontsize=8.5,
                 pad=5,
             )
-            for name, (title, colour) in STACKS.items():
-                record = next(item for item in records if stack_of(item) == name)
+            for name, (title, colour) in CCS.items():
+                record = next(item for item in records if cc_of(item) == name)
                 line = Line.of(record, results.series(record))
                 time_s, share = _smooth(line)
                 axes.plot(time_s, share, color=ink.curve(colour), linewidth=1.4, label=title)

@@ -72,7 +72,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Recoveries:
-    """The recovery of one stack in one set-up, over seeds."""
+    """The recovery of one congestion control in one set-up, over seeds."""
 
     seconds: tuple[float | None, ...]
 
@@ -96,14 +96,14 @@ class Recoveries:
         return f"{self.mean:.2f} s" if f"{low:.2f}" == f"{high:.2f}" else f"{self.mean:.2f} s ({low:.2f} to {high:.2f})"
 
 
-def stack_of(record: Record) -> str:
+def cc_of(record: Record) -> str:
     """Return the name of a flow's congestion control."""
-    return str(record.spec["flows"][0]["stack"]["congestion"])
+    return str(record.spec["flows"][0]["transport"]["congestion_control"])
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Both stacks in one set-up."""
+    """Both congestion controls in one set-up."""
 
     reno: Recoveries
     highspeed: Recoveries
@@ -113,7 +113,7 @@ class Pair:
         """Take them out of the records of a set-up."""
         return cls(
             *(
-                Recoveries.of(results, [record for record in records if stack_of(record) == name])
+                Recoveries.of(results, [record for record in records if cc_of(record) == name])
                 for name in ("reno", "highspeed")
             )
         )

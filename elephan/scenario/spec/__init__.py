@@ -18,7 +18,7 @@ from elephan.scenario.spec.lines import jitter_spec, loss_spec, queue_specs
 from elephan.scenario.spec.network import Network, build
 
 #: Form of the specification; see `RunSpec::format`.
-FORMAT = 1
+FORMAT = 2
 
 
 def specify(document: Document, base: Path, seed: int, pcap: Path | None = None) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _hybrid(
 ) -> dict[str, Any]:
     """Short flows and the manager, where there are any: specifications without them stay as they were, ids and all."""
     manager = manager_spec(document, network, flows)
-    return ({"crowds": crowds} if crowds else {}) | ({"manager": manager} if manager else {})
+    return ({"short_flows": crowds} if crowds else {}) | ({"manager": manager} if manager else {})
 
 
 def _pcap_node(document: Document, network: Network, flows: list[dict[str, Any]]) -> int:

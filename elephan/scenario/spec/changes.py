@@ -9,8 +9,8 @@ from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import bits_per_second
 from elephan.scenario.run import Event
 from elephan.scenario.spec.lines import loss_spec
+from elephan.scenario.spec.mitigations import difference_ns, mitigation_spec, parted
 from elephan.scenario.spec.network import Move, Network
-from elephan.scenario.spec.remedies import difference_ns, parted, remedy_spec
 
 
 def background_specs(document: Document, network: Network) -> list[dict[str, Any]]:
@@ -63,19 +63,19 @@ def _moves(document: Document, network: Network, index: int, flows: list[dict[st
             if flow["group"] == group and connection in (None, place - first[group])
         ]
         ways: dict[str, Any] = {"route": move.route, "return_route": move.return_route}
-        ways |= _remedies(document, network, index, move, {group for group, _ in move.connections})
+        ways |= _mitigations(document, network, index, move, {group for group, _ in move.connections})
         found.append({"kind": "move", "flows": list(dict.fromkeys(moved)), **ways})
     if move.sources:
         sources = list(dict.fromkeys(move.sources))
-        remedies = _remedies(document, network, index, move, set())
-        found.append({"kind": "move_background", "sources": sources, "route": move.route, **remedies})
+        mitigations = _mitigations(document, network, index, move, set())
+        found.append({"kind": "move_background", "sources": sources, "route": move.route, **mitigations})
     return found
 
 
-def _remedies(document: Document, network: Network, index: int, move: Move, groups: set[int]) -> dict[str, Any]:
+def _mitigations(document: Document, network: Network, index: int, move: Move, groups: set[int]) -> dict[str, Any]:
     """The key of a move that says what keeps it from hurting; nothing where nothing does."""
-    remedies = document.event[index].remedy
-    if remedies is None or move.route is None:
+    mitigations = document.event[index].mitigation
+    if mitigations is None or move.route is None:
         return {}
     before = [network.background_routes[source] for source in move.sources]
     for group in groups:
@@ -85,7 +85,7 @@ def _remedies(document: Document, network: Network, index: int, move: Move, grou
         before = [earlier[-1] if earlier else network.flow_routes[group][0], *before]
     # Of several old ways the longest is the one to wait for.
     old = max(before, key=lambda way: difference_ns(network, *parted(way, move.route or [])[1:]))
-    return {"remedy": remedy_spec(network, remedies, old, move.route)}
+    return {"mitigation": mitigation_spec(network, mitigations, old, move.route)}
 
 
 def _when(document: Document, flows: list[dict[str, Any]], index: int, event: Event) -> dict[str, Any]:

@@ -40,13 +40,13 @@ def extrapolate_spec(document: Document, network: Network, flows: list[dict[str,
     if document.run.exact or not _is_one_copy(document) or not _stays_as_it_is(document):
         return {}
     workload = flows[0]["workload"]
-    packets = workload["bytes"] // (flows[0]["stack"]["mtu_bytes"] - _HEADERS)
+    packets = workload["bytes"] // (flows[0]["transport"]["mtu_bytes"] - _HEADERS)
     if packets < PACKETS_MIN:
         return {}
     route = flows[0]["route"]
     used = [*route, *flows[0]["return_route"]]
     rtt_ns = sum(network.lines[index].delay_ns for index in used)
-    packet_ns = flows[0]["stack"]["mtu_bytes"] * 8 * _NS_PER_S // network.slowest_bps(route)
+    packet_ns = flows[0]["transport"]["mtu_bytes"] * 8 * _NS_PER_S // network.slowest_bps(route)
     return {
         "extrapolate": {
             "from_ns": max(document.measure.warmup, *(flow["start_ns"] for flow in flows)),

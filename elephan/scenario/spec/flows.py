@@ -10,12 +10,12 @@ from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, WINDOW_MAX_UNBOU
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import Problem
 from elephan.scenario.quantity import U64_MAX, bits_per_second
-from elephan.scenario.spec import stack as stacks
+from elephan.scenario.spec import transport as congestion_controls
 from elephan.scenario.spec.changes import actions
 from elephan.scenario.spec.iscsi import session
 from elephan.scenario.spec.network import Network
 from elephan.scenario.spec.trace import check_trace
-from elephan.scenario.workload import Bulk, Offered, Program, Replicate, ShortFlows
+from elephan.scenario.workload import Bulk, ConstantRate, Program, Replicate, ShortFlows
 from elephan.scenario.writes import arrivals_spec, sizes_spec
 
 _NS_PER_S = 1_000_000_000
@@ -29,7 +29,7 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
         if isinstance(flow.workload, ShortFlows):
             continue
         route, return_route = network.flow_routes[group]
-        stack = _stack_on(network, queues, (fastest, longest), flow, group, base)
+        transport = _transport_on(network, queues, (fastest, longest), flow, group, base)
         workload = _workload(flow, base, group, network.slowest_bps(route))
         # Left out where it changes nothing, so that a point keeps its id.
         shared = {"distribution": "striped"} if is_shared(flow) else {}
@@ -46,7 +46,7 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
                     "destination": network.lines[route[-1]].target,
                     "route": route,
                     "return_route": return_route,
-                    "stack": stack,
+                    "transport": transport,
                     "start_ns": start,
                     "stop_ns": stop,
                     "workload": _part(workload, connection, flow.connections) if shared else workload,
@@ -64,7 +64,7 @@ def is_shared(flow: Flow) -> bool:
 def is_bounded(workload: Any) -> bool:
     """Whether a workload is a rate or an amount, which grows when each of several connections carries it."""
     match workload:
-        case Offered() | Replicate():
+        case ConstantRate() | Replicate():
             return True
         case Bulk() | Program():
             return workload.bytes is not None
@@ -96,7 +96,7 @@ def crowd_specs(document: Document, network: Network, queues: list[dict[str, Any
                 "destination": network.lines[route[-1]].target,
                 "route": route,
                 "return_route": return_route,
-                "stack": _stack_on(network, queues, extremes, flow, group, base),
+                "transport": _transport_on(network, queues, extremes, flow, group, base),
                 "arrivals_per_ks": max(1, round(workload.arrivals * 1000)),
                 "sizes": _sizes(workload),
                 "start_ns": flow.start,
@@ -115,13 +115,13 @@ def _sizes(workload: ShortFlows) -> dict[str, Any]:
         }
     return {
         "kind": "pareto",
-        "index_e3": max(1, round(workload.tail * 1000)),
-        "least_bytes": workload.least,
-        "most_bytes": workload.most,
+        "pareto_shape_e3": max(1, round(workload.pareto_shape * 1000)),
+        "min_bytes": workload.min,
+        "max_bytes": workload.max,
     }
 
 
-def _stack_on(
+def _transport_on(
     network: Network,
     queues: list[dict[str, Any]],
     extremes: tuple[list[int], list[int]],
@@ -129,13 +129,13 @@ def _stack_on(
     group: int,
     base: Path,
 ) -> dict[str, Any]:
-    """The stack of a flow entry, with what its ways decide."""
+    """The congestion control of a flow entry, with what its ways decide."""
     ways = network.ways(group)
     mtu_of_route = min(network.lines[index].mtu_bytes for there, back in ways for index in (*there, *back))
     if flow.mtu is not None and flow.mtu > mtu_of_route:
         raise Problem(("flow", group, "mtu"), f"at most {mtu_of_route}B, the smallest MTU on the route")
     in_flight = max(_in_flight(network, queues, there, back, *extremes) for there, back in ways)
-    return _stack(flow, base, group, _window(flow, in_flight), flow.mtu or mtu_of_route)
+    return _transport(flow, base, group, _window(flow, in_flight), flow.mtu or mtu_of_route)
 
 
 def _in_flight(
@@ -184,10 +184,12 @@ def _window(flow: Flow, in_flight: int) -> int:
     return min(max(in_flight, WINDOW_FIELD_MAX), largest)
 
 
-def _stack(flow: Flow, base: Path, group: int, window: int, mtu: int) -> dict[str, Any]:
-    congestion, parameters = stacks.resolve(flow.stack, base, ("flow", group, "stack"))
+def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> dict[str, Any]:
+    congestion, parameters = congestion_controls.resolve(
+        flow.congestion_control, base, ("flow", group, "congestion_control")
+    )
     return {
-        "congestion": congestion,
+        "congestion_control": congestion,
         "parameters": parameters,
         "recovery": flow.recovery,
         "initial_cwnd": flow.initial_cwnd,
@@ -225,9 +227,9 @@ def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> dict[str,
             return {"kind": "bulk", "bytes": workload.bytes}
         case Program():
             return {"kind": "program", "program": workload.program, "bytes": workload.bytes}
-        case Offered():
+        case ConstantRate():
             return {
-                "kind": "offered",
+                "kind": "constant_rate",
                 "frame_bytes": workload.frame,
                 "rate_bps": bits_per_second(workload.load, slowest_bps),
                 "credits": workload.credits,
@@ -251,7 +253,7 @@ def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> dict[str,
                 "trace": {
                     "path": str(path),
                     "format": form,
-                    "slowdown_e6": max(1, round(workload.slowdown * 10**6)),
+                    "time_scale_e6": max(1, round(workload.time_scale * 10**6)),
                     "looped": workload.loop,
                     "header_bytes": workload.header,
                 },

@@ -7,8 +7,8 @@ from typing import Any
 from elephan.scenario.document import Document
 from elephan.scenario.hybrid import AS_MUCH_AGAIN, Manager
 from elephan.scenario.problem import Problem
+from elephan.scenario.spec.mitigations import mitigation_spec
 from elephan.scenario.spec.network import Network
-from elephan.scenario.spec.remedies import remedy_spec
 
 
 def manager_spec(document: Document, network: Network, flows: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -25,22 +25,22 @@ def manager_spec(document: Document, network: Network, flows: list[dict[str, Any
             raise Problem(("lightpath", index, "capacity"), f"at most {slowest}bit/s, the rate of its slowest link")
     return {
         "interval_ns": manager.interval,
-        "one_in": manager.sample,
-        "memory": manager.memory,
-        "idle_ns": manager.idle,
+        "sampling_rate": manager.sampling_rate,
+        "flow_table_size": manager.flow_table_size,
+        "inactive_timeout_ns": manager.inactive_timeout,
         "rate_bps": manager.rate,
         "volume_bytes": manager.volume,
-        "standard_errors_e3": manager.standard_errors,
-        "back_below_bps": manager.rate // 2 if manager.back_below is None else manager.back_below,
-        "minimum_stay_ns": manager.minimum_stay,
-        "linger_ns": manager.linger,
+        "confidence_sigmas_e3": manager.confidence_sigmas,
+        "return_rate_bps": manager.rate // 2 if manager.return_rate is None else manager.return_rate,
+        "min_dwell_time_ns": manager.min_dwell_time,
+        "lightpath_timeout_ns": manager.lightpath_timeout,
         "lightpaths_max": len(document.lightpath) if manager.lightpaths is None else manager.lightpaths,
-        "fill_ppm": manager.fill,
-        "offload_worth_ppm": manager.offload_worth,
-        "busy_ppm": manager.busy,
+        "max_utilization_ppm": manager.max_utilization,
+        "offload_weight_ppm": manager.offload_weight,
+        "congestion_threshold_ppm": manager.congestion_threshold,
         "refuse": manager.refuse,
-        "watch_ns": manager.watch,
-        "keep_ppm": manager.keep,
+        "observation_window_ns": manager.observation_window,
+        "cc_beta_ppm": manager.cc_beta,
         **_when_given(manager, network),
         "priorities": [manager.priorities.get(names[flow["group"]], 0) for flow in flows],
         "lightpaths": [
@@ -59,15 +59,15 @@ def manager_spec(document: Document, network: Network, flows: list[dict[str, Any
 def _when_given(manager: Manager, network: Network) -> dict[str, Any]:
     """Keys that not every manager has: specifications of before stay as they were, ids and all."""
     given: dict[str, Any] = {}
-    if manager.tail != AS_MUCH_AGAIN:
-        given["tail_e3"] = manager.tail
-    if manager.remedies:
+    if manager.pareto_shape != AS_MUCH_AGAIN:
+        given["pareto_shape_e3"] = manager.pareto_shape
+    if manager.mitigations:
         ways = dict.fromkeys(tuple(route) for route, _ in network.flow_routes)
-        given["remedies"] = [
+        given["mitigations"] = [
             {
                 "route": list(way),
                 "lightpath": index,
-                "remedy": remedy_spec(network, manager.remedies, list(way), over),
+                "mitigation": mitigation_spec(network, manager.mitigations, list(way), over),
             }
             for way in ways
             for index, lines in enumerate(network.lightpaths)

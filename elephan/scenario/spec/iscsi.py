@@ -12,7 +12,8 @@ from elephan.scenario.spec.trace import check_trace
 
 
 def session(workload: Iscsi, base: Path, where: Location) -> dict[str, Any]:
-    """Return the specification of crates/experiment/src/spec/iscsi.rs. Raises `Problem` for files that cannot be used."""
+    """Return the specification of crates/experiment/src/spec/iscsi.rs. Raises `Problem` for files that cannot be
+    used."""
     first_burst = workload.first_burst
     return {
         "kind": "iscsi",
@@ -92,11 +93,11 @@ def _source(source: Mix | TraceSource | Postmark, base: Path, where: Location) -
         "trace": {
             "path": str(path),
             "format": form,
-            "slowdown_e6": max(1, round(source.slowdown * 10**6)),
+            "time_scale_e6": max(1, round(source.time_scale * 10**6)),
             "looped": source.loop,
             "header_bytes": 0,
         },
         "timed": source.pace == "timed",
         "device": source.device,
-        "beyond": source.beyond,
+        "out_of_range": source.out_of_range,
     }

@@ -7,7 +7,7 @@ use super::requests::{Mix, Requests, Traced};
 use super::stream::Stream;
 use super::{Connection, ConnectionTally, Phase, Session, NONE};
 use crate::error::LabError;
-use crate::spec::{AllegianceSpec, BeyondSpec, FlowSpec, IscsiSpec, RunSpec, SourceSpec, TraceSpec, WorkloadSpec};
+use crate::spec::{AllegianceSpec, FlowSpec, IscsiSpec, OutOfRangeSpec, RunSpec, SourceSpec, TraceSpec, WorkloadSpec};
 use link::random::{stream_seed, Random};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -213,10 +213,10 @@ fn requests(
             let stream = Random::new(stream_seed(run.seed, &format!("iscsi/{}", flow.name)));
             Ok(Requests::Postmark(Postmark::new(*files, least, most, *transactions, stream)))
         }
-        SourceSpec::Trace { trace, timed, device, beyond } => {
+        SourceSpec::Trace { trace, timed, device, out_of_range: beyond } => {
             let all = read(trace, traces)?;
             let fitted = fit(flow, trace, &all, *device, *beyond, unit_blocks)?;
-            Ok(Requests::Trace(Traced::new(Player::new(fitted, trace.slowdown_e6, trace.looped), *timed)))
+            Ok(Requests::Trace(Traced::new(Player::new(fitted, trace.time_scale_e6, trace.looped), *timed)))
         }
     }
 }
@@ -238,7 +238,7 @@ fn fit(
     spec: &TraceSpec,
     trace: &Trace,
     device: Option<u32>,
-    beyond: BeyondSpec,
+    beyond: OutOfRangeSpec,
     unit_blocks: u64,
 ) -> Result<Trace, LabError> {
     let mut fitted = Vec::with_capacity(trace.requests.len());
@@ -258,8 +258,8 @@ fn fit(
         }
         if request.lba.saturating_add(blocks) > unit_blocks {
             match beyond {
-                BeyondSpec::Skip => continue,
-                BeyondSpec::Wrap if blocks <= unit_blocks => {
+                OutOfRangeSpec::Skip => continue,
+                OutOfRangeSpec::Wrap if blocks <= unit_blocks => {
                     request.lba = (request.lba % unit_blocks).min(unit_blocks - blocks);
                 }
                 _ => {

@@ -3,7 +3,7 @@
 use super::NONE;
 use crate::flow::Side;
 use crate::packet::Packet;
-use crate::stack::tcp_config;
+use crate::transport::tcp_config;
 use crate::world::World;
 use sim::Network;
 use tcp::Endpoint;
@@ -88,10 +88,10 @@ impl World {
     /// Makes a flow's connection anew, and opens it.
     fn make_anew(&mut self, now: Time, index: usize) {
         let flow = &mut self.flows[index];
-        let (name, stack) = (&flow.spec.name, &flow.spec.stack);
+        let (name, transport) = (&flow.spec.name, &flow.spec.transport);
         let again = "what was made once of these settings is made again";
-        let config = tcp_config(name, stack).expect(again);
-        let mut control = || self.algorithms.controller(name, stack).expect(again);
+        let config = tcp_config(name, transport).expect(again);
+        let mut control = || self.algorithms.controller(name, transport).expect(again);
         let sender = Endpoint::new_client(config.clone(), control(), now);
         let receiver = Endpoint::new_server(config, control(), now);
         flow.make_anew(sender, receiver);

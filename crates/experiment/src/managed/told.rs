@@ -2,7 +2,7 @@
 
 use super::Management;
 use crate::outcome::{Metric, Metrics};
-use te::{Entry, Forecast, Held, Limit, Manager, Plan, Reason, Remedy, Seen};
+use te::{Entry, Forecast, Held, Limit, Manager, Mitigation, Plan, Reason, Seen};
 use units::{Span, Time};
 
 /// What a manager did in a run.
@@ -118,8 +118,8 @@ fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metr
         integer("held_dropped_packets", dropped_packets);
     }
     if let Some(plan) = entry.plan {
-        integer("remedy_saves_bytes", plan.saves.0);
-        if plan.remedy.holds() {
+        integer("mitigation_saves_bytes", plan.saves.0);
+        if plan.mitigation.holds() {
             integer("forecast_held_bytes", plan.buffer.0);
         }
     }
@@ -179,20 +179,20 @@ fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metr
 }
 
 fn of_plan(plan: &Plan, pause: Span) -> Metrics {
-    let name = match plan.remedy {
-        Remedy::None => "none",
-        Remedy::Hold => "hold",
-        Remedy::Trim => "trim",
-        Remedy::HoldAndTrim => "hold, trim",
+    let name = match plan.mitigation {
+        Mitigation::None => "none",
+        Mitigation::Hold => "hold_buffer",
+        Mitigation::Trim => "cwnd_reduction",
+        Mitigation::HoldAndTrim => "hold_buffer, cwnd_reduction",
     };
-    let mut metrics = Metrics::from([("remedy", Metric::Text(name.to_owned()))]);
-    if plan.remedy.holds() {
+    let mut metrics = Metrics::from([("mitigation", Metric::Text(name.to_owned()))]);
+    if plan.mitigation.holds() {
         metrics.insert("forecast_hold_s", Metric::Real(plan.hold.as_secs_f64()));
     }
-    if plan.remedy.trims() {
-        metrics.insert("forecast_keep_share", Metric::Real(f64::from(plan.keep_ppm) / 1e6));
+    if plan.mitigation.trims() {
+        metrics.insert("forecast_cwnd_fraction", Metric::Real(f64::from(plan.keep_ppm) / 1e6));
     }
-    if plan.remedy != Remedy::None {
+    if plan.mitigation != Mitigation::None {
         metrics.insert("forecast_pause_s", Metric::Real(pause.as_secs_f64()));
     }
     metrics

@@ -104,14 +104,14 @@ pub enum SourceSpec {
         /// Only requests to this device of the trace; null = all.
         device: Option<u32>,
         /// What becomes of a request beyond the unit.
-        beyond: BeyondSpec,
+        out_of_range: OutOfRangeSpec,
     },
 }
 
 /// What becomes of a request beyond the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BeyondSpec {
+pub enum OutOfRangeSpec {
     /// The run does not begin.
     Refuse,
     /// It is left out.

@@ -24,7 +24,7 @@ pub enum WorkloadSpec {
         bytes: Option<u64>,
     },
     /// Constant load: one frame every so often, each frame's latency measured (the dsan paper's FC generator).
-    Offered {
+    ConstantRate {
         /// Payload bytes of a frame written to the connection.
         frame_bytes: u64,
         /// Offered load of frames, bit/s.
@@ -61,7 +61,7 @@ pub struct TraceSpec {
     /// A name of `storage::Format`, or "auto": told by the content.
     pub format: String,
     /// Factor on all times, parts per million: 1_000_000 = as recorded, 2_000_000 = half as fast.
-    pub slowdown_e6: u64,
+    pub time_scale_e6: u64,
     /// Start again at the end.
     pub looped: bool,
     /// Bytes sent beside each write's data (replication header).

@@ -46,9 +46,9 @@ impl Dumbbell {
         }
     }
 
-    pub fn flow(mut self, name: &str, stack: Value, workload: Value) -> Dumbbell {
+    pub fn flow(mut self, name: &str, transport: Value, workload: Value) -> Dumbbell {
         let start = 0;
-        self.flows.push(flow(name, self.flows.len(), stack, workload, start));
+        self.flows.push(flow(name, self.flows.len(), transport, workload, start));
         self
     }
 
@@ -58,7 +58,7 @@ impl Dumbbell {
                    "queue": self.queue, "loss": loss, "jitter": null})
         };
         let spec = json!({
-            "format": 1, "seed": self.seed, "duration_ns": self.duration_ns, "stop_when_done": self.stop_when_done,
+            "format": 2, "seed": self.seed, "duration_ns": self.duration_ns, "stop_when_done": self.stop_when_done,
             "nodes": ["a", "b"],
             "links": [link("a->b", 0, 1, &self.loss), link("b->a", 1, 0, &self.reverse_loss)],
             "flows": self.flows, "background": self.background, "events": self.events,
@@ -73,9 +73,9 @@ impl Dumbbell {
     }
 }
 
-pub fn flow(name: &str, group: usize, stack: Value, workload: Value, start_ns: u64) -> Value {
+pub fn flow(name: &str, group: usize, transport: Value, workload: Value, start_ns: u64) -> Value {
     json!({"name": name, "group": group, "source": 0, "destination": 1, "route": [0], "return_route": [1],
-           "stack": stack, "start_ns": start_ns, "stop_ns": null, "workload": workload})
+           "transport": transport, "start_ns": start_ns, "stop_ns": null, "workload": workload})
 }
 
 pub fn bulk() -> Value {
@@ -83,9 +83,9 @@ pub fn bulk() -> Value {
 }
 
 /// Linux's defaults around `congestion`, with `change` on top.
-pub fn stack(congestion: &str, change: Value) -> Value {
-    let mut stack = json!({
-        "congestion": congestion, "parameters": {}, "recovery": "rack", "initial_cwnd": 10, "initial_ssthresh": null,
+pub fn transport(congestion: &str, change: Value) -> Value {
+    let mut transport = json!({
+        "congestion_control": congestion, "parameters": {}, "recovery": "rack", "initial_cwnd": 10, "initial_ssthresh": null,
         "window_bytes": 1u64 << 30, "window_scaling": true, "window_scale": null, "receive_autotuning": false,
         "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true, "delayed_ack": true, "sack_compression": true,
         "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,
@@ -93,9 +93,9 @@ pub fn stack(congestion: &str, change: Value) -> Value {
         "fast_retransmit": true, "cwnd_clamp": null,
     });
     for (key, value) in change.as_object().expect("a table of changes") {
-        stack[key] = value.clone();
+        transport[key] = value.clone();
     }
-    stack
+    transport
 }
 
 pub fn real(outcome: &Outcome, name: &str) -> f64 {

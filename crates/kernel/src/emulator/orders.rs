@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::plan::HostPlan;
 use bpf::Map;
-use experiment::spec::TrimSpec;
+use experiment::spec::CwndReductionSpec;
 use std::collections::{BTreeMap, BTreeSet};
 use units::Time;
 
@@ -89,13 +89,13 @@ impl Orders {
     }
 
     /// Tells the sender of `flow` to trim its window for event `event`, which was due at `due`, `due_monotonic_ns` by the clock.
-    pub fn trim(&self, event: usize, flow: usize, trim: &TrimSpec, due: Time, due_monotonic_ns: u64) -> Given {
+    pub fn trim(&self, event: usize, flow: usize, trim: &CwndReductionSpec, due: Time, due_monotonic_ns: u64) -> Given {
         let order = Order {
             at_ns: 0,
             shorter_us: trim.delay_ns / 1_000,
             number: number_of(event),
             // The control takes 0 for "by the RTT"; a part of less than a millionth leaves the least window just as well.
-            keep_ppm: trim.keep_ppm.map_or(0, |ppm| ppm.max(1)),
+            keep_ppm: trim.cwnd_fraction_ppm.map_or(0, |ppm| ppm.max(1)),
             restores: 0,
         };
         self.give(event, flow, order, due, due_monotonic_ns)

@@ -211,7 +211,7 @@ impl World {
 
     fn hand_over_to(&mut self, host: u32) {
         let Some(token) = self.groups[host as usize].first.take() else { return };
-        // Before the write: what the far stack does with a packet, which the write waits for, is its own.
+        // Before the write: what the far transport does with a packet, which the write waits for, is its own.
         let now = self.look();
         let group = &mut self.groups[host as usize];
         let count = group.due.len() as u16;

@@ -119,7 +119,7 @@ fn a_frame_is_on_its_way_for_as_long_as_the_line_takes() {
     if !able("a run over a line") {
         return;
     }
-    let frames = json!({"kind": "offered", "frame_bytes": 1000, "rate_bps": 4_000_000, "credits": null});
+    let frames = json!({"kind": "constant_rate", "frame_bytes": 1000, "rate_bps": 4_000_000, "credits": null});
     let line = Line::new(50_000_000, 40 * MS, 2 * S).flow(frames);
     let (outcome, _) = Hosts::new().run(&line);
     let flow = &outcome.flows[0];
@@ -141,7 +141,7 @@ fn mirrored_writes_all_arrive_and_the_drain_is_waited_for() {
     let writes: String = (0..100).map(|n| format!("{} 0 {} 128 0\n", n * 1_000_000, n * 128)).collect();
     std::fs::write(&trace, writes).unwrap();
     let mirrored = json!({"kind": "replicate", "trace": {
-        "path": trace, "format": "mqsim", "slowdown_e6": 1_000_000, "looped": false, "header_bytes": 48}});
+        "path": trace, "format": "mqsim", "time_scale_e6": 1_000_000, "looped": false, "header_bytes": 48}});
     let line = Line::new(50_000_000, 20 * MS, 200 * MS).flow(mirrored);
     // Beside it a flow that never ends by itself: it must not be in the way of what is waited for.
     let line = Line { series_interval_ns: Some(10 * MS), ..line }.flow(bulk(None));

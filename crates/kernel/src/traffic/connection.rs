@@ -80,7 +80,7 @@ impl Connection {
             lost: None,
             cut: false,
             to: SocketAddrV4::new(to.address, planned.port),
-            congestion: planned.congestion.clone(),
+            congestion: planned.congestion_control.clone(),
             window_bytes: planned.window_clamp_bytes,
             netstat,
             sampled: (0, Time::ZERO),
@@ -233,7 +233,7 @@ impl Connection {
         }
         // The kernel keeps to the clamp only as long as it is told (`Socket::clamp_window`). Windows are multiples of 2^scale, at
         // most 16 KiB.
-        let asked = spec.stack.window_bytes;
+        let asked = spec.transport.window_bytes;
         if self.most_in_flight > asked + asked / 50 + (16 << 10) {
             let most = self.most_in_flight;
             notes.push(format!("flow {name}: up to {most} bytes were in flight; a window of {asked} was asked for"));

@@ -34,7 +34,7 @@ pub(crate) struct Seen {
     pub unread: u64,
     pub info: Info,
     /// Congestion control; empty where the kernel does not say, as of a connection that has gone.
-    pub congestion: String,
+    pub congestion_control: String,
 }
 
 /// Asks about the TCP sockets of one namespace.
@@ -180,7 +180,7 @@ fn seen(message: &[u8]) -> Option<Seen> {
         // Of a listener it is the number of connections that wait.
         unread: u64::from(u32::from_ne_bytes(body[56..60].try_into().expect("four bytes"))),
         info: Info::default(),
-        congestion: String::new(),
+        congestion_control: String::new(),
     };
     let mut told = listens;
     while attributes.len() >= 4 {
@@ -195,7 +195,7 @@ fn seen(message: &[u8]) -> Option<Seen> {
                 told = true;
             }
             INET_DIAG_CONG => {
-                one.congestion = String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into()
+                one.congestion_control = String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into()
             }
             _ => {}
         }
@@ -246,7 +246,7 @@ mod tests {
         let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
         assert_eq!(sender.remote, Ipv4Addr::LOCALHOST);
         assert!(sender.info.raw().bytes_acked == 1001 && sender.info.raw().rtt_us > 0, "{sender:?}");
-        assert!(!sender.congestion.is_empty());
+        assert!(!sender.congestion_control.is_empty());
         assert_eq!((receiver.info.raw().bytes_received, receiver.unread), (1000, 1000));
         assert!(diag.gone().unwrap().is_empty());
         drop((far, near));

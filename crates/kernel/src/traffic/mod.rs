@@ -449,7 +449,8 @@ impl<'a> Traffic<'a> {
     fn notes(&self, end: Time) -> Vec<String> {
         let mut notes: Vec<_> = self.connections.iter().flat_map(|c| c.notes(&self.spec.flows[c.flow], end)).collect();
         notes.extend(self.programs.iter().flat_map(|p| p.notes(&self.spec.flows[p.flow], end)));
-        let messages = |w: &WorkloadSpec| matches!(w, WorkloadSpec::Offered { .. } | WorkloadSpec::Replicate { .. });
+        let messages =
+            |w: &WorkloadSpec| matches!(w, WorkloadSpec::ConstantRate { .. } | WorkloadSpec::Replicate { .. });
         let generated = self.spec.flows.iter().any(|f| messages(&f.workload));
         if let Some(late) = self.lateness.quantile(990).filter(|&ns| generated && ns > LATE.0) {
             let late_ms = late as f64 / 1e6;

@@ -126,7 +126,7 @@ impl Program {
             received_at_warmup: 0,
             plan: program.clone(),
             namespace: from.namespace.clone(),
-            congestion: planned.congestion.clone(),
+            congestion: planned.congestion_control.clone(),
             window_bytes: planned.window_clamp_bytes,
             bytes,
             near,
@@ -193,9 +193,10 @@ impl Program {
         let near = self.near.look().map_err(failed)?;
         let far = self.far.look().map_err(failed)?;
         let wanted = &self.congestion;
-        let other = |seen: &Seen| !seen.congestion.is_empty() && seen.congestion != *wanted;
+        let other = |seen: &Seen| !seen.congestion_control.is_empty() && seen.congestion_control != *wanted;
         if let Some((seen, _)) = self.near.all.values().find(|(seen, _)| other(seen)) {
-            let text = format!("the kernel gave it {} as its congestion control, not {wanted}", seen.congestion);
+            let text =
+                format!("the kernel gave it {} as its congestion control, not {wanted}", seen.congestion_control);
             return Err((self.plan.name.clone(), io::Error::other(text)));
         }
         let Some(ended) = self.ended.filter(|_| !self.settled) else { return Ok(()) };

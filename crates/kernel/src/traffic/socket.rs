@@ -77,13 +77,13 @@ impl Socket {
 
     /// Options of both ends.
     fn set_common(&self, flow: &FlowPlan) -> Result<(), Failed> {
-        let name = flow.congestion.as_bytes();
+        let name = flow.congestion_control.as_bytes();
         // SAFETY: the name is valid for its length.
         check(unsafe {
             let (at, length) = (name.as_ptr().cast(), name.len() as libc::socklen_t);
             libc::setsockopt(self.fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, at, length)
         })
-        .map_err(|e| (format!("TCP_CONGESTION = {}", flow.congestion), e))?;
+        .map_err(|e| (format!("TCP_CONGESTION = {}", flow.congestion_control), e))?;
         if let Some(bytes) = flow.max_segment_bytes {
             self.set("TCP_MAXSEG", libc::IPPROTO_TCP, libc::TCP_MAXSEG, int(u64::from(bytes)))?;
         }

@@ -121,7 +121,7 @@ fn a_control_that_is_not_there_is_named_with_its_flow() {
         return;
     }
     let line = Line::new(1_000_000_000, 0, S).flow(bulk(None));
-    let error = run(&line, |plan| plan.flows[0].congestion = "elephan_absent".into()).err().unwrap();
+    let error = run(&line, |plan| plan.flows[0].congestion_control = "elephan_absent".into()).err().unwrap();
     let text = error.to_string();
     assert!(text.starts_with("flow f0: TCP_CONGESTION = elephan_absent: "), "{text}");
 }
@@ -193,7 +193,7 @@ fn frames_are_issued_at_their_rate_and_each_is_accounted_for() {
         return;
     }
     // 80 Mbit/s of 1000 bytes: 10,000 a second.
-    let frames = json!({"kind": "offered", "frame_bytes": 1000, "rate_bps": 80_000_000, "credits": null});
+    let frames = json!({"kind": "constant_rate", "frame_bytes": 1000, "rate_bps": 80_000_000, "credits": null});
     let line = Line::new(1_000_000_000, 0, 500 * MS).flow(frames);
     let Run { tally, .. } = run(&line, |_| ()).unwrap();
     let messages = tally.flows[0].workload.messages().unwrap();
@@ -228,7 +228,7 @@ fn frames_over_several_connections_are_the_flows_and_each_is_accounted_for() {
         return;
     }
     // 80 Mbit/s of 1000 bytes: 10,000 a second, over all connections.
-    let frames = json!({"kind": "offered", "frame_bytes": 1000, "rate_bps": 80_000_000, "credits": null});
+    let frames = json!({"kind": "constant_rate", "frame_bytes": 1000, "rate_bps": 80_000_000, "credits": null});
     let line = Line::new(1_000_000_000, 0, 500 * MS).striped(4, 50 * MS, &frames);
     let Run { tally, .. } = run(&Line { series_interval_ns: Some(MS), ..line }, |_| ()).unwrap();
     let messages = tally.stripes[0].messages();
@@ -245,7 +245,7 @@ fn mirrored_writes_over_several_connections_all_count_as_applied() {
         return;
     }
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces/tpcc-small.trace");
-    let writes = json!({"kind": "replicate", "trace": {"path": trace, "format": "auto", "slowdown_e6": 4_000_000,
+    let writes = json!({"kind": "replicate", "trace": {"path": trace, "format": "auto", "time_scale_e6": 4_000_000,
                         "looped": false, "header_bytes": 48}});
     let line = Line::new(1_000_000_000, 0, 500 * MS).striped(3, 0, &writes);
     let Run { tally, .. } = run(&line, |_| ()).unwrap();

@@ -42,9 +42,9 @@ fn cell(scenario: &str, rate: u64, rtt_ms: u64) -> (Ways, Rate) {
     (ways, Rate(lightpath))
 }
 
-/// Without a remedy.
+/// Without a mitigation.
 fn plain(rate: Rate, remaining: Size, room: Rate, price: Size, ways: &Ways) -> Forecast {
-    forecast(&Case { rate, remaining, room, price, ways }, Remedy::None, &policy())
+    forecast(&Case { rate, remaining, room, price, ways }, Mitigation::None, &policy())
 }
 
 fn of(scenario: &str, rate: u64, rtt_ms: u64) -> Forecast {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::policy::Thresholds;
 use crate::view::Ways;
-use crate::Remedy;
+use crate::Mitigation;
 use crate::{Limit, Pacing};
 use proptest::prelude::*;
 
@@ -301,7 +301,7 @@ fn a_hold_makes_the_move_worth_it_and_stands_in_the_ledger() {
     assert_eq!(held.manager.place(7), Place::On(0));
     let entry = held.manager.ledger().entries()[0].clone();
     let (plan, thought) = (entry.plan.unwrap(), entry.forecast.unwrap());
-    assert_eq!((plan.remedy, plan.hold, plan.buffer), (Remedy::Hold, difference, Size(1_225_000)));
+    assert_eq!((plan.mitigation, plan.hold, plan.buffer), (Mitigation::Hold, difference, Size(1_225_000)));
     assert_eq!((thought.cost, thought.overtaken_packets, thought.pause), (Size(0), 0, Span::ZERO));
     // What it saves is sent again without it; 0.7 of the window is more than the shorter way needs.
     assert_eq!(plan.saves, Size(1_225_000));
@@ -313,23 +313,23 @@ fn a_hold_makes_the_move_worth_it_and_stands_in_the_ledger() {
     // A router that has no room for it is no help.
     let small = limited(Means { difference, hold: Some(keeping(49, 1_000_000)), trim: None });
     assert_eq!((small.manager.totals().refusals, small.manager.place(7)), (1, Place::Ip));
-    assert_eq!(small.manager.ledger().entries()[0].plan.unwrap().remedy, Remedy::None);
+    assert_eq!(small.manager.ledger().entries()[0].plan.unwrap().mitigation, Mitigation::None);
 }
 
 #[test]
 fn two_moves_at_once_share_the_routers_buffer() {
-    let remedies = |buffer: u64| {
+    let mitigations = |buffer: u64| {
         let mut driver = Driver::new(policy(), &[lightpath(1000 * MBIT)]);
         driver.net.ip_delay = Span::from_millis(50);
         driver.net.ingress = Some(full_line(360, &driver.net.egress));
         driver.net.means = Means { difference: Span::from_millis(49), hold: Some(keeping(49, buffer)), trim: None };
         driver.seconds(6, &[(1, 200), (2, 160)]);
-        let of = |entry: &Entry| entry.plan.unwrap().remedy;
+        let of = |entry: &Entry| entry.plan.unwrap().mitigation;
         driver.manager.ledger().entries().iter().map(of).collect::<Vec<_>>()
     };
     // 1,225,000 and 980,000 bytes.
-    assert_eq!(remedies(2_205_000), [Remedy::Hold, Remedy::Hold]);
-    assert_eq!(remedies(2_204_999), [Remedy::Hold, Remedy::None]);
+    assert_eq!(mitigations(2_205_000), [Mitigation::Hold, Mitigation::Hold]);
+    assert_eq!(mitigations(2_204_999), [Mitigation::Hold, Mitigation::None]);
 }
 
 #[test]

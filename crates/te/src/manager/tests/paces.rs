@@ -26,8 +26,8 @@ fn flows_that_share_the_receivers_line_are_let_go_together_as_it_sends() {
     let mut driver = receivers_line_shared(400 * MBIT);
     driver.seconds(6, &[(1, 180), (2, 120), (3, 100)]);
     let entries = driver.manager.ledger().entries();
-    let thought = |entry: &Entry| (entry.plan.unwrap().remedy, entry.forecast.unwrap().lost_packets);
-    assert_eq!(entries.iter().map(thought).collect::<Vec<_>>(), [(Remedy::Hold, 0); 3], "{entries:?}");
+    let thought = |entry: &Entry| (entry.plan.unwrap().mitigation, entry.forecast.unwrap().lost_packets);
+    assert_eq!(entries.iter().map(thought).collect::<Vec<_>>(), [(Mitigation::Hold, 0); 3], "{entries:?}");
     assert_eq!(driver.manager.totals().refusals, 0);
     // All three at once: the whole of the line is theirs.
     assert_eq!(paces(&driver), [(5, 400), (6, 400)]);

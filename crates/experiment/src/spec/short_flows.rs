@@ -1,0 +1,52 @@
+//! Short flows that come and go.
+
+use super::TransportSpec;
+use serde::Deserialize;
+
+/// TCP flows that begin at random (Poisson), each with an amount of data of its own. They are counted together.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShortFlowsSpec {
+    /// Name, unique.
+    pub name: String,
+    /// Sending node.
+    pub source: usize,
+    /// Receiving node.
+    pub destination: usize,
+    /// Links for data, in order.
+    pub route: Vec<usize>,
+    /// Links for ACKs, in order.
+    pub return_route: Vec<usize>,
+    /// Transport.
+    pub transport: TransportSpec,
+    /// Flows that begin in 1000 s, on average.
+    pub arrivals_per_ks: u64,
+    /// Bytes of each.
+    pub sizes: SizesSpec,
+    /// From when on flows begin, ns.
+    pub start_ns: u64,
+    /// Until when, ns; null = the end of the run.
+    pub stop_ns: Option<u64>,
+}
+
+/// Distribution of sizes; see `te::mix`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SizesSpec {
+    /// Bounded Pareto.
+    Pareto {
+        /// Tail index, thousandths.
+        pareto_shape_e3: u32,
+        /// Least, bytes.
+        min_bytes: u64,
+        /// Most, bytes.
+        max_bytes: u64,
+    },
+    /// Lognormal.
+    Lognormal {
+        /// Half are below it, bytes.
+        median_bytes: u64,
+        /// Standard deviation of the natural logarithm, thousandths.
+        sigma_e3: u32,
+    },
+}

@@ -1,0 +1,51 @@
+"""Files that a run reads: traces and a user's own congestion control, held by digest in the record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from elephan.errors import InputError
+from elephan.record import InputFile
+
+
+def paths_of(spec: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Yield each input's path, and whether its text is small enough and needed enough to be kept."""
+    for flow in spec["flows"]:
+        congestion = flow["transport"]["congestion_control"]
+        if congestion.endswith(".c"):
+            yield congestion, True
+        workload = flow["workload"]
+        trace = workload.get("trace") or workload.get("source", {}).get("trace")
+        if trace is not None:
+            yield trace["path"], False
+        model = workload.get("disk", {}).get("model")
+        if model is not None and Path(model).is_absolute():
+            yield model, False
+
+
+def read_inputs(spec: dict[str, Any]) -> list[InputFile]:
+    """Return the run's inputs, each once, in order of their first use. Raises `InputError`."""
+    return [_read(path, keep, _stamp(path)) for path, keep in dict.fromkeys(paths_of(spec))]
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """Return what changes with the file, so that a sweep of a thousand points reads its trace once."""
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=64)
+def _read(path: str, keep: bool, _: tuple[int, int]) -> InputFile:
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    text = content.decode(errors="replace") if keep else None
+    return InputFile(path=path, sha256=hashlib.sha256(content).hexdigest(), bytes=len(content), text=text)

@@ -1,0 +1,50 @@
+"""The congestion controls of one run in the kernel: each under a name of the run's own, all gone when it ends.
+
+The name begins with the run's id, so that what a killed run has left is told from what a living one uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from elephan.backends.kernel.plan import Control
+from elephan.congestion_control import find
+from elephan.errors import InputError
+from elephan.kernel import runs
+from elephan.kernel.control import register
+from elephan.kernel.maps import loaded, remove
+
+
+@contextmanager
+def in_kernel(run: str, controls: Sequence[Control], listening: Collection[int] = ()) -> Iterator[list[str]]:
+    """Load `controls` for as long as the context lasts; give their names, in order. Raises `InputError`.
+
+    Those whose numbers are in `listening` look for orders on each ACK.
+    """
+    if len(controls) > runs.MOST:
+        raise InputError(
+            f"{len(controls)} congestion controls in one run: the backend kernel takes at most {runs.MOST}"
+        )
+    names = [runs.name_of(run, number) for number in range(len(controls))]
+    try:
+        for number, (name, (algorithm, values)) in enumerate(zip(names, controls, strict=True)):
+            cc = find(algorithm)
+            register(cc, name, f"{cc.name}=run {run}", dict(values), listens=number in listening)
+        yield names
+    finally:
+        _unload(names)
+
+
+def sweep() -> list[str]:
+    """Unload those of runs that live no more; return their names."""
+    # What is loaded is asked for before who lives: a run that begins in between is not taken for one that was killed.
+    left = [one.name for one in loaded() if one.registered and runs.is_of_run(one.name) and not runs.lives(one.name)]
+    _unload(left)
+    return left
+
+
+def _unload(names: Sequence[str]) -> None:
+    for one in loaded():
+        if one.name in names and one.registered:
+            remove(one)

@@ -1,0 +1,209 @@
+"""From a run's specification to hosts, sockets and routes on this machine; makes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elephan.backends.kernel.mapping import (
+    Machine,
+    Refused,
+    Settings,
+    notes_of,
+    program_settings_of,
+    settings_of,
+    socket_of,
+    waiting,
+)
+from elephan.backends.kernel.programs import lacks
+from elephan.congestion_control import find
+from elephan.errors import InputError
+from elephan.path.testbed import MOST_HOSTS, Host, address
+
+FIRST_PORT = 10_000
+MOST_FLOWS = 50_000
+"""One port each."""
+
+MOST_TOLD = 4096
+"""CC_ORDERS_ of congestion/bpf/trim.h."""
+
+Control = tuple[str, tuple[tuple[str, int], ...]]
+"""A congestion control as it is loaded: algorithm, or path of a C file, and its parameters by name."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a run needs on this machine."""
+
+    hosts: tuple[Host, ...]
+    settings: tuple[Settings, ...]
+    """Of each host."""
+    ends: tuple[tuple[int, int], ...]
+    """Source and destination host of each flow."""
+    controls: tuple[Control, ...]
+    """Every one once, in order of first use."""
+    control_of: tuple[int, ...]
+    """Of each flow: index into `controls`."""
+    listening: frozenset[int]
+    """Of `controls`: those whose senders are told to trim their windows."""
+    notes: tuple[str, ...]
+
+    def plan(
+        self,
+        hosts: list[dict[str, Any]],
+        names: list[str],
+        spec: Mapping[str, Any],
+        programs: Mapping[int, dict[str, Any]] | None = None,
+        orders: Mapping[int, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the plan of crates/kernel/src/plan.rs.
+
+        `hosts` of the site, `names` that the controls were given, `programs` by the number of their flow, `orders` the
+        map for orders (`native().BpfMap`) by the number of the control.
+        """
+        flows = [
+            {
+                "source": source,
+                "destination": destination,
+                "port": FIRST_PORT + number,
+                "congestion_control": names[control],
+                **socket_of(flow["transport"]),
+                "orders": orders[control].id if orders and control in orders else None,
+                "program": (programs or {}).get(number),
+            }
+            for number, (flow, (source, destination), control) in enumerate(
+                zip(spec["flows"], self.ends, self.control_of, strict=True)
+            )
+        ]
+        routes: dict[tuple[int, int], list[int]] = {}
+        for flow, (source, destination) in zip(spec["flows"], self.ends, strict=True):
+            routes.setdefault((source, destination), flow["route"])
+            routes.setdefault((destination, source), flow["return_route"])
+        return {
+            "hosts": hosts,
+            "flows": flows,
+            "routes": [{"from": a, "to": b, "links": links} for (a, b), links in routes.items()],
+            "emulator": {},
+        }
+
+    def peers(self, host: int) -> list[str]:
+        """Return the addresses of the hosts that a host sends to."""
+        found = dict.fromkeys(there for here, there in self.ends if here == host)
+        return [self.hosts[other].address for other in found]
+
+
+def _patient(events: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Return the flows whose senders are to wait when they are moved. Raises `InputError` for what none can be told."""
+    found: set[int] = set()
+    for event in events:
+        mitigation = event["action"].get("mitigation") or {}
+        if mitigation.get("reordering_tolerance") is not None:
+            if mitigation["reordering_tolerance"]["delay_ns"] > 0:
+                raise InputError(
+                    'mitigation "reordering_tolerance": no Linux takes another duplicate ACK threshold '
+                    "for a connection that runs: "
+                    'by = "reo_wnd" is what it takes'
+                )
+            found.update(event["action"].get("flows", ()))
+    return found
+
+
+def _trimmed(spec: Mapping[str, Any]) -> set[int]:
+    """Return the flows that may be told to trim their windows. Raises `InputError` for more than can be told."""
+    found: set[int] = set()
+    for event in spec["events"]:
+        if (event["action"].get("mitigation") or {}).get("cwnd_reduction") is not None:
+            found.update(event["action"].get("flows", ()))
+    mitigations = (spec.get("manager") or {}).get("mitigations", ())
+    ways = [way["route"] for way in mitigations if way["mitigation"]["cwnd_reduction"] is not None]
+    found.update(number for number, flow in enumerate(spec["flows"]) if flow["route"] in ways)
+    if len(found) > MOST_TOLD:
+        raise InputError(
+            f'mitigation "cwnd_reduction": {len(found)} flows; the backend kernel can tell at most {MOST_TOLD} in a run'
+        )
+    return found
+
+
+def _listening(flows: Sequence[Mapping[str, Any]], control_of: Sequence[int], told: set[int]) -> frozenset[int]:
+    """Return the controls that can be told: not those that set the window on every ACK, as in the simulator."""
+    return frozenset(
+        control_of[number]
+        for number in told
+        if "cong_avoid" in find(flows[number]["transport"]["congestion_control"]).hooks
+    )
+
+
+def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
+    """Return what a specification needs. Raises `InputError` when this machine's kernel cannot do what it asks for."""
+    flows = spec["flows"]
+    if not flows:
+        raise InputError("the backend kernel runs flows, and this scenario has none: add [[flow]]")
+    if len(flows) > MOST_FLOWS:
+        raise InputError(f"{len(flows)} connections: the backend kernel has ports for {MOST_FLOWS}")
+    for crowd in spec.get("short_flows", ()):
+        raise InputError(
+            f"flow {crowd['name']}: workload short_flows is the simulator's alone: --on sim, or bulk flows"
+        )
+    if spec["measure"].get("pcap"):
+        raise InputError(
+            "--pcap: only the backend sim writes captures; on kernel, run tcpdump in a namespace of the run "
+            "(elephan path show lists them)"
+        )
+    places: dict[tuple[int, Settings, int | None], int] = {}
+    controls: dict[Control, int] = {}
+    ends, control_of = [], []
+    notes: dict[str, None] = {}
+    patient, told = _patient(spec["events"]), _trimmed(spec)
+    for number, flow in enumerate(flows):
+        if flow["workload"]["kind"] == "iscsi":
+            raise InputError(
+                f'flow {flow["name"]}: workload "iscsi" runs on --on sim alone; `elephan path shell` with '
+                "`elephan iscsi` runs a live target and load over a scenario's network"
+            )
+        transport, program = flow["transport"], flow["workload"].get("program")
+        lacking = lacks(program, machine.commands) if program else None
+        if lacking:
+            raise InputError(f"flow {flow['name']}: {lacking}")
+        try:
+            settings = program_settings_of(transport, machine) if program else settings_of(transport, machine)
+            if number in patient:
+                settings = waiting(settings)
+        except Refused as error:
+            raise InputError(f"flow {flow['name']}: {error}") from error
+        # A program's hosts are its own: their default control is the flow's, and so is every packet between them.
+        owner = number if program else None
+        ends.append(
+            (
+                places.setdefault((flow["source"], settings, owner), len(places)),
+                places.setdefault((flow["destination"], settings, owner), len(places)),
+            )
+        )
+        control = (transport["congestion_control"], tuple(sorted(transport["parameters"].items())))
+        control_of.append(controls.setdefault(control, len(controls)))
+        notes.update(dict.fromkeys(notes_of(transport)))
+    if len(places) > MOST_HOSTS:
+        raise InputError(
+            f"the backend kernel would need {len(places)} hosts, one per node and set of TCP settings, two per "
+            "program, "
+            f"and makes at most {MOST_HOSTS}: let flows share nodes or settings"
+        )
+    hosts = tuple(
+        Host(
+            address=address(number),
+            node=node,
+            mtu_bytes=settings.mtu_bytes,
+            sysctls=dict(settings.sysctls),
+            route=settings.route,
+        )
+        for number, (node, settings, _) in enumerate(places)
+    )
+    return Layout(
+        hosts,
+        tuple(settings for _, settings, _ in places),
+        tuple(ends),
+        tuple(controls),
+        tuple(control_of),
+        _listening(flows, control_of, told),
+        tuple(notes),
+    )

@@ -1,0 +1,122 @@
+"""What every backend makes of the native core's result: the record and its series."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from elephan.backends.host import host_facts
+from elephan.backends.job import Job
+from elephan.congestion_control import label_of
+from elephan.core import native, version
+from elephan.record import InputFile, Record, SeriesInfo
+from elephan.report.notes import extrapolated
+from elephan.store.series import Series
+
+PROGRESS_INTERVAL_S = 0.1
+"""Wall time between two calls of a run's progress, s: smooth to the eye, and the GIL is taken ten times a second."""
+
+
+MOST_WITH_TABLES = 32
+"""Connections of a run up to which each has its tables of quantiles in the record: 0.6 kB each."""
+
+
+def measured(
+    backend: str,
+    job: Job,
+    inputs: list[InputFile],
+    spec: dict[str, Any],
+    result: Any,
+    metrics: dict[str, Any],
+    notes: list[str],
+    host: dict[str, Any] | None = None,
+    trims: list[dict[str, Any]] | None = None,
+) -> tuple[Record, Series]:
+    """Return the record and the series of a run that has just ended.
+
+    `inputs` are the job's as they were when it began, `spec` is what the record keeps of its specification, `result`
+    what the core gave back; `metrics` come after the core's own, `notes` in place of them, `host` is added
+    to what is said of every host, `trims` is what senders made of what they were told where the core does not know.
+    """
+    trims = list(result.cwnd_reductions) if trims is None else trims
+    numbers, quantiles = told_apart(result.metrics)
+    # Each look at a list of the core's makes it anew.
+    flows, entries = result.flows, result.flow_groups
+    labels: dict[int, str] = {}
+    series = Series.from_columns(result.flow_series, result.link_series)
+    record = Record(
+        id=job.id,
+        scenario=job.scenario,
+        backend=backend,
+        parameters=job.parameters,
+        seed=job.seed,
+        version=version(),
+        metrics={**numbers, **metrics},
+        flows=[
+            described(_bounded(flow, len(flows)), spec, labels)
+            for flow, spec in zip(flows, job.spec["flows"], strict=True)
+        ],
+        links=list(result.links),
+        background=list(result.background),
+        flow_groups=[_bounded(entry, len(entries)) for entry in entries],
+        extrapolation=result.extrapolation,
+        short_flows=list(result.short_flows),
+        quantiles=quantiles,
+        manager=result.manager,
+        event_times_s=list(result.event_times_s),
+        cwnd_reductions=trims,
+        notes=[*notes, *untrimmed(trims), *extrapolated(job.spec, result.extrapolation)],
+        host=host_facts() | (host or {}),
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        spec=spec,
+        inputs=inputs,
+        series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
+    )
+    return record, series
+
+
+def told_apart(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[float]]]:
+    """Return the core's metrics without tables of quantiles, and those, with the places of their values in front."""
+    tables = {
+        name.replace("_quantiles_s", "_s"): list(value) for name, value in metrics.items() if isinstance(value, list)
+    }
+    numbers = {name: value for name, value in metrics.items() if not isinstance(value, list)}
+    return numbers, {"per_mille": [float(place) for place in native().QUANTILES_PER_MILLE]} | tables if tables else {}
+
+
+def _bounded(flow: dict[str, Any], flows: int) -> dict[str, Any]:
+    """Return the metrics of a connection, without tables where there are too many connections to draw them."""
+    return flow if flows <= MOST_WITH_TABLES else told_apart(flow)[0]
+
+
+def untrimmed(trims: list[dict[str, Any]]) -> list[str]:
+    """Return, in words, which windows were not trimmed that were to be."""
+    return [
+        f"flow {trim['flow']}: its window was not trimmed at {trim['at_s']:g} s: "
+        + trim.get("why_not", "it repaired losses, had no RTT yet, or has a control that sets the window itself")
+        for trim in trims
+        if "kept_segments" not in trim
+    ]
+
+
+def described(flow: dict[str, Any], spec: dict[str, Any], labels: dict[int, str]) -> dict[str, Any]:
+    """Return the core's metrics of a connection with its name, group, congestion control and workload in front.
+
+    `labels` keeps the labels of congestion controls by their `id`: connections of a flow have the same one.
+    """
+    transport = spec["transport"]
+    label = labels.get(id(transport))
+    if label is None:
+        label = labels[id(transport)] = label_of(transport)
+    identity = {
+        "name": spec["name"],
+        "group": spec["group"],
+        "congestion_control": label,
+        "workload": spec["workload"].get("program", spec["workload"]["kind"]),
+    }
+    return identity | {name: value for name, value in flow.items() if name not in identity}
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error's text as one line."""
+    return " ".join(str(error).split()) or type(error).__name__

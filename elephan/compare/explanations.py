@@ -1,0 +1,176 @@
+"""A few words per congestion control: why it stands where it does, and what it costs others.
+
+Each rule looks at numbers alone, and speaks only when the whole 95 % interval of its number lies on one side of the
+rule's threshold: what another seed might turn round is not said.
+"""
+
+from __future__ import annotations
+
+from elephan.compare.run_metrics import Measured, Number, Run, bounds
+from elephan.report import units
+
+FULL = 0.9
+"""Share of the line from which it counts as filled: headers take 3.5 % of it, the start some more."""
+
+ALL_OFFERED = 0.99
+"""Part of what was offered from which all of it counts as carried."""
+
+MANY_TIMEOUTS = 0.2
+"""Part of the loss episodes that end in a time-out, from which that is what holds a congestion control down."""
+
+LINE_LOSSES = 0.5
+"""Packets that the line takes per loss episode, from which the line's losses are what holds a congestion control down:
+a burst of drops is one episode, and so is a single packet that the line takes."""
+
+MUCH_DROPPED = 0.01
+"""Part of the packets sent that its own queues drop, from which that is said."""
+
+LONG_QUEUE, SHORT_QUEUE = 0.5, 0.1
+"""Mean queueing delay as a part of the least RTT: from the one on it is said to be long, below the other short."""
+
+FAIR_FROM, FAIR_TO = 0.8, 1.25
+"""What a reno neighbour keeps, as a part of what it gets beside reno, within which a congestion control counts as fair
+to it."""
+
+REPEATED = 1.5
+"""Segments sent again per packet lost, from which a congestion control repeats in vain."""
+
+REPEATED_LEAST = 100
+"""Segments sent again below which nothing is said of them."""
+
+ONE_RUN = "one repetition: chance and reason cannot be told apart"
+
+
+def why(item: Measured, least_rtt_s: float | None) -> tuple[str, ...]:
+    """Return the phrases of a congestion control: its limit, its queue and drops, its neighbour."""
+    if not item.exact and len(item.runs) < 2:
+        return (ONE_RUN,)
+    found = [limit(item), queue(item, least_rtt_s), drops(item), repeats(item), neighbour(item)]
+    return tuple(text for text in found if text)
+
+
+def limit(item: Measured) -> str:
+    """Say what holds the goodput where it is."""
+    if _from(item, lambda run: _over(run.offered_share, ALL_OFFERED)):
+        return "carries all that is offered"
+    if _from(item, lambda run: run.line_share - FULL):
+        return "fills the line"
+    if not _below(item, lambda run: run.line_share - FULL):
+        return ""
+    if _below(item, lambda run: _over(run.load_share, FULL)):
+        return _behind(item)
+    timeouts = item.mean(lambda run: run.timeouts) or 0.0
+    if timeouts >= 1 and _from(item, lambda run: _over_episodes(run, run.timeouts, MANY_TIMEOUTS)):
+        return f"waits for {units.count(timeouts)} time-out{'' if timeouts == 1 else 's'}"
+    return _cause(item) + _window(item)
+
+
+def _behind(item: Measured) -> str:
+    """Say what holds the goodput below a load that does not fill the line; "" where that is not certain."""
+    if not _below(item, lambda run: _over(run.offered_share, ALL_OFFERED)):
+        return ""
+    carried = item.mean(lambda run: run.offered_share)
+    return f"carries {units.share(carried)} of what is offered"
+
+
+def _cause(item: Measured) -> str:
+    """Say whose losses hold the goodput down, where that is certain."""
+    if any(not _lost(run) and run.line_share < FULL for run in item.runs):
+        return "slow to open its window"
+    by_line = item.mean(lambda run: run.line_drops) or 0.0
+    by_itself = item.mean(lambda run: run.caused_drops) or 0.0
+    if by_line and not by_itself:
+        return "held down by the line's losses"
+    if by_itself and not by_line:
+        return "slow to come back from the drops it causes"
+    if _from(item, lambda run: _over_episodes(run, run.line_drops, LINE_LOSSES)):
+        return "held down by the line's losses"
+    if _below(item, lambda run: _over_episodes(run, run.line_drops, LINE_LOSSES)):
+        return "slow to come back from the drops it causes"
+    return "does not fill the line"
+
+
+def _window(item: Measured) -> str:
+    window = item.mean(lambda run: run.window_packets)
+    if window is None or not _below(item, lambda run: _over(run.window_packets, FULL * item.path_packets)):
+        return ""
+    held = units.count(round(window))
+    return f": a mean window of {held} packets, the path holds {units.count(round(item.path_packets))}"
+
+
+def queue(item: Measured, least_rtt_s: float | None) -> str:
+    """Say how long the queue is, where that is worth a word."""
+    if not least_rtt_s:
+        return ""
+
+    def waits(part: float) -> Number:
+        return lambda run: _over(run.rtt_mean_s, least_rtt_s * (1 + part))
+
+    if _from(item, waits(LONG_QUEUE)):
+        mean_s = (item.mean(lambda run: run.rtt_mean_s) or 0.0) - least_rtt_s
+        return f"a long queue, {units.duration(mean_s)} on average"
+    if _below(item, waits(SHORT_QUEUE)) and _from(item, lambda run: run.line_share - FULL / 2):
+        return "next to no queue"
+    return ""
+
+
+def drops(item: Measured) -> str:
+    """Say what part of its own packets it has dropped."""
+    share = item.mean(_dropped) or 0.0
+    if _from(item, lambda run: _dropped(run) - MUCH_DROPPED):
+        return f"overruns queues: {units.share(share)} of its packets dropped there"
+    if not share and _from(item, lambda run: run.line_share - FULL / 2):
+        return "causes no loss"
+    return ""
+
+
+def _dropped(run: Run) -> float:
+    return run.caused_drops / run.sent_segments if run.sent_segments else 0.0
+
+
+def repeats(item: Measured) -> str:
+    """Say when far more is sent again than was lost."""
+    again = item.mean(lambda run: run.retransmitted_segments) or 0.0
+    if again >= REPEATED_LEAST and _above(item, lambda run: run.retransmitted_segments - REPEATED * _lost(run)):
+        return f"sends {units.count(again)} segments again for {units.count(item.mean(_lost))} lost"
+    return ""
+
+
+def _lost(run: Run) -> float:
+    return run.caused_drops + run.line_drops
+
+
+def neighbour(item: Measured) -> str:
+    """Say how it treats a reno flow beside it."""
+    kept = item.neighbour_kept
+    low, high = bounds(kept)
+    if kept is None:
+        return ""
+    if high < FAIR_FROM:
+        return f"leaves a reno neighbour {units.share(kept.mean)} of its share"
+    if low > FAIR_TO:
+        return "gives way to a reno neighbour"
+    return "fair to a reno neighbour" if low >= FAIR_FROM and high <= FAIR_TO else ""
+
+
+def _over(value: float | None, threshold: float) -> float | None:
+    return None if value is None else value - threshold
+
+
+def _over_episodes(run: Run, count: float, part: float) -> float | None:
+    return None if run.recoveries is None else count - part * run.recoveries
+
+
+def _from(item: Measured, number: Number) -> bool:
+    """Whether a number is 0 or more for certain."""
+    return item.samples(number) is not None and bounds(item.estimate(number))[0] >= 0
+
+
+def _above(item: Measured, number: Number) -> bool:
+    """Whether a number is more than 0 for certain."""
+    return item.samples(number) is not None and bounds(item.estimate(number))[0] > 0
+
+
+def _below(item: Measured, number: Number) -> bool:
+    """Whether a number is less than 0 for certain."""
+    return item.samples(number) is not None and bounds(item.estimate(number))[1] < 0

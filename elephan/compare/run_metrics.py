@@ -1,0 +1,195 @@
+"""The numbers of a congestion control on a path: one set per seed, means and intervals over all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+from elephan.record import Record
+from elephan.report.statistics import Estimate, estimate
+
+PACKET_OVERHEAD_BYTES = 52
+"""IP and TCP header with timestamps (RFC 791, 9293, 7323)."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Numbers of one repetition: the scenario alone, and beside the neighbour. None where a number does not apply."""
+
+    goodput_bps: float
+    line_share: float
+    offered_share: float | None
+    """Part of the workload's data that was delivered, or is on its way for no longer than two round trips; None for a
+    workload without end."""
+    load_share: float | None
+    """What the workload offers, as a part of the line's rate; None for a workload without a rate of its own."""
+    caused_drops: float
+    """Packets that queues dropped, full or by AQM: the loss that the congestion control itself causes. Alone."""
+    line_drops: float
+    """Packets that the line took, whatever the congestion control."""
+    sent_segments: float
+    retransmitted_segments: float
+    timeouts: float
+    recoveries: float | None
+    """Episodes of loss recovery, time-outs among them; None where the kernel cannot tell whose they were."""
+    rtt_mean_s: float | None
+    rtt_min_s: float | None
+    lag_p99_s: float | None
+    latency_p99_s: float | None
+    completion_s: float | None
+    window_packets: float | None
+    """Mean window: goodput times mean RTT."""
+    neighbour_bps: float
+    """Goodput of the reno neighbour beside this congestion control."""
+    fair_bps: float
+    """Goodput of the reno neighbour beside reno, with the same seed."""
+
+
+Number = Callable[[Run], float | None]
+"""A number of one repetition."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A congestion control and its repetitions, in the order of their seeds."""
+
+    cc: str
+    runs: tuple[Run, ...]
+    path_packets: float
+    """Packets that the line holds without a queue."""
+    exact: bool
+    """Whether nothing is drawn by chance: every seed gives the same numbers, and one repetition has no error."""
+
+    def estimate(self, number: Number) -> Estimate | None:
+        """Return the mean over the repetitions and half its 95 % interval; None when no repetition has it."""
+        found = estimate([number(run) for run in self.runs])
+        return Estimate(found.mean, 0.0, found.count) if found is not None and self.exact else found
+
+    def mean(self, number: Number) -> float | None:
+        """Return the mean over the repetitions."""
+        found = self.estimate(number)
+        return None if found is None else found.mean
+
+    def samples(self, number: Number) -> tuple[float, ...] | None:
+        """Return the number of each repetition; None when one of them lacks it, such as a copy that did not end."""
+        found = tuple(value for run in self.runs if (value := number(run)) is not None)
+        return found if len(found) == len(self.runs) else None
+
+    @property
+    def neighbour_kept(self) -> Estimate | None:
+        """What the neighbour gets, as a part of what it gets beside reno; None when that is nothing.
+
+        The ratio of the means; its interval is that of the residuals (Cochran 1977, 2.11), which pairs both by seed.
+        """
+        fair = math.fsum(run.fair_bps for run in self.runs) / len(self.runs)
+        if fair <= 0:
+            return None
+        ratio = math.fsum(run.neighbour_bps for run in self.runs) / len(self.runs) / fair
+        residual = self.estimate(lambda run: (run.neighbour_bps - ratio * run.fair_bps) / fair)
+        return Estimate(ratio, residual.half_width if residual else None, len(self.runs))
+
+
+def bounds(found: Estimate | None) -> tuple[float, float]:
+    """Return the ends of a 95 % interval; without repetitions it holds everything."""
+    if found is None or found.half_width is None:
+        return -math.inf, math.inf
+    return found.mean - found.half_width, found.mean + found.half_width
+
+
+def measured(
+    cc: str,
+    alone: Sequence[Record],
+    beside: Sequence[Record],
+    yardstick: Sequence[Record],
+    flows: int,
+    exact: bool = False,
+) -> Measured:
+    """Return the numbers of a congestion control from its runs alone, beside the neighbour, and the neighbour's beside
+    reno.
+
+    The three have the same seeds in the same order. `flows` is the number of the scenario's own flow entries.
+    """
+    runs = tuple(_run(*three, flows) for three in zip(alone, beside, yardstick, strict=True))
+    line_bps, packet_bytes, rtt_s = path_of(alone[0])
+    return Measured(cc, runs, line_bps * rtt_s / (8 * packet_bytes), exact)
+
+
+def _run(alone: Record, beside: Record, yardstick: Record, flows: int) -> Run:
+    def metric(name: str) -> float | None:
+        return alone.metrics.get(name)
+
+    def count(name: str) -> float:
+        return metric(name) or 0.0
+
+    goodput, rtt_mean_s = count("goodput_bps"), metric("rtt_mean_s")
+    payload_bits = 8 * (path_of(alone)[1] - PACKET_OVERHEAD_BYTES)
+    return Run(
+        goodput_bps=goodput,
+        line_share=count("line_share"),
+        offered_share=offered_share(alone),
+        load_share=load_share(alone),
+        caused_drops=_links(alone, "dropped_by_queue", "dropped_by_aqm"),
+        line_drops=_links(alone, "dropped_by_loss", "dropped_by_outage"),
+        sent_segments=float(sum(flow.get("sent_segments") or 0 for flow in alone.flows)),
+        retransmitted_segments=count("retransmitted_segments"),
+        timeouts=count("timeouts"),
+        recoveries=None if metric("fast_retransmits") is None else count("timeouts") + count("fast_retransmits"),
+        rtt_mean_s=rtt_mean_s,
+        rtt_min_s=metric("rtt_min_s"),
+        lag_p99_s=metric("lag_p99_s"),
+        latency_p99_s=metric("latency_p99_s"),
+        completion_s=metric("completion_s"),
+        window_packets=None if rtt_mean_s is None else goodput * rtt_mean_s / payload_bits,
+        neighbour_bps=neighbour_of(beside, flows) or 0.0,
+        fair_bps=neighbour_of(yardstick, flows) or 0.0,
+    )
+
+
+def number_of(name: str) -> Number:
+    """Return the number of a repetition by its name in `Run`. Raises ValueError for another name."""
+    if name not in NUMBERS:
+        raise ValueError(f"{name}: one of {', '.join(NUMBERS)}")
+
+    def number(run: Run) -> float | None:
+        value: float | None = getattr(run, name)
+        return value
+
+    return number
+
+
+NUMBERS = tuple(field.name for field in fields(Run))
+"""Names of the numbers of a repetition."""
+
+
+def offered_share(record: Record) -> float | None:
+    """Return the part of what was offered that was delivered, None for a workload that offers without end."""
+    offered = record.metrics.get("offered_bytes")
+    if not offered:
+        return None
+    on_its_way = 2 * (record.metrics.get("rtt_mean_s") or 0.0) * (record.metrics.get("goodput_bps") or 0.0) / 8
+    return min(1.0, ((record.metrics.get("delivered_bytes") or 0) + on_its_way) / offered)
+
+
+def load_share(record: Record) -> float | None:
+    """Return what was offered over the run as a part of the line's rate, None for a workload without such a rate."""
+    offered = record.metrics.get("offered_bytes")
+    return 8e9 * offered / record.spec["duration_ns"] / path_of(record)[0] if offered else None
+
+
+def neighbour_of(record: Record, flows: int) -> float | None:
+    """Return the goodput of the neighbour, the flow entry after the scenario's own `flows`."""
+    found = [flow.get("goodput_bps") for flow in record.flows if flow.get("group") == flows]
+    return found[0] if found else None
+
+
+def path_of(record: Record) -> tuple[float, int, float]:
+    """Return the first flow's slowest rate in bit/s, its packet in bytes, and its propagation RTT in s."""
+    flow, links = record.spec["flows"][0], record.spec["links"]
+    rate = min(links[hop]["rate_bps"] for hop in flow["route"])
+    delay = sum(links[hop]["delay_ns"] for hop in (*flow["route"], *flow["return_route"]))
+    return float(rate), int(flow["transport"]["mtu_bytes"]), delay / 1e9
+
+
+def _links(record: Record, *names: str) -> float:
+    return float(sum(link.get(name) or 0 for link in record.links for name in names))

@@ -1,0 +1,184 @@
+"""The congestion controls that there are, with their parameters, as the C files themselves say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from elephan.core import native
+from elephan.errors import InputError
+
+
+class CannotCompile(InputError):
+    """A user's own file is no congestion control: the text, and `problems` place by place."""
+
+    def __init__(self, text: str, problems: list[dict[str, Any]]) -> None:
+        """Take over the core's words."""
+        super().__init__(text)
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A named parameter of a congestion control. A value as text is the integer divided by `scale`."""
+
+    name: str
+    unit: str
+    default: int
+    minimum: int
+    maximum: int
+    scale: int
+    doc: str
+
+    def text(self, value: int) -> str:
+        """Return an integer value as a scenario writes it: 128 of scale 1024 as "1/8", a switch as "on", a choice."""
+        if 0 <= value < len(self.choices):
+            return self.choices[value]
+        if self.is_switch:
+            return "on" if value else "off"
+        if self.scale == 1:
+            return str(value)
+        fraction = Fraction(value, self.scale)
+        # A short fraction says more than a decimal ("1/8"); a long one less ("717/1024" is 0.7 as CUBIC's beta).
+        short = fraction.denominator <= 16 and abs(fraction.numerator) <= 16
+        return str(fraction) if short else f"{float(fraction):.4g}"
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is on or off."""
+        return self.scale == 1 and (self.minimum, self.maximum) == (0, 1) and not self.choices
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names of its values 0, 1, ...; none for a number. A unit such as "off|slow|fast" lists them."""
+        return tuple(self.unit.split("|")) if "|" in self.unit else ()
+
+    @property
+    def range_text(self) -> str:
+        """The values that it takes: "on, off", "1 .. 64", "1/16 .. 1/2", "off, slow, fast"."""
+        if self.choices:
+            return ", ".join(self.choices)
+        if self.is_switch:
+            return "on, off"
+        return f"{self.text(self.minimum)} .. {self.text(self.maximum)}"
+
+    @property
+    def unit_text(self) -> str:
+        """The unit to show behind a number, or nothing."""
+        return "" if self.unit in ("1", "bool") or self.choices else self.unit
+
+
+@dataclass(frozen=True)
+class CongestionControl:
+    """A congestion control."""
+
+    name: str
+    summary: str
+    source: str
+    parameters: tuple[Parameter, ...]
+    hooks: tuple[str, ...]
+    """Hooks of Linux's tcp_congestion_ops that it has."""
+    code: str
+    """Its C file."""
+    path: str | None = None
+    """Where the file lies; None for a built-in one."""
+    warnings: tuple[dict[str, Any], ...] = ()
+    """What the compiler warns of, and divisions that may be by zero: `line`, `what`, `code`, `hint`."""
+
+    @property
+    def kernel(self) -> str:
+        """Where it can run beside the simulator: what its file says, else what follows from its hooks."""
+        from elephan.congestion_control import header
+
+        said = header.said_of(self.code, "Kernel").rstrip(".")
+        if said:
+            return said
+        # bpf/env.h: struct_ops came with 5.6; with 6.10 cong_control took the arguments that it has here.
+        least = "6.10" if "cong_control" in self.hooks else "5.6"
+        return f"by its hooks as BPF struct_ops, Linux {least} and later; `elephan cc check` tries it"
+
+    @classmethod
+    def from_core(cls, entry: dict[str, Any], path: str | None = None) -> CongestionControl:
+        """Take over what the core says."""
+        return cls(
+            name=entry["name"],
+            summary=entry["summary"],
+            source=entry["source"],
+            parameters=tuple(
+                Parameter(
+                    name=item["name"],
+                    unit=item["unit"],
+                    default=item["default"],
+                    minimum=item["min"],
+                    maximum=item["max"],
+                    scale=item["scale"],
+                    doc=item["doc"],
+                )
+                for item in entry["params"]
+            ),
+            hooks=tuple(entry["hooks"]),
+            code=entry["code"],
+            path=path,
+            warnings=tuple(entry.get("warnings", ())),
+        )
+
+
+@cache
+def congestion_controls() -> tuple[CongestionControl, ...]:
+    """Return all built-in congestion controls, by name."""
+    return tuple(
+        sorted((CongestionControl.from_core(entry) for entry in native().congestion_controls()), key=lambda cc: cc.name)
+    )
+
+
+def find(name: str) -> CongestionControl:
+    """Return the built-in congestion control `name`, or the one compiled from a `.c` file. Raises `InputError`."""
+    if name.endswith(".c"):
+        return compiled(name)
+    for cc in congestion_controls():
+        if cc.name == name:
+            return cc
+    names = ", ".join(cc.name for cc in congestion_controls())
+    raise InputError(f"no congestion control {name!r}; there are {names}, or the path of a .c file")
+
+
+def compiled(path: str) -> CongestionControl:
+    """Compile a user's congestion control and return what it says of itself. Raises `InputError`."""
+    core = native()
+    if not Path(path).is_file():
+        raise InputError(f"no file {path}")
+    try:
+        return CongestionControl.from_core(core.compile_cc(path), path)
+    except core.CompileError as error:
+        raise CannotCompile(str(error), error.problems) from error
+
+
+def compiled_once(path: Path) -> CongestionControl:
+    """Return what `compiled` does, without compiling the same contents again. Raises `InputError`, `OSError`."""
+    status = path.stat()
+    return _compiled_once(str(path), status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=64)
+def _compiled_once(path: str, _mtime_ns: int, _size: int) -> CongestionControl:
+    return compiled(path)
+
+
+def label_of(cc: dict[str, Any]) -> str:
+    """Return a specified congestion control as one reads it: "storage_friendly(congestion_avoidance=off,
+    reduction=1/2)"."""
+    congestion = cc["congestion_control"]
+    declared: dict[str, Parameter] = {}
+    if cc["parameters"]:
+        own = congestion.endswith(".c")
+        described = compiled_once(Path(congestion)) if own else find(congestion)
+        declared = {item.name: item for item in described.parameters}
+    values = ", ".join(
+        f"{name}={declared[name].text(value) if name in declared else value}"
+        for name, value in sorted(cc["parameters"].items())
+    )
+    name = Path(congestion).name
+    return f"{name}({values})" if values else name

@@ -1,0 +1,252 @@
+"""What a congestion control does, simulated: its window over time after one loss, and its mean window under loss.
+
+Both are runs like any other, over a path on which nothing but the congestion control and the named losses decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from elephan.congestion_control.catalogue import CongestionControl
+from elephan.congestion_control.published import RESPONSES, Response
+from elephan.errors import InputError
+from elephan.report.timeline import Floats, Line, flow_line
+from elephan.scenario import Scenario
+from elephan.scenario.toml import format_value
+from elephan.sweep.executor import Outcome, execute
+from elephan.sweep.progress import NoProgress
+
+Tell = Callable[[int, int], None]
+"""Told how many of how many runs have ended."""
+
+WINDOW = 500
+"""Packets that the window is held to (cwnd_clamp), so that every congestion control meets the loss from the same
+height."""
+
+LOST = 40_000
+"""Number of the packet that is lost: 4 s into the run for a congestion control that opened its window at once."""
+
+AFTER_LOSS = f"""
+[run]
+duration = "60s"
+
+[path]
+bandwidth = "1Gbit/s"
+rtt = "50ms"
+loss = {{ packets = [{LOST}] }}
+
+[[flow]]
+cwnd_clamp = {WINDOW}
+
+[measure]
+series = "10ms"
+"""
+
+BEFORE_S = 1.005
+"""Part of the run before the loss that is shown, s: a sample each 10 ms, one at 1 s among them."""
+
+STAYS = 0.99
+"""Part of the window that may be missing for a moment and still counts as none."""
+
+RTT_S = 0.05
+"""Round-trip time of that path, s."""
+
+LOSSES = (1e-2, 1e-3, 1e-4, 1e-5)
+
+PERIODS = 48
+"""Losses in a run. The first third of it is left out: until then the window is still on its way."""
+
+STEADY = 0.15
+"""Part by which the two halves of what is measured may differ. A window that grows all the while differs by more."""
+
+LINE_PACKETS = 83_333
+"""Packets that the line of 10 Gbit/s and 100 ms holds."""
+
+FULL = 0.9
+"""Part of that from which the line counts as full: what a window would be beyond it, nobody knows."""
+
+RESPONSE_RTT_S = 0.1
+
+RESPONSE = """
+[run]
+duration = "10h"
+
+[path]
+bandwidth = "10Gbit/s"
+rtt = "100ms"
+loss = {{ every = {every} }}
+
+[[flow]]
+initial_ssthresh = 10
+workload = {{ kind = "bulk", bytes = "{size}B" }}
+
+[measure]
+series = "100ms"
+"""
+
+SEGMENT_BYTES = 1448
+"""Payload of a packet of 1500 bytes with timestamps."""
+
+
+@dataclass(frozen=True)
+class AfterLoss:
+    """A window around one loss."""
+
+    time_s: Floats
+    """From the loss on; negative before it."""
+    window: Floats
+    """Packets."""
+    before: float
+    """Window at the loss, packets."""
+    kept: float
+    """Least window within four round trips of the loss, packets."""
+    back_s: float | None
+    """Time until the window was as large as at the loss again; None when it was not within the run."""
+
+    @property
+    def sentence(self) -> str:
+        """What happened, in words."""
+        share = f"{100 * self.kept / self.before:.0f} %" if self.before else ""
+        fell = f"falls from {self.before:.0f} to {self.kept:.0f} packets ({share})"
+        stays = self.kept >= STAYS * self.before
+        if stays:
+            fell = f"stays at {self.before:.0f} packets"
+        if self.back_s is None and not stays:
+            return f"The window {fell} and is not back within {self.time_s[-1]:.0f} s."
+        back_s = self.back_s or 0.0
+        after = f" and is back after {back_s:.1f} s ({back_s / RTT_S:.0f} round trips)"
+        return f"The window {fell}{'' if stays else after}."
+
+
+@dataclass(frozen=True)
+class ResponseRow:
+    """The mean window under one rate of loss."""
+
+    loss: float
+    window: float | None
+    """Packets delivered per round trip, simulated; None where the line, and not the loss, was the limit."""
+    steady: bool
+    """Whether the two halves of what was measured agree; else the window was still growing or shrinking."""
+    published: float | None
+    """Packets, by the source's formula; None where there is none."""
+
+    @property
+    def fills_line(self) -> bool:
+        """Whether the line, and not the loss, was the limit."""
+        return self.window is None
+
+
+@dataclass(frozen=True)
+class Curves:
+    """All that is simulated of a congestion control."""
+
+    after_loss: AfterLoss
+    response: tuple[ResponseRow, ...]
+    settings: tuple[str, ...] = ()
+    """Parameters that are not at their default, "reduction=1/2"; what is published is then of another congestion
+    control."""
+
+    @property
+    def of_what(self) -> str:
+        """What parameters it was simulated with."""
+        return ", ".join(self.settings) or "default parameters"
+
+
+def simulate(cc: CongestionControl, tell: Tell | None = None, settings: Sequence[str] = ()) -> Curves:
+    """Run a congestion control over both kinds of path: a second or so. `settings` are parameters as "reduction=1/2".
+
+    Raises `InputError` for a parameter that it does not have, or a value that it does not take.
+    """
+    from elephan.api import jobs_of
+
+    name = str(Path(cc.path).absolute()) if cc.path else cc.name
+    texts = [AFTER_LOSS, *(response_text(loss) for loss in LOSSES)]
+    changes = [
+        f"flow.congestion_control={format_value(name)}",
+        *(f"flow.congestion_control.{setting.strip()}" for setting in settings),
+    ]
+    jobs = []
+    for number, text in enumerate(texts):
+        try:
+            scenario = Scenario(Path("stack.toml"), text, [*changes, f"name=of-{cc.name}"])
+        except InputError as error:
+            # The scenario is none of the user's; what was set is.
+            raise InputError(str(error).replace("--set: flow.flow1.congestion_control.", "--set ")) from error
+        (job,) = jobs_of(scenario)
+        job.index = number
+        jobs.append(job)
+    outcomes = execute(jobs, watcher=_Counted(tell, len(jobs)) if tell else None)
+    formula = None if cc.path or settings else RESPONSES.get(cc.name)
+    rows = tuple(_response(formula, loss, outcome) for loss, outcome in zip(LOSSES, outcomes[1:], strict=True))
+    return Curves(_after_loss(outcomes[0]), rows, tuple(setting.strip() for setting in settings))
+
+
+def response_text(loss: float) -> str:
+    """Return the scenario that measures the mean window under a loss of every 1/loss-th packet."""
+    every = round(1 / loss)
+    return RESPONSE.format(every=every, size=PERIODS * every * SEGMENT_BYTES)
+
+
+def _after_loss(outcome: Outcome) -> AfterLoss:
+    assert outcome.series is not None, "the scenario takes series"
+    dropped = outcome.series.link.column("dropped_packets").to_numpy()
+    times = outcome.series.link.column("time_s").to_numpy()
+    lost_s = float(times[dropped > 0].min(initial=np.inf))
+    return measured(flow_line(outcome.series, [0], "cwnd_packets", "sum"), lost_s)
+
+
+def measured(line: Line, lost_s: float) -> AfterLoss:
+    """Return what a window over time says of a loss at `lost_s`; the line is cut soon after it is back."""
+    time_s, window = line.time_s - lost_s, line.values
+    at = max(0, int(np.searchsorted(time_s, 0.0)) - 1)
+    before = float(window[at])
+    soon = (time_s > 0) & (time_s <= 4 * RTT_S)
+    kept = float(window[soon].min()) if soon.any() else before
+    low = at + int(np.argmin(window[at : at + int(soon.sum()) + 1]))
+    back = np.flatnonzero(window[low:] >= before)
+    back_s = float(time_s[low + back[0]]) if len(back) else None
+    end = max(5.0, 1.25 * back_s) if back_s is not None else float(time_s[-1])
+    shown = (time_s >= -BEFORE_S) & (time_s <= end)
+    return AfterLoss(time_s[shown], window[shown], before, kept, back_s)
+
+
+def _response(formula: Response | None, loss: float, outcome: Outcome) -> ResponseRow:
+    assert outcome.series is not None, "the scenario takes series"
+    line = flow_line(outcome.series, [0], "goodput_bps", "sum")
+    published = None if formula is None else formula.window(loss, RESPONSE_RTT_S)
+    window, steady = mean_window(line.time_s, line.values)
+    return ResponseRow(loss, window if window < FULL * LINE_PACKETS else None, steady, published)
+
+
+def mean_window(time_s: Sequence[float] | Floats, rate_bps: Sequence[float] | Floats) -> tuple[float, bool]:
+    """Return the packets per round trip after the first third of what was sent, and whether both halves agree."""
+    times = np.asarray(time_s, dtype=np.float64)
+    done = np.concatenate([[0.0], np.cumsum(np.asarray(rate_bps)[1:] * np.diff(times)) / 8])
+    first, middle, end = (int(np.searchsorted(done, part * done[-1])) for part in (1 / 3, 2 / 3, 1))
+
+    def mean(start: int, stop: int) -> float:
+        if times[stop] <= times[start]:
+            return 0.0
+        return float((done[stop] - done[start]) / (times[stop] - times[start]) * RESPONSE_RTT_S / SEGMENT_BYTES)
+
+    one, other = mean(first, middle), mean(middle, end)
+    return mean(first, end), abs(one - other) <= STEADY * max(one, other)
+
+
+class _Counted(NoProgress):
+    """Tells how many runs have ended."""
+
+    def __init__(self, tell: Tell, total: int) -> None:
+        self._tell, self._total, self._done = tell, total, 0
+
+    def ended(self, number: int) -> None:
+        """See `elephan.sweep.progress.Watcher`."""
+        self._done += 1
+
+    def refresh(self) -> None:
+        """See `elephan.sweep.progress.Watcher`."""
+        self._tell(self._done, self._total)

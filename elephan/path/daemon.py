@@ -1,0 +1,179 @@
+"""`elephan path up | show | down`: a path that a process in the background holds, for as long as one likes.
+
+The keeper, `python -m elephan.path.daemon FILE [KEY=VALUE ...]`, has namespaces and devices; it tells whoever started
+it how it went by one line of JSON, and ends by a signal. It stays once it was answered: a path of which nobody has
+heard, because `up` was ended before that, goes. What the path did it leaves in its lock file, which whoever sent the
+signal holds open: there is nothing to remove afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elephan.errors import ElephanError, InputError, RunError
+from elephan.path import congestion, testbed
+from elephan.path.session import ends_of, opened, spec_of
+from elephan.signals import termination_requested
+
+WHAT = "up"
+"""How the lock file calls a path of this kind."""
+
+STAY = b"stay\n"
+"""The answer to what the keeper tells."""
+
+PATIENCE_S = 30.0
+"""How long a path has to come up, or to go down, s."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A path, or a run, that lives."""
+
+    id: str
+    what: str
+    of: str
+    age_s: float
+    hosts: tuple[tuple[str, str, int, int], ...]
+    """Namespace, address, packets sent and packets received so far."""
+    remarks: tuple[str, ...] = ()
+    """Lines about its congestion control."""
+
+
+def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
+    """Bring a path up that stays, and return it. Raises `InputError` and `RunError` as `elephan path shell` does."""
+    problem = testbed.missing()
+    if problem is not None:
+        raise InputError(f"elephan path {problem}")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "elephan.path.daemon", str(file), *overrides],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+        # A Ctrl-C, or the end of this terminal, is not meant for it.
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stdin is not None
+    # Closed without an answer they take the path down, whatever ends this.
+    with process.stdin as answers, process.stdout as says:
+        line = says.readline()
+        try:
+            told: dict[str, Any] = json.loads(line)
+        except ValueError:
+            raise RunError(f"the path's process ended with {process.wait()} before the path was up") from None
+        if "error" in told:
+            process.wait()
+            raise (InputError if told["exit_code"] == InputError.exit_code else RunError)(told["error"])
+        found = next((path for path in show() if path.id == told["id"]), None)
+        # Not through the file's buffer, which would be written again when it is closed.
+        with suppress(BrokenPipeError):
+            os.write(answers.fileno(), STAY)
+            if found is not None:
+                return found
+    raise RunError(f"the path {told['id']} was up and has been taken down already")
+
+
+def show() -> list[Shown]:
+    """Return everything of elephan's that lives on this machine, oldest first. Raises `InputError` without rights."""
+    problem = testbed.missing()
+    if problem is not None:
+        raise InputError(f"elephan path {problem}")
+    found = []
+    for run, facts in testbed.living().items():
+        hosts = []
+        for name, address in zip(testbed.namespaces_of(run), facts.get("addresses", []), strict=False):
+            try:
+                counters = testbed.counters_of(name)
+            except RunError:  # it is coming or going
+                continue
+            hosts.append((name, str(address), int(counters["tx"]["packets"]), int(counters["rx"]["packets"])))
+        age_s = max(0.0, time.time() - float(facts.get("since_s", 0)))
+        remarks = tuple(map(str, facts.get("remarks", [])))
+        found.append(Shown(run, str(facts.get("what", "")), str(facts.get("of", "")), age_s, tuple(hosts), remarks))
+    return sorted(found, key=lambda shown: -shown.age_s)
+
+
+def down(run: str) -> str:
+    """Take a path down and return what it did. Raises `InputError` when it is none of `up`'s."""
+    problem = testbed.missing()
+    if problem is not None:
+        raise InputError(f"elephan path {problem}")
+    living = testbed.living()
+    kept = [name for name, facts in living.items() if facts.get("what") == WHAT]
+    # "" begins them all: an empty variable of a script is no choice.
+    fitting = [name for name in kept if run and name.startswith(run)]
+    if len(fitting) != 1:
+        others = ", ".join(kept) or "none"
+        if run in living:
+            raise InputError(f"{run} is not a path of elephan path up: it ends with its command; there are {others}")
+        some = "no path" if not fitting else "several paths begin with"
+        raise InputError(f"{some} {run or repr(run)}; there are {others}")
+    run = fitting[0]
+    try:
+        facts = open(testbed.LOCKS / run, encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"no path {run}: it has just gone") from None
+    with facts:
+        with suppress(ProcessLookupError):
+            os.kill(living[run]["pid"], signal.SIGTERM)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while testbed.lives(run):
+            if time.monotonic() > deadline_s:
+                pid = living[run]["pid"]
+                raise RunError(f"{run} has not gone within {PATIENCE_S:.0f} s: kill {pid}, then elephan path clean")
+            time.sleep(0.05)
+        try:
+            return str(json.load(facts)["report"])
+        except (ValueError, KeyError):
+            # Killed, or there was no room for it.
+            return "it left no report"
+
+
+def _keep(file: Path, overrides: Sequence[str]) -> None:
+    """Be the process that holds the path."""
+    spec, remark = spec_of(file, overrides)
+    with (
+        termination_requested() as told,
+        opened(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path,
+        congestion.as_default(path.place, spec) as control,
+    ):
+        path.place.tell({"remarks": [line for line in (control, remark) if line]})
+        path.start(spec)
+        print(json.dumps({"id": path.place.id}), flush=True)
+        if os.read(sys.stdin.fileno(), len(STAY)) != STAY:
+            return
+        nobody = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for stream in (sys.stdin, sys.stdout):
+            os.dup2(nobody, stream.fileno())
+        told(None)
+        path.place.tell({"report": path.stop(spec).text()})
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Keep a path until told to end; say one line first."""
+    try:
+        _keep(Path(arguments[0]), arguments[1:])
+    except ElephanError as error:
+        print(json.dumps({"error": str(error), "exit_code": error.exit_code}), flush=True)
+        return error.exit_code
+    except Exception as error:
+        # A fault of elephan's: nobody sees this process' traceback, so its last line goes where the errors go.
+        print(json.dumps({"error": f"{type(error).__name__}: {error}", "exit_code": 1}), flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

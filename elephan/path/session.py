@@ -1,0 +1,116 @@
+"""The hosts of a path with their devices, configured and ready to carry, for as long as a context lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from elephan.core import native
+from elephan.errors import InputError, RunError
+from elephan.path import congestion, netem, report
+from elephan.path.testbed import ADDRESSES, Host, Site
+from elephan.record import canonical_json
+from elephan.scenario import load
+
+
+class Opened:
+    """A site and the emulator that holds its devices."""
+
+    def __init__(self, place: Site, emulator: Any) -> None:
+        """Take them over. `emulator` is a `_native.Emulator`; nobody else may keep it, since its devices go with it."""
+        self.place = place
+        self.emulator = emulator
+
+    def start(self, spec: Mapping[str, Any]) -> None:
+        """Carry packets between the ends of the specification's first flow. Raises `RunError`."""
+        try:
+            self.emulator.start(canonical_json(dict(spec)), canonical_json(two_ended(spec, self.place)))
+        except (OSError, ValueError) as error:
+            raise RunError(f"the path cannot be made: {error}") from error
+
+    def stop(self, spec: Mapping[str, Any]) -> report.Report:
+        """Carry no more, and say what happened."""
+        return self.report(spec, self.emulator.stop())
+
+    @property
+    def carrier(self) -> Any:
+        """What `_native.run_on_kernel` takes for it."""
+        return self.emulator
+
+    def report(self, spec: Mapping[str, Any], core: dict[str, Any]) -> report.Report:
+        """Say what happened, from what the core gave back."""
+        return report.of([link["name"] for link in spec["links"]], core, self.place.counters())
+
+
+@contextmanager
+def opened(hosts: Sequence[Host], spec: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[Opened | netem.Netem]:
+    """Make hosts and what carries between them for a specification, and remove them with whatever runs in them.
+
+    Raises `RunError` and `InputError`.
+    """
+    with netem.carried(hosts, spec, about) if netem.wanted(spec) else _emulated(hosts, about) as path:
+        yield path
+
+
+@contextmanager
+def _emulated(hosts: Sequence[Host], about: Mapping[str, Any]) -> Iterator[Opened]:
+    place = Site(hosts, about)
+    path = None
+    try:
+        place.make()
+        try:
+            path = Opened(place, native().Emulator(canonical_json(place.plan())))
+        except OSError as error:
+            raise RunError(f"the path cannot be made: {error}") from error
+        place.configure()
+        yield path
+    finally:
+        if path is not None:
+            path.emulator.stop()
+            # The devices close with it.
+            path.emulator = None
+        place.remove()
+
+
+def spec_of(file: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """Return the specification of the path that a scenario describes, and a line about what of a sweep is left out.
+
+    Raises `InputError` when there are several paths.
+    """
+    specs = [point.to_spec() for point in load(file, overrides).points_looked_at()]
+    spec = specs[0]
+    if any(_network(other) != _network(spec) for other in specs[1:]):
+        raise InputError(f"{file}: the sweep changes the path: choose one value with --set")
+    if any(event["when"]["kind"] == "flow_reaches" for event in spec["events"]):
+        raise InputError(f"{file}: event: elephan path runs no flows whose rate an event could wait for: give a time")
+    try:
+        netem.require(spec)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+    return spec, congestion.left_out(specs)
+
+
+def _network(spec: dict[str, Any]) -> list[Any]:
+    """What of a specification the path is made of."""
+    ends = [spec["flows"][0][key] for key in ("source", "destination", "route", "return_route")]
+    return [spec["links"], spec["events"], spec["background"], ends, spec.get("emulator")]
+
+
+def ends_of(spec: Mapping[str, Any]) -> list[Host]:
+    """Return the two hosts at the ends of the first flow."""
+    flow = spec["flows"][0]
+    mtu_bytes = flow["transport"]["mtu_bytes"]
+    nodes = (flow["source"], flow["destination"])
+    return [Host(address, node, mtu_bytes) for address, node in zip(ADDRESSES, nodes, strict=True)]
+
+
+def two_ended(spec: Mapping[str, Any], place: Site) -> dict[str, Any]:
+    """Return the plan of a path for any program, in the form of crates/kernel/src/plan.rs."""
+    flow = spec["flows"][0]
+    routes = [
+        {"from": 0, "to": 1, "links": flow["route"]},
+        {"from": 1, "to": 0, "links": flow["return_route"]},
+    ]
+    return {"hosts": place.plan(), "flows": [], "routes": routes, "emulator": {}}

@@ -1,0 +1,389 @@
+"""The hosts of a path: one network namespace each, made, found, and removed. Nothing outside of them is touched.
+
+Everything carries elephan's mark and the run's id: namespaces `elephan-ID-0`, `elephan-ID-1`, ..., and a lock file ID
+in /run/elephan that the run holds for as long as it lives. The lock tells a living run from one that was killed: the
+kernel lets go of it with the process, and with the process go the TUN devices and the threads between them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from elephan.congestion_control.verify import CAPABILITIES, effective_capabilities
+from elephan.errors import InputError, RunError
+from elephan.path.namespace import within
+
+MARK = "elephan"
+LOCKS = Path("/run/elephan")
+NAMESPACES = Path("/run/netns")
+"""Where ip-netns(8) keeps them."""
+DEVICE = "path"
+FOLDERS = Path("/tmp")
+"""Where a run's folder is, elephan-run-ID: what programs need that are its traffic."""
+NETWORK = "198.18.0.0/15"
+"""Set apart for tests of network devices (RFC 2544, C.2.2); seen in the namespaces only."""
+ADDRESSES = ("198.18.0.1", "198.18.0.2")
+"""Of a path with two ends and nothing else."""
+MOST_HOSTS = 64
+"""Namespaces of one run."""
+QUEUE_PACKETS = 20_000
+"""Packets that may wait in the device for the emulator: 0.24 s at 1 Gbit/s. What overflows is the emulator's own."""
+PATIENCE_S = 2.0
+"""How long a program that is left in a namespace has to end before it is killed, s."""
+TRIES = 100
+"""Ids that are tried before giving up: of 2^16 beginnings a few are in use."""
+
+
+def address(number: int) -> str:
+    """Return the address of host `number` of a run."""
+    return f"198.18.{1 + number // 250}.{1 + number % 250}"
+
+
+@dataclass(frozen=True)
+class Host:
+    """One namespace and its device."""
+
+    address: str
+    node: int = 0
+    """Node of the specification at which it stands."""
+    mtu_bytes: int = 1500
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    """Under net.ipv4, of this namespace only."""
+    route: str = ""
+    """Attributes of its route to the others, as ip-route(8) writes them."""
+
+
+def missing() -> str | None:
+    """Return what this machine or user lacks for a path, as one line; None when nothing."""
+    if os.geteuid() != 0:
+        return "needs root, to make network namespaces and TUN devices"
+    lacking = [name for name, number in CAPABILITIES.items() if not effective_capabilities() >> number & 1]
+    if lacking:
+        # As in a container, where root is not all that it is called.
+        return f"needs {', '.join(lacking)}, to make network namespaces and TUN devices"
+    if not Path("/dev/net/tun").exists():
+        return "needs /dev/net/tun (modprobe tun)"
+    try:
+        os.close(os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        return f"needs /dev/net/tun, which cannot be opened: {error.strerror}"
+    try:
+        subprocess.run(["ip", "-V"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "needs the command ip (Debian package iproute2)"
+    return None
+
+
+def ip(*arguments: str, lines: Sequence[str] = ()) -> str:
+    """Run ip(8), with `lines` for its -batch. Raises `RunError` with its words."""
+    batch = ["-batch", "-"] if lines else []
+    given = "".join(f"{line}\n" for line in lines)
+    # In a session of its own: a terminal's Ctrl-C is for elephan, which removes what is half made, by this.
+    done = subprocess.run(
+        ["ip", *arguments, *batch], input=given, capture_output=True, text=True, check=False, start_new_session=True
+    )
+    if done.returncode != 0:
+        what = " ".join([*arguments, *lines[:1]])
+        raise RunError(f"ip {what}: {' '.join(done.stderr.split())}")
+    return done.stdout
+
+
+class Site:
+    """The namespaces of one run, from `make` to `remove`."""
+
+    def __init__(self, hosts: Sequence[Host], about: Mapping[str, Any] | None = None) -> None:
+        """Choose an id and hold its lock, which tells `about`; nothing else is made yet."""
+        if not 2 <= len(hosts) <= MOST_HOSTS:
+            raise InputError(f"a path has 2 to {MOST_HOSTS} hosts on one machine, and this is to have {len(hosts)}")
+        self.hosts = tuple(hosts)
+        try:
+            LOCKS.mkdir(mode=0o755, exist_ok=True)
+            self.id, self._lock = _new_id()
+        except OSError as error:
+            raise RunError(f"{LOCKS}: {error.strerror}: no lock, no path") from error
+        self._facts: dict[str, Any] = {"pid": os.getpid(), "since_s": time.time()}
+        try:
+            self.tell({"addresses": [host.address for host in hosts], **(about or {})})
+        except RunError:
+            self.remove()
+            raise
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The namespaces."""
+        return tuple(f"{self.prefix}{number}" for number in range(len(self.hosts)))
+
+    @property
+    def prefix(self) -> str:
+        """How the names of all its namespaces begin, those of hosts and others."""
+        return f"{MARK}-{self.id}-"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Their files."""
+        return tuple(str(NAMESPACES / name) for name in self.names)
+
+    def tell(self, more: Mapping[str, Any]) -> None:
+        """Let the lock file tell more of the run, beside what it told. Raises `RunError`."""
+        self._facts |= more
+        text = json.dumps(self._facts).encode()
+        try:
+            written = os.pwrite(self._lock, text, 0)
+            os.ftruncate(self._lock, written)
+        except OSError as error:
+            raise RunError(f"{LOCKS / self.id}: {error.strerror}") from error
+        if written < len(text):
+            raise RunError(f"{LOCKS / self.id}: {os.strerror(errno.ENOSPC)}")
+
+    def plan(self) -> list[dict[str, Any]]:
+        """Return the hosts as crates/kernel/src/plan.rs has them."""
+        return [
+            {
+                "namespace": file,
+                "device": DEVICE,
+                "address": host.address,
+                "node": host.node,
+                "mtu_bytes": host.mtu_bytes,
+            }
+            for host, file in zip(self.hosts, self.files, strict=True)
+        ]
+
+    def make(self) -> None:
+        """Make the namespaces, without devices but loopback, and set their sysctls. Raises `RunError`."""
+        ip(lines=[f"netns add {name}" for name in self.names])
+        for number, host in enumerate(self.hosts):
+            self._within(number, lambda host=host: _set_up(host))  # type: ignore[misc]
+
+    def configure(self) -> None:
+        """Give the devices address, MTU, queue and the route to the others, and bring them up."""
+        for host, name in zip(self.hosts, self.names, strict=True):
+            lines = [
+                "link set lo up",
+                f"address add {host.address}/32 dev {DEVICE}",
+                f"link set {DEVICE} mtu {host.mtu_bytes} txqueuelen {QUEUE_PACKETS} up",
+                f"route add {NETWORK} dev {DEVICE} src {host.address} {host.route}".rstrip(),
+            ]
+            ip("-n", name, lines=lines)
+
+    def set(self, host: int, sysctl: str, value: str) -> None:
+        """Set one more sysctl under net.ipv4 of a host. Raises `RunError`."""
+        self._within(host, lambda: _set(sysctl, value))
+
+    def _within(self, host: int, act: Callable[[], None]) -> None:
+        try:
+            within(Path(self.files[host]), act)
+        except OSError as error:
+            raise RunError(f"namespace {self.names[host]}: {error.strerror or error}") from error
+
+    def folder(self) -> Path:
+        """Return the run's folder, which goes with it; made when first asked for. Raises `RunError`."""
+        path = folder_of(self.id)
+        try:
+            # Nobody else's, whatever lies there: the name is no secret. Servers that are not root pass through it.
+            path.mkdir(mode=0o700)
+            path.chmod(0o711)
+        except FileExistsError:
+            if not _is_ours(path):
+                raise RunError(f"{path} is there already and is not ours") from None
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}") from error
+        return path
+
+    def counters(self) -> list[dict[str, Any]]:
+        """Return the devices' counters, as ip(8) names them."""
+        return [counters_of(name) for name in self.names]
+
+    def remove(self) -> None:
+        """End what runs in the namespaces, remove them, and let go of the id. Raises `RunError`."""
+        try:
+            remove(self.id)
+        finally:
+            os.close(self._lock)
+
+
+def counters_of(namespace: str) -> dict[str, Any]:
+    """Return the counters of the device in a namespace, as ip(8) names them."""
+    found: dict[str, Any] = json.loads(ip("-n", namespace, "-j", "-s", "link", "show", DEVICE))[0]["stats64"]
+    return found
+
+
+def _new_id() -> tuple[str, int]:
+    """Return an id and its lock file. The names of a run's congestion controls have room for its first four digits."""
+    for _ in range(TRIES):
+        run = secrets.token_hex(3)
+        if any(path.name[:4] == run[:4] for path in LOCKS.iterdir()):
+            continue
+        try:
+            lock = os.open(LOCKS / run, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            continue
+        # Whoever asks just now whether it lives holds it for a moment.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            # A `clean` that came between the two calls took it for what a killed run has left.
+            if os.path.samestat(os.stat(LOCKS / run), os.fstat(lock)):
+                return run, lock
+        except FileNotFoundError:
+            pass
+        os.close(lock)
+    raise RunError(f"no free id under {LOCKS}: elephan path clean removes what killed runs have left")
+
+
+def _set_up(host: Host) -> None:
+    """Set a namespace's sysctls, as seen from within."""
+    for kind in ("all", "default"):
+        # The kernel's own IPv6 packets (neighbours, routers, groups) would take numbers in a list of losses.
+        quiet = Path(f"/proc/sys/net/ipv6/conf/{kind}/disable_ipv6")
+        if quiet.exists():
+            quiet.write_text("1")
+    for name, value in host.sysctls.items():
+        _set(name, value)
+
+
+def _set(name: str, value: str) -> None:
+    try:
+        (Path("/proc/sys/net/ipv4") / name).write_text(value)
+    except OSError as error:
+        raise RunError(f"net.ipv4.{name} = {value} in a namespace: {error.strerror}") from error
+
+
+def folder_of(run: str) -> Path:
+    """Return where a run's folder is, if it has one."""
+    return FOLDERS / f"{MARK}-run-{run}"
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def namespaces_of(run: str) -> list[str]:
+    """Return the namespaces that there are of a run, in order."""
+    found = [path.name for path in NAMESPACES.glob(f"{MARK}-{run}-*")] if NAMESPACES.is_dir() else []
+    return sorted(found, key=lambda name: (len(name), name))
+
+
+def remove(run: str) -> int:
+    """Remove a run's namespaces, with the programs left in them, its folder and its lock file.
+
+    Returns how many namespaces there were.
+    """
+    names = namespaces_of(run)
+    end(names)
+    if names:
+        try:
+            # One that stays keeps none of the others from going.
+            ip("-force", lines=[f"netns delete {name}" for name in names])
+        except RunError:
+            if namespaces_of(run):
+                raise
+            # Another one has removed them meanwhile.
+    if _is_ours(folder_of(run)):
+        shutil.rmtree(folder_of(run), ignore_errors=True)
+    (LOCKS / run).unlink(missing_ok=True)
+    return len(names)
+
+
+def processes(namespaces: Sequence[str]) -> list[int]:
+    """Return the processes in any of some namespaces, but for this one."""
+    wanted = set()
+    for name in namespaces:
+        try:
+            status = os.stat(NAMESPACES / name)
+        except FileNotFoundError:
+            continue
+        wanted.add((status.st_dev, status.st_ino))
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit() or int(process.name) == os.getpid():
+            continue
+        try:
+            status = os.stat(process / "ns" / "net")
+        except OSError:  # it has ended, or is nobody's any more
+            continue
+        if (status.st_dev, status.st_ino) in wanted:
+            found.append(int(process.name))
+    return found
+
+
+def end(namespaces: Sequence[str]) -> None:
+    """Ask the programs in some namespaces to end, and kill those that do not."""
+    if not namespaces:
+        return
+    deadline_s = time.monotonic() + PATIENCE_S
+    wanted = signal.SIGTERM
+    while left := processes(namespaces):
+        for pid in left:
+            try:
+                os.kill(pid, wanted)
+            except ProcessLookupError:
+                continue
+        if time.monotonic() > deadline_s:
+            if wanted == signal.SIGKILL:
+                raise RunError(f"{', '.join(namespaces)}: processes {left} cannot be ended")
+            wanted, deadline_s = signal.SIGKILL, time.monotonic() + PATIENCE_S
+        time.sleep(0.05)
+
+
+def clean() -> tuple[int, int]:
+    """Remove what runs that were killed have left; return how many those were, and how many live."""
+    problem = missing()
+    if problem is not None:
+        raise InputError(f"elephan path {problem}")
+    found = {path.name for path in LOCKS.glob("*")} if LOCKS.is_dir() else set()
+    if NAMESPACES.is_dir():
+        matches = (re.fullmatch(rf"{MARK}-([0-9a-f]+)-\w+", path.name) for path in NAMESPACES.iterdir())
+        found |= {match[1] for match in matches if match}
+    cleaned = living = 0
+    for run in sorted(found):
+        if lives(run):
+            living += 1
+        else:
+            remove(run)
+            cleaned += 1
+    return cleaned, living
+
+
+def living() -> dict[str, dict[str, Any]]:
+    """Return the runs that live, by id, with what each says of itself."""
+    found = {}
+    for path in sorted(LOCKS.glob("*")) if LOCKS.is_dir() else []:
+        if lives(path.name):
+            try:
+                found[path.name] = json.loads(path.read_text())
+            except (OSError, ValueError):  # it has just gone, or has not said anything yet
+                continue
+    return found
+
+
+def lives(run: str) -> bool:
+    """Whether a run's process is there: it holds the lock."""
+    try:
+        lock = os.open(LOCKS / run, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        # Shared: two that ask at once must not take each other for the run.
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False

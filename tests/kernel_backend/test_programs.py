@@ -1,0 +1,219 @@
+"""Real programs as the traffic of flows: what they are, that they are measured, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+import pytest
+
+from elephan import api
+from elephan.api import jobs_of, load
+from elephan.backends.kernel import programs
+from elephan.backends.kernel.mapping import Machine
+from elephan.backends.kernel.plan import Layout, layout_of
+from elephan.errors import InputError
+from elephan.path import testbed
+from tests.kernel_backend.conftest import Elephan, begun, left_of, sockets
+from tests.processes import end
+
+HEAD = """\
+[run]
+duration = "{duration}"
+stop_when_done = true
+
+[path]
+bandwidth = "40Mbit/s"
+rtt = "20ms"
+{path}
+"""
+FLOW = """
+[[flow]]
+name = "{name}"
+congestion_control = {{ name = "storage_friendly", reduction = "1/8" }}
+workload = {{ kind = "program", program = "{program}"{size} }}
+{more}
+"""
+ALL = ("iperf3", "scp", "ftp")
+BYTES = 2_000_000
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "programs.toml"
+
+
+TIMED = 'duration = "1s"'
+
+
+def write(file: Path, names: tuple[str, ...], size: str, duration: str = "20s", path: str = "", more: str = "") -> Path:
+    sizes = {name: TIMED if name == "iperf3" and "bytes" in size and len(names) > 1 else size for name in names}
+    flows = [FLOW.format(name=name, program=name, size=sizes[name] and f", {sizes[name]}", more=more) for name in names]
+    file.write_text(HEAD.format(duration=duration, path=path) + "".join(flows), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def installed(kernel: None) -> None:
+    for program in ALL:
+        lacking = programs.lacks(program, programs.installed())
+        if lacking:
+            pytest.skip(lacking)
+
+
+def layout(file: Path, machine: Machine) -> Layout:
+    return layout_of(jobs_of(load(file), backend="kernel")[0].spec, machine)
+
+
+# What a run of them gives
+
+
+@pytest.mark.usefixtures("installed", "host_stays_as_it_was")
+def test_each_program_carries_its_bytes_and_is_measured_as_own_traffic_is(elephan: Elephan, file: Path) -> None:
+    write(file, ALL, f'bytes = "{BYTES}B"', path="loss = { packets = [600] }")
+    done = elephan("run", file, "--on", "kernel", "--json", "--no-report")
+    assert done.returncode == 0, done.stderr
+    (record,) = json.loads(done.stdout)
+    flows = {flow["name"]: flow for flow in record["flows"]}
+    for name, flow in flows.items():
+        if name == "iperf3":
+            # A part of a second of the line.
+            assert 50_000 < flow["delivered_bytes"] < 5_000_000 and "completion_s" not in flow
+        else:
+            # What ssh adds is below 1 %. All flows together take more than half a second.
+            assert BYTES <= flow["delivered_bytes"] <= 1.02 * BYTES + 10_000, flow
+            assert 0.4 < flow["completion_s"] < 20
+        assert flow["workload"] == name and flow["congestion_control"].startswith("storage_friendly")
+        assert 0.019 < flow["rtt_min_s"] <= flow["rtt_mean_s"]
+        assert flow["sent_segments"] >= flow["delivered_bytes"] / 1448 - 10
+    assert sum(flow["retransmitted_segments"] for flow in flows.values()) >= record["links"][0]["dropped_by_loss"] == 1
+    assert sum(flow["dropped_packets"] for flow in flows.values()) == record["metrics"]["dropped_packets"]
+    assert record["host"]["programs"].keys() == {"iperf3", "ssh", "vsftpd", "curl"}
+    assert record["series"]["flow_rows"] > 20
+    assert not [note for note in record["notes"] if "no connection" in note or "had arrived" in note]
+
+
+def test_the_simulator_plays_a_program_as_bulk_and_says_so(file: Path) -> None:
+    write(file, ("iperf3", "ftp"), 'bytes = "2MB"')
+    (record,) = api.run(file, on="sim", store="none").records
+    assert record.notes == [
+        "iperf3 was simulated as a bulk flow: what the program itself does is not in it",
+        "ftp was simulated as a bulk flow of 2000000 bytes: what the program itself does is not in it",
+    ]
+    (iperf3, ftp) = record.flows
+    assert (iperf3["workload"], ftp["workload"], ftp["delivered_bytes"]) == ("iperf3", "ftp", 2_000_000)
+    # A second of the line at most.
+    assert 100_000 < iperf3["delivered_bytes"] < 5_000_000
+
+
+# What goes wrong, and what stays
+
+
+def running(file: Path) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
+    """Begin a run of one program's flow and wait until that one sends; its process and its id."""
+    return begun(file, 2, carries)
+
+
+def carries(run: str) -> bool:
+    """Whether bytes were acknowledged under the run's own control: what a server answers has the host's."""
+    seen = sockets(f"elephan-{run}-0", "-tin", "state", "established")
+    return f"elephan_k{run[:4]}00" in seen and "bytes_acked" in seen
+
+
+def gone(run: str) -> bool:
+    return left_of(run) == [] and not testbed.folder_of(run).exists()
+
+
+@pytest.mark.usefixtures("installed", "host_stays_as_it_was")
+def test_a_program_that_fails_is_an_error_with_its_own_words(file: Path) -> None:
+    with running(write(file, ("scp",), 'bytes = "1GB"')) as (process, run):
+        assert testbed.folder_of(run).is_dir()
+        # The server may be about to begin a process for the connection.
+        while left := testbed.processes([f"elephan-{run}-1"]):
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+        _, errors = process.communicate(timeout=30)
+        # Beside it there may be progress.
+        last = errors.splitlines()[-1]
+        assert process.returncode == 1 and last.startswith("error: flow scp: scp: exit status: "), errors
+        assert "onnection" in last
+        assert gone(run)
+
+
+@pytest.mark.usefixtures("installed", "host_stays_as_it_was")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_programs_and_their_files_go_with_the_run(elephan: Elephan, file: Path, number: signal.Signals) -> None:
+    program = "ftp" if number == signal.SIGKILL else "scp"
+    with running(write(file, (program,), 'bytes = "1GB"')) as (process, run):
+        programs_there = testbed.processes(testbed.namespaces_of(run))
+        keys = [path.name for path in (testbed.folder_of(run) / "0").iterdir()]
+        assert len(programs_there) >= 2 and ("source" in keys)
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        if number == signal.SIGKILL:
+            assert testbed.folder_of(run).exists()
+            assert elephan("path", "clean").returncode == 0
+        assert gone(run)
+        assert end(programs_there)
+
+
+# What is refused, and what each key becomes; needs neither root nor a run
+
+MACHINE = Machine(
+    (6, 18), frozenset({"tcp_rto_max_ms"}), frozenset(c for needs in programs.NEEDS.values() for c in needs)
+)
+
+
+def test_a_program_that_is_not_installed_is_named_with_its_package(file: Path) -> None:
+    without = Machine(MACHINE.release, MACHINE.sysctls, MACHINE.commands - {"sshd"})
+    with pytest.raises(InputError, match=r"flow scp: scp needs sshd, which is not installed: .* openssh-server$"):
+        layout(write(file, ("scp",), 'bytes = "1MB"'), without)
+
+
+def test_every_program_has_hosts_of_its_own(file: Path) -> None:
+    found = layout(write(file, ALL, 'bytes = "1MB"'), MACHINE)
+    assert found.ends == ((0, 1), (2, 3), (4, 5)) and len(found.controls) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "sysctl", "value"),
+    [
+        ('window = "1MB"', "tcp_rmem", "4096 1591161 1591161"),
+        ('send_buffer = "4MB"', "tcp_wmem", "4096 5000000 5000000"),
+        ('rto_max = "60s"', "tcp_rto_max_ms", "60000"),
+        ('window = "1MB"\nreceive_autotuning = true', "tcp_rmem", "4096 131072 4000000"),
+    ],
+)
+def test_what_is_an_option_of_own_sockets_is_the_namespaces(file: Path, more: str, sysctl: str, value: str) -> None:
+    found = layout(write(file, ("ftp",), 'bytes = "1MB"', more=more), MACHINE)
+    assert [host.sysctls[sysctl] for host in found.hosts] == [value, value]
+
+
+def test_pacing_is_refused(file: Path) -> None:
+    with pytest.raises(InputError, match="flow ftp: pacing = true"):
+        layout(write(file, ("ftp",), 'bytes = "1MB"', more="pacing = true"), MACHINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "more", "words"),
+    [
+        ("scp", "", "", "the size of the file that scp sends"),
+        ("ftp", 'duration = "5s"', "", "the size of the file that ftp sends"),
+        ("scp", 'bytes = "1MB", duration = "5s"', "", "scp ends with its file"),
+        ("iperf3", 'bytes = "1MB"', "", "iperf3 ends when it has written them"),
+        ("iperf3", 'duration = "1500ms"', "", "whole seconds"),
+        ("scp", 'bytes = "1MB"', 'stop = "2s"', "a program ends by itself"),
+        ("rsync", 'bytes = "1MB"', "", 'one of "iperf3", "scp", "ftp"'),
+    ],
+)
+def test_a_scenario_that_a_program_cannot_follow(file: Path, name: str, size: str, more: str, words: str) -> None:
+    with pytest.raises(InputError) as refused:
+        load(write(file, (name,), size, more=more)).points()[0].to_spec()
+    assert words in str(refused.value)
