@@ -6,7 +6,8 @@ use crate::gates;
 use crate::network::{check_chain, check_route, loss_model};
 use crate::spec::{ActionSpec, EventSpec, RemedySpec, RunSpec, TolerateSpec, TrimSpec, WaitSpec, WhenSpec};
 use crate::ways;
-use link::{Hold, Packet};
+use link::hold_buffer::Plan;
+use link::Packet;
 use sim::{Network, RouteId, Routed};
 use tcp::{Endpoint, Trimmed};
 use units::{Rate, Size, Span, Time};
@@ -167,6 +168,9 @@ fn notice(action: &ActionSpec) -> Option<(Notice, Span)> {
     Some((Notice { flows: flows.clone(), trim, tolerate }, lead))
 }
 
+/// `network::links` makes links that events change variable.
+const VARIABLE: &str = "a link that events change is variable";
+
 /// Does what an event asks for. The timer of the i-th source of `background` is `first_timer` + i; `routes` gives the routes of a
 /// flow's packets, from its sender and from its receiver; None where nobody runs the flow.
 pub fn apply_change<P: Packet + Routed>(
@@ -178,11 +182,17 @@ pub fn apply_change<P: Packet + Routed>(
     net: &mut Network<P>,
 ) {
     match action {
-        ActionSpec::Rate { link, rate_bps } => net.with_link(*link as u32, |l| l.set_rate(now, Rate(*rate_bps))),
-        ActionSpec::Delay { link, delay_ns } => net.with_link(*link as u32, |l| l.set_delay(now, Span(*delay_ns))),
-        ActionSpec::Loss { link, loss } => net.with_link(*link as u32, |l| l.set_loss(now, loss_model(loss))),
-        ActionSpec::LinkDown { link } => net.with_link(*link as u32, |l| l.set_up(now, false)),
-        ActionSpec::LinkUp { link } => net.with_link(*link as u32, |l| l.set_up(now, true)),
+        ActionSpec::Rate { link, rate_bps } => {
+            net.change_link(*link as u32, |l| l.set_rate(now, Rate(*rate_bps))).expect(VARIABLE)
+        }
+        ActionSpec::Delay { link, delay_ns } => {
+            net.change_link(*link as u32, |l| l.set_delay(now, Span(*delay_ns))).expect(VARIABLE)
+        }
+        ActionSpec::Loss { link, loss } => {
+            net.change_link(*link as u32, |l| l.set_loss(now, loss_model(loss))).expect(VARIABLE)
+        }
+        ActionSpec::LinkDown { link } => net.change_link(*link as u32, |l| l.set_up(now, false)).expect(VARIABLE),
+        ActionSpec::LinkUp { link } => net.change_link(*link as u32, |l| l.set_up(now, true)).expect(VARIABLE),
         ActionSpec::BackgroundOn { source } => {
             let due = background[*source].start(now);
             net.set_timer(first_timer + *source as u32, due);
@@ -198,7 +208,7 @@ pub fn apply_change<P: Packet + Routed>(
             for sides in flows.iter().filter_map(|&flow| routes(flow)) {
                 for (side, links) in sides.into_iter().zip([route, return_route]) {
                     if let Some(links) = links {
-                        net.set_way(side, links);
+                        net.set_path(side, links);
                     }
                 }
             }
@@ -206,7 +216,7 @@ pub fn apply_change<P: Packet + Routed>(
         ActionSpec::MoveBackground { sources, route, remedy } => {
             begin_hold(route, remedy.as_ref(), now, net);
             for &source in sources {
-                net.set_way(RouteId(background[source].hop), route);
+                net.set_path(RouteId(background[source].hop), route);
             }
         }
     }
@@ -220,15 +230,14 @@ pub(crate) fn begin_hold<P: Packet + Routed>(
     net: &mut Network<P>,
 ) -> Option<(usize, Span)> {
     let gate = remedy?.gate.as_ref()?;
-    let at = *route.iter().find(|&&link| net.links()[link].kept().is_some())?;
+    let at = *route.iter().find(|&&link| net.links()[link].as_hold_buffer().is_some())?;
     let mut delay = Span(gate.delay_ns);
     for &WaitSpec { link, rate_bps } in &gate.queues {
         // What is being sent is in no queue: the delay has the time of a packet on each line.
         let (_, bytes) = net.links_mut()[link].queue(now);
         delay = delay + Rate(rate_bps).time_for(Size(bytes));
     }
-    let hold = Hold { delay, share_ppm: gate.share_ppm };
-    net.with_link(at as u32, |link| link.begin_hold(now, hold));
+    net.hold_buffer_mut(at)?.0.begin(now, Plan { delay, share_ppm: gate.share_ppm });
     Some((at, delay))
 }
 

@@ -10,8 +10,9 @@ use crate::error::LabError;
 use crate::gates;
 use crate::network::check_chain;
 use crate::spec::{FlowSpec, LinkSpec, ManagerSpec, QueueSpec, RunSpec, WaitSpec};
+use link::hold_buffer::Stats as Kept;
 use link::random::stream_seed;
-use link::{Kept, Link, Packet};
+use link::{Link, Pacers, Packet};
 use remedied::{Gates, Going, Over, Remedies};
 use sim::{Network, RouteId, Routed, Routes};
 use te::{Decision, LightpathConfig, LinkView, Manager, Place, Policy, Sampler, State, Thresholds, View, Ways};
@@ -87,14 +88,14 @@ impl Management {
     /// Makes the ways known that data of flow `flow`, whose first is `route`, may come to take.
     pub fn add_ways(&self, flow: usize, route: RouteId, routes: &mut Routes) {
         for over in self.net.flows[flow].over.iter().flatten() {
-            routes.add_way(route, &over.way);
+            routes.add_path(route, &over.way);
         }
     }
 
     /// The gates at moving routers: links of the network behind those of [`crate::network::links`].
-    pub fn gates<P: Packet>(&self) -> Vec<Link<P>> {
+    pub fn gates<P: Packet>(&self, pacers: &mut Pacers) -> Vec<Link<P>> {
         let ways = self.net.flows.iter().flat_map(|flow| flow.over.iter().flatten());
-        gates::make(ways.filter_map(|over| Some((over.line?, over.gate()?))))
+        gates::make(ways.filter_map(|over| Some((over.line?, over.gate()?))), pacers)
     }
 
     /// What senders have to be told, after each [`Management::handle_timer`].
@@ -177,7 +178,9 @@ impl Management {
                 let gate =
                     managed.over[lightpath].as_ref().filter(|over| over.line == Some(number)).and_then(Over::link);
                 if let Some(gate) = gate {
-                    net.links_mut()[gate].set_pace(rate);
+                    if let Some((buffer, pacers)) = net.hold_buffer_mut(gate) {
+                        buffer.set_pace(rate, pacers);
+                    }
                     return;
                 }
             }
@@ -201,7 +204,7 @@ impl Management {
                 Decision::Return { flow, .. } => {
                     self.remedies.forget(flow as usize);
                     if let Some(id) = route(flow as usize) {
-                        net.set_way(id, &self.net.flows[flow as usize].route);
+                        net.set_path(id, &self.net.flows[flow as usize].route);
                     }
                 }
             }

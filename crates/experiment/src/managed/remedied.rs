@@ -9,7 +9,8 @@ use crate::changes::{begin_hold, Notice};
 use crate::gates::Lines;
 use crate::spec::{GateSpec, ManagerSpec, RemedySpec, RunSpec, TrimSpec, WaitSpec};
 use crate::ways;
-use link::{Kept, Packet};
+use link::hold_buffer::Stats as Kept;
+use link::Packet;
 use sim::{Network, RouteId, Routed};
 use std::collections::VecDeque;
 use te::{Held, Keeping, Manager, Means, Pacing, Plan};
@@ -215,14 +216,15 @@ impl Remedies {
     ) {
         let (Some(route), Some(over)) = (route, of.over(&going)) else { return };
         if let Some(gate) = over.gate.filter(|_| going.plan.remedy.holds()) {
-            self.earlier.extend(net.links_mut()[gate].take_kept().filter(|kept| kept.packets > 0));
+            let kept = net.hold_buffer_mut(gate).map(|(buffer, _)| buffer.take_stats());
+            self.earlier.extend(kept.filter(|kept| kept.packets > 0));
             self.holding.retain(|holding| holding.gate != gate);
             let dropped_before = net.links()[gate].stats().dropped();
             if let Some((gate, hold)) = begin_hold(&over.way, over.remedy.as_ref(), now, net) {
                 self.holding.push(Holding { entry: going.entry, gate, hold, dropped_before });
             }
         }
-        net.set_way(route, &over.way);
+        net.set_path(route, &over.way);
         let restore = over.trim(&going.plan).and_then(|trim| trim.restore_ns);
         self.pending.extend(restore.map(|after| (now + Span(after), Pending::Restore(going))));
     }
@@ -230,14 +232,14 @@ impl Remedies {
     /// Tells the manager what has been kept back so far.
     pub fn tell<P: Packet + Routed>(&mut self, now: Time, manager: &mut Manager, net: &mut Network<P>) {
         self.holding.retain(|holding| {
-            let link = &mut net.links_mut()[holding.gate];
-            let kept = link.kept().unwrap_or_default();
-            let goes_on = link.is_closed(now).unwrap_or(false);
+            let dropped = net.links()[holding.gate].stats().dropped();
+            let Some((buffer, pacers)) = net.hold_buffer_mut(holding.gate) else { return false };
+            let (kept, goes_on) = (buffer.stats(), buffer.is_holding(now, pacers));
             let held = Held {
                 hold: holding.hold,
                 packets: kept.packets,
-                bytes: Size(kept.most_bytes),
-                dropped_packets: link.stats().dropped() - holding.dropped_before,
+                bytes: Size(kept.max_bytes),
+                dropped_packets: dropped - holding.dropped_before,
                 goes_on,
             };
             manager.handle_held(holding.entry, held);
