@@ -15,7 +15,7 @@ use link::random::stream_seed;
 use link::{Link, Pacers, Packet};
 use remedied::{Gates, Going, Over, Remedies};
 use sim::{Network, RouteId, Routed, Routes};
-use te::{Decision, LightpathConfig, LinkView, Manager, Place, Policy, Sampler, State, Thresholds, View, Ways};
+use te::{Decision, LightpathConfig, LinkView, Manager, Paths, Place, Policy, Sampler, State, Thresholds, View};
 use units::{Rate, Size, Span, Time};
 
 /// A flow as the manager's network knows it: its ways and what is on them.
@@ -196,11 +196,11 @@ impl Management {
                 }
                 // Giving one back takes no time that anybody waits for.
                 Decision::Release { lightpath } => self.manager.handle_lightpath_down(lightpath),
-                Decision::Move { flow, lightpath, plan, entry } => {
+                Decision::Move { flow, lightpath, plan, record: entry } => {
                     let going = Going { flow: flow as usize, lightpath, plan, entry };
                     self.remedies.begin(now, going, &self.net, route(going.flow), net);
                 }
-                Decision::Pace { number, rate } => self.set_pace(number, rate, net),
+                Decision::Pace { pacer: number, rate } => self.set_pace(number, rate, net),
                 Decision::Return { flow, .. } => {
                     self.remedies.forget(flow as usize);
                     if let Some(id) = route(flow as usize) {
@@ -307,7 +307,7 @@ impl View for Observed {
         self.flows[flow as usize].priority
     }
 
-    fn ways(&self, flow: u64, lightpath: usize) -> Option<Ways> {
+    fn paths(&self, flow: u64, lightpath: usize) -> Option<Paths> {
         let of = &self.flows[flow as usize];
         let bypass = &self.lightpaths[lightpath].1;
         let (route, from, to) = between(&of.route, bypass, &self.links)?;
@@ -320,7 +320,7 @@ impl View for Observed {
             shared.then(|| self.views[line]).filter(|view| Some(view.capacity) == over.pace()).map(|view| view.load)
         };
         let wait = |wait: &WaitSpec| Rate(wait.rate_bps).time_for(self.views[wait.link].queue);
-        Some(Ways {
+        Some(Paths {
             ip_delay: self.delay(route),
             lightpath_delay: self.delay(&over.links),
             return_delay: of.return_delay,
@@ -328,7 +328,7 @@ impl View for Observed {
             core,
             egress: self.slowest(&route[to + 1..]),
             packet: of.packet,
-            means: over.means(difference, wait, load),
+            allowed: over.means(difference, wait, load),
         })
     }
 
@@ -398,24 +398,24 @@ fn policy(spec: &ManagerSpec) -> Policy {
     Policy {
         interval: Span(spec.interval_ns),
         one_in: spec.one_in,
-        memory: spec.memory,
-        idle: Span(spec.idle_ns),
+        flow_table_size: spec.memory,
+        inactive_timeout: Span(spec.idle_ns),
         thresholds: Thresholds {
             rate: Rate(spec.rate_bps),
             volume: Size(spec.volume_bytes),
-            standard_errors_e3: spec.standard_errors_e3,
-            back_below: Rate(spec.back_below_bps),
+            confidence_sigmas_e3: spec.standard_errors_e3,
+            return_rate: Rate(spec.back_below_bps),
         },
-        minimum_stay: Span(spec.minimum_stay_ns),
-        linger: Span(spec.linger_ns),
+        min_dwell_time: Span(spec.minimum_stay_ns),
+        lightpath_timeout: Span(spec.linger_ns),
         lightpaths_max: spec.lightpaths_max,
-        fill_ppm: spec.fill_ppm,
-        offload_worth_ppm: spec.offload_worth_ppm,
-        busy_ppm: spec.busy_ppm,
+        max_utilization_ppm: spec.fill_ppm,
+        offload_weight_ppm: spec.offload_worth_ppm,
+        congestion_threshold_ppm: spec.busy_ppm,
         refuse: spec.refuse,
-        watch: Span(spec.watch_ns),
-        keep_ppm: spec.keep_ppm,
-        tail_e3: spec.tail_e3,
+        observation_window: Span(spec.watch_ns),
+        cc_beta_ppm: spec.keep_ppm,
+        pareto_shape_e3: spec.tail_e3,
     }
 }
 

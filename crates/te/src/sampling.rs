@@ -1,10 +1,10 @@
-//! Packet sampling 1 in N, as sFlow and sampled NetFlow do it, and what an estimate made from samples is worth.
+//! Packet sampling 1 in N, as in sFlow and sampled NetFlow, and the error of estimates from samples.
 
 use link::random::{Geometric, Random};
 
 /// Takes each packet with probability 1/N, independently: what sFlow's random skip counts give (sFlow version 5, 3.1).
 ///
-/// A drawing per sampled packet, none per packet that passes unseen.
+/// Cost: a random draw per sampled packet.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     gaps: Geometric,
@@ -22,7 +22,7 @@ impl Sampler {
         Sampler { gaps, random, gap, one_in: one_in.max(1) }
     }
 
-    /// `packets` pass: how many of them are sampled.
+    /// Counts `packets`; returns how many of them are sampled.
     pub fn handle_packets(&mut self, packets: u64) -> u64 {
         if self.one_in == 1 {
             return packets;
@@ -38,7 +38,7 @@ impl Sampler {
     }
 }
 
-/// What was sampled of a flow: enough for an estimate and its error.
+/// Samples of a flow: enough for an estimate and its error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sampled {
     /// Packets sampled.
@@ -68,7 +68,7 @@ impl Sampled {
         }
     }
 
-    /// What passed, when one packet in `one_in` was sampled.
+    /// Estimates the volume, when one packet in `one_in` was sampled.
     ///
     /// Each sampled packet stands for N. With inclusion probability p = 1/N for each packet alone, the variance is
     /// estimated without bias by sum of s^2 (1 - p) / p^2 = N (N - 1) sum of s^2 (Horvitz and Thompson 1952). For packets of one

@@ -13,7 +13,7 @@ use link::hold_buffer::Stats as Kept;
 use link::Packet;
 use sim::{Network, RouteId, Routed};
 use std::collections::VecDeque;
-use te::{Held, Keeping, Manager, Means, Pacing, Plan};
+use te::{AllowedMitigations as Means, HoldConfig as Keeping, HoldStats as Held, Manager, Pacing, Plan};
 use units::{Rate, Size, Span, Time};
 
 /// The way of a flow's data over a lightpath.
@@ -74,7 +74,7 @@ impl Over {
 
     /// What its sender is told, where `plan` says so.
     fn trim(&self, plan: &Plan) -> Option<&TrimSpec> {
-        self.remedy.as_ref()?.trim.as_ref().filter(|_| plan.remedy.trims())
+        self.remedy.as_ref()?.trim.as_ref().filter(|_| plan.mitigation.reduces_cwnd())
     }
 
     /// What may be done, where the ways differ by `difference`, `wait` tells the time that a packet waits before a link and `load` what a
@@ -88,12 +88,16 @@ impl Over {
         let keeping = |gate: &GateSpec| Keeping {
             delay: gate.queues.iter().map(wait).fold(Span(gate.delay_ns), |sum, wait| sum + wait),
             line: Rate(gate.rate_bps),
-            pacing: Pacing { number: self.line.unwrap_or(0), load: gate.line.and_then(&load), beside: Rate(0) },
+            pacing: Pacing { pacer: self.line.unwrap_or(0), load: gate.line.and_then(&load), held_rate: Rate(0) },
             share_ppm: gate.share_ppm,
             buffer: Size(gate.limit_bytes.unwrap_or(u64::MAX)),
         };
         let trim = self.remedy.as_ref().and_then(|remedy| remedy.trim.as_ref());
-        Means { difference, hold: self.gate().map(keeping), trim: trim.map(|trim| Span(trim.delay_ns)) }
+        Means {
+            delay_difference: difference,
+            hold_buffer: self.gate().map(keeping),
+            cwnd_reduction: trim.map(|trim| Span(trim.delay_ns)),
+        }
     }
 }
 
@@ -215,7 +219,7 @@ impl Remedies {
         net: &mut Network<P>,
     ) {
         let (Some(route), Some(over)) = (route, of.over(&going)) else { return };
-        if let Some(gate) = over.gate.filter(|_| going.plan.remedy.holds()) {
+        if let Some(gate) = over.gate.filter(|_| going.plan.mitigation.holds()) {
             let kept = net.hold_buffer_mut(gate).map(|(buffer, _)| buffer.take_stats());
             self.earlier.extend(kept.filter(|kept| kept.packets > 0));
             self.holding.retain(|holding| holding.gate != gate);
@@ -240,9 +244,9 @@ impl Remedies {
                 packets: kept.packets,
                 bytes: Size(kept.max_bytes),
                 dropped_packets: dropped - holding.dropped_before,
-                goes_on,
+                is_holding: goes_on,
             };
-            manager.handle_held(holding.entry, held);
+            manager.handle_hold_stats(holding.entry, held);
             goes_on
         });
     }
