@@ -1,8 +1,8 @@
 //! Prints the CPU time of one packet on one link: arrival and delivery.
 //!
-//! `cargo run --release -p link --example hop_cost [PART OF A NAME]`. Packets of 16 bytes, as in the simulator, arrive at the
-//! rate of the line; every fourth time two arrive at once and the next time none, so that the queue is used. Time is this
-//! process's CPU time (Linux).
+//! `cargo run --release -p link --example hop_cost [PART OF A NAME]`. Packets of 16 bytes, as in the simulator, arrive
+//! at the rate of the line; every fourth time two arrive at once and the next time none, so that the queue is used.
+//! Time is this process's CPU time (Linux).
 
 use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, Pacers, Packet, QueueConfig};
 use units::{Rate, Span, Time};

@@ -1,13 +1,14 @@
 //! CoDel (RFC 8289): drops by how long packets have waited, not by how many wait.
 //!
-//! The control law and its state follow the pseudocode of RFC 8289, section 5; marking instead of dropping follows section 6
-//! of RFC 8290 (a marked packet leaves the queue, and the schedule goes on as if it had been dropped).
+//! The control law and its state follow the pseudocode of RFC 8289, section 5; marking instead of dropping follows
+//! section 6 of RFC 8290 (a marked packet leaves the queue, and the schedule goes on as if it had been dropped).
 
 use crate::counters::{DropReason, LinkCounters};
 use crate::Packet;
 use std::collections::VecDeque;
 
-/// How soon after the last dropping state a new one starts from the old drop rate, in intervals (RFC 8289, section 5.5).
+/// How soon after the last dropping state a new one starts from the old drop rate, in intervals (RFC 8289, section
+/// 5.5).
 const RECENT_INTERVALS: u64 = 16;
 
 /// Packets with the times at which they came.

@@ -1,7 +1,8 @@
 //! Drop-tail and RED without jitter, analytically: a packet's departure is known when it is admitted.
 //!
-//! One ring holds the packets that wait and, before them, those on the line; a cursor marks the first that waits. The cursor is
-//! moved when someone asks (an arrival, a delivery at the cursor, a reader), not by an event of its own, and passes each packet once.
+//! One ring holds the packets that wait and, before them, those on the line; a cursor marks the first that waits. The
+//! cursor is moved when someone asks (an arrival, a delivery at the cursor, a reader), not by an event of its own, and
+//! passes each packet once.
 
 use crate::config::LossModel;
 use crate::counters::{DropReason, LinkCounters};
@@ -21,7 +22,8 @@ pub struct FifoLink<P> {
     ring: Ring<P>,
     transmitter: Serializer,
     waiting_bytes: u64,
-    /// When the first packet that waits next_start: when the packet before it has left. Without meaning when none waits.
+    /// When the first packet that waits next_start: when the packet before it has left. Without meaning when none
+    /// waits.
     next_start: u64,
     limit_packets: u64,
     limit_bytes: u64,

@@ -5,8 +5,9 @@ use crate::counters::{DropReason, LinkCounters};
 use crate::Packet;
 use std::collections::VecDeque;
 
-/// Packets dropped at once from the fattest queue when the limit is passed, at most (RFC 8290, section 4.1.3 drops one; Linux
-/// found the search for the fattest too dear under overload and drops up to 64, and at most half of the queue's bytes).
+/// Packets dropped at once from the fattest queue when the limit is passed, at most (RFC 8290, section 4.1.3 drops
+/// one; Linux found the search for the fattest too dear under overload and drops up to 64, and at most half of the
+/// queue's bytes).
 const DROP_BATCH: u32 = 64;
 
 struct FlowQueue<P> {
@@ -95,8 +96,8 @@ impl<P: Packet> FqCodel<P> {
                 return Some((bytes, packet));
             }
             list.pop_front();
-            // An empty new queue waits one round behind the old ones, or it could take a turn with every packet and starve
-            // them (section 4.2).
+            // An empty new queue waits one round behind the old ones, or it could take a turn with every packet and
+            // starve them (section 4.2).
             if from_new && !self.old.is_empty() {
                 self.old.push_back(index);
             } else {

@@ -1,14 +1,16 @@
-//! A hold buffer: a delay line at a router that moves flows to a shorter route. It holds packets that arrive after the move
-//! until the packets sent before it have passed, so that no packet overtakes another.
+//! A hold buffer: a delay line at a router that moves flows to a shorter route. It holds packets that arrive after the
+//! move until the packets sent before it have passed, so that no packet overtakes another.
 //!
 //! A hold begins at time B with a delay D, the difference between the two routes. A packet that arrives at t leaves at
 //!
-//! B + D + (t - B) / (1 + s), but not before t, nor before the pacer of the link behind the buffer grants its departure.
+//! B + D + (t - B) / (1 + s), but not before t, nor before the pacer of the link behind the buffer grants its
+//! departure.
 //!
-//! With s = 0 the delay stays D. With s > 0 the delay line shrinks by s per unit of time at its far end: packets that arrive
-//! at rate r leave at (1 + s) r, and the delay is gone at t = B + D (1 + s) / s. With unbounded s every held packet leaves from
-//! B + D on, back to back. The pacer may run at a lower rate than the link behind the buffer, that of a slower link further
-//! on: packets then queue here and not there. Several hold buffers may share one pacer ([`Pacers`]).
+//! With s = 0 the delay stays D. With s > 0 the delay line shrinks by s per unit of time at its far end: packets that
+//! arrive at rate r leave at (1 + s) r, and the delay is gone at t = B + D (1 + s) / s. With unbounded s every held
+//! packet leaves from B + D on, back to back. The pacer may run at a lower rate than the link behind the buffer, that
+//! of a slower link further on: packets then queue here and not there. Several hold buffers may share one pacer
+//! ([`Pacers`]).
 
 use crate::counters::{DropReason, LinkCounters};
 use crate::pacer::{PacerId, Pacers};
@@ -33,8 +35,8 @@ pub struct Config {
 pub struct Plan {
     /// D: the delay at the begin of the hold.
     pub delay: Span,
-    /// s, parts per million: by how much the departure rate exceeds the arrival rate while the delay shrinks; None = all held
-    /// packets leave as soon as D is over.
+    /// s, parts per million: by how much the departure rate exceeds the arrival rate while the delay shrinks; None =
+    /// all held packets leave as soon as D is over.
     pub share_ppm: Option<u32>,
 }
 
@@ -108,8 +110,8 @@ impl<P: Packet> HoldBuffer<P> {
         pacers.set_rate(self.pacer, rate);
     }
 
-    /// Whether a packet that arrives at `now` may have to wait: while a hold lasts, and then as long as this buffer or another
-    /// one of the same pacer holds packets.
+    /// Whether a packet that arrives at `now` may have to wait: while a hold lasts, and then as long as this buffer or
+    /// another one of the same pacer holds packets.
     pub fn is_holding(&mut self, now: Time, pacers: &Pacers) -> bool {
         // `paced` is cleared for good when the hold is over: later packets do not ask the pacer.
         self.paced = self.paced && (self.open_at(now.0) > now.0 || pacers.is_backlogged(self.pacer));

@@ -1,23 +1,23 @@
 //! One direction of a link: a queue, a transmitter of fixed rate, a line with delay, loss and jitter.
 //!
-//! The crate computes when each packet arrives at the other end, or why it does not: drop-tail, RED, CoDel or FQ-CoDel before
-//! the line; independent, bursty, periodic, bit-error or listed loss on it; constant or random delay, with or without
-//! reordering; rate, delay, loss and outage that change while packets are inside. It reads no clock and no unseeded random
-//! source, and knows of a packet only [`Packet`]. The same model runs in virtual time and, with a real clock and real
-//! packets, as an emulator.
+//! The crate computes when each packet arrives at the other end, or why it does not: drop-tail, RED, CoDel or FQ-CoDel
+//! before the line; independent, bursty, periodic, bit-error or listed loss on it; constant or random delay, with or
+//! without reordering; rate, delay, loss and outage that change while packets are inside. It reads no clock and no
+//! unseeded random source, and knows of a packet only [`Packet`]. The same model runs in virtual time and, with a real
+//! clock and real packets, as an emulator.
 //!
-//! **Invariant: packets in = packets delivered + packets reported as dropped + packets inside, at every moment, and packets
-//! leave in the order in which they came, unless jitter with reordering or FQ-CoDel was asked for.**
+//! **Invariant: packets in = packets delivered + packets reported as dropped + packets inside, at every moment, and
+//! packets leave in the order in which they came, unless jitter with reordering or FQ-CoDel was asked for.**
 //!
-//! Use: [`Link::handle_packet`] for each arrival, [`Link::handle_event`] when the time of [`Link::poll_timeout`] has come,
-//! [`Link::poll_dropped`] for packets dropped inside.
+//! Use: [`Link::handle_packet`] for each arrival, [`Link::handle_event`] when the time of [`Link::poll_timeout`] has
+//! come, [`Link::poll_dropped`] for packets dropped inside.
 //!
-//! Each kind of link is a type of its own: [`PrecomputedLink`], [`FifoLink`], [`ScheduledQueue`], [`HoldBuffer`]. [`Link`]
-//! dispatches to them statically.
+//! Each kind of link is a type of its own: [`PrecomputedLink`], [`FifoLink`], [`ScheduledQueue`], [`HoldBuffer`].
+//! [`Link`] dispatches to them statically.
 //!
-//! Cost: drop-tail and RED without jitter are analytic: a packet's departure is known when it is admitted, so a packet costs
-//! one append, one removal and no event of its own. Disciplines that decide at dequeue (CoDel, FQ-CoDel), and jitter, use one
-//! pending event.
+//! Cost: drop-tail and RED without jitter are analytic: a packet's departure is known when it is admitted, so a packet
+//! costs one append, one removal and no event of its own. Disciplines that decide at dequeue (CoDel, FQ-CoDel), and
+//! jitter, use one pending event.
 
 #![deny(unsafe_code)]
 
@@ -55,7 +55,8 @@ pub use scheduled_queue::ScheduledQueue;
 pub trait Packet {
     /// Bytes that the line's rate counts: those of the IP packet, at most 65,535.
     fn bytes(&self) -> u32;
-    /// Equal for packets of one flow: FQ-CoDel spreads flows over its queues by it, and independent losses are drawn per flow.
+    /// Equal for packets of one flow: FQ-CoDel spreads flows over its queues by it, and independent losses are drawn
+    /// per flow.
     fn flow_hash(&self) -> u64;
     /// Whether the packet may be marked instead of dropped (ECT(0), ECT(1) or CE, RFC 3168).
     fn is_ect(&self) -> bool;

@@ -38,8 +38,9 @@ pub struct LinkEvent<P> {
 
 /// One direction of a link. See the crate's documentation.
 ///
-/// Times handed in must not go back. A caller that is late (a real clock) gets what was due by then; a packet's time on the
-/// link is computed from its own arrival, not from the call. `pacers` are those of the network: only a hold buffer uses them.
+/// Times handed in must not go back. A caller that is late (a real clock) gets what was due by then; a packet's time
+/// on the link is computed from its own arrival, not from the call. `pacers` are those of the network: only a hold
+/// buffer uses them.
 // Links are few and in constant use: a pointer to the FIFO would cost every packet a load.
 #[allow(clippy::large_enum_variant)]
 pub enum Link<P> {
@@ -150,8 +151,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// The link's next event: a delivery, a loss that becomes known, or a packet that starts; [`Time::NEVER`] when none is
-    /// pending. Never later than the next delivery.
+    /// The link's next event: a delivery, a loss that becomes known, or a packet that starts; [`Time::NEVER`] when
+    /// none is pending. Never later than the next delivery.
     #[inline]
     pub fn poll_timeout(&self) -> Time {
         Time(match self {
@@ -163,8 +164,9 @@ impl<P: Packet> Link<P> {
 
     /// A packet lost after it was admitted, and why; call until None.
     ///
-    /// A loss on the line is known when it would have arrived (FIFO) or when it starts (scheduled queue); an outage and a drop
-    /// by CoDel or FQ-CoDel at once. A precomputed link reports a loss when the packet arrives, and never here.
+    /// A loss on the line is known when it would have arrived (FIFO) or when it starts (scheduled queue); an outage
+    /// and a drop by CoDel or FQ-CoDel at once. A precomputed link reports a loss when the packet arrives, and never
+    /// here.
     pub fn poll_dropped(&mut self) -> Option<(P, DropReason)> {
         match self {
             Link::Variable(VariableLink::Fifo(link)) => link.counters_mut().dropped.pop_front(),
@@ -256,7 +258,8 @@ impl<P: Packet> VariableLink<P> {
         }
     }
 
-    /// The line's rate is `rate` from `now` on. The packet being sent keeps its old rate; waiting packets take the new one.
+    /// The line's rate is `rate` from `now` on. The packet being sent keeps its old rate; waiting packets take the new
+    /// one.
     ///
     /// # Panics
     /// When `rate` is zero or above [`crate::MAX_RATE`].
@@ -268,8 +271,9 @@ impl<P: Packet> VariableLink<P> {
         }
     }
 
-    /// Packets that start from `now` on take `delay`. Packets on the line keep theirs; no packet overtakes them even when the
-    /// delay shrinks (it arrives with the last of them, lost ones included), unless the link has jitter with reordering.
+    /// Packets that start from `now` on take `delay`. Packets on the line keep theirs; no packet overtakes them even
+    /// when the delay shrinks (it arrives with the last of them, lost ones included), unless the link has jitter with
+    /// reordering.
     pub fn set_delay(&mut self, now: Time, delay: Span) {
         match self {
             VariableLink::Fifo(link) => link.set_delay(now.0, delay.0),
@@ -291,8 +295,8 @@ impl<P: Packet> VariableLink<P> {
         }
     }
 
-    /// Takes the link down or up. Going down loses the packets on the line (and the one being sent); waiting packets stay and
-    /// leave when the link comes up. While it is down, packets are queued within the queue's limits.
+    /// Takes the link down or up. Going down loses the packets on the line (and the one being sent); waiting packets
+    /// stay and leave when the link comes up. While it is down, packets are queued within the queue's limits.
     pub fn set_up(&mut self, now: Time, up: bool) {
         match self {
             VariableLink::Fifo(link) => link.set_up(now.0, up),

@@ -1,12 +1,12 @@
 //! Which packets a line loses.
 //!
-//! Whatever the model, what is drawn is the distance to the next loss, so that a packet costs a subtraction. Independent
-//! trials with probability p until the first success are a geometric distance; the result has the same distribution as one
-//! drawing per packet.
+//! Whatever the model, what is drawn is the distance to the next loss, so that a packet costs a subtraction.
+//! Independent trials with probability p until the first success are a geometric distance; the result has the same
+//! distribution as one drawing per packet.
 //!
-//! Where packets are lost independently (of each other, or bit by bit), each flow has a stream of its own: another flow on the
-//! line does not change what this one loses, and the sum of them is as independent as before. Bursts, periods and lists
-//! are properties of the line: they count packets whosever they are.
+//! Where packets are lost independently (of each other, or bit by bit), each flow has a stream of its own: another
+//! flow on the line does not change what this one loses, and the sum of them is as independent as before. Bursts,
+//! periods and lists are properties of the line: they count packets whosever they are.
 
 use crate::config::{LossModel, E12, E18};
 use crate::per_flow_loss::PerFlowLoss;
@@ -15,7 +15,8 @@ use crate::random::{stream_seed, Geometric, Random};
 /// A loss model with its state, what each packet needs first.
 #[repr(C)]
 pub(crate) struct Loss {
-    /// Packets (or bits) that still pass before the line's next loss, or that of `flow`; `u64::MAX` is as good as never.
+    /// Packets (or bits) that still pass before the line's next loss, or that of `flow`; `u64::MAX` is as good as
+    /// never.
     gap: u64,
     /// The flow that `gap` is of, where losses are drawn by flow.
     flow: u64,
@@ -99,8 +100,8 @@ impl Loss {
         self.flow = flow;
     }
 
-    /// Draws the distance to the loss after this one. A bit error ends its packet: what follows it there does not matter,
-    /// and the bits of the next packet know nothing of it.
+    /// Draws the distance to the loss after this one. A bit error ends its packet: what follows it there does not
+    /// matter, and the bits of the next packet know nothing of it.
     #[cold]
     fn draw(&mut self) -> u64 {
         if let Some(per_flow) = &mut self.per_flow {

@@ -1,7 +1,7 @@
 //! Pacers: each spaces the departures of several hold buffers at the rate of the link behind them.
 //!
-//! A hold buffer asks for one grant at a time, when its oldest packet may leave. So buffers with a backlog alternate packet by
-//! packet, and a pacer with a backlogged buffer is never idle.
+//! A hold buffer asks for one grant at a time, when its oldest packet may leave. So buffers with a backlog alternate
+//! packet by packet, and a pacer with a backlogged buffer is never idle.
 
 use crate::serializer::Serializer;
 use units::Rate;

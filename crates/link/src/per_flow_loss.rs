@@ -28,8 +28,8 @@ struct FlowStream {
     random: Random,
 }
 
-/// A stream of losses per flow: 48 bytes each. The caller keeps the gap of the present flow; a packet of another flow costs a
-/// hash table look-up.
+/// A stream of losses per flow: 48 bytes each. The caller keeps the gap of the present flow; a packet of another flow
+/// costs a hash table look-up.
 pub(crate) struct PerFlowLoss {
     distance: Geometric,
     seed: u64,

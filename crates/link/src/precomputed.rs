@@ -1,9 +1,9 @@
 //! A drop-tail link with a fixed configuration: arrival or drop of a packet is computed when the packet enters.
 //!
-//! With rate, delay, limits and loss fixed, the time at which a packet reaches the far end follows from the packets before it.
-//! A caller who knows that this link is the only one upstream of the next may hand the packet on at once, with its future
-//! arrival time: a whole path costs one event. Counters and queue lengths are still those of the time at which they are read:
-//! each packet leaves a 16-byte record until then.
+//! With rate, delay, limits and loss fixed, the time at which a packet reaches the far end follows from the packets
+//! before it. A caller who knows that this link is the only one upstream of the next may hand the packet on at once,
+//! with its future arrival time: a whole path costs one event. Counters and queue lengths are still those of the time
+//! at which they are read: each packet leaves a 16-byte record until then.
 
 use crate::config::{LinkConfig, QueueConfig};
 use crate::counters::{DropReason, Stats};
@@ -113,8 +113,8 @@ impl<P: Packet> PrecomputedLink<P> {
         })
     }
 
-    /// `packet` arrives at `at`, which may be later than `now`. Returns when it reaches the far end. The packet stays with the
-    /// caller, who hands it to the next link or leaves it here by [`PrecomputedLink::deliver_at`].
+    /// `packet` arrives at `at`, which may be later than `now`. Returns when it reaches the far end. The packet stays
+    /// with the caller, who hands it to the next link or leaves it here by [`PrecomputedLink::deliver_at`].
     ///
     /// Neither `now` nor `at` may go back over calls.
     ///

@@ -1,14 +1,14 @@
 //! Random early detection: an average queue length, and a drop probability that grows with it.
 //!
-//! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993 (section 4 and figure 2); gentle
-//! as Floyd, "Recommendation on using the gentle variant of RED", 2000. Integers throughout.
+//! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993 (section 4 and figure 2);
+//! gentle as Floyd, "Recommendation on using the gentle variant of RED", 2000. Integers throughout.
 
 use crate::config::QueueConfig;
 use crate::random::Random;
 use units::{Rate, Size};
 
-/// Size of the "typical small packet" by which the average decays while the queue is idle (1993, section 4): bytes. Linux's
-/// manual suggests 1000 for `avpkt`, by which it does the same.
+/// Size of the "typical small packet" by which the average decays while the queue is idle (1993, section 4): bytes.
+/// Linux's manual suggests 1000 for `avpkt`, by which it does the same.
 const TYPICAL_BYTES: u64 = 1000;
 /// Fraction bits of probabilities.
 const PROBABILITY_BITS: u32 = 32;

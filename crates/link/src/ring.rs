@@ -1,13 +1,13 @@
 //! The packets inside a FIFO link: first those on the line, then those that wait, in blocks that are used again.
 //!
-//! One array that doubles would copy a gigabyte in flight and hold two of them; blocks of a fixed size grow with the packets
-//! inside and go back to a free list, so the steady state allocates nothing. A block is small, so that the thousands of
-//! mostly idle access links of a large run stay small. Cursors (oldest packet, first that waits, place of the next) are
-//! pointers to slots: this list is the innermost part of a simulation, and indices checked at each step cost a third of a
-//! packet's time on a link.
+//! One array that doubles would copy a gigabyte in flight and hold two of them; blocks of a fixed size grow with the
+//! packets inside and go back to a free list, so the steady state allocates nothing. A block is small, so that the
+//! thousands of mostly idle access links of a large run stay small. Cursors (oldest packet, first that waits, place of
+//! the next) are pointers to slots: this list is the innermost part of a simulation, and indices checked at each step
+//! cost a third of a packet's time on a link.
 //!
-//! **Invariant: `len` packets lie between the cursors `head` and `tail`, the last `waiting` of them from `first_waiting` on; all other
-//! slots hold no packet. Blocks live until the ring is dropped.**
+//! **Invariant: `len` packets lie between the cursors `head` and `tail`, the last `waiting` of them from
+//! `first_waiting` on; all other slots hold no packet. Blocks live until the ring is dropped.**
 
 // The one place of the crate that needs it; what is public here is safe to call in any order.
 #![allow(unsafe_code)]
@@ -77,7 +77,8 @@ impl<P, S> Cursor<P, S> {
     }
 }
 
-/// First in, first out: packets with a time (ns) and their size (bytes), in two parts. Where the size is not wanted, `S` is `()`.
+/// First in, first out: packets with a time (ns) and their size (bytes), in two parts. Where the size is not wanted,
+/// `S` is `()`.
 pub(crate) struct Ring<P, S = u32> {
     /// Where the next packet goes; at its block's end: into another block.
     tail: Cursor<P, S>,
@@ -153,7 +154,8 @@ impl<P, S: Copy + Default> Ring<P, S> {
             self.grow();
         }
         let cursor = self.tail;
-        // SAFETY: after `grow` or a push before, `tail` is a slot, before the end, of a live block, and holds no packet.
+        // SAFETY: after `grow` or a push before, `tail` is a slot, before the end, of a live block, and holds no
+        // packet.
         unsafe {
             cursor.at.write(Slot { time, bytes, packet });
             self.tail.at = cursor.at.add(1);
@@ -182,9 +184,9 @@ impl<P, S: Copy + Default> Ring<P, S> {
         let cursor = self.head;
         self.len -= 1;
         self.taken += 1;
-        // SAFETY: there was a packet, so the head's slot was written by `push` and not read since: `head` moves on below. When
-        // it leaves a block, packets are left, so that there is a next one; the first_waiting is not in the block left, as its packets
-        // are gone.
+        // SAFETY: there was a packet, so the head's slot was written by `push` and not read since: `head` moves on
+        // below. When it leaves a block, packets are left, so that there is a next one; the first_waiting is not in
+        // the block left, as its packets are gone.
         unsafe {
             let packet = ptr::addr_of!((*cursor.at).packet).read();
             let at = cursor.at.add(1);
@@ -244,8 +246,8 @@ impl<P, S: Copy + Default> Ring<P, S> {
         }
         let cursor = self.first_waiting;
         self.waiting -= 1;
-        // SAFETY: waiting was above 0, so `first_waiting` is a packet's slot; when another packet waits, it is in the next slot, or in
-        // the first slot of the next block, which then exists.
+        // SAFETY: waiting was above 0, so `first_waiting` is a packet's slot; when another packet waits, it is in the
+        // next slot, or in the first slot of the next block, which then exists.
         unsafe {
             self.first_waiting.at = cursor.at.add(1);
             if self.first_waiting.at == cursor.end && self.waiting > 0 {
@@ -256,9 +258,9 @@ impl<P, S: Copy + Default> Ring<P, S> {
         }
     }
 
-    /// Moves reader `which` (0 or 1) over the packets (time, size, packet) from where it is, as long as `passes` says yes.
-    /// Returns the number of the packet it has come to, counted from 0 since the ring was made. What was taken from the ring
-    /// it has passed without asking.
+    /// Moves reader `which` (0 or 1) over the packets (time, size, packet) from where it is, as long as `passes` says
+    /// yes. Returns the number of the packet it has come to, counted from 0 since the ring was made. What was taken
+    /// from the ring it has passed without asking.
     pub fn read(&mut self, which: usize, mut passes: impl FnMut(u64, S, &P) -> bool) -> u64 {
         let (taken, end, cursor) = (self.taken, self.taken + self.len, self.head);
         let readers =
@@ -268,8 +270,8 @@ impl<P, S: Copy + Default> Ring<P, S> {
             *reader = Reader { number: taken, cursor };
         }
         while reader.number < end {
-            // SAFETY: the packet at `number` is inside: it is the oldest, at `head`, or behind one that is inside, in the next
-            // slot or, after the last of a block, in the first slot of the next block, which then exists.
+            // SAFETY: the packet at `number` is inside: it is the oldest, at `head`, or behind one that is inside, in
+            // the next slot or, after the last of a block, in the first slot of the next block, which then exists.
             unsafe {
                 if reader.cursor.at == reader.cursor.end {
                     reader.cursor = reader.cursor.next_block();
@@ -368,7 +370,8 @@ impl<P, S> Drop for Ring<P, S> {
         let first = if self.head.end.is_null() { ptr::null_mut() } else { unsafe { self.head.block() } };
         for mut block in [first, self.free] {
             while !block.is_null() {
-                // SAFETY: each block came from `Box::into_raw` and is in exactly one of the two lists; both end with null.
+                // SAFETY: each block came from `Box::into_raw` and is in exactly one of the two lists; both end with
+                // null.
                 let owned = unsafe { Box::from_raw(block) };
                 block = owned.next;
             }

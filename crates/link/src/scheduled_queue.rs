@@ -155,8 +155,8 @@ impl<P: Packet> ScheduledQueue<P> {
                 break;
             }
             let Some((bytes, packet)) = self.queue.dequeue(start, &mut self.counters) else { continue };
-            // On a busy line the transmitter carries the fraction of a ns; a packet that came when it was free starts on a
-            // whole one.
+            // On a busy line the transmitter carries the fraction of a ns; a packet that came when it was free starts
+            // on a whole one.
             let ready = if self.backlog_since >= free_at { self.backlog_since } else { 0 };
             let depart = self.transmitter.send(ready, bytes);
             // Drawn for lost packets too: losses do not change the jitter of the others.

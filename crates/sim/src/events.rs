@@ -1,15 +1,16 @@
 //! The event queue: a heap of (time, source) in which a source has one valid entry at most.
 //!
-//! A source that is rescheduled leaves its old entry in the heap: the queue skips it as stale, because its time is not the
-//! source's. Sources rarely do so (a link's head keeps its time, timers may fire early), so this is cheaper than an index of
-//! positions that each sift step would have to update.
+//! A source that is rescheduled leaves its old entry in the heap: the queue skips it as stale, because its time is not
+//! the source's. Sources rarely do so (a link's head keeps its time, timers may fire early), so this is cheaper than
+//! an index of positions that each sift step would have to update.
 
 use units::Time;
 
 /// Children per node: the four entries of a family fill one cache line, and the depth is half that of a binary heap.
 const ARITY: usize = 4;
 
-/// Time (ns, high 64 bits) and source (low 64): one number that orders events, compared by two instructions without a branch.
+/// Time (ns, high 64 bits) and source (low 64): one number that orders events, compared by two instructions without a
+/// branch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 

@@ -40,7 +40,8 @@ pub struct SendError<P> {
 
 /// Links, routes, timers and the time of day.
 ///
-/// Sources of events are numbered: the first `early` timers, then links, then the other timers. That number breaks ties.
+/// Sources of events are numbered: the first `early` timers, then links, then the other timers. That number breaks
+/// ties.
 pub struct Network<P> {
     links: Vec<Link<P>>,
     routes: Routes,
@@ -85,8 +86,9 @@ impl std::fmt::Display for FixedLink {
 impl std::error::Error for FixedLink {}
 
 impl<P: Packet + Routed> Network<P> {
-    /// A network of `links`, whose hold buffers use `pacers`, along `routes` with `timers` timers, the first `early` of which fire before any packet moves at
-    /// the same ns (changes of the path are such timers: a rate that changes at t holds for the packet that arrives at t).
+    /// A network of `links`, whose hold buffers use `pacers`, along `routes` with `timers` timers, the first `early`
+    /// of which fire before any packet moves at the same ns (changes of the path are such timers: a rate that changes
+    /// at t holds for the packet that arrives at t).
     pub fn new(links: Vec<Link<P>>, pacers: Pacers, routes: Routes, timers: usize, early: usize) -> Network<P> {
         assert!(early <= timers, "early timers are some of all timers");
         let queue = EventQueue::new(links.len() + timers);
@@ -125,8 +127,8 @@ impl<P: Packet + Routed> Network<P> {
     /// Adds the route over `links` to `host` while the network runs. Cost: a walk over all routes.
     ///
     /// # Panics
-    /// When it makes a second path to a precomputed link that has been handed packets ahead of time: a link to which new paths may
-    /// lead is made by [`Link::variable`]. When a number does not exist.
+    /// When it makes a second path to a precomputed link that has been handed packets ahead of time: a link to which
+    /// new paths may lead is made by [`Link::variable`]. When a number does not exist.
     pub fn add_route(&mut self, links: &[usize], host: u32) -> RouteId {
         assert!(links.iter().all(|&link| link < self.links.len()), "a route leads over links that exist");
         let id = self.routes.add(links, host);
@@ -142,8 +144,8 @@ impl<P: Packet + Routed> Network<P> {
         self.upstream = upstream;
     }
 
-    /// From now on packets of `route` go over `links`: each from the router where its path diverges from this one. A packet past
-    /// that router, or in its queue for the old path, stays on the old path.
+    /// From now on packets of `route` go over `links`: each from the router where its path diverges from this one. A
+    /// packet past that router, or in its queue for the old path, stays on the old path.
     ///
     /// Cost: a walk over the hops of all paths of `route`; over all routes where `links` are new.
     ///
@@ -181,7 +183,8 @@ impl<P: Packet + Routed> Network<P> {
         Some((self.links[link].as_hold_buffer_mut()?, &mut self.pacers))
     }
 
-    /// Sets timer `timer` to `time`, replacing what was set; [`Time::NEVER`] clears it. A time in the past fires at once.
+    /// Sets timer `timer` to `time`, replacing what was set; [`Time::NEVER`] clears it. A time in the past fires at
+    /// once.
     #[inline]
     pub fn set_timer(&mut self, timer: u32, time: Time) {
         let time = time.max(self.now);
@@ -288,8 +291,8 @@ impl<P: Packet + Routed> Network<P> {
         }
     }
 
-    /// `packet` arrives at `link` now. Precomputed links hand it on at once, up to the last one whose far end it may not
-    /// pass ahead of time.
+    /// `packet` arrives at `link` now. Precomputed links hand it on at once, up to the last one whose far end it may
+    /// not pass ahead of time.
     #[inline]
     fn forward(&mut self, mut link: u32, mut packet: P) -> Result<(), SendError<P>> {
         let mut at = self.now;
@@ -360,8 +363,8 @@ enum Previous {
     Other,
 }
 
-/// By link: the only link upstream of it, when both are precomputed and no packet may be redirected between the two: the network
-/// knows where a redirected packet goes only when the packet is there.
+/// By link: the only link upstream of it, when both are precomputed and no packet may be redirected between the two:
+/// the network knows where a redirected packet goes only when the packet is there.
 fn upstream<P: Packet + Routed>(links: &[Link<P>], routes: &Routes) -> Vec<Option<LinkId>> {
     // None = on no route so far.
     let mut previous: Vec<Option<Previous>> = vec![None; links.len()];

@@ -1,8 +1,9 @@
 //! Routes as one flat list of hops, so that forwarding a packet is one increment and one load.
 //!
-//! Packets of a route may have several paths, and change from one to another while the network runs. Each path has its own hops
-//! in the list. Where the selected path diverges from another one, the hop of that other path is a redirect: a packet that
-//! arrives at the router there continues along the selected path, and a packet past it never reads that hop.
+//! Packets of a route may have several paths, and change from one to another while the network runs. Each path has its
+//! own hops in the list. Where the selected path diverges from another one, the hop of that other path is a redirect:
+//! a packet that arrives at the router there continues along the selected path, and a packet past it never reads that
+//! hop.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +63,8 @@ impl Routes {
         id
     }
 
-    /// Adds `links` as a path of `route` to the same host, for [`crate::Network::set_path`], unless the route has that path.
+    /// Adds `links` as a path of `route` to the same host, for [`crate::Network::set_path`], unless the route has that
+    /// path.
     ///
     /// Cost: a walk over the paths of `route`. Panics as [`Routes::add`].
     pub fn add_path(&mut self, route: RouteId, links: &[usize]) -> RouteId {
@@ -123,7 +125,8 @@ impl Routes {
         decode(self.hops[position as usize])
     }
 
-    /// All routes without redirects, one after the other; each ends with a host. With each hop whether it may become a redirect.
+    /// All routes without redirects, one after the other; each ends with a host. With each hop whether it may become a
+    /// redirect.
     pub(crate) fn hops(&self) -> impl Iterator<Item = (Hop, bool)> + '_ {
         let mut diverging = vec![false; self.planned.len()];
         for paths in self.paths.values() {

@@ -1,5 +1,5 @@
-//! Evaluates elephant detection: flows of known size and rate pass a sampler and a flow table, and the table's elephants are
-//! compared with the true ones.
+//! Evaluates elephant detection: flows of known size and rate pass a sampler and a flow table, and the table's
+//! elephants are compared with the true ones.
 
 use crate::policy::Thresholds;
 use crate::sampling::Sampler;

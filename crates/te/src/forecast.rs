@@ -1,8 +1,9 @@
 //! Forecasts cost and gain of a move from the state before it: rates, delays of both paths, queues.
 //!
-//! The overlap. Over the shorter path packets arrive earlier by D, the difference of the one-way delays (queues included). So for
-//! a time D both paths deliver at the flow's rate r, and r D bytes over the lightpath overtake the packets still on the IP path.
-//! More than three overtaken packets make the sender retransmit and reduce its window (RFC 5681, 3.2).
+//! The overlap. Over the shorter path packets arrive earlier by D, the difference of the one-way delays (queues
+//! included). So for a time D both paths deliver at the flow's rate r, and r D bytes over the lightpath overtake the
+//! packets still on the IP path. More than three overtaken packets make the sender retransmit and reduce its window
+//! (RFC 5681, 3.2).
 //!
 //! The limit of the flow (scenarios A to D of Moura, Pras, Fioreze and de Boer 2013) decides the cost:
 //!
@@ -10,12 +11,12 @@
 //! - **B**, the sender's link, and **C**, the core: spurious retransmissions, r D, take the place of new data.
 //! - **D**, the receiver's link: it is full before the move and gets r more for the time D. Its queue drops the excess.
 //!
-//! After a reduction to the share w of the window W, queues included, the flow has w W / RTT(after), without queues, at most r. It
-//! returns to r along CUBIC's curve, W (1 - (1 - w)(1 - t / K)^3), K = ((1 - w) W / C)^(1/3) (RFC 9438, 4.2): the area between is
-//! its deficit.
+//! After a reduction to the share w of the window W, queues included, the flow has w W / RTT(after), without queues,
+//! at most r. It returns to r along CUBIC's curve, W (1 - (1 - w)(1 - t / K)^3), K = ((1 - w) W / C)^(1/3) (RFC 9438,
+//! 4.2): the area between is its deficit.
 //!
-//! A forecast ignores the flow's congestion control and its application: it is an order of magnitude, and the move log records the
-//! error.
+//! A forecast ignores the flow's congestion control and its application: it is an order of magnitude, and the move log
+//! records the error.
 
 use crate::mitigation::{residual, Mitigation, Residual};
 use crate::policy::Policy;
@@ -58,14 +59,15 @@ pub struct Forecast {
     pub gain: Size,
 }
 
-/// A link is full from this load on: a TCP flow that it limits leaves it idle at times, and counters are of an interval.
+/// A link is full from this load on: a TCP flow that it limits leaves it idle at times, and counters are of an
+/// interval.
 pub(crate) const FULL_PPM: u64 = 950_000;
 
 /// Overtaken packets without effect: the duplicate ACK threshold (RFC 5681, 3.2).
 pub(crate) const DUPTHRESH: u64 = 3;
 
-/// Share of the rate after more losses than one window reduction repairs. The paper (section 3.4, figure 6, and section 4) saw
-/// the rate fall by more than 80 % in all such cases.
+/// Share of the rate after more losses than one window reduction repairs. The paper (section 3.4, figure 6, and
+/// section 4) saw the rate fall by more than 80 % in all such cases.
 const RATE_AFTER_MASS_LOSS: f64 = 0.2;
 
 /// CUBIC's C, segments / s^3 (RFC 9438, 5).
@@ -86,8 +88,8 @@ pub struct Case<'a> {
     pub paths: &'a Paths,
 }
 
-/// Forecasts the move of `case` with `mitigation`. Packets not overtaken cost nothing, lost packets cost the same as without it,
-/// and a pause costs the flow's rate.
+/// Forecasts the move of `case` with `mitigation`. Packets not overtaken cost nothing, lost packets cost the same as
+/// without it, and a pause costs the flow's rate.
 pub fn forecast(case: &Case, mitigation: Mitigation, policy: &Policy) -> Forecast {
     let &Case { rate, remaining, room, lightpath_cost, paths } = case;
     let limit = limit_of(paths);
@@ -103,7 +105,8 @@ pub fn forecast(case: &Case, mitigation: Mitigation, policy: &Policy) -> Forecas
     let rate_after = rate_after(limit, rate, before, after, room, paths);
 
     let r = rate.0 as f64;
-    // With less in flight the queues drain before the link runs idle: the window needed is that of the propagation delays.
+    // With less in flight the queues drain before the link runs idle: the window needed is that of the propagation
+    // delays.
     let shorter = before / (paths.lightpath_delay + paths.return_delay).as_secs_f64().max(1e-9);
     let window_packets = r * before / 8.0 / packet as f64;
     let keep = f64::from(policy.cc_beta_ppm) / 1e6;
@@ -113,7 +116,8 @@ pub fn forecast(case: &Case, mitigation: Mitigation, policy: &Policy) -> Forecas
         let kept = if mass_loss { (RATE_AFTER_MASS_LOSS / shorter).min(keep) } else { keep };
         least = (kept * shorter).min(1.0);
         lacking = deficit_s(window_packets, kept, shorter) * r / 8.0;
-        // Retransmissions, spurious or not, take capacity where a link is full; a window-limited flow has room for them.
+        // Retransmissions, spurious or not, take capacity where a link is full; a window-limited flow has room for
+        // them.
         if limit != Limit::Window || lost > 0 {
             lacking += (overtaken + lost) as f64;
         }
@@ -179,14 +183,15 @@ fn rate_after(limit: Limit, rate: Rate, before_s: f64, after_s: f64, room: Rate,
     Rate(wanted.min(most))
 }
 
-/// Deficit, in seconds at the old rate, of a flow that keeps the share `kept` of its window of `packets`, on a path whose RTT is
-/// shorter by the factor `shorter`.
+/// Deficit, in seconds at the old rate, of a flow that keeps the share `kept` of its window of `packets`, on a path
+/// whose RTT is shorter by the factor `shorter`.
 fn deficit_s(packets: f64, kept: f64, shorter: f64) -> f64 {
     if kept * shorter >= 1.0 || packets <= 0.0 {
         return 0.0;
     }
     let k = cube_root((1.0 - kept) * packets / CUBIC_C);
-    // With u = 1 - t / K the rate is shorter (1 - (1 - kept) u^3) of the old one: recovered at u^3 = (1 - 1 / shorter) / (1 - kept).
+    // With u = 1 - t / K the rate is shorter (1 - (1 - kept) u^3) of the old one: recovered at u^3 = (1 - 1 / shorter)
+    // / (1 - kept).
     let back = if shorter > 1.0 { cube_root((1.0 - 1.0 / shorter) / (1.0 - kept)) } else { 0.0 };
     // On a longer path the old rate does not come back: the deficit until K counts.
     let area = (1.0 - shorter) * (1.0 - back) + shorter * (1.0 - kept) * (1.0 - (back * back) * (back * back)) / 4.0;

@@ -58,8 +58,8 @@ pub(crate) struct CarriedFlow {
     pub record: usize,
 }
 
-/// Bytes delivered beyond those of the old rate; negative when behind. An interval is pending until more of the flow is seen: the
-/// interval in which a flow ends, and silence after it, say nothing of its rate.
+/// Bytes delivered beyond those of the old rate; negative when behind. An interval is pending until more of the flow
+/// is seen: the interval in which a flow ends, and silence after it, say nothing of its rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Surplus {
     confirmed: i128,

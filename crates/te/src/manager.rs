@@ -66,7 +66,8 @@ impl Manager {
         self.next
     }
 
-    /// Counts `packets` of `flow`, with `bytes` in total: all packets where the policy samples 1 in 1, else the sampled ones.
+    /// Counts `packets` of `flow`, with `bytes` in total: all packets where the policy samples 1 in 1, else the
+    /// sampled ones.
     pub fn handle_counters(&mut self, now: Time, flow: FlowKey, packets: u64, bytes: u64) {
         match self.lightpaths.iter_mut().find_map(|l| l.flows.get_mut(&flow)) {
             Some(carried) => carried.activity.add(packets, bytes),
@@ -202,8 +203,8 @@ impl Manager {
         &self.rows
     }
 
-    /// Mean load and mean wait of the IP path that `lightpath` bypasses, over the intervals in which it was empty and over
-    /// those in which it carried flows; None where there were none.
+    /// Mean load and mean wait of the IP path that `lightpath` bypasses, over the intervals in which it was empty and
+    /// over those in which it carried flows; None where there were none.
     pub fn bypassed(&self, lightpath: usize) -> [Option<(Rate, Span)>; 2] {
         let path = &self.lightpaths[lightpath];
         [path.while_empty, path.while_carrying].map(|sum| sum.load().zip(sum.wait()))
@@ -272,7 +273,8 @@ impl Manager {
         let Some(activity) = self.table.get(flow) else { return };
         let (rate, volume) = (activity.mean_rate(), activity.volume(self.policy.one_in));
         let busy = self.lightpaths.iter().filter(|p| p.state != State::Down).count();
-        // Lightpaths that are up first, then those in set-up, then those that may be set up; each in the operator's order.
+        // Lightpaths that are up first, then those in set-up, then those that may be set up; each in the operator's
+        // order.
         let mut refused = None;
         for wanted in [State::Up, State::SettingUp, State::Down] {
             for lightpath in 0..self.lightpaths.len() {

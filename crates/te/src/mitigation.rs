@@ -2,18 +2,19 @@
 //!
 //! With D the difference of the one-way delays, queues of the old path included, and r the flow's rate:
 //!
-//! - packets sent after the move arrive in order when the moving router holds them for D; its buffer then holds r D bytes. After a
-//!   shorter hold they overtake packets on the old path; after a longer one nothing arrives for the rest;
+//! - packets sent after the move arrive in order when the moving router holds them for D; its buffer then holds r D
+//!   bytes. After a shorter hold they overtake packets on the old path; after a longer one nothing arrives for the
+//!   rest;
 //! - the buffer drains at a rate L, within r D / (L - r). A link after the merge that has c < L for the flow queues
 //!   (L - c) / (L - r) of the held bytes;
-//! - a window W = r RTT fills the old path; the new one takes r (RTT - D). Where the receiver's link limits the flow (scenario D,
-//!   c = r), the other r D bytes arrive at its queue when the buffer drains at the lightpath's rate. Drained at c they stay in
-//!   the buffer;
-//! - a window cut to (RTT - D) / RTT leaves that link exactly full. The sender pauses for D after the cut; when the move falls into
-//!   the pause, only packets queued before the sender's link need a hold.
+//! - a window W = r RTT fills the old path; the new one takes r (RTT - D). Where the receiver's link limits the flow
+//!   (scenario D, c = r), the other r D bytes arrive at its queue when the buffer drains at the lightpath's rate.
+//!   Drained at c they stay in the buffer;
+//! - a window cut to (RTT - D) / RTT leaves that link exactly full. The sender pauses for D after the cut; when the
+//!   move falls into the pause, only packets queued before the sender's link need a hold.
 //!
-//! A window is reduced only in B and D: in A and C the shorter path lets the flow send more, and a reduced window would have to grow
-//! back.
+//! A window is reduced only in B and D: in A and C the shorter path lets the flow send more, and a reduced window
+//! would have to grow back.
 //!
 //! docs/hybrid-remedies.md has the results for the scenarios of Moura, Pras, Fioreze and de Boer (2013).
 
@@ -78,7 +79,8 @@ pub struct HoldConfig {
 pub struct Pacing {
     /// Hold buffers with the same number share a pacer.
     pub pacer: usize,
-    /// Its load in the latest interval, where held flows may use only the rate that others leave; None: they may use all of it.
+    /// Its load in the latest interval, where held flows may use only the rate that others leave; None: they may use
+    /// all of it.
     pub load: Option<Rate>,
     /// Rate of the other held flows of the pacer.
     pub held_rate: Rate,
@@ -104,7 +106,8 @@ impl HoldConfig {
         (grows as u64).saturating_sub(free_queue(&egress))
     }
 
-    /// When the hold of a flow of `rate` that begins at `now` has drained; never where the drain rate is no faster than arrivals.
+    /// When the hold of a flow of `rate` that begins at `now` has drained; never where the drain rate is no faster
+    /// than arrivals.
     pub(crate) fn empty_at(&self, now: Time, rate: Rate) -> Time {
         let come = Rate(rate.0.saturating_add(self.pacing.held_rate.0));
         let gains = self.line.0.saturating_sub(come.0);
@@ -114,8 +117,8 @@ impl HoldConfig {
         now + self.delay + Rate(gains).time_for(come.data_in(self.delay))
     }
 
-    /// This configuration beside held flows of `held_rate` and a flow of `coming` to be held: drains at the rate that other flows
-    /// leave, but not below `guaranteed`.
+    /// This configuration beside held flows of `held_rate` and a flow of `coming` to be held: drains at the rate that
+    /// other flows leave, but not below `guaranteed`.
     pub(crate) fn shared_with(self, held_rate: Rate, coming: Rate, guaranteed: Rate) -> HoldConfig {
         let line = self.pacing.load.map_or(self.line, |load| {
             let others = load_of_others(load.0.saturating_sub(held_rate.0).saturating_sub(coming.0), self.line);
@@ -126,8 +129,8 @@ impl HoldConfig {
     }
 }
 
-/// Load of other flows on a link of `capacity` with an apparent `rate`: zero up to the share that a full link leaves idle, by which
-/// a flow's mean rate and the latest load differ anyway.
+/// Load of other flows on a link of `capacity` with an apparent `rate`: zero up to the share that a full link leaves
+/// idle, by which a flow's mean rate and the latest load differ anyway.
 fn load_of_others(rate: u64, capacity: Rate) -> Rate {
     let idle = u128::from(capacity.0) * u128::from(1_000_000 - FULL_PPM) / 1_000_000;
     Rate(if u128::from(rate) <= idle { 0 } else { rate })
@@ -214,8 +217,9 @@ pub struct HoldStats {
     pub is_holding: bool,
 }
 
-/// Chooses the mitigation for the move of `case`, and forecasts the move with it: the one of least cost, then of fewest lost and
-/// overtaken packets, then the simplest. `taken` are the bytes already expected in the moving router's buffer.
+/// Chooses the mitigation for the move of `case`, and forecasts the move with it: the one of least cost, then of
+/// fewest lost and overtaken packets, then the simplest. `taken` are the bytes already expected in the moving router's
+/// buffer.
 pub fn plan(case: &Case, policy: &Policy, taken: Size) -> (Plan, Forecast) {
     let &Case { rate, paths, .. } = case;
     let with = |mitigation| (mitigation, forecast(case, mitigation, policy));

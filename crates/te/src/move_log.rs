@@ -49,13 +49,15 @@ pub struct MoveRecord {
     pub reason: Reason,
     /// The forecast, of moves to a lightpath.
     pub forecast: Option<Forecast>,
-    /// The mitigation that the forecast includes, of moves to a lightpath and of refusals; None where the operator allows none.
+    /// The mitigation that the forecast includes, of moves to a lightpath and of refusals; None where the operator
+    /// allows none.
     pub plan: Option<Plan>,
     /// Counters of the hold buffer; None without a hold.
     pub hold_stats: Option<HoldStats>,
     /// In the latest intervals before it (four at most).
     pub before: Observation,
-    /// In the intervals of the observation window, without the one in which the flow ended; None when there was no other.
+    /// In the intervals of the observation window, without the one in which the flow ended; None when there was no
+    /// other.
     pub after: Option<Observation>,
     /// Intervals that were observed.
     pub observed: Span,
@@ -75,8 +77,8 @@ pub struct MoveRecord {
     pub offloaded_error: Size,
     /// `offloaded`, weighted.
     pub relief: Size,
-    /// `relief`, and the bytes delivered beyond the rate before the move, until the flow left the lightpath. The deficit counts
-    /// in `cost` alone: the net benefit is `gain` less `cost`.
+    /// `relief`, and the bytes delivered beyond the rate before the move, until the flow left the lightpath. The
+    /// deficit counts in `cost` alone: the net benefit is `gain` less `cost`.
     pub gain: Size,
     /// When the flow left the lightpath.
     pub left_at: Option<Time>,
@@ -116,8 +118,8 @@ impl MoveRecord {
         }
     }
 
-    /// The gain when the flow is `ahead` of its rate before. Fast and slow intervals balance: summing only intervals above the
-    /// old rate would count variance and sampling error as gain.
+    /// The gain when the flow is `ahead` of its rate before. Fast and slow intervals balance: summing only intervals
+    /// above the old rate would count variance and sampling error as gain.
     pub(crate) fn gained(&self, ahead: i128) -> Size {
         let lagged = i128::from(self.cost.map_or(0, |cost| cost.0));
         let beyond = u64::try_from((ahead + lagged).max(0)).unwrap_or(u64::MAX);
@@ -173,7 +175,8 @@ struct ObservedMove {
     waits: u128,
     /// Bytes behind the old rate; negative when ahead.
     behind: i128,
-    /// The latest interval with packets, and the silent ones since: unconfirmed, because the flow may have ended within it.
+    /// The latest interval with packets, and the silent ones since: unconfirmed, because the flow may have ended
+    /// within it.
     pending: Vec<Interval>,
     lost_before: Option<u64>,
 }
@@ -231,8 +234,8 @@ impl MoveLog {
         &mut self.records[index]
     }
 
-    /// Adds a record and, where the flow moved, observes it until `until`; returns its index. `egress` is the link behind the
-    /// merge.
+    /// Adds a record and, where the flow moved, observes it until `until`; returns its index. `egress` is the link
+    /// behind the merge.
     pub(crate) fn add(&mut self, record: MoveRecord, until: Time, egress: Option<LinkView>) -> usize {
         let index = self.records.len();
         // After its next move the flow's rate says nothing about this one.
@@ -257,8 +260,8 @@ impl MoveLog {
         index
     }
 
-    /// An interval of length `interval` ends at `now`: `observe` returns a flow's rate in it with its standard error, the bypassed
-    /// IP path and the egress; None when the flow is no longer known.
+    /// An interval of length `interval` ends at `now`: `observe` returns a flow's rate in it with its standard error,
+    /// the bypassed IP path and the egress; None when the flow is no longer known.
     pub(crate) fn handle_interval(
         &mut self,
         now: Time,

@@ -9,10 +9,11 @@ pub struct Thresholds {
     pub rate: Rate,
     /// And the volume that it must have sent.
     pub volume: Size,
-    /// Standard errors subtracted from an estimate before the comparison, thousandths: more of them mean fewer false positives
-    /// and later detection.
+    /// Standard errors subtracted from an estimate before the comparison, thousandths: more of them mean fewer false
+    /// positives and later detection.
     pub confidence_sigmas_e3: u32,
-    /// Mean rate below which a moved flow returns to IP: below `rate`, so that a flow between the two stays where it is.
+    /// Mean rate below which a moved flow returns to IP: below `rate`, so that a flow between the two stays where it
+    /// is.
     pub return_rate: Rate,
 }
 
@@ -50,7 +51,8 @@ pub struct Policy {
     pub max_utilization_ppm: u32,
     /// Value of a byte offloaded from the IP level, as a share of a byte delivered.
     pub offload_weight_ppm: u32,
-    /// Load of the IP path's slowest link from which an offloaded byte counts as a delivered one: other flows use the room.
+    /// Load of the IP path's slowest link from which an offloaded byte counts as a delivered one: other flows use the
+    /// room.
     pub congestion_threshold_ppm: u32,
     /// Whether a move that is forecast to cost more than it gains is refused.
     pub refuse: bool,
@@ -58,7 +60,8 @@ pub struct Policy {
     pub observation_window: Span,
     /// Share of cwnd after a loss: beta of the flows' congestion control.
     pub cc_beta_ppm: u32,
-    /// Shape of the Pareto distribution of flow sizes, thousandths, above 1000: the expected rest of a flow follows from its volume.
+    /// Shape of the Pareto distribution of flow sizes, thousandths, above 1000: the expected rest of a flow follows
+    /// from its volume.
     pub pareto_shape_e3: u32,
 }
 

@@ -71,8 +71,9 @@ impl Sampled {
     /// Estimates the volume, when one packet in `one_in` was sampled.
     ///
     /// Each sampled packet stands for N. With inclusion probability p = 1/N for each packet alone, the variance is
-    /// estimated without bias by sum of s^2 (1 - p) / p^2 = N (N - 1) sum of s^2 (Horvitz and Thompson 1952). For packets of one
-    /// size this is sFlow's rule: c samples give a relative error of 1/sqrt(c) (Phaal and Panchen, Packet Sampling Basics).
+    /// estimated without bias by sum of s^2 (1 - p) / p^2 = N (N - 1) sum of s^2 (Horvitz and Thompson 1952). For
+    /// packets of one size this is sFlow's rule: c samples give a relative error of 1/sqrt(c) (Phaal and Panchen,
+    /// Packet Sampling Basics).
     pub fn estimate(&self, one_in: u64) -> Estimate {
         let n = one_in.max(1);
         // sqrt is exact to the last bit on every machine (IEEE 754).
@@ -110,8 +111,8 @@ mod tests {
         assert_eq!(whole.handle_packets(all), in_parts);
     }
 
-    /// Over many flows the estimate is off by its standard error: the mean square of (error / standard error) is near one, and
-    /// the mean error near zero.
+    /// Over many flows the estimate is off by its standard error: the mean square of (error / standard error) is near
+    /// one, and the mean error near zero.
     #[test]
     fn estimates_err_as_much_as_they_say() {
         let mut sampler = Sampler::new(100, 11);
@@ -126,7 +127,8 @@ mod tests {
             sum += off;
             squares += off * off;
         }
-        // Deviation of the mean of 4000 is 0.016, of the mean square 0.022; an estimated error correlates a little with it.
+        // Deviation of the mean of 4000 is 0.016, of the mean square 0.022; an estimated error correlates a little
+        // with it.
         assert!((sum / flows as f64).abs() < 0.12, "mean {}", sum / flows as f64);
         assert!((squares / flows as f64 - 1.0).abs() < 0.12, "mean square {}", squares / flows as f64);
     }

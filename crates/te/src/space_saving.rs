@@ -20,15 +20,16 @@ impl<K> Counter<K> {
     }
 }
 
-/// At most `capacity` counters over any number of keys (Metwally, Agrawal, El Abbadi 2005): a key that is not held takes the place
-/// of the one counted least, and its count as an error.
+/// At most `capacity` counters over any number of keys (Metwally, Agrawal, El Abbadi 2005): a key that is not held
+/// takes the place of the one counted least, and its count as an error.
 ///
 /// Every key whose true weight is above (total weight) / capacity is held, and no count is wrong by more than that.
 /// Adding costs O(log capacity): a heap by count, with each key's place in it.
 #[derive(Clone, Debug)]
 pub struct SpaceSaving<K> {
     capacity: usize,
-    /// Heap: no count is below its parent's; ties go to the key that is less, so that the order of insertion does not matter.
+    /// Heap: no count is below its parent's; ties go to the key that is less, so that the order of insertion does not
+    /// matter.
     heap: Vec<Counter<K>>,
     position: BTreeMap<K, usize>,
 }
@@ -143,8 +144,8 @@ mod tests {
     }
 
     proptest! {
-        /// The promises of the paper against exact counts, under any sequence: counts bound the truth from above, guaranteed
-        /// ones from below, and whoever has more than total / capacity is held.
+        /// The promises of the paper against exact counts, under any sequence: counts bound the truth from above,
+        /// guaranteed ones from below, and whoever has more than total / capacity is held.
         #[test]
         fn counts_bound_the_truth_and_no_heavy_hitter_is_missing(
             capacity in 1usize..20,

@@ -71,15 +71,16 @@ impl Activity {
         self.all.estimate(one_in)
     }
 
-    /// Mean rate over the latest intervals, four at most; the first is left out where there are others, since a flow seldom
-    /// begins with an interval.
+    /// Mean rate over the latest intervals, four at most; the first is left out where there are others, since a flow
+    /// seldom begins with an interval.
     pub fn mean_rate(&self) -> Rate {
         let recent = self.recent();
         let count = recent.len().max(1) as u64;
         Rate(recent.map(|i| self.rates[i % HISTORY]).sum::<u64>() / count)
     }
 
-    /// Standard error of [`Activity::mean_rate`] by sampling; intervals are sampled independently. 0 when all is counted.
+    /// Standard error of [`Activity::mean_rate`] by sampling; intervals are sampled independently. 0 when all is
+    /// counted.
     pub fn mean_rate_error(&self) -> Rate {
         let recent = self.recent();
         let count = recent.len().max(1) as f64;
@@ -172,7 +173,8 @@ impl FlowTable {
         Size(self.summary.get(flow).map_or(0, crate::space_saving::Counter::guaranteed))
     }
 
-    /// Whether `flow` is an elephant: rate and volume, less the configured number of standard errors, both reach the thresholds.
+    /// Whether `flow` is an elephant: rate and volume, less the configured number of standard errors, both reach the
+    /// thresholds.
     pub fn is_elephant(&self, flow: FlowKey, interval: Span, thresholds: &Thresholds) -> bool {
         let Some(activity) = self.activity.get(&flow) else { return false };
         let sure = |e: Estimate| {

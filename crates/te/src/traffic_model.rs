@@ -5,9 +5,8 @@ use link::random::Random;
 /// Distribution of a positive quantity: bytes of a flow, or its rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Distribution {
-    /// P(X > x) = (min / x)^shape from `min` on, truncated at `max` (the bounded Pareto distribution). Sizes of files and
-    /// transfers follow it with a shape of 1.0 to 1.5 (Crovella and
-    /// Bestavros 1997).
+    /// P(X > x) = (min / x)^shape from `min` on, truncated at `max` (the bounded Pareto distribution). Sizes of files
+    /// and transfers follow it with a shape of 1.0 to 1.5 (Crovella and Bestavros 1997).
     Pareto {
         /// Shape (tail index), above 0.
         shape: f64,
@@ -16,7 +15,8 @@ pub enum Distribution {
         /// Largest value.
         max: f64,
     },
-    /// exp of a normal deviate: the body of file sizes (Downey 2001), and the rates of flows (Zhang, Breslau, Paxson, Shenker 2002).
+    /// exp of a normal deviate: the body of file sizes (Downey 2001), and the rates of flows (Zhang, Breslau, Paxson,
+    /// Shenker 2002).
     Lognormal {
         /// Half are below it.
         median: f64,
@@ -79,7 +79,8 @@ pub fn exponential(mean: f64, random: &mut Random) -> f64 {
     -log2(uniform(random)) * std::f64::consts::LN_2 * mean
 }
 
-/// Logarithm to base 2 of a positive number, bit by bit: squaring doubles it. Nothing but IEEE 754's own operations; 2^-48.
+/// Logarithm to base 2 of a positive number, bit by bit: squaring doubles it. Nothing but IEEE 754's own operations;
+/// 2^-48.
 fn log2(x: f64) -> f64 {
     let (mut x, mut whole) = (x, 0.0);
     while x >= 2.0 {

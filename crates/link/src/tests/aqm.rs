@@ -93,8 +93,8 @@ fn red_keeps_the_average_queue_between_its_thresholds() {
     };
     for config in both_kinds(&ten_megabit(red)) {
         let mut bench = Bench::new(config);
-        // 5 % more than the line carries: one in 21 must go. Distances between drops are uniform on 1 .. 1/p, so p = 1/41
-        // does it, where the average queue is 44.6 kB.
+        // 5 % more than the line carries: one in 21 must go. Distances between drops are uniform on 1 .. 1/p, so p =
+        // 1/41 does it, where the average queue is 44.6 kB.
         let (mut sum, mut samples) = (0u64, 0u64);
         while bench.now < 60_000_000_000 {
             bench.send(1500);

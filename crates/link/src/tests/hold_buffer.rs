@@ -110,8 +110,8 @@ fn buffers(count: usize) -> Vec<Bench> {
     (0..count).map(|_| bench(&pacers, pacer, None)).collect()
 }
 
-/// Sends a packet of 1500 B each at the given times (ns, buffer), in order of time, and takes every event of any buffer when it is due, as a
-/// network does: arrivals last, of buffers the first. Goes on until nothing is inside.
+/// Sends a packet of 1500 B each at the given times (ns, buffer), in order of time, and takes every event of any
+/// buffer when it is due, as a network does: arrivals last, of buffers the first. Goes on until nothing is inside.
 fn run(buffers: &mut [Bench], arrivals: &[(u64, usize)]) {
     let mut arrivals = arrivals.iter().peekable();
     loop {
@@ -195,8 +195,9 @@ fn a_pace_applies_to_all_buffers_of_the_pacer() {
 }
 
 proptest! {
-    /// Whatever comes: each buffer keeps its order; two packets that were kept back never leave sooner after each other than the line
-    /// sends one; while one that may leave waits, the line does not; and of buffers that wait none is two packets behind another.
+    /// Whatever comes: each buffer keeps its order; two packets that were kept back never leave sooner after each
+    /// other than the line sends one; while one that may leave waits, the line does not; and of buffers that wait none
+    /// is two packets behind another.
     #[test]
     fn grants_are_fair_and_the_pacer_never_idles(
         delays in proptest::collection::vec(0u64..400_000, 2..5),
@@ -222,7 +223,8 @@ proptest! {
         for pair in kept.windows(2) {
             prop_assert!(pair[1].0 - pair[0].0 >= 12_000, "{pair:?}");
         }
-        // What leaves later than it might have done, and is its buffer's oldest then, waited for others' turns: one each at most.
+        // What leaves later than it might have done, and is its buffer's oldest then, waited for others' turns: one
+        // each at most.
         for (buffer, bench) in buffers.iter().enumerate() {
             let mut before = 0;
             for (at, probe) in &bench.delivered {

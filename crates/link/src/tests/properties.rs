@@ -176,8 +176,8 @@ proptest! {
         prop_assert_eq!(analytic.link.stats(), scheduled.link.stats());
     }
 
-    /// A fixed link behaves as a variable one, and its counters and queue are those of the time at which they are read, however
-    /// far ahead packets have been handed in.
+    /// A fixed link behaves as a variable one, and its counters and queue are those of the time at which they are
+    /// read, however far ahead packets have been handed in.
     #[test]
     fn a_precomputed_link_equals_an_unchanged_variable_one(
         mut config in config(fifo_queue()),

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A sender's link (0), the old path over two links (1, 2), the new one over one (3), all of 1 Gbit/s, on which a probe of 1250 B
-/// takes 10 us; the receiver's link (4), on which it takes 10 ns.
+/// A sender's link (0), the old path over two links (1, 2), the new one over one (3), all of 1 Gbit/s, on which a
+/// probe of 1250 B takes 10 us; the receiver's link (4), on which it takes 10 ns.
 fn diamond(old_ns: [u64; 2], new_ns: u64) -> Vec<LinkConfig> {
     let line = |delay| drop_tail(1_000_000_000, delay, None, LossModel::None);
     let last = drop_tail(1_000_000_000_000, 0, None, LossModel::None);
@@ -35,7 +35,8 @@ fn arrivals(case: &Case) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_packet_before_the_moving_router_takes_the_new_path() {
-    // Probe i leaves at 10 i us and is at the router 15 us later: on the sender's link at the time of the move are 2 and 3.
+    // Probe i leaves at 10 i us and is at the router 15 us later: on the sender's link at the time of the move are 2
+    // and 3.
     let case = stream(diamond([20_000, 20_000], 10_000), 6, &[(36_000, &NEW)]);
     let found = arrivals(&case);
     let at = |number: u64| found.iter().find(|probe| probe.0 == number).expect("it arrived").1;

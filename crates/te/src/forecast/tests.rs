@@ -61,10 +61,12 @@ fn costs_rank_the_scenarios_as_in_the_paper() {
             assert_eq!(limits, [Limit::Window, Limit::Sender, Limit::Core, Limit::Core, Limit::Receiver]);
             assert_eq!(a.cost, Size(0), "A at {rate}, {rtt_ms} ms");
             assert!(b.cost > Size(0) && b.cost == c1.cost && c1.cost == c2.cost, "{b:?} {c1:?} {c2:?}");
-            // D is B with losses, where the queue at the merging router has no room for the overlap: at 100 Mbit/s and 10 ms it has.
+            // D is B with losses, where the queue at the merging router has no room for the overlap: at 100 Mbit/s and
+            // 10 ms it has.
             assert!(d.cost >= b.cost && (d.cost > b.cost) == (d.lost_packets > 0), "{d:?} {b:?}");
             assert_eq!(d.lost_packets == 0, rate == 100_000_000 && rtt_ms == 10, "{d:?}");
-            // B and C stay above the paper's 80 %; nothing is dropped but in D, which falls to a fifth where the loss is massive.
+            // B and C stay above the paper's 80 %; nothing is dropped but in D, which falls to a fifth where the loss
+            // is massive.
             assert!(b.min_rate_ppm > 800_000 && b.lost_packets == 0 && c2.lost_packets == 0);
             if rate == 10 * GBIT || rate == GBIT && rtt_ms > 10 {
                 assert!(d.min_rate_ppm == 200_000 && d.cost.0 > 2 * b.cost.0, "{d:?} {b:?}");

@@ -1,8 +1,8 @@
 //! Pacing rates: flows that share a link after their moves share the rate that other flows leave.
 //!
-//! Hold buffers of one pacer, and the flow that moves next, send at the link's rate less the load of other flows in the latest
-//! interval: flows still on IP, and flows without a hold. Each held flow is guaranteed its rate before the move: growing flows
-//! meet in the link's queue, as they would have done without the move.
+//! Hold buffers of one pacer, and the flow that moves next, send at the link's rate less the load of other flows in
+//! the latest interval: flows still on IP, and flows without a hold. Each held flow is guaranteed its rate before the
+//! move: growing flows meet in the link's queue, as they would have done without the move.
 
 use super::Manager;
 use crate::decision::Decision;

@@ -177,8 +177,9 @@ fn an_elephant_moves_and_returns_and_the_lightpath_is_released() {
     driver.seconds(20, &[(7, 200), (8, 5)]);
     assert_eq!(driver.manager.place(7), Place::On(0));
     driver.seconds(30, &[(7, 10), (8, 5)]);
-    // 200 Mbit/s are 25 MB a second: an elephant after the first, and expected to last longer than the set-up of 2 s after the
-    // third. Then 15 s at 200; the mean of four is below 50 from the 24th second on. Nothing for 5 s, then it is given back.
+    // 200 Mbit/s are 25 MB a second: an elephant after the first, and expected to last longer than the set-up of 2 s
+    // after the third. Then 15 s at 200; the mean of four is below 50 from the 24th second on. Nothing for 5 s, then
+    // it is given back.
     let expected = [
         (3, Decision::SetUp { lightpath: 0 }),
         (5, Decision::Move { flow: 7, lightpath: 0, plan: Plan::NOTHING, record: 0 }),
@@ -282,8 +283,8 @@ fn a_move_that_costs_more_than_it_gains_is_refused() {
 
 #[test]
 fn a_hold_makes_the_move_worthwhile_and_is_logged() {
-    // The sender's line is full, the IP path 49 ms longer: 200 Mbit/s send 1,225,000 bytes in that time. A thousandth of the 25 MB
-    // a second that are expected still is less.
+    // The sender's line is full, the IP path 49 ms longer: 200 Mbit/s send 1,225,000 bytes in that time. A thousandth
+    // of the 25 MB a second that are expected still is less.
     let policy = Policy { offload_weight_ppm: 1_000, ..policy() };
     let limited = |allowed: AllowedMitigations| {
         let mut driver = Driver::new(policy.clone(), &[lightpath(1000 * MBIT)]);
@@ -353,8 +354,8 @@ fn a_heavier_tail_raises_the_expected_rest() {
         driver.seconds(6, &[(7, 200)]);
         driver.manager.move_log().records()[0].forecast.unwrap().gain
     };
-    // 25 MB a second, a tenth of the rest counts. As much again: the set-up of 2 s is worth it after the third second, and 125 MB are
-    // expected when it moves. Five times as much: after the first, and 375 MB.
+    // 25 MB a second, a tenth of the rest counts. As much again: the set-up of 2 s is worth it after the third second,
+    // and 125 MB are expected when it moves. Five times as much: after the first, and 375 MB.
     assert_eq!((gain(2000), gain(1200)), (Size(12_500_000), Size(37_500_000)));
 }
 
@@ -460,8 +461,9 @@ fn sampling_finds_the_same_elephant() {
 }
 
 proptest! {
-    /// No flapping: under any sequence of rates, with or without pre-emption, a flow is moved at most once per minimum stay; and at
-    /// the moment of a move to it a lightpath has no more promised than its capacity, unless one flow has it alone.
+    /// No flapping: under any sequence of rates, with or without pre-emption, a flow is moved at most once per minimum
+    /// stay; and at the moment of a move to it a lightpath has no more promised than its capacity, unless one flow has
+    /// it alone.
     #[test]
     fn moves_are_bounded_by_the_dwell_time(
         rates in prop::collection::vec(prop::collection::vec(0u64..600, 5), 1..120),

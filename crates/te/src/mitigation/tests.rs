@@ -3,7 +3,8 @@ use crate::policy::of_tests as policy;
 
 const GBIT: u64 = 1_000_000_000;
 
-/// 100 ms of which 50 one way; 10 ms over the lightpath of 2.488 Gbit/s; the sender's and the receiver's line of 1 Gbit/s are loaded so.
+/// 100 ms of which 50 one way; 10 ms over the lightpath of 2.488 Gbit/s; the sender's and the receiver's line of 1
+/// Gbit/s are loaded so.
 fn paths(sender_load: u64, receiver_load: u64, queue_packets: u64) -> Paths {
     let line = |capacity, load, queue| LinkView {
         capacity: Rate(capacity),
@@ -156,8 +157,8 @@ fn a_window_limited_flow_keeps_its_cwnd() {
 
 #[test]
 fn a_fast_drain_fills_the_receiver_queue() {
-    // 500 Mbit/s held for 40 ms are 2.5 MB. At once: (2.488 - 1) / (2.488 - 0.5) of it come too much. A fifth faster than
-    // it comes: 600 Mbit/s, for which the line has room.
+    // 500 Mbit/s held for 40 ms are 2.5 MB. At once: (2.488 - 1) / (2.488 - 0.5) of it come too much. A fifth faster
+    // than it comes: 600 Mbit/s, for which the line has room.
     let lost = |share_ppm: Option<u32>| {
         let allowed = allowed(40, 3_000_000, None);
         let hold = allowed.hold_buffer.map(|hold| HoldConfig { share_ppm, ..hold });

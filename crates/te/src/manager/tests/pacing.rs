@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Flows that share a receiver's line of 400 Mbit/s, before which the queue is nearly full, after an IP path that is 49 ms longer.
+/// Flows that share a receiver's line of 400 Mbit/s, before which the queue is nearly full, after an IP path that is
+/// 49 ms longer.
 fn shared_receiver_link(load: u64) -> Driver {
     let mut driver = Driver::new(Policy { offload_weight_ppm: 1_000, ..policy() }, &[lightpath(1000 * MBIT)]);
     driver.net.ip_delay = Span::from_millis(50);
