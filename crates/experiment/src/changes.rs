@@ -9,7 +9,7 @@ use crate::ways;
 use link::hold_buffer::Plan;
 use link::Packet;
 use sim::{Network, RouteId, Routed};
-use tcp::{Endpoint, Trimmed};
+use tcp::{CwndReduction as Trimmed, Endpoint};
 use units::{Rate, Size, Span, Time};
 
 /// An event and whether it has happened.
@@ -45,10 +45,10 @@ impl Notice {
     /// Tells `sender`; what it has trimmed.
     pub fn tell(&self, now: Time, sender: &mut Endpoint) -> Option<Trimmed> {
         let trim = self.trim.as_ref();
-        let trimmed = trim.and_then(|trim| sender.trim(now, Span(trim.delay_ns), trim.keep_ppm));
+        let trimmed = trim.and_then(|trim| sender.reduce_cwnd(now, Span(trim.delay_ns), trim.keep_ppm));
         if let Some(TolerateSpec { delay_ns, duration_ns }) = self.tolerate {
             let default = Span(2 * sender.srtt().0 + delay_ns);
-            sender.tolerate(now, Span(delay_ns), duration_ns.map_or(default, Span));
+            sender.tolerate_reordering(now, Span(delay_ns), duration_ns.map_or(default, Span));
         }
         trimmed
     }

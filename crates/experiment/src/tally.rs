@@ -10,7 +10,7 @@ use crate::workload::{Stripe, Workload};
 use link::hold_buffer::Stats as Kept;
 use link::{Packet, Stats};
 use sim::{Network, Routed};
-use tcp::Trimmed;
+use tcp::CwndReduction as Trimmed;
 use units::{Span, Time};
 
 /// Round-trip times that the sender of a connection has seen.
