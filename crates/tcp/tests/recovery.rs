@@ -39,7 +39,7 @@ fn one_loss_is_repaired_by_fast_retransmit_and_halves_the_window() {
 #[test]
 fn three_duplicate_acks_start_the_retransmission_in_the_older_recoveries() {
     for recovery in [Recovery::NewReno, Recovery::Sack] {
-        let mut pair = Pair::new(Config { delayed_ack: false, ..recovery(recovery) })
+        let mut pair = Pair::new(Config { delayed_ack: false, ..with_recovery(recovery) })
             .bottleneck(10_000_000, 1_000)
             .drop_data(&[3])
             .connect();
@@ -188,7 +188,7 @@ fn the_rto_is_srtt_plus_200_ms_on_a_steady_path() {
 #[test]
 fn without_fast_retransmit_the_time_out_alone_repairs() {
     for recovery in ERAS {
-        let cfg = Config { fast_retransmit: false, ..recovery(recovery) };
+        let cfg = Config { fast_retransmit: false, ..with_recovery(recovery) };
         let mut pair = Pair::new(cfg).drop_data(&[30]).connect();
         pair.write(200 * MSS);
         pair.run_until_received(200 * MSS, late());
@@ -242,7 +242,7 @@ fn reordering_without_loss_costs_no_window_in_the_end() {
 fn dsack_undoes_a_spurious_recovery_and_widens_the_window_of_rack() {
     // Some segments late by less than an RTT / 4, so that reordering is seen, and some by more than RACK's first
     // window. No timestamps: only DSACK tells.
-    let cfg = Config { timestamps: false, ..recovery(Recovery::Rack) };
+    let cfg = Config { timestamps: false, ..with_recovery(Recovery::Rack) };
     let mut pair = Pair::new(cfg)
         .bottleneck(20_000_000, 1_000)
         .on_data(|n, _| match n % 200 {
@@ -278,7 +278,7 @@ fn eifel_undoes_a_spurious_recovery_by_timestamps() {
 fn frto_or_eifel_undo_a_spurious_time_out() {
     // The path's delay jumps by 600 ms once, for everything: nothing is lost.
     for timestamps in [true, false] {
-        let cfg = Config { timestamps, ..recovery(Recovery::Sack) };
+        let cfg = Config { timestamps, ..with_recovery(Recovery::Sack) };
         let mut pair = Pair::new(cfg).bottleneck(20_000_000, 1_000).connect();
         pair.write(3_000 * MSS);
         pair.run(at_ms(2_000));
@@ -307,7 +307,7 @@ fn duplicated_packets_reduce_nothing() {
 
 #[test]
 fn ecn_echo_halves_the_window_once_and_loses_nothing() {
-    let cfg = Config { ecn: true, ..recovery(Recovery::Rack) };
+    let cfg = Config { ecn: true, ..with_recovery(Recovery::Rack) };
     let mut pair =
         Pair::new(cfg).on_data(|n, _| if (100..103).contains(&n) { Fate::Mark } else { Fate::Pass }).connect();
     assert!(pair.sent[0].seg.has(flags::SYN | flags::ECE | flags::CWR));
