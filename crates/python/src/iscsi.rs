@@ -91,7 +91,14 @@ impl IscsiServer {
             block_bytes,
         });
         let portals = portals.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
-        let config = ServerConfig { target, luns: luns.collect(), portals, stack, max_connections, memory_bytes };
+        let config = ServerConfig {
+            target,
+            luns: luns.collect(),
+            portals,
+            congestion_control: stack,
+            max_connections,
+            memory_bytes,
+        };
         py.detach(|| Server::start(config)).map(IscsiServer).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => PyBlockingIOError::new_err(error.to_string()),
             _ => PyOSError::new_err(error.to_string()),
@@ -219,7 +226,7 @@ fn iscsi_bench(
     let config = BenchConfig {
         initiator: config,
         address: address(address_text)?,
-        stack,
+        congestion_control: stack,
         lun,
         read_percent,
         io_bytes,
@@ -262,7 +269,7 @@ fn iscsi_discover(
     let config = BenchConfig {
         initiator: config,
         address: address(address_text)?,
-        stack: None,
+        congestion_control: None,
         lun: 0,
         read_percent: 100,
         io_bytes: 0,

@@ -87,7 +87,7 @@ impl Target {
             let expected = session.exp_cmd_sn;
             let Some(Early { connection: id, pdu, data, .. }) = session.early.remove(&expected) else { break };
             session.exp_cmd_sn = expected.wrapping_add(1);
-            self.touched.insert(id);
+            self.ready.insert(id);
             self.deliver(id, tsih, pdu);
             for (header, data, intact) in data {
                 if intact {
@@ -256,7 +256,7 @@ impl Target {
                 self.tickets.insert(id, Ticket { tsih, itt, serial, lun, then, held, owner: Owner::Task });
                 self.work.push_back(Work { id, connection, itt, lun, op });
                 // Whoever let it begin may be another's thread, which takes no work.
-                self.touched.insert(connection);
+                self.ready.insert(connection);
             }
         }
     }
@@ -278,7 +278,7 @@ impl Target {
         let residual = (u64::from(expected).abs_diff(moved)).min(u64::from(u32::MAX)) as u32;
         let (overflow, underflow) = (moved > u64::from(expected), moved < u64::from(expected));
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        self.touched.insert(id);
+        self.ready.insert(id);
         if command.read && reply.status == status::GOOD && !reply.data.is_empty() && expected > 0 {
             let data = reply.data.slice(0, expected as usize);
             let burst = connection.agreed.max_burst_bytes;

@@ -5,7 +5,7 @@
 //! - inputs: [`Target::handle_pdu`], [`Target::handle_damaged`], [`Target::handle_closed`], [`Target::handle_work`],
 //!   [`Target::handle_timeout`];
 //! - outputs: [`Target::poll_pdu`] (when the connection has room), [`Target::poll_work`] (operations for the medium),
-//!   [`Target::poll_touched`] (connections that may have something new to send), [`Target::poll_close`], [`Target::poll_timeout`];
+//!   [`Target::poll_ready`] (connections that may have something new to send), [`Target::poll_close`], [`Target::poll_timeout`];
 //! - getters.
 //!
 //! Data-In is cut into PDUs when they are polled, so that what waits for a slow peer is the data once, and no copies.
@@ -138,7 +138,7 @@ pub struct Target {
     order: TaskSets,
     /// Session, tag and serial number of commands that no longer wait for others.
     beginning: VecDeque<(u16, u32, u64)>,
-    touched: BTreeSet<ConnectionId>,
+    ready: BTreeSet<ConnectionId>,
     memory: Memory,
     /// Connections whose waiting commands may find room.
     readmit: BTreeSet<ConnectionId>,
@@ -165,7 +165,7 @@ impl Target {
             work: VecDeque::new(),
             order: TaskSets::default(),
             beginning: VecDeque::new(),
-            touched: BTreeSet::new(),
+            ready: BTreeSet::new(),
             next_connection: 1,
             next_serial: 1,
             next_tsih: 1,
@@ -242,7 +242,7 @@ impl Target {
         }
         connection.last_heard = now;
         connection.ping_sent = None;
-        self.touched.insert(id);
+        self.ready.insert(id);
         self.note_incoming(id, 0);
         match self.tsih_of(id) {
             None => self.login(id, pdu),
@@ -257,7 +257,7 @@ impl Target {
         self.now = now;
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.last_heard = now;
-        self.touched.insert(id);
+        self.ready.insert(id);
         self.note_incoming(id, 0);
         self.reject(id, wire::iscsi::reject::DATA_DIGEST, &pdu.header);
         match (&pdu.header, self.tsih_of(id)) {
@@ -270,7 +270,7 @@ impl Target {
     /// The transport connection is gone; its commands with it.
     pub fn handle_closed(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(&id) else { return };
-        self.touched.remove(&id);
+        self.ready.remove(&id);
         self.memory.closed(connection.claimed);
         match connection.phase {
             Phase::Full { tsih } => {
@@ -317,8 +317,8 @@ impl Target {
     }
 
     /// A connection that may have something new to send or is to be closed.
-    pub fn poll_touched(&mut self) -> Option<ConnectionId> {
-        self.touched.pop_first()
+    pub fn poll_ready(&mut self) -> Option<ConnectionId> {
+        self.ready.pop_first()
     }
 
     /// Why a connection is to be closed once [`Target::poll_pdu`] has nothing left for it; None: it is not.
@@ -359,7 +359,7 @@ impl Target {
     fn send(&mut self, id: ConnectionId, pdu: Pdu) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.ready.push_back(pdu);
-            self.touched.insert(id);
+            self.ready.insert(id);
         }
     }
 
@@ -376,7 +376,7 @@ impl Target {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.closing.get_or_insert(why);
             connection.sending.clear();
-            self.touched.insert(id);
+            self.ready.insert(id);
         }
     }
 }
