@@ -319,8 +319,8 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
     }
     let data: Payload = (0..config.io_bytes).map(|at| (at / 512 + at) as u8).collect::<Vec<u8>>().into();
     let mut report = BenchReport { capacity_bytes: blocks * u64::from(block_bytes), ..BenchReport::default() };
-    report.agreed = format!("{:?}", run.initiator.agreed());
-    report.connections = run.sockets.len().min(run.initiator.agreed().max_connections as usize);
+    report.agreed = format!("{:?}", run.initiator.negotiated());
+    report.connections = run.sockets.len().min(run.initiator.negotiated().max_connections as usize);
     report.congestion.clone_from(&run.congestion);
     let mut random = config.seed | 1;
     let mut next = 0;
