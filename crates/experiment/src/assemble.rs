@@ -15,6 +15,7 @@ use crate::study::Study;
 use crate::transport::{tcp_config, Algorithms};
 use crate::ways;
 use crate::world::{Timers, World};
+use link::Pacers;
 use sim::{Network, Routes};
 use storage::trace::Summary;
 use storage::Format;
@@ -54,10 +55,11 @@ pub fn assemble(spec: &RunSpec) -> Result<(World, Network<Packet>), LabError> {
         .collect::<Result<Vec<_>, _>>()?;
     let Builder { algorithms, applications, .. } = builder;
     let background = Background::all(spec, Time::ZERO, 2 * flows.len() as u32, &mut routes)?;
-    let mut links = links(spec, true)?;
-    links.extend(management.iter().flat_map(Management::gates));
+    let mut pacers = Pacers::default();
+    let mut links = links(spec, true, &mut pacers)?;
+    links.extend(management.iter().flat_map(|management| management.gates(&mut pacers)));
     let timers = Timers::new(changes.len(), flows.len(), background.len());
-    let mut net = Network::new(links, routes, timers.count(), changes.len());
+    let mut net = Network::new(links, pacers, routes, timers.count(), changes.len());
     let capture = match &spec.measure.pcap {
         Some(path) => Some(Capture::create(path, spec.measure.pcap_node, spec.measure.pcap_packets)?),
         None => None,

@@ -9,9 +9,10 @@ use crate::spec::{
     WhenSpec,
 };
 use crate::ways;
-use link::{Hold, Packet};
+use link::hold_buffer::Plan;
+use link::Packet;
 use sim::{Network, RouteId, Routed};
-use tcp::{Endpoint, Trimmed};
+use tcp::{CwndReduction as Trimmed, Endpoint};
 use units::{Rate, Size, Span, Time};
 
 /// An event and whether it has happened.
@@ -47,10 +48,10 @@ impl Notice {
     /// Tells `sender`; what it has trimmed.
     pub fn tell(&self, now: Time, sender: &mut Endpoint) -> Option<Trimmed> {
         let trim = self.trim.as_ref();
-        let trimmed = trim.and_then(|trim| sender.trim(now, Span(trim.delay_ns), trim.cwnd_fraction_ppm));
+        let trimmed = trim.and_then(|trim| sender.reduce_cwnd(now, Span(trim.delay_ns), trim.cwnd_fraction_ppm));
         if let Some(ReorderingToleranceSpec { delay_ns, duration_ns }) = self.tolerate {
             let default = Span(2 * sender.srtt().0 + delay_ns);
-            sender.tolerate(now, Span(delay_ns), duration_ns.map_or(default, Span));
+            sender.tolerate_reordering(now, Span(delay_ns), duration_ns.map_or(default, Span));
         }
         trimmed
     }
@@ -172,6 +173,9 @@ fn notice(action: &ActionSpec) -> Option<(Notice, Span)> {
     Some((Notice { flows: flows.clone(), trim, tolerate }, lead))
 }
 
+/// `network::links` makes links that events change variable.
+const VARIABLE: &str = "a link that events change is variable";
+
 /// Does what an event asks for. The timer of the i-th source of `background` is `first_timer` + i; `routes` gives the routes of a
 /// flow's packets, from its sender and from its receiver; None where nobody runs the flow.
 pub fn apply_change<P: Packet + Routed>(
@@ -183,11 +187,17 @@ pub fn apply_change<P: Packet + Routed>(
     net: &mut Network<P>,
 ) {
     match action {
-        ActionSpec::Rate { link, rate_bps } => net.with_link(*link as u32, |l| l.set_rate(now, Rate(*rate_bps))),
-        ActionSpec::Delay { link, delay_ns } => net.with_link(*link as u32, |l| l.set_delay(now, Span(*delay_ns))),
-        ActionSpec::Loss { link, loss } => net.with_link(*link as u32, |l| l.set_loss(now, loss_model(loss))),
-        ActionSpec::LinkDown { link } => net.with_link(*link as u32, |l| l.set_up(now, false)),
-        ActionSpec::LinkUp { link } => net.with_link(*link as u32, |l| l.set_up(now, true)),
+        ActionSpec::Rate { link, rate_bps } => {
+            net.change_link(*link as u32, |l| l.set_rate(now, Rate(*rate_bps))).expect(VARIABLE)
+        }
+        ActionSpec::Delay { link, delay_ns } => {
+            net.change_link(*link as u32, |l| l.set_delay(now, Span(*delay_ns))).expect(VARIABLE)
+        }
+        ActionSpec::Loss { link, loss } => {
+            net.change_link(*link as u32, |l| l.set_loss(now, loss_model(loss))).expect(VARIABLE)
+        }
+        ActionSpec::LinkDown { link } => net.change_link(*link as u32, |l| l.set_up(now, false)).expect(VARIABLE),
+        ActionSpec::LinkUp { link } => net.change_link(*link as u32, |l| l.set_up(now, true)).expect(VARIABLE),
         ActionSpec::BackgroundOn { source } => {
             let due = background[*source].start(now);
             net.set_timer(first_timer + *source as u32, due);
@@ -203,7 +213,7 @@ pub fn apply_change<P: Packet + Routed>(
             for sides in flows.iter().filter_map(|&flow| routes(flow)) {
                 for (side, links) in sides.into_iter().zip([route, return_route]) {
                     if let Some(links) = links {
-                        net.set_way(side, links);
+                        net.set_path(side, links);
                     }
                 }
             }
@@ -211,7 +221,7 @@ pub fn apply_change<P: Packet + Routed>(
         ActionSpec::MoveBackground { sources, route, mitigation } => {
             begin_hold(route, mitigation.as_ref(), now, net);
             for &source in sources {
-                net.set_way(RouteId(background[source].hop), route);
+                net.set_path(RouteId(background[source].hop), route);
             }
         }
     }
@@ -225,15 +235,14 @@ pub(crate) fn begin_hold<P: Packet + Routed>(
     net: &mut Network<P>,
 ) -> Option<(usize, Span)> {
     let gate = mitigation?.hold_buffer.as_ref()?;
-    let at = *route.iter().find(|&&link| net.links()[link].kept().is_some())?;
+    let at = *route.iter().find(|&&link| net.links()[link].as_hold_buffer().is_some())?;
     let mut delay = Span(gate.delay_ns);
     for &QueueDelaySpec { link, rate_bps } in &gate.queues {
         // What is being sent is in no queue: the delay has the time of a packet on each line.
         let (_, bytes) = net.links_mut()[link].queue(now);
         delay = delay + Rate(rate_bps).time_for(Size(bytes));
     }
-    let hold = Hold { delay, share_ppm: gate.share_ppm };
-    net.with_link(at as u32, |link| link.begin_hold(now, hold));
+    net.hold_buffer_mut(at)?.0.begin(now, Plan { delay, share_ppm: gate.share_ppm });
     Some((at, delay))
 }
 

@@ -6,7 +6,7 @@ use crate::outcome::{Metric, Metrics};
 use crate::quantiles::insert_quantiles;
 use crate::spec::{DistributionSpec, FlowSpec, RunSpec, ShortFlowsSpec, SizesSpec, WorkloadSpec};
 use link::random::{stream_seed, Random};
-use te::mix::{exponential, Distribution};
+use te::traffic_model::{exponential, Distribution};
 use units::{Histogram, Span, Time};
 
 /// Flows that a crowd has at most: each is an endpoint pair that stays in memory until the end, some kilobytes.
@@ -68,7 +68,7 @@ fn distribution(spec: &SizesSpec) -> Option<Distribution> {
                 return None;
             }
             let (least, most) = (min_bytes as f64, max_bytes as f64);
-            Distribution::Pareto { index: f64::from(pareto_shape_e3) / 1e3, least, most }
+            Distribution::Pareto { shape: f64::from(pareto_shape_e3) / 1e3, min: least, max: most }
         }
         SizesSpec::Lognormal { median_bytes, sigma_e3 } => {
             if median_bytes == 0 || sigma_e3 == 0 {

@@ -1,7 +1,8 @@
 //! Gates at moving routers, and the lines for which they let go what they kept back.
 
 use crate::spec::{HoldBufferSpec, LinkSpec};
-use link::{Link, Pacer, Packet};
+use link::hold_buffer::Config;
+use link::{Link, Pacers, Packet};
 use std::collections::BTreeMap;
 use units::Rate;
 
@@ -22,11 +23,14 @@ impl Lines {
 }
 
 /// Makes gates, each with the number of its line.
-pub fn make<'a, P: Packet>(gates: impl Iterator<Item = (usize, &'a HoldBufferSpec)>) -> Vec<Link<P>> {
-    let mut pacers = BTreeMap::new();
+pub fn make<'a, P: Packet>(
+    gates: impl Iterator<Item = (usize, &'a HoldBufferSpec)>,
+    pacers: &mut Pacers,
+) -> Vec<Link<P>> {
+    let mut by_line = BTreeMap::new();
     let gate = |(number, gate): (usize, &HoldBufferSpec)| {
-        let pacer = pacers.entry(number).or_insert_with(|| Pacer::new(Rate(gate.rate_bps)));
-        Link::gate(pacer, gate.limit_bytes)
+        let pacer = *by_line.entry(number).or_insert_with(|| pacers.add(Rate(gate.rate_bps)));
+        Link::hold_buffer(Config { pacer, limit_bytes: gate.limit_bytes })
     };
     gates.map(gate).collect()
 }

@@ -10,11 +10,12 @@ use crate::error::LabError;
 use crate::gates;
 use crate::network::check_chain;
 use crate::spec::{FlowSpec, LinkSpec, ManagerSpec, QueueDelaySpec, QueueSpec, RunSpec};
+use link::hold_buffer::Stats as Kept;
 use link::random::stream_seed;
-use link::{Kept, Link, Packet};
+use link::{Link, Pacers, Packet};
 use mitigated::{Gates, Going, Mitigations, Over};
 use sim::{Network, RouteId, Routed, Routes};
-use te::{Decision, LightpathConfig, LinkView, Manager, Place, Policy, Sampler, State, Thresholds, View, Ways};
+use te::{Decision, LightpathConfig, LinkView, Manager, Paths, Place, Policy, Sampler, State, Thresholds, View};
 use units::{Rate, Size, Span, Time};
 
 /// A flow as the manager's network knows it: its ways and what is on them.
@@ -95,14 +96,14 @@ impl Management {
     /// Makes the ways known that data of flow `flow`, whose first is `route`, may come to take.
     pub fn add_ways(&self, flow: usize, route: RouteId, routes: &mut Routes) {
         for over in self.net.flows[flow].over.iter().flatten() {
-            routes.add_way(route, &over.way);
+            routes.add_path(route, &over.way);
         }
     }
 
     /// The gates at moving routers: links of the network behind those of [`crate::network::links`].
-    pub fn gates<P: Packet>(&self) -> Vec<Link<P>> {
+    pub fn gates<P: Packet>(&self, pacers: &mut Pacers) -> Vec<Link<P>> {
         let ways = self.net.flows.iter().flat_map(|flow| flow.over.iter().flatten());
-        gates::make(ways.filter_map(|over| Some((over.line?, over.gate()?))))
+        gates::make(ways.filter_map(|over| Some((over.line?, over.gate()?))), pacers)
     }
 
     /// What senders have to be told, after each [`Management::handle_timer`].
@@ -185,7 +186,9 @@ impl Management {
                 let gate =
                     managed.over[lightpath].as_ref().filter(|over| over.line == Some(number)).and_then(Over::link);
                 if let Some(gate) = gate {
-                    net.links_mut()[gate].set_pace(rate);
+                    if let Some((buffer, pacers)) = net.hold_buffer_mut(gate) {
+                        buffer.set_pace(rate, pacers);
+                    }
                     return;
                 }
             }
@@ -201,15 +204,15 @@ impl Management {
                 }
                 // Giving one back takes no time that anybody waits for.
                 Decision::Release { lightpath } => self.manager.handle_lightpath_down(lightpath),
-                Decision::Move { flow, lightpath, plan, entry } => {
+                Decision::Move { flow, lightpath, plan, record: entry } => {
                     let going = Going { flow: flow as usize, lightpath, plan, entry };
                     self.mitigations.begin(now, going, &self.net, route(going.flow), net);
                 }
-                Decision::Pace { number, rate } => self.set_pace(number, rate, net),
+                Decision::Pace { pacer: number, rate } => self.set_pace(number, rate, net),
                 Decision::Return { flow, .. } => {
                     self.mitigations.forget(flow as usize);
                     if let Some(id) = route(flow as usize) {
-                        net.set_way(id, &self.net.flows[flow as usize].route);
+                        net.set_path(id, &self.net.flows[flow as usize].route);
                     }
                 }
             }
@@ -312,7 +315,7 @@ impl View for Observed {
         self.flows[flow as usize].priority
     }
 
-    fn ways(&self, flow: u64, lightpath: usize) -> Option<Ways> {
+    fn paths(&self, flow: u64, lightpath: usize) -> Option<Paths> {
         let of = &self.flows[flow as usize];
         let bypass = &self.lightpaths[lightpath].1;
         let (route, from, to) = between(&of.route, bypass, &self.links)?;
@@ -325,7 +328,7 @@ impl View for Observed {
             shared.then(|| self.views[line]).filter(|view| Some(view.capacity) == over.pace()).map(|view| view.load)
         };
         let wait = |wait: &QueueDelaySpec| Rate(wait.rate_bps).time_for(self.views[wait.link].queue);
-        Some(Ways {
+        Some(Paths {
             ip_delay: self.delay(route),
             lightpath_delay: self.delay(&over.links),
             return_delay: of.return_delay,
@@ -333,7 +336,7 @@ impl View for Observed {
             core,
             egress: self.slowest(&route[to + 1..]),
             packet: of.packet,
-            means: over.means(difference, wait, load),
+            allowed: over.means(difference, wait, load),
         })
     }
 
@@ -406,24 +409,24 @@ fn policy(spec: &ManagerSpec) -> Policy {
     Policy {
         interval: Span(spec.interval_ns),
         one_in: spec.sampling_rate,
-        memory: spec.flow_table_size,
-        idle: Span(spec.inactive_timeout_ns),
+        flow_table_size: spec.flow_table_size,
+        inactive_timeout: Span(spec.inactive_timeout_ns),
         thresholds: Thresholds {
             rate: Rate(spec.rate_bps),
             volume: Size(spec.volume_bytes),
-            standard_errors_e3: spec.confidence_sigmas_e3,
-            back_below: Rate(spec.return_rate_bps),
+            confidence_sigmas_e3: spec.confidence_sigmas_e3,
+            return_rate: Rate(spec.return_rate_bps),
         },
-        minimum_stay: Span(spec.min_dwell_time_ns),
-        linger: Span(spec.lightpath_timeout_ns),
+        min_dwell_time: Span(spec.min_dwell_time_ns),
+        lightpath_timeout: Span(spec.lightpath_timeout_ns),
         lightpaths_max: spec.lightpaths_max,
-        fill_ppm: spec.max_utilization_ppm,
-        offload_worth_ppm: spec.offload_weight_ppm,
-        busy_ppm: spec.congestion_threshold_ppm,
+        max_utilization_ppm: spec.max_utilization_ppm,
+        offload_weight_ppm: spec.offload_weight_ppm,
+        congestion_threshold_ppm: spec.congestion_threshold_ppm,
         refuse: spec.refuse,
-        watch: Span(spec.observation_window_ns),
-        keep_ppm: spec.cc_beta_ppm,
-        tail_e3: spec.pareto_shape_e3,
+        observation_window: Span(spec.observation_window_ns),
+        cc_beta_ppm: spec.cc_beta_ppm,
+        pareto_shape_e3: spec.pareto_shape_e3,
     }
 }
 

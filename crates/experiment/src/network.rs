@@ -5,7 +5,7 @@ use crate::gates;
 use crate::spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec, RunSpec};
 use crate::ways;
 use link::random::stream_seed;
-use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, Packet, QueueConfig};
+use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, Pacers, Packet, QueueConfig};
 use units::{Rate, Span};
 
 /// All links of `spec`, in its order, then the gates of its moves. With `ahead`, those that no event changes are made by [`Link::fixed`], which may tell of a
@@ -13,10 +13,10 @@ use units::{Rate, Span};
 ///
 /// # Errors
 /// [`LabError::Spec`] names the link and what is wrong with it.
-pub fn links<P: Packet>(spec: &RunSpec, ahead: bool) -> Result<Vec<Link<P>>, LabError> {
+pub fn links<P: Packet>(spec: &RunSpec, ahead: bool, pacers: &mut Pacers) -> Result<Vec<Link<P>>, LabError> {
     let links = (0..spec.links.len()).map(|index| build_link(index, spec, ahead));
     let mut lines = gates::Lines::default();
-    let gates = gates::make(ways::gates(spec).map(|(_, gate)| (lines.number(gate), gate)));
+    let gates = gates::make(ways::gates(spec).map(|(_, gate)| (lines.number(gate), gate)), pacers);
     links.chain(gates.into_iter().map(Ok)).collect()
 }
 
@@ -68,7 +68,7 @@ fn build_link<P: Packet>(index: usize, run: &RunSpec, ahead: bool) -> Result<Lin
     config.check().map_err(|e| LabError::Spec(format!("link {}: {e}", spec.name)))?;
     let seed = stream_seed(run.seed, &format!("link/{}", spec.name));
     let changes = run.events.iter().any(|e| e.action.link() == Some(index));
-    Ok(if changes || !ahead { Link::new(config, seed) } else { Link::fixed(config, seed) })
+    Ok(if changes || !ahead { Link::variable(&config, seed) } else { Link::fixed(&config, seed) })
 }
 
 fn link_config(spec: &LinkSpec) -> LinkConfig {

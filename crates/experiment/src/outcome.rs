@@ -378,8 +378,8 @@ fn insert_rtt(metrics: &mut Metrics, flows: &[FlowTally]) {
 
 /// Of gates at moving routers, where the spec has some.
 fn insert_kept(metrics: &mut Metrics, tally: &RunTally) {
-    let most = |of: fn(&link::Kept) -> u64| tally.kept.iter().map(of).max();
-    let (Some(bytes), Some(longest)) = (most(|kept| kept.most_bytes), most(|kept| kept.longest.0)) else { return };
+    let most = |of: fn(&link::hold_buffer::Stats) -> u64| tally.kept.iter().map(of).max();
+    let (Some(bytes), Some(longest)) = (most(|kept| kept.max_bytes), most(|kept| kept.max_delay.0)) else { return };
     metrics.insert("held_packets", Metric::Integer(tally.kept.iter().map(|kept| kept.packets).sum()));
     metrics.insert("held_bytes_max", Metric::Integer(bytes));
     metrics.insert("held_max_s", Metric::Real(Span(longest).as_secs_f64()));

@@ -193,7 +193,7 @@ impl Routed for Packet {
     }
 
     #[inline]
-    fn turn(&mut self, position: u32) {
+    fn redirect(&mut self, position: u32) {
         self.place = self.place >> 32 << 32 | u64::from(position);
     }
 }

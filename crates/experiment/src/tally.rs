@@ -7,9 +7,10 @@ use crate::managed::ManagerOutcome;
 use crate::measure::{FlowSeries, LinkSeries};
 use crate::study::Found;
 use crate::workload::{Stripe, Workload};
-use link::{Kept, Packet, Stats};
+use link::hold_buffer::Stats as Kept;
+use link::{Packet, Stats};
 use sim::{Network, Routed};
-use tcp::Trimmed;
+use tcp::CwndReduction as Trimmed;
 use units::{Span, Time};
 
 /// Round-trip times that the sender of a connection has seen.
@@ -169,5 +170,5 @@ pub struct RunTally {
 
 /// What the gates of `net` have kept back, and their counters.
 pub fn gates_of<P: Packet + Routed>(net: &Network<P>) -> (Vec<Kept>, Vec<Stats>) {
-    net.links().iter().filter_map(|link| Some((link.kept()?, *link.stats()))).unzip()
+    net.links().iter().filter_map(|link| Some((link.as_hold_buffer()?.stats(), *link.stats()))).unzip()
 }

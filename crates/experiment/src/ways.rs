@@ -62,7 +62,7 @@ pub fn of_flow(run: &RunSpec, flow: usize, side: Side) -> impl Iterator<Item = V
 pub fn add_of_flow(run: &RunSpec, flow: usize, sides: [RouteId; 2], routes: &mut Routes) {
     for (side, route) in [Side::Sender, Side::Receiver].into_iter().zip(sides) {
         for links in of_flow(run, flow, side) {
-            routes.add_way(route, &links);
+            routes.add_path(route, &links);
         }
     }
 }
@@ -73,7 +73,7 @@ pub fn add_of_background(run: &RunSpec, source: usize, route: RouteId, routes: &
         match &event.action {
             ActionSpec::MoveBackground { sources, .. } if sources.contains(&source) => {
                 if let Some(links) = of_event(run, index) {
-                    routes.add_way(route, &links);
+                    routes.add_path(route, &links);
                 }
             }
             _ => {}

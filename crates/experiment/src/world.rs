@@ -193,7 +193,7 @@ impl World {
     #[inline]
     pub(crate) fn pump(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
         // A receiver has nothing to send after every other packet.
-        if !self.flows[index].endpoint(side).is_quiet() {
+        if !self.flows[index].endpoint(side).is_idle() {
             self.transmit(now, index, side, net);
         }
         // The timer may fire early: then the endpoint says its real deadline. So moving a deadline back on every ACK, as
@@ -378,7 +378,7 @@ impl World {
             }
             Look::Restore(flows) => {
                 for flow in flows {
-                    self.flows[flow].sender.untrim(now);
+                    self.flows[flow].sender.restore_cwnd(now);
                     self.pump(now, flow, Side::Sender, net);
                 }
             }
@@ -410,7 +410,7 @@ impl World {
                     }
                 }
                 Word::Restore { flow, .. } => {
-                    self.flows[flow].sender.untrim(now);
+                    self.flows[flow].sender.restore_cwnd(now);
                     self.pump(now, flow, Side::Sender, net);
                 }
             }

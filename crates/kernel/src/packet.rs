@@ -48,7 +48,7 @@ impl sim::Routed for Token {
     fn advance(&mut self) {
         self.hop += 1;
     }
-    fn turn(&mut self, position: u32) {
+    fn redirect(&mut self, position: u32) {
         self.hop = position;
     }
 }

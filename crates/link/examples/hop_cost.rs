@@ -1,10 +1,10 @@
-//! Prints what one packet costs on one link: handing it in, and taking it out at the other end.
+//! Prints the CPU time of one packet on one link: arrival and delivery.
 //!
-//! `cargo run --release -p link --example hop_cost [PART OF A NAME]`. A packet arrives whenever the line can send one (every fourth time two
-//! come at once, and the next time none, so that the queue is used), 16 bytes each as in the simulator. Time is this
-//! process's CPU time (Linux), so that other load on the machine counts little.
+//! `cargo run --release -p link --example hop_cost [PART OF A NAME]`. Packets of 16 bytes, as in the simulator, arrive
+//! at the rate of the line; every fourth time two arrive at once and the next time none, so that the queue is used.
+//! Time is this process's CPU time (Linux).
 
-use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, Packet, QueueConfig};
+use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, Pacers, Packet, QueueConfig};
 use units::{Rate, Span, Time};
 
 #[derive(Clone, Copy)]
@@ -40,25 +40,24 @@ fn measure(name: &str, rate: u64, delay_ms: u64, queue: QueueConfig, loss: LossM
         return;
     }
     let config = LinkConfig { rate: Rate(rate), delay: Span::from_millis(delay_ms), queue, loss, jitter };
-    let mut link = Link::new(config, 1);
+    let (mut link, mut pacers) = (Link::variable(&config, 1), Pacers::default());
     let gap = 1500 * 8_000_000_000 / rate;
     let start = cpu_ns();
-    let (mut number, mut delivered, mut lost, mut turn) = (0u64, 0u64, 0u64, 0usize);
+    let (mut number, mut delivered, mut lost, mut step) = (0u64, 0u64, 0u64, 0usize);
     let mut now = Time::ZERO;
     while number < PACKETS {
-        let arrivals = [1, 1, 2, 0][turn % 4];
-        turn += 1;
+        let arrivals = [1, 1, 2, 0][step % 4];
+        step += 1;
         for _ in 0..arrivals {
             let probe = Probe { number, bytes: 1500 };
             number += 1;
-            if let link::Admission::Dropped(..) = link.handle_packet(now, probe) {
+            if let link::Admission::Dropped(..) = link.handle_packet(now, probe, &mut pacers) {
                 lost += 1;
             }
         }
         now += Span(gap);
         while link.poll_timeout() <= now {
-            link.handle_timeout(now);
-            while let Some(probe) = link.poll_delivery(now) {
+            while let Some(probe) = link.handle_event(now, &mut pacers).delivered {
                 delivered += u64::from(std::hint::black_box(probe).bytes > 0);
             }
         }

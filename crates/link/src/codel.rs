@@ -1,13 +1,14 @@
 //! CoDel (RFC 8289): drops by how long packets have waited, not by how many wait.
 //!
-//! The control law and its state follow the pseudocode of RFC 8289, section 5; marking instead of dropping follows section 6
-//! of RFC 8290 (a marked packet leaves the queue, and the schedule goes on as if it had been dropped).
+//! The control law and its state follow the pseudocode of RFC 8289, section 5; marking instead of dropping follows
+//! section 6 of RFC 8290 (a marked packet leaves the queue, and the schedule goes on as if it had been dropped).
 
-use crate::ledger::{DropReason, Ledger};
+use crate::counters::{DropReason, LinkCounters};
 use crate::Packet;
 use std::collections::VecDeque;
 
-/// How soon after the last dropping state a new one starts from the old drop rate, in intervals (RFC 8289, section 5.5).
+/// How soon after the last dropping state a new one starts from the old drop rate, in intervals (RFC 8289, section
+/// 5.5).
 const RECENT_INTERVALS: u64 = 16;
 
 /// Packets with the times at which they came.
@@ -75,13 +76,13 @@ struct Candidate<P> {
 }
 
 impl Codel {
-    /// The next packet to send at `now`. Drops go to the ledger.
+    /// The next packet to send at `now`. Drops go to the counters.
     pub fn dequeue<P: Packet>(
         &mut self,
         now: u64,
         params: &CodelParams,
         queue: &mut TimedQueue<P>,
-        ledger: &mut Ledger<P>,
+        counters: &mut LinkCounters<P>,
     ) -> Option<(u32, P)> {
         let Some(mut next) = self.take(now, params, queue) else {
             self.dropping = false;
@@ -91,11 +92,11 @@ impl Codel {
             self.dropping = next.may_drop;
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                if mark(params, &mut next, ledger) {
+                if mark(params, &mut next, counters) {
                     self.drop_next = control_law(self.drop_next, params.interval, self.count);
                     break;
                 }
-                ledger.lose(next.packet, DropReason::Aqm);
+                counters.drop_inside(next.packet, DropReason::Aqm);
                 let Some(after) = self.take(now, params, queue) else {
                     self.dropping = false;
                     return None;
@@ -107,7 +108,7 @@ impl Codel {
                 }
             }
         } else if next.may_drop {
-            let marked = mark(params, &mut next, ledger);
+            let marked = mark(params, &mut next, counters);
             self.dropping = true;
             // Section 5.5: when the last dropping state ended not long ago, its drop rate is a good start.
             let delta = self.count - self.last_count;
@@ -116,7 +117,7 @@ impl Codel {
             self.last_count = self.count;
             self.drop_next = control_law(now, params.interval, self.count);
             if !marked {
-                ledger.lose(next.packet, DropReason::Aqm);
+                counters.drop_inside(next.packet, DropReason::Aqm);
                 next = match self.take(now, params, queue) {
                     Some(after) => after,
                     None => {
@@ -148,11 +149,11 @@ impl Codel {
     }
 }
 
-fn mark<P: Packet>(params: &CodelParams, candidate: &mut Candidate<P>, ledger: &mut Ledger<P>) -> bool {
+fn mark<P: Packet>(params: &CodelParams, candidate: &mut Candidate<P>, counters: &mut LinkCounters<P>) -> bool {
     let marks = params.ecn && candidate.packet.is_ect();
     if marks {
         candidate.packet.mark_ce();
-        ledger.stats.marked += 1;
+        counters.stats.marked += 1;
     }
     marks
 }

@@ -90,8 +90,8 @@ pub enum LossModel {
         /// Probability, 10^-12.
         probability_e12: u64,
     },
-    /// Two-state Markov chain (Gilbert 1960, Elliott 1963): before each packet the state may change, then the packet is lost
-    /// with its state's probability. Starts in the good state.
+    /// Two-state Markov chain (Gilbert 1960, Elliott 1963): before each packet the state may change, then the packet
+    /// is lost with its state's probability. Starts in the good state.
     GilbertElliott {
         /// Good to bad, 10^-12 per packet.
         good_to_bad_e12: u64,

@@ -1,12 +1,13 @@
 //! FQ-CoDel (RFC 8290): flows hashed to queues, deficit round robin with new flows first, CoDel on each queue.
 
 use crate::codel::{Codel, CodelParams, TimedQueue};
-use crate::ledger::{DropReason, Ledger};
+use crate::counters::{DropReason, LinkCounters};
 use crate::Packet;
 use std::collections::VecDeque;
 
-/// Packets dropped at once from the fattest queue when the limit is passed, at most (RFC 8290, section 4.1.3 drops one; Linux
-/// found the search for the fattest too dear under overload and drops up to 64, and at most half of the queue's bytes).
+/// Packets dropped at once from the fattest queue when the limit is passed, at most (RFC 8290, section 4.1.3 drops
+/// one; Linux found the search for the fattest too dear under overload and drops up to 64, and at most half of the
+/// queue's bytes).
 const DROP_BATCH: u32 = 64;
 
 struct FlowQueue<P> {
@@ -55,8 +56,8 @@ impl<P: Packet> FqCodel<P> {
         self.bytes
     }
 
-    /// Takes a packet in; over the limit, packets of the fattest queue go to the ledger (this one may be among them).
-    pub fn enqueue(&mut self, now: u64, packet: P, ledger: &mut Ledger<P>) {
+    /// Takes a packet in; over the limit, packets of the fattest queue go to the counters (this one may be among them).
+    pub fn enqueue(&mut self, now: u64, packet: P, counters: &mut LinkCounters<P>) {
         let index = self.index(packet.flow_hash());
         let bytes = packet.bytes();
         let queue = &mut self.queues[index as usize];
@@ -69,12 +70,12 @@ impl<P: Packet> FqCodel<P> {
             self.new.push_back(index);
         }
         if self.packets > self.limit {
-            self.drop_from_fattest(ledger);
+            self.drop_from_fattest(counters);
         }
     }
 
     /// The next packet to send at `now` (RFC 8290, section 4.2).
-    pub fn dequeue(&mut self, now: u64, ledger: &mut Ledger<P>) -> Option<(u32, P)> {
+    pub fn dequeue(&mut self, now: u64, counters: &mut LinkCounters<P>) -> Option<(u32, P)> {
         loop {
             let from_new = !self.new.is_empty();
             let list = if from_new { &mut self.new } else { &mut self.old };
@@ -87,7 +88,7 @@ impl<P: Packet> FqCodel<P> {
                 continue;
             }
             let (packets, bytes) = (queue.packets.len(), queue.packets.bytes());
-            let taken = queue.codel.dequeue(now, &self.params, &mut queue.packets, ledger);
+            let taken = queue.codel.dequeue(now, &self.params, &mut queue.packets, counters);
             self.packets -= packets - queue.packets.len();
             self.bytes -= bytes - queue.packets.bytes();
             if let Some((bytes, packet)) = taken {
@@ -95,8 +96,8 @@ impl<P: Packet> FqCodel<P> {
                 return Some((bytes, packet));
             }
             list.pop_front();
-            // An empty new queue waits one round behind the old ones, or it could take a turn with every packet and starve
-            // them (section 4.2).
+            // An empty new queue waits one round behind the old ones, or it could take a turn with every packet and
+            // starve them (section 4.2).
             if from_new && !self.old.is_empty() {
                 self.old.push_back(index);
             } else {
@@ -113,7 +114,7 @@ impl<P: Packet> FqCodel<P> {
     }
 
     #[cold]
-    fn drop_from_fattest(&mut self, ledger: &mut Ledger<P>) {
+    fn drop_from_fattest(&mut self, counters: &mut LinkCounters<P>) {
         // The first of the fattest: an explicit tie-break.
         let fattest = (0..self.queues.len()).rev().max_by_key(|&i| self.queues[i].packets.bytes());
         let Some(queue) = fattest.map(|i| &mut self.queues[i]) else { return };
@@ -123,7 +124,7 @@ impl<P: Packet> FqCodel<P> {
             let Some((_, bytes, packet)) = queue.packets.pop() else { break };
             self.packets -= 1;
             self.bytes -= u64::from(bytes);
-            ledger.lose(packet, DropReason::QueueFull);
+            counters.drop_inside(packet, DropReason::QueueFull);
             dropped += u64::from(bytes);
             if dropped >= half {
                 break;

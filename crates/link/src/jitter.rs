@@ -50,11 +50,12 @@ impl JitterSource {
 
 /// Mass of a half-normal deviate below each cell's lower edge, in arbitrary units; the last entry is the whole mass.
 ///
-/// With h = 1/256: exp(-((i+1)h)^2 / 2) = exp(-(ih)^2 / 2) * r, where r starts at exp(-h^2 / 2) and shrinks by exp(-h^2) per
-/// cell, so that two constants and multiplications in 2^-64 are enough. A cell's mass by the trapezoid rule: to 1.3e-6.
+/// With h = 1/256: exp(-((i+1)h)^2 / 2) = exp(-(ih)^2 / 2) * r, where r starts at exp(-h^2 / 2) and shrinks by
+/// exp(-h^2) per cell, so that two constants and multiplications in 2^-64 are enough. A cell's mass by the trapezoid
+/// rule: to 1.3e-6.
 fn half_normal() -> Box<[u64]> {
-    // exp(-x) = 1 - x + x^2/2 - x^3/6 for x = 2^-17 and 2^-16, in 2^-64 (2^64 - ... as a wrapping u64); the next terms are
-    // below one unit.
+    // exp(-x) = 1 - x + x^2/2 - x^3/6 for x = 2^-17 and 2^-16, in 2^-64 (2^64 - ... as a wrapping u64); the next terms
+    // are below one unit.
     const START: u64 = (1u64 << 47).wrapping_neg() + (1 << 29) - 1365;
     const SHRINK: u64 = (1u64 << 48).wrapping_neg() + (1 << 31) - 10_922;
     let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 64) as u64;

@@ -1,55 +1,62 @@
 //! One direction of a link: a queue, a transmitter of fixed rate, a line with delay, loss and jitter.
 //!
-//! What it does: says when each packet arrives at the other end, or why it does not: drop-tail, RED, CoDel or FQ-CoDel before
-//! the line; independent, bursty, periodic, bit-error or listed loss on it; constant or random delay, with or without
-//! overtaking; rate, delay, loss and outage that change while packets are inside. What it does not: it reads no clock and no
-//! unseeded random source, and does not know what a packet holds ([`Packet`] is all it asks). The same model runs in
-//! virtual time and, with a real clock and real packets, as an emulator.
+//! The crate computes when each packet arrives at the other end, or why it does not: drop-tail, RED, CoDel or FQ-CoDel
+//! before the line; independent, bursty, periodic, bit-error or listed loss on it; constant or random delay, with or
+//! without reordering; rate, delay, loss and outage that change while packets are inside. It reads no clock and no
+//! unseeded random source, and knows of a packet only [`Packet`]. The same model runs in virtual time and, with a real
+//! clock and real packets, as an emulator.
 //!
-//! **Invariant: packets in = packets delivered + packets reported as dropped + packets inside, at every moment, and packets
-//! leave in the order in which they came, unless jitter with reordering or FQ-CoDel was asked for.**
+//! **Invariant: packets in = packets delivered + packets reported as dropped + packets inside, at every moment, and
+//! packets leave in the order in which they came, unless jitter with reordering or FQ-CoDel was asked for.**
 //!
-//! Use: [`Link::handle_packet`] for each arrival, [`Link::handle_timeout`] and then [`Link::poll_delivery`] when the time of
-//! [`Link::poll_timeout`] has come, [`Link::poll_dropped`] for what was lost inside.
+//! Use: [`Link::handle_packet`] for each arrival, [`Link::handle_event`] when the time of [`Link::poll_timeout`] has
+//! come, [`Link::poll_dropped`] for packets dropped inside.
 //!
-//! Cost: drop-tail and RED without jitter are analytic: a packet's departure is known when it is admitted, so a packet costs
-//! one append, one removal and no event of its own. Disciplines that decide when a packet leaves the queue (CoDel, FQ-CoDel),
-//! and jitter, are served by one pending event.
+//! Each kind of link is a type of its own: [`PrecomputedLink`], [`FifoLink`], [`ScheduledQueue`], [`HoldBuffer`].
+//! [`Link`] dispatches to them statically.
+//!
+//! Cost: drop-tail and RED without jitter are analytic: a packet's departure is known when it is admitted, so a packet
+//! costs one append, one removal and no event of its own. Disciplines that decide at dequeue (CoDel, FQ-CoDel), and
+//! jitter, use one pending event.
 
 #![deny(unsafe_code)]
 
 mod codel;
 mod config;
+mod counters;
+mod delay_line;
 mod fifo;
 mod fq_codel;
-mod gate;
+pub mod hold_buffer;
 mod jitter;
-mod ledger;
-mod line;
 mod link;
 mod loss;
 mod pacer;
-mod passage;
+mod per_flow_loss;
+mod precomputed;
 pub mod random;
 mod red;
 mod ring;
+mod scheduled_queue;
 mod serializer;
-mod server;
-mod streams;
 #[cfg(test)]
 mod tests;
 
 pub use config::{ConfigError, Jitter, JitterDistribution, LinkConfig, LossModel, QueueConfig, MAX_RATE};
-pub use gate::{Hold, Kept};
-pub use ledger::{DropReason, Stats};
-pub use link::{Admission, Link};
-pub use pacer::Pacer;
+pub use counters::{DropReason, Stats};
+pub use fifo::FifoLink;
+pub use hold_buffer::HoldBuffer;
+pub use link::{Admission, Link, LinkEvent, VariableLink};
+pub use pacer::{PacerId, Pacers};
+pub use precomputed::PrecomputedLink;
+pub use scheduled_queue::ScheduledQueue;
 
-/// What a link needs to know of a packet.
+/// The properties of a packet that a link reads.
 pub trait Packet {
     /// Bytes that the line's rate counts: those of the IP packet, at most 65,535.
     fn bytes(&self) -> u32;
-    /// Equal for packets of one flow: FQ-CoDel spreads flows over its queues by it, and independent losses are drawn per flow.
+    /// Equal for packets of one flow: FQ-CoDel spreads flows over its queues by it, and independent losses are drawn
+    /// per flow.
     fn flow_hash(&self) -> u64;
     /// Whether the packet may be marked instead of dropped (ECT(0), ECT(1) or CE, RFC 3168).
     fn is_ect(&self) -> bool;

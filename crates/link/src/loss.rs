@@ -1,27 +1,28 @@
 //! Which packets a line loses.
 //!
-//! Whatever the model, what is drawn is the distance to the next loss, so that a packet costs a subtraction. Independent
-//! trials with probability p until the first success are a geometric distance; the result has the same distribution as one
-//! drawing per packet.
+//! Whatever the model, what is drawn is the distance to the next loss, so that a packet costs a subtraction.
+//! Independent trials with probability p until the first success are a geometric distance; the result has the same
+//! distribution as one drawing per packet.
 //!
-//! Where packets are lost independently (of each other, or bit by bit), each flow has a stream of its own: another flow on the
-//! line does not change what this one loses, and the sum of them is as independent as before. Bursts, periods and lists
-//! are properties of the line: they count packets whosever they are.
+//! Where packets are lost independently (of each other, or bit by bit), each flow has a stream of its own: another
+//! flow on the line does not change what this one loses, and the sum of them is as independent as before. Bursts,
+//! periods and lists are properties of the line: they count packets whosever they are.
 
 use crate::config::{LossModel, E12, E18};
+use crate::per_flow_loss::PerFlowLoss;
 use crate::random::{stream_seed, Geometric, Random};
-use crate::streams::Streams;
 
 /// A loss model with its state, what each packet needs first.
 #[repr(C)]
 pub(crate) struct Loss {
-    /// Packets (or bits) that still pass before the line's next loss, or that of `flow`; `u64::MAX` is as good as never.
+    /// Packets (or bits) that still pass before the line's next loss, or that of `flow`; `u64::MAX` is as good as
+    /// never.
     gap: u64,
     /// The flow that `gap` is of, where losses are drawn by flow.
     flow: u64,
     by_flow: bool,
     by_bits: bool,
-    streams: Option<Box<Streams>>,
+    per_flow: Option<Box<PerFlowLoss>>,
     source: Source,
     random: Random,
     seed: u64,
@@ -36,7 +37,7 @@ enum Source {
 
 impl Loss {
     pub fn new(model: &LossModel, seed: u64) -> Loss {
-        let streams = match *model {
+        let per_flow = match *model {
             LossModel::Independent { probability_e12: p } if p > 0 => Some((Geometric::new(p, E12), false)),
             LossModel::BitErrorRate { probability_e18: p } if p > 0 => Some((Geometric::new(p, E18), true)),
             _ => None,
@@ -55,25 +56,25 @@ impl Loss {
             LossModel::EveryNth { n } => Source::EveryNth { n },
             LossModel::List { ref packets } => Source::List { packets: packets.clone(), next: 0 },
         };
-        let by_bits = matches!(streams, Some((_, true)));
-        let streams = streams.map(|(distance, _)| Box::new(Streams::new(distance, seed)));
-        let (by_flow, random) = (streams.is_some(), Random::new(seed));
-        let mut loss = Loss { gap: 0, flow: 0, by_flow, by_bits, streams, source, random, seed };
-        loss.gap = match &mut loss.streams {
-            Some(streams) => streams.switch(0, 0),
+        let by_bits = matches!(per_flow, Some((_, true)));
+        let per_flow = per_flow.map(|(distance, _)| Box::new(PerFlowLoss::new(distance, seed)));
+        let (by_flow, random) = (per_flow.is_some(), Random::new(seed));
+        let mut loss = Loss { gap: 0, flow: 0, by_flow, by_bits, per_flow, source, random, seed };
+        loss.gap = match &mut loss.per_flow {
+            Some(per_flow) => per_flow.switch(0, 0),
             None => loss.draw(),
         };
         loss
     }
 
-    /// Another model from here on, with streams of its own; it counts from the next packet.
+    /// Another model from here on, with per_flow of its own; it counts from the next packet.
     pub fn replace(&mut self, model: &LossModel) {
         *self = Loss::new(model, stream_seed(self.seed, "next"));
     }
 
     /// Whether the next packet to enter the line is lost. `flow` is asked only where it matters.
     #[inline]
-    pub fn takes(&mut self, bytes: u32, flow: impl FnOnce() -> u64) -> bool {
+    pub fn loses(&mut self, bytes: u32, flow: impl FnOnce() -> u64) -> bool {
         let mut distance = 1;
         if self.by_flow {
             let flow = flow();
@@ -93,18 +94,18 @@ impl Loss {
     }
 
     fn switch(&mut self, flow: u64) {
-        if let Some(streams) = &mut self.streams {
-            self.gap = streams.switch(flow, self.gap);
+        if let Some(per_flow) = &mut self.per_flow {
+            self.gap = per_flow.switch(flow, self.gap);
         }
         self.flow = flow;
     }
 
-    /// Draws the distance to the loss after this one. A bit error ends its packet: what follows it there does not matter,
-    /// and the bits of the next packet know nothing of it.
+    /// Draws the distance to the loss after this one. A bit error ends its packet: what follows it there does not
+    /// matter, and the bits of the next packet know nothing of it.
     #[cold]
     fn draw(&mut self) -> u64 {
-        if let Some(streams) = &mut self.streams {
-            return streams.draw();
+        if let Some(per_flow) = &mut self.per_flow {
+            return per_flow.draw();
         }
         match &mut self.source {
             Source::Never => u64::MAX,

@@ -4,7 +4,7 @@ use super::*;
 
 fn losses(model: LossModel, bytes: u32, packets: u64) -> Vec<u64> {
     let mut loss = Loss::new(&model, 99);
-    (1..=packets).filter(|_| loss.takes(bytes, || 0)).collect()
+    (1..=packets).filter(|_| loss.loses(bytes, || 0)).collect()
 }
 
 /// Fails when `count` of `n` is more than five standard deviations from probability `p`.
@@ -83,8 +83,8 @@ fn mixed_sizes_are_lost_each_by_its_own_size() {
     let mut loss = Loss::new(&LossModel::BitErrorRate { probability_e18: 10_000_000_000_000 }, 5);
     let (mut large, mut small) = (0, 0);
     for _ in 0..500_000 {
-        large += usize::from(loss.takes(1500, || 0));
-        small += usize::from(loss.takes(100, || 0));
+        large += usize::from(loss.loses(1500, || 0));
+        small += usize::from(loss.loses(100, || 0));
     }
     assert_binomial(large, 500_000, 1.0 - (1.0 - 1e-5f64).powi(12_000), "1500 B");
     assert_binomial(small, 500_000, 1.0 - (1.0 - 1e-5f64).powi(800), "100 B");
@@ -126,8 +126,8 @@ fn both_states_of_gilbert_elliott_lose_at_their_own_rate() {
 #[test]
 fn a_new_model_counts_from_its_first_packet() {
     let mut loss = Loss::new(&LossModel::EveryNth { n: 10 }, 1);
-    assert!(!(0..5).any(|_| loss.takes(1500, || 0)));
+    assert!(!(0..5).any(|_| loss.loses(1500, || 0)));
     loss.replace(&LossModel::EveryNth { n: 3 });
-    let pattern: Vec<bool> = (0..6).map(|_| loss.takes(1500, || 0)).collect();
+    let pattern: Vec<bool> = (0..6).map(|_| loss.loses(1500, || 0)).collect();
     assert_eq!(pattern, [false, false, true, false, false, true]);
 }

@@ -1,67 +1,68 @@
-//! What several gates let go for one line: together no faster than it sends, each in its turn.
+//! Pacers: each spaces the departures of several hold buffers at the rate of the link behind them.
 //!
-//! A gate that keeps packets back takes a turn when its oldest may leave, and the next one when that has left. So each has one turn at
-//! most before it: gates that have something to send take turns packet by packet, whatever each keeps back, and where one of
-//! them has it the line never waits.
+//! A hold buffer asks for one grant at a time, when its oldest packet may leave. So buffers with a backlog alternate
+//! packet by packet, and a pacer with a backlogged buffer is never idle.
 
 use crate::serializer::Serializer;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Rate;
 
-/// A line for which gates let go what they kept back; clones are the same one.
-///
-/// It is shared by links of one network, which one thread runs, and goes with it to another: the lock is never waited for.
-#[derive(Clone)]
-pub struct Pacer(Arc<Mutex<Turns>>);
+/// The number of a pacer among [`Pacers`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct PacerId(u32);
 
-struct Turns {
-    line: Serializer,
-    /// Gates that keep something back.
-    keeping: u64,
+/// The pacers of a network. The network owns them and hands them to its links.
+#[derive(Default)]
+pub struct Pacers(Vec<Pacer>);
+
+struct Pacer {
+    transmitter: Serializer,
+    /// Hold buffers that hold packets.
+    backlogged: u64,
 }
 
-impl Pacer {
-    /// One for a line of `rate`.
+impl Pacers {
+    /// Adds a pacer of `rate`.
     ///
     /// # Panics
-    /// When `rate` is zero or above [`crate::MAX_RATE`].
-    pub fn new(rate: Rate) -> Pacer {
+    /// When `rate` is zero or above [`crate::MAX_RATE`]; beyond 2^32 pacers.
+    pub fn add(&mut self, rate: Rate) -> PacerId {
         check(rate);
-        Pacer(Arc::new(Mutex::new(Turns { line: Serializer::new(rate), keeping: 0 })))
+        let id = PacerId(u32::try_from(self.0.len()).expect("fewer than 2^32 pacers"));
+        self.0.push(Pacer { transmitter: Serializer::new(rate), backlogged: 0 });
+        id
     }
 
-    /// Turns not taken yet are of a line of `rate`.
-    pub(crate) fn set_rate(&self, rate: Rate) {
+    /// Grants from now on are spaced at `rate`.
+    pub(crate) fn set_rate(&mut self, id: PacerId, rate: Rate) {
         check(rate);
-        self.turns().line.set_rate(rate);
+        self.get(id).transmitter.set_rate(rate);
     }
 
-    /// The next turn from `now` on, for a packet of `bytes`: when it leaves.
-    pub(crate) fn turn(&self, now: u64, bytes: u32) -> u64 {
-        let line = &mut self.turns().line;
-        let turn = now.max(line.free_at());
-        line.send(turn, bytes);
-        turn
+    /// Grants the next departure from `now` on to a packet of `bytes`; returns its time.
+    pub(crate) fn grant(&mut self, id: PacerId, now: u64, bytes: u32) -> u64 {
+        let transmitter = &mut self.get(id).transmitter;
+        let departure = now.max(transmitter.free_at());
+        transmitter.send(departure, bytes);
+        departure
     }
 
-    /// Whether a gate keeps something back.
-    pub(crate) fn keeps(&self) -> bool {
-        self.turns().keeping > 0
+    /// Whether a hold buffer of this pacer holds packets.
+    pub(crate) fn is_backlogged(&self, id: PacerId) -> bool {
+        self.0[id.0 as usize].backlogged > 0
     }
 
-    /// A gate begins to keep packets back.
-    pub(crate) fn begin(&self) {
-        self.turns().keeping += 1;
+    /// A hold buffer begins to hold packets.
+    pub(crate) fn add_backlogged(&mut self, id: PacerId) {
+        self.get(id).backlogged += 1;
     }
 
-    /// A gate has let go all that it kept back.
-    pub(crate) fn end(&self) {
-        self.turns().keeping -= 1;
+    /// The last held packet of a hold buffer has left.
+    pub(crate) fn remove_backlogged(&mut self, id: PacerId) {
+        self.get(id).backlogged -= 1;
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns> {
-        // Nothing is left half done where a thread could end.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn get(&mut self, id: PacerId) -> &mut Pacer {
+        &mut self.0[id.0 as usize]
     }
 }
 

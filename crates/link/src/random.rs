@@ -22,8 +22,8 @@ fn mix(mut z: u64) -> u64 {
 
 /// Seed of the stream called `name` in the run with seed `run_seed`.
 ///
-/// FNV-1a over the name, mixed with the run's seed by SplitMix64's output function: names that differ in a character, and
-/// seeds that differ by one, give unrelated streams.
+/// FNV-1a over the name, mixed with the run's seed by SplitMix64's output function: names that differ in a character,
+/// and seeds that differ by one, give unrelated streams.
 pub fn stream_seed(run_seed: u64, name: &str) -> u64 {
     let hash = name.bytes().fold(0xCBF2_9CE4_8422_2325u64, |hash, byte| {
         // FNV prime, 2^40 + 2^8 + 0xb3.
@@ -79,9 +79,9 @@ impl Random {
 
 /// Number of failures before the first success of independent trials: P(x >= k) = (1 - p)^k.
 ///
-/// Found by inversion without a logarithm: the largest k with (1 - p)^k above a uniform number, built bit by bit from the
-/// stored powers (1 - p)^(2^j) in 128-bit fixed point. Exact to 2^-100 whatever p, on every machine; a drawing costs at most 64
-/// multiplications, and replaces one drawing per trial.
+/// Found by inversion without a logarithm: the largest k with (1 - p)^k above a uniform number, built bit by bit from
+/// the stored powers (1 - p)^(2^j) in 128-bit fixed point. Exact to 2^-100 whatever p, on every machine; a drawing
+/// costs at most 64 multiplications, and replaces one drawing per trial.
 #[derive(Clone)]
 pub struct Geometric {
     /// (1 - p)^(2^j), units of 2^-128; empty when p = 1.

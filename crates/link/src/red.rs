@@ -1,14 +1,14 @@
 //! Random early detection: an average queue length, and a drop probability that grows with it.
 //!
-//! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993 (section 4 and figure 2); gentle
-//! as Floyd, "Recommendation on using the gentle variant of RED", 2000. Integers throughout.
+//! Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993 (section 4 and figure 2);
+//! gentle as Floyd, "Recommendation on using the gentle variant of RED", 2000. Integers throughout.
 
 use crate::config::QueueConfig;
 use crate::random::Random;
 use units::{Rate, Size};
 
-/// Size of the "typical small packet" by which the average decays while the queue is idle (1993, section 4): bytes. Linux's
-/// manual suggests 1000 for `avpkt`, by which it does the same.
+/// Size of the "typical small packet" by which the average decays while the queue is idle (1993, section 4): bytes.
+/// Linux's manual suggests 1000 for `avpkt`, by which it does the same.
 const TYPICAL_BYTES: u64 = 1000;
 /// Fraction bits of probabilities.
 const PROBABILITY_BITS: u32 = 32;
@@ -19,7 +19,7 @@ const LONGEST: u64 = 1 << 43;
 
 /// What becomes of an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum RedDecision {
     Pass,
     Mark,
     Drop,
@@ -69,7 +69,7 @@ impl Red {
     }
 
     /// A packet arrives at a queue of `queued` bytes that is idle since `idle_since`.
-    pub fn admit(&mut self, now: u64, queued: u64, idle_since: Option<u64>, ect: bool) -> Verdict {
+    pub fn admit(&mut self, now: u64, queued: u64, idle_since: Option<u64>, ect: bool) -> RedDecision {
         match idle_since {
             // As if m packets had arrived at an empty queue: avg <- (1 - w)^m avg.
             Some(since) => self.decay(now.saturating_sub(since) / self.typical),
@@ -78,7 +78,7 @@ impl Red {
         let probability = self.probability();
         if probability == 0 {
             self.count = 0;
-            return Verdict::Pass;
+            return RedDecision::Pass;
         }
         if probability < CERTAIN {
             // p_a = p_b / (1 - count * p_b): drops come at even distances rather than in clusters.
@@ -87,15 +87,15 @@ impl Red {
             let left = u128::from(CERTAIN).saturating_sub(spent);
             let draw = u128::from(self.random.next_u64() >> PROBABILITY_BITS);
             if draw * left >= u128::from(probability) << PROBABILITY_BITS {
-                return Verdict::Pass;
+                return RedDecision::Pass;
             }
         }
         self.count = 0;
         // RFC 3168, section 7: beyond the region of early detection, drop even what could be marked.
         if self.ecn && ect && probability < CERTAIN {
-            Verdict::Mark
+            RedDecision::Mark
         } else {
-            Verdict::Drop
+            RedDecision::Drop
         }
     }
 
@@ -201,7 +201,7 @@ mod tests {
         let (mut last, mut distances) = (0u64, vec![]);
         for i in 1..200_000u64 {
             red.average = 36_000 << 20;
-            if red.admit(0, 36_000, None, false) == Verdict::Drop {
+            if red.admit(0, 36_000, None, false) == RedDecision::Drop {
                 distances.push(i - last);
                 last = i;
             }
@@ -216,8 +216,8 @@ mod tests {
         let mut red = red(1, 1_000_000, true);
         red.average = 89_000 << 1;
         let early: Vec<_> = (0..50).map(|_| red.admit(0, 89_000, None, true)).collect();
-        assert!(early.contains(&Verdict::Mark) && !early.contains(&Verdict::Drop), "{early:?}");
+        assert!(early.contains(&RedDecision::Mark) && !early.contains(&RedDecision::Drop), "{early:?}");
         red.average = 400_000 << 1;
-        assert_eq!(red.admit(0, 400_000, None, true), Verdict::Drop);
+        assert_eq!(red.admit(0, 400_000, None, true), RedDecision::Drop);
     }
 }

@@ -1,13 +1,13 @@
 //! The packets inside a FIFO link: first those on the line, then those that wait, in blocks that are used again.
 //!
-//! One array that doubles would copy a gigabyte in flight and hold two of them; blocks of a fixed size grow with the packets
-//! inside and go back to a free list, so the steady state allocates nothing. A block is small, so that the thousands of
-//! mostly idle access links of a large run stay small. Marks (oldest packet, first that waits, place of the next) are
-//! pointers to slots: this list is the innermost part of a simulation, and indices checked at each step cost a third of a
-//! packet's time on a link.
+//! One array that doubles would copy a gigabyte in flight and hold two of them; blocks of a fixed size grow with the
+//! packets inside and go back to a free list, so the steady state allocates nothing. A block is small, so that the
+//! thousands of mostly idle access links of a large run stay small. Cursors (oldest packet, first that waits, place of
+//! the next) are pointers to slots: this list is the innermost part of a simulation, and indices checked at each step
+//! cost a third of a packet's time on a link.
 //!
-//! **Invariant: `len` packets lie between the marks `head` and `tail`, the last `waiting` of them from `cursor` on; all other
-//! slots hold no packet. Blocks live until the ring is dropped.**
+//! **Invariant: `len` packets lie between the cursors `head` and `tail`, the last `waiting` of them from
+//! `first_waiting` on; all other slots hold no packet. Blocks live until the ring is dropped.**
 
 // The one place of the crate that needs it; what is public here is safe to call in any order.
 #![allow(unsafe_code)]
@@ -35,31 +35,31 @@ struct Block<P, S> {
 }
 
 /// A place in a block, and the end of the block; `at == end` only at the tail (the block is full) and for readers.
-struct Mark<P, S> {
+struct Cursor<P, S> {
     at: *mut Slot<P, S>,
     end: *mut Slot<P, S>,
 }
 
-impl<P, S> Clone for Mark<P, S> {
-    fn clone(&self) -> Mark<P, S> {
+impl<P, S> Clone for Cursor<P, S> {
+    fn clone(&self) -> Cursor<P, S> {
         *self
     }
 }
 
-impl<P, S> Copy for Mark<P, S> {}
+impl<P, S> Copy for Cursor<P, S> {}
 
-impl<P, S> Mark<P, S> {
-    const NOWHERE: Mark<P, S> = Mark { at: ptr::null_mut(), end: ptr::null_mut() };
+impl<P, S> Cursor<P, S> {
+    const NULL: Cursor<P, S> = Cursor { at: ptr::null_mut(), end: ptr::null_mut() };
 
     /// The first slot of `block`.
     ///
     /// # Safety
-    /// `block` is live. So for the mark's in the next two.
+    /// `block` is live. So for the cursor's in the next two.
     #[inline]
-    unsafe fn first(block: *mut Block<P, S>) -> Mark<P, S> {
+    unsafe fn first(block: *mut Block<P, S>) -> Cursor<P, S> {
         let at = block.cast::<Slot<P, S>>();
         // SAFETY: the slots come first in the block, and there are SLOTS of them.
-        Mark { at, end: unsafe { at.add(SLOTS) } }
+        Cursor { at, end: unsafe { at.add(SLOTS) } }
     }
 
     /// Its block.
@@ -71,22 +71,23 @@ impl<P, S> Mark<P, S> {
 
     /// The first slot of the next block, which must be there.
     #[inline]
-    unsafe fn next_block(self) -> Mark<P, S> {
+    unsafe fn next_block(self) -> Cursor<P, S> {
         // SAFETY: the field behind the slots is `next`; the caller knows that it is a live block.
-        unsafe { Mark::first(*self.end.cast::<*mut Block<P, S>>()) }
+        unsafe { Cursor::first(*self.end.cast::<*mut Block<P, S>>()) }
     }
 }
 
-/// First in, first out: packets with a time (ns) and their size (bytes), in two parts. Where the size is not wanted, `S` is `()`.
+/// First in, first out: packets with a time (ns) and their size (bytes), in two parts. Where the size is not wanted,
+/// `S` is `()`.
 pub(crate) struct Ring<P, S = u32> {
     /// Where the next packet goes; at its block's end: into another block.
-    tail: Mark<P, S>,
+    tail: Cursor<P, S>,
     len: u64,
     waiting: u64,
     /// The first packet that waits, when `waiting > 0`.
-    cursor: Mark<P, S>,
+    first_waiting: Cursor<P, S>,
     /// The oldest packet, when `len > 0`.
-    head: Mark<P, S>,
+    head: Cursor<P, S>,
     /// Packets taken since the ring was made: number of the oldest one inside.
     taken: u64,
     /// Blocks to use again, linked by `next`.
@@ -103,7 +104,7 @@ struct Reader<P, S> {
     /// Number of the packet it is at, counted from 0 since the ring was made.
     number: u64,
     /// Where that packet is, or will be, when the one before it is still inside; without meaning otherwise.
-    mark: Mark<P, S>,
+    cursor: Cursor<P, S>,
 }
 
 /// Readers of a ring.
@@ -112,8 +113,8 @@ const READERS: usize = 2;
 impl<P, S: Copy + Default> Ring<P, S> {
     pub fn new() -> Ring<P, S> {
         // No block yet: a tail that is full makes the first push take one.
-        let (tail, cursor, head) = (Mark::NOWHERE, Mark::NOWHERE, Mark::NOWHERE);
-        Ring { tail, len: 0, waiting: 0, cursor, head, taken: 0, free: ptr::null_mut(), readers: None }
+        let (tail, first_waiting, head) = (Cursor::NULL, Cursor::NULL, Cursor::NULL);
+        Ring { tail, len: 0, waiting: 0, first_waiting, head, taken: 0, free: ptr::null_mut(), readers: None }
     }
 
     /// Packets inside.
@@ -130,7 +131,7 @@ impl<P, S: Copy + Default> Ring<P, S> {
 
     /// Packets on the line.
     #[inline]
-    pub fn on_line(&self) -> u64 {
+    pub fn in_transit(&self) -> u64 {
         self.len - self.waiting
     }
 
@@ -152,16 +153,17 @@ impl<P, S: Copy + Default> Ring<P, S> {
         if self.is_block_full() {
             self.grow();
         }
-        let mark = self.tail;
-        // SAFETY: after `grow` or a push before, `tail` is a slot, before the end, of a live block, and holds no packet.
+        let cursor = self.tail;
+        // SAFETY: after `grow` or a push before, `tail` is a slot, before the end, of a live block, and holds no
+        // packet.
         unsafe {
-            mark.at.write(Slot { time, bytes, packet });
-            self.tail.at = mark.at.add(1);
+            cursor.at.write(Slot { time, bytes, packet });
+            self.tail.at = cursor.at.add(1);
         }
         self.len += 1;
         if waits || self.waiting > 0 {
             if self.waiting == 0 {
-                self.cursor = mark;
+                self.first_waiting = cursor;
             }
             self.waiting += 1;
         }
@@ -179,22 +181,22 @@ impl<P, S: Copy + Default> Ring<P, S> {
         if self.len == self.waiting {
             return None;
         }
-        let mark = self.head;
+        let cursor = self.head;
         self.len -= 1;
         self.taken += 1;
-        // SAFETY: there was a packet, so the head's slot was written by `push` and not read since: `head` moves on below. When
-        // it leaves a block, packets are left, so that there is a next one; the cursor is not in the block left, as its packets
-        // are gone.
+        // SAFETY: there was a packet, so the head's slot was written by `push` and not read since: `head` moves on
+        // below. When it leaves a block, packets are left, so that there is a next one; the first_waiting is not in
+        // the block left, as its packets are gone.
         unsafe {
-            let packet = ptr::addr_of!((*mark.at).packet).read();
-            let at = mark.at.add(1);
+            let packet = ptr::addr_of!((*cursor.at).packet).read();
+            let at = cursor.at.add(1);
             if self.len == 0 {
-                // The same block from its start: it is in the cache. Nothing waits, so the cursor means nothing.
-                self.head = Mark::first(mark.block());
+                // The same block from its start: it is in the cache. Nothing waits, so the first_waiting means nothing.
+                self.head = Cursor::first(cursor.block());
                 self.tail = self.head;
-            } else if at == mark.end {
-                self.head = mark.next_block();
-                let block = mark.block();
+            } else if at == cursor.end {
+                self.head = cursor.next_block();
+                let block = cursor.block();
                 (*block).next = self.free;
                 self.free = block;
             } else {
@@ -242,42 +244,43 @@ impl<P, S: Copy + Default> Ring<P, S> {
         if self.waiting == 0 {
             return None;
         }
-        let mark = self.cursor;
+        let cursor = self.first_waiting;
         self.waiting -= 1;
-        // SAFETY: waiting was above 0, so `cursor` is a packet's slot; when another packet waits, it is in the next slot, or in
-        // the first slot of the next block, which then exists.
+        // SAFETY: waiting was above 0, so `first_waiting` is a packet's slot; when another packet waits, it is in the
+        // next slot, or in the first slot of the next block, which then exists.
         unsafe {
-            self.cursor.at = mark.at.add(1);
-            if self.cursor.at == mark.end && self.waiting > 0 {
-                self.cursor = mark.next_block();
+            self.first_waiting.at = cursor.at.add(1);
+            if self.first_waiting.at == cursor.end && self.waiting > 0 {
+                self.first_waiting = cursor.next_block();
             }
-            let slot = &*mark.at;
+            let slot = &*cursor.at;
             Some(of(slot.time, slot.bytes, &slot.packet))
         }
     }
 
-    /// Moves reader `which` (0 or 1) over the packets (time, size, packet) from where it is, as long as `passes` says yes.
-    /// Returns the number of the packet it has come to, counted from 0 since the ring was made. What was taken from the ring
-    /// it has passed without asking.
+    /// Moves reader `which` (0 or 1) over the packets (time, size, packet) from where it is, as long as `passes` says
+    /// yes. Returns the number of the packet it has come to, counted from 0 since the ring was made. What was taken
+    /// from the ring it has passed without asking.
     pub fn read(&mut self, which: usize, mut passes: impl FnMut(u64, S, &P) -> bool) -> u64 {
-        let (taken, end, mark) = (self.taken, self.taken + self.len, self.head);
-        let readers = self.readers.get_or_insert_with(|| Box::new([0; READERS].map(|number| Reader { number, mark })));
+        let (taken, end, cursor) = (self.taken, self.taken + self.len, self.head);
+        let readers =
+            self.readers.get_or_insert_with(|| Box::new([0; READERS].map(|number| Reader { number, cursor })));
         let reader = &mut readers[which];
         if reader.number <= taken {
-            *reader = Reader { number: taken, mark };
+            *reader = Reader { number: taken, cursor };
         }
         while reader.number < end {
-            // SAFETY: the packet at `number` is inside: it is the oldest, at `head`, or behind one that is inside, in the next
-            // slot or, after the last of a block, in the first slot of the next block, which then exists.
+            // SAFETY: the packet at `number` is inside: it is the oldest, at `head`, or behind one that is inside, in
+            // the next slot or, after the last of a block, in the first slot of the next block, which then exists.
             unsafe {
-                if reader.mark.at == reader.mark.end {
-                    reader.mark = reader.mark.next_block();
+                if reader.cursor.at == reader.cursor.end {
+                    reader.cursor = reader.cursor.next_block();
                 }
-                let slot = &*reader.mark.at;
+                let slot = &*reader.cursor.at;
                 if !passes(slot.time, slot.bytes, &slot.packet) {
                     break;
                 }
-                reader.mark.at = reader.mark.at.add(1);
+                reader.cursor.at = reader.cursor.at.add(1);
             }
             reader.number += 1;
         }
@@ -286,24 +289,24 @@ impl<P, S: Copy + Default> Ring<P, S> {
 
     /// Gives each packet that waits a new time, oldest first.
     pub fn retime_waiting(&mut self, mut time: impl FnMut(S) -> u64) {
-        self.walk(self.cursor, self.waiting, |at_time, bytes, _| *at_time = time(bytes));
+        self.walk(self.first_waiting, self.waiting, |at_time, bytes, _| *at_time = time(bytes));
     }
 
     /// The packets on the line and their sizes, oldest first.
-    pub fn for_each_on_line(&mut self, mut visit: impl FnMut(S, &P)) {
-        self.walk(self.head, self.on_line(), |_, bytes, packet| visit(bytes, packet));
+    pub fn for_each_in_transit(&mut self, mut visit: impl FnMut(S, &P)) {
+        self.walk(self.head, self.in_transit(), |_, bytes, packet| visit(bytes, packet));
     }
 
-    /// `count` packets from `mark` on; there must be that many.
-    fn walk(&mut self, mut mark: Mark<P, S>, count: u64, mut visit: impl FnMut(&mut u64, S, &P)) {
+    /// `count` packets from `cursor` on; there must be that many.
+    fn walk(&mut self, mut cursor: Cursor<P, S>, count: u64, mut visit: impl FnMut(&mut u64, S, &P)) {
         for left in (0..count).rev() {
-            // SAFETY: `mark` is a packet's slot; while packets are left, the next is behind it as in `start`.
+            // SAFETY: `cursor` is a packet's slot; while packets are left, the next is behind it as in `start`.
             unsafe {
-                let slot = &mut *mark.at;
+                let slot = &mut *cursor.at;
                 visit(&mut slot.time, slot.bytes, &slot.packet);
-                mark.at = mark.at.add(1);
-                if mark.at == mark.end && left > 0 {
-                    mark = mark.next_block();
+                cursor.at = cursor.at.add(1);
+                if cursor.at == cursor.end && left > 0 {
+                    cursor = cursor.next_block();
                 }
             }
         }
@@ -323,7 +326,7 @@ impl<P, S: Copy + Default> Ring<P, S> {
         // SAFETY: `block` is live and only ours; with packets inside, the tail's block is live and the last of them.
         unsafe {
             (*block).next = ptr::null_mut();
-            let first = Mark::first(block);
+            let first = Cursor::first(block);
             if self.len > 0 {
                 (*self.tail.block()).next = block;
             } else {
@@ -352,14 +355,14 @@ impl<P, S: Copy + Default> Ring<P, S> {
 
 impl<P, S> Drop for Ring<P, S> {
     fn drop(&mut self) {
-        let mut mark = self.head;
+        let mut cursor = self.head;
         for left in (0..self.len).rev() {
             // SAFETY: as in `walk`; each packet is dropped once, here.
             unsafe {
-                ptr::drop_in_place(ptr::addr_of_mut!((*mark.at).packet));
-                mark.at = mark.at.add(1);
-                if mark.at == mark.end && left > 0 {
-                    mark = mark.next_block();
+                ptr::drop_in_place(ptr::addr_of_mut!((*cursor.at).packet));
+                cursor.at = cursor.at.add(1);
+                if cursor.at == cursor.end && left > 0 {
+                    cursor = cursor.next_block();
                 }
             }
         }
@@ -367,7 +370,8 @@ impl<P, S> Drop for Ring<P, S> {
         let first = if self.head.end.is_null() { ptr::null_mut() } else { unsafe { self.head.block() } };
         for mut block in [first, self.free] {
             while !block.is_null() {
-                // SAFETY: each block came from `Box::into_raw` and is in exactly one of the two lists; both end with null.
+                // SAFETY: each block came from `Box::into_raw` and is in exactly one of the two lists; both end with
+                // null.
                 let owned = unsafe { Box::from_raw(block) };
                 block = owned.next;
             }
@@ -407,7 +411,7 @@ mod tests {
                 }
                 7 if random.below(100) == 0 => {
                     let mut seen = vec![];
-                    ring.for_each_on_line(|bytes, packet| {
+                    ring.for_each_in_transit(|bytes, packet| {
                         assert_eq!(**packet as u32, bytes);
                         seen.push(bytes);
                     });
@@ -415,7 +419,7 @@ mod tests {
                 }
                 _ => assert_eq!(ring.pop().map(|p| *p as u32), line.pop_front().map(|(_, bytes)| bytes)),
             }
-            assert_eq!((ring.on_line(), ring.waiting()), (line.len() as u64, queue.len() as u64));
+            assert_eq!((ring.in_transit(), ring.waiting()), (line.len() as u64, queue.len() as u64));
             let oldest = line.front().or(queue.front());
             assert_eq!(ring.head_time(), oldest.map_or(NEVER, |p| p.0));
             assert_eq!(ring.head_bytes(), oldest.map_or(0, |p| p.1));

@@ -18,9 +18,9 @@ struct Entry {
 
 /// A transmitter: sends one packet after the other at a rate.
 ///
-/// Departures are rounded up to the ns (no bit leaves before it can), and what the rounding added is carried to the next
-/// packet, so that a busy line sends exactly its rate however long it is busy (9.95328 Gbit/s has no whole number of ns per
-/// packet).
+/// Departures are rounded up to the ns (no bit leaves before it can), and what the rounding added is carried to the
+/// next packet, so that a busy line sends exactly its rate however long it is busy (9.95328 Gbit/s has no whole number
+/// of ns per packet).
 #[repr(C)]
 pub(crate) struct Serializer {
     /// Departure of the last packet, rounded up; `u64::MAX`: never.

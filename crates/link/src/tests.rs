@@ -3,13 +3,16 @@
 mod aqm;
 mod changes;
 mod fifo;
-mod gate;
+mod hold_buffer;
 mod properties;
 
 use crate::{Admission, DropReason, Jitter, JitterDistribution, Link, LinkConfig, LossModel, Packet, QueueConfig};
+use crate::{HoldBuffer, Pacers, VariableLink};
+use std::cell::RefCell;
+use std::rc::Rc;
 use units::{Rate, Span, Time};
 
-/// A packet that remembers when it came.
+/// A packet with the time of its arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Probe {
     pub number: u64,
@@ -17,7 +20,7 @@ pub struct Probe {
     pub flow: u64,
     pub ect: bool,
     pub ce: bool,
-    pub came: u64,
+    pub arrived: u64,
 }
 
 impl Packet for Probe {
@@ -35,9 +38,10 @@ impl Packet for Probe {
     }
 }
 
-/// A link with its clock: what came out, and what was lost, with times.
+/// A link with its clock, and the delivered and dropped packets with their times.
 pub struct Bench {
     pub link: Link<Probe>,
+    pub pacers: Rc<RefCell<Pacers>>,
     pub now: u64,
     pub sent: u64,
     pub delivered: Vec<(u64, Probe)>,
@@ -46,11 +50,19 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(config: LinkConfig) -> Bench {
-        Bench::of(Link::new(config, 1))
+        Bench::of(Link::variable(&config, 1))
     }
 
     pub fn of(link: Link<Probe>) -> Bench {
-        Bench { link, now: 0, sent: 0, delivered: vec![], dropped: vec![] }
+        Bench { link, pacers: Rc::default(), now: 0, sent: 0, delivered: vec![], dropped: vec![] }
+    }
+
+    pub fn variable(&mut self) -> &mut VariableLink<Probe> {
+        self.link.as_variable_mut().expect("a variable link")
+    }
+
+    pub fn hold_buffer(&mut self) -> &mut HoldBuffer<Probe> {
+        self.link.as_hold_buffer_mut().expect("a hold buffer")
     }
 
     /// Lets time pass up to `time`, taking each event when it is due.
@@ -76,10 +88,11 @@ impl Bench {
     /// Takes what has come out by now.
     pub fn take(&mut self) {
         let now = Time(self.now);
-        self.link.handle_timeout(now);
-        while let Some(probe) = self.link.poll_delivery(now) {
+        let mut pacers = self.pacers.borrow_mut();
+        while let Some(probe) = self.link.handle_event(now, &mut pacers).delivered {
             self.delivered.push((self.now, probe));
         }
+        drop(pacers);
         while let Some((probe, reason)) = self.link.poll_dropped() {
             self.dropped.push((self.now, probe, reason));
         }
@@ -93,8 +106,10 @@ impl Bench {
 
     pub fn send_of(&mut self, bytes: u32, flow: u64, ect: bool) {
         self.sent += 1;
-        let probe = Probe { number: self.sent, bytes, flow, ect, ce: false, came: self.now };
-        if let Admission::Dropped(probe, reason) = self.link.handle_packet(Time(self.now), probe) {
+        let probe = Probe { number: self.sent, bytes, flow, ect, ce: false, arrived: self.now };
+        if let Admission::Dropped(probe, reason) =
+            self.link.handle_packet(Time(self.now), probe, &mut self.pacers.borrow_mut())
+        {
             self.dropped.push((self.now, probe, reason));
         }
         while let Some((probe, reason)) = self.link.poll_dropped() {
@@ -121,19 +136,19 @@ pub fn gigabit(queue: QueueConfig) -> LinkConfig {
     LinkConfig { rate, delay, queue, loss: LossModel::None, jitter: None }
 }
 
-/// Jitter of nothing: the event-driven engine with the results of the analytic one.
+/// Jitter of zero: a scheduled queue with the results of a FIFO link.
 pub fn no_jitter() -> Option<Jitter> {
     Some(Jitter { distribution: JitterDistribution::Uniform, scale: Span::ZERO, reordering: false })
 }
 
-/// Both engines.
-pub fn engines(config: &LinkConfig) -> [LinkConfig; 2] {
+/// A FIFO link and a scheduled queue.
+pub fn both_kinds(config: &LinkConfig) -> [LinkConfig; 2] {
     [LinkConfig { jitter: None, ..config.clone() }, LinkConfig { jitter: no_jitter(), ..config.clone() }]
 }
 
-/// Both engines, and a link that stays as it is.
+/// A FIFO link, a scheduled queue and a fixed link.
 pub fn benches(config: &LinkConfig) -> Vec<Bench> {
-    let mut benches: Vec<_> = engines(config).into_iter().map(Bench::new).collect();
-    benches.push(Bench::of(Link::fixed(config.clone(), 1)));
+    let mut benches: Vec<_> = both_kinds(config).into_iter().map(Bench::new).collect();
+    benches.push(Bench::of(Link::fixed(config, 1)));
     benches
 }

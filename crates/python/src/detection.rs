@@ -4,8 +4,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
-use te::mix::Distribution;
-use te::trial::{run, Trial};
+use te::evaluation::{run, Evaluation};
+use te::traffic_model::Distribution;
 use te::Thresholds;
 use units::{Rate, Size, Span};
 
@@ -19,9 +19,8 @@ enum Values {
 impl Values {
     fn distribution(&self) -> Option<Distribution> {
         match *self {
-            Values::Pareto { index, least, most } => {
-                (index > 0.0 && least > 0.0 && most > least).then_some(Distribution::Pareto { index, least, most })
-            }
+            Values::Pareto { index, least, most } => (index > 0.0 && least > 0.0 && most > least)
+                .then_some(Distribution::Pareto { shape: index, min: least, max: most }),
             Values::Lognormal { median, sigma } => {
                 (median > 0.0 && sigma > 0.0).then_some(Distribution::Lognormal { median, sigma })
             }
@@ -57,7 +56,7 @@ fn detection_trial<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Bound<'py,
     if spec.interval_ns == 0 || spec.packet_bytes == 0 || spec.arrivals_per_s <= 0.0 {
         return Err(PyValueError::new_err("the trial: interval, packet and arrivals above zero"));
     }
-    let trial = Trial {
+    let trial = Evaluation {
         seed: spec.seed,
         duration: Span(spec.duration_ns),
         arrivals_per_s: spec.arrivals_per_s,
@@ -66,12 +65,12 @@ fn detection_trial<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Bound<'py,
         packet: spec.packet_bytes,
         interval: Span(spec.interval_ns),
         one_in: spec.one_in,
-        memory: spec.memory,
+        flow_table_size: spec.memory,
         thresholds: Thresholds {
             rate: Rate(spec.rate_bps),
             volume: Size(spec.volume_bytes),
-            standard_errors_e3: spec.standard_errors_e3,
-            back_below: Rate(0),
+            confidence_sigmas_e3: spec.standard_errors_e3,
+            return_rate: Rate(0),
         },
     };
     let found = py.detach(|| run(&trial));
@@ -83,7 +82,7 @@ fn detection_trial<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Bound<'py,
         ("elephants", found.elephants),
         ("elephant_bytes", found.elephant_bytes),
         ("misses", found.misses),
-        ("unfound_bytes", found.unfound_bytes),
+        ("unfound_bytes", found.undetected_bytes),
         ("false_positives", found.false_positives),
         ("near_false_positives", found.near_false_positives),
         ("evictions", found.evictions),

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fmt::Display;
-use storage::disk::{self, Beyond, Device, ReplayPlan, Times};
+use storage::disk::{self, Device, OutOfRange as Beyond, ReplayPlan, Times};
 use storage::trace::ValidationReader;
 use storage::Format;
 

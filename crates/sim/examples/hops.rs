@@ -1,11 +1,11 @@
-//! What the engine costs without a protocol: three links each way, an ACK for every second packet, a fixed window.
+//! The CPU time of the engine without a protocol: three links each way, an ACK for every second packet, a fixed window.
 //! Prints ns of CPU per delivered packet: `cargo run --release -p sim --example hops [WINDOW] [PACKETS]`.
 
-use link::{DropReason, Link, LinkConfig, LossModel, Packet, QueueConfig};
+use link::{DropReason, Link, LinkConfig, LossModel, Pacers, Packet, QueueConfig};
 use sim::{Hosts, Network, Routed, Routes};
 use units::{Rate, Span, Time};
 
-/// As large as what the lab puts on links: 16 bytes.
+/// As large as the packets of experiment: 16 bytes.
 #[derive(Clone, Copy)]
 struct Plain {
     hop: u64,
@@ -32,7 +32,7 @@ impl Routed for Plain {
     fn advance(&mut self) {
         self.hop += 1;
     }
-    fn turn(&mut self, position: u32) {
+    fn redirect(&mut self, position: u32) {
         self.hop = u64::from(position);
     }
 }
@@ -78,14 +78,14 @@ fn main() {
             loss: LossModel::None,
             jitter: None,
         };
-        Link::new(config, 1)
+        Link::variable(&config, 1)
     };
     let (access, line) = (40_000_000_000, 10_000_000_000);
     let links = vec![link(access, 0), link(line, 5), link(access, 0), link(access, 0), link(line, 5), link(access, 0)];
     let mut routes = Routes::default();
     let data = routes.add(&[0, 1, 2], 1).0.into();
     let acks = routes.add(&[3, 4, 5], 0).0.into();
-    let mut net = Network::new(links, routes, 0, 0);
+    let mut net = Network::new(links, Pacers::default(), routes, 0, 0);
     for _ in 0..window {
         assert!(net.send(Plain { hop: data, bytes: 1500 }).is_ok());
     }

@@ -1,15 +1,16 @@
 //! The event queue: a heap of (time, source) in which a source has one valid entry at most.
 //!
-//! Entries are not found and moved when a source changes its mind: the old one stays, is recognised as stale when it comes
-//! up (its time is not the source's), and is skipped. Sources rarely do (a link's head keeps its time, timers are allowed to
-//! fire early), so this is cheaper than an index of positions, which every step of a sift would have to keep.
+//! A source that is rescheduled leaves its old entry in the heap: the queue skips it as stale, because its time is not
+//! the source's. Sources rarely do so (a link's head keeps its time, timers may fire early), so this is cheaper than
+//! an index of positions that each sift step would have to update.
 
 use units::Time;
 
 /// Children per node: the four entries of a family fill one cache line, and the depth is half that of a binary heap.
-const WAY: usize = 4;
+const ARITY: usize = 4;
 
-/// Time (ns, high 64 bits) and source (low 64): one number that orders events, compared by two instructions without a branch.
+/// Time (ns, high 64 bits) and source (low 64): one number that orders events, compared by two instructions without a
+/// branch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
@@ -30,12 +31,12 @@ impl Entry {
     }
 }
 
-/// Later than every event: fills families up, so that the earliest of four is always a match of four.
-const NOBODY: Entry = Entry(u128::MAX);
+/// Later than every event: pads the last family, so that the minimum of four never needs a bound.
+const VACANT: Entry = Entry(u128::MAX);
 
 /// Pending events of a fixed set of sources, ordered by (time, source).
 pub struct EventQueue {
-    /// Entries `0..len`, then [`NOBODY`] up to a full family.
+    /// Entries `0..len`, then [`VACANT`] up to a full family.
     heap: Vec<Entry>,
     len: usize,
     /// When each source is due, ns; `u64::MAX` = idle. An entry of another time is stale.
@@ -46,7 +47,7 @@ impl EventQueue {
     /// A queue for sources `0..sources`, all idle. Range: fewer than 2^32 sources.
     pub fn new(sources: usize) -> EventQueue {
         assert!(u32::try_from(sources).is_ok(), "too many event sources");
-        EventQueue { heap: vec![NOBODY; 1 + WAY], len: 0, due: vec![u64::MAX; sources] }
+        EventQueue { heap: vec![VACANT; 1 + ARITY], len: 0, due: vec![u64::MAX; sources] }
     }
 
     /// The earliest event, if any; of several at one time that of the lowest source.
@@ -100,7 +101,7 @@ impl EventQueue {
     #[inline]
     fn drop_top(&mut self) {
         self.len -= 1;
-        let last = std::mem::replace(&mut self.heap[self.len], NOBODY);
+        let last = std::mem::replace(&mut self.heap[self.len], VACANT);
         if self.len > 0 {
             self.sift_down(last);
         }
@@ -109,13 +110,13 @@ impl EventQueue {
     #[inline]
     fn push(&mut self, entry: Entry) {
         if self.len == self.heap.len() {
-            self.heap.extend([NOBODY; WAY]);
+            self.heap.extend([VACANT; ARITY]);
         }
         let mut at = self.len;
         self.len += 1;
         let heap = self.heap.as_mut_slice();
         while at > 0 {
-            let parent = (at - 1) / WAY;
+            let parent = (at - 1) / ARITY;
             if heap[parent] <= entry {
                 break;
             }
@@ -130,7 +131,7 @@ impl EventQueue {
     fn sift_down(&mut self, entry: Entry) {
         let heap = self.heap.as_mut_slice();
         let mut at = 0;
-        while let Some(family) = heap.get(at * WAY + 1..at * WAY + 1 + WAY) {
+        while let Some(family) = heap.get(at * ARITY + 1..at * ARITY + 1 + ARITY) {
             let (left, l) = lesser((family[0], 0), (family[1], 1));
             let (right, r) = lesser((family[2], 2), (family[3], 3));
             let (least, child) = lesser((left, l), (right, r));
@@ -138,7 +139,7 @@ impl EventQueue {
                 break;
             }
             heap[at] = least;
-            at = at * WAY + 1 + child;
+            at = at * ARITY + 1 + child;
         }
         heap[at] = entry;
     }

@@ -2,10 +2,11 @@
 
 use crate::events::EventQueue;
 use crate::routes::{Hop, RouteId, Routed, Routes};
-use link::{Admission, DropReason, Link, Packet};
+use link::{Admission, DropReason, HoldBuffer, Link, LinkEvent, Pacers, Packet, VariableLink};
+use std::num::NonZeroU32;
 use units::Time;
 
-/// The caller's side: what happens when a packet arrives, is lost, or a timer fires.
+/// The caller's side: handles arrivals, losses and timers.
 pub trait Hosts<P> {
     /// `packet` reached the host at the end of its route.
     fn handle_packet(&mut self, now: Time, host: u32, packet: P, net: &mut Network<P>);
@@ -16,7 +17,7 @@ pub trait Hosts<P> {
     fn handle_drop(&mut self, now: Time, link: u32, packet: P, reason: DropReason, net: &mut Network<P>);
 }
 
-/// How far a call of [`Network::run`] came.
+/// Why a call of [`Network::run`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// Everything up to the given time has happened.
@@ -39,12 +40,14 @@ pub struct SendError<P> {
 
 /// Links, routes, timers and the time of day.
 ///
-/// Sources of events are numbered: the first `early` timers, then links, then the other timers. That number breaks ties.
+/// Sources of events are numbered: the first `early` timers, then links, then the other timers. That number breaks
+/// ties.
 pub struct Network<P> {
     links: Vec<Link<P>>,
     routes: Routes,
-    /// By link: the link that alone leads to it, when both are passages; else [`NONE`].
-    feeders: Vec<u32>,
+    /// By link: the only link upstream of it, when both are precomputed.
+    upstream: Vec<Option<LinkId>>,
+    pacers: Pacers,
     queue: EventQueue,
     /// Timers that go before links at the same time.
     early: u32,
@@ -55,18 +58,43 @@ pub struct Network<P> {
     horizon: Time,
 }
 
-/// No link.
-const NONE: u32 = u32::MAX;
+/// The number of a link, stored as its complement so that `Option<LinkId>` has the same size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct LinkId(NonZeroU32);
+
+impl LinkId {
+    /// None beyond the largest number of a link, 2^32 - 2.
+    #[inline]
+    fn new(number: u32) -> Option<LinkId> {
+        NonZeroU32::new(!number).map(LinkId)
+    }
+}
+
+/// A link that was built to stay as it is cannot change; see [`Network::change_link`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FixedLink {
+    /// The link.
+    pub link: u32,
+}
+
+impl std::fmt::Display for FixedLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "link {} is fixed: build it as a variable link to change it", self.link)
+    }
+}
+
+impl std::error::Error for FixedLink {}
 
 impl<P: Packet + Routed> Network<P> {
-    /// A network of `links` along `routes` with `timers` timers, the first `early` of which fire before any packet moves at
-    /// the same ns (changes of the path are such timers: a rate that changes at t holds for the packet that arrives at t).
-    pub fn new(links: Vec<Link<P>>, routes: Routes, timers: usize, early: usize) -> Network<P> {
+    /// A network of `links`, whose hold buffers use `pacers`, along `routes` with `timers` timers, the first `early`
+    /// of which fire before any packet moves at the same ns (changes of the path are such timers: a rate that changes
+    /// at t holds for the packet that arrives at t).
+    pub fn new(links: Vec<Link<P>>, pacers: Pacers, routes: Routes, timers: usize, early: usize) -> Network<P> {
         assert!(early <= timers, "early timers are some of all timers");
         let queue = EventQueue::new(links.len() + timers);
-        let feeders = feeders(&links, &routes);
+        let upstream = upstream(&links, &routes);
         let (early, now) = (early as u32, Time::ZERO);
-        Network { links, routes, feeders, queue, early, now, events: 0, stopped: false, horizon: now }
+        Network { links, pacers, routes, upstream, queue, early, now, events: 0, stopped: false, horizon: now }
     }
 
     /// The time of the latest event.
@@ -84,7 +112,7 @@ impl<P: Packet + Routed> Network<P> {
         &self.links
     }
 
-    /// All links, for reading what advances with time (queue lengths). Changes go through [`Network::with_link`].
+    /// All links, for reading what advances with time (queue lengths). Changes go through [`Network::change_link`].
     pub fn links_mut(&mut self) -> &mut [Link<P>] {
         self.settle_all();
         &mut self.links
@@ -99,38 +127,38 @@ impl<P: Packet + Routed> Network<P> {
     /// Adds the route over `links` to `host` while the network runs. Cost: a walk over all routes.
     ///
     /// # Panics
-    /// When it makes a second way to a passage that has been handed packets before their time: a link to which new ways may
-    /// lead is made by [`Link::new`]. When a number does not exist.
+    /// When it makes a second path to a precomputed link that has been handed packets ahead of time: a link to which
+    /// new paths may lead is made by [`Link::variable`]. When a number does not exist.
     pub fn add_route(&mut self, links: &[usize], host: u32) -> RouteId {
         assert!(links.iter().all(|&link| link < self.links.len()), "a route leads over links that exist");
         let id = self.routes.add(links, host);
-        self.find_feeders();
+        self.update_upstream();
         id
     }
 
-    fn find_feeders(&mut self) {
-        let feeders = feeders(&self.links, &self.routes);
-        let fed_by_one = |(before, after): (&u32, &u32)| *before == NONE || before == after;
-        assert!(self.feeders.iter().zip(&feeders).all(fed_by_one), "a passage gets a second way to it");
-        // One that had no way to it has been handed nothing.
-        self.feeders = feeders;
+    fn update_upstream(&mut self) {
+        let upstream = upstream(&self.links, &self.routes);
+        let unchanged = |(before, after): (&Option<LinkId>, &Option<LinkId>)| before.is_none() || before == after;
+        assert!(self.upstream.iter().zip(&upstream).all(unchanged), "a precomputed link gets a second path to it");
+        // A link without an upstream link has been handed nothing ahead of time.
+        self.upstream = upstream;
     }
 
-    /// From here on packets of `route` go over `links`: each from the router on where its way and this one part. A packet that
-    /// is past that router, or waits in its queue for the old way, stays on the old way to its end.
+    /// From now on packets of `route` go over `links`: each from the router where its path diverges from this one. A
+    /// packet past that router, or in its queue for the old path, stays on the old path.
     ///
-    /// Cost: a walk over the hops of all ways of `route`; over all routes where `links` are new.
+    /// Cost: a walk over the hops of all paths of `route`; over all routes where `links` are new.
     ///
     /// # Panics
-    /// When the way is new ([`Routes::add_way`] before the run makes it known) and [`Network::add_route`] would.
-    pub fn set_way(&mut self, route: RouteId, links: &[usize]) {
-        assert!(links.iter().all(|&link| link < self.links.len()), "a way leads over links that exist");
+    /// When the path is new ([`Routes::add_path`] before the run adds it) and [`Network::add_route`] would.
+    pub fn set_path(&mut self, route: RouteId, links: &[usize]) {
+        assert!(links.iter().all(|&link| link < self.links.len()), "a path leads over links that exist");
         let known = self.routes.len();
-        let way = self.routes.add_way(route, links);
+        let path = self.routes.add_path(route, links);
         if self.routes.len() != known {
-            self.find_feeders();
+            self.update_upstream();
         }
-        self.routes.switch(route, way);
+        self.routes.select(route, path);
     }
 
     /// Ends the run after the current event.
@@ -139,14 +167,24 @@ impl<P: Packet + Routed> Network<P> {
     }
 
     /// Changes a link through `change` and schedules what follows from it.
-    pub fn with_link(&mut self, link: u32, change: impl FnOnce(&mut Link<P>)) {
-        let lnk = &mut self.links[link as usize];
-        change(lnk);
-        // What a change made overdue happens now, not in the past.
-        self.queue.schedule(self.early + link, lnk.poll_timeout().max(self.now));
+    ///
+    /// # Errors
+    /// When the link is not a [`VariableLink`].
+    pub fn change_link(&mut self, link: u32, change: impl FnOnce(&mut VariableLink<P>)) -> Result<(), FixedLink> {
+        let changed = &mut self.links[link as usize];
+        change(changed.as_variable_mut().ok_or(FixedLink { link })?);
+        // An event that the change made overdue happens now, not in the past.
+        self.queue.schedule(self.early + link, changed.poll_timeout().max(self.now));
+        Ok(())
     }
 
-    /// Sets timer `timer` to `time`, replacing what was set; [`Time::NEVER`] clears it. A time in the past fires at once.
+    /// The hold buffer `link`, with the network's pacers; None when `link` is of another kind.
+    pub fn hold_buffer_mut(&mut self, link: usize) -> Option<(&mut HoldBuffer<P>, &mut Pacers)> {
+        Some((self.links[link].as_hold_buffer_mut()?, &mut self.pacers))
+    }
+
+    /// Sets timer `timer` to `time`, replacing what was set; [`Time::NEVER`] clears it. A time in the past fires at
+    /// once.
     #[inline]
     pub fn set_timer(&mut self, timer: u32, time: Time) {
         let time = time.max(self.now);
@@ -162,12 +200,12 @@ impl<P: Packet + Routed> Network<P> {
         }
     }
 
-    /// What `packet` comes to: a link or a host, of another way when it has to turn here.
+    /// The next hop of `packet`: a link or a host, of another path when it is redirected here.
     #[inline]
     fn next_hop(&self, packet: &mut P) -> Hop {
         match self.routes.at(packet.hop()) {
-            Hop::Turn(position) => {
-                packet.turn(position);
+            Hop::Redirect(position) => {
+                packet.redirect(position);
                 self.routes.at(position)
             }
             hop => hop,
@@ -224,18 +262,16 @@ impl<P: Packet + Routed> Network<P> {
     #[inline]
     fn step_link<H: Hosts<P>>(&mut self, hosts: &mut H, link: u32) {
         let now = self.now;
-        let lnk = &mut self.links[link as usize];
-        lnk.handle_timeout(now);
-        let delivered = lnk.poll_delivery(now);
-        let (due, drops) = (lnk.poll_timeout(), lnk.has_dropped());
-        self.queue.reschedule_top(due);
-        if drops {
+        let event = self.links[link as usize].handle_event(now, &mut self.pacers);
+        let LinkEvent { delivered, next_event, has_dropped } = event;
+        self.queue.reschedule_top(next_event);
+        if has_dropped {
             self.report_drops(hosts, link);
         }
         let Some(mut packet) = delivered else { return };
         packet.advance();
         match self.next_hop(&mut packet) {
-            Hop::Turn(_) => unreachable!("a turn leads to a link or a host"),
+            Hop::Redirect(_) => unreachable!("a redirect leads to a link or a host"),
             Hop::Host(host) => hosts.handle_packet(now, host, packet, self),
             Hop::Link(next) => {
                 if let Err(refused) = self.forward(next, packet) {
@@ -255,48 +291,42 @@ impl<P: Packet + Routed> Network<P> {
         }
     }
 
-    /// `packet` comes to `link` now. Through passages it goes on at once, to the last of them whose end only time can reach.
+    /// `packet` arrives at `link` now. Precomputed links hand it on at once, up to the last one whose far end it may
+    /// not pass ahead of time.
     #[inline]
     fn forward(&mut self, mut link: u32, mut packet: P) -> Result<(), SendError<P>> {
-        if !self.links[link as usize].is_passage() {
-            return self.enqueue(link, packet);
-        }
         let mut at = self.now;
-        loop {
-            let lnk = &mut self.links[link as usize];
-            at = match lnk.pass(self.now, at, &packet) {
+        while let Link::Precomputed(precomputed) = &mut self.links[link as usize] {
+            at = match precomputed.admit(self.now, at, &packet) {
                 Ok(at) => at,
                 Err(reason) => return Err(SendError { packet, link, reason }),
             };
-            // A packet that waits for its time at this link's end goes first.
-            let last = lnk.poll_timeout() == Time::NEVER;
+            // A packet that waits for its time at this link's far end goes first.
+            let only = !precomputed.has_arriving();
             if let Hop::Link(next) = self.routes.at(packet.hop() + 1) {
-                if last && at <= self.horizon && self.feeders[next as usize] == link {
+                if only && at <= self.horizon && self.upstream[next as usize] == LinkId::new(link) {
                     packet.advance();
                     link = next;
                     continue;
                 }
             }
-            lnk.hold(at, packet);
-            if last {
+            precomputed.deliver_at(at, packet);
+            if only {
                 self.queue.schedule(self.early + link, at);
             }
             return Ok(());
         }
+        self.enqueue(link, packet)
     }
 
     fn enqueue(&mut self, link: u32, packet: P) -> Result<(), SendError<P>> {
-        let lnk = &mut self.links[link as usize];
-        let before = lnk.poll_timeout();
-        match lnk.handle_packet(self.now, packet) {
-            Admission::Queued => {
-                let due = lnk.poll_timeout();
-                // A FIFO link's next event is its head's: most packets join behind it and change nothing.
-                if due != before {
-                    self.queue.schedule(self.early + link, due);
-                }
+        match self.links[link as usize].handle_packet(self.now, packet, &mut self.pacers) {
+            Admission::Queued { next_event: Some(time) } => {
+                self.queue.schedule(self.early + link, time);
                 Ok(())
             }
+            // A FIFO link's next event is its head's: most packets join behind it and change nothing.
+            Admission::Queued { next_event: None } => Ok(()),
             Admission::Dropped(packet, reason) => Err(SendError { packet, link, reason }),
         }
     }
@@ -324,31 +354,37 @@ impl<P: Packet + Routed> Network<P> {
     }
 }
 
-/// By link: the passage that alone leads to it, when it is one itself and no packet may come to turn between the two: where it
-/// turns is known when it is there and not before.
-fn feeders<P: Packet + Routed>(links: &[Link<P>], routes: &Routes) -> Vec<u32> {
-    // None = nothing seen yet; NONE = a host, or more than one link.
-    let mut before: Vec<Option<u32>> = vec![None; links.len()];
-    let mut from = NONE;
-    for (hop, fork) in routes.hops() {
+/// The hop before a link, over all routes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Previous {
+    /// Always this link.
+    Link(u32),
+    /// A host, several links, or a link behind which packets may be redirected.
+    Other,
+}
+
+/// By link: the only link upstream of it, when both are precomputed and no packet may be redirected between the two:
+/// the network knows where a redirected packet goes only when the packet is there.
+fn upstream<P: Packet + Routed>(links: &[Link<P>], routes: &Routes) -> Vec<Option<LinkId>> {
+    // None = on no route so far.
+    let mut previous: Vec<Option<Previous>> = vec![None; links.len()];
+    let mut from = Previous::Other;
+    for (hop, diverging) in routes.hops() {
         from = match hop {
-            Hop::Host(_) | Hop::Turn(_) => NONE,
+            Hop::Host(_) | Hop::Redirect(_) => Previous::Other,
             Hop::Link(link) => {
-                let from = if fork { NONE } else { from };
-                let seen = &mut before[link as usize];
-                *seen = Some(if seen.is_none_or(|other| other == from) { from } else { NONE });
-                link
+                let from = if diverging { Previous::Other } else { from };
+                let known = &mut previous[link as usize];
+                *known = Some(if known.is_none_or(|other| other == from) { from } else { Previous::Other });
+                Previous::Link(link)
             }
         };
     }
-    let passage = |link: u32| link != NONE && links[link as usize].is_passage();
-    let only = |(link, from): (usize, Option<u32>)| {
-        let from = from.unwrap_or(NONE);
-        if passage(link as u32) && passage(from) {
-            from
-        } else {
-            NONE
+    let only = |(link, previous): (&Link<P>, Option<Previous>)| match previous {
+        Some(Previous::Link(from)) if link.is_precomputed() && links[from as usize].is_precomputed() => {
+            LinkId::new(from)
         }
+        _ => None,
     };
-    before.into_iter().enumerate().map(only).collect()
+    links.iter().zip(previous).map(only).collect()
 }

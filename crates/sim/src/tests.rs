@@ -1,9 +1,9 @@
-//! Networks in which passages hand packets on at once behave, to the ns, as those whose links each have events of their own.
+//! Networks with precomputed links behave, to the ns, as those whose links each have events of their own.
 
 mod moves;
 
 use crate::{Hosts, Network, RouteId, Routed, Routes};
-use link::{DropReason, Link, LinkConfig, LossModel, Packet, QueueConfig, Stats};
+use link::{DropReason, Link, LinkConfig, LossModel, Pacers, Packet, QueueConfig, Stats};
 use proptest::prelude::*;
 use units::{Rate, Span, Time};
 
@@ -34,15 +34,15 @@ impl Routed for Probe {
     fn advance(&mut self) {
         self.hop += 1;
     }
-    fn turn(&mut self, position: u32) {
+    fn redirect(&mut self, position: u32) {
         self.hop = position;
     }
 }
 
 /// An end after everything has happened.
-const FOR_EVER: u64 = 1 << 40;
+const UNBOUNDED: u64 = 1 << 40;
 
-/// What is done to links while packets are inside.
+/// A change of a link while packets are inside.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Rate(u64),
@@ -65,10 +65,10 @@ struct Case {
     samples: Vec<u64>,
 }
 
-/// All that can be seen of a run. A packet lost on the line is reported when it comes to a passage and when it would have arrived at
-/// another link: until then it counts as lost or as inside, and both are one here.
+/// All that can be outcome of a run. A packet lost on the line is reported when it comes to a precomputed link and
+/// when it would have arrived at another link: until then it counts as lost or as inside, and both are one here.
 #[derive(Default, PartialEq, Debug)]
-struct Seen {
+struct Outcome {
     delivered: Vec<(Time, u32, Probe)>,
     dropped: Vec<(u32, u64, DropReason)>,
     queues: Vec<(u64, u64, u64, Stats)>,
@@ -78,35 +78,37 @@ struct Seen {
 struct Script<'a> {
     case: &'a Case,
     firsts: Vec<u32>,
-    seen: Seen,
+    outcome: Outcome,
 }
 
 impl Hosts<Probe> for Script<'_> {
     fn handle_packet(&mut self, now: Time, host: u32, packet: Probe, net: &mut Network<Probe>) {
         assert_eq!(now, net.now());
-        self.seen.delivered.push((now, host, packet));
+        self.outcome.delivered.push((now, host, packet));
     }
 
     fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Probe>) {
         let Case { changes, moves, sends, .. } = self.case;
         let mut timer = timer as usize;
         if let Some(&(_, link, change)) = changes.get(timer) {
-            return net.with_link(link as u32, |l| match change {
-                Change::Rate(rate) => l.set_rate(now, Rate(rate)),
-                Change::Delay(delay) => l.set_delay(now, Span(delay)),
-                Change::EveryNth(n) => l.set_loss(now, LossModel::EveryNth { n }),
-                Change::Up(up) => l.set_up(now, up),
-            });
+            return net
+                .change_link(link as u32, |l| match change {
+                    Change::Rate(rate) => l.set_rate(now, Rate(rate)),
+                    Change::Delay(delay) => l.set_delay(now, Span(delay)),
+                    Change::EveryNth(n) => l.set_loss(now, LossModel::EveryNth { n }),
+                    Change::Up(up) => l.set_up(now, up),
+                })
+                .expect("a link with changes is variable");
         }
         timer -= changes.len();
         if let Some((_, route, links)) = moves.get(timer) {
-            return net.set_way(RouteId(self.firsts[*route]), links);
+            return net.set_path(RouteId(self.firsts[*route]), links);
         }
         timer -= moves.len();
         if let Some(&(_, route, bytes)) = sends.get(timer) {
             let probe = Probe { hop: self.firsts[route], bytes, number: timer as u64 };
             if let Err(refused) = net.send(probe) {
-                self.seen.dropped.push((refused.link, refused.packet.number, refused.reason));
+                self.outcome.dropped.push((refused.link, refused.packet.number, refused.reason));
             }
             return;
         }
@@ -114,45 +116,45 @@ impl Hosts<Probe> for Script<'_> {
             let (packets, bytes) = link.queue(now);
             let Stats { dropped_by_loss: lost, .. } = *link.stats();
             let stats = Stats { dropped_by_loss: 0, ..*link.stats() };
-            self.seen.queues.push((packets, bytes, link.packets_inside() + lost, stats));
+            self.outcome.queues.push((packets, bytes, link.packets_inside() + lost, stats));
         }
     }
 
     fn handle_drop(&mut self, now: Time, link: u32, packet: Probe, reason: DropReason, net: &mut Network<Probe>) {
         assert_eq!(now, net.now());
-        self.seen.dropped.push((link, packet.number, reason));
+        self.outcome.dropped.push((link, packet.number, reason));
     }
 }
 
-/// Runs `case` to `end`, pausing at every 1000 events; returns what was seen, and the number of events. With `ahead`, links that
-/// nothing changes are passages.
-fn run(case: &Case, ahead: bool, end: u64) -> (Seen, u64) {
+/// Runs `case` to `end`, pausing at every 1000 events; returns what was outcome, and the number of events. With
+/// `ahead`, links that nothing changes are precomputed.
+fn run(case: &Case, ahead: bool, end: u64) -> (Outcome, u64) {
     let mut routes = Routes::default();
     let firsts: Vec<_> = case.routes.iter().enumerate().map(|(host, route)| routes.add(route, host as u32).0).collect();
     for (_, route, links) in &case.moves {
-        routes.add_way(RouteId(firsts[*route]), links);
+        routes.add_path(RouteId(firsts[*route]), links);
     }
     let link = |(i, config): (usize, &LinkConfig)| {
         let fixed = ahead && case.changes.iter().all(|change| change.1 != i);
         if fixed {
-            Link::fixed(config.clone(), i as u64)
+            Link::fixed(config, i as u64)
         } else {
-            Link::new(config.clone(), i as u64)
+            Link::variable(config, i as u64)
         }
     };
     let links = case.links.iter().enumerate().map(link).collect();
     let early = case.changes.len() + case.moves.len();
     let timers = early + case.sends.len() + case.samples.len();
-    let mut net = Network::new(links, routes, timers, early);
+    let mut net = Network::new(links, Pacers::default(), routes, timers, early);
     let times = case.changes.iter().map(|c| c.0).chain(case.moves.iter().map(|m| m.0));
     let times = times.chain(case.sends.iter().map(|s| s.0)).chain(case.samples.clone());
     for (timer, time) in times.enumerate() {
         net.set_timer(timer as u32, Time(time));
     }
-    let mut script = Script { case, firsts, seen: Seen::default() };
+    let mut script = Script { case, firsts, outcome: Outcome::default() };
     while net.run(&mut script, Time(end), 1000) == crate::Progress::ReachedEvents {}
     net.flush_drops(&mut script);
-    let whole = end == FOR_EVER;
+    let whole = end == UNBOUNDED;
     for link in net.links_mut() {
         link.queue(Time(end));
     }
@@ -160,10 +162,10 @@ fn run(case: &Case, ahead: bool, end: u64) -> (Seen, u64) {
         dropped_by_loss: u64::from(whole) * link.stats().dropped_by_loss,
         ..*link.stats()
     };
-    script.seen.stats = net.links().iter().map(stats).collect();
-    script.seen.dropped.retain(|dropped| whole || dropped.2 != DropReason::Loss);
-    script.seen.dropped.sort();
-    (script.seen, net.events())
+    script.outcome.stats = net.links().iter().map(stats).collect();
+    script.outcome.dropped.retain(|dropped| whole || dropped.2 != DropReason::Loss);
+    script.outcome.dropped.sort();
+    (script.outcome, net.events())
 }
 
 fn drop_tail(rate: u64, delay: u64, limit_packets: Option<u64>, loss: LossModel) -> LinkConfig {
@@ -182,7 +184,7 @@ fn a_path_of_three_links_costs_one_event_per_packet() {
         moves: vec![],
         samples: vec![],
     };
-    let (alone, ahead) = (run(&case, false, FOR_EVER), run(&case, true, FOR_EVER));
+    let (alone, ahead) = (run(&case, false, UNBOUNDED), run(&case, true, UNBOUNDED));
     assert_eq!(alone.0, ahead.0);
     assert_eq!((alone.1, ahead.1), (4000, 2000), "an event per send, and one per link or one for the path");
 }
@@ -200,16 +202,16 @@ impl Hosts<Probe> for Arrivals {
 }
 
 /// Two lines of 1 Gbit/s and 5 us, with a route over the first to host 0.
-fn two_lines(make: fn(LinkConfig, u64) -> Link<Probe>) -> (Network<Probe>, u32) {
+fn two_lines(make: fn(&LinkConfig, u64) -> Link<Probe>) -> (Network<Probe>, u32) {
     let mut routes = Routes::default();
     let first = routes.add(&[0], 0).0;
-    let line = || make(drop_tail(1_000_000_000, 5_000, None, LossModel::None), 1);
-    (Network::new(vec![line(), line()], routes, 0, 0), first)
+    let line = || make(&drop_tail(1_000_000_000, 5_000, None, LossModel::None), 1);
+    (Network::new(vec![line(), line()], Pacers::default(), routes, 0, 0), first)
 }
 
 #[test]
-fn a_route_that_is_added_while_packets_move_is_for_those_that_come_later() {
-    let (mut net, first) = two_lines(Link::new);
+fn a_route_added_during_the_run_is_for_later_packets() {
+    let (mut net, first) = two_lines(Link::variable);
     let mut arrivals = Arrivals::default();
     let probe = |hop| Probe { hop, bytes: 1250, number: 0 };
     assert!(net.send(probe(first)).is_ok());
@@ -224,8 +226,8 @@ fn a_route_that_is_added_while_packets_move_is_for_those_that_come_later() {
 }
 
 #[test]
-#[should_panic(expected = "a second way")]
-fn a_passage_gets_no_second_way_that_it_did_not_know_of() {
+#[should_panic(expected = "a second path")]
+fn a_precomputed_link_gets_no_second_path_later() {
     let (mut net, _) = two_lines(Link::fixed);
     net.add_route(&[0, 1], 1);
     net.add_route(&[1], 1);
@@ -251,7 +253,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 /// Paths that share parts, fork, join and begin in the middle of each other.
-const WAYS: [&[usize]; 9] = [
+const PATHS: [&[usize]; 9] = [
     &[0, 1, 2],
     &[0, 1, 2, 3],
     &[4, 1, 5],
@@ -265,10 +267,10 @@ const WAYS: [&[usize]; 9] = [
 ];
 
 fn case() -> impl Strategy<Value = Case> {
-    let routes = prop::sample::subsequence(WAYS[..7].iter().map(|r| r.to_vec()).collect::<Vec<_>>(), 1..=3);
+    let routes = prop::sample::subsequence(PATHS[..7].iter().map(|r| r.to_vec()).collect::<Vec<_>>(), 1..=3);
     routes.prop_flat_map(|routes| {
         let send = (0u64..200_000, 0..routes.len(), 40u32..1500);
-        let way = prop::sample::select(WAYS.map(|w| w.to_vec()).to_vec());
+        let way = prop::sample::select(PATHS.map(|w| w.to_vec()).to_vec());
         let moved = (0u64..250_000, 0..routes.len(), way);
         (
             prop::collection::vec(link_config(), 6),
@@ -292,11 +294,11 @@ fn case() -> impl Strategy<Value = Case> {
 proptest! {
     /// Deliveries, losses, queue lengths and counters are those of links alone, at the end and in the middle.
     #[test]
-    fn passages_change_nothing(case in case(), end in prop_oneof![Just(FOR_EVER), 0u64..300_000]) {
+    fn precomputed_links_change_nothing(case in case(), end in prop_oneof![Just(UNBOUNDED), 0u64..300_000]) {
         let (alone, ahead) = (run(&case, false, end), run(&case, true, end));
         prop_assert_eq!(&alone.0, &ahead.0);
         prop_assert!(ahead.1 <= alone.1, "{} events instead of {}", ahead.1, alone.1);
-        if end == FOR_EVER && case.changes.is_empty() {
+        if end == UNBOUNDED && case.changes.is_empty() {
             // Whatever moved: a packet arrives once or is lost once.
             let mut numbers: Vec<_> = ahead.0.delivered.iter().map(|(_, _, probe)| probe.number).collect();
             numbers.extend(ahead.0.dropped.iter().map(|dropped| dropped.1));

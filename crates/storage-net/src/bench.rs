@@ -1,4 +1,4 @@
-//! The initiator on real sockets, as a load: so many commands under way, for so long.
+//! The initiator on real sockets as a load generator: a fixed queue depth for a fixed time.
 
 use crate::clock;
 use crate::socket::{congestion, connect, receive};
@@ -19,10 +19,10 @@ const IN_BYTES: usize = 256 << 10;
 const SLICES: usize = 32;
 /// Longest wait, ms.
 const WAIT_MS: i32 = 100;
-/// How long commands under way are waited for at the end.
+/// Longest wait for commands in flight at the end.
 const DRAIN: Span = Span::from_secs(10);
 
-/// What is to be done.
+/// The load.
 #[derive(Clone, Debug)]
 pub struct BenchConfig {
     /// The initiator.
@@ -37,17 +37,17 @@ pub struct BenchConfig {
     pub read_percent: u32,
     /// Bytes of a command; a multiple of the unit's block.
     pub io_bytes: u32,
-    /// Commands under way.
+    /// Commands in flight.
     pub depth: usize,
-    /// One place after the other, or anywhere.
+    /// Random addresses instead of sequential ones.
     pub random: bool,
     /// How long.
     pub duration: Span,
-    /// Of the places.
+    /// Seed of the addresses.
     pub seed: u64,
 }
 
-/// What came of one kind of command.
+/// Results of one kind of command.
 #[derive(Clone, Debug, Default)]
 pub struct BenchKind {
     /// Done, with status GOOD.
@@ -58,7 +58,7 @@ pub struct BenchKind {
     pub latency: Histogram,
 }
 
-/// What came of a load.
+/// Results of a load.
 #[derive(Clone, Debug, Default)]
 pub struct BenchReport {
     /// Reads.
@@ -81,7 +81,7 @@ pub struct BenchReport {
     pub window: WindowUse,
     /// Connections of the session: fewer than were asked for where the target allows no more (MaxConnections).
     pub connections: usize,
-    /// What was agreed on, as text.
+    /// The negotiated parameters, as text.
     pub agreed: String,
     /// Congestion control of the connections, by the kernel's name.
     pub congestion: String,
@@ -98,7 +98,7 @@ struct Socket {
 struct Run<'a> {
     initiator: Initiator,
     config: &'a BenchConfig,
-    /// What the first connection's congestion control is.
+    /// Congestion control of the first connection.
     congestion: String,
     sockets: Vec<Option<Socket>>,
     stop: &'a AtomicBool,
@@ -118,22 +118,22 @@ fn other(text: String) -> io::Error {
     io::Error::other(text)
 }
 
-/// Whether a call is to be made again, when there is something to do.
-fn later(error: &io::Error) -> bool {
+/// Whether a call has to be repeated later.
+fn is_retryable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 impl Run<'_> {
-    /// Moves bytes and time on; what happened.
-    fn turn(&mut self) -> io::Result<Vec<Event>> {
+    /// Moves bytes and time on; returns the events.
+    fn step(&mut self) -> io::Result<Vec<Event>> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let now = clock::now();
         self.initiator.handle_timeout(now);
         while let Some(index) = self.initiator.poll_connect() {
-            let patience = self.config.initiator.login_timeout;
-            match connect(self.config.address, self.config.congestion_control.as_deref(), patience, self.stop) {
+            let timeout = self.config.initiator.login_timeout;
+            match connect(self.config.address, self.config.congestion_control.as_deref(), timeout, self.stop) {
                 Ok(stream) => {
                     self.congestion = congestion(stream.as_raw_fd())?;
                     let (incoming, outgoing) = (BytesMut::new(), Outgoing::default());
@@ -177,7 +177,7 @@ impl Run<'_> {
             let count = socket.outgoing.slices(&mut slices);
             match (&socket.stream).write_vectored(&slices[..count]) {
                 Ok(sent) => socket.outgoing.consume(sent),
-                Err(error) if later(&error) => break,
+                Err(error) if is_retryable(&error) => break,
                 Err(error) => return Err(error),
             }
             moved = true;
@@ -188,7 +188,7 @@ impl Run<'_> {
         match receive(&socket.stream, &mut socket.incoming) {
             Ok(0) => return Err(other("the target closed the connection".to_owned())),
             Ok(_) => moved = true,
-            Err(error) if later(&error) => return Ok(moved),
+            Err(error) if is_retryable(&error) => return Ok(moved),
             Err(error) => return Err(error),
         }
         let now = clock::now();
@@ -210,7 +210,7 @@ impl Run<'_> {
             libc::pollfd { fd: socket.stream.as_raw_fd(), events: libc::POLLIN | write, revents: 0 }
         });
         let mut fds: Vec<libc::pollfd> = ready.collect();
-        // SAFETY: so many entries are there.
+        // SAFETY: `fds` has that many entries.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, WAIT_MS) };
     }
 
@@ -218,7 +218,7 @@ impl Run<'_> {
     fn command(&mut self, command: Command) -> io::Result<Completion> {
         let id = self.initiator.submit(command);
         loop {
-            for event in self.turn()? {
+            for event in self.step()? {
                 match event {
                     Event::Done(done, completion) if done == id => return Ok(completion),
                     Event::Failed(why) => return Err(other(why)),
@@ -240,7 +240,7 @@ impl Run<'_> {
                 return Ok((blocks, size.iter().fold(0, |value, &byte| value << 8 | u32::from(byte))));
             }
             if sense(&reply).is_none_or(|(key, ..)| key != 6) {
-                return Err(other(format!("READ CAPACITY(16): {}", words(&reply))));
+                return Err(other(format!("READ CAPACITY(16): {}", describe(&reply))));
             }
         }
         Err(other("the unit goes on reporting unit attentions".to_owned()))
@@ -256,7 +256,7 @@ pub fn discover(config: &BenchConfig, stop: &AtomicBool) -> io::Result<Vec<(Stri
     let end = clock::now() + DRAIN;
     let mut found = None;
     while clock::now() < end {
-        for event in run.turn()? {
+        for event in run.step()? {
             match event {
                 Event::Targets(targets) => {
                     found = Some(targets);
@@ -282,7 +282,7 @@ fn sense(reply: &Completion) -> Option<(u8, u8, u8)> {
     }
 }
 
-fn words(reply: &Completion) -> String {
+fn describe(reply: &Completion) -> String {
     match sense(reply) {
         Some((key, code, qualifier)) => {
             let meaning = match (key, code, qualifier) {
@@ -303,7 +303,8 @@ fn words(reply: &Completion) -> String {
 /// Runs a load. `stop` ends it early; what was measured until then is told, as when the target goes for good.
 ///
 /// # Errors
-/// The target cannot be reached or refuses, the unit is not there or too small; interrupted by `stop` before the first command.
+/// The target cannot be reached or refuses, the unit is not there or too small; interrupted by `stop` before the first
+/// command.
 pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport> {
     let mut run = Run::new(config, stop);
     let lun = config.lun << 48;
@@ -312,59 +313,59 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
     if per_command == 0 || config.io_bytes % block_bytes != 0 {
         return Err(other(format!("{} bytes per command: a multiple of {block_bytes} is needed", config.io_bytes)));
     }
-    let places = blocks / per_command;
-    if places == 0 {
+    let slots = blocks / per_command;
+    if slots == 0 {
         return Err(other(format!("the unit has {blocks} blocks, a command takes {per_command}")));
     }
     let data: Payload = (0..config.io_bytes).map(|at| (at / 512 + at) as u8).collect::<Vec<u8>>().into();
     let mut report = BenchReport { capacity_bytes: blocks * u64::from(block_bytes), ..BenchReport::default() };
-    report.agreed = format!("{:?}", run.initiator.agreed());
-    report.connections = run.sockets.len().min(run.initiator.agreed().max_connections as usize);
+    report.agreed = format!("{:?}", run.initiator.negotiated());
+    report.connections = run.sockets.len().min(run.initiator.negotiated().max_connections as usize);
     report.congestion.clone_from(&run.congestion);
     let mut random = config.seed | 1;
     let mut next = 0;
     // When each command was submitted, and whether it reads; by its number, which only grows.
-    let mut under_way: std::collections::BTreeMap<u64, (Time, bool)> = Default::default();
+    let mut in_flight: std::collections::BTreeMap<u64, (Time, bool)> = Default::default();
     let start = clock::now();
     let end = start + config.duration;
     let mut last = start;
     loop {
         let now = clock::now();
         if now < end {
-            while under_way.len() < config.depth {
+            while in_flight.len() < config.depth {
                 // xorshift64 (Marsaglia, 2003).
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;
-                let place = if config.random { random % places } else { next % places };
+                let slot = if config.random { random % slots } else { next % slots };
                 next += 1;
                 let read = (random >> 32) % 100 < u64::from(config.read_percent);
                 let mut cdb = [0; 16];
                 cdb[0] = if read { 0x88 } else { 0x8a };
-                cdb[2..10].copy_from_slice(&(place * per_command).to_be_bytes());
+                cdb[2..10].copy_from_slice(&(slot * per_command).to_be_bytes());
                 cdb[10..14].copy_from_slice(&(per_command as u32).to_be_bytes());
                 let data = if read { Data::Read(config.io_bytes) } else { Data::Write(data.clone()) };
-                under_way.insert(run.initiator.submit(Command { lun, cdb, data }), (clock::now(), read));
+                in_flight.insert(run.initiator.submit(Command { lun, cdb, data }), (clock::now(), read));
             }
-        } else if under_way.is_empty() || now > end + DRAIN {
+        } else if in_flight.is_empty() || now > end + DRAIN {
             break;
         }
-        let events = match run.turn() {
+        let events = match run.step() {
             Ok(events) => events,
             Err(error) => {
-                let told = error.kind() == io::ErrorKind::Interrupted;
-                report.ended = Some(if told { "told to stop".to_owned() } else { error.to_string() });
+                let interrupted = error.kind() == io::ErrorKind::Interrupted;
+                report.ended = Some(if interrupted { "told to stop".to_owned() } else { error.to_string() });
                 break;
             }
         };
         for event in events {
             match event {
                 Event::Done(id, completion) => {
-                    let Some((since, read)) = under_way.remove(&id) else { continue };
+                    let Some((since, read)) = in_flight.remove(&id) else { continue };
                     last = clock::now();
                     if completion.status != 0 {
                         report.failed += 1;
-                        report.first_failure.get_or_insert_with(|| words(&completion));
+                        report.first_failure.get_or_insert_with(|| describe(&completion));
                         continue;
                     }
                     let kind = if read { &mut report.reads } else { &mut report.writes };
@@ -380,13 +381,13 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
             break;
         }
     }
-    report.unfinished = under_way.len() as u64;
+    report.unfinished = in_flight.len() as u64;
     report.lost = run.lost;
     report.window = run.initiator.window_use();
     report.elapsed_ns = last.since(start).0;
     run.initiator.logout();
-    let patience = clock::now() + Span::from_secs(2);
-    // What goes wrong with a logout changes nothing of what was measured.
-    while !run.initiator.is_over() && clock::now() < patience && run.turn().is_ok() {}
+    let logout_end = clock::now() + Span::from_secs(2);
+    // A failed logout does not change the measurement.
+    while !run.initiator.is_over() && clock::now() < logout_end && run.step().is_ok() {}
     Ok(report)
 }

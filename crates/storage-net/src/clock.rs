@@ -10,7 +10,7 @@ pub(crate) fn now() -> Time {
     Time(spec.tv_sec as u64 * 1_000_000_000 + spec.tv_nsec as u64)
 }
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 pub fn entropy<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // SAFETY: the buffer has N bytes; up to 256 are given in one call without interruption (getrandom(2)).

@@ -1,10 +1,10 @@
 //! One connection: bytes between its socket and the core, operations on the file.
 
+use crate::adaptive_poll::AdaptivePoll;
 use crate::clock;
-use crate::inbox::{Inbox, Next};
-use crate::patience::Patience;
+use crate::pdu_reader::{NextPdu, PduReader};
 use crate::server::Shared;
-use crate::wake::Waker;
+use crate::waker::Waker;
 use std::io::{self, IoSlice, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
@@ -15,21 +15,21 @@ use wire::iscsi::Outgoing;
 
 /// Bytes that wait for the socket, above which no more PDUs are made.
 const OUT_BYTES: usize = 1 << 20;
-/// Longest wait: a connection that is to be closed by a timeout of the core hears of it by then.
+/// Longest wait: a connection that a timeout of the core closes notices it by then.
 const WAIT_MS: i32 = 1000;
-/// How long a connection that is to be closed may take to send what is queued.
-const PATIENCE: Span = Span::from_secs(5);
+/// Longest time for a closing connection to send its queue.
+const CLOSE_TIMEOUT: Span = Span::from_secs(5);
 /// Slices of one writev.
 const SLICES: usize = 32;
-/// Operations taken at once.
+/// Most operations taken at once.
 const BATCH: usize = 16;
 
-/// Connections that the last calls touched.
-pub(crate) fn touched(target: &mut Target) -> Vec<ConnectionId> {
-    std::iter::from_fn(|| target.poll_touched()).collect()
+/// Connections that the last calls ready.
+pub(crate) fn ready_connections(target: &mut Target) -> Vec<ConnectionId> {
+    std::iter::from_fn(|| target.poll_ready()).collect()
 }
 
-/// What a step found.
+/// The outcome of a step.
 #[derive(PartialEq)]
 enum Step {
     Progress,
@@ -40,31 +40,31 @@ struct Connection<'a> {
     shared: &'a Shared,
     id: ConnectionId,
     socket: &'a TcpStream,
-    inbox: Inbox,
+    reader: PduReader,
     outgoing: Outgoing,
-    /// Bytes sent that the core has not heard of.
+    /// Bytes sent and not yet reported to the core.
     sent: u64,
 }
 
-/// Serves a connection to its end; why it ended.
+/// Serves a connection to its end; returns the reason of the end.
 pub(crate) fn run(shared: &Shared, id: ConnectionId, socket: &TcpStream, waker: &Waker) -> String {
-    let (inbox, outgoing) = (Inbox::default(), Outgoing::default());
-    let mut connection = Connection { shared, id, socket, inbox, outgoing, sent: 0 };
-    let mut moved = clock::now();
-    let mut patience = Patience::default();
+    let (reader, outgoing) = (PduReader::default(), Outgoing::default());
+    let mut connection = Connection { shared, id, socket, reader, outgoing, sent: 0 };
+    let mut last_progress = clock::now();
+    let mut poll = AdaptivePoll::default();
     loop {
         if shared.stop.load(Ordering::Relaxed) {
             return "the target was stopped".to_owned();
         }
-        match connection.turn() {
-            Ok(Step::Progress) => moved = clock::now(),
+        match connection.step() {
+            Ok(Step::Progress) => last_progress = clock::now(),
             Ok(Step::Idle) => {
-                if clock::now().since(moved) > PATIENCE && shared.target().is_closing(id) {
+                if clock::now().since(last_progress) > CLOSE_TIMEOUT && shared.target().is_closing(id) {
                     return "it was to be closed, and took no more data".to_owned();
                 }
                 let read = shared.target().takes_input(id);
                 let write = !connection.outgoing.is_empty();
-                patience.wait(&shared.lookers, waker, socket.as_raw_fd(), read, write, WAIT_MS);
+                poll.wait(&shared.spinners, waker, socket.as_raw_fd(), read, write, WAIT_MS);
             }
             Err(why) => return why,
         }
@@ -72,7 +72,7 @@ pub(crate) fn run(shared: &Shared, id: ConnectionId, socket: &TcpStream, waker: 
 }
 
 impl Connection<'_> {
-    fn turn(&mut self) -> Result<Step, String> {
+    fn step(&mut self) -> Result<Step, String> {
         let mut progress = self.work();
         progress |= self.collect()?;
         progress |= self.write()?;
@@ -80,7 +80,7 @@ impl Connection<'_> {
         Ok(if progress { Step::Progress } else { Step::Idle })
     }
 
-    /// Performs what the core asks of the medium, outside of its lock, or hands it to threads that may wait for a drive.
+    /// Performs the core's operations on the medium, outside of its lock, or hands them to I/O threads.
     fn work(&self) -> bool {
         let mut any = false;
         loop {
@@ -94,17 +94,17 @@ impl Connection<'_> {
             any = true;
             for work in batch {
                 let Some((id, outcome)) = self.shared.begin(work) else { continue };
-                let touched = {
+                let ready = {
                     let mut target = self.shared.target();
                     target.handle_work(id, outcome);
-                    touched(&mut target)
+                    ready_connections(&mut target)
                 };
-                self.shared.wake(&touched, Some(self.id));
+                self.shared.wake(&ready, Some(self.id));
             }
         }
     }
 
-    /// Takes what is to be sent from the core.
+    /// Takes PDUs to send from the core.
     fn collect(&mut self) -> Result<bool, String> {
         let mut target = self.shared.target();
         let mut any = false;
@@ -121,10 +121,10 @@ impl Connection<'_> {
                 return Err(why.to_owned());
             }
         }
-        // Data that went out made room for commands that wait.
-        let touched = touched(&mut target);
+        // Sent data made room for waiting commands.
+        let ready = ready_connections(&mut target);
         drop(target);
-        self.shared.wake(&touched, Some(self.id));
+        self.shared.wake(&ready, Some(self.id));
         Ok(any)
     }
 
@@ -151,7 +151,7 @@ impl Connection<'_> {
         if !self.shared.target().takes_input(self.id) {
             return Ok(false);
         }
-        let got = match self.inbox.receive(self.socket) {
+        let got = match self.reader.receive(self.socket) {
             Ok(0) => return Err("the initiator closed the connection".to_owned()),
             Ok(got) => got,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
@@ -165,19 +165,19 @@ impl Connection<'_> {
         loop {
             // Digests and limits change with the PDU that ends the login.
             let framing = target.framing(self.id);
-            match self.inbox.next(&framing).map_err(|error| error.to_string())? {
-                Next::Pdu(received) if received.intact => target.handle_pdu(now, self.id, received.pdu),
-                Next::Pdu(received) => target.handle_damaged(now, self.id, &received.pdu),
-                Next::Head(header, bytes) => match target.handle_head(self.id, &header, bytes)? {
-                    true => self.inbox.take(&framing),
-                    false => self.inbox.skip(&framing),
+            match self.reader.next(&framing).map_err(|error| error.to_string())? {
+                NextPdu::Complete(received) if received.intact => target.handle_pdu(now, self.id, received.pdu),
+                NextPdu::Complete(received) => target.handle_damaged(now, self.id, &received.pdu),
+                NextPdu::LargeHeader(header, bytes) => match target.handle_head(self.id, &header, bytes)? {
+                    true => self.reader.take(&framing),
+                    false => self.reader.skip(&framing),
                 },
-                Next::Nothing => break,
+                NextPdu::Incomplete => break,
             }
         }
-        let touched = touched(&mut target);
+        let ready = ready_connections(&mut target);
         drop(target);
-        self.shared.wake(&touched, Some(self.id));
+        self.shared.wake(&ready, Some(self.id));
         Ok(true)
     }
 }

@@ -1,15 +1,14 @@
 //! A file or block device as a medium.
 //!
-//! Writes go to the page cache: what the kernel took survives the end of this process, by kill -9 too. A durable operation ends
-//! with fdatasync(2): then it survives a loss of power as far as the kernel and the drive below keep their word.
+//! Writes go to the page cache: they survive the end of this process, kill -9 included. A durable operation ends with
+//! fdatasync(2): then it survives a power loss as far as the kernel and the drive honour it.
 //!
-//! Somebody else may truncate the file. A write behind the new end would make it longer again, with zeros in place of
-//! what was lost. So nothing is read or written behind the smallest size that the file was found to have; each write
-//! looks before.
+//! Another program may truncate the file. A write beyond the new end would extend it with zeros in place of the lost
+//! data. So the medium reads and writes only up to the smallest size observed, and checks the size before each write.
 
-use crate::buffers::Space;
-use crate::durable::Syncs;
-use crate::lock::{lock, Lock};
+use crate::buffer_pool::DataBuffer;
+use crate::group_sync::GroupSync;
+use crate::lock::{lock, LockKind};
 use bytes::Bytes;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,8 +20,7 @@ use std::sync::{PoisonError, RwLock};
 use storage::scsi::{Medium, MediumError, Op, Outcome};
 use wire::iscsi::{Payload, Rope};
 
-/// What is written of zeros and patterns, or read to be compared, at once, bytes: nobody counts this memory, and each
-/// thread has it.
+/// Size of the scratch buffer for zeros, patterns and comparisons, bytes: one per thread, outside of the memory budget.
 const SCRATCH: usize = 256 << 10;
 
 /// A file as a medium.
@@ -30,16 +28,16 @@ const SCRATCH: usize = 256 << 10;
 pub struct FileMedium {
     file: File,
     bytes: u64,
-    /// Bytes from the beginning that were never truncated: the smallest size that was found, and at most `bytes`.
+    /// Bytes never truncated: the smallest size observed, at most `bytes`.
     intact: AtomicU64,
-    /// The truncation has been told.
-    truncation_told: AtomicBool,
+    /// The truncation has been reported.
+    truncation_reported: AtomicBool,
     block_bytes: u64,
-    /// Whether the file system tells what is in the page cache, as far as is known.
-    tells: AtomicBool,
-    /// Held to write by what has to be alone between reading and writing.
-    alone: RwLock<()>,
-    syncs: Syncs,
+    /// Whether the file system supports RWF_NOWAIT, as far as is known.
+    nowait_supported: AtomicBool,
+    /// Held exclusively by read-modify-write operations.
+    write_lock: RwLock<()>,
+    group_sync: GroupSync,
 }
 
 /// The block behind the last one that an operation is about; 0: it is about none in particular.
@@ -85,7 +83,7 @@ impl FileMedium {
     /// The kernel's, a file that is smaller than a block, `WouldBlock` for one that is in use.
     pub fn open(path: &Path, read_only: bool, shared: bool, block_bytes: u32) -> io::Result<FileMedium> {
         let file = OpenOptions::new().read(true).write(!read_only).open(path)?;
-        lock(&file, if read_only || shared { Lock::Read } else { Lock::Write })?;
+        lock(&file, if read_only || shared { LockKind::Shared } else { LockKind::Exclusive })?;
         let end = end_of_file(&file)?;
         let block_bytes = u64::from(block_bytes);
         let bytes = end / block_bytes * block_bytes;
@@ -97,11 +95,11 @@ impl FileMedium {
             file,
             bytes,
             intact: AtomicU64::new(bytes),
-            truncation_told: AtomicBool::new(false),
+            truncation_reported: AtomicBool::new(false),
             block_bytes,
-            tells: AtomicBool::new(true),
-            alone: RwLock::new(()),
-            syncs: Syncs::default(),
+            nowait_supported: AtomicBool::new(true),
+            write_lock: RwLock::new(()),
+            group_sync: GroupSync::default(),
         })
     }
 
@@ -110,9 +108,9 @@ impl FileMedium {
         self.bytes / self.block_bytes
     }
 
-    /// Looks where the file ends now.
-    fn look(&self) {
-        // What cannot be asked says nothing.
+    /// Updates the observed size.
+    fn check_size(&self) {
+        // An error says nothing about the size.
         if let Ok(end) = end_of_file(&self.file) {
             self.intact.fetch_min(end, Ordering::Relaxed);
         }
@@ -121,7 +119,7 @@ impl FileMedium {
     /// The outcome of an operation on blocks that were truncated away; None: they are there.
     fn truncated(&self, op: &Op) -> Option<Outcome> {
         if !reads(op) {
-            self.look();
+            self.check_size();
         }
         let intact = self.intact.load(Ordering::Relaxed);
         // A flush says that all that was written is on the medium, and that is not so any more.
@@ -135,11 +133,11 @@ impl FileMedium {
     }
 
     fn read_bytes(&self, start: u64, length: usize) -> io::Result<Bytes> {
-        let mut data = Space::new(length);
+        let mut data = DataBuffer::new(length);
         while data.left() > 0 {
             match self.read_on(start, &mut data, 0) {
                 Ok(0) => {
-                    self.look();
+                    self.check_size();
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
@@ -149,18 +147,19 @@ impl FileMedium {
         Ok(data.into_bytes())
     }
 
-    /// The data if all of it is in the page cache. A file system that cannot tell (EOPNOTSUPP: one in memory, mostly) has it.
+    /// The data if all of it is in the page cache. A file system that cannot tell (EOPNOTSUPP: one in memory, mostly)
+    /// has it.
     fn cached(&self, lba: u64, blocks: u32) -> Option<Bytes> {
         let length = (u64::from(blocks) * self.block_bytes) as usize;
-        let mut data = Space::new(length);
-        let mut flags = if self.tells.load(Ordering::Relaxed) { libc::RWF_NOWAIT } else { 0 };
+        let mut data = DataBuffer::new(length);
+        let mut flags = if self.nowait_supported.load(Ordering::Relaxed) { libc::RWF_NOWAIT } else { 0 };
         while data.left() > 0 {
             match self.read_on(lba * self.block_bytes, &mut data, flags) {
                 Ok(0) => return None,
                 Ok(_) => {}
                 Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) && flags != 0 => {
-                    // It will not tell the next time either.
-                    self.tells.store(false, Ordering::Relaxed);
+                    // Nor will it the next time.
+                    self.nowait_supported.store(false, Ordering::Relaxed);
                     flags = 0;
                 }
                 Err(_) => return None,
@@ -169,15 +168,15 @@ impl FileMedium {
         Some(data.into_bytes())
     }
 
-    /// One call for what is missing of the data from `start` on.
-    fn read_on(&self, start: u64, data: &mut Space, flags: libc::c_int) -> io::Result<usize> {
+    /// One system call for the missing part of the data from `start` on.
+    fn read_on(&self, start: u64, data: &mut DataBuffer, flags: libc::c_int) -> io::Result<usize> {
         let at = (start + data.filled() as u64) as libc::off_t;
         let (to, wanted) = data.spare();
         let into = libc::iovec { iov_base: to.cast(), iov_len: wanted };
         // SAFETY: `wanted` bytes are there to be written.
         let got = unsafe { libc::preadv2(self.file.as_raw_fd(), &into, 1, at, flags) };
         let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
-        // SAFETY: the kernel wrote so many.
+        // SAFETY: the kernel wrote that many bytes.
         unsafe { data.fill(got) };
         Ok(got)
     }
@@ -196,21 +195,21 @@ impl FileMedium {
 
     fn sync(&self, durable: bool) -> io::Result<()> {
         if durable {
-            self.syncs.sync(|| self.file.sync_data())?;
+            self.group_sync.sync(|| self.file.sync_data())?;
         }
         Ok(())
     }
 
-    /// What there is to say of the file, once.
-    pub(crate) fn news(&self) -> Option<String> {
+    /// The notice about the file, once.
+    pub(crate) fn take_notice(&self) -> Option<String> {
         let (intact, bytes) = (self.intact.load(Ordering::Relaxed), self.bytes);
-        if intact < bytes && !self.truncation_told.swap(true, Ordering::Relaxed) {
+        if intact < bytes && !self.truncation_reported.swap(true, Ordering::Relaxed) {
             return Some(format!(
                 "the file was truncated to {intact} of {bytes} bytes: commands behind its end fail with MEDIUM ERROR \
                  until the target is started anew"
             ));
         }
-        self.syncs.news()
+        self.group_sync.take_notice()
     }
 
     fn allocate(&self, mode: i32, at: u64, length: u64) -> io::Result<()> {
@@ -268,7 +267,7 @@ impl FileMedium {
     /// First byte where the medium differs from the data.
     fn compare(&self, lba: u64, data: &Rope) -> io::Result<Option<u64>> {
         let mut place = 0;
-        for (piece, there) in self.beside(lba, data) {
+        for (piece, there) in self.with_medium(lba, data) {
             let (piece, there) = (piece.to_bytes(), there?);
             if let Some(at) = there.iter().zip(&piece).position(|(a, b)| a != b) {
                 return Ok(Some(place + at as u64));
@@ -278,8 +277,8 @@ impl FileMedium {
         Ok(None)
     }
 
-    /// Data in pieces, each with what the medium has in its place.
-    fn beside<'a>(&'a self, lba: u64, data: &'a Rope) -> impl Iterator<Item = (Payload, io::Result<Bytes>)> + 'a {
+    /// Pieces of `data`, each with the medium's data at the same place.
+    fn with_medium<'a>(&'a self, lba: u64, data: &'a Rope) -> impl Iterator<Item = (Payload, io::Result<Bytes>)> + 'a {
         let step = SCRATCH / self.block_bytes as usize * self.block_bytes as usize;
         let mut rest = data.clone();
         let mut at = lba * self.block_bytes;
@@ -293,7 +292,7 @@ impl FileMedium {
 
     fn or_write(&self, lba: u64, data: &Rope) -> io::Result<()> {
         let mut at = lba * self.block_bytes;
-        for (piece, there) in self.beside(lba, data) {
+        for (piece, there) in self.with_medium(lba, data) {
             let both: Vec<u8> = there?.iter().zip(&piece.to_bytes()).map(|(a, b)| a | b).collect();
             self.file.write_all_at(&both, at)?;
             at += both.len() as u64;
@@ -301,7 +300,7 @@ impl FileMedium {
         Ok(())
     }
 
-    /// Reads without handing out.
+    /// Reads and discards.
     fn verify(&self, lba: u64, blocks: u32) -> io::Result<()> {
         let (mut at, end) = (lba * self.block_bytes, (lba + u64::from(blocks)) * self.block_bytes);
         while at < end {
@@ -315,7 +314,7 @@ impl FileMedium {
     /// How the blocks from one on are allocated, to the first change.
     fn allocation(&self, lba: u64) -> (u64, u32, bool) {
         let seek = |whence| {
-            // SAFETY: lseek takes no pointers; the file's position is used by nobody.
+            // SAFETY: lseek takes no pointers; the file's position is unused.
             let found = unsafe { libc::lseek(self.file.as_raw_fd(), (lba * self.block_bytes) as libc::off_t, whence) };
             u64::try_from(found).map_err(|_| io::Error::last_os_error())
         };
@@ -328,7 +327,8 @@ impl FileMedium {
         let data = match data {
             Ok(data) => data,
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) => self.bytes,
-            // A block device tells nothing of it (EINVAL). Who copies a unit leaves out what is not allocated, so all of it is.
+            // A block device nowait_supported nothing of it (EINVAL). Who copies a unit leaves out what is not
+            // allocated, so all of it is.
             Err(_) => lba * self.block_bytes,
         };
         let is_mapped = data / self.block_bytes <= lba;
@@ -338,8 +338,8 @@ impl FileMedium {
     }
 
     fn attempt(&self, op: &Op) -> io::Result<Outcome> {
-        let shared = || self.alone.read().unwrap_or_else(PoisonError::into_inner);
-        let exclusive = || self.alone.write().unwrap_or_else(PoisonError::into_inner);
+        let shared = || self.write_lock.read().unwrap_or_else(PoisonError::into_inner);
+        let exclusive = || self.write_lock.write().unwrap_or_else(PoisonError::into_inner);
         match op {
             Op::Read { lba, blocks } => return self.read(*lba, *blocks).map(|data| Outcome::Data(data.into())),
             Op::Verify { lba, blocks } => self.verify(*lba, *blocks)?,
@@ -406,8 +406,8 @@ impl FileMedium {
         Ok(Outcome::Done)
     }
 
-    /// The outcome of what waits for no drive: reads from the page cache, writes into it, advice. None: it may wait.
-    pub fn at_once(&self, op: &Op) -> Option<Outcome> {
+    /// The outcome of an operation that does not block: page cache reads and writes, advice. None: it may block.
+    pub fn try_immediate(&self, op: &Op) -> Option<Outcome> {
         match op {
             Op::Read { lba, blocks } => {
                 self.truncated(op).or_else(|| self.cached(*lba, *blocks).map(|data| Outcome::Data(data.into())))

@@ -1,29 +1,30 @@
 //! Storage protocols on real sockets: the edge around the cores of `storage`.
 //!
-//! What it does: serves files as an iSCSI target, one thread per connection and some for what waits for a drive ([`Server`]), and puts a load on one ([`bench`]). What it does not: decide anything that
-//! the protocol decides; it moves bytes between sockets, the core and the file.
+//! The crate serves files as an iSCSI target ([`Server`]), with one thread per connection and I/O threads per LUN, and
+//! puts a load on a target ([`bench`]). It moves bytes between sockets, the core and the file; the core takes all
+//! protocol decisions.
 //!
-//! **Invariant: what happens on a connection, and how long it takes, ends or delays that connection alone, but for the operations that
-//! the medium is at when it ends, and for the memory that all of them share, which is bounded.**
+//! **Invariant: an event on a connection ends or delays that connection alone. Exceptions: operations in progress on
+//! the medium when it ends, and the bounded memory that all connections share.**
 
 #![cfg(target_os = "linux")]
 
+mod adaptive_poll;
 mod bench;
-mod buffers;
+mod buffer_pool;
 mod clock;
 mod connection;
-mod durable;
 mod file;
-mod inbox;
+mod group_sync;
+mod io_threads;
 mod listener;
 mod lock;
 mod log;
-mod patience;
-mod places;
-mod pool;
+mod pdu_reader;
+mod pending_logins;
 mod server;
 mod socket;
-mod wake;
+mod waker;
 
 pub use bench::{bench, discover, BenchConfig, BenchKind, BenchReport};
 pub use clock::entropy;

@@ -1,10 +1,10 @@
-//! Connections that come: who gets a place, and the thread that serves it.
+//! Accepts connections, and starts a thread for each one admitted.
 
 use crate::clock;
 use crate::connection;
-use crate::places::Entry;
-use crate::server::{most_connections, Shared};
-use crate::wake::Waker;
+use crate::pending_logins::Admission;
+use crate::server::{max_open_connections, Shared};
+use crate::waker::Waker;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -13,37 +13,38 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use storage::iscsi::ConnectionId;
 
-/// How often a listener looks whether it is to end, ms.
-const LOOK_MS: i32 = 200;
+/// How often a listener checks for the stop flag, ms.
+const POLL_MS: i32 = 200;
 
 /// Takes connections until the target is stopped. `most`: connections that may have logged in.
-pub(crate) fn accept(shared: &Arc<Shared>, listener: &TcpListener, most: usize) {
+pub(crate) fn accept(shared: &Arc<Shared>, listener: &TcpListener, max: usize) {
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
     let mut refused = None;
     while !shared.stop.load(Ordering::Relaxed) {
         let mut fd = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry is there.
-        unsafe { libc::poll(&mut fd, 1, LOOK_MS) };
+        unsafe { libc::poll(&mut fd, 1, POLL_MS) };
         shared.handle_timeout();
         threads.retain(|thread| !thread.is_finished());
         let (socket, peer) = match listener.accept() {
             Ok(accepted) => accepted,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => {
-                // Out of descriptors, mostly: who wants in stays before the door, and the listener would not sleep.
+                // Mostly out of descriptors. The connection stays in the backlog: stop polling the listener, or it
+                // wakes at once.
                 let why = format!("no connection can be taken: {error}");
                 if refused.as_ref() != Some(&why) {
-                    shared.log().always(why.clone());
+                    shared.log().unlimited(why.clone());
                 }
                 refused = Some(why);
-                // SAFETY: no entries are read: it waits.
-                unsafe { libc::poll(std::ptr::null_mut(), 0, LOOK_MS) };
+                // SAFETY: no entries are read: poll only waits.
+                unsafe { libc::poll(std::ptr::null_mut(), 0, POLL_MS) };
                 continue;
             }
         };
         refused = None;
         shared.accepted.fetch_add(1, Ordering::Relaxed);
-        match enter(shared, &socket, peer, most).and_then(|id| serve(shared, id, socket, peer)) {
+        match admit(shared, &socket, peer, max).and_then(|id| serve(shared, id, socket, peer)) {
             Ok(thread) => threads.push(thread),
             Err(error) => shared.log().connection(clock::now(), format!("{peer}: closed: {error}")),
         }
@@ -53,19 +54,19 @@ pub(crate) fn accept(shared: &Arc<Shared>, listener: &TcpListener, most: usize) 
     }
 }
 
-/// A number for a connection that has a place.
-fn enter(shared: &Shared, socket: &TcpStream, peer: SocketAddr, most: usize) -> io::Result<ConnectionId> {
-    // Those that are being closed have left their places and still have their threads.
-    if shared.open_connections() >= most_connections(most) {
+/// Admits a connection; returns its number.
+fn admit(shared: &Shared, socket: &TcpStream, peer: SocketAddr, max: usize) -> io::Result<ConnectionId> {
+    // Closing connections no longer count as logins, but still have threads.
+    if shared.open_connections() >= max_open_connections(max) {
         return Err(io::Error::other(format!("{} connections are open", shared.open_connections())));
     }
     let (now, portal) = (clock::now(), socket.local_addr()?.to_string());
     let mut target = shared.target();
     let id = target.open(now, &portal, clock::entropy());
-    let displaced = match shared.places().enter(now, id, peer.ip(), |id| target.login_progress(id)) {
-        Entry::Taken => return Ok(id),
-        Entry::Instead(displaced) => displaced,
-        Entry::Refused(why) => {
+    let displaced = match shared.pending_logins().admit(now, id, peer.ip(), |id| target.login_progress(id)) {
+        Admission::Admitted => return Ok(id),
+        Admission::Displacing(displaced) => displaced,
+        Admission::Refused(why) => {
             target.handle_closed(id);
             return Err(io::Error::other(why));
         }
@@ -94,13 +95,13 @@ fn begin(shared: &Arc<Shared>, id: ConnectionId, socket: TcpStream, peer: Socket
     std::thread::Builder::new().name("iscsi".to_owned()).spawn(move || {
         let why = connection::run(&shared, id, &socket, &waker);
         // Others may have been aborted or let go on by its end.
-        let touched = {
+        let ready = {
             let mut target = shared.target();
             target.handle_closed(id);
-            connection::touched(&mut target)
+            connection::ready_connections(&mut target)
         };
         shared.remove_waker(id);
-        shared.wake(&touched, Some(id));
+        shared.wake(&ready, Some(id));
         shared.log().connection(clock::now(), format!("{peer}: {why}"));
     })
 }

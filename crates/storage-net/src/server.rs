@@ -1,17 +1,17 @@
 //! The target on real sockets: portals, connections, and what they share.
 
-use crate::buffers::KEPT;
+use crate::adaptive_poll::Spinners;
+use crate::buffer_pool::POOL_BYTES;
 use crate::clock;
-use crate::connection::touched;
+use crate::connection::ready_connections;
 use crate::file::FileMedium;
-use crate::inbox::BUFFER_BYTES;
+use crate::io_threads::IoThreads;
 use crate::listener::accept;
 use crate::log::Log;
-use crate::patience::Lookers;
-use crate::places::{Places, PENDING};
-use crate::pool::Pool;
+use crate::pdu_reader::BUFFER_BYTES;
+use crate::pending_logins::{PendingLogins, MAX_PENDING};
 use crate::socket::set_congestion;
-use crate::wake::Waker;
+use crate::waker::Waker;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -26,17 +26,17 @@ use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, Medium};
 /// A file to be served.
 #[derive(Clone, Debug)]
 pub struct LunFile {
-    /// Its place.
+    /// Its path.
     pub path: PathBuf,
     /// Writes are refused.
     pub read_only: bool,
-    /// Others that say so too may use the file as well; else it is this target's alone, or that of readers.
+    /// Others that share the file may use it too; else it is locked for this target, or for readers.
     pub shared: bool,
     /// Bytes of a logical block: 512 or 4096.
     pub block_bytes: u32,
 }
 
-/// What a server is.
+/// Configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The target.
@@ -53,20 +53,20 @@ pub struct ServerConfig {
     pub memory_bytes: u64,
 }
 
-/// What connections share.
+/// State shared by all connections.
 pub(crate) struct Shared {
     target: Mutex<Target>,
     media: Vec<FileMedium>,
-    pools: Vec<Arc<Pool>>,
-    /// For the threads of the pools.
+    io_threads: Vec<Arc<IoThreads>>,
+    /// For the threads of the io_threads.
     own: Weak<Shared>,
     wakers: Mutex<BTreeMap<ConnectionId, Arc<Waker>>>,
     pub stop: AtomicBool,
-    pub(crate) lookers: Lookers,
+    pub(crate) spinners: Spinners,
     /// Those that have not logged in.
-    places: Mutex<Places>,
+    pending_logins: Mutex<PendingLogins>,
     log: Mutex<Log>,
-    /// Connections that there were.
+    /// Connections accepted so far.
     pub(crate) accepted: AtomicU64,
 }
 
@@ -91,13 +91,13 @@ impl Shared {
         self.wakers().remove(&id);
     }
 
-    /// Connections that have a thread.
+    /// Connections with a thread.
     pub(crate) fn open_connections(&self) -> usize {
         self.wakers().len()
     }
 
-    pub(crate) fn places(&self) -> MutexGuard<'_, Places> {
-        locked(&self.places)
+    pub(crate) fn pending_logins(&self) -> MutexGuard<'_, PendingLogins> {
+        locked(&self.pending_logins)
     }
 
     pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
@@ -109,63 +109,63 @@ impl Shared {
         self.media[lun].perform(op)
     }
 
-    /// Performs an operation if that waits for no drive; else has it performed. None: the outcome comes later.
+    /// Performs an operation that does not block; hands others to the I/O threads. None: the outcome comes later.
     pub(crate) fn begin(&self, work: Work) -> Option<(u64, storage::scsi::Outcome)> {
         let medium = &self.media[work.lun];
-        if let Some(outcome) = medium.at_once(&work.op) {
+        if let Some(outcome) = medium.try_immediate(&work.op) {
             return Some((work.id, outcome));
         }
-        let back = self.pools[work.lun].put(&self.own, work)?;
+        let back = self.io_threads[work.lun].submit(&self.own, work)?;
         Some((back.id, self.perform(back.lun, &back.op)))
     }
 
-    /// Wakes the connections, but the caller's own, that have something to send.
-    pub(crate) fn wake(&self, ids: &[ConnectionId], but: Option<ConnectionId>) {
-        if ids.iter().all(|&id| Some(id) == but) {
+    /// Wakes the connections `ids`, except the caller's own.
+    pub(crate) fn wake(&self, ids: &[ConnectionId], except: Option<ConnectionId>) {
+        if ids.iter().all(|&id| Some(id) == except) {
             return;
         }
         let wakers = self.wakers();
-        ids.iter().filter(|&&id| Some(id) != but).filter_map(|id| wakers.get(id)).for_each(|waker| waker.wake());
+        ids.iter().filter(|&&id| Some(id) != except).filter_map(|id| wakers.get(id)).for_each(|waker| waker.wake());
     }
 
-    /// What is due by now, and what there is to say of the files.
+    /// Runs the core's timers, and logs notices of the files.
     pub(crate) fn handle_timeout(&self) {
-        let touched = {
+        let ready = {
             let mut target = self.target();
             target.handle_timeout(clock::now());
-            touched(&mut target)
+            ready_connections(&mut target)
         };
-        self.wake(&touched, None);
+        self.wake(&ready, None);
         for (number, medium) in self.media.iter().enumerate() {
-            if let Some(news) = medium.news() {
-                self.log().always(format!("LUN {number}: {news}"));
+            if let Some(notice) = medium.take_notice() {
+                self.log().unlimited(format!("LUN {number}: {notice}"));
             }
         }
     }
 }
 
-/// How many connections may be open, the ones that are being closed included.
-pub(crate) fn most_connections(logged_in: usize) -> usize {
-    logged_in + 2 * PENDING
+/// Most open connections, closing ones included.
+pub(crate) fn max_open_connections(logged_in: usize) -> usize {
+    logged_in + 2 * MAX_PENDING
 }
 
-/// How a target shares out its memory.
+/// The memory budget of a target.
 fn memory(max_connections: usize, limit_bytes: u64) -> MemoryConfig {
     MemoryConfig {
-        limit_bytes: limit_bytes.saturating_sub(KEPT as u64),
-        connections: most_connections(max_connections) as u64,
+        limit_bytes: limit_bytes.saturating_sub(POOL_BYTES as u64),
+        connections: max_open_connections(max_connections) as u64,
         buffer_bytes: BUFFER_BYTES as u64,
-        // FirstBurstLength of those who do not negotiate it (RFC 7143, 13.14).
+        // FirstBurstLength of initiators that do not negotiate it (RFC 7143, 13.14).
         small_bytes: 65_536,
         ..MemoryConfig::UNLIMITED
     }
 }
 
-/// The least memory with which a target can serve so many connections, bytes; and FirstBurstLength of the first session
+/// Least memory of a target with `max_connections`, bytes; and FirstBurstLength of the first session
 /// of those that have `memory_bytes`, where `first_burst_bytes` would suit it, and `window` commands.
 pub fn plan_memory(max_connections: usize, memory_bytes: u64, window: u32, first_burst_bytes: u32) -> (u64, u32) {
     let memory = memory(max_connections, memory_bytes);
-    (memory.least_bytes() + KEPT as u64, memory.first_burst_bytes(window, first_burst_bytes))
+    (memory.least_bytes() + POOL_BYTES as u64, memory.first_burst_bytes(window, first_burst_bytes))
 }
 
 /// A running target.
@@ -175,7 +175,7 @@ pub struct Server {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Names of a unit that stay the same as long as the target's name and the unit's number do.
+/// The identity of a LUN, stable for a target name and LUN number.
 fn identity(target: &str, index: usize) -> Identity {
     let hash = format!("{target},{index}").bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         // FNV-1a.
@@ -221,20 +221,20 @@ impl Server {
         }
         let memory = memory(config.max_connections, config.memory_bytes);
         if memory.limit_bytes < memory.least_bytes() {
-            let least = memory.least_bytes() + KEPT as u64;
+            let least = memory.least_bytes() + POOL_BYTES as u64;
             let text = format!("{} bytes of memory: at least {least} are needed", config.memory_bytes);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let target = TargetConfig { max_connections: config.max_connections, memory, ..config.target };
         let shared = Arc::new_cyclic(|own| Shared {
-            pools: media.iter().map(|_| Arc::default()).collect(),
+            io_threads: media.iter().map(|_| Arc::default()).collect(),
             own: Weak::clone(own),
             target: Mutex::new(Target::new(target, Device::new(luns))),
             media,
             wakers: Mutex::default(),
             stop: AtomicBool::new(false),
-            lookers: Lookers::new(),
-            places: Mutex::default(),
+            spinners: Spinners::new(),
+            pending_logins: Mutex::default(),
             log: Mutex::default(),
             accepted: AtomicU64::new(0),
         });
@@ -242,8 +242,8 @@ impl Server {
         for (address, listener) in listeners {
             server.addresses.push(address);
             let shared = Arc::clone(&server.shared);
-            let most = config.max_connections;
-            server.threads.push(std::thread::spawn(move || accept(&shared, &listener, most)));
+            let max = config.max_connections;
+            server.threads.push(std::thread::spawn(move || accept(&shared, &listener, max)));
         }
         Ok(server)
     }
@@ -253,7 +253,7 @@ impl Server {
         &self.addresses
     }
 
-    /// What there is to say since the last call: of connections at most a line per second, and how many were left out.
+    /// Log lines since the last call: at most one per second on connections, with the number of suppressed ones.
     pub fn drain_log(&self) -> Vec<String> {
         self.shared.log().drain(clock::now(), self.shared.stop.load(Ordering::Relaxed))
     }
@@ -270,7 +270,7 @@ impl Server {
         self.shared.wakers().values().for_each(|waker| waker.wake());
     }
 
-    /// Closes everything. What was acknowledged is in the files.
+    /// Closes everything. Acknowledged data is in the files.
     pub fn stop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.wakers().values().for_each(|waker| waker.wake());
@@ -278,8 +278,8 @@ impl Server {
             // A listener that panicked has nothing left to close.
             let _ = thread.join();
         }
-        // After the connections, which give work.
-        self.shared.pools.iter().for_each(|pool| pool.stop());
+        // After the connections, which submit work.
+        self.shared.io_threads.iter().for_each(|threads| threads.stop());
     }
 }
 

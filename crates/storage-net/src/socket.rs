@@ -16,8 +16,8 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     Ok(result)
 }
 
-/// Gives a socket its congestion control, by the kernel's name for it; None leaves the namespace's default. A listener hands it
-/// on to the connections that it takes.
+/// Gives a socket its congestion control, by the kernel's name for it; None leaves the namespace's default. A listener
+/// hands it on to the connections that it takes.
 pub(crate) fn set_congestion(socket: RawFd, name: Option<&str>) -> io::Result<()> {
     let Some(name) = name else { return Ok(()) };
     let (at, length) = (name.as_ptr().cast(), name.len() as libc::socklen_t);
@@ -27,33 +27,33 @@ pub(crate) fn set_congestion(socket: RawFd, name: Option<&str>) -> io::Result<()
         .map_err(|e| io::Error::new(e.kind(), format!("TCP_CONGESTION = {name}: {e}")))
 }
 
-/// What a connection's congestion control is, by the kernel's name.
+/// The congestion control of a connection, by the kernel's name.
 pub(crate) fn congestion(socket: RawFd) -> io::Result<String> {
     // TCP_CA_NAME_MAX.
     let mut name = [0_u8; 16];
     let mut length = name.len() as libc::socklen_t;
     let at = name.as_mut_ptr().cast();
-    // SAFETY: so many bytes are there to be written.
+    // SAFETY: the buffer has that many bytes.
     check(unsafe { libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, at, &mut length) })?;
     Ok(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
 }
 
-/// How often a connection that is being made looks whether it is to be given up, ms.
-const LOOK_MS: i32 = 50;
+/// How often a connection attempt checks for the stop flag, ms.
+const POLL_MS: i32 = 50;
 
-/// Connects with a congestion control that is there from the first segment on, for `patience` at most and no longer than `stop`
-/// lets. The socket does not block.
+/// Connects with a congestion control that is there from the first segment on, for `timeout` at most and no longer
+/// than `stop` lets. The socket does not block.
 pub(crate) fn connect(
     address: SocketAddr,
     congestion_control: Option<&str>,
-    patience: Span,
+    timeout: Span,
     stop: &AtomicBool,
 ) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: a plain system call.
     let fd = check(unsafe { libc::socket(family, kind, 0) })?;
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor is new and owned here.
     let stream = unsafe { TcpStream::from_raw_fd(fd) };
     set_congestion(fd, congestion_control)?;
     match address {
@@ -77,15 +77,15 @@ pub(crate) fn connect(
             connect_to(fd, &to)?;
         }
     }
-    let end = clock::now() + patience;
+    let end = clock::now() + timeout;
     let mut ready = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one entry is there.
-    while unsafe { libc::poll(&mut ready, 1, LOOK_MS) } <= 0 {
+    while unsafe { libc::poll(&mut ready, 1, POLL_MS) } <= 0 {
         if stop.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());
         }
         if clock::now() > end {
-            let text = format!("no answer within {} s", patience.0 / 1_000_000_000);
+            let text = format!("no answer within {} s", timeout.0 / 1_000_000_000);
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
     }
@@ -105,14 +105,14 @@ fn connect_to<T>(socket: RawFd, to: &T) -> io::Result<()> {
     }
 }
 
-/// Reads what there is into the spare room of a buffer.
+/// Reads available bytes into the spare capacity of a buffer.
 pub(crate) fn receive(mut socket: &TcpStream, buffer: &mut BytesMut) -> io::Result<usize> {
     let start = buffer.len();
     let spare: &mut [MaybeUninit<u8>] = buffer.spare_capacity_mut();
     // SAFETY: recv(2), which is what read does on a socket, writes into the slice and never reads from it.
     let spare = unsafe { &mut *(std::ptr::from_mut(spare) as *mut [u8]) };
     let got = socket.read(spare)?;
-    // SAFETY: so many bytes were written behind the present length.
+    // SAFETY: `got` bytes were written behind the present length.
     unsafe { buffer.set_len(start + got) };
     Ok(got)
 }

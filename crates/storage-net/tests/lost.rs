@@ -33,8 +33,8 @@ fn hand_on(mut from: TcpStream, mut to: TcpStream, mut left: usize) {
     }
 }
 
-/// A way to `target` on which connection n, counted from 0, is cut when `cuts[n]` bytes have gone towards the target; those after
-/// the last of `cuts` are left alone. How many were made so far is the second.
+/// A way to `target` on which connection n, counted from 0, is cut when `cuts[n]` bytes have gone towards the target;
+/// those after the last of `cuts` are left alone. How many were made so far is the second.
 fn cutting(target: SocketAddr, cuts: &'static [usize]) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -92,7 +92,7 @@ fn load(read_percent: u32, connections: usize, cuts: &'static [usize], name: &st
 }
 
 #[test]
-fn writes_cut_off_in_the_middle_are_all_answered_and_on_the_medium() {
+fn interrupted_writes_are_completed_on_the_medium() {
     // In the login; in the middle of the data of the third write or so; much later.
     let (report, made, file) = load(0, 1, &[100, 3 * IO_BYTES - 1000, 100 * IO_BYTES + 17], "lost-writes");
     assert_eq!((report.failed, report.lost, made), (0, 3, 4));
@@ -103,7 +103,7 @@ fn writes_cut_off_in_the_middle_are_all_answered_and_on_the_medium() {
 }
 
 #[test]
-fn one_of_three_connections_cut_off_starts_the_session_anew() {
+fn one_lost_connection_of_three_reinstates_the_session() {
     // The second; the others are closed with it. Afterwards all three are made anew.
     let (report, made, _) = load(50, 3, &[usize::MAX, 10 * IO_BYTES + 1, usize::MAX], "lost-connection");
     assert_eq!((report.failed, report.lost, made), (0, 1, 6));

@@ -68,7 +68,7 @@ fn a_load_writes_its_pattern_with_digests_over_several_connections() {
 }
 
 #[test]
-fn a_secret_is_asked_for_and_shown_over_sockets() {
+fn mutual_chap_works_over_sockets() {
     let secret = |name: &str, secret: &str| Secret { name: name.into(), secret: secret.into() };
     let both = Credentials { initiator: secret("host", "hosthosthost"), target: Some(secret("disk", "diskdiskdisk")) };
     let image = Image::new("chap");
@@ -81,7 +81,7 @@ fn a_secret_is_asked_for_and_shown_over_sockets() {
 }
 
 #[test]
-fn bad_peers_lose_their_connections_and_others_go_on() {
+fn malformed_pdus_close_only_their_connection() {
     let image = Image::new("bad");
     let server = server(&image, TargetConfig::new(NAME));
     let address = server.addresses()[0];
@@ -105,7 +105,7 @@ fn bad_peers_lose_their_connections_and_others_go_on() {
 }
 
 #[test]
-fn what_cannot_be_served_is_named() {
+fn start_errors_name_the_file_or_portal() {
     let target = || TargetConfig::new(NAME);
     let lun = |path: PathBuf| LunFile { path, read_only: false, shared: false, block_bytes: 512 };
     let portals = vec!["127.0.0.1:0".parse().unwrap()];
@@ -136,7 +136,7 @@ fn what_cannot_be_served_is_named() {
 }
 
 #[test]
-fn what_was_measured_is_told_when_the_target_goes_for_good_and_when_told_to_stop() {
+fn a_load_that_ends_early_reports_its_measurements() {
     for is_told in [false, true] {
         let image = Image::new(if is_told { "told" } else { "gone" });
         let mut server = server(&image, TargetConfig::new(NAME));
@@ -162,7 +162,7 @@ fn what_was_measured_is_told_when_the_target_goes_for_good_and_when_told_to_stop
 }
 
 #[test]
-fn a_connection_that_gets_no_answer_is_given_up_when_told() {
+fn a_connection_attempt_without_answer_can_be_stopped() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     // SAFETY: listen takes no pointers. Who is beyond the queue gets no answer to its SYN.

@@ -1,10 +1,11 @@
-//! Storage: block traces as people have them, and disks whose times are those of measured ones.
+//! Storage: block traces of common formats, and disk models with the timing of measured drives.
 //!
-//! What it does: reads traces strictly (what does not parse is an error with its line, never a guess), and turns the writes of
-//! a trace into a timetable, slowed down and repeated as asked. What it does not: it knows no network, and its readers take
-//! any `BufRead`; only [`trace::open`], [`trace::stream`] and [`disk::device`] touch files.
+//! The crate reads traces strictly (what does not parse is an error with its line, never a guess), and turns the
+//! writes of a trace into a timetable, slowed down and repeated as asked. What it does not: it knows no network, and
+//! its readers take any `BufRead`; only [`trace::open`], [`trace::stream`] and [`disk::device`] touch files.
 //!
-//! **Invariant: requests are in the order of their arrival, and a replay never goes back in time or drifts from its trace.**
+//! **Invariant: requests are in the order of their arrival, and a replay never goes back in time or drifts from its
+//! trace.**
 
 #![forbid(unsafe_code)]
 

@@ -24,8 +24,8 @@ fn cheetah() -> DriveSpec {
     }
 }
 
-/// (simulated, measured) service times of a validation trace, ns: each request is issued when the one before was done and the
-/// recorded pause had passed, as the measurement was made.
+/// (simulated, measured) service times of a validation trace, ns: each request is issued when the one before was done
+/// and the recorded pause had passed, as the measurement was made.
 fn validate(spec: DriveSpec, trace: &PathBuf, start_ns: u64) -> (Vec<u64>, Vec<u64>) {
     let file = std::io::BufReader::new(std::fs::File::open(trace).unwrap());
     let (mut drive, mut now) = (Drive::new(spec), start_ns);
@@ -83,8 +83,8 @@ fn the_first_angle_of_the_platter_does_not_matter() {
     assert!(figures.iter().all(|ns| (105_000..=109_000).contains(ns)), "{figures:?}");
 }
 
-/// A drive in DiskSim's syntax, in three files, with what the Cheetah's files do not have: a formula for seeks, spares per
-/// track, a remapped sector, a bus in the topology, a slow write.
+/// A drive in DiskSim's syntax, in three files, with what the Cheetah's files do not have: a formula for seeks, spares
+/// per track, a remapped sector, a bus in the topology, a slow write.
 #[test]
 fn another_drive_needs_no_other_code() {
     let folder = std::env::temp_dir().join(format!("elephan-drives-{}", std::process::id()));
@@ -120,8 +120,9 @@ fn another_drive_needs_no_other_code() {
     assert_eq!(d.layout.locate(36).head, 1, "every other cylinder begins with the last surface");
     assert_eq!((d.mechanics.seek_ns[10], d.mechanics.seek_ns[16]), (1_900_000, 4_800_000));
     let Ok(Device::Drive(mut drive)) = device(&format!("{}:D", both.display())) else { panic!("named by file:drive") };
-    // Command 0.4 ms, seek 1 ms and 0.25 to settle; to block 36's sector, which begins at (4 + 6 + 1) / 20 of a turn (with
-    // spares per track a slip turns what is behind it), so at 5.5 ms; one sector of 0.5 ms; the bus again, 0.1 ms.
+    // Command 0.4 ms, seek 1 ms and 0.25 to settle; to block 36's sector, which begins at (4 + 6 + 1) / 20 of a turn
+    // (with spares per track a slip turns what is behind it), so at 5.5 ms; one sector of 0.5 ms; the bus again, 0.1
+    // ms.
     let done = drive.serve(0, Extent { block: 36, blocks: 1, kind: Kind::Write });
     assert_eq!(done, 6_100_000);
     std::fs::write(folder.join("m.model"), model.replace("dm_layout_g1 {", "dm_layout_g4 {")).unwrap();

@@ -216,9 +216,9 @@ fn what_is_left_of_a_lost_session_is_done_before_what_comes_by_a_new_one() {
         rig.read(0, 2, SIMPLE);
         rig.read(1, 3, SIMPLE);
         assert_eq!(rig.given(), [3], "the other unit is free");
-        while rig.target.poll_touched().is_some() {}
+        while rig.target.poll_ready().is_some() {}
         rig.done(1);
-        assert_eq!(rig.target.poll_touched(), Some(rig.id), "somebody has to take the work");
+        assert_eq!(rig.target.poll_ready(), Some(rig.id), "somebody has to take the work");
         assert_eq!(rig.given(), [2]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the unit says of its write cache (WCE, SBC-3 6.5.5) is what it does.
+//! The unit behaves as its write cache bit says (WCE, SBC-3 6.5.5).
 
 use storage::scsi::{status, Device, Geometry, Identity, Lun, LunConfig, Nexus, Op, Outcome, Request, Step};
 use wire::iscsi::{Payload, Rope};

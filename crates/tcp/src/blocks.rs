@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Elements per block. Small, so that a thousand small windows do not each keep a large block that is nearly empty: half of
-/// one is unused at either end of a queue.
+/// Elements per block. Small, so that a thousand small windows do not each keep a large block that is nearly empty:
+/// half of one is unused at either end of a queue.
 const BLOCK: usize = 64;
 const BLOCK_BITS: u32 = BLOCK.trailing_zeros();
 
@@ -38,7 +38,7 @@ impl<T: Copy + Default> Blocks<T> {
         &mut self.blocks[at >> BLOCK_BITS][at & (BLOCK - 1)]
     }
 
-    /// What lies in one piece from `from` on, as far as `to`. Empty only where nothing is asked for.
+    /// The contiguous elements from `from` on, up to `to`. Empty only for an empty range.
     #[inline]
     pub fn piece(&self, from: u64, to: u64) -> &[T] {
         let at = (from - self.base) as usize;

@@ -3,7 +3,7 @@
 pub use crate::consts::{MAX_REORDERING, WSCALE_MAX};
 use units::{Size, Span};
 
-/// The era of loss detection and recovery.
+/// Loss detection and recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
     /// Duplicate ACK counting, NewReno partial ACKs; no SACK is negotiated (RFC 6582).
@@ -14,7 +14,7 @@ pub enum Recovery {
     Rack,
 }
 
-/// What an endpoint does with arriving data.
+/// How the application reads arriving data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reader {
     /// The application reads at once.
@@ -28,7 +28,7 @@ pub enum Reader {
 pub struct Config {
     /// Largest IP packet, bytes: 68 ..= 65535.
     pub mtu: u32,
-    /// Era of recovery.
+    /// Loss recovery.
     pub recovery: Recovery,
     /// Initial window, segments; Linux TCP_INIT_CWND = 10 (RFC 6928); 1 in the dsan paper.
     pub initial_cwnd: u32,
@@ -38,21 +38,23 @@ pub struct Config {
     pub timestamps: bool,
     /// Offer and accept window scaling (RFC 7323; net.ipv4.tcp_window_scaling). Without: 65,535 bytes at most.
     pub window_scaling: bool,
-    /// Largest shift that is offered: 14 (RFC 7323, 2.3); a simulator that knows no such bound may take 15, whose window still is
-    /// less than 2^31 bytes.
+    /// Largest shift that is offered: 14 (RFC 7323, 2.3); a simulator that knows no such bound may take 15, whose
+    /// window still is less than 2^31 bytes.
     pub window_scale_max: u8,
-    /// Force this shift instead of deriving it from the buffer: 0..=`window_scale_max` (the dsan gateways always use 10).
+    /// Force this shift instead of deriving it from the buffer: 0..=`window_scale_max` (the dsan gateways always use
+    /// 10).
     pub window_scale: Option<u8>,
     /// Receive window limit, bytes: what the receiver may at most advertise (not memory: no overhead is subtracted).
     pub receive_window: Size,
-    /// Grow the advertised window towards `receive_window` as the application reads (tcp_moderate_rcvbuf); off = offer all at once.
+    /// Grow the advertised window towards `receive_window` as the application reads (tcp_moderate_rcvbuf); off = offer
+    /// all at once.
     pub receive_autotuning: bool,
     /// Send buffer, bytes written and not yet acknowledged; None = unlimited.
     pub send_buffer: Option<Size>,
     /// Delayed ACKs (RFC 1122, 4.2.3.2; RFC 5681, 4.2): every second full segment or when the timer fires.
     pub delayed_ack: bool,
-    /// Hold back duplicate ACKs, with RACK (Linux since 4.18: net.ipv4.tcp_comp_sack_delay_ns and tcp_comp_sack_nr): after
-    /// three for the same hole, one for all segments of a millisecond at most.
+    /// Hold back duplicate ACKs, with RACK (Linux since 4.18: net.ipv4.tcp_comp_sack_delay_ns and tcp_comp_sack_nr):
+    /// after three for the same hole, one for all segments of a millisecond at most.
     pub sack_compression: bool,
     /// Segments acknowledged at once at the start (Linux TCP_MAX_QUICKACKS = 16); 0 = none.
     pub quickack_segments: u32,

@@ -21,10 +21,11 @@ pub const DELACK_MAX: Span = Span::from_millis(200);
 pub const DELACK_CEILING: Span = Span::from_millis(500);
 /// Longest that a duplicate ACK is held back (net.ipv4.tcp_comp_sack_delay_ns).
 pub const COMP_SACK_DELAY: Span = Span::from_millis(1);
-/// The same as a share of the RTT: 1/20 (Linux up to 6.18 __tcp_ack_snd_check; later net.ipv4.tcp_comp_sack_rtt_percent).
+/// The same as a share of the RTT: 1/20 (Linux up to 6.18 __tcp_ack_snd_check; later
+/// net.ipv4.tcp_comp_sack_rtt_percent).
 pub const COMP_SACK_RTT_SHARE: u64 = 20;
 /// Duplicate ACKs that one may stand for (net.ipv4.tcp_comp_sack_nr).
-pub const COMP_SACK_MOST: u8 = 44;
+pub const COMP_SACK_MAX: u8 = 44;
 /// Duplicate ACKs for the same hole that are not held back (Linux TCP_FASTRETRANS_THRESH).
 pub const COMP_SACK_FREE: u8 = 3;
 /// Blocks that every ACK has room for: a third or fourth is told before another comes (Linux TCP_SACK_BLOCKS_EXPECTED).
@@ -65,7 +66,8 @@ pub const AUTOTUNE_START_BYTES: u64 = 65_535;
 pub const AUTOTUNE_EXTRA_SEGMENTS: u64 = 16;
 /// Timestamp clock at time zero: an echo of 0 means "none" in practice (Linux tests rcv_tsecr), so it starts at 1.
 pub const TIMESTAMP_OFFSET: u64 = 1;
-/// Zero-window probes are not counted beyond this for the backoff (shift of the RTO; Linux TCP_RTO_MAX bounds it first).
+/// Zero-window probes are not counted beyond this for the backoff (shift of the RTO; Linux TCP_RTO_MAX bounds it
+/// first).
 pub const BACKOFF_MAX: u32 = 16;
 /// A send buffer that was full counts as limiting until a third of it is free (Linux sk_stream_is_writeable).
 pub const NOSPACE_FREE_SHARE: u64 = 3;

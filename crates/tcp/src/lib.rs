@@ -1,13 +1,13 @@
 //! A TCP endpoint that behaves as Linux's, without I/O.
 //!
-//! What it does: handshake with options, slow start and congestion avoidance through a [`congestion::Controller`], loss
-//! detection and recovery in three eras ([`config::Recovery`]), RTO, tail loss probes, undo of spurious reductions, delayed
-//! ACKs, receive window with autotuning and zero-window probes, cwnd validation, ECN, pacing, FIN. What it does not: carry
-//! payload (only its length), read a clock, a socket or a random number, reset connections, urgent data, path MTU
-//! discovery, SACK compression, Nagle's delay.
+//! Implemented: handshake with options, slow start and congestion avoidance through a [`congestion::Controller`], loss
+//! detection and recovery of three generations ([`config::Recovery`]), RTO, tail loss probes, undo of spurious
+//! reductions, delayed ACKs, receive window with autotuning and zero-window probes, cwnd validation, ECN, pacing, FIN,
+//! SACK compression. Not implemented: payload (only its length), reset of connections, urgent data, path MTU
+//! discovery, Nagle's algorithm. An endpoint reads no clock, no socket and no random number.
 //!
-//! **Invariant: what an endpoint does is a function of its configuration and of the calls made on it, with their times;
-//! and the cost of a call does not grow with the window.**
+//! **Invariant: an endpoint's behaviour is a function of its configuration and of the calls on it, with their times;
+//! the cost of a call does not grow with the window.**
 //!
 //! Four kinds of methods ([`Endpoint`]):
 //! - commands of the application: `connect`, `write`, `read`, `close`, `abort`;
@@ -16,12 +16,12 @@
 //!   `handle_timeout`);
 //! - getters, which change nothing.
 //!
-//! Order: after every command and every input call `poll_transmit` until it returns false, then read `poll_timeout`. Time
-//! never goes back between calls. A timeout may be earlier than needed, never later: `handle_timeout` before anything is
-//! due is harmless.
+//! Order: after every command and every input call `poll_transmit` until it returns false, then read `poll_timeout`.
+//! Time never goes back between calls. A timeout may be earlier than needed, never later: `handle_timeout` before
+//! anything is due is harmless.
 //!
-//! Linux's tcp_input.c, tcp_output.c, tcp_recovery.c, tcp_rate.c and tcp_timer.c are the reference of behaviour; no line is
-//! taken from them. Function names of theirs in comments say where to look when the two differ.
+//! Linux's tcp_input.c, tcp_output.c, tcp_recovery.c, tcp_rate.c and tcp_timer.c are the reference of behaviour; no
+//! line is taken from them. Comments name their functions.
 
 #![forbid(unsafe_code)]
 
@@ -36,5 +36,5 @@ mod scoreboard;
 pub mod segment;
 mod stats;
 
-pub use endpoint::{Endpoint, State, Train, Trimmed};
+pub use endpoint::{CwndReduction, Endpoint, State, Train};
 pub use stats::Stats;

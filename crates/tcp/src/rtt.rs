@@ -13,7 +13,7 @@ pub struct RttEstimator {
     mdev_us: u32,
     /// Largest mean deviation in this window, us times 4.
     mdev_max_us: u32,
-    /// What the RTO adds to srtt, us.
+    /// Term that the RTO adds to srtt, us.
     rttvar_us: u32,
     /// Byte whose acknowledgment ends the window.
     rtt_seq: u64,

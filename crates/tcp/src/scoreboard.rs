@@ -43,7 +43,7 @@ pub struct Entry {
 
 const _: () = assert!(std::mem::size_of::<Entry>() == 24, "memory per packet in flight is promised in docs/speed.md");
 
-/// What a rate sample needs to know of the time when a segment was sent.
+/// State at the transmission of a segment, for rate samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SentRate {
     /// From the last delivery before it was sent to its sending, us; saturates at 71 min.
@@ -172,8 +172,9 @@ impl Ring {
         }
     }
 
-    /// Forgets the oldest entries as far as they end at or below `ack`, at least one; returns how many and the last of them.
-    /// A block is looked up once, not for each entry: an ACK in the common case finds all it acknowledges in one.
+    /// Forgets the oldest entries as far as they end at or below `ack`, at least one; returns how many and the last of
+    /// them. A block is looked up once, not for each entry: an ACK in the common case finds all it acknowledges in
+    /// one.
     #[inline]
     pub fn pop_acknowledged(&mut self, ack: u64) -> (u32, Entry) {
         debug_assert!(!self.is_empty());
@@ -229,8 +230,8 @@ impl Ring {
 /// Room for lost segments that is kept when none waits; more is given back.
 const LOST_KEPT: usize = 4096;
 
-/// Indices of lost segments that wait for retransmission, lowest first. Stale indices may remain: whoever takes one looks
-/// at the entry.
+/// Indices of lost segments that wait for retransmission, lowest first. Stale indices may remain: whoever takes one
+/// looks at the entry.
 #[derive(Clone, Debug, Default)]
 pub struct LostQueue {
     /// Ascending: marking goes upwards, so nearly all arrive here.

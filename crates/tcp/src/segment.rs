@@ -42,8 +42,8 @@ pub struct SackBlock {
 
 /// A segment. Sequence numbers are byte numbers from the SYN at 0 on and never wrap (u64: 16 EB).
 ///
-/// The 32-bit fields that a packet keeps are no neighbours: the compiler would read two of them as one word, and just after
-/// each was written alone that stalls the processor.
+/// The 32-bit fields that a packet keeps are no neighbours: the compiler would read two of them as one word, and just
+/// after each was written alone that stalls the processor.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Segment {

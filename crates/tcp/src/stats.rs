@@ -1,6 +1,7 @@
-//! What an endpoint has counted since it was made.
+//! Counters of an endpoint.
 
-/// Counters of one endpoint; u64, none wraps in practice. The first eight, a line of the cache, are those of every packet.
+/// Counters of one endpoint; u64, none wraps in practice. The first eight, a line of the cache, are those of every
+/// packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Stats {
@@ -76,7 +77,7 @@ impl Stats {
         self.undos_eifel + self.undos_dsack + self.undos_frto
     }
 
-    /// What two endpoints, one after the other, have counted together.
+    /// The sum of the counters of two endpoints.
     pub fn plus(&self, other: &Stats) -> Stats {
         Stats {
             segments_sent: self.segments_sent + other.segments_sent,

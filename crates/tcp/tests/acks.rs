@@ -171,7 +171,7 @@ fn data_flows_both_ways() {
 }
 
 /// ACKs with blocks that `count` segments at `rate` bring about when those `lost` say so are lost, before any repair.
-fn blocks_told(cfg: Config, rate: u64, rtt: Span, count: u64, lost: impl Fn(u64) -> bool + 'static) -> Vec<Sent> {
+fn reported_blocks(cfg: Config, rate: u64, rtt: Span, count: u64, lost: impl Fn(u64) -> bool + 'static) -> Vec<Sent> {
     let cfg = Config { quickack_segments: 0, initial_cwnd: count as u32, receive_window: Size(1 << 30), ..cfg };
     let mut pair = Pair::with(cfg.clone(), cfg, "reno", Span(rtt.0 / 2))
         .on_data(move |n, _| if n > 2 && (n > 2 + count || lost(n - 2)) { Fate::Drop } else { Fate::Pass })
@@ -187,9 +187,9 @@ fn blocks_told(cfg: Config, rate: u64, rtt: Span, count: u64, lost: impl Fn(u64)
 }
 
 #[test]
-fn after_three_duplicate_acks_one_stands_for_those_of_a_millisecond() {
+fn after_three_duplicate_acks_one_is_sent_per_millisecond() {
     // A segment in 0.1 ms: 79 come after the one that is lost.
-    let told = blocks_told(Config::default(), 120_000_000, ms(100), 100, |n| n == 21);
+    let told = reported_blocks(Config::default(), 120_000_000, ms(100), 100, |n| n == 21);
     let gaps: Vec<u64> = told.windows(2).map(|pair| pair[1].at.since(pair[0].at).as_micros()).collect();
     assert_eq!(gaps[..2], [100, 100], "three at once");
     assert!(gaps[2..].iter().all(|gap| (1_090..=1_110).contains(gap)), "1 ms from the next segment on: {gaps:?}");
@@ -199,15 +199,15 @@ fn after_three_duplicate_acks_one_stands_for_those_of_a_millisecond() {
 }
 
 #[test]
-fn a_held_back_ack_waits_no_longer_than_a_20th_of_the_rtt() {
-    let told = blocks_told(Config::default(), 1_200_000_000, ms(4), 200, |n| n == 21);
+fn a_compressed_ack_waits_no_longer_than_a_20th_of_the_rtt() {
+    let told = reported_blocks(Config::default(), 1_200_000_000, ms(4), 200, |n| n == 21);
     let gaps: Vec<u64> = told.windows(2).map(|pair| pair[1].at.since(pair[0].at).as_micros()).collect();
     assert!(gaps[2..].iter().all(|gap| (205..=215).contains(gap)), "0.2 ms from the next segment on: {gaps:?}");
 }
 
 #[test]
-fn one_ack_stands_for_no_more_than_45() {
-    let told = blocks_told(Config::default(), 120_000_000_000, ms(100), 1_000, |n| n == 21);
+fn one_ack_compresses_45_at_most() {
+    let told = reported_blocks(Config::default(), 120_000_000_000, ms(100), 1_000, |n| n == 21);
     let segments: Vec<u64> = told.windows(2).map(|p| (p[1].seg.sacks[0].end - p[0].seg.sacks[0].end) / MSS).collect();
     assert_eq!(segments[..2], [1, 1]);
     let (last, most) = segments[2..].split_last().expect("some");
@@ -215,19 +215,19 @@ fn one_ack_stands_for_no_more_than_45() {
 }
 
 #[test]
-fn no_ack_is_held_back_where_that_is_off_or_the_era_knows_none() {
+fn no_ack_is_compressed_where_that_is_off_or_the_recovery_has_none() {
     for cfg in [
         Config { sack_compression: false, ..Config::default() },
         Config { delayed_ack: false, ..Config::default() },
         Config { recovery: Recovery::Sack, ..Config::default() },
     ] {
-        assert_eq!(blocks_told(cfg, 120_000_000, ms(100), 100, |n| n == 21).len(), 79);
+        assert_eq!(reported_blocks(cfg, 120_000_000, ms(100), 100, |n| n == 21).len(), 79);
     }
 }
 
 #[test]
-fn every_block_is_told_though_acks_are_held_back() {
-    let told = blocks_told(Config::default(), 120_000_000, ms(100), 200, |n| n > 20 && n % 2 == 1);
+fn every_block_is_reported_despite_ack_compression() {
+    let told = reported_blocks(Config::default(), 120_000_000, ms(100), 200, |n| n > 20 && n % 2 == 1);
     for n in (22..=200).step_by(2) {
         let start = 1 + (n + 1) * MSS;
         let block = SackBlock { start, end: start + MSS };

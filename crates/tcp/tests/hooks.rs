@@ -1,4 +1,4 @@
-//! What an algorithm is told, and when: with algorithms that write it down.
+//! Calls of an algorithm's hooks, recorded by test algorithms.
 mod common;
 use common::*;
 use congestion::{CcSock, Controller};
@@ -119,7 +119,7 @@ fn the_rate_sample_is_the_rate_of_the_line_or_of_the_window() {
 }
 
 #[test]
-fn a_bubble_is_told_to_the_algorithm() {
+fn an_app_limited_bubble_is_reported() {
     let cfg = Config { initial_cwnd: 60, ..Config::default() };
     let mut pair = pair(cfg, compiled("bubble", RATE)).connect();
     for _ in 0..20 {
@@ -131,7 +131,7 @@ fn a_bubble_is_told_to_the_algorithm() {
 }
 
 #[test]
-fn an_algorithm_of_its_own_window_is_left_alone_by_losses() {
+fn losses_leave_the_window_of_cong_control_alone() {
     let cfg = Config { initial_cwnd: 60, ..Config::default() };
     let mut pair = pair(cfg, compiled("losses", RATE)).drop_data(&[100, 150, 151]).connect();
     pair.write(2_000 * MSS);
@@ -141,7 +141,7 @@ fn an_algorithm_of_its_own_window_is_left_alone_by_losses() {
 }
 
 #[test]
-fn only_the_ack_of_a_lone_short_segment_is_suspected_of_delay() {
+fn only_the_ack_of_a_lone_short_segment_counts_as_delayed() {
     // Linux's tcp_clean_rtx_queue: less than a full segment, nothing else delivered since it was sent.
     let suspected = |bytes: u64| {
         let mut pair = pair(Config { initial_cwnd: 60, ..Config::default() }, compiled("delayed", RATE)).connect();
@@ -159,7 +159,7 @@ fn only_the_ack_of_a_lone_short_segment_is_suspected_of_delay() {
 }
 
 #[test]
-fn a_paced_sender_says_when_the_next_packet_may_go() {
+fn a_paced_sender_schedules_the_next_packet() {
     let cfg = Config { receive_window: Size(1 << 24), ..Config::default() };
     let mut pair = Pair::with(cfg.clone(), cfg, "bbr", ms(50)).bottleneck(10_000_000, 100).connect();
     pair.write(3_000 * MSS);

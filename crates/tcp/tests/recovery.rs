@@ -1,4 +1,4 @@
-//! Losses, and how each era repairs them.
+//! Losses, and their repair by each recovery.
 mod common;
 use common::*;
 use tcp::config::{Config, Recovery};
@@ -8,7 +8,7 @@ use units::{Size, Span, Time};
 const ERAS: [Recovery; 3] = [Recovery::NewReno, Recovery::Sack, Recovery::Rack];
 const MSS: u64 = 1448;
 
-fn era(recovery: Recovery) -> Config {
+fn with_recovery(recovery: Recovery) -> Config {
     // A window fixed by ssthresh keeps the arithmetic plain.
     Config { recovery, initial_cwnd: 20, initial_ssthresh: Some(20), ..Config::default() }
 }
@@ -20,7 +20,7 @@ fn late() -> Time {
 #[test]
 fn one_loss_is_repaired_by_fast_retransmit_and_halves_the_window() {
     for recovery in ERAS {
-        let mut pair = Pair::new(era(recovery)).drop_data(&[30]).connect();
+        let mut pair = Pair::new(with_recovery(recovery)).drop_data(&[30]).connect();
         pair.write(400 * MSS);
         pair.run_until_received(400 * MSS, late());
         pair.run_for(ms(200));
@@ -37,9 +37,9 @@ fn one_loss_is_repaired_by_fast_retransmit_and_halves_the_window() {
 }
 
 #[test]
-fn three_duplicate_acks_start_the_retransmission_in_the_old_eras() {
+fn three_duplicate_acks_start_the_retransmission_in_the_older_recoveries() {
     for recovery in [Recovery::NewReno, Recovery::Sack] {
-        let mut pair = Pair::new(Config { delayed_ack: false, ..era(recovery) })
+        let mut pair = Pair::new(Config { delayed_ack: false, ..with_recovery(recovery) })
             .bottleneck(10_000_000, 1_000)
             .drop_data(&[3])
             .connect();
@@ -56,7 +56,7 @@ fn three_duplicate_acks_start_the_retransmission_in_the_old_eras() {
 #[test]
 fn a_burst_of_losses_is_repaired_in_one_recovery() {
     for recovery in ERAS {
-        let mut pair = Pair::new(era(recovery)).drop_data(&[30, 32, 33, 36]).connect();
+        let mut pair = Pair::new(with_recovery(recovery)).drop_data(&[30, 32, 33, 36]).connect();
         pair.write(400 * MSS);
         pair.run_until_received(400 * MSS, late());
         let stats = pair.client.stats();
@@ -67,7 +67,7 @@ fn a_burst_of_losses_is_repaired_in_one_recovery() {
 
 #[test]
 fn newreno_repairs_one_hole_per_round_trip() {
-    let mut pair = Pair::new(era(Recovery::NewReno)).drop_data(&[30, 32, 34]).connect();
+    let mut pair = Pair::new(with_recovery(Recovery::NewReno)).drop_data(&[30, 32, 34]).connect();
     pair.write(100 * MSS);
     pair.run_until_received(100 * MSS, late());
     let again: Vec<Time> = [30u64, 32, 34]
@@ -80,7 +80,7 @@ fn newreno_repairs_one_hole_per_round_trip() {
 
 #[test]
 fn a_lost_tail_is_found_by_a_probe_not_by_the_time_out() {
-    let mut pair = Pair::new(era(Recovery::Rack)).drop_data(&[20]).connect();
+    let mut pair = Pair::new(with_recovery(Recovery::Rack)).drop_data(&[20]).connect();
     pair.write(20 * MSS);
     pair.run_until_received(20 * MSS, late());
     let stats = pair.client.stats();
@@ -97,9 +97,9 @@ fn a_lost_tail_is_found_by_a_probe_not_by_the_time_out() {
 }
 
 #[test]
-fn the_old_eras_wait_for_the_time_out_at_the_tail() {
+fn the_older_recoveries_wait_for_the_time_out_at_the_tail() {
     for recovery in [Recovery::NewReno, Recovery::Sack] {
-        let mut pair = Pair::new(era(recovery)).drop_data(&[20]).connect();
+        let mut pair = Pair::new(with_recovery(recovery)).drop_data(&[20]).connect();
         pair.write(20 * MSS);
         pair.run_until_received(20 * MSS, late());
         let stats = pair.client.stats();
@@ -111,7 +111,7 @@ fn the_old_eras_wait_for_the_time_out_at_the_tail() {
 fn rack_finds_a_lost_retransmission_without_time_out() {
     // The 30th goes, and so does its retransmission: the 51st or so data segment sent.
     let mut first = None;
-    let mut pair = Pair::new(era(Recovery::Rack)).on_data(move |n, seg| {
+    let mut pair = Pair::new(with_recovery(Recovery::Rack)).on_data(move |n, seg| {
         if n == 30 {
             first = Some(seg.seq);
             return Fate::Drop;
@@ -131,9 +131,9 @@ fn rack_finds_a_lost_retransmission_without_time_out() {
 }
 
 #[test]
-fn sack_era_needs_a_time_out_for_a_lost_retransmission() {
+fn sack_recovery_needs_a_time_out_for_a_lost_retransmission() {
     let mut drops = 0;
-    let mut pair = Pair::new(era(Recovery::Sack))
+    let mut pair = Pair::new(with_recovery(Recovery::Sack))
         .on_data(move |_, seg| {
             if seg.seq == 1 + 29 * MSS && drops < 2 {
                 drops += 1;
@@ -151,7 +151,7 @@ fn sack_era_needs_a_time_out_for_a_lost_retransmission() {
 fn a_lost_flight_ends_in_time_outs_that_back_off() {
     for recovery in ERAS {
         // Everything sent in 1 s .. 5 s is lost.
-        let mut pair = Pair::new(era(recovery)).connect();
+        let mut pair = Pair::new(with_recovery(recovery)).connect();
         pair.write(20 * MSS);
         pair.run(at_ms(1_000));
         pair.forward.hook = Some(Box::new(|_, _| Fate::Drop));
@@ -177,7 +177,7 @@ fn a_lost_flight_ends_in_time_outs_that_back_off() {
 
 #[test]
 fn the_rto_is_srtt_plus_200_ms_on_a_steady_path() {
-    let mut pair = Pair::new(era(Recovery::Sack)).connect();
+    let mut pair = Pair::new(with_recovery(Recovery::Sack)).connect();
     pair.write(2_000 * MSS);
     pair.run_until_received(2_000 * MSS, late());
     pair.run_for(ms(100));
@@ -188,7 +188,7 @@ fn the_rto_is_srtt_plus_200_ms_on_a_steady_path() {
 #[test]
 fn without_fast_retransmit_the_time_out_alone_repairs() {
     for recovery in ERAS {
-        let cfg = Config { fast_retransmit: false, ..era(recovery) };
+        let cfg = Config { fast_retransmit: false, ..with_recovery(recovery) };
         let mut pair = Pair::new(cfg).drop_data(&[30]).connect();
         pair.write(200 * MSS);
         pair.run_until_received(200 * MSS, late());
@@ -223,7 +223,7 @@ fn limited_transmit_sends_two_new_segments_on_two_duplicates() {
 #[test]
 fn reordering_without_loss_costs_no_window_in_the_end() {
     // One of fifty comes 10 ms late: later segments overtake it.
-    let mut pair = Pair::new(era(Recovery::Rack))
+    let mut pair = Pair::new(with_recovery(Recovery::Rack))
         .bottleneck(20_000_000, 1_000)
         .on_data(|n, _| if n % 50 == 0 { Fate::Delay(ms(10)) } else { Fate::Pass })
         .connect();
@@ -240,9 +240,9 @@ fn reordering_without_loss_costs_no_window_in_the_end() {
 
 #[test]
 fn dsack_undoes_a_spurious_recovery_and_widens_the_window_of_rack() {
-    // Some segments late by less than an RTT / 4, so that reordering is seen, and some by more than RACK's first window.
-    // No timestamps: only DSACK tells.
-    let cfg = Config { timestamps: false, ..era(Recovery::Rack) };
+    // Some segments late by less than an RTT / 4, so that reordering is seen, and some by more than RACK's first
+    // window. No timestamps: only DSACK tells.
+    let cfg = Config { timestamps: false, ..with_recovery(Recovery::Rack) };
     let mut pair = Pair::new(cfg)
         .bottleneck(20_000_000, 1_000)
         .on_data(|n, _| match n % 200 {
@@ -261,8 +261,8 @@ fn dsack_undoes_a_spurious_recovery_and_widens_the_window_of_rack() {
 
 #[test]
 fn eifel_undoes_a_spurious_recovery_by_timestamps() {
-    // SACK era, so that three duplicates retransmit at once; the late original arrives before the copy.
-    let mut pair = Pair::new(era(Recovery::Sack))
+    // SACK recovery, so that three duplicates retransmit at once; the late original arrives before the copy.
+    let mut pair = Pair::new(with_recovery(Recovery::Sack))
         .bottleneck(20_000_000, 1_000)
         .on_data(|n, _| if n == 100 { Fate::Delay(ms(20)) } else { Fate::Pass })
         .connect();
@@ -278,7 +278,7 @@ fn eifel_undoes_a_spurious_recovery_by_timestamps() {
 fn frto_or_eifel_undo_a_spurious_time_out() {
     // The path's delay jumps by 600 ms once, for everything: nothing is lost.
     for timestamps in [true, false] {
-        let cfg = Config { timestamps, ..era(Recovery::Sack) };
+        let cfg = Config { timestamps, ..with_recovery(Recovery::Sack) };
         let mut pair = Pair::new(cfg).bottleneck(20_000_000, 1_000).connect();
         pair.write(3_000 * MSS);
         pair.run(at_ms(2_000));
@@ -294,8 +294,9 @@ fn frto_or_eifel_undo_a_spurious_time_out() {
 #[test]
 fn duplicated_packets_reduce_nothing() {
     for recovery in ERAS {
-        let mut pair =
-            Pair::new(era(recovery)).on_data(|n, _| if n % 7 == 0 { Fate::Duplicate } else { Fate::Pass }).connect();
+        let mut pair = Pair::new(with_recovery(recovery))
+            .on_data(|n, _| if n % 7 == 0 { Fate::Duplicate } else { Fate::Pass })
+            .connect();
         pair.write(1_000 * MSS);
         pair.run_until_received(1_000 * MSS, late());
         let stats = pair.client.stats();
@@ -306,7 +307,7 @@ fn duplicated_packets_reduce_nothing() {
 
 #[test]
 fn ecn_echo_halves_the_window_once_and_loses_nothing() {
-    let cfg = Config { ecn: true, ..era(Recovery::Rack) };
+    let cfg = Config { ecn: true, ..with_recovery(Recovery::Rack) };
     let mut pair =
         Pair::new(cfg).on_data(|n, _| if (100..103).contains(&n) { Fate::Mark } else { Fate::Pass }).connect();
     assert!(pair.sent[0].seg.has(flags::SYN | flags::ECE | flags::CWR));

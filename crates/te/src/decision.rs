@@ -1,13 +1,13 @@
-//! What comes out of the manager.
+//! The manager's decisions.
 
 use crate::mitigation::Plan;
 use crate::FlowKey;
 use units::Rate;
 
-/// What the network is asked to do.
+/// An action that the network has to take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// Set a lightpath up; [`crate::Manager::handle_lightpath_up`] when it is.
+    /// Set a lightpath up; [`crate::Manager::handle_lightpath_up`] once it is up.
     SetUp {
         /// Which.
         lightpath: usize,
@@ -18,16 +18,16 @@ pub enum Decision {
         flow: FlowKey,
         /// Where to.
         lightpath: usize,
-        /// What is done so that it does not hurt.
+        /// The mitigation.
         plan: Plan,
-        /// Its place in the ledger, for [`crate::Manager::handle_held`].
-        entry: usize,
+        /// Its index in the move log, for [`crate::Manager::handle_hold_stats`].
+        record: usize,
     },
-    /// Let go what is kept back for the lines of a number at this rate altogether; what no longer waits there has no part in it.
+    /// Set the rate of a pacer of hold buffers.
     Pace {
-        /// The number, of [`crate::Pacing`].
-        number: usize,
-        /// How fast.
+        /// The pacer, of [`crate::Pacing`].
+        pacer: usize,
+        /// Its rate.
         rate: Rate,
     },
     /// Send a flow's data over IP again.
@@ -37,19 +37,19 @@ pub enum Decision {
         /// From where.
         lightpath: usize,
     },
-    /// Give a lightpath back; [`crate::Manager::handle_lightpath_down`] when it is.
+    /// Release a lightpath; [`crate::Manager::handle_lightpath_down`] once it is down.
     Release {
         /// Which.
         lightpath: usize,
     },
 }
 
-/// Where a flow is.
+/// The path of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// On the IP way.
+    /// On the IP path.
     Ip,
-    /// There, while a lightpath is set up for it.
+    /// On the IP path, while a lightpath is set up for it.
     Waiting(usize),
     /// On a lightpath.
     On(usize),

@@ -1,4 +1,4 @@
-//! A lightpath and what it carries.
+//! A lightpath and the flows that it carries.
 
 use crate::policy::{LightpathConfig, Policy};
 use crate::table::Activity;
@@ -7,88 +7,88 @@ use crate::FlowKey;
 use std::collections::BTreeMap;
 use units::{Rate, Size, Span, Time};
 
-/// What a lightpath is doing.
+/// State of a lightpath.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Not there.
+    /// Not set up.
     Down,
-    /// Asked for.
+    /// Set-up requested.
     SettingUp,
-    /// It carries, or could.
+    /// Ready to carry flows.
     Up,
-    /// Given back.
+    /// Release requested.
     Releasing,
 }
 
-/// What a lightpath and the IP way that it bypasses looked like when an interval ended.
+/// A lightpath and the IP path that it bypasses at the end of an interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     /// End of the interval.
     pub time: Time,
     /// Which lightpath.
     pub lightpath: usize,
-    /// What it was doing, before this interval's decisions.
+    /// Its state before this interval's decisions.
     pub state: State,
     /// Flows on it.
     pub flows: usize,
-    /// What they sent, as observed.
+    /// Their observed rate.
     pub carried: Rate,
-    /// The slowest link of the IP way between its ends.
+    /// The slowest link of the IP path between its ends.
     pub ip: LinkView,
 }
 
 /// A flow on a lightpath.
 #[derive(Clone, Debug)]
-pub(crate) struct Carried {
+pub(crate) struct CarriedFlow {
     pub activity: Activity,
     pub since: Time,
     pub priority: i32,
-    /// What is kept free for it until it is seen what it takes.
+    /// Rate reserved for it until its own rate is observed.
     pub expected: Rate,
-    /// What the router before the lightpath is expected to keep back for its move, and until when.
-    pub kept: Size,
-    pub kept_until: Time,
-    /// The number of the line for which it lets that go; None: it keeps nothing back.
-    pub pacing: Option<usize>,
+    /// Bytes that the moving router is expected to hold for its move, and until when.
+    pub held_bytes: Size,
+    pub held_until: Time,
+    /// The pacer of its hold buffer; None without a hold.
+    pub pacer: Option<usize>,
     /// The flow's rate before its move.
     pub before: Rate,
-    /// How far it is ahead of its rate before.
-    pub ahead: Ahead,
-    /// Its move's place in the ledger.
-    pub entry: usize,
+    /// Bytes delivered beyond those of its rate before.
+    pub surplus: Surplus,
+    /// Index of its move in the move log.
+    pub record: usize,
 }
 
-/// Bytes delivered beyond what the old rate would have given, negative when behind. Each interval is held until more is seen of the flow:
-/// the one in which it ends, and silence after it, say nothing of its rate.
+/// Bytes delivered beyond those of the old rate; negative when behind. An interval is pending until more of the flow
+/// is seen: the interval in which a flow ends, and silence after it, say nothing of its rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Ahead {
-    sure: i128,
-    held: i128,
+pub(crate) struct Surplus {
+    confirmed: i128,
+    pending: i128,
 }
 
-impl Ahead {
-    /// An interval in which `bytes` came; at the old rate `before` would have.
+impl Surplus {
+    /// Adds an interval of `bytes`, where the old rate would have given `before`.
     pub fn add(&mut self, bytes: u64, before: u64) {
         if bytes > 0 {
-            self.sure += std::mem::take(&mut self.held);
+            self.confirmed += std::mem::take(&mut self.pending);
         }
-        self.held += i128::from(bytes) - i128::from(before);
+        self.pending += i128::from(bytes) - i128::from(before);
     }
 
-    pub fn sure(&self) -> i128 {
-        self.sure
+    pub fn confirmed(&self) -> i128 {
+        self.confirmed
     }
 }
 
-/// The IP way that a lightpath bypasses, summed over intervals.
+/// Load and wait of the bypassed IP path, summed over intervals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Bypassed {
+pub(crate) struct BypassedLoad {
     pub intervals: u64,
     load: u128,
     wait: u128,
 }
 
-impl Bypassed {
+impl BypassedLoad {
     pub fn add(&mut self, link: &LinkView) {
         self.intervals += 1;
         self.load += u128::from(link.load.0);
@@ -109,14 +109,14 @@ pub(crate) struct Lightpath {
     pub state: State,
     /// Whether the present set-up has carried a flow.
     pub used: bool,
-    /// Since when it is up and carries nothing.
+    /// Since when it is up without flows.
     pub empty_since: Time,
-    pub flows: BTreeMap<FlowKey, Carried>,
+    pub flows: BTreeMap<FlowKey, CarriedFlow>,
     /// Flows for which it is being set up.
     pub waiting: Vec<FlowKey>,
-    /// The bypassed IP way while the lightpath carries nothing, and while it carries something.
-    pub without: Bypassed,
-    pub with: Bypassed,
+    /// The bypassed IP path while the lightpath is empty, and while it carries flows.
+    pub while_empty: BypassedLoad,
+    pub while_carrying: BypassedLoad,
 }
 
 impl Lightpath {
@@ -128,45 +128,45 @@ impl Lightpath {
             empty_since: Time::ZERO,
             flows: BTreeMap::new(),
             waiting: vec![],
-            without: Bypassed::default(),
-            with: Bypassed::default(),
+            while_empty: BypassedLoad::default(),
+            while_carrying: BypassedLoad::default(),
         }
     }
 
-    /// What the flows on it take, or are still expected to, without those of `leaving`.
+    /// Rate of the flows on it, observed or still expected, without those of `leaving`.
     pub fn reserved(&self, now: Time, interval: Span, leaving: &[FlowKey]) -> Rate {
-        let of = |(_, carried): (&FlowKey, &Carried)| {
-            let seen = carried.activity.mean_rate();
-            // Two intervals old, it shows by itself what it takes.
+        let of = |(_, carried): (&FlowKey, &CarriedFlow)| {
+            let observed = carried.activity.mean_rate();
+            // After two intervals the observed rate is enough.
             let new = now.since(carried.since).0 < 2 * interval.0;
-            if new { seen.max(carried.expected) } else { seen }.0
+            if new { observed.max(carried.expected) } else { observed }.0
         };
         Rate(self.flows.iter().filter(|(key, _)| !leaving.contains(key)).map(of).sum())
     }
 
-    /// What a further flow may take when those of `leaving` have gone; one that would be alone may have all of it.
+    /// Rate left for a further flow once those of `leaving` have gone; a flow alone may use all of it.
     pub fn room(&self, now: Time, policy: &Policy, leaving: &[FlowKey]) -> Rate {
         if self.flows.len() == leaving.len() {
             return self.config.capacity;
         }
-        let given = u128::from(self.config.capacity.0) * u128::from(policy.fill_ppm) / 1_000_000;
-        Rate((given as u64).saturating_sub(self.reserved(now, policy.interval, leaving).0))
+        let usable = u128::from(self.config.capacity.0) * u128::from(policy.max_utilization_ppm) / 1_000_000;
+        Rate((usable as u64).saturating_sub(self.reserved(now, policy.interval, leaving).0))
     }
 
-    /// What the buffer of the router before it is expected to hold at `now`.
+    /// Bytes that the hold buffer of the moving router is expected to hold at `now`.
     pub fn buffered(&self, now: Time) -> Size {
-        let of = |carried: &Carried| if carried.kept_until > now { carried.kept.0 } else { 0 };
+        let of = |carried: &CarriedFlow| if carried.held_until > now { carried.held_bytes.0 } else { 0 };
         Size(self.flows.values().map(of).sum())
     }
 
-    /// What flows on it sent in the latest interval.
+    /// Rate of its flows in the latest interval.
     pub fn carried(&self, interval: Span) -> Rate {
         let bytes = self.flows.values().map(|c| c.activity.latest().bytes).sum();
         crate::table::rate_of(bytes, interval)
     }
 
-    /// What its set-up has still to earn: nothing once it is there.
-    pub fn price(&self) -> Size {
+    /// Cost of its set-up; zero once it is up.
+    pub fn remaining_cost(&self) -> Size {
         if self.state == State::Up {
             Size(0)
         } else {

@@ -1,93 +1,96 @@
-//! What the operator decides beforehand.
+//! The operator's policy.
 
 use units::{Rate, Size, Span};
 
-/// What makes a flow an elephant.
+/// Thresholds of an elephant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Thresholds {
     /// Rate in the latest interval at which a flow is one.
     pub rate: Rate,
     /// And the volume that it must have sent.
     pub volume: Size,
-    /// Standard errors that are taken off an estimate before it is compared, thousandths: the more, the fewer mice are taken for
-    /// elephants and the later elephants are seen.
-    pub standard_errors_e3: u32,
-    /// Mean rate below which a moved flow goes back: below `rate`, so that a flow between the two stays where it is.
-    pub back_below: Rate,
+    /// Standard errors subtracted from an estimate before the comparison, thousandths: more of them mean fewer false
+    /// positives and later detection.
+    pub confidence_sigmas_e3: u32,
+    /// Mean rate below which a moved flow returns to IP: below `rate`, so that a flow between the two stays where it
+    /// is.
+    pub return_rate: Rate,
 }
 
 /// A lightpath that may be set up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LightpathConfig {
-    /// What it carries.
+    /// Its capacity.
     pub capacity: Rate,
     /// From the decision to the first packet.
     pub set_up: Span,
-    /// What a set-up costs: the bytes that it must gain before it is worth it.
+    /// Cost of a set-up: the bytes that it must gain to be worth it.
     pub cost: Size,
 }
 
 /// The operator's policy. Shares are parts per million.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Policy {
-    /// Time between two looks.
+    /// Time between two decisions.
     pub interval: Span,
     /// One packet in so many is sampled; 1 = all are counted.
     pub one_in: u64,
-    /// Flows in the table at most.
-    pub memory: usize,
-    /// A flow of which nothing is seen for so long is over.
-    pub idle: Span,
-    /// What makes an elephant.
+    /// Most flows in the flow table.
+    pub flow_table_size: usize,
+    /// A flow without packets for this long has ended (IPFIX: idle timeout).
+    pub inactive_timeout: Span,
+    /// Thresholds of an elephant.
     pub thresholds: Thresholds,
-    /// A flow stays where it is for so long after a move, either way.
-    pub minimum_stay: Span,
-    /// A lightpath that carries nothing is kept for so long.
-    pub linger: Span,
-    /// Lightpaths set up at once at most.
+    /// Least time between two moves of a flow.
+    pub min_dwell_time: Span,
+    /// A lightpath without flows is released after this time.
+    pub lightpath_timeout: Span,
+    /// Most lightpaths set up at once.
     pub lightpaths_max: usize,
-    /// Part of a lightpath's capacity that is given away.
-    pub fill_ppm: u32,
-    /// What a byte taken off the IP level is worth, as a share of a byte delivered.
-    pub offload_worth_ppm: u32,
-    /// Load of the IP path's slowest link from which a byte taken off it is worth one delivered: others wait for the room.
-    pub busy_ppm: u32,
+    /// Share of a lightpath's capacity that flows may reserve.
+    pub max_utilization_ppm: u32,
+    /// Value of a byte offloaded from the IP level, as a share of a byte delivered.
+    pub offload_weight_ppm: u32,
+    /// Load of the IP path's slowest link from which an offloaded byte counts as a delivered one: other flows use the
+    /// room.
+    pub congestion_threshold_ppm: u32,
     /// Whether a move that is forecast to cost more than it gains is refused.
     pub refuse: bool,
-    /// Time after a move during which what the flow lacks is the move's cost.
-    pub watch: Span,
-    /// Part of the window that the flows' congestion control keeps at a loss.
-    pub keep_ppm: u32,
-    /// Index of the Pareto tail of flows' sizes, thousandths, above 1000: what is expected of a flow follows from what it has sent.
-    pub tail_e3: u32,
+    /// Time after a move during which a deficit of the flow counts as the move's cost.
+    pub observation_window: Span,
+    /// Share of cwnd after a loss: beta of the flows' congestion control.
+    pub cc_beta_ppm: u32,
+    /// Shape of the Pareto distribution of flow sizes, thousandths, above 1000: the expected rest of a flow follows
+    /// from its volume.
+    pub pareto_shape_e3: u32,
 }
 
 impl Policy {
-    /// What a flow that has sent `volume` is expected to send still: the mean excess of a Pareto tail, x / (a - 1).
-    pub fn rest_of(&self, volume: Size) -> Size {
-        let rest = u128::from(volume.0) * 1000 / u128::from(self.tail_e3.saturating_sub(1000).max(1));
+    /// Expected remaining bytes of a flow that has sent `volume`: the mean excess of a Pareto tail, x / (a - 1).
+    pub fn expected_rest(&self, volume: Size) -> Size {
+        let rest = u128::from(volume.0) * 1000 / u128::from(self.pareto_shape_e3.saturating_sub(1000).max(1));
         Size(u64::try_from(rest).unwrap_or(u64::MAX))
     }
 }
 
-/// One that finds an elephant in every flow and moves none back early.
+/// A policy that takes every flow for an elephant and returns none early.
 #[cfg(test)]
 pub(crate) fn of_tests() -> Policy {
     Policy {
         interval: Span::from_secs(1),
         one_in: 1,
-        memory: 16,
-        idle: Span::from_secs(10),
-        thresholds: Thresholds { rate: Rate(1), volume: Size(1), standard_errors_e3: 0, back_below: Rate(1) },
-        minimum_stay: Span::from_secs(30),
-        linger: Span::from_secs(10),
+        flow_table_size: 16,
+        inactive_timeout: Span::from_secs(10),
+        thresholds: Thresholds { rate: Rate(1), volume: Size(1), confidence_sigmas_e3: 0, return_rate: Rate(1) },
+        min_dwell_time: Span::from_secs(30),
+        lightpath_timeout: Span::from_secs(10),
         lightpaths_max: 1,
-        fill_ppm: 900_000,
-        offload_worth_ppm: 100_000,
-        busy_ppm: 900_000,
+        max_utilization_ppm: 900_000,
+        offload_weight_ppm: 100_000,
+        congestion_threshold_ppm: 900_000,
         refuse: true,
-        watch: Span::from_secs(10),
-        keep_ppm: 700_000,
-        tail_e3: 2000,
+        observation_window: Span::from_secs(10),
+        cc_beta_ppm: 700_000,
+        pareto_shape_e3: 2000,
     }
 }

@@ -1,10 +1,10 @@
-//! Packet sampling 1 in N, as sFlow and sampled NetFlow do it, and what an estimate made from samples is worth.
+//! Packet sampling 1 in N, as in sFlow and sampled NetFlow, and the error of estimates from samples.
 
 use link::random::{Geometric, Random};
 
 /// Takes each packet with probability 1/N, independently: what sFlow's random skip counts give (sFlow version 5, 3.1).
 ///
-/// A drawing per sampled packet, none per packet that passes unseen.
+/// Cost: a random draw per sampled packet.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     gaps: Geometric,
@@ -22,7 +22,7 @@ impl Sampler {
         Sampler { gaps, random, gap, one_in: one_in.max(1) }
     }
 
-    /// `packets` pass: how many of them are sampled.
+    /// Counts `packets`; returns how many of them are sampled.
     pub fn handle_packets(&mut self, packets: u64) -> u64 {
         if self.one_in == 1 {
             return packets;
@@ -38,7 +38,7 @@ impl Sampler {
     }
 }
 
-/// What was sampled of a flow: enough for an estimate and its error.
+/// Samples of a flow: enough for an estimate and its error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sampled {
     /// Packets sampled.
@@ -68,11 +68,12 @@ impl Sampled {
         }
     }
 
-    /// What passed, when one packet in `one_in` was sampled.
+    /// Estimates the volume, when one packet in `one_in` was sampled.
     ///
     /// Each sampled packet stands for N. With inclusion probability p = 1/N for each packet alone, the variance is
-    /// estimated without bias by sum of s^2 (1 - p) / p^2 = N (N - 1) sum of s^2 (Horvitz and Thompson 1952). For packets of one
-    /// size this is sFlow's rule: c samples give a relative error of 1/sqrt(c) (Phaal and Panchen, Packet Sampling Basics).
+    /// estimated without bias by sum of s^2 (1 - p) / p^2 = N (N - 1) sum of s^2 (Horvitz and Thompson 1952). For
+    /// packets of one size this is sFlow's rule: c samples give a relative error of 1/sqrt(c) (Phaal and Panchen,
+    /// Packet Sampling Basics).
     pub fn estimate(&self, one_in: u64) -> Estimate {
         let n = one_in.max(1);
         // sqrt is exact to the last bit on every machine (IEEE 754).
@@ -110,8 +111,8 @@ mod tests {
         assert_eq!(whole.handle_packets(all), in_parts);
     }
 
-    /// Over many flows the estimate is off by its standard error: the mean square of (error / standard error) is near one, and
-    /// the mean error near zero.
+    /// Over many flows the estimate is off by its standard error: the mean square of (error / standard error) is near
+    /// one, and the mean error near zero.
     #[test]
     fn estimates_err_as_much_as_they_say() {
         let mut sampler = Sampler::new(100, 11);
@@ -126,7 +127,8 @@ mod tests {
             sum += off;
             squares += off * off;
         }
-        // Deviation of the mean of 4000 is 0.016, of the mean square 0.022; an estimated error correlates a little with it.
+        // Deviation of the mean of 4000 is 0.016, of the mean square 0.022; an estimated error correlates a little
+        // with it.
         assert!((sum / flows as f64).abs() < 0.12, "mean {}", sum / flows as f64);
         assert!((squares / flows as f64 - 1.0).abs() < 0.12, "mean square {}", squares / flows as f64);
     }

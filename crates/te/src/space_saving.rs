@@ -2,83 +2,84 @@
 
 use std::collections::BTreeMap;
 
-/// A key, what is counted for it, and by how much that may be too much.
+/// A key, its count, and the largest error of the count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counter<K> {
     /// The key.
     pub key: K,
     /// At least the key's true weight, at most `error` more.
     pub count: u64,
-    /// What the key took over from the one whose place it got.
+    /// The count inherited from the evicted key.
     pub error: u64,
 }
 
 impl<K> Counter<K> {
-    /// The weight that the key has at least.
+    /// Lower bound of the key's weight.
     pub fn guaranteed(&self) -> u64 {
         self.count - self.error
     }
 }
 
-/// At most `capacity` counters over any number of keys (Metwally, Agrawal, El Abbadi 2005): a key that is not held takes the place
-/// of the one counted least, and its count as an error.
+/// At most `capacity` counters over any number of keys (Metwally, Agrawal, El Abbadi 2005): a key that is not held
+/// takes the place of the one counted least, and its count as an error.
 ///
 /// Every key whose true weight is above (total weight) / capacity is held, and no count is wrong by more than that.
 /// Adding costs O(log capacity): a heap by count, with each key's place in it.
 #[derive(Clone, Debug)]
 pub struct SpaceSaving<K> {
     capacity: usize,
-    /// Heap: no count is below its parent's; ties go to the key that is less, so that the order of insertion does not matter.
+    /// Heap: no count is below its parent's; ties go to the key that is less, so that the order of insertion does not
+    /// matter.
     heap: Vec<Counter<K>>,
-    place: BTreeMap<K, usize>,
+    position: BTreeMap<K, usize>,
 }
 
 impl<K: Copy + Ord> SpaceSaving<K> {
     /// An empty summary of `capacity` counters, at least one.
     pub fn new(capacity: usize) -> SpaceSaving<K> {
-        SpaceSaving { capacity: capacity.max(1), heap: vec![], place: BTreeMap::new() }
+        SpaceSaving { capacity: capacity.max(1), heap: vec![], position: BTreeMap::new() }
     }
 
-    /// `weight` more for `key`; returns the key whose place it took, if any.
+    /// `weight` more for `key`; returns the evicted key, if any.
     pub fn add(&mut self, key: K, weight: u64) -> Option<K> {
-        if let Some(&at) = self.place.get(&key) {
+        if let Some(&at) = self.position.get(&key) {
             self.heap[at].count = self.heap[at].count.saturating_add(weight);
-            self.sink(at);
+            self.sift_down(at);
             return None;
         }
         if self.heap.len() < self.capacity {
             self.heap.push(Counter { key, count: weight, error: 0 });
-            self.place.insert(key, self.heap.len() - 1);
-            self.rise(self.heap.len() - 1);
+            self.position.insert(key, self.heap.len() - 1);
+            self.sift_up(self.heap.len() - 1);
             return None;
         }
         let least = self.heap[0];
         self.heap[0] = Counter { key, count: least.count.saturating_add(weight), error: least.count };
-        self.place.remove(&least.key);
-        self.place.insert(key, 0);
-        self.sink(0);
+        self.position.remove(&least.key);
+        self.position.insert(key, 0);
+        self.sift_down(0);
         Some(least.key)
     }
 
-    /// What is counted for `key`, if it is held.
+    /// The counter of `key`, if there is one.
     pub fn get(&self, key: K) -> Option<&Counter<K>> {
-        self.place.get(&key).map(|&at| &self.heap[at])
+        self.position.get(&key).map(|&at| &self.heap[at])
     }
 
     /// Forgets `key`.
     pub fn remove(&mut self, key: K) {
-        let Some(at) = self.place.remove(&key) else { return };
+        let Some(at) = self.position.remove(&key) else { return };
         self.heap.swap_remove(at);
         if let Some(moved) = self.heap.get(at) {
-            self.place.insert(moved.key, at);
-            self.rise(at);
-            self.sink(at);
+            self.position.insert(moved.key, at);
+            self.sift_up(at);
+            self.sift_down(at);
         }
     }
 
     /// All counters, by key.
     pub fn iter(&self) -> impl Iterator<Item = &Counter<K>> {
-        self.place.values().map(|&at| &self.heap[at])
+        self.position.values().map(|&at| &self.heap[at])
     }
 
     /// Keys held.
@@ -97,18 +98,18 @@ impl<K: Copy + Ord> SpaceSaving<K> {
 
     fn swap(&mut self, a: usize, b: usize) {
         self.heap.swap(a, b);
-        self.place.insert(self.heap[a].key, a);
-        self.place.insert(self.heap[b].key, b);
+        self.position.insert(self.heap[a].key, a);
+        self.position.insert(self.heap[b].key, b);
     }
 
-    fn rise(&mut self, mut at: usize) {
+    fn sift_up(&mut self, mut at: usize) {
         while at > 0 && self.less(at, (at - 1) / 2) {
             self.swap(at, (at - 1) / 2);
             at = (at - 1) / 2;
         }
     }
 
-    fn sink(&mut self, mut at: usize) {
+    fn sift_down(&mut self, mut at: usize) {
         loop {
             let (left, right) = (2 * at + 1, 2 * at + 2);
             if left >= self.heap.len() {
@@ -143,8 +144,8 @@ mod tests {
     }
 
     proptest! {
-        /// The promises of the paper against exact counts, under any sequence: counts bound the truth from above, guaranteed
-        /// ones from below, and whoever has more than total / capacity is held.
+        /// The promises of the paper against exact counts, under any sequence: counts bound the truth from above,
+        /// guaranteed ones from below, and whoever has more than total / capacity is held.
         #[test]
         fn counts_bound_the_truth_and_no_heavy_hitter_is_missing(
             capacity in 1usize..20,

@@ -1,4 +1,4 @@
-//! The flow table: who sent how much, how fast, as far as bounded memory and samples tell.
+//! The flow table: volume and rate of flows, within bounded memory, from samples.
 
 use crate::policy::Thresholds;
 use crate::sampling::{Estimate, Sampled};
@@ -7,15 +7,15 @@ use crate::FlowKey;
 use std::collections::BTreeMap;
 use units::{Rate, Size, Span, Time};
 
-/// Intervals whose rates are kept: those before a move, against which it is judged.
+/// Intervals with stored rates: the reference for a move.
 const HISTORY: usize = 4;
 
-/// What is known of a flow beside its count.
+/// A flow's rates, beside its count.
 #[derive(Clone, Debug)]
 pub struct Activity {
     /// In the present interval.
     open: Sampled,
-    /// Since the flow got its place in the table.
+    /// Since the flow entered the table.
     all: Sampled,
     /// In the latest interval that ended.
     latest: Estimate,
@@ -25,11 +25,11 @@ pub struct Activity {
     errors: [u64; HISTORY],
     intervals: usize,
     /// End of the latest interval in which something was seen.
-    seen: Time,
+    last_seen: Time,
 }
 
 impl Activity {
-    /// One that has seen nothing up to `now`.
+    /// The activity of a flow without packets up to `now`.
     pub fn new(now: Time) -> Activity {
         Activity {
             open: Sampled::default(),
@@ -38,7 +38,7 @@ impl Activity {
             rates: [0; HISTORY],
             errors: [0; HISTORY],
             intervals: 0,
-            seen: now,
+            last_seen: now,
         }
     }
 
@@ -52,12 +52,12 @@ impl Activity {
         self.latest = self.open.estimate(one_in);
         self.all += self.open;
         if self.open.packets > 0 {
-            self.seen = now;
+            self.last_seen = now;
         }
         self.open = Sampled::default();
-        let place = self.intervals % HISTORY;
-        self.rates[place] = rate_of(self.latest.bytes, interval).0;
-        self.errors[place] = rate_of(self.latest.standard_error, interval).0;
+        let slot = self.intervals % HISTORY;
+        self.rates[slot] = rate_of(self.latest.bytes, interval).0;
+        self.errors[slot] = rate_of(self.latest.standard_error, interval).0;
         self.intervals += 1;
     }
 
@@ -66,37 +66,38 @@ impl Activity {
         self.latest
     }
 
-    /// Everything seen since the flow got its place.
+    /// Volume since the flow entered the table.
     pub fn volume(&self, one_in: u64) -> Estimate {
         self.all.estimate(one_in)
     }
 
-    /// Mean rate over the latest intervals, four at most; the first is left out where there are others, since a flow seldom
-    /// begins with an interval.
+    /// Mean rate over the latest intervals, four at most; the first is left out where there are others, since a flow
+    /// seldom begins with an interval.
     pub fn mean_rate(&self) -> Rate {
         let recent = self.recent();
-        let held = recent.len().max(1) as u64;
-        Rate(recent.map(|i| self.rates[i % HISTORY]).sum::<u64>() / held)
+        let count = recent.len().max(1) as u64;
+        Rate(recent.map(|i| self.rates[i % HISTORY]).sum::<u64>() / count)
     }
 
-    /// Standard error of [`Activity::mean_rate`] by sampling; intervals are sampled independently. 0 when all is counted.
+    /// Standard error of [`Activity::mean_rate`] by sampling; intervals are sampled independently. 0 when all is
+    /// counted.
     pub fn mean_rate_error(&self) -> Rate {
         let recent = self.recent();
-        let held = recent.len().max(1) as f64;
+        let count = recent.len().max(1) as f64;
         let squares: f64 = recent.map(|i| self.errors[i % HISTORY] as f64).map(|error| error * error).sum();
-        Rate((squares.sqrt() / held) as u64)
+        Rate((squares.sqrt() / count) as u64)
     }
 
     /// The intervals of the mean rate.
     fn recent(&self) -> std::ops::Range<usize> {
-        let held = self.intervals.min(HISTORY);
-        let skip = usize::from(held > 1 && self.intervals <= HISTORY);
-        self.intervals - held + skip..self.intervals
+        let count = self.intervals.min(HISTORY);
+        let skip = usize::from(count > 1 && self.intervals <= HISTORY);
+        self.intervals - count + skip..self.intervals
     }
 
-    /// When something was last seen of it.
-    pub fn seen(&self) -> Time {
-        self.seen
+    /// End of the latest interval with packets of the flow.
+    pub fn last_seen(&self) -> Time {
+        self.last_seen
     }
 }
 
@@ -106,18 +107,18 @@ pub(crate) fn rate_of(bytes: u64, span: Span) -> Rate {
     Rate(u64::try_from(bits_ns / u128::from(span.0.max(1))).unwrap_or(u64::MAX))
 }
 
-/// Flows by volume, at most so many: a Space-Saving summary over estimated bytes, with each held flow's activity.
+/// Flows by volume, at most so many: a Space-Saving summary over estimated bytes, with the activity of each flow in it.
 #[derive(Clone, Debug)]
 pub struct FlowTable {
     summary: SpaceSaving<FlowKey>,
     activity: BTreeMap<FlowKey, Activity>,
     one_in: u64,
-    /// Flows that lost their place to others.
+    /// Flows evicted.
     evictions: u64,
 }
 
 impl FlowTable {
-    /// An empty table of `capacity` flows, told of one packet in `one_in`.
+    /// An empty table of `capacity` flows, for sampling 1 in `one_in`.
     pub fn new(capacity: usize, one_in: u64) -> FlowTable {
         FlowTable {
             summary: SpaceSaving::new(capacity),
@@ -139,50 +140,51 @@ impl FlowTable {
         self.activity.entry(flow).or_insert_with(|| Activity::new(now)).add(packets, bytes);
     }
 
-    /// The interval of length `interval` ends; flows of which nothing has been seen for `idle` are forgotten.
+    /// The interval of length `interval` ends; flows without packets for `idle` are removed.
     pub fn handle_interval(&mut self, now: Time, interval: Span, idle: Span) {
         for activity in self.activity.values_mut() {
             activity.close(now, interval, self.one_in);
         }
-        let gone: Vec<_> = self.activity.iter().filter(|(_, a)| now.since(a.seen) >= idle).map(|(&k, _)| k).collect();
+        let gone: Vec<_> =
+            self.activity.iter().filter(|(_, a)| now.since(a.last_seen) >= idle).map(|(&k, _)| k).collect();
         for flow in gone {
             self.forget(flow);
         }
     }
 
-    /// Takes `flow` out; its activity, if it was held.
+    /// Takes `flow` out; its activity, if it was in the table.
     pub fn forget(&mut self, flow: FlowKey) -> Option<Activity> {
         self.summary.remove(flow);
         self.activity.remove(&flow)
     }
 
-    /// Flows held, by key.
+    /// Flows in the table, by key.
     pub fn flows(&self) -> impl Iterator<Item = (FlowKey, &Activity)> {
         self.activity.iter().map(|(&key, activity)| (key, activity))
     }
 
-    /// What is known of `flow`.
+    /// Activity of `flow`.
     pub fn get(&self, flow: FlowKey) -> Option<&Activity> {
         self.activity.get(&flow)
     }
 
-    /// Bytes that `flow` has sent at least, as far as the summary can tell (sampling's error apart).
+    /// Lower bound of the bytes of `flow`, apart from the sampling error.
     pub fn volume(&self, flow: FlowKey) -> Size {
         Size(self.summary.get(flow).map_or(0, crate::space_saving::Counter::guaranteed))
     }
 
-    /// Whether `flow` is an elephant: rate and volume of what was seen for certain, less the asked number of standard errors, are
-    /// both at the thresholds.
+    /// Whether `flow` is an elephant: rate and volume, less the configured number of standard errors, both reach the
+    /// thresholds.
     pub fn is_elephant(&self, flow: FlowKey, interval: Span, thresholds: &Thresholds) -> bool {
         let Some(activity) = self.activity.get(&flow) else { return false };
         let sure = |e: Estimate| {
-            e.bytes.saturating_sub(e.standard_error.saturating_mul(u64::from(thresholds.standard_errors_e3)) / 1000)
+            e.bytes.saturating_sub(e.standard_error.saturating_mul(u64::from(thresholds.confidence_sigmas_e3)) / 1000)
         };
         rate_of(sure(activity.latest), interval) >= thresholds.rate
             && Size(sure(activity.volume(self.one_in))) >= thresholds.volume
     }
 
-    /// Flows that lost their place to others so far.
+    /// Flows evicted so far.
     pub fn evictions(&self) -> u64 {
         self.evictions
     }
@@ -214,9 +216,9 @@ mod tests {
         // 100 samples of 1500 B in a second: 15 MB, 120 Mbit/s, with a standard error of a tenth.
         table.handle_sampled(Time(0), 1, 100, 150_000);
         table.handle_interval(Time(SECOND.0), SECOND, SECOND);
-        let of = |rate, volume, standard_errors_e3| {
-            let back_below = Rate(1);
-            Thresholds { rate: Rate(rate), volume: Size(volume), standard_errors_e3, back_below }
+        let of = |rate, volume, confidence_sigmas_e3| {
+            let return_rate = Rate(1);
+            Thresholds { rate: Rate(rate), volume: Size(volume), confidence_sigmas_e3, return_rate }
         };
         assert!(table.is_elephant(1, SECOND, &of(119_000_000, 14_900_000, 0)));
         assert!(!table.is_elephant(1, SECOND, &of(121_000_000, 1, 0)));
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_flow_is_forgotten_and_leaves_its_place() {
+    fn a_silent_flow_is_removed_and_frees_its_slot() {
         let mut table = FlowTable::new(1, 1);
         table.handle_sampled(Time(0), 1, 1, 1_000_000);
         table.handle_interval(Time(SECOND.0), SECOND, Span::from_secs(2));

@@ -1,21 +1,21 @@
-//! What the manager can see of the network when it decides: counters of links, delays of ways.
+//! The manager's view of the network: counters of links, delays of paths.
 
-use crate::mitigation::Means;
+use crate::mitigation::AllowedMitigations;
 use crate::FlowKey;
 use units::{Rate, Size, Span};
 
-/// A link as its counters show it.
+/// State of a link by its counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkView {
     /// Rate of the line.
     pub capacity: Rate,
-    /// What it carried in the latest interval.
+    /// Its load in the latest interval.
     pub load: Rate,
-    /// What waits before it, on average over the latest interval.
+    /// Mean length of its queue over the latest interval.
     pub queue: Size,
-    /// What fits there.
+    /// Limit of its queue.
     pub queue_limit: Size,
-    /// Packets lost there since the start.
+    /// Packets dropped there since the start.
     pub dropped: u64,
 }
 
@@ -31,36 +31,36 @@ impl LinkView {
     }
 }
 
-/// The two ways of a flow between the routers that a lightpath joins, and what lies before and behind.
+/// The two paths of a flow between the routers that a lightpath joins, and the links before and behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ways {
-    /// One-way delay of the whole way over IP without queues.
+pub struct Paths {
+    /// One-way delay of the whole path over IP without queues.
     pub ip_delay: Span,
-    /// One-way delay of the whole way over the lightpath.
+    /// One-way delay of the whole path over the lightpath.
     pub lightpath_delay: Span,
-    /// One-way delay of the way back, which stays.
+    /// One-way delay of the return path, which does not change.
     pub return_delay: Span,
-    /// The slowest link before the ways part, where there is one.
+    /// The slowest link before the paths part, where there is one.
     pub ingress: Option<LinkView>,
-    /// The slowest link of the IP way between the two routers.
+    /// The slowest link of the IP path between the two routers.
     pub core: LinkView,
-    /// The slowest link after the ways have met again, where there is one: its queue is at the merging router.
+    /// The slowest link after the paths merge, where there is one: its queue is at the merging router.
     pub egress: Option<LinkView>,
     /// Size of the flow's full packets, bytes.
     pub packet: Size,
-    /// What may be done about a move from IP to the lightpath.
-    pub means: Means,
+    /// Mitigations allowed for a move from IP to the lightpath.
+    pub allowed: AllowedMitigations,
 }
 
 /// The network, asked when an interval ends.
 pub trait View {
-    /// The operator's priority of `flow`; more goes first.
+    /// The operator's priority of `flow`; a higher one goes first.
     fn priority(&self, flow: FlowKey) -> i32;
-    /// The ways of `flow` with and without lightpath `lightpath`; None where it does not help: it joins routers that the flow
-    /// does not pass in that order.
-    fn ways(&self, flow: FlowKey, lightpath: usize) -> Option<Ways>;
+    /// The paths of `flow` with and without lightpath `lightpath`; None where the lightpath joins routers that the
+    /// flow does not pass in that order.
+    fn paths(&self, flow: FlowKey, lightpath: usize) -> Option<Paths>;
     /// Whether `lightpath` could be set up: no alarm stands on it.
     fn available(&self, lightpath: usize) -> bool;
-    /// The slowest link of the IP way between the routers that `lightpath` joins.
+    /// The slowest link of the IP path between the routers that `lightpath` joins.
     fn bypassed(&self, lightpath: usize) -> LinkView;
 }

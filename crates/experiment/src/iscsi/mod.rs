@@ -249,7 +249,7 @@ impl Session {
             }
             self.pumps.push((self.first + index, Side::Sender));
         }
-        while let Some(id) = self.target.poll_touched() {
+        while let Some(id) = self.target.poll_ready() {
             if let Some(connection) = self.connections.iter_mut().find(|connection| connection.id == Some(id)) {
                 connection.wants[Side::Receiver as usize] = true;
             }

@@ -9,10 +9,11 @@ use crate::changes::{begin_hold, Notice};
 use crate::gates::Lines;
 use crate::spec::{CwndReductionSpec, HoldBufferSpec, ManagerSpec, MitigationSpec, QueueDelaySpec, RunSpec};
 use crate::ways;
-use link::{Kept, Packet};
+use link::hold_buffer::Stats as Kept;
+use link::Packet;
 use sim::{Network, RouteId, Routed};
 use std::collections::VecDeque;
-use te::{Held, Keeping, Manager, Means, Pacing, Plan};
+use te::{AllowedMitigations as Means, HoldConfig as Keeping, HoldStats as Held, Manager, Pacing, Plan};
 use units::{Rate, Size, Span, Time};
 
 /// The way of a flow's data over a lightpath.
@@ -73,7 +74,7 @@ impl Over {
 
     /// What its sender is told, where `plan` says so.
     fn trim(&self, plan: &Plan) -> Option<&CwndReductionSpec> {
-        self.mitigation.as_ref()?.cwnd_reduction.as_ref().filter(|_| plan.mitigation.trims())
+        self.mitigation.as_ref()?.cwnd_reduction.as_ref().filter(|_| plan.mitigation.reduces_cwnd())
     }
 
     /// What may be done, where the ways differ by `difference`, `wait` tells the time that a packet waits before a link and `load` what a
@@ -87,12 +88,16 @@ impl Over {
         let keeping = |gate: &HoldBufferSpec| Keeping {
             delay: gate.queues.iter().map(wait).fold(Span(gate.delay_ns), |sum, wait| sum + wait),
             line: Rate(gate.rate_bps),
-            pacing: Pacing { number: self.line.unwrap_or(0), load: gate.line.and_then(&load), beside: Rate(0) },
+            pacing: Pacing { pacer: self.line.unwrap_or(0), load: gate.line.and_then(&load), held_rate: Rate(0) },
             share_ppm: gate.share_ppm,
             buffer: Size(gate.limit_bytes.unwrap_or(u64::MAX)),
         };
         let trim = self.mitigation.as_ref().and_then(|mitigation| mitigation.cwnd_reduction.as_ref());
-        Means { difference, hold: self.gate().map(keeping), trim: trim.map(|trim| Span(trim.delay_ns)) }
+        Means {
+            delay_difference: difference,
+            hold_buffer: self.gate().map(keeping),
+            cwnd_reduction: trim.map(|trim| Span(trim.delay_ns)),
+        }
     }
 }
 
@@ -215,14 +220,15 @@ impl Mitigations {
     ) {
         let (Some(route), Some(over)) = (route, of.over(&going)) else { return };
         if let Some(gate) = over.gate.filter(|_| going.plan.mitigation.holds()) {
-            self.earlier.extend(net.links_mut()[gate].take_kept().filter(|kept| kept.packets > 0));
+            let kept = net.hold_buffer_mut(gate).map(|(buffer, _)| buffer.take_stats());
+            self.earlier.extend(kept.filter(|kept| kept.packets > 0));
             self.holding.retain(|holding| holding.gate != gate);
             let dropped_before = net.links()[gate].stats().dropped();
             if let Some((gate, hold)) = begin_hold(&over.way, over.mitigation.as_ref(), now, net) {
                 self.holding.push(Holding { entry: going.entry, gate, hold, dropped_before });
             }
         }
-        net.set_way(route, &over.way);
+        net.set_path(route, &over.way);
         let restore = over.trim(&going.plan).and_then(|trim| trim.restore_ns);
         self.pending.extend(restore.map(|after| (now + Span(after), Pending::Restore(going))));
     }
@@ -230,17 +236,17 @@ impl Mitigations {
     /// Tells the manager what has been kept back so far.
     pub fn tell<P: Packet + Routed>(&mut self, now: Time, manager: &mut Manager, net: &mut Network<P>) {
         self.holding.retain(|holding| {
-            let link = &mut net.links_mut()[holding.gate];
-            let kept = link.kept().unwrap_or_default();
-            let goes_on = link.is_closed(now).unwrap_or(false);
+            let dropped = net.links()[holding.gate].stats().dropped();
+            let Some((buffer, pacers)) = net.hold_buffer_mut(holding.gate) else { return false };
+            let (kept, goes_on) = (buffer.stats(), buffer.is_holding(now, pacers));
             let held = Held {
                 hold: holding.hold,
                 packets: kept.packets,
-                bytes: Size(kept.most_bytes),
-                dropped_packets: link.stats().dropped() - holding.dropped_before,
-                goes_on,
+                bytes: Size(kept.max_bytes),
+                dropped_packets: dropped - holding.dropped_before,
+                is_holding: goes_on,
             };
-            manager.handle_held(holding.entry, held);
+            manager.handle_hold_stats(holding.entry, held);
             goes_on
         });
     }

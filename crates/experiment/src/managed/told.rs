@@ -2,7 +2,8 @@
 
 use super::Management;
 use crate::outcome::{Metric, Metrics};
-use te::{Entry, Forecast, Held, Limit, Manager, Mitigation, Plan, Reason, Seen};
+use te::MoveRecord as Entry;
+use te::{Forecast, HoldStats as Held, Limit, Manager, Mitigation, Observation as Seen, Plan, Reason};
 use units::{Span, Time};
 
 /// What a manager did in a run.
@@ -43,7 +44,7 @@ impl Management {
     /// What it did, with the names of flows.
     pub fn outcome(&self, names: &[&str]) -> ManagerOutcome {
         let manager = &self.manager;
-        let ledger = manager.ledger().entries();
+        let ledger = manager.move_log().records();
         let name = |entry: &Entry| names[entry.flow as usize].to_owned();
         let lightpath = |index: usize| self.net.lightpaths[index].0.clone();
         let mut timeline = Timeline::default();
@@ -112,13 +113,13 @@ fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metr
         integer("forecast_overtaken_packets", f.overtaken_packets);
         integer("forecast_lost_packets", f.lost_packets);
     }
-    if let Some(Held { packets, bytes, dropped_packets, .. }) = entry.held {
+    if let Some(Held { packets, bytes, dropped_packets, .. }) = entry.hold_stats {
         integer("held_packets", packets);
         integer("held_bytes", bytes.0);
         integer("held_dropped_packets", dropped_packets);
     }
     if let Some(plan) = entry.plan {
-        integer("mitigation_saves_bytes", plan.saves.0);
+        integer("mitigation_saves_bytes", plan.saved_cost.0);
         if plan.mitigation.holds() {
             integer("forecast_held_bytes", plan.buffer.0);
         }
@@ -127,7 +128,7 @@ fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metr
         integer("offloaded_bytes", entry.offloaded.0);
         integer("gain_bytes", entry.gain.0);
     }
-    if let Some(least) = entry.least_rate {
+    if let Some(least) = entry.min_rate {
         integer("least_rate_bps", least.0);
     }
     if let Some(cost) = entry.cost {
@@ -156,9 +157,9 @@ fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metr
     metrics.extend(seen(&entry.before, ["rate_before_bps", "ip_load_before_bps", "ip_wait_before_s"]));
     if let Some(after) = &entry.after {
         metrics.extend(seen(after, ["rate_after_bps", "ip_load_after_bps", "ip_wait_after_s"]));
-        metrics.insert("watched_s", Metric::Real(entry.watched.as_secs_f64()));
+        metrics.insert("watched_s", Metric::Real(entry.observed.as_secs_f64()));
     }
-    if let Some(Forecast { limit, overlap, least_ppm, .. }) = entry.forecast {
+    if let Some(Forecast { limit, overlap, min_rate_ppm: least_ppm, .. }) = entry.forecast {
         metrics.insert("limit", Metric::Text(letter(limit).to_owned()));
         metrics.insert("forecast_overlap_s", Metric::Real(overlap.as_secs_f64()));
         metrics.insert("forecast_least_share", Metric::Real(f64::from(least_ppm) / 1e6));
@@ -166,7 +167,7 @@ fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metr
     if let Some(plan) = entry.plan {
         metrics.extend(of_plan(&plan, entry.forecast.map_or(Span::ZERO, |thought| thought.pause)));
     }
-    if let Some(Held { hold, .. }) = entry.held {
+    if let Some(Held { hold, .. }) = entry.hold_stats {
         metrics.insert("hold_s", Metric::Real(hold.as_secs_f64()));
     }
     if let Some(at) = entry.cost_at {
@@ -181,16 +182,16 @@ fn of_entry(entry: &Entry, begin: Time, flow: String, lightpath: String) -> Metr
 fn of_plan(plan: &Plan, pause: Span) -> Metrics {
     let name = match plan.mitigation {
         Mitigation::None => "none",
-        Mitigation::Hold => "hold_buffer",
-        Mitigation::Trim => "cwnd_reduction",
-        Mitigation::HoldAndTrim => "hold_buffer, cwnd_reduction",
+        Mitigation::HoldBuffer => "hold_buffer",
+        Mitigation::CwndReduction => "cwnd_reduction",
+        Mitigation::HoldAndReduceCwnd => "hold_buffer, cwnd_reduction",
     };
     let mut metrics = Metrics::from([("mitigation", Metric::Text(name.to_owned()))]);
     if plan.mitigation.holds() {
         metrics.insert("forecast_hold_s", Metric::Real(plan.hold.as_secs_f64()));
     }
-    if plan.mitigation.trims() {
-        metrics.insert("forecast_cwnd_fraction", Metric::Real(f64::from(plan.keep_ppm) / 1e6));
+    if plan.mitigation.reduces_cwnd() {
+        metrics.insert("forecast_cwnd_fraction", Metric::Real(f64::from(plan.cwnd_fraction_ppm) / 1e6));
     }
     if plan.mitigation != Mitigation::None {
         metrics.insert("forecast_pause_s", Metric::Real(pause.as_secs_f64()));
@@ -203,7 +204,7 @@ fn reason(reason: Reason) -> &'static str {
         Reason::Elephant => "elephant",
         Reason::Refused => "refused",
         Reason::Slow => "slow",
-        Reason::Over => "over",
+        Reason::Ended => "over",
         Reason::Preempted => "preempted",
         Reason::Failed => "failed",
     }

@@ -3,7 +3,7 @@
 use super::generator::Due;
 use crate::spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
 use link::random::{stream_seed, Geometric, Random};
-use te::mix::Distribution;
+use te::traffic_model::Distribution;
 use units::{Span, Time, NS_PER_S};
 
 /// Times are added up in ps, so that no rounding adds up: 4 KiB at 400 Gbit/s are 81,920.
@@ -153,7 +153,7 @@ impl Sizes {
                     return None;
                 }
                 let (least, most) = (*min_bytes as f64, *max_bytes as f64);
-                Sizes::Drawn(Distribution::Pareto { index: f64::from(*shape_e3) / 1e3, least, most })
+                Sizes::Drawn(Distribution::Pareto { shape: f64::from(*shape_e3) / 1e3, min: least, max: most })
             }
         })
     }
@@ -195,7 +195,7 @@ impl Period {
             return Period::Exponential(Geometric::with_mean(u64::try_from(mean_ps).unwrap_or(u64::MAX)));
         };
         // The mean grows with both ends alike.
-        let of = |least: f64| Distribution::Pareto { index: f64::from(shape) / 1e3, least, most: least * LONGEST };
+        let of = |least: f64| Distribution::Pareto { shape: f64::from(shape) / 1e3, min: least, max: least * LONGEST };
         Period::Pareto(of(mean_ps as f64 / of(1.0).mean()))
     }
 

@@ -19,6 +19,7 @@ use crate::plan::{HostPlan, HostSpec};
 use crate::tun::{Tun, TunError};
 use experiment::spec::RunSpec;
 use experiment::{network, ways, LabError, Management};
+use link::Pacers;
 use orders::Orders;
 use runner::{Command, Runner};
 use sim::{Network, Routes};
@@ -137,8 +138,9 @@ impl Emulator {
         (world.flow_routes, world.management) = (flow_routes, management);
         world.orders = Some(Orders::new(plan));
         // Not ahead of time: a loss counts when it happens, and any route may come to lead over any link.
-        let mut links = network::links(spec, false)?;
-        links.extend(world.management.iter().flat_map(Management::gates));
+        let mut pacers = Pacers::default();
+        let mut links = network::links(spec, false, &mut pacers)?;
+        links.extend(world.management.iter().flat_map(|management| management.gates(&mut pacers)));
         let (timers, early) = world.timers();
         let wake = Wake::new().map_err(|e| LabError::Spec(format!("eventfd: {e}")))?;
         let descriptors =
@@ -148,7 +150,7 @@ impl Emulator {
             spec: spec.clone(),
             plan: plan.clone(),
             table,
-            net: Network::new(links, routes, timers, early),
+            net: Network::new(links, pacers, routes, timers, early),
             world,
             waiter: Waiter::new(descriptors.into_iter(), plan.emulator.busy_poll),
             commands: obeyed,

@@ -18,7 +18,7 @@ pub struct NetworkCounters {
     /// What the manager did, where the spec has one.
     pub managed: Option<ManagerOutcome>,
     /// What gates of moves have kept back, and their counters.
-    pub gates: (Vec<link::Kept>, Vec<link::Stats>),
+    pub gates: (Vec<link::hold_buffer::Stats>, Vec<link::Stats>),
 }
 
 /// Everything that the emulator did.

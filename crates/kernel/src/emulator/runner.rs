@@ -149,7 +149,7 @@ impl Runner {
     fn set_route(&mut self, flow: usize, way: Way, links: &[usize]) -> Result<(), LabError> {
         check_way(&self.spec, &self.plan, flow, way, links)?;
         let routes = self.world.flow_routes[flow].expect("the plan has this flow");
-        self.net.set_way(routes[way as usize], links);
+        self.net.set_path(routes[way as usize], links);
         Ok(())
     }
 }

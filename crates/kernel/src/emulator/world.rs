@@ -174,7 +174,7 @@ impl World {
         }
     }
 
-    fn gates(&self, net: &Network<Token>) -> (Vec<link::Kept>, Vec<link::Stats>) {
+    fn gates(&self, net: &Network<Token>) -> (Vec<link::hold_buffer::Stats>, Vec<link::Stats>) {
         let (mut kept, stats) = gates_of(net);
         kept.extend(self.management.iter().flat_map(|management| management.kept_before()));
         (kept, stats)

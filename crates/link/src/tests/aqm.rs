@@ -91,10 +91,10 @@ fn red_keeps_the_average_queue_between_its_thresholds() {
         weight_shift: 9,
         ecn: false,
     };
-    for config in engines(&ten_megabit(red)) {
+    for config in both_kinds(&ten_megabit(red)) {
         let mut bench = Bench::new(config);
-        // 5 % more than the line carries: one in 21 must go. Distances between drops are uniform on 1 .. 1/p, so p = 1/41
-        // does it, where the average queue is 44.6 kB.
+        // 5 % more than the line carries: one in 21 must go. Distances between drops are uniform on 1 .. 1/p, so p =
+        // 1/41 does it, where the average queue is 44.6 kB.
         let (mut sum, mut samples) = (0u64, 0u64);
         while bench.now < 60_000_000_000 {
             bench.send(1500);
@@ -149,7 +149,7 @@ fn fq_codel_lets_a_sparse_flow_pass_a_flood() {
         bench.run_to(step * 1_200_000);
     }
     bench.run_dry();
-    let waits = |flow| bench.delivered.iter().filter(move |d| d.1.flow == flow).map(|d| d.0 - d.1.came);
+    let waits = |flow| bench.delivered.iter().filter(move |d| d.1.flow == flow).map(|d| d.0 - d.1.arrived);
     // At most the packet being sent (1.2 ms), one turn of the other queue, and itself.
     let worst = waits(2).max().unwrap();
     assert!(worst <= 2 * 1_200_000 + 80_000, "the sparse flow waited {worst} ns");
@@ -177,7 +177,7 @@ fn fq_codel_takes_an_overflow_out_of_the_fattest_queue() {
 fn fq_codel_controls_the_delay_of_each_flow() {
     let mut bench = Bench::new(ten_megabit(fq_codel(10_000)));
     flood(&mut bench, 1_150_000, 20_000_000_000, false);
-    let late: Vec<u64> = bench.delivered.iter().filter(|d| d.0 > 10_000_000_000).map(|d| d.0 - d.1.came).collect();
+    let late: Vec<u64> = bench.delivered.iter().filter(|d| d.0 > 10_000_000_000).map(|d| d.0 - d.1.arrived).collect();
     let mean = late.iter().sum::<u64>() / late.len() as u64;
     assert!(mean < 60_000_000, "mean delay {mean} ns under 4 % of overload");
     assert!(bench.link.stats().dropped_by_aqm > 300);

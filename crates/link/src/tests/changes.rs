@@ -4,17 +4,17 @@ use super::*;
 
 #[test]
 fn a_new_rate_holds_for_what_waits_and_not_for_what_is_being_sent() {
-    for config in engines(&gigabit(tail(100))) {
+    for config in both_kinds(&gigabit(tail(100))) {
         let mut bench = Bench::new(config);
         for _ in 0..4 {
             bench.send(1500);
         }
         bench.run_to(18_000); // half of the second packet has gone
-        bench.link.set_rate(Time(18_000), Rate(100_000_000));
+        bench.variable().set_rate(Time(18_000), Rate(100_000_000));
         bench.run_to(30_000);
         assert_eq!(bench.link.queue(Time(30_000)).0, 1, "the third started at 24 us");
         bench.run_to(200_000);
-        bench.link.set_rate(Time(200_000), Rate(10_000_000_000));
+        bench.variable().set_rate(Time(200_000), Rate(10_000_000_000));
         bench.send(1500);
         bench.run_dry();
         // 12, 24, then 120 us each from 24 on; the fourth is under way at 200 us; the fifth takes 1.2 us.
@@ -24,13 +24,13 @@ fn a_new_rate_holds_for_what_waits_and_not_for_what_is_being_sent() {
 
 #[test]
 fn a_longer_delay_holds_for_what_starts_later() {
-    for config in engines(&gigabit(tail(100))) {
+    for config in both_kinds(&gigabit(tail(100))) {
         let mut bench = Bench::new(config);
         for _ in 0..3 {
             bench.send(1500);
         }
         bench.run_to(13_000);
-        bench.link.set_delay(Time(13_000), Span::from_millis(5));
+        bench.variable().set_delay(Time(13_000), Span::from_millis(5));
         bench.run_dry();
         assert_eq!(bench.times(), [1_012_000, 1_024_000, 5_036_000], "the second was being sent");
     }
@@ -38,11 +38,11 @@ fn a_longer_delay_holds_for_what_starts_later() {
 
 #[test]
 fn a_shorter_delay_does_not_let_packets_overtake() {
-    for config in engines(&gigabit(tail(100))) {
+    for config in both_kinds(&gigabit(tail(100))) {
         let mut bench = Bench::new(config);
         bench.send(1500);
         bench.run_to(20_000);
-        bench.link.set_delay(Time(20_000), Span::from_micros(100));
+        bench.variable().set_delay(Time(20_000), Span::from_micros(100));
         bench.send(1500);
         bench.send(1500);
         bench.run_to(950_000);
@@ -57,12 +57,13 @@ fn a_shorter_delay_does_not_let_packets_overtake() {
 
 #[test]
 fn many_changes_of_delay_while_packets_are_on_the_line() {
-    for config in engines(&gigabit(tail(100))) {
+    for config in both_kinds(&gigabit(tail(100))) {
         let mut bench = Bench::new(config);
         for step in 1..=5u64 {
             bench.send(1500);
             bench.run_to(step * 100_000);
-            bench.link.set_delay(Time(bench.now), Span::from_millis(1 + step));
+            let now = Time(bench.now);
+            bench.variable().set_delay(now, Span::from_millis(1 + step));
         }
         bench.run_dry();
         assert_eq!(bench.times(), [1_012_000, 2_112_000, 3_212_000, 4_312_000, 5_412_000]);
@@ -71,13 +72,13 @@ fn many_changes_of_delay_while_packets_are_on_the_line() {
 
 #[test]
 fn an_outage_loses_the_line_and_keeps_the_queue() {
-    for config in engines(&gigabit(tail(3))) {
+    for config in both_kinds(&gigabit(tail(3))) {
         let mut bench = Bench::new(config);
         for _ in 0..4 {
             bench.send(1500);
         }
         bench.run_to(13_000); // one on the line, one being sent, two wait
-        bench.link.set_up(Time(13_000), false);
+        bench.variable().set_up(Time(13_000), false);
         bench.take();
         let lost: Vec<_> = bench.dropped.iter().map(|d| (d.1.number, d.2)).collect();
         assert_eq!(lost, [(1, DropReason::Outage), (2, DropReason::Outage)]);
@@ -87,8 +88,9 @@ fn an_outage_loses_the_line_and_keeps_the_queue() {
         bench.send(1500); // no room
         assert_eq!(bench.dropped[2].2, DropReason::QueueFull);
         assert_eq!(bench.link.queue(Time(bench.now)).0, 3);
-        bench.link.set_up(Time(bench.now), true);
-        bench.link.set_up(Time(bench.now), true);
+        let now = Time(bench.now);
+        bench.variable().set_up(now, true);
+        bench.variable().set_up(now, true);
         bench.run_dry();
         assert_eq!(bench.times(), [6_012_000, 6_024_000, 6_036_000]);
         assert_eq!(bench.numbers(), [3, 4, 5]);
@@ -98,13 +100,13 @@ fn an_outage_loses_the_line_and_keeps_the_queue() {
 
 #[test]
 fn a_link_that_is_down_with_nothing_inside_comes_back() {
-    for config in engines(&gigabit(tail(3))) {
+    for config in both_kinds(&gigabit(tail(3))) {
         let mut bench = Bench::new(config);
-        bench.link.set_up(Time(0), false);
+        bench.variable().set_up(Time(0), false);
         bench.run_to(1_000);
-        bench.link.set_rate(Time(1_000), Rate(100_000_000));
-        bench.link.set_delay(Time(1_000), Span::from_micros(50));
-        bench.link.set_up(Time(2_000), true);
+        bench.variable().set_rate(Time(1_000), Rate(100_000_000));
+        bench.variable().set_delay(Time(1_000), Span::from_micros(50));
+        bench.variable().set_up(Time(2_000), true);
         bench.run_to(2_000);
         bench.send(1500);
         bench.run_dry();
@@ -114,15 +116,15 @@ fn a_link_that_is_down_with_nothing_inside_comes_back() {
 
 #[test]
 fn changes_while_the_link_is_down_hold_when_it_is_up() {
-    for config in engines(&gigabit(tail(3))) {
+    for config in both_kinds(&gigabit(tail(3))) {
         let mut bench = Bench::new(config);
-        bench.link.set_up(Time(0), false);
+        bench.variable().set_up(Time(0), false);
         bench.send(1500);
         bench.send(1500);
-        bench.link.set_rate(Time(0), Rate(100_000_000));
-        bench.link.set_delay(Time(0), Span::from_micros(50));
+        bench.variable().set_rate(Time(0), Rate(100_000_000));
+        bench.variable().set_delay(Time(0), Span::from_micros(50));
         bench.run_to(1_000_000);
-        bench.link.set_up(Time(1_000_000), true);
+        bench.variable().set_up(Time(1_000_000), true);
         bench.run_dry();
         assert_eq!(bench.times(), [1_170_000, 1_290_000]);
     }
@@ -130,13 +132,13 @@ fn changes_while_the_link_is_down_hold_when_it_is_up() {
 
 #[test]
 fn a_new_loss_model_spares_what_is_on_the_line() {
-    for config in engines(&gigabit(tail(100))) {
+    for config in both_kinds(&gigabit(tail(100))) {
         let mut bench = Bench::new(LinkConfig { loss: LossModel::EveryNth { n: 2 }, ..config });
         for _ in 0..8 {
             bench.send(1500);
         }
         bench.run_to(30_000); // three have started: the second is lost
-        bench.link.set_loss(Time(30_000), LossModel::List { packets: vec![1, 5] });
+        bench.variable().set_loss(Time(30_000), LossModel::List { packets: vec![1, 5] });
         bench.run_dry();
         assert_eq!(
             bench.numbers(),
@@ -153,13 +155,13 @@ fn a_new_loss_model_spares_what_is_on_the_line() {
 
 #[test]
 fn losses_are_told_from_outages() {
-    for config in engines(&gigabit(tail(100))) {
+    for config in both_kinds(&gigabit(tail(100))) {
         let mut bench = Bench::new(LinkConfig { loss: LossModel::EveryNth { n: 2 }, ..config });
         for _ in 0..4 {
             bench.send(1500);
         }
         bench.run_to(500_000);
-        bench.link.set_up(Time(500_000), false);
+        bench.variable().set_up(Time(500_000), false);
         bench.take();
         let stats = *bench.link.stats();
         assert_eq!((stats.dropped_by_loss, stats.dropped_by_outage, stats.delivered), (2, 2, 0));

@@ -20,7 +20,7 @@ fn packets_leave_one_after_the_other() {
 fn an_odd_rate_does_not_drift_over_a_million_packets() {
     // 9.95328 Gbit/s: 1500 B take 1205.632716 ns; rounding each up would lose 0.03 % of the rate.
     let rate = 9_953_280_000u64;
-    for mut config in engines(&gigabit(tail(10))) {
+    for mut config in both_kinds(&gigabit(tail(10))) {
         config.rate = Rate(rate);
         let mut bench = Bench::new(config);
         let mut last = 0;
@@ -192,14 +192,14 @@ fn adding_a_flow_does_not_change_the_losses_of_another() {
             bench.run_to(bench.now + 20_000);
         }
         bench.run_dry();
-        let numbers = bench.dropped.iter().filter(|d| d.1.flow == 1).map(|d| d.1.came);
+        let numbers = bench.dropped.iter().filter(|d| d.1.flow == 1).map(|d| d.1.arrived);
         numbers.collect::<Vec<_>>()
     };
     for loss in [
         LossModel::Independent { probability_e12: 10_000_000_000 },
         LossModel::BitErrorRate { probability_e18: 1_000_000_000_000 },
     ] {
-        for config in engines(&LinkConfig { loss: loss.clone(), ..gigabit(tail(100)) }) {
+        for config in both_kinds(&LinkConfig { loss: loss.clone(), ..gigabit(tail(100)) }) {
             assert!(lost(false, &config).len() > 100);
             assert_eq!(lost(false, &config), lost(true, &config));
         }
@@ -210,5 +210,5 @@ fn adding_a_flow_does_not_change_the_losses_of_another() {
 #[test]
 fn a_link_may_change_threads() {
     fn send<T: Send>(_: T) {}
-    send(Link::<Probe>::new(gigabit(tail(1)), 1));
+    send(Link::<Probe>::variable(&gigabit(tail(1)), 1));
 }

@@ -1,4 +1,4 @@
-//! What holds for every link and every sequence of calls.
+//! Properties of every link under every sequence of calls.
 
 use super::*;
 use proptest::prelude::*;
@@ -109,15 +109,15 @@ fn play(bench: &mut Bench, step: &Step) {
     match step {
         Step::Send { bytes, flow, ect } => bench.send_of(*bytes, *flow, *ect),
         Step::Wait(ns) => bench.run_to(bench.now + ns),
-        Step::Rate(rate) => bench.link.set_rate(now, Rate(*rate)),
-        Step::Delay(delay) => bench.link.set_delay(now, Span(*delay)),
-        Step::Loss(model) => bench.link.set_loss(now, model.clone()),
-        Step::Up(up) => bench.link.set_up(now, *up),
+        Step::Rate(rate) => bench.variable().set_rate(now, Rate(*rate)),
+        Step::Delay(delay) => bench.variable().set_delay(now, Span(*delay)),
+        Step::Loss(model) => bench.variable().set_loss(now, model.clone()),
+        Step::Up(up) => bench.variable().set_up(now, *up),
         Step::ReadQueue => {
             bench.link.queue(now);
         }
     }
-    // What a change made due is taken before time passes, as the event loop does.
+    // Events that a change made due happen before time passes, as in the event loop.
     bench.take();
 }
 
@@ -138,9 +138,9 @@ fn outcome(bench: &Bench) -> (Vec<(u64, Probe)>, Vec<u64>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// In = delivered + dropped + inside, at every moment; nothing twice, nothing stays for ever.
+    /// In = delivered + dropped + inside, at every moment; no packet twice, none stays for ever.
     #[test]
-    fn packets_are_conserved(config in config(queue()), steps in steps()) {
+    fn packets_are_conscheduled(config in config(queue()), steps in steps()) {
         let mut bench = Bench::new(config);
         for step in &steps {
             play(&mut bench, step);
@@ -152,7 +152,8 @@ proptest! {
             prop_assert!(queue.0 <= bench.link.packets_inside());
             prop_assert_eq!(queue.0 == 0, queue.1 == 0);
         }
-        bench.link.set_up(Time(bench.now), true);
+        let now = Time(bench.now);
+        bench.variable().set_up(now, true);
         bench.run_dry();
         prop_assert_eq!(bench.link.packets_inside(), 0);
         let (delivered, lost) = outcome(&bench);
@@ -161,23 +162,24 @@ proptest! {
         prop_assert!(numbers.iter().copied().eq(1..=bench.sent));
     }
 
-    /// The analytic engine and the event-driven one are two ways to the same result.
+    /// A FIFO link and a scheduled queue give the same result.
     #[test]
-    fn both_engines_agree(config in config(fifo_queue()), steps in steps()) {
-        let [mut analytic, mut served] = engines(&config).map(|config| run(&config, &steps));
-        prop_assert_eq!(analytic.link.queue(Time(analytic.now)), served.link.queue(Time(served.now)));
-        for bench in [&mut analytic, &mut served] {
-            bench.link.set_up(Time(bench.now), true);
+    fn a_fifo_link_and_a_scheduled_queue_agree(config in config(fifo_queue()), steps in steps()) {
+        let [mut analytic, mut scheduled] = both_kinds(&config).map(|config| run(&config, &steps));
+        prop_assert_eq!(analytic.link.queue(Time(analytic.now)), scheduled.link.queue(Time(scheduled.now)));
+        for bench in [&mut analytic, &mut scheduled] {
+            let now = Time(bench.now);
+            bench.variable().set_up(now, true);
             bench.run_dry();
         }
-        prop_assert_eq!(outcome(&analytic), outcome(&served));
-        prop_assert_eq!(analytic.link.stats(), served.link.stats());
+        prop_assert_eq!(outcome(&analytic), outcome(&scheduled));
+        prop_assert_eq!(analytic.link.stats(), scheduled.link.stats());
     }
 
-    /// A link that stays as it is behaves as one that could change, and its counters and queue are those of the time at which
-    /// they are read, however far ahead packets have been handed in.
+    /// A fixed link behaves as a variable one, and its counters and queue are those of the time at which they are
+    /// read, however far ahead packets have been handed in.
     #[test]
-    fn a_passage_is_a_link_that_nothing_changes(
+    fn a_precomputed_link_equals_an_unchanged_variable_one(
         mut config in config(fifo_queue()),
         steps in steps(),
         ahead in 0u64..200_000,
@@ -185,11 +187,11 @@ proptest! {
         let steps = steps.into_iter().filter(|s| matches!(s, Step::Send { .. } | Step::Wait(_) | Step::ReadQueue));
         let steps: Vec<_> = steps.collect();
         config.jitter = None;
-        let mut fixed = Bench::of(Link::fixed(config.clone(), 1));
-        prop_assert_eq!(fixed.link.is_passage(), matches!(config.queue, QueueConfig::DropTail { .. }));
+        let mut fixed = Bench::of(Link::fixed(&config, 1));
+        prop_assert_eq!(fixed.link.is_precomputed(), matches!(config.queue, QueueConfig::DropTail { .. }));
         let mut plain = Bench::new(config.clone());
         // Packets come `ahead` of time to this one.
-        let mut early = Link::<Probe>::fixed(config, 1);
+        let mut early = Link::<Probe>::fixed(&config, 1);
         let mut now = 0;
         for step in &steps {
             play(&mut plain, step);
@@ -197,16 +199,14 @@ proptest! {
             let inside = |link: &Link<Probe>| link.packets_inside() + link.stats().dropped_by_loss;
             prop_assert_eq!(inside(&plain.link), inside(&fixed.link));
             prop_assert_eq!(plain.link.queue(Time(plain.now)), fixed.link.queue(Time(fixed.now)));
-            if !early.is_passage() {
-                continue;
-            }
+            let Link::Precomputed(early) = &mut early else { continue };
             if let Step::Send { bytes, flow, ect } = *step {
-                let probe = Probe { number: plain.sent, bytes, flow, ect, ce: false, came: 0 };
+                let probe = Probe { number: plain.sent, bytes, flow, ect, ce: false, arrived: 0 };
                 now = plain.now.saturating_sub(ahead).max(now);
-                let _ = early.pass(Time(now), Time(plain.now), &probe);
+                let _ = early.admit(Time(now), Time(plain.now), &probe);
             }
         }
-        if early.is_passage() {
+        if early.is_precomputed() {
             // All that was handed in has come by now, and the two are the same.
             early.settle(Time(plain.now));
             early.queue(Time(plain.now));
@@ -223,28 +223,28 @@ proptest! {
         prop_assert_eq!(fixed.link.packets_inside(), 0);
     }
 
-    /// Who looks only when `poll_timeout` says so sees what one sees who looks all the time.
+    /// Polling at the times of `poll_timeout` yields the same packets as polling all the time.
     #[test]
     fn the_timeout_is_never_late(config in config(queue()), steps in steps()) {
         let by_timeout = run(&config, &steps);
-        let mut by_looking = Bench::new(config.clone());
+        let mut by_polling = Bench::new(config.clone());
         for step in &steps {
             if let Step::Wait(ns) = step {
-                let end = by_looking.now + ns;
-                while by_looking.now < end {
-                    by_looking.now = (by_looking.now + 97).min(end);
-                    by_looking.take();
+                let end = by_polling.now + ns;
+                while by_polling.now < end {
+                    by_polling.now = (by_polling.now + 97).min(end);
+                    by_polling.take();
                 }
             } else {
-                play(&mut by_looking, step);
+                play(&mut by_polling, step);
             }
         }
         let numbers = |bench: &Bench| bench.delivered.iter().map(|d| d.1.number).collect::<Vec<_>>();
-        prop_assert_eq!(numbers(&by_timeout), numbers(&by_looking));
-        for (a, b) in by_timeout.delivered.iter().zip(&by_looking.delivered) {
+        prop_assert_eq!(numbers(&by_timeout), numbers(&by_polling));
+        for (a, b) in by_timeout.delivered.iter().zip(&by_polling.delivered) {
             prop_assert!(a.0 <= b.0 && b.0 < a.0 + 97, "due at {}, seen at {}", a.0, b.0);
         }
-        prop_assert_eq!(outcome(&by_timeout).1, outcome(&by_looking).1);
+        prop_assert_eq!(outcome(&by_timeout).1, outcome(&by_polling).1);
     }
 
     /// The same calls give the same result.
@@ -253,7 +253,7 @@ proptest! {
         prop_assert_eq!(outcome(&run(&config, &steps)), outcome(&run(&config, &steps)));
     }
 
-    /// First in, first out, whatever changes on the way.
+    /// First in, first out, whatever changes meanwhile.
     #[test]
     fn order_is_kept(mut config in config(fifo_queue()), steps in steps()) {
         if let Some(jitter) = &mut config.jitter {

@@ -11,18 +11,20 @@ fn image(name: &str, bytes: usize) -> (PathBuf, FileMedium) {
 }
 
 #[test]
-fn blocks_of_a_truncated_file_are_a_medium_error_and_no_write_puts_zeros_in_their_place() {
+fn truncated_blocks_are_medium_errors_and_are_not_extended_by_zeros() {
     let (path, medium) = image("truncated", 16 * 512);
     let read = |lba| {
-        medium.at_once(&Op::Read { lba, blocks: 1 }).unwrap_or_else(|| medium.perform(&Op::Read { lba, blocks: 1 }))
+        medium
+            .try_immediate(&Op::Read { lba, blocks: 1 })
+            .unwrap_or_else(|| medium.perform(&Op::Read { lba, blocks: 1 }))
     };
     let write = |lba| {
         let data = Payload::from(vec![1; 512]).into();
-        medium.at_once(&Op::Write { lba, data, durable: false, verify: false }).unwrap()
+        medium.try_immediate(&Op::Write { lba, data, durable: false, verify: false }).unwrap()
     };
     let here = Outcome::Data(Payload::from(vec![7; 512]));
     let (unreadable, unwritable) = (Outcome::Failed(MediumError::Read), Outcome::Failed(MediumError::Write));
-    assert_eq!((read(15), medium.perform(&Op::Flush), medium.news()), (here.clone(), Outcome::Done, None));
+    assert_eq!((read(15), medium.perform(&Op::Flush), medium.take_notice()), (here.clone(), Outcome::Done, None));
     let other = OpenOptions::new().write(true).open(&path).unwrap();
     other.set_len(4 * 512).unwrap();
     // Whoever comes first finds it: here a write, which would have made the file longer again.
@@ -40,22 +42,22 @@ fn blocks_of_a_truncated_file_are_a_medium_error_and_no_write_puts_zeros_in_thei
     // Zeros in its place are not its data.
     other.set_len(16 * 512).unwrap();
     assert_eq!((read(15), write(15)), (unreadable, unwritable));
-    assert!(medium.news().unwrap().contains("2048 of 8192 bytes"));
-    assert_eq!(medium.news(), None);
+    assert!(medium.take_notice().unwrap().contains("2048 of 8192 bytes"));
+    assert_eq!(medium.take_notice(), None);
     std::fs::remove_file(path).unwrap();
 }
 
 #[test]
-fn a_read_that_meets_the_new_end_of_a_file_says_so() {
+fn a_read_beyond_the_new_end_of_a_file_fails() {
     let (path, medium) = image("end", 16 * 512);
     OpenOptions::new().write(true).open(&path).unwrap().set_len(5 * 512 + 100).unwrap();
     assert_eq!(medium.perform(&Op::Read { lba: 4, blocks: 2 }), Outcome::Failed(MediumError::Read));
-    assert!(medium.news().unwrap().contains("2660 of 8192 bytes"));
+    assert!(medium.take_notice().unwrap().contains("2660 of 8192 bytes"));
     std::fs::remove_file(path).unwrap();
 }
 
 #[test]
-fn blocks_are_allocated_unless_the_file_says_that_they_are_not() {
+fn blocks_are_allocated_unless_reported_as_holes() {
     let (path, medium) = image("extent", 8 * 512);
     std::fs::remove_file(&path).unwrap();
     let fault = |number| Err(io::Error::from_raw_os_error(number));
@@ -68,7 +70,7 @@ fn blocks_are_allocated_unless_the_file_says_that_they_are_not() {
 }
 
 #[test]
-fn what_is_larger_than_is_looked_at_at_once_is_compared_and_combined_whole() {
+fn data_larger_than_the_scratch_buffer_is_compared_and_combined() {
     let blocks = 3 * SCRATCH / 512 + 3;
     let (path, medium) = image("pieces", blocks * 512);
     let all = |byte: u8| vec![byte; blocks * 512];

@@ -1,4 +1,4 @@
-//! What tests of target and load over sockets share.
+//! Fixtures for tests of target and load over sockets.
 
 use std::path::PathBuf;
 

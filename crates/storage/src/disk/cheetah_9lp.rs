@@ -1,8 +1,9 @@
 //! The Seagate Cheetah 9LP (ST39102LW, 9.1 GB, 10,045 rpm, 1998), as it was measured.
 //!
-//! The numbers are those that DIXtrac extracted from one drive (Schindler and Ganger, "Automated disk drive characterization",
-//! CMU-CS-99-176, 1999) and that DiskSim 4 states as its drive SEAGATE_ST39102LW: zones, skews, the sectors that this drive
-//! slips, seek times, overheads, buffer. A test holds them equal to DiskSim's files where these are to be had.
+//! The numbers are those that DIXtrac extracted from one drive (Schindler and Ganger, "Automated disk drive
+//! characterization", CMU-CS-99-176, 1999) and that DiskSim 4 states as its drive SEAGATE_ST39102LW: zones, skews, the
+//! sectors that this drive slips, seek times, overheads, buffer. A test holds them equal to DiskSim's files where
+//! these are to be had.
 
 use super::layout::{Layout, Mapping, Sparing, Zone, REVOLUTION};
 use super::schedule::Scheduler;
@@ -10,9 +11,9 @@ use super::seek::SeekSpec;
 use super::spec::{Buffer, Control, DriveSpec, Mechanics, ReadAhead};
 
 /// A zone: first and last cylinder, sectors per track, track and cylinder skew in sectors, spares, slipped sectors.
-type Row = (u32, u32, u32, u64, u64, u64, &'static [u64]);
+type ZoneRow = (u32, u32, u32, u64, u64, u64, &'static [u64]);
 
-const ZONES: [Row; 11] = [
+const ZONES: [ZoneRow; 11] = [
     (0, 846, 254, 97, 133, 1270, &SLIPS_0),
     (848, 1643, 245, 97, 133, 980, &SLIPS_1),
     (1645, 2392, 238, 97, 117, 952, &SLIPS_2),
@@ -209,7 +210,7 @@ const SEEKS: [(u32, u32); 106] = [
 
 /// The drive.
 pub fn spec() -> DriveSpec {
-    let zone = |&(first_cylinder, last_cylinder, sectors, track, cylinder, spares, slips): &Row| Zone {
+    let zone = |&(first_cylinder, last_cylinder, sectors, track, cylinder, spares, slips): &ZoneRow| Zone {
         first_cylinder,
         last_cylinder,
         sectors,

@@ -1,7 +1,7 @@
 //! How far two distributions of times are apart.
 
-/// The demerit figure of Ruemmler and Wilkes (IEEE Computer, March 1994): root mean square of the horizontal distance between
-/// the distribution curves, ns. Both are sorted here; they must be as long.
+/// The demerit figure of Ruemmler and Wilkes (IEEE Computer, March 1994): root mean square of the horizontal distance
+/// between the distribution curves, ns. Both are sorted here; they must be as long.
 ///
 /// # Panics
 /// When one is empty or they are not as long.
@@ -18,8 +18,8 @@ pub fn demerit_ns(simulated: &mut [u64], measured: &mut [u64]) -> u64 {
 }
 
 /// The same as DiskSim's program `rms` computes it: both distributions are first counted in classes of 1 us and, above
-/// 0.1 ms, of 1 % more (of 0.1 ms it is 2 us, of 0.2 ms 3 us, and so on), joined by straight lines, and compared at 10,000
-/// heights. ns.
+/// 0.1 ms, of 1 % more (of 0.1 ms it is 2 us, of 0.2 ms 3 us, and so on), joined by straight lines, and compared at
+/// 10,000 heights. ns.
 ///
 /// # Panics
 /// When one is empty.

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use units::Time;
 
-/// What serves the requests.
+/// The device that serves the requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Device {
     /// One request at a time.
@@ -26,7 +26,7 @@ impl Device {
         }
     }
 
-    /// What its description calls it.
+    /// Its name in the description.
     pub fn name(&self) -> &str {
         match self {
             Device::Drive(drive) => &drive.spec().name,
@@ -58,7 +58,7 @@ impl Device {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Waiting {
+struct QueuedRequest {
     id: u64,
     arrived: u64,
     extent: Extent,
@@ -88,7 +88,7 @@ pub struct Disk {
     device: Device,
     scheduler: Scheduler,
     up: bool,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedRequest>,
     serving: BinaryHeap<Reverse<Completion>>,
     finished: VecDeque<Completion>,
     taken: u64,
@@ -108,7 +108,7 @@ impl Disk {
         }
     }
 
-    /// What serves.
+    /// The device.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -145,7 +145,7 @@ impl Disk {
             (Device::Drive(_), Scheduler::Fcfs) | (Device::Flash(_), _) => 0,
             (Device::Drive(drive), _) => drive.cylinder_of(extent.block),
         };
-        self.waiting.push_back(Waiting { id, arrived: now.0, extent, cylinder });
+        self.waiting.push_back(QueuedRequest { id, arrived: now.0, extent, cylinder });
         self.dispatch(now.0);
         Ok(())
     }

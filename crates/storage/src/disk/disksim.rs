@@ -1,7 +1,7 @@
 //! From DiskSim's parameter files (.parv, .diskspecs, .model, .seek) to a drive.
 
 use super::layout::{Layout, Mapping, Sparing, Zone, REVOLUTION};
-use super::param::{Block, Document, ParamError, Value, What};
+use super::param::{Block, Document, ParamError, ParamKind, Value};
 use super::schedule::Scheduler;
 use super::seek::{read_curve, SeekSpec};
 use super::spec::{Buffer, Control, DriveSpec, ExtraDisconnect, Mechanics, ReadAhead};
@@ -11,7 +11,8 @@ const CYLINDERS_MAX: i64 = 1_000_000;
 const SURFACES_MAX: i64 = 256;
 const BLOCKS_MAX: i64 = 1 << 40;
 
-/// The drive of a document; `open` as in [`super::param::parse`]. Where several kinds of drive are instantiated, `wanted` names one.
+/// The drive of a document; `open` as in [`super::param::parse`]. Where several kinds of drive are instantiated,
+/// `wanted` names one.
 ///
 /// # Errors
 /// What is missing, out of range or not modelled, with file and line.
@@ -24,7 +25,9 @@ pub fn drive(
     let model = disk.need("Model")?;
     let model = match &model.what {
         // A model may be a block of its own, named here.
-        What::Word(name) => document.named(name).ok_or_else(|| model.wrong("Model", "a model, or the name of one"))?,
+        ParamKind::Word(name) => {
+            document.named(name).ok_or_else(|| model.wrong("Model", "a model, or the name of one"))?
+        }
         _ => model.block("Model")?,
     };
     let layout = layout(model)?;
@@ -314,7 +317,8 @@ fn buffer(disk: &Block) -> Result<Buffer, ParamError> {
     })
 }
 
-/// Transfer times per block, ns, of the bus on which the drive hangs: (reads, writes); zero where the document has no topology.
+/// Transfer times per block, ns, of the bus on which the drive hangs: (reads, writes); zero where the document has no
+/// topology.
 fn bus(document: &Document, disk: &Block) -> Result<(u64, u64), ParamError> {
     let mine = |instance: &str| {
         document.instances.iter().any(|(name, kind)| name == instance && Some(kind.as_str()) == disk.name.as_deref())
@@ -328,7 +332,7 @@ fn bus(document: &Document, disk: &Block) -> Result<(u64, u64), ParamError> {
 }
 
 fn bus_above(node: &Value, bus: Option<&str>, mine: &dyn Fn(&str) -> bool) -> Option<String> {
-    let What::Node(kind, name, below) = &node.what else { return None };
+    let ParamKind::Node(kind, name, below) = &node.what else { return None };
     if mine(name) {
         return bus.map(str::to_owned);
     }

@@ -1,23 +1,24 @@
 //! A disk drive that serves one request at a time: command, buffer, arm, platter, bus.
 //!
 //! Nothing happens between two requests that the next one cannot work out: what was read ahead, and when written data
-//! reached the medium, follow from the time at which it comes. So a request costs the same however long the drive was idle.
+//! reached the medium, follow from the time at which it comes. So a request costs the same however long the drive was
+//! idle.
 
-use super::mechanics::{Arm, Stay};
+use super::mechanics::{Arm, TrackRun};
 use super::medium::Medium;
-use super::segments::{Hit, Segments, State};
+use super::segments::{CacheHit, Segments, State};
 use super::spec::{DriveSpec, ReadAhead};
 use super::transfer::Transfer;
 use crate::trace::Kind;
 
-/// What the arm is about when nobody waits for it.
+/// The activity of the arm without a pending request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Busy {
+enum BackgroundTask {
     No,
     /// Reads on into a segment.
     Ahead {
         segment: usize,
-        stay: Stay,
+        stay: TrackRun,
     },
     /// Brings a segment's blocks, which end before `end`, to the medium until a time.
     Writing {
@@ -32,7 +33,7 @@ enum Busy {
 pub struct Drive {
     spec: DriveSpec,
     arm: Arm,
-    busy: Busy,
+    busy: BackgroundTask,
     segments: Segments,
     /// Whether the request before was a read.
     after_read: bool,
@@ -60,14 +61,14 @@ fn pick(pair: (u64, u64), first: bool) -> u64 {
 }
 
 impl Drive {
-    /// A drive at rest: arm on the first track, its first sector just beginning to pass at time 0, buffer empty; the first
-    /// request counts as following a read. (DiskSim begins so.)
+    /// A drive at rest: arm on the first track, its first sector just beginning to pass at time 0, buffer empty; the
+    /// first request counts as following a read. (DiskSim begins so.)
     pub fn new(spec: DriveSpec) -> Drive {
         let segments = Segments::new(&spec.buffer);
-        Drive { spec, arm: Arm::default(), busy: Busy::No, segments, after_read: true, ready: Vec::new() }
+        Drive { spec, arm: Arm::default(), busy: BackgroundTask::No, segments, after_read: true, ready: Vec::new() }
     }
 
-    /// What the drive is.
+    /// The description of the drive.
     pub fn spec(&self) -> &DriveSpec {
         &self.spec
     }
@@ -82,10 +83,11 @@ impl Drive {
         self.arm.cylinder
     }
 
-    /// When everything that was acknowledged is on the medium: at the latest of `now` and the end of what is being written.
+    /// When everything that was acknowledged is on the medium: at the latest of `now` and the end of what is being
+    /// written.
     pub fn durable_at(&self, now: u64) -> u64 {
         match self.busy {
-            Busy::Writing { until, .. } => until.max(now),
+            BackgroundTask::Writing { until, .. } => until.max(now),
             _ => now,
         }
     }
@@ -93,7 +95,7 @@ impl Drive {
     /// Time until a request's first block would pass if it were begun now, ns; 0 for a read that is in the buffer.
     pub fn positioning_ns(&self, now: u64, extent: Extent) -> u64 {
         let write = extent.kind == Kind::Write;
-        if !write && self.segments.for_read(&self.spec.buffer, extent.block, extent.blocks).1 == Hit::Whole {
+        if !write && self.segments.for_read(&self.spec.buffer, extent.block, extent.blocks).1 == CacheHit::Whole {
             return 0;
         }
         let from = self.durable_at(now);
@@ -105,8 +107,8 @@ impl Drive {
         self.spec.layout.locate(block).cylinder
     }
 
-    /// Serves a request that the drive takes at `now`, not before the one before was completed; returns when it is completed.
-    /// The extent lies on the drive. Costs as many steps as there are blocks.
+    /// Serves a request that the drive takes at `now`, not before the one before was completed; returns when it is
+    /// completed. The extent lies on the drive. Costs as many steps as there are blocks.
     pub fn serve(&mut self, now: u64, extent: Extent) -> u64 {
         let at = now + self.spec.control.request_ns;
         self.read_on(at);
@@ -118,7 +120,7 @@ impl Drive {
 
     /// Does what reading ahead has done up to a time.
     fn read_on(&mut self, at: u64) {
-        while let Busy::Ahead { segment, stay } = self.busy {
+        while let BackgroundTask::Ahead { segment, stay } = self.busy {
             let passed = self.spec.passed(&stay, at);
             let filled = self.segments.get_mut(segment);
             let limit = filled.limit;
@@ -143,7 +145,7 @@ impl Drive {
             }
             let stay = self.spec.go(self.arm, self.spec.pass_ends(&stay, end - 1), end, false, 0);
             self.arm = Arm::at(stay.run.place);
-            self.busy = Busy::Ahead { segment, stay };
+            self.busy = BackgroundTask::Ahead { segment, stay };
         }
     }
 
@@ -153,14 +155,14 @@ impl Drive {
         let segment = self.segments.get_mut(segment);
         let kept = keeps && (!segment.written || self.spec.buffer.hit_on_written);
         segment.state = if kept { State::Clean } else { State::Empty };
-        self.busy = Busy::No;
+        self.busy = BackgroundTask::No;
     }
 
     /// Frees the arm for another request; returns from when on it may go. Called after `read_on` for the same time.
     fn free(&mut self, at: u64) -> u64 {
         match self.busy {
-            Busy::No => at,
-            Busy::Ahead { segment, stay } => {
+            BackgroundTask::No => at,
+            BackgroundTask::Ahead { segment, stay } => {
                 let passed = self.spec.passed(&stay, at);
                 self.rest(segment);
                 // The step that is under way is ended: seek, wait, or sector.
@@ -174,7 +176,7 @@ impl Drive {
                     self.spec.pass_ends(&stay, passed)
                 }
             }
-            Busy::Writing { segment, until, .. } => {
+            BackgroundTask::Writing { segment, until, .. } => {
                 self.rest(segment);
                 at.max(until)
             }
@@ -191,10 +193,10 @@ impl Drive {
 
         // A drive that still brings written data to the medium does that first; only a hit may pass it, on some drives.
         let mut waited = None;
-        if let Busy::Writing { until, .. } = self.busy {
+        if let BackgroundTask::Writing { until, .. } = self.busy {
             if until > at {
                 let (index, hit) = self.segments.for_read(&self.spec.buffer, block, blocks);
-                if hit == Hit::Whole && self.spec.buffer.sneaky {
+                if hit == CacheHit::Whole && self.spec.buffer.sneaky {
                     self.segments.touch(index);
                     return at + hit_ns + prepare_ns + blocks * self.spec.control.block_ns + complete_ns;
                 }
@@ -203,16 +205,17 @@ impl Drive {
             self.free(at);
         }
         let (index, hit) = self.segments.for_read(&self.spec.buffer, block, blocks);
-        let own = matches!(self.busy, Busy::Ahead { segment, .. } if segment == index) && hit != Hit::None;
+        let own =
+            matches!(self.busy, BackgroundTask::Ahead { segment, .. } if segment == index) && hit != CacheHit::None;
         let end = block + blocks;
         let watermark = self.watermark(blocks);
         let there = self.segments.get(index).end.saturating_sub(block);
         let at_once = match hit {
-            Hit::Whole => true,
-            Hit::Part => self.spec.buffer.partial_at_once || there >= watermark.min(blocks),
-            Hit::None => false,
+            CacheHit::Whole => true,
+            CacheHit::Part => self.spec.buffer.partial_at_once || there >= watermark.min(blocks),
+            CacheHit::None => false,
         };
-        let carry = if let (true, Busy::Ahead { stay, .. }) = (own, self.busy) { Some(stay) } else { None };
+        let carry = if let (true, BackgroundTask::Ahead { stay, .. }) = (own, self.busy) { Some(stay) } else { None };
         let arm_free = if own { at } else { waited.unwrap_or_else(|| self.free(at)) };
         let never = self.spec.control.never_disconnect;
         let (bus_at, connected) = match waited {
@@ -222,10 +225,10 @@ impl Drive {
             Some(until) => ((at + miss_ns + disconnect_ns).max(until), false),
         };
         let segment = self.segments.get_mut(index);
-        if hit == Hit::None {
+        if hit == CacheHit::None {
             *segment = super::segments::Segment { start: block, end: block, used: segment.used, ..Default::default() };
         }
-        segment.written &= hit != Hit::None;
+        segment.written &= hit != CacheHit::None;
         let from = segment.end.max(block);
         self.segments.touch(index);
         let limit = self.ahead_limit(index, block, blocks);
@@ -242,7 +245,7 @@ impl Drive {
             let mut medium =
                 Medium { spec: &self.spec, arm: self.arm, free: arm_free.max(at + miss_ns), stay, landed: None };
             medium.read(block, from, end, &mut ready, &mut transfer);
-            if let (Hit::None, Some((passed, run))) = (hit, medium.landed) {
+            if let (CacheHit::None, Some((passed, run))) = (hit, medium.landed) {
                 if self.spec.buffer.free_blocks {
                     // What passed before the request on its track is kept.
                     let kept = passed.min(block - run.track.0);
@@ -266,14 +269,14 @@ impl Drive {
         match stay {
             Some(stay) if more && self.spec.buffer.read_ahead != ReadAhead::No => {
                 self.segments.get_mut(index).state = State::Reading;
-                self.busy = Busy::Ahead { segment: index, stay };
+                self.busy = BackgroundTask::Ahead { segment: index, stay };
             }
-            None if more && self.spec.buffer.ahead_on_hit && hit == Hit::Whole => {
+            None if more && self.spec.buffer.ahead_on_hit && hit == CacheHit::Whole => {
                 let next = self.segments.get(index).end;
                 let stay = self.spec.go(self.arm, arm_free.max(at + miss_ns), next, false, 0);
                 self.arm = Arm::at(stay.run.place);
                 self.segments.get_mut(index).state = State::Reading;
-                self.busy = Busy::Ahead { segment: index, stay };
+                self.busy = BackgroundTask::Ahead { segment: index, stay };
             }
             _ => self.rest(index),
         }
@@ -287,7 +290,7 @@ impl Drive {
         let command_ns = pick(if back { control.write_hit_ns } else { control.write_miss_ns }, self.after_read);
         self.after_read = false;
         let writing = match self.busy {
-            Busy::Writing { segment, end, until } if until > at => Some((segment, end, until)),
+            BackgroundTask::Writing { segment, end, until } if until > at => Some((segment, end, until)),
             _ => None,
         };
         let joins = writing.filter(|&(_, end, _)| back && buffer.combine_writes && end == block);
@@ -339,7 +342,7 @@ impl Drive {
         segment.state = State::Writing;
         self.segments.touch(index);
         self.segments.wrap(index, &self.spec.buffer);
-        self.busy = Busy::Writing { segment: index, end: block + blocks, until: medium_end };
+        self.busy = BackgroundTask::Writing { segment: index, end: block + blocks, until: medium_end };
         if back {
             return bus_end + self.spec.control.write_complete_ns;
         }

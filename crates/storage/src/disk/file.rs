@@ -38,8 +38,8 @@ pub fn from_disksim(path: &Path, wanted: Option<&str>) -> Result<DriveSpec, Para
     from_disksim_text(&name, &text, wanted, &mut open)
 }
 
-/// As [`from_disksim`], of a text that is there; `open` gives the text of a file that another names: (its name as written, the file
-/// that names it) to (the name for messages, text).
+/// As [`from_disksim`], of a text that is there; `open` gives the text of a file that another names: (its name as
+/// written, the file that names it) to (the name for messages, text).
 ///
 /// # Errors
 /// As [`from_disksim`].
@@ -60,7 +60,8 @@ pub fn from_disksim_text(
     })
 }
 
-/// A disk by what a user calls it: a name of [`NAMES`], or a DiskSim file, after which `:NAME` chooses one of several drives.
+/// A disk by what a user calls it: a name of [`NAMES`], or a DiskSim file, after which `:NAME` chooses one of several
+/// drives.
 ///
 /// # Errors
 /// As [`from_disksim`]; for what is neither, the names.

@@ -1,17 +1,17 @@
 //! A simple SSD: dies behind channels behind a host interface.
 //!
-//! A request is cut into flash pages, dealt over the dies in turn by their address. A read occupies its die for the sensing
-//! time, then its channel and the host interface for the transfer; a write the host interface, the channel, then its die for
-//! the programming time. There is no garbage collection, no wear, no cache and no translation: what a drive does after its
-//! spare blocks are used up is not modelled.
+//! A request is cut into flash pages, dealt over the dies in turn by their address. A read occupies its die for the
+//! sensing time, then its channel and the host interface for the transfer; a write the host interface, the channel,
+//! then its die for the programming time. There is no garbage collection, no wear, no cache and no translation: what a
+//! drive does after its spare blocks are used up is not modelled.
 
 use super::drive::Extent;
 use crate::trace::Kind;
 
-/// What an SSD is. Times in ns.
+/// Description of an SSD. Times in ns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlashSpec {
-    /// What users call it.
+    /// Its name for users.
     pub name: String,
     /// Capacity in blocks of 512 bytes.
     pub blocks: u64,
@@ -36,9 +36,9 @@ pub struct FlashSpec {
 }
 
 impl FlashSpec {
-    /// The SSD of MQSim's default configuration (Tavakkol et al., FAST 2018): 8 channels of 4 chips of 2 dies, 8 KiB pages of
-    /// MLC flash, 75 us to sense, 750 us to program, NV-DDR2 at 333 MT/s and one byte, PCIe of four lanes of 1 GB/s. Taken
-    /// here: 960 GB, and 256 commands at once.
+    /// The SSD of MQSim's default configuration (Tavakkol et al., FAST 2018): 8 channels of 4 chips of 2 dies, 8 KiB
+    /// pages of MLC flash, 75 us to sense, 750 us to program, NV-DDR2 at 333 MT/s and one byte, PCIe of four lanes of
+    /// 1 GB/s. Taken here: 960 GB, and 256 commands at once.
     pub fn nvme() -> FlashSpec {
         FlashSpec {
             name: "nvme".to_owned(),
@@ -74,13 +74,13 @@ impl Flash {
         Flash { dies, channels: vec![0; spec.channels], host: 0, spec }
     }
 
-    /// What the SSD is.
+    /// The description of the SSD.
     pub fn spec(&self) -> &FlashSpec {
         &self.spec
     }
 
-    /// Serves a request that is taken at `now`, which never goes back; returns when it is completed. Costs as many steps as
-    /// there are pages.
+    /// Serves a request that is taken at `now`, which never goes back; returns when it is completed. Costs as many
+    /// steps as there are pages.
     pub fn serve(&mut self, now: u64, extent: Extent) -> u64 {
         let spec = &self.spec;
         let begin = now + spec.command_ns;
@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn many_small_reads_reach_what_the_dies_can() {
-        // 64 dies, 75 us and 24.6 us each: at most 64 / 99.6 us = 643,000 a second; the channels allow 8 / 24.6 us = 325,000.
+        // 64 dies, 75 us and 24.6 us each: at most 64 / 99.6 us = 643,000 a second; the channels allow 8 / 24.6 us =
+        // 325,000.
         let mut flash = Flash::new(FlashSpec::nvme());
         let done =
             (0..100_000u64).map(|i| flash.serve(0, one(Kind::Read, (i * 7919 % 1_000_000) * 16, 16))).max().unwrap();

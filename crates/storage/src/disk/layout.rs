@@ -1,7 +1,7 @@
 //! Where a logical block lies: zones, spares, slips, remaps, skews (DiskSim's layout g1).
 //!
-//! A **slip** is a bad sector that is passed over: all blocks behind it lie one further. A **remap** is a bad sector whose
-//! block lies elsewhere. A **spare** holds no block until it is needed.
+//! A **slip** is a bad sector that is passed over: all blocks behind it lie one further. A **remap** is a bad sector
+//! whose block lies elsewhere. A **spare** holds no block until it is needed.
 
 /// Angles are parts of a revolution in units of 1 / 60 x 10^9: a drive of r rpm turns by r of them in a ns, exactly.
 pub const REVOLUTION: u64 = 60_000_000_000;
@@ -71,7 +71,7 @@ pub struct Zone {
 
 /// A sector on its track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct SectorPosition {
     /// Index of the zone.
     pub zone: usize,
     /// Cylinder.
@@ -86,7 +86,7 @@ pub struct Place {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     /// Where the first lies.
-    pub place: Place,
+    pub place: SectorPosition,
     /// Blocks.
     pub blocks: u64,
     /// First and one past the last block of the track.
@@ -200,7 +200,8 @@ impl Layout {
         let (zone, slipped) = (&self.zones[index], &self.slipped[index]);
         let block = block + zone.unused;
         let (track, cylinder) = (u64::from(zone.sectors), self.cylinder_sectors(zone));
-        // Slips at or before a sector, counted from the sector `from`, push it on; each push may bring it to the next slip.
+        // Slips at or before a sector, counted from the sector `from`, push it on; each push may bring it to the next
+        // slip.
         let pushed = |from: u64, sector: u64| {
             let first = zone.slips.partition_point(|&slip| slip < from);
             sector + slipped[first..].partition_point(|&slip| slip + first as u64 <= sector) as u64
@@ -227,7 +228,8 @@ impl Layout {
                 pushed(front, front + at + block % usable)
             }
             Sparing::CylinderSlipToEnd | Sparing::CylinderFrontSlipToEnd | Sparing::AtEnd => {
-                // A slip anywhere before moves the block on, over cylinders too: found by as many steps as there are slips.
+                // A slip anywhere before moves the block on, over cylinders too: found by as many steps as there are
+                // slips.
                 let spares = if self.sparing == Sparing::AtEnd { 0 } else { zone.spares };
                 let usable = cylinder.saturating_sub(spares).max(1);
                 let at = if self.sparing == Sparing::CylinderFrontSlipToEnd { spares } else { 0 };
@@ -241,13 +243,13 @@ impl Layout {
         }
     }
 
-    fn place(&self, index: usize, sector: u64) -> Place {
+    fn place(&self, index: usize, sector: u64) -> SectorPosition {
         let zone = &self.zones[index];
         let cylinder_sectors = self.cylinder_sectors(zone);
         let cylinder = zone.first_cylinder + (sector / cylinder_sectors) as u32;
         let within = (sector % cylinder_sectors) as u32;
         let head = self.surface(zone, cylinder, within / zone.sectors);
-        Place { zone: index, cylinder, head, sector: within % zone.sectors }
+        SectorPosition { zone: index, cylinder, head, sector: within % zone.sectors }
     }
 
     /// The surface that is the `turn`-th of a cylinder; and, as it is its own inverse, the turn of a surface.
@@ -274,7 +276,7 @@ impl Layout {
     }
 
     /// Where a block lies. Blocks beyond the drive lie where the last does.
-    pub fn locate(&self, block: u64) -> Place {
+    pub fn locate(&self, block: u64) -> SectorPosition {
         let block = block.min(self.blocks() - 1);
         let index = self.zone_of(block);
         let sector = self.sector_in_zone(index, block - self.starts[index]);
@@ -295,7 +297,8 @@ impl Layout {
         }
         let track = sector / sectors;
         let on_track = |block: u64| self.sector_in_zone(index, block - start) / sectors == track;
-        // Blocks are in the order of their sectors, so that a track's are found at its ends, and only near slips by search.
+        // Blocks are in the order of their sectors, so that a track's are found at its ends, and only near slips by
+        // search.
         let mut last = (block + sectors - 1 - sector % sectors).min(end - 1);
         while !on_track(last) {
             last -= 1;
@@ -315,7 +318,7 @@ impl Layout {
     }
 
     /// Angle of the beginning of a sector.
-    pub fn angle(&self, place: Place) -> u64 {
+    pub fn angle(&self, place: SectorPosition) -> u64 {
         let zone = &self.zones[place.zone];
         let cylinder = u64::from(place.cylinder - zone.first_cylinder);
         let turn = u64::from(self.surface(zone, place.cylinder, place.head));

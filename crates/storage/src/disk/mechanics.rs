@@ -1,10 +1,10 @@
 //! The arm and the platter: when a block passes under a head.
 
-use super::layout::{Place, Run, REVOLUTION};
+use super::layout::{Run, SectorPosition, REVOLUTION};
 use super::spec::DriveSpec;
 
-/// A sector that began to pass less than this ago is taken as just beginning: times are cut to whole ns at every step, and a
-/// block that follows on must not cost a revolution for that. 1 us is 4 % of a sector of the fastest drives.
+/// A sector that began to pass less than this ago is taken as just beginning: times are cut to whole ns at every step,
+/// and a block that follows on must not cost a revolution for that. 1 us is 4 % of a sector of the fastest drives.
 const SLACK_NS: u64 = 1_000;
 
 /// Where the arm is.
@@ -15,14 +15,14 @@ pub struct Arm {
 }
 
 impl Arm {
-    pub fn at(place: Place) -> Arm {
+    pub fn at(place: SectorPosition) -> Arm {
         Arm { cylinder: place.cylinder, head: place.head }
     }
 }
 
 /// A stay on a track: from block `first` on, as far as the run goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stay {
+pub struct TrackRun {
     pub first: u64,
     pub run: Run,
     /// When the arm is on the track, ns.
@@ -61,7 +61,7 @@ impl DriveSpec {
     }
 
     /// Time until a sector begins to pass.
-    fn latency_ns(&self, at: u64, place: Place) -> u64 {
+    fn latency_ns(&self, at: u64, place: SectorPosition) -> u64 {
         if self.mechanics.average_rotation {
             return self.revolution_ns() / 2;
         }
@@ -73,14 +73,14 @@ impl DriveSpec {
     }
 
     /// Goes to a block from where the arm is at `from`; the way takes at least `least` ns.
-    pub fn go(&self, arm: Arm, from: u64, block: u64, write: bool, least: u64) -> Stay {
+    pub fn go(&self, arm: Arm, from: u64, block: u64, write: bool, least: u64) -> TrackRun {
         let run = self.layout.run(block);
         let arrives = from + self.seek_ns(arm, Arm::at(run.place), write).max(least);
-        Stay { first: block, run, arrives, begins: arrives + self.latency_ns(arrives, run.place) }
+        TrackRun { first: block, run, arrives, begins: arrives + self.latency_ns(arrives, run.place) }
     }
 
     /// Sectors from a stay's first block to another of it.
-    fn sectors_to(&self, stay: &Stay, block: u64) -> u64 {
+    fn sectors_to(&self, stay: &TrackRun, block: u64) -> u64 {
         let blocks = block - stay.first;
         if stay.run.even || blocks == 0 {
             return blocks;
@@ -89,17 +89,17 @@ impl DriveSpec {
     }
 
     /// When a block of a stay begins to pass.
-    pub fn pass_begins(&self, stay: &Stay, block: u64) -> u64 {
+    pub fn pass_begins(&self, stay: &TrackRun, block: u64) -> u64 {
         stay.begins + self.passing_ns(stay.run.place.zone, self.sectors_to(stay, block))
     }
 
     /// When a block of a stay has passed.
-    pub fn pass_ends(&self, stay: &Stay, block: u64) -> u64 {
+    pub fn pass_ends(&self, stay: &TrackRun, block: u64) -> u64 {
         stay.begins + self.passing_ns(stay.run.place.zone, self.sectors_to(stay, block) + 1)
     }
 
     /// One past the last block of a stay that has passed at a time.
-    pub fn passed(&self, stay: &Stay, at: u64) -> u64 {
+    pub fn passed(&self, stay: &TrackRun, at: u64) -> u64 {
         let end = stay.first + stay.run.blocks;
         if at >= self.pass_ends(stay, end - 1) {
             return end;
@@ -123,9 +123,9 @@ impl DriveSpec {
         low
     }
 
-    /// For a drive that takes blocks as they pass: the first of `blocks` blocks of a stay that the arm meets when it arrives
-    /// among them, and when that begins to pass. None: it arrives outside of them.
-    pub fn meets_within(&self, stay: &Stay, blocks: u64) -> Option<(u64, u64)> {
+    /// For a drive that takes blocks as they pass: the first of `blocks` blocks of a stay that the arm meets when it
+    /// arrives among them, and when that begins to pass. None: it arrives outside of them.
+    pub fn meets_within(&self, stay: &TrackRun, blocks: u64) -> Option<(u64, u64)> {
         if self.mechanics.average_rotation || blocks < 2 || !stay.run.even {
             return None;
         }

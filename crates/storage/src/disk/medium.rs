@@ -1,7 +1,7 @@
 //! The arm and the medium during one request: when each block is read or written.
 
 use super::layout::Run;
-use super::mechanics::{Arm, Stay};
+use super::mechanics::{Arm, TrackRun};
 use super::spec::DriveSpec;
 use super::transfer::Transfer;
 
@@ -12,13 +12,14 @@ pub struct Medium<'a> {
     /// From when on the arm may go.
     pub free: u64,
     /// The stay under way.
-    pub stay: Option<Stay>,
+    pub stay: Option<TrackRun>,
     /// Sectors that passed on the first track before the request's, and that track.
     pub landed: Option<(u64, Run)>,
 }
 
 impl Medium<'_> {
-    /// Reads the blocks from `from` to before `end` of a request that begins at `block`: fills in when each is in the buffer.
+    /// Reads the blocks from `from` to before `end` of a request that begins at `block`: fills in when each is in the
+    /// buffer.
     pub fn read(&mut self, block: u64, from: u64, end: u64, ready: &mut Vec<u64>, transfer: &mut Transfer<'_>) {
         let room = self.spec.buffer.blocks;
         let revolution = self.spec.revolution_ns();
@@ -58,7 +59,8 @@ impl Medium<'_> {
             while next < until {
                 let number = next - block;
                 if number >= room {
-                    // A request larger than the segment: the place of a block must have been emptied before the next comes.
+                    // A request larger than the segment: the place of a block must have been emptied before the next
+                    // comes.
                     transfer.carry(number - room + 1, ready);
                     let begins = self.spec.pass_begins(&stay, next);
                     if transfer.at > begins {
@@ -72,9 +74,9 @@ impl Medium<'_> {
         }
     }
 
-    /// For a drive that writes blocks as they pass: when all blocks of a stay have passed, where the arm came among them and
-    /// all data is there in time.
-    fn taken_as_they_pass(&self, stay: &Stay, until: u64, blocks: u64, bus: u64) -> Option<u64> {
+    /// For a drive that writes blocks as they pass: when all blocks of a stay have passed, where the arm came among
+    /// them and all data is there in time.
+    fn taken_as_they_pass(&self, stay: &TrackRun, until: u64, blocks: u64, bus: u64) -> Option<u64> {
         let buffer = &self.spec.buffer;
         if !buffer.immediate_write || blocks > buffer.blocks {
             return None;
@@ -85,8 +87,8 @@ impl Medium<'_> {
         (there <= begins).then(|| begins + self.spec.passing_ns(stay.run.place.zone, sectors))
     }
 
-    /// Writes the blocks from `block` to before `end`, whose data comes over the bus from `bus_at` on. Returns when the last
-    /// has come, and when the last is on the medium.
+    /// Writes the blocks from `block` to before `end`, whose data comes over the bus from `bus_at` on. Returns when
+    /// the last has come, and when the last is on the medium.
     pub fn write(&mut self, block: u64, end: u64, bus_at: u64, least: u64, written: &mut Vec<u64>) -> (u64, u64) {
         let room = self.spec.buffer.blocks;
         let revolution = self.spec.revolution_ns();

@@ -1,8 +1,8 @@
 //! Disks whose times are those of measured ones.
 //!
-//! A [`Disk`] queues requests for a [`Device`]: a [`Drive`], described as DiskSim describes drives and read from its files or
-//! built in, or a simple SSD ([`Flash`]). What happens within a drive between two requests follows from their times alone, so
-//! there are no events but completions.
+//! A [`Disk`] queues requests for a [`Device`]: a [`Drive`], described as DiskSim describes drives and read from its
+//! files or built in, or a simple SSD ([`Flash`]). ParamKind happens within a drive between two requests follows from
+//! their times alone, so there are no events but completions.
 
 mod cheetah_9lp;
 mod demerit;
@@ -31,10 +31,10 @@ pub use disk::{Completion, Device, Disk};
 pub use drive::{Drive, Extent};
 pub use file::{device, from_disksim, from_disksim_text, named, scheduler, NAMES};
 pub use flash::{Flash, FlashSpec};
-pub use layout::{Layout, Mapping, Place, Run, Sparing, Zone, REVOLUTION};
+pub use layout::{Layout, Mapping, Run, SectorPosition, Sparing, Zone, REVOLUTION};
 pub use param::ParamError;
-pub use replay::{replay, Beyond, ReplayError, ReplayPlan, ReplayReport, Times};
+pub use replay::{replay, OutOfRange, ReplayError, ReplayPlan, ReplayReport, Times};
 pub use schedule::Scheduler;
 pub use seek::SeekSpec;
 pub use spec::{Buffer, Control, DriveSpec, ExtraDisconnect, Mechanics, ReadAhead};
-pub use validate::{validate, Validated};
+pub use validate::{validate, ValidationReport};

@@ -1,9 +1,10 @@
-//! The parameter files of DiskSim 4 (libparam), as they are written: blocks of named values, lists, and files within files.
+//! The parameter files of DiskSim 4 (libparam), as they are written: blocks of named values, lists, and files within
+//! files.
 //!
 //! `type name { long name = value, ... }` defines a block; a value is a number, a word, a list in brackets, or a block
-//! (`type { ... }`, `type name { ... }`). `source FILE` stands for the content of a file. A type may be the name of a block
-//! before: its values are inherited. `instantiate [a, b] as name` and `topology type name [ ... ]` say what is there and what
-//! hangs on what. `#` begins a comment.
+//! (`type { ... }`, `type name { ... }`). `source FILE` stands for the content of a file. A type may be the name of a
+//! block before: its values are inherited. `instantiate [a, b] as name` and `topology type name [ ... ]` say what is
+//! there and what hangs on what. `#` begins a comment.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ const DEPTH_MAX: usize = 32;
 /// Blocks and lists within each other.
 const NESTING_MAX: usize = 64;
 
-/// What is wrong with a parameter file: one line that names file, line and what would be right.
+/// An error in a parameter file: one line that names file, line and the expected content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParamError(pub String);
 
@@ -28,14 +29,14 @@ impl std::error::Error for ParamError {}
 /// A value with its place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Value {
-    pub what: What,
+    pub what: ParamKind,
     /// "file, line n".
     pub place: String,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, PartialEq, Debug)]
-pub enum What {
+pub enum ParamKind {
     Int(i64),
     Real(f64),
     Word(String),
@@ -89,11 +90,11 @@ impl Block {
 impl Value {
     pub fn wrong(&self, name: &str, expected: &str) -> ParamError {
         let what = match &self.what {
-            What::Int(n) => n.to_string(),
-            What::Real(n) => n.to_string(),
-            What::Word(word) => format!("{word:?}"),
-            What::List(_) => "a list".to_owned(),
-            What::Block(_) | What::Node(..) => "a block".to_owned(),
+            ParamKind::Int(n) => n.to_string(),
+            ParamKind::Real(n) => n.to_string(),
+            ParamKind::Word(word) => format!("{word:?}"),
+            ParamKind::List(_) => "a list".to_owned(),
+            ParamKind::Block(_) | ParamKind::Node(..) => "a block".to_owned(),
         };
         ParamError(format!("{}: {name} = {what}: expected {expected}", self.place))
     }
@@ -101,9 +102,9 @@ impl Value {
     /// A whole number within a range.
     pub fn whole(&self, name: &str, least: i64, most: i64) -> Result<i64, ParamError> {
         let value = match self.what {
-            What::Int(n) => Some(n),
+            ParamKind::Int(n) => Some(n),
             // DiskSim's own files write some whole numbers with a point (skews, offsets).
-            What::Real(n) if n.fract() == 0.0 && n.abs() < 1e15 => Some(n as i64),
+            ParamKind::Real(n) if n.fract() == 0.0 && n.abs() < 1e15 => Some(n as i64),
             _ => None,
         };
         let found = value.filter(|n| (least..=most).contains(n));
@@ -113,8 +114,8 @@ impl Value {
     /// A number.
     pub fn real(&self, name: &str) -> Result<f64, ParamError> {
         match self.what {
-            What::Int(n) => Ok(n as f64),
-            What::Real(n) if n.is_finite() => Ok(n),
+            ParamKind::Int(n) => Ok(n as f64),
+            ParamKind::Real(n) if n.is_finite() => Ok(n),
             _ => Err(self.wrong(name, "a number")),
         }
     }
@@ -130,21 +131,21 @@ impl Value {
 
     pub fn list(&self, name: &str) -> Result<&[Value], ParamError> {
         match &self.what {
-            What::List(values) => Ok(values),
+            ParamKind::List(values) => Ok(values),
             _ => Err(self.wrong(name, "a list in brackets")),
         }
     }
 
     pub fn block(&self, name: &str) -> Result<&Block, ParamError> {
         match &self.what {
-            What::Block(block) => Ok(block),
+            ParamKind::Block(block) => Ok(block),
             _ => Err(self.wrong(name, "a block in braces")),
         }
     }
 
     pub fn word(&self, name: &str) -> Result<&str, ParamError> {
         match &self.what {
-            What::Word(word) => Ok(word),
+            ParamKind::Word(word) => Ok(word),
             _ => Err(self.wrong(name, "a word")),
         }
     }
@@ -156,8 +157,8 @@ enum Token {
     Mark(u8),
 }
 
-/// Reads the text of the file `name`. `open` gives the text of a file that another names: (its name as written, the file that
-/// names it) to (the name for messages and for files in it, text).
+/// Reads the text of the file `name`. `open` gives the text of a file that another names: (its name as written, the
+/// file that names it) to (the name for messages and for files in it, text).
 ///
 /// # Errors
 /// The first thing that is wrong, with file and line.
@@ -268,7 +269,7 @@ impl Parser {
                 Token::Word(word) if word == "topology" => {
                     self.at += 1;
                     let root = self.value(0)?;
-                    if !matches!(root.what, What::Node(..)) {
+                    if !matches!(root.what, ParamKind::Node(..)) {
                         return Err(ParamError(format!("{}: topology: expected \"type name [ ... ]\"", root.place)));
                     }
                     self.document.topology.push(root);
@@ -279,7 +280,7 @@ impl Parser {
                 }
                 _ => {
                     let value = self.value(0)?;
-                    let What::Block(block) = value.what else {
+                    let ParamKind::Block(block) = value.what else {
                         let text = "\"type name { ... }\", \"instantiate\" or \"topology\"";
                         return Err(ParamError(format!("{}: expected {text}", value.place)));
                     };
@@ -317,35 +318,37 @@ impl Parser {
                 }
                 let value = self.value(depth + 1)?;
                 match (&value.what, self.peek(0)) {
-                    (What::Word(first), Some(Token::Word(dots))) if dots == ".." => {
+                    (ParamKind::Word(first), Some(Token::Word(dots))) if dots == ".." => {
                         let first = first.clone();
                         self.at += 1;
                         let last = self.word("the end of a range, such as disk0 .. disk3")?;
                         let names = range(&first, &last).ok_or_else(|| {
                             ParamError(format!("{place}: {first} .. {last}: expected a range such as disk0 .. disk3"))
                         })?;
-                        values.extend(names.into_iter().map(|n| Value { what: What::Word(n), place: place.clone() }));
+                        values.extend(
+                            names.into_iter().map(|n| Value { what: ParamKind::Word(n), place: place.clone() }),
+                        );
                     }
                     _ => values.push(value),
                 }
             }
-            return Ok(Value { what: What::List(values), place });
+            return Ok(Value { what: ParamKind::List(values), place });
         }
         let first = self.word("a value")?;
         let what = match (self.peek(0), self.peek(1)) {
-            (Some(Token::Mark(b'{')), _) => What::Block(self.block(first, None, &place, depth)?),
+            (Some(Token::Mark(b'{')), _) => ParamKind::Block(self.block(first, None, &place, depth)?),
             (Some(Token::Word(name)), Some(Token::Mark(b'{'))) => {
                 let name = name.clone();
                 self.at += 1;
-                What::Block(self.block(first, Some(name), &place, depth)?)
+                ParamKind::Block(self.block(first, Some(name), &place, depth)?)
             }
             (Some(Token::Word(name)), Some(Token::Mark(b'['))) => {
                 let name = name.clone();
                 self.at += 1;
                 let list = self.value(depth + 1)?;
-                What::Node(first, name, list.list("topology")?.to_vec())
+                ParamKind::Node(first, name, list.list("topology")?.to_vec())
             }
-            _ => number(&first).unwrap_or(What::Word(first)),
+            _ => number(&first).unwrap_or(ParamKind::Word(first)),
         };
         Ok(Value { what, place })
     }
@@ -389,20 +392,20 @@ impl Parser {
     }
 }
 
-fn number(text: &str) -> Option<What> {
+fn number(text: &str) -> Option<ParamKind> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     if let Some(hex) = unsigned.strip_prefix("0x") {
         let value = i64::from_str_radix(hex, 16).ok()?;
-        return Some(What::Int(if unsigned == text { value } else { -value }));
+        return Some(ParamKind::Int(if unsigned == text { value } else { -value }));
     }
     let mut bytes = unsigned.bytes();
     if !bytes.next().is_some_and(|b| b.is_ascii_digit()) {
         return None;
     }
     if unsigned.bytes().all(|b| b.is_ascii_digit()) {
-        return text.parse().ok().map(What::Int);
+        return text.parse().ok().map(ParamKind::Int);
     }
-    text.parse().ok().map(What::Real)
+    text.parse().ok().map(ParamKind::Real)
 }
 
 /// disk0 .. disk3 as four names.
@@ -444,7 +447,7 @@ mod tests {
         assert_eq!(document.instances.len(), 4);
         assert_eq!(document.instances[2], ("d2".to_owned(), "b".to_owned()));
         assert!(
-            matches!(&document.topology[0].what, What::Node(kind, name, below) if kind == "bus" && name == "b0" && below.len() == 1)
+            matches!(&document.topology[0].what, ParamKind::Node(kind, name, below) if kind == "bus" && name == "b0" && below.len() == 1)
         );
     }
 

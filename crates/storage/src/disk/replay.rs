@@ -11,9 +11,9 @@ use units::{Histogram, Time};
 /// Devices of a trace that are played at once; each has a disk of its own.
 const DISKS_MAX: usize = 4096;
 
-/// What becomes of a request that goes beyond the disk.
+/// Handling of a request beyond the end of the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Beyond {
+pub enum OutOfRange {
     /// The replay ends with an error.
     #[default]
     Refuse,
@@ -32,8 +32,8 @@ pub struct ReplayPlan {
     pub closed: Option<usize>,
     /// Only the requests to this device.
     pub device: Option<u32>,
-    /// What becomes of requests beyond the disk.
-    pub beyond: Beyond,
+    /// Handling of requests beyond the end of the disk.
+    pub beyond: OutOfRange,
     /// Factor on times, 10^-6; above zero.
     pub slowdown_e6: u64,
 }
@@ -47,7 +47,7 @@ pub struct Times {
     pub service: Histogram,
 }
 
-/// What a replay did.
+/// Results of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayReport {
     /// Reads, writes.
@@ -80,7 +80,7 @@ pub enum ReplayError {
     /// The trace.
     Trace(TraceError),
     /// A request that the disk has no blocks for, and what to do.
-    Beyond(String),
+    OutOfRange(String),
     /// Too many devices, or nothing to play.
     Plan(String),
 }
@@ -89,7 +89,7 @@ impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ReplayError::Trace(error) => error.fmt(f),
-            ReplayError::Beyond(text) | ReplayError::Plan(text) => f.write_str(text),
+            ReplayError::OutOfRange(text) | ReplayError::Plan(text) => f.write_str(text),
         }
     }
 }
@@ -105,7 +105,7 @@ pub fn replay(
     device: &Device,
     plan: &ReplayPlan,
 ) -> Result<ReplayReport, ReplayError> {
-    let mut player = Player {
+    let mut player = ReplayRun {
         plan,
         device,
         disks: BTreeMap::new(),
@@ -122,7 +122,7 @@ pub fn replay(
     player.finish()
 }
 
-struct Player<'a> {
+struct ReplayRun<'a> {
     plan: &'a ReplayPlan,
     device: &'a Device,
     disks: BTreeMap<u32, Disk>,
@@ -136,7 +136,7 @@ struct Player<'a> {
     now: u64,
 }
 
-impl Player<'_> {
+impl ReplayRun<'_> {
     fn request(&mut self, request: &Request) -> Result<(), ReplayError> {
         self.number += 1;
         if self.plan.device.is_some_and(|device| device != request.device) {
@@ -166,7 +166,7 @@ impl Player<'_> {
             done.extend(std::iter::from_fn(|| disk.poll_completion()));
         }
         // The id carries nothing: kind and times come back with the completion.
-        disk.handle_request(Time(at), self.number, extent).map_err(ReplayError::Beyond)?;
+        disk.handle_request(Time(at), self.number, extent).map_err(ReplayError::OutOfRange)?;
         self.report.most_outstanding = self.report.most_outstanding.max(disk.outstanding());
         self.under_way += 1;
         self.report.bytes += u64::from(request.bytes);
@@ -186,12 +186,12 @@ impl Player<'_> {
         }
         self.report.beyond += 1;
         match self.plan.beyond {
-            Beyond::Skip => Ok(None),
-            Beyond::Wrap if blocks <= size => {
+            OutOfRange::Skip => Ok(None),
+            OutOfRange::Wrap if blocks <= size => {
                 let block = (request.lba % size).min(size - blocks);
                 Ok(Some(Extent { block, blocks, kind }))
             }
-            _ => Err(ReplayError::Beyond(format!(
+            _ => Err(ReplayError::OutOfRange(format!(
                 "request {}: sectors {} to before {} of device {}, but {} has {size}: leave such requests out, or take block \
                  numbers modulo the disk's size",
                 self.number,
@@ -266,7 +266,7 @@ mod tests {
             scheduler: Scheduler::Fcfs,
             closed: None,
             device: None,
-            beyond: Beyond::Refuse,
+            beyond: OutOfRange::Refuse,
             slowdown_e6: 1_000_000,
         }
     }
@@ -323,9 +323,9 @@ mod tests {
         all.push(request(u64::MAX / 4, 0, 99_999_999_999, Kind::Read));
         let error = play(&all, &plan()).unwrap_err();
         assert!(error.contains("request 401: sectors 99999999999") && error.contains("modulo"), "{error}");
-        let skipped = play(&all, &ReplayPlan { beyond: Beyond::Skip, ..plan() }).unwrap();
+        let skipped = play(&all, &ReplayPlan { beyond: OutOfRange::Skip, ..plan() }).unwrap();
         assert_eq!((skipped.beyond, skipped.reads.response.count()), (1, 266));
-        let wrapped = play(&all, &ReplayPlan { beyond: Beyond::Wrap, ..plan() }).unwrap();
+        let wrapped = play(&all, &ReplayPlan { beyond: OutOfRange::Wrap, ..plan() }).unwrap();
         assert_eq!((wrapped.beyond, wrapped.reads.response.count()), (1, 267));
         let none = play(&all, &ReplayPlan { device: Some(9), ..plan() }).unwrap_err();
         assert!(none.contains("no request to device 9"), "{none}");

@@ -24,7 +24,7 @@ impl Scheduler {
     pub const ALL: [Scheduler; 5] =
         [Scheduler::Fcfs, Scheduler::Sstf, Scheduler::Look, Scheduler::CLook, Scheduler::Sptf];
 
-    /// What users call it.
+    /// Its name for users.
     pub fn name(self) -> &'static str {
         match self {
             Scheduler::Fcfs => "fcfs",
@@ -40,8 +40,8 @@ impl Scheduler {
         Scheduler::ALL.map(Scheduler::name).join(", ")
     }
 
-    /// The order behind a number of DiskSim's "Scheduling policy"; by block number or by cylinder is one here. None: ageing and
-    /// weighted orders, which are not modelled.
+    /// The order behind a number of DiskSim's "Scheduling policy"; by block number or by cylinder is one here. None:
+    /// ageing and weighted orders, which are not modelled.
     pub fn of_disksim(policy: i64) -> Option<Scheduler> {
         match policy {
             1 => Some(Scheduler::Fcfs),
@@ -69,7 +69,7 @@ impl fmt::Display for Scheduler {
     }
 }
 
-/// What is known of a waiting request when one is chosen.
+/// A queued request, as the scheduler sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     /// Its cylinder.

@@ -1,6 +1,6 @@
 //! How long an arm takes over a distance.
 
-/// What a drive's files say of its seeks; times in ms.
+/// Seek times in a drive's files, ms.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SeekSpec {
     /// The same for every distance above zero.
@@ -23,8 +23,8 @@ pub enum SeekSpec {
         /// Over all.
         full: f64,
     },
-    /// A square root up to a distance and a line beyond (Ruemmler and Wilkes 1994), perhaps with times of their own for the
-    /// shortest distances.
+    /// A square root up to a distance and a line beyond (Ruemmler and Wilkes 1994), perhaps with times of their own
+    /// for the shortest distances.
     RootThenLine {
         /// Distance at which the line begins.
         division: u32,
@@ -42,7 +42,8 @@ pub enum SeekSpec {
 }
 
 impl SeekSpec {
-    /// Time by distance, ns, for 0 to `cylinders` - 1. (Square roots are exact to the last bit on every machine: IEEE 754.)
+    /// Time by distance, ns, for 0 to `cylinders` - 1. (Square roots are exact to the last bit on every machine: IEEE
+    /// 754.)
     pub fn table(&self, cylinders: u32) -> Vec<u64> {
         (0..cylinders.max(1)).map(|distance| (self.ms(distance, cylinders) * 1e6).round().max(0.0) as u64).collect()
     }

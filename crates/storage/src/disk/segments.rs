@@ -2,7 +2,7 @@
 
 use super::spec::Buffer;
 
-/// What a segment holds.
+/// The contents of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum State {
     #[default]
@@ -31,7 +31,7 @@ pub struct Segment {
 
 /// How far a read is in the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hit {
+pub enum CacheHit {
     /// Not at all.
     None,
     /// Its first blocks.
@@ -77,11 +77,11 @@ impl Segments {
         segment.start = segment.start.max(segment.end.saturating_sub(buffer.blocks));
     }
 
-    /// The segment for a read of `blocks` blocks from `block`, and how much of it is there. The fullest hit is taken, of
-    /// equal ones the freshest data (being written, being read, clean); without a hit an empty segment, then the one that
-    /// was used longest ago, and only at last the one that is being filled.
-    pub fn for_read(&self, buffer: &Buffer, block: u64, blocks: u64) -> (usize, Hit) {
-        let mut best = (0, 0, 0, Hit::None);
+    /// The segment for a read of `blocks` blocks from `block`, and how much of it is there. The fullest hit is taken,
+    /// of equal ones the freshest data (being written, being read, clean); without a hit an empty segment, then the
+    /// one that was used longest ago, and only at last the one that is being filled.
+    pub fn for_read(&self, buffer: &Buffer, block: u64, blocks: u64) -> (usize, CacheHit) {
+        let mut best = (0, 0, 0, CacheHit::None);
         for (index, segment) in self.all.iter().enumerate() {
             if buffer.write_segment && index == 0 {
                 continue;
@@ -90,7 +90,7 @@ impl Segments {
             let there = buffer.enabled && (!segment.written || buffer.hit_on_written);
             let nearly = buffer.almost_hit && segment.state == State::Reading && segment.end == block;
             let (value, hit) = match segment.state {
-                State::Empty => (3, Hit::None),
+                State::Empty => (3, CacheHit::None),
                 state if there && (within || nearly) => {
                     let fresh = match state {
                         State::Writing => 10,
@@ -98,13 +98,13 @@ impl Segments {
                         _ => 8,
                     };
                     if block + blocks <= segment.end {
-                        (fresh, Hit::Whole)
+                        (fresh, CacheHit::Whole)
                     } else {
-                        (fresh - 4, Hit::Part)
+                        (fresh - 4, CacheHit::Part)
                     }
                 }
-                State::Clean => (2, Hit::None),
-                State::Reading => (1, Hit::None),
+                State::Clean => (2, CacheHit::None),
+                State::Reading => (1, CacheHit::None),
                 State::Writing => continue,
             };
             if value > best.0 || (value == best.0 && segment.used < best.1) {
@@ -114,8 +114,8 @@ impl Segments {
         (best.2, best.3)
     }
 
-    /// The segment for a write of `blocks` blocks from `block`: one that holds some of these blocks, an empty one, the one
-    /// used longest ago. Whatever other segments hold of these blocks is no longer true and is given up.
+    /// The segment for a write of `blocks` blocks from `block`: one that holds some of these blocks, an empty one, the
+    /// one used longest ago. Whatever other segments hold of these blocks is no longer true and is given up.
     pub fn for_write(&mut self, buffer: &Buffer, block: u64, blocks: u64) -> usize {
         let overlaps = |segment: &Segment| segment.start < block + blocks && block < segment.end;
         let chosen = if buffer.write_segment {

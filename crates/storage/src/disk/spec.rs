@@ -1,4 +1,4 @@
-//! What a drive is: everything that its times follow from.
+//! ParamKind a drive is: everything that its times follow from.
 
 use super::layout::Layout;
 use super::schedule::Scheduler;
@@ -18,7 +18,7 @@ pub enum ReadAhead {
     TrackThenNext,
 }
 
-/// What the drive does between bus, buffer and medium. Times in ns.
+/// Behaviour of the controller between bus, buffer and medium. Times in ns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Control {
     /// Time per 512-byte block over the bus.
@@ -89,7 +89,7 @@ pub struct Buffer {
     pub ahead_max: u64,
     /// Without `ahead_max`: whether the request's own blocks count in the segment's size.
     pub ahead_counts_request: bool,
-    /// What was read is not kept once it went over the bus.
+    /// Read data is discarded once it went over the bus.
     pub forget_read: bool,
     /// A hit on a segment that nobody fills begins to fill it.
     pub ahead_on_hit: bool,
@@ -97,7 +97,7 @@ pub struct Buffer {
     pub write_back: bool,
     /// Writes that follow on join the one before.
     pub combine_writes: bool,
-    /// What was written can be read from the buffer.
+    /// Written data can be read from the buffer.
     pub hit_on_written: bool,
     /// The block that is being read ahead counts as there.
     pub almost_hit: bool,
@@ -137,16 +137,16 @@ pub struct Mechanics {
 /// A drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DriveSpec {
-    /// What its description calls it.
+    /// Its name in the description.
     pub name: String,
     /// Where blocks lie.
     pub layout: Layout,
-    /// What moves.
+    /// The mechanics.
     pub mechanics: Mechanics,
     /// Commands and bus.
     pub control: Control,
     /// Memory.
     pub buffer: Buffer,
-    /// What its description says of the order of requests; None: in their order.
+    /// The request scheduler of its description; None: first come, first served.
     pub scheduler: Scheduler,
 }

@@ -5,8 +5,8 @@ use crate::trace::Kind;
 use proptest::prelude::*;
 use units::Time;
 
-/// Two surfaces, ten cylinders of ten sectors, 6,000 rpm: 10 ms a revolution, 1 ms a sector. Seeks take 1 ms and 0.1 ms per
-/// cylinder more; overheads are unlike each other, so that a sum tells what went into it.
+/// Two surfaces, ten cylinders of ten sectors, 6,000 rpm: 10 ms a revolution, 1 ms a sector. Seeks take 1 ms and 0.1
+/// ms per cylinder more; overheads are unlike each other, so that a sum tells what went into it.
 fn spec() -> DriveSpec {
     let zone = Zone {
         first_cylinder: 0,
@@ -87,8 +87,9 @@ fn write(block: u64, blocks: u64) -> Extent {
 #[test]
 fn a_read_takes_command_seek_rotation_sectors_and_bus() {
     let mut drive = Drive::new(spec());
-    // Block 43 lies on cylinder 2, track 4 of the zone: skew 2 + 3 + 2 + 3 = 10 sectors, so that it begins at 3 ms of a turn.
-    // Command 0.03 ms, seek 1.1 ms; at 1.13 ms the wait is 1.87 ms; two sectors; the last goes over the bus in 2 us.
+    // Block 43 lies on cylinder 2, track 4 of the zone: skew 2 + 3 + 2 + 3 = 10 sectors, so that it begins at 3 ms of
+    // a turn. Command 0.03 ms, seek 1.1 ms; at 1.13 ms the wait is 1.87 ms; two sectors; the last goes over the bus in
+    // 2 us.
     assert_eq!(drive.serve(0, read(43, 2)), 5_002_000);
     // Again, after a turn: it is in the buffer. Command 10 us, two blocks.
     assert_eq!(drive.serve(20_000_000, read(43, 2)), 20_014_000);
@@ -153,7 +154,8 @@ fn a_request_that_comes_early_finds_what_has_been_read_by_then() {
     spec.buffer.read_ahead = ReadAhead::Segment;
     spec.buffer.ahead_max = 20;
     let mut drive = Drive::new(spec);
-    // Block 0 begins to pass at 10 ms, 10 ms - 0.03 ms after the command; done at 11.002 ms. Block 4 has passed at 15 ms.
+    // Block 0 begins to pass at 10 ms, 10 ms - 0.03 ms after the command; done at 11.002 ms. Block 4 has passed at 15
+    // ms.
     assert_eq!(drive.serve(0, read(0, 1)), 11_002_000);
     // At 13.5 ms blocks 1 and 2 are there, 3 and 4 on their way: the last goes over the bus when it has passed.
     assert_eq!(drive.serve(13_500_000, read(1, 4)), 15_002_000);
@@ -169,7 +171,8 @@ fn a_drive_that_takes_blocks_as_they_pass_reads_a_track_in_a_turn() {
     let mut plain = Drive::new(spec.clone());
     spec.buffer.immediate_read = true;
     let mut drive = Drive::new(spec);
-    // At 3.53 ms the head is in sector 3 of its track: 4 to 9 pass until 10 ms, 0 to 3 until 14 ms, in order over the bus.
+    // At 3.53 ms the head is in sector 3 of its track: 4 to 9 pass until 10 ms, 0 to 3 until 14 ms, in order over the
+    // bus.
     assert_eq!(drive.serve(3_500_000, read(0, 10)), 14_002_000 + 12_000);
     assert_eq!(plain.serve(3_500_000, read(0, 10)), 20_002_000);
 }

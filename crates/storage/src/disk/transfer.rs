@@ -2,7 +2,7 @@
 
 use super::spec::Control;
 
-/// What the bus does for one read.
+/// The bus transfer of one read.
 pub struct Transfer<'a> {
     control: &'a Control,
     /// Blocks of the request.
@@ -32,7 +32,8 @@ impl<'a> Transfer<'a> {
         Transfer { control, blocks, watermark: watermark.max(1), disconnect_ns, done: 0, at, connected }
     }
 
-    /// Carries blocks until `count` have gone; `ready` is when each is in the buffer, up to the watermark beyond `count`.
+    /// Carries blocks until `count` have gone; `ready` is when each is in the buffer, up to the watermark beyond
+    /// `count`.
     pub fn carry(&mut self, count: u64, ready: &[u64]) {
         let hold = self.control.hold_read || self.control.never_disconnect;
         while self.done < count {

@@ -3,11 +3,11 @@
 use super::demerit::{demerit_ns, disksim_rms_ns};
 use super::drive::{Drive, Extent};
 use super::spec::DriveSpec;
-use crate::trace::{Measured, TraceError, SECTOR_BYTES};
+use crate::trace::{MeasuredRequest, TraceError, SECTOR_BYTES};
 
 /// How a simulated drive compares with the measured one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Validated {
+pub struct ValidationReport {
     /// Requests.
     pub requests: u64,
     /// Mean service time, ns: simulated.
@@ -22,15 +22,15 @@ pub struct Validated {
     pub percentiles: Vec<(u64, u64)>,
 }
 
-/// Issues the requests of a validation trace as they were measured: each when the one before was done and the recorded pause had
-/// passed. The drive begins at rest, see [`Drive::new`]. Holds the service times.
+/// Issues the requests of a validation trace as they were measured: each when the one before was done and the recorded
+/// pause had passed. The drive begins at rest, see [`Drive::new`]. Holds the service times.
 ///
 /// # Errors
 /// The first that the trace has, or a request beyond the drive, with its number.
 pub fn validate(
     spec: DriveSpec,
-    trace: impl Iterator<Item = Result<Measured, TraceError>>,
-) -> Result<Validated, String> {
+    trace: impl Iterator<Item = Result<MeasuredRequest, TraceError>>,
+) -> Result<ValidationReport, String> {
     let (mut drive, mut now) = (Drive::new(spec), 0u64);
     let (mut simulated, mut measured) = (Vec::new(), Vec::new());
     for (number, request) in (1u64..).zip(trace) {
@@ -55,5 +55,5 @@ pub fn validate(
     let last = simulated.len() - 1;
     let percentiles = (0..=20).map(|n| n * last / 20).map(|i| (simulated[i], measured[i])).collect();
     let requests = simulated.len() as u64;
-    Ok(Validated { requests, simulated_ns, measured_ns, demerit_ns, disksim_rms_ns, percentiles })
+    Ok(ValidationReport { requests, simulated_ns, measured_ns, demerit_ns, disksim_rms_ns, percentiles })
 }

@@ -10,7 +10,7 @@ pub(super) const CHALLENGE_BYTES: usize = 16;
 /// Identifier and challenge.
 pub(super) const ENTROPY_BYTES: usize = CHALLENGE_BYTES + 1;
 
-/// Who one is and what only one knows.
+/// A CHAP name and secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     /// CHAP_N.
@@ -29,9 +29,9 @@ impl std::fmt::Debug for Secret {
 /// How an initiator and a target come to trust each other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Credentials {
-    /// What the initiator shows.
+    /// The initiator's.
     pub initiator: Secret,
-    /// What the target shows in turn (mutual CHAP).
+    /// The target's (mutual CHAP).
     pub target: Option<Secret>,
 }
 
@@ -43,8 +43,8 @@ pub(super) enum Algorithm {
 }
 
 impl Algorithm {
-    /// What is offered. Numbers are IANA's PPP authentication algorithms. MD5, which all know, stands first: tgtd takes the first
-    /// number that it knows, and for it 7 is SHA-1. A target may take any of them (RFC 7143, 12.1.3).
+    /// The offered algorithms, by IANA's PPP authentication numbers. MD5, which all implement, stands first: tgtd
+    /// takes the first number that it knows, and for it 7 is SHA-1. A target may take any of them (RFC 7143, 12.1.3).
     pub(super) const OFFER: &'static str = "5,7";
 
     /// The strongest of an offer; None when none of it is known.

@@ -1,6 +1,6 @@
 //! Keys of a login and how the values of both sides become one (RFC 7143, section 13).
 
-/// What a side says of digests.
+/// A side's preference for digests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Digest {
     /// None alone.
@@ -33,7 +33,7 @@ impl Digest {
     }
 }
 
-/// What one side wants.
+/// The settings of one side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// CRC32C over headers.
@@ -61,7 +61,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// What suits a fast network: all data that may go unasked does, and bursts are those of large transfers.
+    /// Settings for a fast network: as much unsolicited data as allowed, and bursts of large transfers.
     fn default() -> Settings {
         Settings {
             header_digest: Digest::Allowed,
@@ -130,10 +130,10 @@ impl Settings {
     }
 }
 
-/// What both sides agreed on. Data comes in order within a sequence and from sequence to sequence (DataPDUInOrder and
+/// The negotiated parameters. Data comes in order within a sequence and from sequence to sequence (DataPDUInOrder and
 /// DataSequenceInOrder are Yes, since this side always says so), and the error recovery level is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Agreed {
+pub struct Negotiated {
     /// CRC32C over headers.
     pub header_digest: bool,
     /// CRC32C over data.
@@ -160,10 +160,10 @@ pub struct Agreed {
     pub max_outstanding_r2t: u32,
 }
 
-impl Agreed {
+impl Negotiated {
     /// Most data of a command that may come before it is asked for, where this side takes segments of `max_recv_bytes`,
     /// bytes.
-    pub fn unasked_bytes(&self, max_recv_bytes: u32) -> u32 {
+    pub fn unsolicited_bytes(&self, max_recv_bytes: u32) -> u32 {
         match (self.initial_r2t, self.immediate_data) {
             (false, _) => self.first_burst_bytes,
             (true, true) => self.first_burst_bytes.min(max_recv_bytes),
@@ -188,7 +188,7 @@ enum Rule {
 struct Key {
     name: &'static str,
     rule: Rule,
-    /// What holds when nobody speaks of it.
+    /// Defaults of RFC 7143.
     default: u32,
     /// Of the whole session: said on its first connection, and not in a discovery session.
     session: bool,
@@ -235,7 +235,7 @@ const KEYS: [Key; COUNT] = [
 pub struct Negotiation {
     own: Settings,
     values: [u32; COUNT],
-    /// What the other side takes.
+    /// Limits of the other side.
     send: u32,
     /// This side's own segment was declared.
     declared: bool,
@@ -288,21 +288,21 @@ impl Negotiation {
         }
     }
 
-    /// One of a further connection: what concerns the session stays as it was agreed.
-    pub fn joining(own: Settings, agreed: &Agreed) -> Negotiation {
+    /// One of a further connection: what concerns the session stays as it was negotiated.
+    pub fn joining(own: Settings, negotiated: &Negotiated) -> Negotiation {
         let mut joining = Negotiation { leading: false, ..Negotiation::new(own, false) };
-        joining.values[MAX_CONNECTIONS] = agreed.max_connections;
-        joining.values[INITIAL_R2T] = u32::from(agreed.initial_r2t);
-        joining.values[IMMEDIATE_DATA] = u32::from(agreed.immediate_data);
-        joining.values[MAX_BURST] = agreed.max_burst_bytes;
-        joining.values[FIRST_BURST] = agreed.first_burst_bytes;
-        joining.values[TIME_TO_WAIT] = agreed.time_to_wait_s;
-        joining.values[TIME_TO_RETAIN] = agreed.time_to_retain_s;
-        joining.values[MAX_R2T] = agreed.max_outstanding_r2t;
+        joining.values[MAX_CONNECTIONS] = negotiated.max_connections;
+        joining.values[INITIAL_R2T] = u32::from(negotiated.initial_r2t);
+        joining.values[IMMEDIATE_DATA] = u32::from(negotiated.immediate_data);
+        joining.values[MAX_BURST] = negotiated.max_burst_bytes;
+        joining.values[FIRST_BURST] = negotiated.first_burst_bytes;
+        joining.values[TIME_TO_WAIT] = negotiated.time_to_wait_s;
+        joining.values[TIME_TO_RETAIN] = negotiated.time_to_retain_s;
+        joining.values[MAX_R2T] = negotiated.max_outstanding_r2t;
         joining
     }
 
-    /// What this side offers: every key that concerns the connection.
+    /// This side's offer: every key that concerns the connection.
     pub fn offers(&mut self) -> Vec<(&'static str, String)> {
         let own = self.own.values();
         let mut offers = Vec::new();
@@ -446,7 +446,7 @@ impl Negotiation {
         vec![(key.name, shown(key.rule, result))]
     }
 
-    /// FirstBurstLength that this side wants, bytes; 0: no data is to come unasked.
+    /// FirstBurstLength that this side wants, bytes; 0: no data is to come unsolicited.
     pub fn first_burst_bytes(&self) -> u32 {
         if self.own.initial_r2t && !self.own.immediate_data {
             return 0;
@@ -454,8 +454,8 @@ impl Negotiation {
         self.own.first_burst_bytes
     }
 
-    /// Offers no more than so much unasked data of a command, bytes; 0: none.
-    pub fn limit_unasked(&mut self, first_burst_bytes: u32) {
+    /// Offers no more than so much unsolicited data of a command, bytes; 0: none.
+    pub fn limit_unsolicited(&mut self, first_burst_bytes: u32) {
         if first_burst_bytes == 0 {
             (self.own.initial_r2t, self.own.immediate_data) = (true, false);
         } else {
@@ -463,10 +463,10 @@ impl Negotiation {
         }
     }
 
-    /// What holds now.
-    pub fn agreed(&self) -> Agreed {
+    /// The parameters in force.
+    pub fn negotiated(&self) -> Negotiated {
         let values = &self.values;
-        Agreed {
+        Negotiated {
             header_digest: values[HEADER_DIGEST] == 1,
             data_digest: values[DATA_DIGEST] == 1,
             max_connections: values[MAX_CONNECTIONS],

@@ -30,7 +30,7 @@ fn device() -> Device {
 
 /// How data is moved: as bytes, encoded and decoded, or as lengths alone.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Carriage {
+enum DataMode {
     Bytes,
     Lengths,
 }
@@ -46,7 +46,7 @@ struct Rig {
     initiator: Initiator,
     target: Target,
     medium: Memory,
-    carriage: Carriage,
+    carriage: DataMode,
     pipes: BTreeMap<usize, Pipe>,
     events: Vec<Event>,
     /// PDUs by name, in the order in which they crossed.
@@ -56,7 +56,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(config: InitiatorConfig, target: TargetConfig, carriage: Carriage) -> Rig {
+    fn new(config: InitiatorConfig, target: TargetConfig, carriage: DataMode) -> Rig {
         Rig {
             now: Time(0),
             initiator: Initiator::new(config),
@@ -79,7 +79,7 @@ impl Rig {
 
     /// Over the wire: as bytes with digests and all, or as it is.
     fn carry(&self, pdu: Pdu, sent: Framing, read: Framing) -> Pdu {
-        if self.carriage == Carriage::Lengths {
+        if self.carriage == DataMode::Lengths {
             return pdu;
         }
         let mut bytes = bytes::BytesMut::new();
@@ -103,7 +103,7 @@ impl Rig {
         if let Some(work) = self.target.poll_work() {
             let outcome = match (self.medium.perform(&work.op), self.carriage) {
                 // A simulated disk gives lengths.
-                (Outcome::Data(data), Carriage::Lengths) => Outcome::Data(Payload::Zeros(data.len() as u32)),
+                (Outcome::Data(data), DataMode::Lengths) => Outcome::Data(Payload::Zeros(data.len() as u32)),
                 (outcome, _) => outcome,
             };
             self.target.handle_work(work.id, outcome);
@@ -216,7 +216,7 @@ const SECOND: Span = Span::from_secs(1);
 
 #[test]
 fn what_is_written_is_read_and_the_status_rides_on_the_data() {
-    let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), Carriage::Bytes);
+    let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), DataMode::Bytes);
     let write = rig.write(8, pattern(4096, 1));
     rig.run(SECOND);
     let read = rig.read(8, 8);
@@ -232,7 +232,7 @@ fn cost(change: impl Fn(&mut Settings)) -> (usize, usize) {
     let mut target = TargetConfig::new(NAME);
     target.settings.max_recv_bytes = 8192;
     change(&mut target.settings);
-    let mut rig = Rig::new(initiator(), target, Carriage::Bytes);
+    let mut rig = Rig::new(initiator(), target, DataMode::Bytes);
     let write = rig.write(0, pattern(65_536, 3));
     rig.run(SECOND);
     let read = rig.read(0, 128);
@@ -264,7 +264,7 @@ fn as_many_r2ts_are_outstanding_as_was_agreed() {
         settings.max_burst_bytes = 4096;
         let mut config = initiator();
         config.settings.max_outstanding_r2t = 1000;
-        let mut rig = Rig::new(config, target, Carriage::Bytes);
+        let mut rig = Rig::new(config, target, DataMode::Bytes);
         rig.write(0, pattern(65_536, 3));
         rig.run(SECOND);
         let names = rig.seen.iter().map(|(_, name)| *name).skip_while(|name| *name != "ReadyToTransfer");
@@ -278,19 +278,19 @@ fn as_many_r2ts_are_outstanding_as_was_agreed() {
 fn a_length_goes_the_same_way_as_bytes() {
     let way = |carriage| {
         let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), carriage);
-        let data = if carriage == Carriage::Bytes { pattern(1 << 20, 1) } else { Payload::Zeros(1 << 20) };
+        let data = if carriage == DataMode::Bytes { pattern(1 << 20, 1) } else { Payload::Zeros(1 << 20) };
         rig.write(0, data);
         rig.read(0, 2048);
         rig.run(SECOND);
         assert_eq!(rig.initiator.outstanding(), 0);
         rig.seen
     };
-    assert_eq!(way(Carriage::Bytes), way(Carriage::Lengths));
+    assert_eq!(way(DataMode::Bytes), way(DataMode::Lengths));
 }
 
 #[test]
 fn residuals_say_what_was_not_moved() {
-    let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), Carriage::Bytes);
+    let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), DataMode::Bytes);
     let short = rig.initiator.submit(Command { lun: 0, cdb: cdb(0x88, 0, 1), data: Data::Read(700) });
     let long = rig.initiator.submit(Command { lun: 0, cdb: cdb(0x88, 0, 2), data: Data::Read(512) });
     rig.run(SECOND);
@@ -303,7 +303,7 @@ fn a_lost_connection_starts_the_session_anew_and_every_command_again() {
     for connections in [1, 3] {
         for after in [0, 1, 2, 5, 9, 14, 30] {
             let config = InitiatorConfig { connections, ..initiator() };
-            let mut rig = Rig::new(config, TargetConfig::new(NAME), Carriage::Bytes);
+            let mut rig = Rig::new(config, TargetConfig::new(NAME), DataMode::Bytes);
             rig.breaks = Some((connections - 1, after));
             let writes: Vec<u64> = (0..60).map(|n| rig.write(n * 8, pattern(4096, n as usize))).collect();
             rig.run(Span::from_secs(10));
@@ -338,7 +338,7 @@ fn chap_lets_in_who_knows_the_secret_and_shows_the_target_to_who_asks() {
     ] {
         let config = InitiatorConfig { chap: ours.cloned(), entropy: [3; 17], attempts: 1, ..initiator() };
         let target = TargetConfig { chap: theirs.cloned(), ..TargetConfig::new(NAME) };
-        let mut rig = Rig::new(config, target, Carriage::Bytes);
+        let mut rig = Rig::new(config, target, DataMode::Bytes);
         rig.run(SECOND);
         let entered = rig.events.iter().any(|event| matches!(event, Event::Up(_)));
         assert_eq!(entered, enters, "{ours:?} {theirs:?}: {:?}", rig.events);
@@ -349,7 +349,7 @@ fn chap_lets_in_who_knows_the_secret_and_shows_the_target_to_who_asks() {
 #[test]
 fn discovery_names_the_target_and_where_it_is() {
     let config = InitiatorConfig::new("iqn.2026-01.example:host", None);
-    let mut rig = Rig::new(config, TargetConfig::new(NAME), Carriage::Bytes);
+    let mut rig = Rig::new(config, TargetConfig::new(NAME), DataMode::Bytes);
     rig.run(SECOND);
     let found = vec![(NAME.to_owned(), "127.0.0.1:3260,1".to_owned())];
     assert!(rig.events.contains(&Event::Targets(found)), "{:?}", rig.events);
@@ -361,7 +361,7 @@ fn discovery_names_the_target_and_where_it_is() {
 
 #[test]
 fn silence_is_answered_by_pings_from_both_sides_and_then_the_end() {
-    let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), Carriage::Bytes);
+    let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), DataMode::Bytes);
     rig.run(Span::from_secs(100));
     assert!(rig.count("NopOut") > 3 && rig.count("NopIn") > 3);
     assert_eq!(rig.target.connection_count(), 1);
@@ -379,7 +379,7 @@ fn silence_is_answered_by_pings_from_both_sides_and_then_the_end() {
 fn a_reset_aborts_what_waits_for_data_and_is_answered() {
     let mut target = TargetConfig::new(NAME);
     (target.settings.initial_r2t, target.settings.immediate_data) = (true, false);
-    let mut rig = Rig::new(initiator(), target, Carriage::Bytes);
+    let mut rig = Rig::new(initiator(), target, DataMode::Bytes);
     rig.run(SECOND);
     let id = rig.write(0, pattern(4096, 1));
     // The command goes, its R2T is never answered.
@@ -422,7 +422,7 @@ proptest! {
         let config = InitiatorConfig { settings: ours, connections, ..initiator() };
         let memory = memory::memory(6 << 20);
         let target = TargetConfig { settings: theirs, max_data_bytes: 100_000, memory, ..TargetConfig::new(NAME) };
-        let mut rig = Rig::new(config, target, Carriage::Bytes);
+        let mut rig = Rig::new(config, target, DataMode::Bytes);
         rig.breaks = lost;
         let writes: Vec<u64> = (0..5).map(|n| rig.write(n * blocks, pattern((blocks * BLOCK) as usize, n as usize))).collect();
         rig.run(Span::from_secs(10));
@@ -442,10 +442,10 @@ proptest! {
     fn any_pdus_leave_the_target_standing_and_others_served(
         wild in prop::collection::vec((any::<u8>(), prop::array::uniform16(any::<u8>()), prop::array::uniform32(any::<u8>()), prop::collection::vec(any::<u8>(), 0..600), any::<bool>()), 1..60),
         opcodes in prop::collection::vec(0u8..8, 60), logged_in: bool) {
-        let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), Carriage::Bytes);
+        let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), DataMode::Bytes);
         rig.run(SECOND);
         let stranger = if logged_in {
-            let mut other = Rig::new(InitiatorConfig::new("iqn.2026-01.example:wild", Some(NAME)), TargetConfig::new(NAME), Carriage::Bytes);
+            let mut other = Rig::new(InitiatorConfig::new("iqn.2026-01.example:wild", Some(NAME)), TargetConfig::new(NAME), DataMode::Bytes);
             std::mem::swap(&mut other.target, &mut rig.target);
             other.run(SECOND);
             std::mem::swap(&mut other.target, &mut rig.target);

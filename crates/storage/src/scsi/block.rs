@@ -2,7 +2,7 @@
 
 use super::cdb::{extent, Cdb, Extent};
 use super::inquiry::MAX_COMPARE_BLOCKS;
-use super::lun::{Given, Lun, LunConfig, Step, Then};
+use super::lun::{CommandResult, Continuation, Lun, LunConfig, Step};
 use super::{Op, Sense, MAX_TRANSFER_BYTES};
 use wire::iscsi::{Payload, Rope};
 
@@ -10,7 +10,7 @@ use wire::iscsi::{Payload, Rope};
 const REPEATED: usize = 65_536;
 
 /// READ CAPACITY(10).
-pub(super) fn capacity10(config: &LunConfig, cdb: &Cdb) -> Given {
+pub(super) fn capacity10(config: &LunConfig, cdb: &Cdb) -> CommandResult {
     // The address has no meaning without PMI, which is obsolete.
     if cdb[8] & 1 == 0 && cdb[2..6] != [0; 4] {
         return Err(Sense::cdb(2));
@@ -20,7 +20,7 @@ pub(super) fn capacity10(config: &LunConfig, cdb: &Cdb) -> Given {
 }
 
 /// READ CAPACITY(16).
-pub(super) fn capacity16(config: &LunConfig) -> Given {
+pub(super) fn capacity16(config: &LunConfig) -> CommandResult {
     let geometry = config.geometry;
     let mut data = (geometry.blocks - 1).to_be_bytes().to_vec();
     data.extend_from_slice(&geometry.block_bytes.to_be_bytes());
@@ -58,7 +58,7 @@ pub(super) fn begin(lun: &Lun, cdb: &Cdb, data: Rope) -> Result<Step, Sense> {
             if extent.blocks == 0 {
                 return Ok(Lun::good());
             }
-            Ok(Step::Work(Op::Read { lba: extent.lba, blocks: extent.blocks }, Then::Plain))
+            Ok(Step::Work(Op::Read { lba: extent.lba, blocks: extent.blocks }, Continuation::Plain))
         }
         0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae | 0x8b => write(lun, cdb, data),
         0x2f | 0x8f | 0xaf => verify(lun, cdb, data),
@@ -70,13 +70,13 @@ pub(super) fn begin(lun: &Lun, cdb: &Cdb, data: Rope) -> Result<Step, Sense> {
                 extent.blocks = u32::try_from(lun.config.geometry.blocks - extent.lba).unwrap_or(u32::MAX);
             }
             let op = Op::Prefetch { lba: extent.lba, blocks: u64::from(extent.blocks) };
-            Ok(Step::Work(op, Then::Prefetch))
+            Ok(Step::Work(op, Continuation::Prefetch))
         }
         0x35 | 0x91 => {
             let extent = extent(cdb);
             within(lun, extent.lba, u64::from(extent.blocks))?;
             // All of the cache goes, whatever part was asked for: that is allowed (SBC-3, 5.26).
-            Ok(Step::Work(Op::Flush, Then::Plain))
+            Ok(Step::Work(Op::Flush, Continuation::Plain))
         }
         0x89 => compare_and_write(lun, cdb, data),
         _ => Err(Sense::OPERATION_CODE),
@@ -95,7 +95,7 @@ fn write(lun: &Lun, cdb: &Cdb, data: Rope) -> Result<Step, Sense> {
     let durable = verify || extent.fua() || !lun.modes.write_cache;
     let lba = extent.lba;
     let op = if cdb[0] == 0x8b { Op::OrWrite { lba, data, durable } } else { Op::Write { lba, data, durable, verify } };
-    Ok(Step::Work(op, Then::Plain))
+    Ok(Step::Work(op, Continuation::Plain))
 }
 
 /// The data that there is for `blocks`: the initiator may have offered less, and then whole blocks only.
@@ -116,18 +116,18 @@ fn verify(lun: &Lun, cdb: &Cdb, data: Rope) -> Result<Step, Sense> {
     match extent.byte_check() {
         2 => Err(Sense::cdb(1)),
         _ if blocks == 0 => Ok(Lun::good()),
-        0 => Ok(Step::Work(Op::Verify { lba, blocks }, Then::Plain)),
+        0 => Ok(Step::Work(Op::Verify { lba, blocks }, Continuation::Plain)),
         1 => {
             let data = whole_blocks(lun, data, blocks)?;
             let blocks = (data.len() / block) as u32;
-            Ok(Step::Work(Op::Compare { lba, blocks, data }, Then::Plain))
+            Ok(Step::Work(Op::Compare { lba, blocks, data }, Continuation::Plain))
         }
         _ => {
             if data.len() < block {
                 return Err(Sense::INFORMATION_UNIT);
             }
             let one = data.to_payload().slice(0, block);
-            Ok(Step::Work(Op::Compare { lba, blocks, data: repeated(&one, blocks) }, Then::Plain))
+            Ok(Step::Work(Op::Compare { lba, blocks, data: repeated(&one, blocks) }, Continuation::Plain))
         }
     }
 }
@@ -161,5 +161,5 @@ fn compare_and_write(lun: &Lun, cdb: &Cdb, mut data: Rope) -> Result<Step, Sense
     }
     let expected = data.split_to(half);
     let durable = extent.fua() || !lun.modes.write_cache;
-    Ok(Step::Work(Op::CompareAndWrite { lba: extent.lba, expected, data, durable }, Then::Plain))
+    Ok(Step::Work(Op::CompareAndWrite { lba: extent.lba, expected, data, durable }, Continuation::Plain))
 }

@@ -17,7 +17,7 @@ pub(super) fn be64(bytes: &[u8], at: usize) -> u64 {
     u64::from(be32(bytes, at)) << 32 | u64::from(be32(bytes, at + 4))
 }
 
-/// What a command that moves blocks says, whatever its length.
+/// Fields of a block command of any length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Extent {
     pub lba: u64,

@@ -1,7 +1,7 @@
 //! All units of a target, and what is answered for those that are not there.
 
 use super::cdb::{be32, Cdb};
-use super::{inquiry, status, Lun, Nexus, Outcome, Reply, Sense, Step, Then};
+use super::{inquiry, status, Continuation, Lun, Nexus, Outcome, Reply, Sense, Step};
 use wire::iscsi::{Payload, Rope};
 
 /// Logical units, by number from 0.
@@ -15,9 +15,9 @@ pub struct Device {
 pub struct Request<'a> {
     /// The eight bytes of the LUN.
     pub lun: u64,
-    /// Who asks.
+    /// The initiator port.
     pub nexus: &'a Nexus,
-    /// What.
+    /// The command.
     pub cdb: &'a Cdb,
     /// Bytes of data that the initiator offers, taken or not.
     pub offered: u32,
@@ -101,7 +101,7 @@ impl Device {
     }
 
     /// Finishes a command that waited for the medium of a unit.
-    pub fn finish(&self, index: usize, then: Then, outcome: Outcome) -> Reply {
+    pub fn finish(&self, index: usize, then: Continuation, outcome: Outcome) -> Reply {
         self.luns[index].finish(then, outcome)
     }
 

@@ -2,7 +2,7 @@
 
 use super::cdb::{be16, be32, Cdb};
 use super::mode::Modes;
-use super::opcodes::{self, Class};
+use super::opcodes::{self, OpcodeClass};
 use super::reserve::Reservations;
 use super::{block, inquiry, mode, provisioning, reserve_out, status, Nexus, Op, Outcome, Request, Sense};
 use std::collections::{BTreeMap, VecDeque};
@@ -63,18 +63,18 @@ pub struct Reply {
     pub data: Payload,
 }
 
-/// What a command does next.
+/// The next step of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step {
     /// It is done.
     Done(Reply),
-    /// It waits for the medium; hand `Then` to [`Lun::finish`] with the outcome.
-    Work(Op, Then),
+    /// It waits for the medium; hand `Continuation` to [`Lun::finish`] with the outcome.
+    Work(Op, Continuation),
 }
 
 /// How a command goes on after the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Then {
+pub enum Continuation {
     /// Data or nothing.
     Plain,
     /// GET LBA STATUS with this allocation length.
@@ -83,9 +83,9 @@ pub enum Then {
     Prefetch,
 }
 
-/// One initiator's standing.
+/// State per initiator port.
 #[derive(Clone, Debug, Default)]
-struct Standing {
+struct NexusState {
     attentions: VecDeque<(u8, u8)>,
     prevents_removal: bool,
 }
@@ -96,12 +96,12 @@ pub struct Lun {
     pub(super) config: LunConfig,
     pub(super) modes: Modes,
     pub(super) reservations: Reservations,
-    standing: BTreeMap<Nexus, Standing>,
+    standing: BTreeMap<Nexus, NexusState>,
     started: bool,
 }
 
-/// What a command gives without the medium: data, or why not.
-pub(super) type Given = Result<Vec<u8>, Sense>;
+/// The result of a command without medium access: data, or sense data.
+pub(super) type CommandResult = Result<Vec<u8>, Sense>;
 
 impl Lun {
     /// A unit that is started, unreserved, with its default modes.
@@ -111,7 +111,7 @@ impl Lun {
         Lun { config, modes, reservations, standing, started: true }
     }
 
-    /// What does not change.
+    /// Configuration.
     pub fn config(&self) -> &LunConfig {
         &self.config
     }
@@ -127,8 +127,8 @@ impl Lun {
         self.reservations.forget_nexus(nexus);
     }
 
-    /// A reset: RESERVE's reservation and prevented removals go, and every initiator is told, the one that asked for it too
-    /// (SAM-5, 6.3.3: BUS DEVICE RESET FUNCTION OCCURRED).
+    /// A reset: RESERVE's reservation and prevented removals go, and every initiator is told, the one that asked for
+    /// it too (SAM-5, 6.3.3: BUS DEVICE RESET FUNCTION OCCURRED).
     pub fn reset(&mut self) {
         self.reservations.forget_simple();
         self.modes = Modes { write_cache: self.config.write_cache, ..Modes::default() };
@@ -218,7 +218,7 @@ impl Lun {
         if command.medium && !self.started {
             return Step::Done(self.check(Sense::STOPPED));
         }
-        if command.class == Class::Write && command.medium && !matches!(cdb[0], 0x35 | 0x91) {
+        if command.class == OpcodeClass::Write && command.medium && !matches!(cdb[0], 0x35 | 0x91) {
             if let Some(sense) = self.write_protection() {
                 return Step::Done(self.check(sense));
             }
@@ -266,13 +266,13 @@ impl Lun {
     }
 
     /// Finishes a command whose operation came to an end.
-    pub fn finish(&self, then: Then, outcome: Outcome) -> Reply {
+    pub fn finish(&self, then: Continuation, outcome: Outcome) -> Reply {
         match (outcome, then) {
             (Outcome::Data(data), _) => Reply { data, ..Lun::plain(status::GOOD) },
-            (Outcome::Done, Then::Prefetch) => Lun::plain(status::CONDITION_MET),
+            (Outcome::Done, Continuation::Prefetch) => Lun::plain(status::CONDITION_MET),
             (Outcome::Done, _) => Lun::plain(status::GOOD),
             (Outcome::Miscompare(at), _) => self.check(Sense { information: Some(at), ..Sense::MISCOMPARE }),
-            (Outcome::Allocation(runs), Then::LbaStatus(allocation)) => {
+            (Outcome::Allocation(runs), Continuation::LbaStatus(allocation)) => {
                 let mut data = provisioning::status_data(&runs);
                 data.truncate(allocation as usize);
                 Reply { data: data.into(), ..Lun::plain(status::GOOD) }
@@ -309,8 +309,9 @@ impl Lun {
             return Err(if prevented { Sense::REMOVAL_PREVENTED } else { Sense::cdb(4) });
         }
         self.started = start;
-        // Who stops a unit takes its power away next: what is cached goes to the medium, unless NO_FLUSH is set (SBC-3, 5.25).
-        Ok(if start || stays { Lun::good() } else { Step::Work(Op::Flush, Then::Plain) })
+        // Who stops a unit takes its power away next: what is cached goes to the medium, unless NO_FLUSH is set
+        // (SBC-3, 5.25).
+        Ok(if start || stays { Lun::good() } else { Step::Work(Op::Flush, Continuation::Plain) })
     }
 }
 

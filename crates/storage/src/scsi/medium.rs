@@ -1,4 +1,4 @@
-//! What a logical unit asks of what it is made of.
+//! Operations of a logical unit on its medium.
 
 use super::Sense;
 use wire::iscsi::{Payload, Rope};
@@ -46,9 +46,9 @@ pub enum Op {
     CompareAndWrite {
         /// First block.
         lba: u64,
-        /// What is to be found.
+        /// The expected data.
         expected: Rope,
-        /// What is to be written.
+        /// The data to write.
         data: Rope,
         /// As with a write.
         durable: bool,
@@ -106,7 +106,7 @@ impl Op {
     }
 }
 
-/// What came of an operation.
+/// The outcome of an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// Done.
@@ -142,7 +142,7 @@ impl From<MediumError> for Sense {
     }
 }
 
-/// What holds the blocks, where an operation takes no simulated time.
+/// A store of blocks whose operations take no simulated time.
 pub trait Medium {
     /// Performs an operation.
     fn perform(&self, op: &Op) -> Outcome;

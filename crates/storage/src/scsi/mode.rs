@@ -1,10 +1,10 @@
 //! Mode pages: what of a unit can be set (SPC-4, 7.5; SBC-3, 6.5).
 
 use super::cdb::{be16, Cdb};
-use super::lun::{Given, Lun, Step, Then};
+use super::lun::{CommandResult, Continuation, Lun, Step};
 use super::{Nexus, Op, Sense};
 
-/// What mode pages can change.
+/// Changeable fields of mode pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Modes {
     /// WCE: a write is durable after FUA or SYNCHRONIZE CACHE only.
@@ -41,7 +41,7 @@ fn pages(lun: &Lun, control: u8) -> Vec<Vec<u8>> {
     vec![recovery, caching, control_page, exceptions]
 }
 
-fn wanted(lun: &Lun, cdb: &Cdb) -> Given {
+fn wanted(lun: &Lun, cdb: &Cdb) -> CommandResult {
     let (control, page, subpage) = (cdb[2] >> 6, cdb[2] & 0x3f, cdb[3]);
     if control == 3 {
         return Err(Sense::NO_SAVING);
@@ -73,7 +73,7 @@ fn descriptor(lun: &Lun, long: bool) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn sense6(lun: &Lun, cdb: &Cdb) -> Given {
+pub(super) fn sense6(lun: &Lun, cdb: &Cdb) -> CommandResult {
     let pages = wanted(lun, cdb)?;
     let descriptor = if cdb[1] & 0x08 == 0 { descriptor(lun, false) } else { Vec::new() };
     let length = (3 + descriptor.len() + pages.len()) as u8;
@@ -81,7 +81,7 @@ pub(super) fn sense6(lun: &Lun, cdb: &Cdb) -> Given {
     Ok([header, descriptor, pages].concat())
 }
 
-pub(super) fn sense10(lun: &Lun, cdb: &Cdb) -> Given {
+pub(super) fn sense10(lun: &Lun, cdb: &Cdb) -> CommandResult {
     let pages = wanted(lun, cdb)?;
     let long = cdb[1] & 0x10 != 0;
     let descriptor = if cdb[1] & 0x08 == 0 { descriptor(lun, long) } else { Vec::new() };
@@ -146,7 +146,7 @@ pub(super) fn select(lun: &mut Lun, nexus: &Nexus, cdb: &Cdb, list: &[u8]) -> Re
         // MODE PARAMETERS CHANGED.
         lun.tell(Some(nexus), (0x2a, 0x01));
     }
-    Ok(if emptied { Step::Work(Op::Flush, Then::Plain) } else { Lun::good() })
+    Ok(if emptied { Step::Work(Op::Flush, Continuation::Plain) } else { Lun::good() })
 }
 
 /// Whether block descriptors, if there are any, say what is: a unit has the size of its file (SPC-4, 7.5.6).

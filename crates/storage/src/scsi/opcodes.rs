@@ -3,9 +3,9 @@
 use super::cdb::{be16, be32, Cdb};
 use super::Sense;
 
-/// What a command does, as far as reservations and the state of the unit care.
+/// Class of a command for reservations and unit state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Class {
+pub(super) enum OpcodeClass {
     /// Allowed whoever holds a reservation (SPC-4, table 13).
     Free,
     /// Looks at the medium or its settings.
@@ -19,14 +19,14 @@ pub(super) struct Command {
     pub opcode: u8,
     /// Service action, of operation codes that have them.
     pub action: Option<u8>,
-    pub class: Class,
+    pub class: OpcodeClass,
     /// It needs a unit that was started.
     pub medium: bool,
     /// Bits of the CDB that are looked at, from byte 1 on; its length gives the CDB's.
     usage: &'static [u8],
 }
 
-const fn command(opcode: u8, action: Option<u8>, class: Class, medium: bool, usage: &'static [u8]) -> Command {
+const fn command(opcode: u8, action: Option<u8>, class: OpcodeClass, medium: bool, usage: &'static [u8]) -> Command {
     Command { opcode, action, class, medium, usage }
 }
 
@@ -39,7 +39,7 @@ const VERIFY16: &[u8] = &[0xf6, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
 const RESERVE_OUT: &[u8] = &[0x1f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x07];
 const RESERVE_IN: &[u8] = &[0x1f, 0, 0, 0, 0, 0, 0xff, 0xff, 0x07];
 
-use Class::{Free, Read, Write};
+use OpcodeClass::{Free, Read, Write};
 
 /// In the order of codes and actions.
 pub(super) const COMMANDS: &[Command] = &[

@@ -3,7 +3,7 @@
 use super::block::within;
 use super::cdb::{be16, be32, be64, extent, Cdb};
 use super::inquiry::MAX_UNMAP_RANGES;
-use super::lun::{Lun, Step, Then};
+use super::lun::{Continuation, Lun, Step};
 use super::{Op, Sense, MAX_TRANSFER_BYTES};
 use wire::iscsi::Rope;
 
@@ -15,7 +15,7 @@ pub(super) fn begin(lun: &Lun, cdb: &Cdb, data: &Rope) -> Result<Step, Sense> {
             if lba >= lun.config.geometry.blocks {
                 return Err(Sense::OUT_OF_RANGE);
             }
-            Ok(Step::Work(Op::Allocation { lba }, Then::LbaStatus(be32(cdb, 10))))
+            Ok(Step::Work(Op::Allocation { lba }, Continuation::LbaStatus(be32(cdb, 10))))
         }
         _ => write_same(lun, cdb, data),
     }
@@ -47,7 +47,7 @@ fn write_same(lun: &Lun, cdb: &Cdb, data: &Rope) -> Result<Step, Sense> {
     };
     let durable = !lun.modes.write_cache;
     let op = Op::WriteSame { lba: extent.lba, blocks: u64::from(extent.blocks), pattern, unmap, durable };
-    Ok(Step::Work(op, Then::Plain))
+    Ok(Step::Work(op, Continuation::Plain))
 }
 
 fn unmap(lun: &Lun, cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
@@ -80,7 +80,7 @@ fn unmap(lun: &Lun, cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
     if ranges.is_empty() {
         return Ok(Lun::good());
     }
-    Ok(Step::Work(Op::Unmap { ranges }, Then::Plain))
+    Ok(Step::Work(Op::Unmap { ranges }, Continuation::Plain))
 }
 
 /// Parameter data of GET LBA STATUS.

@@ -1,8 +1,8 @@
-//! Who may use a unit: RESERVE and RELEASE (SPC-2, 5.5), persistent reservations (SPC-4, 5.12) and reports of them.
+//! Reservations: RESERVE and RELEASE (SPC-2, 5.5), persistent reservations (SPC-4, 5.12) and reports of them.
 
 use super::cdb::Cdb;
-use super::lun::Given;
-use super::opcodes::Class;
+use super::lun::CommandResult;
+use super::opcodes::OpcodeClass;
 use super::{status, Nexus, Sense};
 
 /// Most registrations; beyond that there is no room (SPC-4, 5.12.7).
@@ -49,9 +49,9 @@ pub(super) struct Registration {
 
 /// A persistent reservation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Held {
+pub(super) struct PersistentReservation {
     pub kind: u8,
-    /// Who made it; every registrant holds those of the all-registrants types.
+    /// Its holder; every registrant holds those of the all-registrants types.
     pub by: Nexus,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Held {
 pub(super) struct Reservations {
     simple: Option<Nexus>,
     pub registrations: Vec<Registration>,
-    pub held: Option<Held>,
+    pub held: Option<PersistentReservation>,
     /// PRGENERATION; wraps, as the standard lets it.
     pub generation: u32,
 }
@@ -77,7 +77,7 @@ impl Reservations {
     }
 
     /// Whether a command has to wait for another's reservation.
-    pub(super) fn conflict(&self, nexus: &Nexus, cdb: &Cdb, class: Class) -> bool {
+    pub(super) fn conflict(&self, nexus: &Nexus, cdb: &Cdb, class: OpcodeClass) -> bool {
         if self.simple.as_ref().is_some_and(|holder| holder != nexus) {
             // SPC-2, table 10: RELEASE is no conflict, RESERVE and PERSISTENT RESERVE are; so is TEST UNIT READY.
             let free = matches!(cdb[0], 0x03 | 0x12 | 0x17 | 0x57 | 0xa0) || cdb[0] == 0x1e && cdb[4] & 3 == 0;
@@ -88,9 +88,9 @@ impl Reservations {
             return false;
         }
         match class {
-            Class::Free => false,
-            Class::Read => !(kind::lets_read(held.kind) || cdb[0] == 0x1e && cdb[4] & 3 == 0),
-            Class::Write => true,
+            OpcodeClass::Free => false,
+            OpcodeClass::Read => !(kind::lets_read(held.kind) || cdb[0] == 0x1e && cdb[4] & 3 == 0),
+            OpcodeClass::Write => true,
         }
     }
 
@@ -124,7 +124,7 @@ impl Reservations {
     }
 
     /// PERSISTENT RESERVE IN.
-    pub(super) fn report(&self, cdb: &Cdb) -> Given {
+    pub(super) fn report(&self, cdb: &Cdb) -> CommandResult {
         if self.is_simple() {
             // The holder itself comes here: everyone else was stopped before.
             return Err(Sense::cdb(1));
@@ -152,7 +152,8 @@ impl Reservations {
         let kind = self.held.as_ref().filter(|_| holds).map_or(0, |held| held.kind);
         data.extend_from_slice(&registration.key.to_be_bytes());
         data.extend_from_slice(&[0, 0, 0, 0, u8::from(holds), kind, 0, 0, 0, 0, 0, 1]);
-        // TransportID of an iSCSI initiator port (SPC-4, 7.6.4.6): name, separator and session identifier, zero, padding.
+        // TransportID of an iSCSI initiator port (SPC-4, 7.6.4.6): name, separator and session identifier, zero,
+        // padding.
         let mut name = registration.nexus.as_bytes().to_vec();
         name.push(0);
         name.resize(name.len().next_multiple_of(4).max(20), 0);

@@ -1,7 +1,7 @@
 //! PERSISTENT RESERVE OUT (SPC-4, 6.16).
 
 use super::cdb::{be32, be64, Cdb};
-use super::reserve::{kind, Held, Registration, MAX_REGISTRATIONS};
+use super::reserve::{kind, PersistentReservation, Registration, MAX_REGISTRATIONS};
 use super::{status, Lun, Nexus, Sense};
 
 const REGISTER: u8 = 0;
@@ -98,7 +98,7 @@ fn reserve(lun: &mut Lun, nexus: &Nexus, wanted: u8) -> u8 {
     let reservations = &mut lun.reservations;
     match &reservations.held {
         None => {
-            reservations.held = Some(Held { kind: wanted, by: nexus.clone() });
+            reservations.held = Some(PersistentReservation { kind: wanted, by: nexus.clone() });
             status::GOOD
         }
         Some(held) if held.kind == wanted && reservations.holds(nexus) => status::GOOD,
@@ -122,8 +122,8 @@ fn release(lun: &mut Lun, nexus: &Nexus, scope: u8, wanted: u8) -> Result<u8, Se
     Ok(status::GOOD)
 }
 
-/// PREEMPT, and with ABORT: commands in progress of those preempted end by themselves here, since a command that reached the
-/// medium cannot be called back.
+/// PREEMPT, and with ABORT: commands in progress of those preempted end by themselves here, since a command that
+/// reached the medium cannot be called back.
 fn preempt(lun: &mut Lun, nexus: &Nexus, key: u64, wanted: u8) -> Result<u8, Sense> {
     let reservations = &mut lun.reservations;
     let held = reservations.held.clone();
@@ -142,7 +142,7 @@ fn preempt(lun: &mut Lun, nexus: &Nexus, key: u64, wanted: u8) -> Result<u8, Sen
     reservations.generation = reservations.generation.wrapping_add(1);
     let mut left = Vec::new();
     if takes_over {
-        reservations.held = Some(Held { kind: wanted, by: nexus.clone() });
+        reservations.held = Some(PersistentReservation { kind: wanted, by: nexus.clone() });
         if held.is_some_and(|held| held.kind != wanted) {
             left = reservations.registrations.iter().map(|r| r.nexus.clone()).collect();
         }

@@ -88,7 +88,7 @@ fn a_unit_that_is_stopped_or_loses_its_cache_puts_on_the_medium_what_is_in_it() 
         all[..cdb.len()].copy_from_slice(cdb);
         let (nexus, offered) = ("a".into(), data.len() as u32);
         let request = Request { lun: 0, nexus: &nexus, cdb: &all, offered };
-        matches!(rig.device.begin(request, Payload::from(data).into()).0, Step::Work(Op::Flush, Then::Plain))
+        matches!(rig.device.begin(request, Payload::from(data).into()).0, Step::Work(Op::Flush, Continuation::Plain))
     };
     assert!(flushes(&[0x1b, 0, 0, 0, 0, 0], vec![]));
     assert!(!flushes(&[0x1b, 0, 0, 0, 4, 0], vec![]), "NO_FLUSH");

@@ -1,9 +1,9 @@
-//! What `blkparse` prints by default of a blktrace recording.
+//! The default output of `blkparse`.
 //!
-//! `major,minor cpu sequence seconds.nanoseconds pid action RWBS sector + sectors [process]`. A request arrives with its queue
-//! event (action Q); remaps, merges, dispatches and completions of the same request are passed over, as are flushes,
-//! discards and messages. At the end blkparse prints a summary, which begins with a line "CPU..." or "Total ..." and holds
-//! no requests.
+//! `major,minor cpu sequence seconds.nanoseconds pid action RWBS sector + sectors [process]`. A request arrives with
+//! its queue event (action Q); remaps, merges, dispatches and completions of the same request are passed over, as are
+//! flushes, discards and messages. At the end blkparse prints a summary, which begins with a line "CPU..." or "Total
+//! ..." and holds no requests.
 
 use super::fields::{decimal_ns, sectors, whole, MAX_LBA};
 use super::lines::LineFormat;
@@ -50,7 +50,8 @@ impl LineFormat for Blkparse {
             return Ok(None);
         }
         let flags = words.next().ok_or_else(shape)?;
-        // A leading F is a flush before the data, a later one forced unit access; the letter between tells what is done.
+        // A leading F is a flush before the data, a later one forced unit access; the letter between tells what is
+        // done.
         let kind = match flags.bytes().find(|b| matches!(b, b'R' | b'W' | b'D' | b'N')) {
             Some(b'R') => Kind::Read,
             Some(b'W') => Kind::Write,

@@ -50,8 +50,8 @@ fn columns<'a>(first: &'a str, rest: impl Iterator<Item = &'a str>) -> Option<Fo
     if words.len() >= 6 && device(words[0]) {
         return Some(Format::Blkparse);
     }
-    // DiskSim's and MQSim's have the same columns but for a time with a point and flags other than 0 and 1. Where a whole
-    // head of lines has neither, it is MQSim's: DiskSim's own tools print the point.
+    // DiskSim's and MQSim's have the same columns but for a time with a point and flags other than 0 and 1. Where a
+    // whole head of lines has neither, it is MQSim's: DiskSim's own tools print the point.
     let fits = |line: &str| {
         let [arrival, device, lba, size, flags] = fields::columns(line).ok()?;
         let numbers = [device, lba, size].into_iter().all(digits) && fields::decimal_ns(arrival, "", 1).is_ok();

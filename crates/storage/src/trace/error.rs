@@ -1,4 +1,4 @@
-//! What can be wrong with a trace.
+//! Errors of traces.
 
 use super::Format;
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum TraceError {
     Open {
         /// The trace.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file could not be read.
@@ -30,8 +30,8 @@ pub enum TraceError {
         /// The trace.
         name: String,
         /// Where: a line from 1 in a text, a byte from 0 in a binary file.
-        place: Place,
-        /// What the system said.
+        place: TracePosition,
+        /// The system's error.
         source: std::io::Error,
     },
     /// A line or record is not a request.
@@ -39,10 +39,10 @@ pub enum TraceError {
         /// The trace.
         name: String,
         /// Where.
-        place: Place,
-        /// What is there, cut at 100 characters; None: nothing that can be shown.
+        place: TracePosition,
+        /// The text found, truncated to 100 characters; None: not printable.
         text: Option<String>,
-        /// What would be right.
+        /// The expected text.
         expected: String,
         /// Requests that were read before it.
         read: u64,
@@ -56,18 +56,18 @@ pub enum TraceError {
 
 /// A place in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum TracePosition {
     /// A line, counted from 1.
     Line(u64),
     /// A byte, counted from 0.
     Byte(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TracePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Line(line) => write!(f, "line {line}"),
-            Place::Byte(byte) => write!(f, "byte {byte}"),
+            TracePosition::Line(line) => write!(f, "line {line}"),
+            TracePosition::Byte(byte) => write!(f, "byte {byte}"),
         }
     }
 }

@@ -12,7 +12,8 @@ pub fn whole(text: &str, what: &str, most: u64) -> Result<u64, String> {
     value.filter(|&v| v <= most).ok_or_else(|| format!("{what}, 0 to {most}, not {text:?}"))
 }
 
-/// A decimal number of a unit of `unit_ns` ns (a power of ten), as ns. Digits below 1 ns are dropped, as is nothing else.
+/// A decimal number of a unit of `unit_ns` ns (a power of ten), as ns. Digits below 1 ns are dropped, as is nothing
+/// else.
 pub fn decimal_ns(text: &str, what: &str, unit_ns: u64) -> Result<u64, String> {
     let refuse = || format!("{what} as a decimal number, not {text:?}");
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

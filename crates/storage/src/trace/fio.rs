@@ -1,9 +1,9 @@
 //! fio's I/O logs (`write_iolog`, `read_iolog`), versions 2 and 3.
 //!
 //! The first line is `fio version 2 iolog` or `fio version 3 iolog`. Then per line `file action` (add, open, close) or
-//! `file action offset length` in bytes (read, write, trim, sync, datasync, wait). Version 3 puts the time before it, us since
-//! the start. Version 2 has no times but `wait`, whose offset is us since the wait before: what stands between two waits
-//! arrives at once, as fio issues it.
+//! `file action offset length` in bytes (read, write, trim, sync, datasync, wait). Version 3 puts the time before it,
+//! us since the start. Version 2 has no times but `wait`, whose offset is us since the wait before: what stands
+//! between two waits arrives at once, as fio issues it.
 
 use super::fields::{bytes, whole};
 use super::lines::LineFormat;

@@ -11,7 +11,8 @@ pub enum Format {
     Blkparse,
     /// DiskSim's ascii: arrival in ms, device, block, blocks, flags in hexadecimal.
     Disksim,
-    /// DiskSim's validation traces: kind, buffer action, block, blocks, measured service time and time to the next in us.
+    /// DiskSim's validation traces: kind, buffer action, block, blocks, measured service time and time to the next in
+    /// us.
     DisksimValidate,
     /// fio's I/O log, version 2 or 3.
     Fio,
@@ -38,7 +39,7 @@ impl Format {
         Format::Spc,
     ];
 
-    /// What users call it.
+    /// Its name for users.
     pub fn name(self) -> &'static str {
         match self {
             Format::Blkparse => "blkparse",
@@ -57,7 +58,7 @@ impl Format {
         Format::ALL.map(Format::name).join(", ")
     }
 
-    /// What `text` asks for: a name, or None for "auto".
+    /// Parses a format's name; None for "auto".
     ///
     /// # Errors
     /// [`TraceError::Format`] for every other text.

@@ -1,6 +1,6 @@
 //! Line by line, in bounded memory: what all text formats share.
 
-use super::error::Place;
+use super::error::TracePosition;
 use super::{Request, TraceError};
 use std::io::{BufRead, Read};
 
@@ -46,7 +46,7 @@ impl<F: LineFormat> Lines<F> {
         loop {
             self.buffer.clear();
             self.line += 1;
-            let place = Place::Line(self.line);
+            let place = TracePosition::Line(self.line);
             match from.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut self.buffer) {
                 Ok(0) => {
                     return match self.format.end() {
@@ -85,6 +85,12 @@ impl<F: LineFormat> Lines<F> {
     }
 
     fn wrong(&self, name: &str, text: Option<String>, expected: String) -> TraceError {
-        TraceError::Content { name: name.to_owned(), place: Place::Line(self.line), text, expected, read: self.read }
+        TraceError::Content {
+            name: name.to_owned(),
+            place: TracePosition::Line(self.line),
+            text,
+            expected,
+            read: self.read,
+        }
     }
 }

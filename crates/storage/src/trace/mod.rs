@@ -29,7 +29,7 @@ pub use player::Player;
 pub use reader::TraceReader;
 pub use replay::{Replay, Write, Writes};
 pub use summary::Summary;
-pub use validation::{Measured, ValidationReader};
+pub use validation::{MeasuredRequest, ValidationReader};
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ use std::sync::Arc;
 /// Bytes of a sector in traces.
 pub const SECTOR_BYTES: u32 = 512;
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Data from the device.

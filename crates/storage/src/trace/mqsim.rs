@@ -1,6 +1,7 @@
 //! The text format of the MQSim project (Tavakkol et al., FAST 2018): one request per line.
 //!
-//! `arrival-ns device LBA sectors kind`, separated by white space; LBA in sectors of 512 bytes, kind 1 = read, 0 = write.
+//! `arrival-ns device LBA sectors kind`, separated by white space; LBA in sectors of 512 bytes, kind 1 = read, 0 =
+//! write.
 
 use super::fields::{columns, sectors, whole, MAX_LBA};
 use super::lines::LineFormat;

@@ -1,7 +1,8 @@
-//! The traces of Microsoft Research Cambridge (Narayanan et al., FAST 2008), as SNIA's IOTTA repository keeps them: CSV.
+//! The traces of Microsoft Research Cambridge (Narayanan et al., FAST 2008), as SNIA's IOTTA repository keeps them:
+//! CSV.
 //!
-//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: times in units of 100 ns (Windows file time), offset and
-//! size in bytes, type Read or Write. A line of names may come first.
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: times in units of 100 ns (Windows file time), offset
+//! and size in bytes, type Read or Write. A line of names may come first.
 
 use super::fields::{bytes, whole};
 use super::lines::LineFormat;

@@ -4,8 +4,9 @@ use super::Request;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Requests that may overtake each other: a trace merged from several processors or written at completion is out of order by
-/// what was in progress, which no queue of a device exceeds (NVMe queues hold 65,536 commands, in practice 1,024).
+/// Requests that may overtake each other: a trace merged from several processors or written at completion is out of
+/// order by what was in progress, which no queue of a device exceeds (NVMe queues hold 65,536 commands, in practice
+/// 1,024).
 const WINDOW: usize = 4096;
 
 /// Holds back `WINDOW` requests and lets the earliest go.

@@ -1,14 +1,14 @@
 //! All requests of a trace as a timetable.
 
-use super::replay::Rounds;
+use super::replay::ReplaySchedule;
 use super::{Request, Trace};
 
-/// Plays the requests of a trace: time 0 is the arrival of the first. Times are scaled and rounds follow each other as in a
-/// [`super::Replay`].
+/// Plays the requests of a trace: time 0 is the arrival of the first. Times are scaled and rounds follow each other as
+/// in a [`super::Replay`].
 #[derive(Clone, Debug)]
 pub struct Player {
     trace: Trace,
-    rounds: Rounds,
+    rounds: ReplaySchedule,
     round: u64,
     next: usize,
 }
@@ -16,7 +16,7 @@ pub struct Player {
 impl Player {
     /// A player at the beginning. `slowdown_e6`: 1,000,000 plays as recorded, 2,000,000 half as fast.
     pub fn new(trace: Trace, slowdown_e6: u64, looped: bool) -> Player {
-        let rounds = Rounds::new(trace.span_ns(), trace.requests.len() as u64, slowdown_e6, looped);
+        let rounds = ReplaySchedule::new(trace.span_ns(), trace.requests.len() as u64, slowdown_e6, looped);
         Player { trace, rounds, round: 0, next: 0 }
     }
 

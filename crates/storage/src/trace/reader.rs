@@ -3,7 +3,7 @@
 use super::blkparse::Blkparse;
 use super::detect::{detect, HEAD_BYTES};
 use super::disksim::{Disksim, Validation};
-use super::error::Place;
+use super::error::TracePosition;
 use super::fio::Fio;
 use super::lines::Lines;
 use super::mqsim::Mqsim;
@@ -14,7 +14,7 @@ use super::srt::Srt;
 use super::{Format, Request, TraceError};
 use std::io::{BufRead, Chain, Cursor, Read};
 
-/// What reads each format. (The sizes differ by a line's buffer; there is one per trace.)
+/// A reader per format. (The sizes differ by a line's buffer; there is one reader per trace.)
 enum Source {
     Blkparse(Lines<Blkparse>),
     Disksim(Lines<Disksim>),
@@ -50,7 +50,7 @@ impl<R: BufRead> TraceReader<R> {
             Some(format) => format,
             None => {
                 if let Err(source) = from.by_ref().take(HEAD_BYTES).read_to_end(&mut head) {
-                    return Err(TraceError::Read { name, place: Place::Byte(head.len() as u64), source });
+                    return Err(TraceError::Read { name, place: TracePosition::Byte(head.len() as u64), source });
                 }
                 detect(&name, &head)?
             }
@@ -124,7 +124,7 @@ impl<R: BufRead> TraceReader<R> {
                 Ok(false) => {}
                 Ok(true) => return reorder.take().map(Ok),
                 Err(expected) => {
-                    let (name, place) = (self.name.clone(), Place::Line(line));
+                    let (name, place) = (self.name.clone(), TracePosition::Line(line));
                     return Some(Err(TraceError::Content { name, place, text: None, expected, read: 0 }));
                 }
             }

@@ -57,31 +57,31 @@ impl Writes {
 
 /// Plays the writes of a trace: time 0 is the arrival of the trace's first request (read or write).
 ///
-/// Times are scaled by `slowdown_e6` / 10^6 and rounded down; each is computed from the trace, not from the one before, so that
-/// nothing drifts. A looped trace starts again one period after it began: its span plus its mean gap between requests
-/// (rounded down), so that the end joins the beginning as requests join each other. A trace that lasts no time has no rate to
-/// go on with, and is played once.
+/// Times are scaled by `slowdown_e6` / 10^6 and rounded down; each is computed from the trace, not from the one
+/// before, so that nothing drifts. A looped trace starts again one period after it began: its span plus its mean gap
+/// between requests (rounded down), so that the end joins the beginning as requests join each other. A trace that
+/// lasts no time has no rate to go on with, and is played once.
 #[derive(Clone, Debug)]
 pub struct Replay {
     writes: Writes,
-    rounds: Rounds,
+    rounds: ReplaySchedule,
     round: u64,
     next: usize,
 }
 
 /// When what a trace has recorded happens in a replay.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rounds {
+pub(super) struct ReplaySchedule {
     slowdown_e6: u64,
     /// Length of a round as recorded, ns; 0: there is one round.
     pub(super) period_ns: u64,
 }
 
-impl Rounds {
+impl ReplaySchedule {
     /// Of a trace of `requests` from the first to the last of which it is `span_ns`.
-    pub(super) fn new(span_ns: u64, requests: u64, slowdown_e6: u64, looped: bool) -> Rounds {
+    pub(super) fn new(span_ns: u64, requests: u64, slowdown_e6: u64, looped: bool) -> ReplaySchedule {
         let mean_gap = span_ns.checked_div(requests.saturating_sub(1)).unwrap_or(0);
-        Rounds { slowdown_e6, period_ns: if looped { span_ns.saturating_add(mean_gap) } else { 0 } }
+        ReplaySchedule { slowdown_e6, period_ns: if looped { span_ns.saturating_add(mean_gap) } else { 0 } }
     }
 
     /// When it is `offset` ns into a round, ns.
@@ -99,7 +99,7 @@ impl Rounds {
 impl Replay {
     /// A replay from its beginning. `slowdown_e6`: 1,000,000 plays as recorded, 2,000,000 half as fast.
     pub fn new(writes: Writes, slowdown_e6: u64, looped: bool) -> Replay {
-        let rounds = Rounds::new(writes.span_ns, writes.requests, slowdown_e6, looped);
+        let rounds = ReplaySchedule::new(writes.span_ns, writes.requests, slowdown_e6, looped);
         Replay { writes, rounds, round: 0, next: 0 }
     }
 
@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_slow_replay_does_not_drift() {
-        // A period of 450 ns played 1.3333333 times slower is 599.999985 ns: a million rounds lose 15 us, not a ns each.
+        // A period of 450 ns played 1.3333333 times slower is 599.999985 ns: a million rounds lose 15 us, not a ns
+        // each.
         let mut replay = Replay::new(trace(THREE), 1_333_333, true);
         let last = replay.nth(2_000_000).unwrap();
         assert_eq!(last.at_ns, 450 * 1_333_333);

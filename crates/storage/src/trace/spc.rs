@@ -1,8 +1,9 @@
-//! The Storage Performance Council's trace format (revision 1.0.1, 2002), in which the UMass repository keeps its traces.
+//! The Storage Performance Council's trace format (revision 1.0.1, 2002), in which the UMass repository keeps its
+//! traces.
 //!
-//! `ASU,LBA,Size,Opcode,Timestamp[,...]`: application storage unit, LBA in blocks of 512 bytes, size in bytes, R or W in
-//! either case, seconds since the start with a decimal point. Further fields are the writer's own. White space may surround
-//! fields; arrivals do not go back.
+//! `ASU,LBA,Size,Opcode,Timestamp[,...]`: application storage unit, LBA in blocks of 512 bytes, size in bytes, R or W
+//! in either case, seconds since the start with a decimal point. Further fields are the writer's own. White space may
+//! surround fields; arrivals do not go back.
 
 use super::fields::{bytes, decimal_ns, whole, MAX_LBA};
 use super::lines::LineFormat;

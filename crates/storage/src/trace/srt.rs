@@ -1,13 +1,14 @@
-//! Hewlett-Packard's SRT traces, versions 1.1 to 1.4 of the record, as hplajw and cello were published (Ruemmler and Wilkes,
-//! USENIX Winter 1993): a header in text that ends with a form feed, then binary records, big-endian.
+//! Hewlett-Packard's SRT traces, versions 1.1 to 1.4 of the record, as hplajw and cello were published (Ruemmler and
+//! Wilkes, USENIX Winter 1993): a header in text that ends with a form feed, then binary records, big-endian.
 //!
-//! A record is words of 32 bits: its size in bytes; version (high half) and type (low half: 1 an I/O, 4 a suspect one); time
-//! of enqueueing in s and us since the header's `tracedate`; start and end of the access in us after that; size in bytes;
-//! sector on the disk; device (unit in bits 8 to 15); driver; cylinder; flags (lowest bit: read); origin; from version 4
-//! the queue's length; for a suspect record its flags. Sectors are of the size that the header states per disk
-//! (`sectorsize`, 256 bytes on the HP 335H). Suspect records, which the tracer marked as doubtful, are passed over.
+//! A record is words of 32 bits: its size in bytes; version (high half) and type (low half: 1 an I/O, 4 a suspect
+//! one); time of enqueueing in s and us since the header's `tracedate`; start and end of the access in us after that;
+//! size in bytes; sector on the disk; device (unit in bits 8 to 15); driver; cylinder; flags (lowest bit: read);
+//! origin; from version 4 the queue's length; for a suspect record its flags. Sectors are of the size that the header
+//! states per disk (`sectorsize`, 256 bytes on the HP 335H). Suspect records, which the tracer marked as doubtful, are
+//! passed over.
 
-use super::error::Place;
+use super::error::TracePosition;
 use super::{Kind, Request, TraceError, SECTOR_BYTES};
 use std::io::{BufRead, Read};
 use units::NS_PER_S;
@@ -126,11 +127,11 @@ impl Srt {
     }
 
     fn unread(&self, name: &str, source: std::io::Error) -> TraceError {
-        TraceError::Read { name: name.to_owned(), place: Place::Byte(self.byte), source }
+        TraceError::Read { name: name.to_owned(), place: TracePosition::Byte(self.byte), source }
     }
 
     fn wrong(&self, name: &str, expected: &str) -> TraceError {
-        let (name, place) = (name.to_owned(), Place::Byte(self.byte));
+        let (name, place) = (name.to_owned(), TracePosition::Byte(self.byte));
         TraceError::Content { name, place, text: None, expected: expected.to_owned(), read: self.read }
     }
 }
@@ -149,7 +150,8 @@ fn fill(from: &mut impl BufRead, into: &mut [u8]) -> std::io::Result<usize> {
     Ok(got)
 }
 
-/// (unit, bytes per sector) of each disk that the header describes: `0 -> { ... sectorsize = 256, ... }` within `disks = {`.
+/// (unit, bytes per sector) of each disk that the header describes: `0 -> { ... sectorsize = 256, ... }` within `disks
+/// = {`.
 fn sector_sizes(header: &str) -> Vec<(u32, u64)> {
     let mut sizes = Vec::new();
     let (mut depth, mut unit) = (0, None);

@@ -1,4 +1,4 @@
-//! What is in a trace, found in one pass and constant memory.
+//! Summary of a trace, in one pass and constant memory.
 
 use super::{Kind, Request};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Summary {
     pub largest_bytes: u32,
     /// First arrival, ns.
     pub first_ns: u64,
-    /// Last arrival, ns.
+    /// LastMeasurement arrival, ns.
     pub last_ns: u64,
     /// Requests that begin where the one before on the same device ended.
     pub sequential: u64,

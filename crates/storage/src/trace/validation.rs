@@ -1,7 +1,8 @@
 //! Validation traces of DiskSim: what a drive was asked, and how long it took.
 //!
-//! `kind action block blocks service-us pause-us`: R or W; what the host thought the drive's buffer did (Hit, Miss, Doub,
-//! Trip); block and number of blocks of 512 bytes; measured service time; time from the completion to the next request.
+//! `kind action block blocks service-us pause-us`: R or W; what the host thought the drive's buffer did (Hit, Miss,
+//! Doub, Trip); block and number of blocks of 512 bytes; measured service time; time from the completion to the next
+//! request.
 
 use super::fields::{columns, decimal_ns, sectors, whole, MAX_LBA};
 use super::{Kind, TraceError};
@@ -14,21 +15,21 @@ const NS_PER_US: u64 = 1_000;
 
 /// A request that was measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Measured {
+pub struct MeasuredRequest {
     /// First sector.
     pub lba: u64,
     /// Amount of data, bytes.
     pub bytes: u32,
     /// Read or write.
     pub kind: Kind,
-    /// What the drive took, ns.
+    /// Measured service time, ns.
     pub service_ns: u64,
     /// Time from its completion to the next request, ns.
     pub pause_ns: u64,
 }
 
-/// What a line says. Err: what would be right.
-pub(super) fn measured(text: &str) -> Result<Measured, String> {
+/// Parses a line. Err: the expected content.
+pub(super) fn measured(text: &str) -> Result<MeasuredRequest, String> {
     let [kind, action, block, blocks, service, pause] =
         columns(text).map_err(|count| format!("{SHAPE}; there are {count}"))?;
     let kind = match kind {
@@ -39,7 +40,7 @@ pub(super) fn measured(text: &str) -> Result<Measured, String> {
     if !matches!(action, "Hit" | "Miss" | "Doub" | "Trip") {
         return Err(format!("Hit, Miss, Doub or Trip as field 2, not {action:?}"));
     }
-    Ok(Measured {
+    Ok(MeasuredRequest {
         lba: whole(block, "a block number", MAX_LBA)?,
         bytes: sectors(blocks)?,
         kind,
@@ -52,14 +53,14 @@ pub(super) fn measured(text: &str) -> Result<Measured, String> {
 pub struct ValidationReader<R> {
     name: String,
     from: R,
-    lines: super::lines::Lines<Last>,
+    lines: super::lines::Lines<LastMeasurement>,
 }
 
 /// Keeps what a line said while `Lines` carries the request.
 #[derive(Default)]
-struct Last(Option<Measured>);
+struct LastMeasurement(Option<MeasuredRequest>);
 
-impl super::lines::LineFormat for Last {
+impl super::lines::LineFormat for LastMeasurement {
     fn line(&mut self, text: &str) -> Result<Option<super::Request>, String> {
         if text.trim().is_empty() {
             return Ok(None);
@@ -74,12 +75,12 @@ impl super::lines::LineFormat for Last {
 impl<R: BufRead> ValidationReader<R> {
     /// A reader; `name` is what errors call the trace.
     pub fn new(name: &str, from: R) -> ValidationReader<R> {
-        ValidationReader { name: name.to_owned(), from, lines: super::lines::Lines::new(Last::default()) }
+        ValidationReader { name: name.to_owned(), from, lines: super::lines::Lines::new(LastMeasurement::default()) }
     }
 }
 
 impl<R: BufRead> Iterator for ValidationReader<R> {
-    type Item = Result<Measured, TraceError>;
+    type Item = Result<MeasuredRequest, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.lines.next(&self.name, &mut self.from)? {

@@ -6,8 +6,8 @@ use storage::iscsi::{Negotiation, Settings};
 use storage::{Format, TraceReader};
 use wire::iscsi::{Framing, Text};
 
-/// Any bytes give PDUs, a wish for more, or an error; the same in whatever pieces they come; what came is emitted and read as the
-/// same value again.
+/// Any bytes give PDUs, a wish for more, or an error; the same in whatever pieces they come; what came is emitted and
+/// read as the same value again.
 pub fn wire(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let flags = input.u8();
@@ -57,12 +57,12 @@ pub fn text(bytes: &[u8]) {
             return;
         }
     }
-    let agreed = negotiation.agreed();
+    let negotiated = negotiation.negotiated();
     // RFC 7143, 13: ranges of each.
-    assert!((512..1 << 24).contains(&agreed.max_burst_bytes), "{agreed:?}");
-    assert!((512..1 << 24).contains(&agreed.first_burst_bytes), "{agreed:?}");
-    assert!((512..1 << 24).contains(&agreed.max_send_bytes), "{agreed:?}");
-    assert!(agreed.max_outstanding_r2t >= 1 && agreed.max_connections >= 1, "{agreed:?}");
+    assert!((512..1 << 24).contains(&negotiated.max_burst_bytes), "{negotiated:?}");
+    assert!((512..1 << 24).contains(&negotiated.first_burst_bytes), "{negotiated:?}");
+    assert!((512..1 << 24).contains(&negotiated.max_send_bytes), "{negotiated:?}");
+    assert!(negotiated.max_outstanding_r2t >= 1 && negotiated.max_connections >= 1, "{negotiated:?}");
 }
 
 /// Any bytes are requests in the order of their arrival, up to the end or the first error.

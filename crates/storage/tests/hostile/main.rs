@@ -92,8 +92,8 @@ fn a_damaged_line_ends_in_a_status_or_a_failure_for_every_command() {
     hold("session");
 }
 
-/// Over several connections a command may come before one with a smaller number; its unsolicited data came to a command that was
-/// not there yet, was dropped, and was waited for without end.
+/// Over several connections a command may come before one with a smaller number; its unsolicited data came to a
+/// command that was not there yet, was dropped, and was waited for without end.
 #[test]
 fn unsolicited_data_is_kept_for_a_command_that_waits_for_its_turn() {
     hostile::ALL[5].1(&[201, 42, 14, 242, 184, 234, 33, 54, 25, 68, 98, 201, 121, 67, 25, 56]);
@@ -101,8 +101,8 @@ fn unsolicited_data_is_kept_for_a_command_that_waits_for_its_turn() {
     hostile::ALL[5].1(&[0b1100_0001]);
 }
 
-/// A LogoutResponse that nobody had asked for, while a second connection was still to be made: that one was waited for to be closed
-/// without end (found by libFuzzer).
+/// A LogoutResponse that nobody had asked for, while a second connection was still to be made: that one was waited for
+/// to be closed without end (found by libFuzzer).
 #[test]
 fn a_logout_that_nobody_asked_for_loses_the_session_and_no_command() {
     hostile::ALL[5].1(b"\x41\x00\x00\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\x00\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\xd3\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\xd3\x00\x00\xd3\xb1\xf3\xd3\x2a\x87\x87\x87\x87\xe4\x25\x23\x00\xd3\x00\x00\x00\xd3\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\xd3\x00\x00\xd3\xb1\xf3\xd3\x01\xb1\xb1\xd3\x01\xf3\xd3\x00\x00\xd3\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\xd3\x00\x00\xd3\xd3\xb1\xb1\xb1\xd3\x01\xf3\x01\xf3");

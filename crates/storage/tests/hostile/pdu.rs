@@ -10,7 +10,7 @@ const CDBS: [u8; 40] = [
     0xa3, 0xae,
 ];
 
-/// What the other side is known to be at.
+/// The known state of the other side.
 #[derive(Clone, Copy, Default)]
 pub struct Known {
     /// The next command number, or the next status number.

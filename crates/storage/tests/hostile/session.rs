@@ -1,6 +1,7 @@
-//! An initiator and a target with a line between them that drops, doubles, damages and adds PDUs. **Promise: neither panics, and
-//! once the line is well again and was made anew every command has a status, or the session has failed and said so.** (A PDU that
-//! is lost alone, which TCP does not do, may leave a command without a status for as long as the connection lives.)
+//! An initiator and a target with a line between them that drops, doubles, damages and adds PDUs. **Promise: neither
+//! panics, and once the line is well again and was made anew every command has a status, or the session has failed and
+//! said so.** (A PDU that is lost alone, which TCP does not do, may leave a command without a status for as long as
+//! the connection lives.)
 
 use super::input::Input;
 use super::pdu::{pdu, Known};
@@ -78,7 +79,7 @@ pub fn settle(
     }
 }
 
-/// What a line makes of a PDU: (upwards, connection, PDU) to what comes out.
+/// Passes a PDU through a connection: (upwards, connection, PDU) to the received PDU.
 type Line<'a> = dyn FnMut(bool, usize, Outbound) -> Vec<Outbound> + 'a;
 
 /// As a socket would carry it. None: the reader gives the connection up.

@@ -1,4 +1,5 @@
-//! A target with strangers on it. **Promise: whatever they send, somebody else is served afterwards; nothing grows without bound.**
+//! A target with strangers on it. **Promise: whatever they send, somebody else is served afterwards; nothing grows
+//! without bound.**
 
 use super::input::Input;
 use super::pdu::{pdu, Known};
@@ -37,8 +38,8 @@ const PAIRS: [&str; 24] = [
     "X-com.example=1",
     "SendTargets=All",
 ];
-/// PDUs that a connection may have to send before it is a fault: the answers that may wait and the data of one 16 MiB read in
-/// pieces of 512 bytes.
+/// PDUs that a connection may have to send before it is a fault: the answers that may wait and the data of one 16 MiB
+/// read in pieces of 512 bytes.
 const MOST_PDUS: usize = 40_000;
 /// All that the target may take, bytes.
 const MEMORY: u64 = 64 << 10;

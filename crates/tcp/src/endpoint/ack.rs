@@ -1,4 +1,4 @@
-//! What an acknowledgment does (Linux tcp_ack, tcp_clean_rtx_queue): in Linux's order, since algorithms rely on it.
+//! Processing of an ACK (Linux tcp_ack, tcp_clean_rtx_queue), in Linux's order, since algorithms rely on it.
 
 use super::rate::Newest;
 use super::timers::Pending;
@@ -9,7 +9,7 @@ use crate::scoreboard::tag;
 use crate::segment::{flags, Segment};
 use congestion::{ack_flags, AckSample, CaState};
 
-/// What an ACK has been found to be, with Linux's values: `cong_control` is given them.
+/// Properties of an ACK, with Linux's values: `cong_control` gets them.
 pub(crate) mod flag {
     pub const DATA: u32 = 0x01;
     pub const WIN_UPDATE: u32 = 0x02;
@@ -26,13 +26,13 @@ pub(crate) mod flag {
     pub const DSACK_TLP: u32 = 0x20000;
     /// Not a duplicate ACK.
     pub const NOT_DUP: u32 = DATA | WIN_UPDATE | DATA_ACKED;
-    /// Calls for a look by the state machine of recovery.
+    /// The recovery state machine has to run.
     pub const CA_ALERT: u32 = DATA_SACKED | ECE | DSACKING_ACK;
     /// Data was delivered.
     pub const FORWARD_PROGRESS: u32 = DATA_ACKED | DATA_SACKED;
 }
 
-/// What is gathered while one ACK is processed.
+/// State gathered while one ACK is processed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckState {
     pub flag: u32,
@@ -80,11 +80,11 @@ impl Endpoint {
             && u64::from(seg.window) == self.snd_wnd;
         if !nothing_new {
             #[cfg(test)]
-            let allowed = !self.slow_only;
+            let allowed = !self.slow_path_only;
             #[cfg(not(test))]
             let allowed = true;
-            if allowed && !data && self.is_plain(seg) {
-                self.acknowledge_plain(seg);
+            if allowed && !data && self.is_fast_path_ack(seg) {
+                self.handle_fast_path_ack(seg);
                 return;
             }
             self.acknowledge(seg, data);
@@ -238,8 +238,8 @@ impl Endpoint {
     #[inline]
     fn clean_rtx_queue(&mut self, a: &mut AckState) {
         let una = self.una;
-        let sack = self.era != Recovery::NewReno;
-        let rack = self.era == Recovery::Rack;
+        let sack = self.recovery != Recovery::NewReno;
+        let rack = self.recovery == Recovery::Rack;
         let (mut acked, mut sacked, mut lost, mut retrans, mut delivered) = (0u32, 0u32, 0u32, 0u32, 0u32);
         let (mut first_ackt, mut last_ackt) = (None, 0);
         let prior_sacked = self.cc.sock().sacked_out;

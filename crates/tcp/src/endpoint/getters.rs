@@ -1,4 +1,4 @@
-//! What can be asked of an endpoint; nothing here changes it.
+//! Getters of an endpoint; none changes it.
 
 use super::{Endpoint, Phase, State};
 #[cfg(doc)]
@@ -13,7 +13,7 @@ impl Endpoint {
         &self.stats
     }
 
-    /// The congestion control, with all that it sees.
+    /// The congestion control with its socket.
     pub fn controller(&self) -> &Controller {
         &self.cc
     }
@@ -129,7 +129,7 @@ impl Endpoint {
         self.rack.reo_wnd_steps
     }
 
-    /// Whether nothing more is to come from this endpoint but answers to late segments.
+    /// Whether this endpoint sends nothing more, except answers to late segments.
     pub fn is_closed(&self) -> bool {
         matches!(self.state(), State::Closed | State::TimeWait) && (self.syn_sent_at.is_some() || !self.client)
     }

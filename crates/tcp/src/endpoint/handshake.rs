@@ -30,7 +30,7 @@ impl Endpoint {
             seg.ts_val = self.timestamp();
             seg.ts_ecr = if answer { self.rx.ts_recent } else { 0 };
         }
-        if self.era != Recovery::NewReno {
+        if self.recovery != Recovery::NewReno {
             seg.flags |= flags::SACK_PERMITTED;
         }
         let scaling = if answer { self.rx.scaling } else { self.cfg.window_scaling };
@@ -97,14 +97,14 @@ impl Endpoint {
         }
     }
 
-    /// What the peer's SYN offers, against what this end does.
+    /// Negotiates the options of the peer's SYN with this end's.
     fn take_options(&mut self, seg: &Segment) {
         self.timestamps = self.cfg.timestamps && seg.has(flags::TIMESTAMPS);
         if self.timestamps {
             self.rx.ts_recent = seg.ts_val;
         }
         if !seg.has(flags::SACK_PERMITTED) {
-            self.era = Recovery::NewReno;
+            self.recovery = Recovery::NewReno;
         }
         self.rx.scaling = self.cfg.window_scaling && seg.wscale != WSCALE_NONE;
         let offered = if seg.mss == 0 { MSS_DEFAULT } else { u32::from(seg.mss) };

@@ -1,14 +1,15 @@
 //! The endpoint: its state, and the four kinds of methods.
 
 pub(crate) mod ack;
-mod alert;
-#[cfg(debug_assertions)]
-mod check;
-mod fast;
+mod ca_state;
+
+mod fast_path;
 mod getters;
 mod handshake;
-mod notice;
+#[cfg(debug_assertions)]
+mod invariants;
 mod output;
+mod path_change_hint;
 mod rate;
 mod receive;
 mod receiver;
@@ -29,8 +30,8 @@ use crate::scoreboard::{LostQueue, Ring};
 use crate::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
 use crate::stats::Stats;
 use congestion::{CaState, CcSock, Controller};
-use notice::Notice;
-pub use notice::Trimmed;
+pub use path_change_hint::CwndReduction;
+use path_change_hint::PathChangeHint;
 use receiver::Receiver;
 pub(crate) use timers::Pending;
 use timers::Timers;
@@ -63,7 +64,7 @@ pub enum State {
     LastAck,
 }
 
-/// How far the connection is; FINs are kept beside it.
+/// Phase of the connection; FINs have flags of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     Closed,
@@ -73,7 +74,7 @@ pub(crate) enum Phase {
     Open,
 }
 
-/// What the last ACK allows to be retransmitted (Linux REXMIT_*).
+/// Retransmissions that the last ACK allows (Linux REXMIT_*).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rexmit {
     /// Nothing.
@@ -89,7 +90,7 @@ pub(crate) enum Rexmit {
 pub struct Train {
     /// How many.
     pub segments: u32,
-    /// Whether there may be more to send; false spares another call that would find nothing.
+    /// Whether there may be more to send; false spares a further call.
     pub more: bool,
 }
 
@@ -100,15 +101,15 @@ impl Train {
 
 /// One end of a connection. See the crate's documentation for the order of calls.
 ///
-/// The fields lie in the order in which packets need them, so that each takes few lines of the cache where a thousand flows
-/// share it: first what every segment reads, then the receiver, then the sender from ACKs in order to loss recovery.
+/// Fields are ordered by use, so that a packet touches few cache lines when a thousand flows share the cache: fields
+/// of every segment first, then the receiver, then the sender from in-order ACKs to loss recovery.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Endpoint {
     pub(crate) phase: Phase,
     pub(crate) timestamps: bool,
-    /// Era in force: NewReno when the peer does not do SACK.
-    pub(crate) era: Recovery,
+    /// Recovery in force: NewReno when the peer does not do SACK.
+    pub(crate) recovery: Recovery,
     pub(crate) rexmit: Rexmit,
     /// A zero-window probe is to be sent.
     pub(crate) probe_pending: bool,
@@ -119,7 +120,7 @@ pub struct Endpoint {
     pub(crate) fin_acked: bool,
     /// The application found the send buffer full.
     pub(crate) nospace: bool,
-    /// Settings that every segment asks for.
+    /// Settings that every segment reads.
     pub(crate) paced: bool,
     pub(crate) fast_retransmit: bool,
     /// Payload of a full segment.
@@ -131,7 +132,7 @@ pub struct Endpoint {
     pub(crate) una: u64,
     /// Next byte to send.
     pub(crate) nxt: u64,
-    /// End of what the application has written.
+    /// End of the application's data.
     pub(crate) write_seq: u64,
     /// Window offered by the peer, bytes.
     pub(crate) snd_wnd: u64,
@@ -165,7 +166,7 @@ pub struct Endpoint {
     pub(crate) rtt: RttEstimator,
     pub(crate) cc: Controller,
     pub(crate) rack: Rack,
-    /// What the peer has SACKed.
+    /// Ranges that the peer has SACKed.
     pub(crate) sacked: RangeSet,
     pub(crate) lost: LostQueue,
     /// End of the episode that loss recovery is in (Linux high_seq).
@@ -199,7 +200,7 @@ pub struct Endpoint {
     pub(crate) last_sacks: [SackBlock; MAX_SACK_BLOCKS],
     /// Scratch for newly covered ranges.
     pub(crate) fresh: Vec<(u64, u64)>,
-    pub(crate) notice: Notice,
+    pub(crate) path_change_hint: PathChangeHint,
     pub(crate) cfg: Config,
     // Handshake.
     pub(crate) client: bool,
@@ -207,9 +208,9 @@ pub struct Endpoint {
     pub(crate) syn_retries: u32,
     pub(crate) syn_sent_at: Option<u64>,
     pub(crate) established_at: Option<Time>,
-    /// Tests compare the short ways of a plain ACK and of a train with the long ones.
+    /// Disables the fast paths of ACKs and trains, so that tests can compare.
     #[cfg(test)]
-    pub(crate) slow_only: bool,
+    pub(crate) slow_path_only: bool,
 }
 
 impl Endpoint {
@@ -228,7 +229,7 @@ impl Endpoint {
         let rx = Receiver::new(&cfg);
         let ring = Ring::new(cc.has_cong_control());
         Endpoint {
-            era: cfg.recovery,
+            recovery: cfg.recovery,
             reordering: cfg.reordering,
             timestamps: cfg.timestamps,
             paced: cfg.pacing,
@@ -294,9 +295,9 @@ impl Endpoint {
             backoff: 0,
             rx,
             cfg,
-            notice: Notice::default(),
+            path_change_hint: PathChangeHint::default(),
             #[cfg(test)]
-            slow_only: false,
+            slow_path_only: false,
         }
     }
 
@@ -327,7 +328,7 @@ impl Endpoint {
         accepted
     }
 
-    /// Takes back what was written and never sent; returns how many bytes. For an application that stops in the middle.
+    /// Discards written bytes that were never sent; returns how many. For an application that stops early.
     pub fn discard_unsent(&mut self, now: Time) -> u64 {
         self.set_now(now);
         let kept = self.nxt.max(1).min(self.write_seq);
@@ -374,7 +375,7 @@ impl Endpoint {
             _ => self.segment_handshake(seg),
         }
         #[cfg(debug_assertions)]
-        self.check_counters();
+        self.check_invariants();
     }
 
     /// The time of [`Endpoint::poll_timeout`] has come, or any other.
@@ -382,7 +383,7 @@ impl Endpoint {
         self.set_now(now);
         self.run_timers();
         #[cfg(debug_assertions)]
-        self.check_counters();
+        self.check_invariants();
     }
 
     // Outputs.
@@ -393,25 +394,25 @@ impl Endpoint {
         self.poll_train(now, seg, 1).segments > 0
     }
 
-    /// As [`Endpoint::poll_transmit`], but up to `most` segments at once where they are alike: the first into `seg`; each
-    /// further one begins where the one before it ends (`seq` grows by `len`) and equals it in all else.
+    /// As [`Endpoint::poll_transmit`], but up to `max_segments` segments at once where they are alike: the first into
+    /// `seg`; each further one begins where the one before it ends (`seq` grows by `len`) and equals it in all else.
     #[inline]
-    pub fn poll_train(&mut self, now: Time, seg: &mut Segment, most: u32) -> Train {
-        if self.is_quiet() {
+    pub fn poll_train(&mut self, now: Time, seg: &mut Segment, max_segments: u32) -> Train {
+        if self.is_idle() {
             return Train::NONE;
         }
         self.set_now(now);
         if self.phase == Phase::Open {
-            self.transmit_open(seg, most)
+            self.transmit_open(seg, max_segments)
         } else {
             Train { segments: u32::from(self.transmit_handshake(seg)), more: true }
         }
     }
 
-    /// Whether nothing is in flight, to be sent, or to be acknowledged now, as in a receiver most of the time: then
-    /// [`Endpoint::poll_transmit`] would find nothing.
+    /// Whether nothing is in flight, to be sent, or to be acknowledged now: [`Endpoint::poll_transmit`] would find
+    /// nothing. So it is in a receiver most of the time.
     #[inline]
-    pub fn is_quiet(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         !self.rx.ack_now
             && self.nxt == self.write_seq
             && self.phase == Phase::Open
@@ -456,7 +457,7 @@ impl Endpoint {
 
     #[inline]
     pub(crate) fn is_reno(&self) -> bool {
-        self.era == Recovery::NewReno
+        self.recovery == Recovery::NewReno
     }
 
     #[inline]

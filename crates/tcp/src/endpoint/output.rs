@@ -1,4 +1,4 @@
-//! What is sent, and in which order: retransmissions, new data, probes, acknowledgments.
+//! Output, in this order: retransmissions, new data, probes, acknowledgments.
 
 use super::timers::Pending;
 use super::{Endpoint, Rexmit, Train};
@@ -10,7 +10,7 @@ use crate::segment::{flags, Segment};
 use congestion::{CaEvent, CaState};
 
 impl Endpoint {
-    pub(super) fn transmit_open(&mut self, seg: &mut Segment, most: u32) -> Train {
+    pub(super) fn transmit_open(&mut self, seg: &mut Segment, max_segments: u32) -> Train {
         if self.rx.ack_first {
             self.rx.ack_first = false;
             self.write_ack(seg);
@@ -20,7 +20,7 @@ impl Endpoint {
         if sends {
             let room = self.train_room();
             if room > 0 {
-                return self.transmit_train(seg, room, most);
+                return self.transmit_train(seg, room, max_segments);
             }
             if self.transmit_data(seg) {
                 return Train::ONE;
@@ -93,8 +93,8 @@ impl Endpoint {
         seg.sack_count = 0;
         let mut owed = false;
         if self.rx.has_sacks() && !self.is_reno() {
-            // A segment that is sent again was cut before there were blocks to tell of: those that do not fit follow in an ACK of
-            // their own (Linux cuts the segment anew, tcp_retransmit_skb).
+            // A segment that is sent again was cut before there were blocks to tell of: those that do not fit follow
+            // in an ACK of their own (Linux cuts the segment anew, tcp_retransmit_skb).
             let room = if len == 0 { u32::MAX } else { self.mss.saturating_sub(len) };
             owed = !self.rx.write_sacks(seg, self.timestamps, room) && self.rx.ack_now;
         }
@@ -273,7 +273,7 @@ impl Endpoint {
         entry.retrans = entry.retrans.saturating_add(1);
         *self.ring.get_mut(index) = entry;
         self.ring.set_rate(index, rate);
-        if self.era == Recovery::Rack {
+        if self.recovery == Recovery::Rack {
             self.rack.resent.push_back(Resent { index, tx_ns: self.now });
         }
         if self.retrans_stamp == 0 {
@@ -311,7 +311,7 @@ impl Endpoint {
         true
     }
 
-    /// What the window has room for, else an old number without data (Linux tcp_write_wakeup).
+    /// A zero-window probe: data that fits the window, else an old sequence number without data (Linux tcp_write_wakeup).
     #[inline(never)]
     fn transmit_window_probe(&mut self, seg: &mut Segment) {
         self.stats.zero_window_probes += 1;

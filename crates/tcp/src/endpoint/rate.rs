@@ -100,7 +100,8 @@ impl Endpoint {
         rs
     }
 
-    /// Marks the start of a bubble when the application has less to send than the window allows (tcp_rate_check_app_limited).
+    /// Marks the start of a bubble when the application has less to send than the window allows
+    /// (tcp_rate_check_app_limited).
     pub(crate) fn check_app_limited(&mut self) {
         let unsent = self.bytes_unsent();
         let mss = u64::from(self.mss);

@@ -207,7 +207,7 @@ impl Endpoint {
             rx.hole = rx.nxt;
             rx.hole_acks = 0;
         }
-        if !rx.sack_compression || self.era != Recovery::Rack || rx.compressed >= COMP_SACK_MOST {
+        if !rx.sack_compression || self.recovery != Recovery::Rack || rx.compressed >= COMP_SACK_MAX {
             rx.ack_now = true;
         } else if rx.hole_acks < COMP_SACK_FREE {
             rx.hole_acks += 1;

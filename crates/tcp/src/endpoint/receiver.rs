@@ -5,8 +5,8 @@ use crate::consts::*;
 use crate::ranges::RangeSet;
 use crate::segment::{SackBlock, Segment, MAX_SACK_BLOCKS};
 
-/// State of the receiver. In-order data leaves no trace but its count. The first two lines of the cache are what data in
-/// order needs.
+/// State of the receiver. In-order data leaves no trace but its count. The first two lines of the cache are what data
+/// in order needs.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Receiver {
@@ -18,9 +18,9 @@ pub(crate) struct Receiver {
     pub(crate) wnd: u64,
     /// In order and not read by the application, bytes.
     pub(crate) unread: u64,
-    /// Most that is offered at present: `limit`, or what autotuning has come to.
+    /// Largest window offered at present: `limit`, or the result of autotuning.
     pub(crate) clamp: u64,
-    /// What is offered grows to `clamp` with the data received (Linux rcv_ssthresh).
+    /// The offered window grows to `clamp` with the data received (Linux rcv_ssthresh).
     pub(crate) ssthresh: u64,
     /// Delayed ACK timer's length; 0 before the first data.
     pub(crate) ato_ns: u64,
@@ -147,13 +147,13 @@ impl Receiver {
         self.space_ns = now;
     }
 
-    /// What is left of the window last offered.
+    /// Rest of the window last offered.
     #[inline]
     pub(crate) fn current_window(&self) -> u64 {
         (self.wup + self.wnd).saturating_sub(self.nxt)
     }
 
-    /// What could be offered now (Linux __tcp_select_window; RFC 9293, 3.8.6.2.2, against silly windows).
+    /// The window that could be offered now (Linux __tcp_select_window; RFC 9293, 3.8.6.2.2, against silly windows).
     #[inline]
     pub(crate) fn offer(&self) -> u64 {
         let mut free = self.clamp.saturating_sub(self.unread);
@@ -205,8 +205,8 @@ impl Receiver {
         }
     }
 
-    /// DSACK first, then the blocks most recently changed (RFC 2018, 4; RFC 2883, 4), as far as `room` bytes of options go.
-    /// Returns whether there was room for one.
+    /// DSACK first, then the blocks most recently changed (RFC 2018, 4; RFC 2883, 4), as far as `room` bytes of
+    /// options go. Returns whether there was room for one.
     pub(crate) fn write_sacks(&mut self, seg: &mut Segment, timestamps: bool, room: u32) -> bool {
         let most = Self::most_sacks(timestamps).min(room.saturating_sub(4) as usize / 8);
         if most == 0 {
@@ -243,13 +243,13 @@ impl Receiver {
     }
 
     /// Linux tcp_incr_quickack: as many as half a window of segments asks for.
-    pub(crate) fn add_quickacks(&mut self, most: u32) {
+    pub(crate) fn add_quickacks(&mut self, max_segments: u32) {
         let by_window = (self.wnd / (2 * u64::from(self.rcv_mss.max(1)))).max(2);
-        self.quick = self.quick.max(by_window.min(u64::from(most)) as u32);
+        self.quick = self.quick.max(by_window.min(u64::from(max_segments)) as u32);
     }
 
-    pub(crate) fn enter_quickack(&mut self, most: u32) {
-        self.add_quickacks(most);
+    pub(crate) fn enter_quickack(&mut self, max_segments: u32) {
+        self.add_quickacks(max_segments);
         self.pingpong = false;
         self.ato_ns = ATO_MIN.0;
     }
@@ -274,8 +274,8 @@ impl Receiver {
         true
     }
 
-    /// New out-of-order block becomes the first SACK; those it swallowed leave. Returns whether it was not among the first
-    /// that every ACK has room for.
+    /// New out-of-order block becomes the first SACK; those it swallowed leave. Returns whether it was not among the
+    /// first that every ACK has room for.
     pub(crate) fn update_sacks(&mut self, start: u64, end: u64) -> bool {
         let first = &self.sacks[..self.num_sacks.min(SACK_BLOCKS_EXPECTED)];
         let crowded = self.num_sacks >= SACK_BLOCKS_EXPECTED

@@ -1,4 +1,4 @@
-//! What only the inside shows.
+//! Tests on internal state.
 
 use super::*;
 use crate::config::Config;
@@ -8,12 +8,12 @@ const RTT_NS: u64 = 20_000_000;
 const MSS: u64 = 1448;
 
 /// A transfer over a line of 1 Gbit/s that drops each `drop`-th data segment; returns the sender.
-fn transfer(cfg: &Config, algorithm: &str, drop: u64, slow_only: bool) -> Endpoint {
+fn transfer(cfg: &Config, algorithm: &str, drop: u64, slow_path_only: bool) -> Endpoint {
     let algorithm = congestion::find(algorithm).expect("a built-in algorithm");
     let make = || Controller::new(&algorithm, &BTreeMap::new()).expect("default parameters");
     let mut client = Endpoint::new_client(cfg.clone(), make(), Time::ZERO);
     let mut server = Endpoint::new_server(cfg.clone(), make(), Time::ZERO);
-    client.slow_only = slow_only;
+    client.slow_path_only = slow_path_only;
     let (mut forward, mut back) = (VecDeque::new(), VecDeque::new());
     let (mut seg, mut free, mut count) = (Segment::default(), 0u64, 0u64);
     let mut longest = 0;
@@ -56,12 +56,12 @@ fn transfer(cfg: &Config, algorithm: &str, drop: u64, slow_only: bool) -> Endpoi
             server.handle_timeout(Time(now));
         }
     }
-    assert_eq!(longest > 1, !slow_only && !cfg.pacing, "trains where they may be");
+    assert_eq!(longest > 1, !slow_path_only && !cfg.pacing, "trains where they may be");
     client
 }
 
 #[test]
-fn the_short_ways_of_plain_acks_and_trains_end_where_the_long_ones_do() {
+fn fast_paths_and_slow_paths_agree() {
     for recovery in [Recovery::NewReno, Recovery::Sack, Recovery::Rack] {
         for algorithm in ["reno", "cubic"] {
             for (drop, timestamps, pacing) in [(u64::MAX, true, false), (700, true, false), (700, false, true)] {
@@ -83,7 +83,7 @@ fn the_short_ways_of_plain_acks_and_trains_end_where_the_long_ones_do() {
 }
 
 #[test]
-fn memory_follows_what_is_in_flight() {
+fn memory_follows_the_data_in_flight() {
     let cfg = Config { initial_cwnd: 9_000, ..Config::default() };
     let client = transfer(&cfg, "reno", u64::MAX, false);
     assert!(client.ring.is_empty() && client.lost.peek().is_none() && client.sacked.is_empty());

@@ -1,7 +1,7 @@
 //! Timers: deadlines in fields, re-armed lazily, and what happens when they fire.
 //!
-//! One transmit timer serves as retransmission, probe, reordering and persist timer, as in Linux (icsk_pending). Moving a
-//! deadline back writes one field: `wake` stays where it was, fires early, and finds nothing to do.
+//! One transmit timer serves as retransmission, probe, reordering and persist timer, as in Linux (icsk_pending).
+//! Moving a deadline back writes one field: `wake` stays where it was, fires early, and finds nothing to do.
 
 use super::{Endpoint, Phase, Rexmit};
 use crate::config::{Config, Recovery};
@@ -12,7 +12,7 @@ use congestion::CaState;
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// What the transmit timer stands for.
+/// Purpose of the transmit timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Pending {
     /// Not armed.
@@ -174,7 +174,7 @@ impl Endpoint {
     /// RFC 8985, 7.2: PTO = 2 srtt, plus the delayed-ACK allowance with one segment out; never beyond the RTO.
     #[inline]
     pub(crate) fn schedule_loss_probe(&mut self, advancing_rto: bool) -> bool {
-        if self.era != Recovery::Rack || self.ring.is_empty() || !self.fast_retransmit {
+        if self.recovery != Recovery::Rack || self.ring.is_empty() || !self.fast_retransmit {
             return false;
         }
         let s = self.cc.sock();

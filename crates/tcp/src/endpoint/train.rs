@@ -1,4 +1,5 @@
-//! The common case of sending: full segments of new data, as many as the window has room for, alike but for their numbers.
+//! The common case of sending: full segments of new data, as many as the window has room for, alike but for their
+//! numbers.
 //!
 //! The same steps as in `output` for each segment, but those that every further segment would repeat without effect are
 //! taken once. A test sends the same transfer both ways and compares.
@@ -18,7 +19,7 @@ impl Endpoint {
     #[inline]
     pub(super) fn train_room(&self) -> u32 {
         #[cfg(test)]
-        if self.slow_only {
+        if self.slow_path_only {
             return 0;
         }
         let s = self.cc.sock();
@@ -46,8 +47,8 @@ impl Endpoint {
 
     /// Sends up to `most` of the `room` segments.
     #[inline]
-    pub(super) fn transmit_train(&mut self, seg: &mut Segment, room: u32, most: u32) -> Train {
-        let segments = room.min(most);
+    pub(super) fn transmit_train(&mut self, seg: &mut Segment, room: u32, max_segments: u32) -> Train {
+        let segments = room.min(max_segments);
         let (seq, len) = (self.nxt, self.mss);
         self.event_data_sent();
         let mut entry = Entry { seq, tx_ns: self.now, len: len as u16, ..Entry::default() };

@@ -46,7 +46,8 @@ impl Endpoint {
         self.cwnd_stamp_ns = self.now;
     }
 
-    /// RFC 5681, 4.1, halving per RTO of idleness as RFC 2861, 2 (Linux tcp_slow_start_after_idle_check, tcp_cwnd_restart).
+    /// RFC 5681, 4.1, halving per RTO of idleness as RFC 2861, 2 (Linux tcp_slow_start_after_idle_check,
+    /// tcp_cwnd_restart).
     pub(super) fn restart_after_idle(&mut self) {
         let s = self.cc.sock();
         if !self.cfg.slow_start_after_idle || s.packets_out > 0 || self.cc.has_cong_control() || s.lsndtime_us == 0 {
@@ -73,8 +74,8 @@ impl Endpoint {
         self.stats.cwnd_restarts += 1;
     }
 
-    /// Brings the pacing rate up to date, where someone may look at it: a division for each ACK of an unpaced flow would be a
-    /// fifth of all its cost. So without pacing it follows the window, not each RTT sample, outside slow start.
+    /// Updates the pacing rate. Without pacing it follows cwnd, not each RTT sample, outside slow start: a division
+    /// per ACK costs too much.
     #[inline]
     pub(crate) fn refresh_pacing_rate(&mut self) {
         let s = self.cc.sock();

@@ -1,4 +1,4 @@
-//! Loss detection in three eras, window reduction, undo. Each file adds its methods to the endpoint.
+//! Loss detection of three generations, window reduction, undo. Each file adds its methods to the endpoint.
 
 mod newreno;
 mod prr;

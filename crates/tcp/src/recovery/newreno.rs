@@ -51,7 +51,7 @@ impl Endpoint {
         let s = self.cc.sock();
         let state = s.ca_state;
         let recovery = CaState::Recovery as u8;
-        if (state < recovery && s.sacked_out >= self.degree()) || (state == recovery && una_advanced) {
+        if (state < recovery && s.sacked_out >= self.dupthresh()) || (state == recovery && una_advanced) {
             let head = self.ring.head();
             self.mark_lost(head);
             if state == recovery {

@@ -1,4 +1,4 @@
-//! How the window comes down: proportional rate reduction (RFC 6937 in Linux's form), or at once as the older eras have it.
+//! Window reduction: proportional (RFC 6937 in Linux's form), or at once with the older recoveries.
 
 use crate::config::Recovery;
 use crate::consts::ecn;
@@ -21,10 +21,11 @@ impl Endpoint {
         self.queue_cwr();
     }
 
-    /// What an ACK allows during the reduction (tcp_cwnd_reduction). Before RACK: RFC 6675, 5, step 4.2, and RFC 6582, 3.2,
-    /// step 3, set the window to ssthresh at once; duplicate ACKs then shrink the pipe instead of inflating the window.
+    /// Segments that an ACK allows during the reduction (tcp_cwnd_reduction). Before RACK: RFC 6675, 5, step 4.2, and RFC 6582,
+    /// 3.2, step 3, set the window to ssthresh at once; duplicate ACKs then shrink the pipe instead of inflating the
+    /// window.
     pub(crate) fn cwnd_reduction(&mut self, acked_sacked: u32, newly_lost: u32, f: u32) {
-        if self.era != Recovery::Rack {
+        if self.recovery != Recovery::Rack {
             let s = self.sock();
             s.snd_cwnd = s.snd_ssthresh.min(s.snd_cwnd).max(1);
             return;

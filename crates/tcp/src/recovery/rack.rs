@@ -90,14 +90,13 @@ impl Endpoint {
 
     /// RFC 8985, 6.2, step 4 (tcp_rack_reo_wnd), ns.
     fn rack_reo_wnd(&self) -> u64 {
-        let patience = self.patience();
-        if patience > 0 {
-            return patience;
+        if let Some(hinted) = self.hinted_reo_wnd() {
+            return hinted;
         }
         if !self.reord_seen {
             // No reordering ever seen: in recovery, or with enough duplicate ACKs, do not wait.
             let s = self.cc.sock();
-            let enough = s.sacked_out >= self.reordering && !self.waits();
+            let enough = s.sacked_out >= self.reordering && !self.ignores_dupthresh();
             if s.ca_state >= CaState::Recovery as u8 || enough {
                 return 0;
             }
@@ -201,7 +200,7 @@ impl Endpoint {
     /// RFC 8985, 6.2, step 4: DSACKs widen the reordering window, 16 recoveries without narrow it again.
     #[inline]
     pub(crate) fn rack_update_reo_wnd(&mut self, a: &AckState) {
-        if self.era == Recovery::Rack && a.newest.valid {
+        if self.recovery == Recovery::Rack && a.newest.valid {
             self.rack_adjust_reo_wnd(a.newest.entry.delivered);
         }
     }

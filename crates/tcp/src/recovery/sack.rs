@@ -119,7 +119,7 @@ impl Endpoint {
     fn sack_segment(&mut self, index: u64, a: &mut AckState, highest: &mut u64) {
         let e = *self.ring.get(index);
         self.stats.scoreboard_steps += 1;
-        if self.era == Recovery::Rack {
+        if self.recovery == Recovery::Rack {
             self.rack_advance(&e);
         }
         let mut flags = e.flags;
@@ -200,7 +200,7 @@ impl Endpoint {
             self.stats.scoreboard_steps += 1;
             if flags & tag::SACKED != 0 {
                 self.sacked_above -= 1;
-            } else if self.sacked_above >= self.degree() {
+            } else if self.sacked_above >= self.dupthresh() {
                 // A retransmission is not judged by what was SACKed before it went.
                 if flags & (tag::LOST | tag::RETRANS) == 0 {
                     self.mark_lost(index);

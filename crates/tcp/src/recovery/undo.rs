@@ -1,5 +1,5 @@
-//! Taking back a reduction that was not called for: by timestamps (Eifel, RFC 3522 and RFC 4015), by DSACK (RFC 3708), by
-//! F-RTO (RFC 5682).
+//! Taking back a reduction that was not called for: by timestamps (Eifel, RFC 3522 and RFC 4015), by DSACK (RFC 3708),
+//! by F-RTO (RFC 5682).
 
 use crate::consts::{ecn, RACK_RECOVERY_THRESH};
 use crate::endpoint::Endpoint;
@@ -120,7 +120,8 @@ impl Endpoint {
         true
     }
 
-    /// A partial ACK that no retransmission can have caused (tcp_try_undo_partial). Returns whether the ACK needs no more.
+    /// A partial ACK that no retransmission can have caused (tcp_try_undo_partial). Returns whether the ACK needs no
+    /// more.
     pub(crate) fn try_undo_partial(&mut self, prior_una: u64, ecr: u32, mark: &mut bool) -> bool {
         if !self.cfg.undo || self.undo_marker == 0 || !self.packet_delayed(ecr) {
             return false;

@@ -12,7 +12,7 @@ use units::{Span, Time};
 /// Largest packet that any test's configuration allows, bytes.
 const MTU: u32 = 1500;
 
-/// What the pipe does to a packet.
+/// The fate of a packet in the pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Pass,

@@ -5,7 +5,7 @@ use crate::view::LinkView;
 const GBIT: u64 = 1_000_000_000;
 
 /// The paper's table 1: core, sender's and receiver's line and lightpath, as counters show them under a flow of `rate`.
-fn cell(scenario: &str, rate: u64, rtt_ms: u64) -> (Ways, Rate) {
+fn cell(scenario: &str, rate: u64, rtt_ms: u64) -> (Paths, Rate) {
     let over = if rate < GBIT {
         622_080_000
     } else if rate == GBIT {
@@ -27,7 +27,7 @@ fn cell(scenario: &str, rate: u64, rtt_ms: u64) -> (Ways, Rate) {
         "C2" => (over, rate, over, over),
         _ => (over, over, over, rate),
     };
-    let ways = Ways {
+    let paths = Paths {
         ip_delay: Span::from_micros(rtt_ms * 500),
         // Data alone moves: an RTT of 6 instead of 10 means 1 instead of 5 one way.
         lightpath_delay: Span::from_micros(rtt_ms * 100),
@@ -37,23 +37,23 @@ fn cell(scenario: &str, rate: u64, rtt_ms: u64) -> (Ways, Rate) {
         // 343 of 500 packets waited at r3 (the paper, section 3.4).
         egress: Some(line(egress, if scenario == "D" { 343 } else { 0 })),
         packet: Size(1500),
-        means: crate::Means::default(),
+        allowed: crate::AllowedMitigations::default(),
     };
-    (ways, Rate(lightpath))
+    (paths, Rate(lightpath))
 }
 
 /// Without a mitigation.
-fn plain(rate: Rate, remaining: Size, room: Rate, price: Size, ways: &Ways) -> Forecast {
-    forecast(&Case { rate, remaining, room, price, ways }, Mitigation::None, &policy())
+fn plain(rate: Rate, remaining: Size, room: Rate, lightpath_cost: Size, paths: &Paths) -> Forecast {
+    forecast(&Case { rate, remaining, room, lightpath_cost, paths }, Mitigation::None, &policy())
 }
 
 fn of(scenario: &str, rate: u64, rtt_ms: u64) -> Forecast {
-    let (ways, room) = cell(scenario, rate, rtt_ms);
-    plain(Rate(rate), Size(rate / 8 * 20), room, Size(0), &ways)
+    let (paths, room) = cell(scenario, rate, rtt_ms);
+    plain(Rate(rate), Size(rate / 8 * 20), room, Size(0), &paths)
 }
 
 #[test]
-fn the_papers_scenarios_come_out_in_the_right_order_of_cost() {
+fn costs_rank_the_scenarios_as_in_the_paper() {
     for rate in [100_000_000, GBIT, 10 * GBIT] {
         for rtt_ms in [10, 100, 1000] {
             let [a, b, c1, c2, d] = ["A", "B", "C1", "C2", "D"].map(|s| of(s, rate, rtt_ms));
@@ -61,13 +61,15 @@ fn the_papers_scenarios_come_out_in_the_right_order_of_cost() {
             assert_eq!(limits, [Limit::Window, Limit::Sender, Limit::Core, Limit::Core, Limit::Receiver]);
             assert_eq!(a.cost, Size(0), "A at {rate}, {rtt_ms} ms");
             assert!(b.cost > Size(0) && b.cost == c1.cost && c1.cost == c2.cost, "{b:?} {c1:?} {c2:?}");
-            // D is B with losses, where the queue at the merging router has no room for the overlap: at 100 Mbit/s and 10 ms it has.
+            // D is B with losses, where the queue at the merging router has no room for the overlap: at 100 Mbit/s and
+            // 10 ms it has.
             assert!(d.cost >= b.cost && (d.cost > b.cost) == (d.lost_packets > 0), "{d:?} {b:?}");
             assert_eq!(d.lost_packets == 0, rate == 100_000_000 && rtt_ms == 10, "{d:?}");
-            // B and C stay above the paper's 80 %; nothing is dropped but in D, which falls to a fifth where the loss is massive.
-            assert!(b.least_ppm > 800_000 && b.lost_packets == 0 && c2.lost_packets == 0);
+            // B and C stay above the paper's 80 %; nothing is dropped but in D, which falls to a fifth where the loss
+            // is massive.
+            assert!(b.min_rate_ppm > 800_000 && b.lost_packets == 0 && c2.lost_packets == 0);
             if rate == 10 * GBIT || rate == GBIT && rtt_ms > 10 {
-                assert!(d.least_ppm == 200_000 && d.cost.0 > 2 * b.cost.0, "{d:?} {b:?}");
+                assert!(d.min_rate_ppm == 200_000 && d.cost.0 > 2 * b.cost.0, "{d:?} {b:?}");
             }
             // A gains by the ratio of the RTTs, C2 by the lightpath's rate, the others nothing.
             assert!((a.rate_after.0 as f64 / rate as f64 - 1.0 / 0.6).abs() < 0.01);
@@ -77,7 +79,7 @@ fn the_papers_scenarios_come_out_in_the_right_order_of_cost() {
 }
 
 #[test]
-fn what_d_loses_and_b_overtakes_is_the_overlap_times_the_rate() {
+fn losses_in_d_and_reordering_in_b_are_overlap_times_rate() {
     // 40 ms at 1 Gbit/s: 5 MB, 3333 packets overtake; the receiver's line has room for 157 packets more.
     let (b, d) = (of("B", GBIT, 100), of("D", GBIT, 100));
     assert_eq!((b.overlap, b.overtaken_packets), (Span::from_millis(40), 3333));
@@ -85,32 +87,32 @@ fn what_d_loses_and_b_overtakes_is_the_overlap_times_the_rate() {
 }
 
 #[test]
-fn a_receiver_with_a_little_room_is_no_better_than_a_full_one() {
+fn a_nearly_full_receiver_link_costs_as_much_as_a_full_one() {
     // 500 Mbit/s into 622 Mbit/s: not full before, but twice the flow does not fit.
-    let (mut ways, room) = cell("D", 500_000_000, 100);
-    ways.egress = Some(LinkView { capacity: Rate(622_080_000), ..ways.egress.unwrap() });
-    let found = plain(Rate(500_000_000), Size(GBIT), room, Size(0), &ways);
+    let (mut paths, room) = cell("D", 500_000_000, 100);
+    paths.egress = Some(LinkView { capacity: Rate(622_080_000), ..paths.egress.unwrap() });
+    let found = plain(Rate(500_000_000), Size(GBIT), room, Size(0), &paths);
     assert_eq!(found.limit, Limit::Window);
     assert!(found.lost_packets > 500, "{found:?}");
 }
 
 #[test]
 fn a_longer_lightpath_overtakes_nothing() {
-    let (mut ways, room) = cell("B", GBIT, 10);
-    ways.lightpath_delay = Span::from_millis(6);
-    let found = plain(Rate(GBIT), Size(GBIT), room, Size(0), &ways);
-    assert_eq!((found.pause, found.least_ppm), (Span::ZERO, 1_000_000));
+    let (mut paths, room) = cell("B", GBIT, 10);
+    paths.lightpath_delay = Span::from_millis(6);
+    let found = plain(Rate(GBIT), Size(GBIT), room, Size(0), &paths);
+    assert_eq!((found.pause, found.min_rate_ppm), (Span::ZERO, 1_000_000));
     assert_eq!((found.overlap, found.overtaken_packets, found.cost), (Span::ZERO, 0, Size(0)));
 }
 
 #[test]
-fn the_worth_of_a_byte_taken_off_ip_follows_the_load() {
-    // B's core is at 40 %: a tenth counts. C's is full: all of it does, and the lightpath's price comes off.
+fn the_offload_weight_follows_the_load() {
+    // B's core is at 40 %: a tenth counts. C's is full: all of it does, and the lightpath's cost comes off.
     let remaining = GBIT / 8 * 20;
     assert_eq!(of("B", GBIT, 100).gain, Size(remaining / 10));
     assert_eq!(of("C1", GBIT, 100).gain, Size(remaining));
-    let (ways, room) = cell("C1", GBIT, 100);
-    let paid = plain(Rate(GBIT), Size(remaining), room, Size(1_000_000), &ways);
+    let (paths, room) = cell("C1", GBIT, 100);
+    let paid = plain(Rate(GBIT), Size(remaining), room, Size(1_000_000), &paths);
     assert_eq!(paid.gain, Size(remaining - 1_000_000));
 }
 

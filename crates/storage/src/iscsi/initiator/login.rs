@@ -1,7 +1,7 @@
 //! Login at the initiator.
 
-use super::link::{Item, Phase};
-use super::{Course, Event, Initiator};
+use super::connection::{Phase, QueuedPdu};
+use super::{Event, Initiator, SessionState};
 use crate::iscsi::chap::{self, Algorithm, CHALLENGE_BYTES};
 use crate::iscsi::Negotiation;
 use units::Time;
@@ -13,9 +13,9 @@ const FULL: u8 = 3;
 /// Steps that a login may take before it counts as going in circles.
 const MAX_STEPS: u32 = 32;
 
-/// What the initiator waits for in the security stage.
+/// The initiator's state in the security stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Proof {
+enum ChapState {
     Method,
     Challenge,
     Verdict(Algorithm),
@@ -25,7 +25,7 @@ enum Proof {
 #[derive(Debug)]
 pub(super) struct Login {
     stage: u8,
-    proof: Proof,
+    proof: ChapState,
     negotiation: Negotiation,
     offered: bool,
     text: Vec<u8>,
@@ -47,11 +47,11 @@ impl Initiator {
         let negotiation = if index == 0 {
             Negotiation::new(settings, self.config.target.is_none())
         } else {
-            Negotiation::joining(settings, &self.agreed)
+            Negotiation::joining(settings, &self.negotiated)
         };
         let stage = if self.config.chap.is_some() { SECURITY } else { OPERATIONAL };
         let mut login =
-            Login { stage, proof: Proof::Method, negotiation, offered: false, text: Vec::new(), itt, steps: 0 };
+            Login { stage, proof: ChapState::Method, negotiation, offered: false, text: Vec::new(), itt, steps: 0 };
         let mut text = Text::default();
         text.push("InitiatorName", &self.config.name);
         match &self.config.target {
@@ -66,9 +66,9 @@ impl Initiator {
         } else {
             login.offer(&mut text);
         }
-        self.links[index].since = now;
+        self.connections[index].since = now;
         self.send_login(index, &login, &text, stage == OPERATIONAL);
-        self.links[index].phase = Phase::Login(Box::new(login));
+        self.connections[index].phase = Phase::Login(Box::new(login));
     }
 
     fn send_login(&mut self, index: usize, login: &Login, text: &Text, transit: bool) {
@@ -85,31 +85,33 @@ impl Initiator {
             cmd_sn: self.cmd_sn,
             ..LoginRequest::default()
         };
-        self.links[index].out.push_back(Item::Pdu(Pdu::with(request, text.emit())));
+        self.connections[index].out.push_back(QueuedPdu::Pdu(Pdu::with(request, text.emit())));
     }
 
     /// The target's answer to a step.
     pub(super) fn login_answered(&mut self, now: Time, index: usize, response: &LoginResponse, data: &Payload) {
-        if self.links[index].exp_stat_sn == 0 || response.status_class == 0 {
-            self.links[index].exp_stat_sn = response.stat_sn.wrapping_add(1);
+        if self.connections[index].exp_stat_sn == 0 || response.status_class == 0 {
+            self.connections[index].exp_stat_sn = response.stat_sn.wrapping_add(1);
         }
         if response.status_class != 0 {
             let (class, detail) = (response.status_class, response.status_detail);
             let why =
                 format!("the target refused the login: status {class:02x}{detail:02x}, {}", meaning(class, detail));
             // Class 2 is the initiator's own fault, and stays so (RFC 7143, 11.13.5).
-            if class == 2 && index == 0 && !matches!(self.course, Course::Up) {
-                self.links[index].phase = Phase::Closing(why.clone());
+            if class == 2 && index == 0 && !matches!(self.state, SessionState::Up) {
+                self.connections[index].phase = Phase::Closing(why.clone());
                 return self.give_up(why);
             }
             return self.lose(now, why);
         }
-        let Phase::Login(mut login) = std::mem::replace(&mut self.links[index].phase, Phase::Down) else { return };
+        let Phase::Login(mut login) = std::mem::replace(&mut self.connections[index].phase, Phase::Down) else {
+            return;
+        };
         match self.login_step(index, &mut login, response, data) {
-            Ok(false) => self.links[index].phase = Phase::Login(login),
+            Ok(false) => self.connections[index].phase = Phase::Login(login),
             Ok(true) => self.login_done(now, index, response, &login),
             Err(why) => {
-                self.links[index].phase = Phase::Login(login);
+                self.connections[index].phase = Phase::Login(login);
                 self.lose(now, format!("login: {why}"));
             }
         }
@@ -143,7 +145,7 @@ impl Initiator {
                 self.send_login(index, login, &offers, true);
                 return Ok(false);
             }
-            let last = matches!(login.proof, Proof::Verdict(_));
+            let last = matches!(login.proof, ChapState::Verdict(_));
             self.send_login(index, login, &answer, last);
             return Ok(false);
         }
@@ -168,15 +170,15 @@ impl Initiator {
         let Some(credentials) = &self.config.chap else { return Ok(true) };
         let (challenge, identifier) = (&self.config.entropy[..CHALLENGE_BYTES], self.config.entropy[CHALLENGE_BYTES]);
         match login.proof {
-            Proof::Method => {
+            ChapState::Method => {
                 if text.get("AuthMethod") != Some("CHAP") {
                     return Err("AuthMethod=CHAP was offered, and not taken".to_owned());
                 }
                 answer.push("CHAP_A", Algorithm::OFFER);
-                login.proof = Proof::Challenge;
+                login.proof = ChapState::Challenge;
                 Ok(false)
             }
-            Proof::Challenge => {
+            ChapState::Challenge => {
                 let algorithm = text.get("CHAP_A").and_then(Algorithm::of);
                 let theirs = text.get("CHAP_C").and_then(chap::from_text).filter(|bytes| !bytes.is_empty());
                 let number = text.get("CHAP_I").and_then(|text| text.parse().ok());
@@ -190,10 +192,10 @@ impl Initiator {
                     answer.push("CHAP_I", &identifier.to_string());
                     answer.push("CHAP_C", &chap::to_text(challenge));
                 }
-                login.proof = Proof::Verdict(algorithm);
+                login.proof = ChapState::Verdict(algorithm);
                 Ok(false)
             }
-            Proof::Verdict(algorithm) => {
+            ChapState::Verdict(algorithm) => {
                 let Some(target) = &credentials.target else { return Ok(true) };
                 let own = algorithm.response(identifier, &target.secret, challenge);
                 let shown = text.get("CHAP_R").and_then(chap::from_text).unwrap_or_default();
@@ -206,39 +208,40 @@ impl Initiator {
     }
 
     fn login_done(&mut self, now: Time, index: usize, response: &LoginResponse, login: &Login) {
-        let agreed = login.negotiation.agreed();
-        let link = &mut self.links[index];
+        let negotiated = login.negotiation.negotiated();
+        let link = &mut self.connections[index];
         link.phase = Phase::Up;
         link.since = now;
-        link.agreed = agreed;
-        link.framing_in.header_digest = agreed.header_digest;
-        link.framing_in.data_digest = agreed.data_digest;
-        link.framing_in.max_data_bytes = agreed.max_recv_bytes;
-        link.framing_out.header_digest = agreed.header_digest;
-        link.framing_out.data_digest = agreed.data_digest;
+        link.negotiated = negotiated;
+        link.framing_in.header_digest = negotiated.header_digest;
+        link.framing_in.data_digest = negotiated.data_digest;
+        link.framing_in.max_data_bytes = negotiated.max_recv_bytes;
+        link.framing_out.header_digest = negotiated.header_digest;
+        link.framing_out.data_digest = negotiated.data_digest;
         self.note_window(response.exp_cmd_sn, response.max_cmd_sn);
         if index > 0 {
             self.events.push_back(Event::Joined(index));
             self.note_whole();
             return self.issue();
         }
-        (self.agreed, self.tsih, self.course) = (agreed, response.tsih, Course::Up);
+        (self.negotiated, self.tsih, self.state) = (negotiated, response.tsih, SessionState::Up);
         self.max_cmd_sn = response.max_cmd_sn;
-        self.events.push_back(Event::Up(agreed));
+        self.events.push_back(Event::Up(negotiated));
         if self.config.target.is_none() {
             return self.ask_for_targets(index);
         }
-        for other in 1..self.links.len().min(agreed.max_connections as usize) {
+        for other in 1..self.connections.len().min(negotiated.max_connections as usize) {
             self.want(other);
         }
         self.note_whole();
         self.issue();
     }
 
-    /// Attempts count anew once all connections are there: a session that is lost for want of one would else begin without end.
+    /// Attempts count anew once all connections are there: a session that is lost for want of one would else begin
+    /// without end.
     fn note_whole(&mut self) {
-        let whole = self.links.len().min(self.agreed.max_connections as usize);
-        if self.links.iter().filter(|link| link.is_up()).count() == whole {
+        let whole = self.connections.len().min(self.negotiated.max_connections as usize);
+        if self.connections.iter().filter(|link| link.is_up()).count() == whole {
             self.failures = 0;
         }
     }

@@ -4,22 +4,22 @@
 //! - commands: [`Initiator::submit`], [`Initiator::manage`], [`Initiator::logout`];
 //! - inputs: [`Initiator::handle_connected`], [`Initiator::handle_pdu`], [`Initiator::handle_closed`],
 //!   [`Initiator::handle_timeout`];
-//! - outputs: [`Initiator::poll_connect`] (transport connections to make), [`Initiator::poll_pdu`] (when a connection has room),
-//!   [`Initiator::poll_close`], [`Initiator::poll_event`], [`Initiator::poll_timeout`];
+//! - outputs: [`Initiator::poll_connect`] (transport connections to make), [`Initiator::poll_pdu`] (when a connection
+//!   has room), [`Initiator::poll_close`], [`Initiator::poll_event`], [`Initiator::poll_timeout`];
 //! - getters.
 //!
-//! Connections are numbered from 0; the first logs in alone, the others join its session. When one is lost, recovery level 0
-//! has one way: all of them are closed, the session is started anew after the time that was agreed on, and every command
-//! without a status is sent again from its beginning, in the order in which it was submitted.
+//! Connections are numbered from 0; the first logs in alone, the others join its session. When one is lost, recovery
+//! level 0 has one way: all of them are closed, the session is started anew after the time that was agreed on, and
+//! every command without a status is sent again from its beginning, in the order in which it was submitted.
 
-mod link;
+mod connection;
 mod login;
 mod transfer;
 mod window;
 
 use super::chap::ENTROPY_BYTES;
-use super::{Agreed, Credentials, Settings};
-use link::{Item, Link, Phase};
+use super::{Credentials, Negotiated, Settings};
+use connection::{ConnectionState, Phase, QueuedPdu};
 use std::collections::{BTreeMap, VecDeque};
 use transfer::Task;
 use units::{Span, Time};
@@ -36,7 +36,7 @@ pub enum Allegiance {
     LeastOutstanding,
 }
 
-/// What an initiator is.
+/// Configuration of an initiator.
 #[derive(Clone, Debug)]
 pub struct InitiatorConfig {
     /// Its iSCSI name.
@@ -45,7 +45,7 @@ pub struct InitiatorConfig {
     pub isid: [u8; 6],
     /// The target; none: a discovery session.
     pub target: Option<String>,
-    /// What it wants of connections.
+    /// Settings to negotiate.
     pub settings: Settings,
     /// Shown to a target that asks; the target's part, if there is one, is asked of it.
     pub chap: Option<Credentials>,
@@ -104,7 +104,7 @@ pub struct Command {
     pub lun: u64,
     /// Filled up with zeros.
     pub cdb: [u8; 16],
-    /// What goes with it.
+    /// Its data.
     pub data: Data,
 }
 
@@ -129,7 +129,7 @@ pub struct Completion {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The first connection is in full feature phase.
-    Up(Agreed),
+    Up(Negotiated),
     /// A further connection has joined.
     Joined(usize),
     /// The session was lost, and why; it is started anew.
@@ -149,9 +149,9 @@ pub enum Event {
 /// A PDU to send, and how it is framed.
 pub type Outbound = super::target::Outbound;
 
-/// What the session is up to.
+/// State of the session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Course {
+enum SessionState {
     /// The first connection logs in.
     Starting,
     Up,
@@ -165,9 +165,9 @@ enum Course {
 #[derive(Debug)]
 pub struct Initiator {
     config: InitiatorConfig,
-    course: Course,
-    links: Vec<Link>,
-    agreed: Agreed,
+    state: SessionState,
+    connections: Vec<ConnectionState>,
+    negotiated: Negotiated,
     tsih: u16,
     cmd_sn: u32,
     max_cmd_sn: u32,
@@ -190,12 +190,12 @@ impl Initiator {
     /// An initiator that wants its first connection.
     pub fn new(config: InitiatorConfig) -> Initiator {
         let discovery = config.target.is_none();
-        let agreed = super::Negotiation::new(config.settings, discovery).agreed();
+        let negotiated = super::Negotiation::new(config.settings, discovery).negotiated();
         let count = if discovery { 1 } else { config.connections.clamp(1, 65_535) };
         let mut initiator = Initiator {
-            course: Course::Starting,
-            links: (0..count).map(|_| Link::default()).collect(),
-            agreed,
+            state: SessionState::Starting,
+            connections: (0..count).map(|_| ConnectionState::default()).collect(),
+            negotiated,
             config,
             tsih: 0,
             cmd_sn: 1,
@@ -217,7 +217,7 @@ impl Initiator {
     }
 
     fn want(&mut self, index: usize) {
-        self.links[index] = Link { phase: Phase::Wanted, ..Link::default() };
+        self.connections[index] = ConnectionState { phase: Phase::Wanted, ..ConnectionState::default() };
         self.connect.push_back(index);
     }
 
@@ -237,7 +237,7 @@ impl Initiator {
         let task = command.and_then(|id| self.tasks.get(&id)).filter(|task| task.sent);
         let (index, referenced_tag, ref_cmd_sn) = match task {
             Some(task) => (task.link, task.tag, task.cmd_sn),
-            None => (self.links.iter().position(|link| link.is_up())?, NO_TAG, 0),
+            None => (self.connections.iter().position(|link| link.is_up())?, NO_TAG, 0),
         };
         let itt = self.tag();
         let cmd_sn = self.cmd_sn;
@@ -251,20 +251,20 @@ impl Initiator {
             cmd_sn,
             ..Default::default()
         };
-        self.links[index].out.push_back(Item::Pdu(Pdu::new(request)));
+        self.connections[index].out.push_back(QueuedPdu::Pdu(Pdu::new(request)));
         Some(itt)
     }
 
     /// Ends the session when what is under way needs not be waited for.
     pub fn logout(&mut self) {
-        let Some(index) = self.links.iter().position(Link::is_up) else {
-            self.course = Course::Over;
+        let Some(index) = self.connections.iter().position(ConnectionState::is_up) else {
+            self.state = SessionState::Over;
             return;
         };
         let itt = self.tag();
         let request = LogoutRequest { immediate: true, itt, cmd_sn: self.cmd_sn, ..LogoutRequest::default() };
-        self.links[index].out.push_back(Item::Pdu(Pdu::new(request)));
-        self.course = Course::LoggingOut;
+        self.connections[index].out.push_back(QueuedPdu::Pdu(Pdu::new(request)));
+        self.state = SessionState::LoggingOut;
     }
 
     /// A connection to make.
@@ -279,7 +279,7 @@ impl Initiator {
 
     /// Why a connection is to be closed; [`Initiator::handle_closed`] then says that it was.
     pub fn poll_close(&self, index: usize) -> Option<&str> {
-        match &self.links[index].phase {
+        match &self.connections[index].phase {
             Phase::Closing(why) => Some(why),
             _ => None,
         }
@@ -287,12 +287,12 @@ impl Initiator {
 
     /// How PDUs of a connection are to be read now; ask before each.
     pub fn framing(&self, index: usize) -> Framing {
-        self.links[index].framing_in
+        self.connections[index].framing_in
     }
 
-    /// What was agreed on with the first connection.
-    pub fn agreed(&self) -> &Agreed {
-        &self.agreed
+    /// Parameters negotiated on the first connection.
+    pub fn negotiated(&self) -> &Negotiated {
+        &self.negotiated
     }
 
     /// The number of the command under way whose task tag is `tag`.
@@ -307,23 +307,23 @@ impl Initiator {
 
     /// Whether the session is over for good.
     pub fn is_over(&self) -> bool {
-        self.course == Course::Over
+        self.state == SessionState::Over
     }
 
     /// A connection was made.
     pub fn handle_connected(&mut self, now: Time, index: usize) {
-        if self.links[index].phase == Phase::Wanted {
+        if self.connections[index].phase == Phase::Wanted {
             self.begin_login(now, index);
         }
     }
 
     /// A connection is gone, or could not be made.
     pub fn handle_closed(&mut self, now: Time, index: usize, why: &str) {
-        let was = std::mem::replace(&mut self.links[index].phase, Phase::Down);
-        match (was, self.course) {
-            (Phase::Down, _) | (_, Course::Waiting(_) | Course::Over) => {}
-            (_, Course::LoggingOut) => {
-                self.course = Course::Over;
+        let was = std::mem::replace(&mut self.connections[index].phase, Phase::Down);
+        match (was, self.state) {
+            (Phase::Down, _) | (_, SessionState::Waiting(_) | SessionState::Over) => {}
+            (_, SessionState::LoggingOut) => {
+                self.state = SessionState::Over;
                 self.events.push_back(Event::LoggedOut);
             }
             (Phase::Closing(own), _) => self.lose(now, own),
@@ -334,9 +334,9 @@ impl Initiator {
     /// The session is lost: everything is closed, and begins anew unless that was tried often enough.
     fn lose(&mut self, now: Time, why: String) {
         self.close_all(&why);
-        if self.course == Course::LoggingOut {
+        if self.state == SessionState::LoggingOut {
             // Nobody wants it anew.
-            self.course = Course::Over;
+            self.state = SessionState::Over;
             self.events.push_back(Event::LoggedOut);
             return;
         }
@@ -348,14 +348,14 @@ impl Initiator {
             return self.give_up(why);
         }
         self.tsih = 0;
-        self.course = Course::Waiting(now + Span::from_secs(u64::from(self.agreed.time_to_wait_s)));
+        self.state = SessionState::Waiting(now + Span::from_secs(u64::from(self.negotiated.time_to_wait_s)));
         self.events.push_back(Event::Lost(why));
     }
 
     /// Has every connection closed. One that is not made yet will not be: nobody would say that it was closed.
     fn close_all(&mut self, why: &str) {
         self.connect.clear();
-        for link in &mut self.links {
+        for link in &mut self.connections {
             link.out.clear();
             let is_made = !matches!(link.phase, Phase::Down | Phase::Wanted);
             link.phase = if is_made { Phase::Closing(why.to_owned()) } else { Phase::Down };
@@ -364,7 +364,7 @@ impl Initiator {
 
     /// Ends the session for good.
     fn give_up(&mut self, why: String) {
-        self.course = Course::Over;
+        self.state = SessionState::Over;
         self.tasks.clear();
         self.queue.clear();
         self.events.push_back(Event::Failed(why));
@@ -372,26 +372,27 @@ impl Initiator {
 
     /// Starts anew, pings, finds connections silent.
     pub fn handle_timeout(&mut self, now: Time) {
-        if let Course::Waiting(at) = self.course {
+        if let SessionState::Waiting(at) = self.state {
             // What is still to be closed would be taken for the new connection.
-            if now >= at && self.links.iter().all(|link| link.phase == Phase::Down) {
-                self.course = Course::Starting;
+            if now >= at && self.connections.iter().all(|link| link.phase == Phase::Down) {
+                self.state = SessionState::Starting;
                 self.want(0);
             }
             return;
         }
-        for index in 0..self.links.len() {
-            let due = self.links[index].deadline(&self.config).is_some_and(|deadline| now >= deadline);
+        for index in 0..self.connections.len() {
+            let due = self.connections[index].deadline(&self.config).is_some_and(|deadline| now >= deadline);
             if !due {
                 continue;
             }
-            if self.links[index].is_up() && self.links[index].ping_sent.is_none() {
+            if self.connections[index].is_up() && self.connections[index].ping_sent.is_none() {
                 let itt = self.tag();
                 let ping = NopOut { immediate: true, itt, ttt: NO_TAG, cmd_sn: self.cmd_sn, ..NopOut::default() };
-                self.links[index].out.push_back(Item::Pdu(Pdu::new(ping)));
-                self.links[index].ping_sent = Some(now);
+                self.connections[index].out.push_back(QueuedPdu::Pdu(Pdu::new(ping)));
+                self.connections[index].ping_sent = Some(now);
             } else {
-                let what = if self.links[index].is_up() { "no answer to a ping" } else { "the login took too long" };
+                let what =
+                    if self.connections[index].is_up() { "no answer to a ping" } else { "the login took too long" };
                 self.lose(now, what.to_owned());
                 return;
             }
@@ -400,10 +401,10 @@ impl Initiator {
 
     /// When [`Initiator::handle_timeout`] is to be called; earlier does no harm.
     pub fn poll_timeout(&self) -> Option<Time> {
-        match self.course {
-            Course::Waiting(at) => Some(at),
-            Course::Over => None,
-            _ => self.links.iter().filter_map(|link| link.deadline(&self.config)).min(),
+        match self.state {
+            SessionState::Waiting(at) => Some(at),
+            SessionState::Over => None,
+            _ => self.connections.iter().filter_map(|link| link.deadline(&self.config)).min(),
         }
     }
 
@@ -427,6 +428,6 @@ impl Initiator {
     fn send_text(&mut self, index: usize, ttt: u32, data: Payload) {
         let itt = self.tag();
         let request = TextRequest { immediate: true, last: true, itt, ttt, cmd_sn: self.cmd_sn, ..Default::default() };
-        self.links[index].out.push_back(Item::Pdu(Pdu::with(request, data)));
+        self.connections[index].out.push_back(QueuedPdu::Pdu(Pdu::with(request, data)));
     }
 }

@@ -1,7 +1,7 @@
 //! Commands of the initiator: when they are sent, their data, their end.
 
-use super::link::{Item, Phase};
-use super::{Allegiance, Command, Completion, Course, Data, Event, Initiator};
+use super::connection::{Phase, QueuedPdu};
+use super::{Allegiance, Command, Completion, Data, Event, Initiator, SessionState};
 use units::Time;
 use wire::iscsi::{
     serial_before, AsyncMessage, DataIn, Header, NopIn, NopOut, Payload, Pdu, ReadyToTransfer, Rope, ScsiCommand,
@@ -49,22 +49,23 @@ impl Task {
 
 impl Initiator {
     fn choose(&mut self) -> Option<usize> {
-        let count = self.links.len();
+        let count = self.connections.len();
         match self.config.allegiance {
             Allegiance::RoundRobin => {
-                let index = (0..count).map(|step| (self.next_link + step) % count).find(|&i| self.links[i].is_up())?;
+                let index =
+                    (0..count).map(|step| (self.next_link + step) % count).find(|&i| self.connections[i].is_up())?;
                 self.next_link = (index + 1) % count;
                 Some(index)
             }
             Allegiance::LeastOutstanding => {
-                (0..count).filter(|&i| self.links[i].is_up()).min_by_key(|&i| self.links[i].outstanding)
+                (0..count).filter(|&i| self.connections[i].is_up()).min_by_key(|&i| self.connections[i].outstanding)
             }
         }
     }
 
     /// Hands commands to connections as far as the window lets.
     pub(super) fn issue(&mut self) {
-        while self.course == Course::Up && !serial_before(self.max_cmd_sn, self.cmd_sn) {
+        while self.state == SessionState::Up && !serial_before(self.max_cmd_sn, self.cmd_sn) {
             let Some(&id) = self.queue.front() else { return };
             let Some(index) = self.choose() else { return };
             self.queue.pop_front();
@@ -74,9 +75,9 @@ impl Initiator {
     }
 
     fn send_command(&mut self, id: u64, index: usize, itt: u32) {
-        let agreed = self.agreed;
+        let negotiated = self.negotiated;
         let Some(task) = self.tasks.get_mut(&id) else { return };
-        let link = &mut self.links[index];
+        let link = &mut self.connections[index];
         (task.sent, task.link, task.tag, task.cmd_sn) = (true, index, itt, self.cmd_sn);
         self.tags.insert(itt, id);
         let (read, write, length) = match &task.command.data {
@@ -84,9 +85,9 @@ impl Initiator {
             Data::Read(length) => (*length > 0, false, *length),
             Data::Write(data) => (false, !data.is_empty(), data.len() as u32),
         };
-        let first = if write { agreed.first_burst_bytes.min(length) } else { 0 };
-        let immediate = if agreed.immediate_data { first.min(link.agreed.max_send_bytes) } else { 0 };
-        let unsolicited = if agreed.initial_r2t { 0 } else { first - immediate };
+        let first = if write { negotiated.first_burst_bytes.min(length) } else { 0 };
+        let immediate = if negotiated.immediate_data { first.min(link.negotiated.max_send_bytes) } else { 0 };
+        let unsolicited = if negotiated.initial_r2t { 0 } else { first - immediate };
         let header = ScsiCommand {
             last: unsolicited == 0,
             read,
@@ -101,9 +102,9 @@ impl Initiator {
             ..ScsiCommand::default()
         };
         let data = task.outgoing().slice(0, immediate as usize);
-        link.out.push_back(Item::Pdu(Pdu::with(header, data)));
+        link.out.push_back(QueuedPdu::Pdu(Pdu::with(header, data)));
         if unsolicited > 0 {
-            link.out.push_back(Item::Data { id, ttt: NO_TAG, offset: immediate, length: unsolicited, data_sn: 0 });
+            link.out.push_back(QueuedPdu::Data { id, ttt: NO_TAG, offset: immediate, length: unsolicited, data_sn: 0 });
         }
         link.outstanding += 1;
         self.cmd_sn = self.cmd_sn.wrapping_add(1);
@@ -111,7 +112,7 @@ impl Initiator {
 
     /// A PDU came.
     pub fn handle_pdu(&mut self, now: Time, index: usize, pdu: Pdu) {
-        let link = &mut self.links[index];
+        let link = &mut self.connections[index];
         if let (Phase::Login(_), Header::LoginResponse(response)) = (&link.phase, &pdu.header) {
             return self.login_answered(now, index, response, &pdu.data);
         }
@@ -155,7 +156,7 @@ impl Initiator {
                 Ok(())
             }
             Header::TextResponse(header) => self.text_answer(index, header, &pdu.data),
-            Header::LogoutResponse(_) if self.course == Course::LoggingOut => {
+            Header::LogoutResponse(_) if self.state == SessionState::LoggingOut => {
                 self.close_all("logged out");
                 Ok(())
             }
@@ -212,7 +213,7 @@ impl Initiator {
     fn complete(&mut self, id: u64, status: u8, sense: Vec<u8>, (over, under, residual): (bool, bool, u32)) {
         let Some(task) = self.tasks.remove(&id) else { return };
         self.tags.remove(&task.tag);
-        self.links[task.link].outstanding -= 1;
+        self.connections[task.link].outstanding -= 1;
         let (overflow, underflow) = (if over { residual } else { 0 }, if under { residual } else { 0 });
         let connection = task.link;
         let completion = Completion { status, sense, data: task.received, underflow, overflow, connection };
@@ -220,7 +221,7 @@ impl Initiator {
     }
 
     fn ready(&mut self, index: usize, header: &ReadyToTransfer) -> Result<(), String> {
-        let (most, outstanding) = (self.agreed.max_burst_bytes, self.agreed.max_outstanding_r2t);
+        let (most, outstanding) = (self.negotiated.max_burst_bytes, self.negotiated.max_outstanding_r2t);
         let (id, task) = self.task(header.itt)?;
         let length = task.outgoing().len() as u64;
         let end = u64::from(header.buffer_offset) + u64::from(header.desired_length);
@@ -233,7 +234,7 @@ impl Initiator {
         task.asked += 1;
         task.next_r2t_sn += 1;
         let (ttt, offset, length) = (header.ttt, header.buffer_offset, header.desired_length);
-        self.links[index].out.push_back(Item::Data { id, ttt, offset, length, data_sn: 0 });
+        self.connections[index].out.push_back(QueuedPdu::Data { id, ttt, offset, length, data_sn: 0 });
         Ok(())
     }
 
@@ -241,7 +242,7 @@ impl Initiator {
         if header.ttt == NO_TAG {
             return Ok(());
         }
-        let link = &mut self.links[index];
+        let link = &mut self.connections[index];
         if link.pings == MAX_PINGS {
             return Err(format!("{MAX_PINGS} pings, and their answers were not read"));
         }
@@ -249,7 +250,7 @@ impl Initiator {
         let (lun, ttt, cmd_sn) = (header.lun, header.ttt, self.cmd_sn);
         let answer = NopOut { immediate: true, lun, itt: NO_TAG, ttt, cmd_sn, ..NopOut::default() };
         // Without data: a ping of the target has none (RFC 7143, 11.19).
-        link.out.push_back(Item::Pdu(Pdu::new(answer)));
+        link.out.push_back(QueuedPdu::Pdu(Pdu::new(answer)));
         Ok(())
     }
 

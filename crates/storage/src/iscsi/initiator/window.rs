@@ -1,6 +1,6 @@
 //! The target's command window as the initiator meets it: MaxCmdSN - ExpCmdSN + 1 (RFC 7143, 4.2.2.1).
 
-use super::{Course, Initiator};
+use super::{Initiator, SessionState};
 use wire::iscsi::serial_before;
 
 /// How the command window held commands up.
@@ -46,7 +46,7 @@ impl Initiator {
 
     /// A command was submitted, and sent if it could be.
     pub(super) fn note_window_use(&mut self) {
-        if self.course != Course::Up {
+        if self.state != SessionState::Up {
             return;
         }
         self.window_use.submitted += 1;

@@ -1,10 +1,10 @@
 //! Commands at the target: their order, their data, their end.
 
-use super::connection::Sending;
-use super::memory::{Held, Owner};
+use super::connection::ReadTransfer;
+use super::memory::{MemoryOwner, TaskMemory};
 use super::order::Attribute;
-use super::session::{Early, Stage, Task};
-use super::{ConnectionId, Target, Ticket, Work};
+use super::session::{EarlyCommand, Stage, Task};
+use super::{ConnectionId, Target, Work, WorkOrigin};
 use crate::scsi::{status, Reply, Request, Sense, Step, MAX_TRANSFER_BYTES};
 use std::collections::VecDeque;
 use wire::iscsi::{reject, serial_before, Header, Payload, Pdu, Rope, ScsiCommand, ScsiResponse, NO_TAG};
@@ -27,13 +27,13 @@ fn order(header: &Header) -> Option<(u32, bool)> {
 }
 
 /// Whether the data of a PDU was not asked for.
-pub(super) fn is_unasked(header: &Header) -> bool {
+pub(super) fn is_unsolicited(header: &Header) -> bool {
     !matches!(header, Header::DataOut(h) if h.ttt != NO_TAG)
 }
 
 /// When a task's memory is given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Release {
+pub(super) enum ReleaseTime {
     Now,
     /// When all that was polled has been sent.
     WhenSent,
@@ -42,7 +42,10 @@ pub(super) enum Release {
 impl Target {
     /// A PDU of full feature phase.
     pub(super) fn full_feature(&mut self, id: ConnectionId, tsih: u16, pdu: Pdu) {
-        if is_unasked(&pdu.header) && !pdu.data.is_empty() && !self.has_unasked_room(tsih, pdu.data.len() as u64) {
+        if is_unsolicited(&pdu.header)
+            && !pdu.data.is_empty()
+            && !self.has_unsolicited_room(tsih, pdu.data.len() as u64)
+        {
             return match order(&pdu.header) {
                 // It may come again.
                 Some((_, true)) => self.reject(id, reject::TOO_MANY_IMMEDIATE, &pdu.header),
@@ -73,7 +76,7 @@ impl Target {
             return;
         }
         if number != expected {
-            session.early.entry(number).or_insert(Early { connection: id, pdu, data: Vec::new(), bytes: 0 });
+            session.early.entry(number).or_insert(EarlyCommand { connection: id, pdu, data: Vec::new(), bytes: 0 });
             return;
         }
         session.exp_cmd_sn = expected.wrapping_add(1);
@@ -85,9 +88,9 @@ impl Target {
     pub(super) fn deliver_early(&mut self, tsih: u16) {
         while let Some(session) = self.sessions.get_mut(&tsih) {
             let expected = session.exp_cmd_sn;
-            let Some(Early { connection: id, pdu, data, .. }) = session.early.remove(&expected) else { break };
+            let Some(EarlyCommand { connection: id, pdu, data, .. }) = session.early.remove(&expected) else { break };
             session.exp_cmd_sn = expected.wrapping_add(1);
-            self.touched.insert(id);
+            self.ready.insert(id);
             self.deliver(id, tsih, pdu);
             for (header, data, intact) in data {
                 if intact {
@@ -115,16 +118,16 @@ impl Target {
     fn scsi_command(&mut self, id: ConnectionId, tsih: u16, pdu: Pdu) {
         let Header::ScsiCommand(command) = pdu.header else { return };
         let Some(connection) = self.connections.get(&id) else { return };
-        let agreed = connection.agreed;
+        let negotiated = connection.negotiated;
         let immediate = pdu.data.len() as u32;
         let bad = |what: &str| Some(what.to_owned());
         let violation = if !command.write && (immediate > 0 || !command.last) {
             bad("data or more to come with a command that does not write")
-        } else if immediate > 0 && !agreed.immediate_data {
+        } else if immediate > 0 && !negotiated.immediate_data {
             bad("immediate data, and ImmediateData=No was agreed on")
-        } else if immediate > agreed.first_burst_bytes.min(command.expected_length) {
+        } else if immediate > negotiated.first_burst_bytes.min(command.expected_length) {
             bad("more immediate data than FirstBurstLength or the command allow")
-        } else if !command.last && agreed.initial_r2t {
+        } else if !command.last && negotiated.initial_r2t {
             bad("unsolicited data announced, and InitialR2T=Yes was agreed on")
         } else {
             None
@@ -141,9 +144,9 @@ impl Target {
         let takes = if takes > u64::from(MAX_TRANSFER_BYTES) { 0 } else { takes as u32 };
         let wanted = offered.min(takes);
         let back = if command.read { command.expected_length.min(MAX_TRANSFER_BYTES) } else { 0 };
-        // A unit takes data or gives some. What comes unasked has its room.
-        let unasked = if command.last { immediate } else { agreed.first_burst_bytes };
-        let claim = u64::from(wanted.saturating_sub(unasked).max(back));
+        // A unit takes data or gives some. What comes unsolicited has its room.
+        let unsolicited = if command.last { immediate } else { negotiated.first_burst_bytes };
+        let claim = u64::from(wanted.saturating_sub(unsolicited).max(back));
         let mut task = Task {
             serial: self.serial(),
             connection: id,
@@ -157,14 +160,14 @@ impl Target {
             asked_to: 0,
             asked: VecDeque::new(),
             next_r2t_sn: 0,
-            held: Held { share: u64::from(wanted) + u64::from(back), claim, unasked: 0 },
+            held: TaskMemory { share: u64::from(wanted) + u64::from(back), claim, unsolicited: 0 },
             admitted: false,
             damaged: false,
             aborted: false,
         };
-        task.held.unasked = task.take(pdu.data);
+        task.held.unsolicited = task.take(pdu.data);
         let Some(session) = self.sessions.get_mut(&tsih) else { return };
-        session.unasked += task.held.unasked;
+        session.unsolicited += task.held.unsolicited;
         let serial = task.serial;
         session.tasks.insert(command.itt, task);
         match (Attribute::of(command.attribute), self.device.index(command.lun)) {
@@ -219,8 +222,8 @@ impl Target {
         }
     }
 
-    /// A command is done at its unit: others may have waited for that. They begin in turn, not within each other, because a
-    /// hundred may end at once.
+    /// A command is done at its unit: others may have waited for that. They begin in turn, not within each other,
+    /// because a hundred may end at once.
     pub(super) fn leave_set(&mut self, serial: u64) {
         let free = self.order.leave(serial);
         let going = !self.beginning.is_empty();
@@ -253,10 +256,11 @@ impl Target {
             (Step::Done(reply), _) => self.finish(tsih, itt, serial, reply),
             (Step::Work(op, then), lun) => {
                 let id = self.serial();
-                self.tickets.insert(id, Ticket { tsih, itt, serial, lun, then, held, owner: Owner::Task });
+                self.work_origins
+                    .insert(id, WorkOrigin { tsih, itt, serial, lun, then, held, owner: MemoryOwner::Task });
                 self.work.push_back(Work { id, connection, itt, lun, op });
                 // Whoever let it begin may be another's thread, which takes no work.
-                self.touched.insert(connection);
+                self.ready.insert(connection);
             }
         }
     }
@@ -269,7 +273,7 @@ impl Target {
         let Some(task) = session.tasks.get_mut(&itt).filter(|task| task.serial == serial) else { return };
         let (id, command) = (task.connection, task.command);
         if task.aborted {
-            return self.end_task(id, itt, Release::Now);
+            return self.end_task(id, itt, ReleaseTime::Now);
         }
         task.stage = Stage::Answering;
         let expected = command.expected_length;
@@ -278,11 +282,11 @@ impl Target {
         let residual = (u64::from(expected).abs_diff(moved)).min(u64::from(u32::MAX)) as u32;
         let (overflow, underflow) = (moved > u64::from(expected), moved < u64::from(expected));
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        self.touched.insert(id);
+        self.ready.insert(id);
         if command.read && reply.status == status::GOOD && !reply.data.is_empty() && expected > 0 {
             let data = reply.data.slice(0, expected as usize);
-            let burst = connection.agreed.max_burst_bytes;
-            connection.sending.push_back(Sending {
+            let burst = connection.negotiated.max_burst_bytes;
+            connection.sending.push_back(ReadTransfer {
                 itt,
                 data,
                 offset: 0,
@@ -296,7 +300,7 @@ impl Target {
         }
         let r2ts = task.next_r2t_sn;
         self.respond(id, &command, &reply, r2ts, (overflow, underflow, residual));
-        self.end_task(id, itt, Release::Now);
+        self.end_task(id, itt, ReleaseTime::Now);
     }
 
     fn respond(
@@ -325,14 +329,14 @@ impl Target {
     }
 
     /// A task is over: its number is free again, and the memory that it held, when it may be.
-    pub(super) fn end_task(&mut self, id: ConnectionId, itt: u32, when: Release) {
+    pub(super) fn end_task(&mut self, id: ConnectionId, itt: u32, when: ReleaseTime) {
         let Some(tsih) = self.tsih_of(id) else { return };
         let Some(task) = self.sessions.get_mut(&tsih).and_then(|session| session.tasks.remove(&itt)) else { return };
-        let unasked = task.held.unasked;
-        let held = if task.admitted { task.held } else { Held { unasked, ..Held::default() } };
+        let unsolicited = task.held.unsolicited;
+        let held = if task.admitted { task.held } else { TaskMemory { unsolicited, ..TaskMemory::default() } };
         match when {
-            Release::Now => self.release(task.connection, held),
-            Release::WhenSent => self.release_when_sent(task.connection, held),
+            ReleaseTime::Now => self.release(task.connection, held),
+            ReleaseTime::WhenSent => self.release_when_sent(task.connection, held),
         }
     }
 
@@ -349,13 +353,13 @@ impl Target {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.sending.retain(|sending| sending.itt != itt);
             // A part of its data may be on its way.
-            self.end_task(id, itt, Release::WhenSent);
+            self.end_task(id, itt, ReleaseTime::WhenSent);
         } else {
             session.tasks.remove(&itt);
             if working {
                 self.orphan_work(tsih, serial);
             } else {
-                session.unasked = session.unasked.saturating_sub(held.unasked);
+                session.unsolicited = session.unsolicited.saturating_sub(held.unsolicited);
             }
         }
         // What the medium is at leaves its set when the medium is done.

@@ -1,11 +1,11 @@
 //! One connection: its phase, what waits to be sent, and the numbers of what is sent.
 
-use super::command::Release;
+use super::command::ReleaseTime;
 use super::login::Login;
-use super::memory::{Claimed, Held, Leaving, Progress};
+use super::memory::{ClaimedBytes, PeerProgress, PendingRelease, TaskMemory};
 use super::{ConnectionId, Target, TargetConfig};
 use crate::iscsi::chap::ENTROPY_BYTES;
-use crate::iscsi::Agreed;
+use crate::iscsi::Negotiated;
 use std::collections::VecDeque;
 use units::Time;
 use wire::iscsi::{DataIn, Framing, Header, NopIn, Payload, Pdu, NO_TAG};
@@ -13,7 +13,7 @@ use wire::iscsi::{DataIn, Framing, Header, NopIn, Payload, Pdu, NO_TAG};
 /// A PDU to send, and how it is framed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outbound {
-    /// What.
+    /// The PDU.
     pub pdu: Pdu,
     /// How.
     pub framing: Framing,
@@ -27,9 +27,9 @@ pub(super) enum Phase {
 
 /// The data of a read on its way out.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct ReadTransfer {
     pub itt: u32,
-    /// What is left.
+    /// The rest.
     pub data: Payload,
     pub offset: u32,
     pub data_sn: u32,
@@ -47,22 +47,22 @@ pub(super) struct Connection {
     pub portal: String,
     pub framing_in: Framing,
     pub framing_out: Framing,
-    pub agreed: Agreed,
+    pub negotiated: Negotiated,
     pub cid: u16,
     pub stat_sn: u32,
     /// Whole PDUs, but for their numbers.
     pub ready: VecDeque<Pdu>,
-    pub sending: VecDeque<Sending>,
+    pub sending: VecDeque<ReadTransfer>,
     /// Bytes of data that commands under way hold or will.
     pub committed: u64,
     /// Of the target's memory, bytes.
-    pub claimed: Claimed,
+    pub claimed: ClaimedBytes,
     /// Bytes of PDUs that were polled, and of them those that were sent.
     pub polled: u64,
     pub sent: u64,
     /// In the order of their places.
-    pub leaving: VecDeque<Leaving>,
-    pub progress: Progress,
+    pub pending_releases: VecDeque<PendingRelease>,
+    pub progress: PeerProgress,
     /// Unasked data of a PDU that is on its way here, bytes.
     pub incoming: u64,
     /// Since when commands wait for memory.
@@ -88,7 +88,7 @@ impl Connection {
     pub(super) fn new(now: Time, portal: &str, entropy: [u8; ENTROPY_BYTES]) -> Connection {
         let login = Login::default();
         Connection {
-            agreed: crate::iscsi::Negotiation::new(Default::default(), false).agreed(),
+            negotiated: crate::iscsi::Negotiation::new(Default::default(), false).negotiated(),
             phase: Phase::Login(Box::new(login)),
             portal: portal.to_owned(),
             framing_in: Framing::LOGIN,
@@ -98,11 +98,11 @@ impl Connection {
             ready: VecDeque::new(),
             sending: VecDeque::new(),
             committed: 0,
-            claimed: Claimed::default(),
+            claimed: ClaimedBytes::default(),
             polled: 0,
             sent: 0,
-            leaving: VecDeque::new(),
-            progress: Progress::new(now),
+            pending_releases: VecDeque::new(),
+            progress: PeerProgress::new(now),
             incoming: 0,
             waiting_since: None,
             waiting: VecDeque::new(),
@@ -116,10 +116,10 @@ impl Connection {
     }
 
     /// Unasked data of answers that have not been sent and of what is on its way here, bytes.
-    pub(super) fn unasked_answers(&self) -> u64 {
+    pub(super) fn unsolicited_answers(&self) -> u64 {
         let queued = self.ready.iter().filter(|pdu| matches!(pdu.header, Header::NopIn(_)));
-        let leaving = self.leaving.iter().map(|leaving| leaving.held.unasked);
-        queued.map(|pdu| pdu.data.len() as u64).chain(leaving).sum::<u64>() + self.incoming
+        let pending_releases = self.pending_releases.iter().map(|pending_releases| pending_releases.held.unsolicited);
+        queued.map(|pdu| pdu.data.len() as u64).chain(pending_releases).sum::<u64>() + self.incoming
     }
 
     pub(super) fn deadline(&self, config: &TargetConfig) -> Option<Time> {
@@ -166,17 +166,17 @@ impl Target {
             connection.polled += framing.length(&pdu) as u64;
             if login_done {
                 // Digests begin behind the login's last PDU.
-                connection.framing_out.header_digest = connection.agreed.header_digest;
-                connection.framing_out.data_digest = connection.agreed.data_digest;
+                connection.framing_out.header_digest = connection.negotiated.header_digest;
+                connection.framing_out.data_digest = connection.negotiated.data_digest;
             }
             if matches!(pdu.header, Header::NopIn(_)) && !pdu.data.is_empty() {
-                self.release_when_sent(id, Held { unasked: pdu.data.len() as u64, ..Held::default() });
+                self.release_when_sent(id, TaskMemory { unsolicited: pdu.data.len() as u64, ..TaskMemory::default() });
                 self.settle();
             }
             return Some(Outbound { pdu, framing });
         }
-        let most = connection.agreed.max_send_bytes;
-        let burst = connection.agreed.max_burst_bytes;
+        let most = connection.negotiated.max_send_bytes;
+        let burst = connection.negotiated.max_burst_bytes;
         let sending = connection.sending.front_mut()?;
         let length = most.min(sending.burst).min(u32::try_from(sending.data.len()).unwrap_or(u32::MAX));
         let data = sending.data.split_to(length as usize);
@@ -208,7 +208,7 @@ impl Target {
         connection.polled += framing.length(&pdu) as u64;
         if last {
             // Its data is in memory until the last byte has been sent.
-            self.end_task(id, itt, Release::WhenSent);
+            self.end_task(id, itt, ReleaseTime::WhenSent);
         }
         self.number(id, &mut pdu.header);
         self.settle();

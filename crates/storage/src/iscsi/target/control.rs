@@ -1,6 +1,6 @@
-//! What is not a SCSI command: pings, texts, logout, task management, rejects.
+//! PDUs other than SCSI commands: pings, texts, logout, task management, rejects.
 
-use super::session::{Early, Stage, Waiting};
+use super::session::{EarlyCommand, PendingTaskManagement, Stage};
 use super::{ConnectionId, Target};
 use crate::scsi::Nexus;
 use wire::iscsi::{
@@ -29,10 +29,10 @@ impl Target {
     pub(super) fn nop_out(&mut self, id: ConnectionId, header: &NopOut, data: Payload) {
         // Without a tag it answers a ping of this side, and that it came was noted.
         if header.itt != NO_TAG {
-            let most = self.connections.get(&id).map_or(0, |connection| connection.agreed.max_send_bytes);
+            let most = self.connections.get(&id).map_or(0, |connection| connection.negotiated.max_send_bytes);
             let data = data.slice(0, most as usize);
             if let Some(session) = self.tsih_of(id).and_then(|tsih| self.sessions.get_mut(&tsih)) {
-                session.unasked += data.len() as u64;
+                session.unsolicited += data.len() as u64;
             }
             self.send(id, Pdu::with(NopIn { itt: header.itt, ttt: NO_TAG, lun: header.lun, ..NopIn::default() }, data));
         }
@@ -40,7 +40,7 @@ impl Target {
 
     pub(super) fn text(&mut self, id: ConnectionId, tsih: u16, header: &TextRequest, data: &Payload) {
         let Some(connection) = self.connections.get(&id) else { return };
-        let most = connection.agreed.max_send_bytes as usize;
+        let most = connection.negotiated.max_send_bytes as usize;
         let Some(session) = self.sessions.get_mut(&tsih) else { return };
         let left = if header.ttt != NO_TAG {
             match session.texts.remove(&header.ttt) {
@@ -136,13 +136,14 @@ impl Target {
             task::ABORT_TASK => {
                 let Some(session) = self.sessions.get_mut(&tsih) else { return };
                 if !session.tasks.contains_key(&header.referenced_tag) {
-                    // A command that is still to come counts as received: should it come, it is a duplicate (RFC 7143, 11.6.1).
+                    // A command that is still to come counts as received: should it come, it is a duplicate (RFC 7143,
+                    // 11.6.1).
                     let (expected, most, number) = (session.exp_cmd_sn, session.max_cmd_sn, header.ref_cmd_sn);
                     let outside = serial_before(number, expected) || serial_before(most, number);
                     if outside || !serial_before(number, header.cmd_sn) {
                         return answer(self, task_response::NO_TASK);
                     }
-                    session.early.insert(number, Early::nothing(id));
+                    session.early.insert(number, EarlyCommand::nothing(id));
                     self.deliver_early(tsih);
                     return answer(self, task_response::COMPLETE);
                 }
@@ -153,7 +154,8 @@ impl Target {
             }
             task::CLEAR_TASK_SET => {
                 for nexus in self.abort(id, tsih, header, |_, _, unit| unit == lun) {
-                    // They hear of it, since TAS is 0 and no status comes (SAM-5, 5.14.2): COMMANDS CLEARED BY ANOTHER INITIATOR.
+                    // They hear of it, since TAS is 0 and no status comes (SAM-5, 5.14.2): COMMANDS CLEARED BY ANOTHER
+                    // INITIATOR.
                     self.device.tell(lun, &nexus, (0x2f, 0x00));
                 }
             }
@@ -174,8 +176,8 @@ impl Target {
         }
     }
 
-    /// Aborts the tasks that `chosen` names by session, tag and unit; the answer goes when the medium is done with them. Who of
-    /// the other initiators had some.
+    /// Aborts the tasks that `chosen` names by session, tag and unit; the answer goes when the medium is done with
+    /// them. Who of the other initiators had some.
     fn abort(
         &mut self,
         id: ConnectionId,
@@ -208,10 +210,10 @@ impl Target {
                 let Header::ScsiCommand(command) = &early.pdu.header else { continue };
                 let unit = self.device.index(command.lun);
                 if serial_before(*number, header.cmd_sn) && chosen(tsih, command.itt, unit) {
-                    *early = Early::nothing(early.connection);
+                    *early = EarlyCommand::nothing(early.connection);
                 }
             }
-            session.waiting.push(Waiting { connection: id, itt: header.itt, serials });
+            session.waiting.push(PendingTaskManagement { connection: id, itt: header.itt, serials });
         }
         self.task_left_medium(0);
         others

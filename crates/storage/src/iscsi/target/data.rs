@@ -1,13 +1,13 @@
-//! Data of writes: what may come unasked, and what is asked for (RFC 7143, 4.2.5 and 11.7, 11.8).
+//! Data of writes: what may come unsolicited, and what is asked for (RFC 7143, 4.2.5 and 11.7, 11.8).
 
-use super::command::{is_unasked, refusal};
-use super::session::{Asked, Stage, Task};
+use super::command::{is_unsolicited, refusal};
+use super::session::{OutstandingR2t, Stage, Task};
 use super::{ConnectionId, Target};
 use crate::scsi::Sense;
 use wire::iscsi::{reject, DataOut, Header, Payload, Pdu, ReadyToTransfer, NO_TAG};
 
-/// Bytes of data for each PDU of it, below which a peer that sends data for a command that is not in its turn is not kept; the
-/// first such PDUs may have less.
+/// Bytes of data for each PDU of it, below which a peer that sends data for a command that is not in its turn is not
+/// kept; the first such PDUs may have less.
 const EARLY_DATA: usize = 512;
 const EARLY_PDUS: usize = 16;
 
@@ -69,11 +69,11 @@ impl Target {
             let Some(session) = self.sessions.get_mut(&tsih) else { return };
             let Some(task) = session.tasks.get_mut(&itt) else { return };
             let Some(connection) = self.connections.get(&task.connection) else { return };
-            let full = task.asked.len() >= session.agreed.max_outstanding_r2t as usize;
+            let full = task.asked.len() >= session.negotiated.max_outstanding_r2t as usize;
             if !task.admitted || task.aborted || task.unsolicited || full || task.asked_to >= task.wanted {
                 return;
             }
-            let length = (task.wanted - task.asked_to).min(connection.agreed.max_burst_bytes);
+            let length = (task.wanted - task.asked_to).min(connection.negotiated.max_burst_bytes);
             let r2t = ReadyToTransfer {
                 lun: task.command.lun,
                 itt,
@@ -83,7 +83,7 @@ impl Target {
                 desired_length: length,
                 ..ReadyToTransfer::default()
             };
-            task.asked.push_back(Asked { ttt, offset: task.asked_to, length, received: 0, data_sn: 0 });
+            task.asked.push_back(OutstandingR2t { ttt, offset: task.asked_to, length, received: 0, data_sn: 0 });
             task.next_r2t_sn += 1;
             task.asked_to += length;
             let id = task.connection;
@@ -104,7 +104,7 @@ impl Target {
             let task = session.and_then(|session| session.tasks.get(&data.itt)).filter(|task| task.connection == id);
             let is_early =
                 session.is_some_and(|session| session.early.values().any(|early| early.brings(id, data.itt)));
-            if !is_unasked(header) {
+            if !is_unsolicited(header) {
                 let Some(task) = task.filter(|task| task.stage == Stage::Collecting) else { return Ok(false) };
                 let left =
                     task.asked.front().filter(|asked| asked.ttt == data.ttt).map(|asked| asked.length - asked.received);
@@ -122,7 +122,7 @@ impl Target {
                 return Ok(false);
             }
         }
-        if !self.has_unasked_room(tsih, u64::from(bytes)) {
+        if !self.has_unsolicited_room(tsih, u64::from(bytes)) {
             return Err(format!("{} with {bytes} bytes: more than a session may send unasked", header.name()));
         }
         self.note_incoming(id, u64::from(bytes));
@@ -137,7 +137,7 @@ impl Target {
             return;
         }
         if let Some(session) = self.tsih_of(id).and_then(|tsih| self.sessions.get_mut(&tsih)) {
-            session.unasked = (session.unasked + bytes).saturating_sub(before);
+            session.unsolicited = (session.unsolicited + bytes).saturating_sub(before);
         }
     }
 
@@ -153,9 +153,9 @@ impl Target {
         task.damaged |= damaged;
         let kept = task.take(data);
         if header.ttt == NO_TAG {
-            task.held.unasked += kept;
+            task.held.unsolicited += kept;
             if let Some(session) = self.sessions.get_mut(&tsih) {
-                session.unasked += kept;
+                session.unsolicited += kept;
             }
         }
         self.advance(tsih, header.itt);
@@ -169,10 +169,10 @@ impl Target {
         self.take_data(id, tsih, header, Payload::Zeros(length), true);
     }
 
-    /// Keeps unsolicited data whose command came, and waits for those before it on other connections of the session; false: there
-    /// is no such command.
+    /// Keeps unsolicited data whose command came, and waits for those before it on other connections of the session;
+    /// false: there is no such command.
     fn keep_early(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, data: &Payload, intact: bool) -> bool {
-        let Some(first_burst) = self.connections.get(&id).map(|c| c.agreed.first_burst_bytes as usize) else {
+        let Some(first_burst) = self.connections.get(&id).map(|c| c.negotiated.first_burst_bytes as usize) else {
             return false;
         };
         let Some(session) = self.sessions.get_mut(&tsih) else { return false };
@@ -188,7 +188,7 @@ impl Target {
 
     /// The task that data belongs to; None: it ended, before or by this data, and what comes of it is not looked at.
     fn task_of_data(&mut self, id: ConnectionId, tsih: u16, header: &DataOut, length: u32) -> Option<&mut Task> {
-        let first_burst = self.connections.get(&id)?.agreed.first_burst_bytes;
+        let first_burst = self.connections.get(&id)?.negotiated.first_burst_bytes;
         let task = self.sessions.get_mut(&tsih)?.tasks.get_mut(&header.itt)?;
         if task.connection != id || task.stage != Stage::Collecting {
             return None;

@@ -4,7 +4,7 @@ use super::connection::{Connection, Phase};
 use super::session::Session;
 use super::{ConnectionId, Target};
 use crate::iscsi::chap::{self, Algorithm, CHALLENGE_BYTES};
-use crate::iscsi::{Agreed, Negotiation};
+use crate::iscsi::{Negotiated, Negotiation};
 use std::collections::BTreeMap;
 use wire::iscsi::{login_status, Header, LoginRequest, LoginResponse, Pdu, Text, MAX_TEXT_BYTES};
 
@@ -19,7 +19,7 @@ const PORTAL_GROUP: &str = "1";
 
 /// How far CHAP is.
 #[derive(Debug, Default, PartialEq)]
-enum Proof {
+enum ChapState {
     #[default]
     Nothing,
     /// CHAP was agreed on: CHAP_A is to come.
@@ -40,9 +40,9 @@ pub(super) struct Login {
     discovery: bool,
     isid: [u8; 6],
     tsih: u16,
-    proof: Proof,
+    proof: ChapState,
     negotiation: Option<Negotiation>,
-    /// Memory for data that comes unasked, bytes; None: it was not settled yet.
+    /// MemoryBudget for data that comes unsolicited, bytes; None: it was not settled yet.
     reserved: Option<u64>,
 }
 
@@ -53,9 +53,9 @@ impl Login {
 }
 
 /// Why a login ends: status and reason.
-type Refusal = ((u8, u8), String);
+type LoginFailure = ((u8, u8), String);
 
-fn refuse<T>(status: (u8, u8), why: impl Into<String>) -> Result<T, Refusal> {
+fn refuse<T>(status: (u8, u8), why: impl Into<String>) -> Result<T, LoginFailure> {
     Err((status, why.into()))
 }
 
@@ -83,7 +83,7 @@ impl Target {
         }
     }
 
-    fn login_step(&mut self, id: ConnectionId, request: &LoginRequest, data: &[u8]) -> Result<Pdu, Refusal> {
+    fn login_step(&mut self, id: ConnectionId, request: &LoginRequest, data: &[u8]) -> Result<Pdu, LoginFailure> {
         let mut login = match self.connections.get_mut(&id).map(|connection| &mut connection.phase) {
             Some(Phase::Login(login)) => std::mem::take(login),
             _ => return refuse(login_status::INITIATOR_ERROR, "no login is under way"),
@@ -104,7 +104,7 @@ impl Target {
         login: &mut Login,
         request: &LoginRequest,
         data: &[u8],
-    ) -> Result<Pdu, Refusal> {
+    ) -> Result<Pdu, LoginFailure> {
         let mut response = LoginResponse {
             csg: request.csg,
             isid: request.isid,
@@ -145,11 +145,11 @@ impl Target {
         let mut keys = Text::default();
         match login.stage {
             SECURITY => self.security(id, login, &text, &mut answer)?,
-            OPERATIONAL if self.config.chap.is_some() && login.proof != Proof::Done => {
+            OPERATIONAL if self.config.chap.is_some() && login.proof != ChapState::Done => {
                 return refuse(login_status::AUTHENTICATION, "AuthMethod=CHAP is needed, in the security stage");
             }
             OPERATIONAL => {
-                self.reserve_unasked(login);
+                self.reserve_unsolicited(login);
                 keys = text;
             }
             stage => return refuse(login_status::INITIATOR_ERROR, format!("stage {stage}: 0 or 1 would be right")),
@@ -160,7 +160,7 @@ impl Target {
             let why = format!("keys whose answers take {} bytes: {LOGIN_BYTES} go into a PDU of a login", answer.len());
             return refuse(login_status::INITIATOR_ERROR, why);
         }
-        let trusted = self.config.chap.is_none() || login.proof == Proof::Done;
+        let trusted = self.config.chap.is_none() || login.proof == ChapState::Done;
         if request.transit && trusted {
             if request.nsg <= login.stage || request.nsg == 2 {
                 let why = format!("from stage {} to {}: 1 or 3 would be right", login.stage, request.nsg);
@@ -175,7 +175,7 @@ impl Target {
         Ok(Pdu::with(response, answer))
     }
 
-    fn login_begin(&mut self, login: &mut Login, text: &Text, answer: &mut Text) -> Result<(), Refusal> {
+    fn login_begin(&mut self, login: &mut Login, text: &Text, answer: &mut Text) -> Result<(), LoginFailure> {
         let Some(initiator) = text.get("InitiatorName").filter(|name| !name.is_empty() && name.len() <= 223) else {
             return refuse(login_status::MISSING_PARAMETER, "InitiatorName of 1 to 223 bytes is needed");
         };
@@ -202,13 +202,13 @@ impl Target {
             Negotiation::new(self.config.settings, login.discovery)
         } else {
             let session = self.joined(login)?;
-            Negotiation::joining(self.config.settings, &session.agreed)
+            Negotiation::joining(self.config.settings, &session.negotiated)
         });
         Ok(())
     }
 
     /// The session that a further connection belongs to.
-    fn joined(&self, login: &Login) -> Result<&Session, Refusal> {
+    fn joined(&self, login: &Login) -> Result<&Session, LoginFailure> {
         let same = |s: &&Session| s.initiator == login.initiator && s.isid == login.isid && !s.discovery;
         match self.sessions.get(&login.tsih).filter(same) {
             Some(session) => Ok(session),
@@ -216,7 +216,13 @@ impl Target {
         }
     }
 
-    fn security(&mut self, id: ConnectionId, login: &mut Login, text: &Text, answer: &mut Text) -> Result<(), Refusal> {
+    fn security(
+        &mut self,
+        id: ConnectionId,
+        login: &mut Login,
+        text: &Text,
+        answer: &mut Text,
+    ) -> Result<(), LoginFailure> {
         let methods = text.get("AuthMethod");
         let Some(credentials) = self.config.chap.clone() else {
             return match methods {
@@ -232,16 +238,16 @@ impl Target {
         };
         let failed = |why: &str| refuse(login_status::AUTHENTICATION, why);
         match login.proof {
-            Proof::Nothing => match methods {
+            ChapState::Nothing => match methods {
                 Some(offered) if offered.split(',').any(|method| method == "CHAP") => {
                     answer.push("AuthMethod", "CHAP");
-                    login.proof = Proof::Method;
+                    login.proof = ChapState::Method;
                     Ok(())
                 }
                 Some(_) => failed("AuthMethod=CHAP is needed"),
                 None => Ok(()),
             },
-            Proof::Method => {
+            ChapState::Method => {
                 let offered = text.get("CHAP_A").unwrap_or_default();
                 let Some(algorithm) = Algorithm::of_offer(offered) else {
                     return failed("CHAP_A=5 (MD5) or 7 (SHA-256) is needed");
@@ -250,10 +256,10 @@ impl Target {
                 answer.push("CHAP_A", algorithm.number());
                 answer.push("CHAP_I", &entropy[CHALLENGE_BYTES].to_string());
                 answer.push("CHAP_C", &chap::to_text(&entropy[..CHALLENGE_BYTES]));
-                login.proof = Proof::Challenged(algorithm);
+                login.proof = ChapState::Challenged(algorithm);
                 Ok(())
             }
-            Proof::Challenged(algorithm) => {
+            ChapState::Challenged(algorithm) => {
                 let entropy = self.connections.get(&id).map(|connection| connection.entropy).unwrap_or_default();
                 let (challenge, identifier) = (&entropy[..CHALLENGE_BYTES], entropy[CHALLENGE_BYTES]);
                 let own = algorithm.response(identifier, &credentials.initiator.secret, challenge);
@@ -261,7 +267,7 @@ impl Target {
                 if text.get("CHAP_N") != Some(&credentials.initiator.name) || !chap::same(&own, &shown) {
                     return failed("CHAP_N and CHAP_R do not go with the secret");
                 }
-                login.proof = Proof::Done;
+                login.proof = ChapState::Done;
                 let Some(theirs) = text.get("CHAP_C") else { return Ok(()) };
                 let Some(secret) = credentials.target else {
                     return failed("the initiator asks who the target is, and no secret is set for that");
@@ -278,23 +284,23 @@ impl Target {
                     _ => failed("CHAP_I from 0 to 255 and a challenge CHAP_C of one's own are needed"),
                 }
             }
-            Proof::Done => Ok(()),
+            ChapState::Done => Ok(()),
         }
     }
 
-    /// Reserves memory for the data that may come unasked, and offers no more than there is. Only for those who have
-    /// shown who they are.
-    fn reserve_unasked(&mut self, login: &mut Login) {
+    /// Reserves memory for the data that may come unsolicited, and offers no more than there is. Only for those who
+    /// have shown who they are.
+    fn reserve_unsolicited(&mut self, login: &mut Login) {
         if self.memory.is_unlimited() || login.tsih != 0 || login.discovery || login.reserved.is_some() {
             return;
         }
         let Some(negotiation) = login.negotiation.as_mut() else { return };
         let each = self.memory.reserve(self.config.window, negotiation.first_burst_bytes());
-        negotiation.limit_unasked(each);
+        negotiation.limit_unsolicited(each);
         login.reserved = Some(u64::from(each) * u64::from(self.config.window));
     }
 
-    fn operational(&mut self, login: &mut Login, text: &Text, answer: &mut Text) -> Result<(), Refusal> {
+    fn operational(&mut self, login: &mut Login, text: &Text, answer: &mut Text) -> Result<(), LoginFailure> {
         let Some(negotiation) = &mut login.negotiation else { return Ok(()) };
         for (key, value) in text.pairs() {
             if Negotiation::knows(key) {
@@ -313,18 +319,18 @@ impl Target {
     }
 
     /// The last step: the connection becomes part of a session. The session's handle.
-    fn login_end(&mut self, id: ConnectionId, login: &mut Login, request: &LoginRequest) -> Result<u16, Refusal> {
+    fn login_end(&mut self, id: ConnectionId, login: &mut Login, request: &LoginRequest) -> Result<u16, LoginFailure> {
         let Some(negotiation) = &login.negotiation else {
             return refuse(login_status::INITIATOR_ERROR, "the login did not begin");
         };
         if let Some(key) = negotiation.lacks().filter(|_| !login.discovery) {
             return refuse(login_status::INITIATOR_ERROR, format!("{key}=CRC32C is needed here"));
         }
-        let agreed = negotiation.agreed();
+        let negotiated = negotiation.negotiated();
         let tsih = if login.tsih == 0 {
-            self.new_session(id, login, request, agreed)?
+            self.new_session(id, login, request, negotiated)?
         } else {
-            let most = self.joined(login)?.agreed.max_connections as usize;
+            let most = self.joined(login)?.negotiated.max_connections as usize;
             let session = self.joined(login)?;
             match session.connections.get(&request.cid).copied() {
                 // The same connection anew: the old one is gone, whether it knows or not (RFC 7143, 6.3.4).
@@ -350,17 +356,17 @@ impl Target {
             login.tsih
         };
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.agreed = agreed;
-            connection.framing_in.header_digest = agreed.header_digest;
-            connection.framing_in.data_digest = agreed.data_digest;
-            connection.framing_in.max_data_bytes = agreed.max_recv_bytes;
+            connection.negotiated = negotiated;
+            connection.framing_in.header_digest = negotiated.header_digest;
+            connection.framing_in.data_digest = negotiated.data_digest;
+            connection.framing_in.max_data_bytes = negotiated.max_recv_bytes;
             connection.phase = Phase::Full { tsih };
         }
         Ok(tsih)
     }
 
     /// Whether one more connection may be in full feature phase.
-    fn has_place(&self) -> Result<(), Refusal> {
+    fn has_place(&self) -> Result<(), LoginFailure> {
         let full = |connection: &&Connection| matches!(connection.phase, Phase::Full { .. });
         let count = self.connections.values().filter(|c| c.closing.is_none()).filter(full).count();
         if count >= self.config.max_connections {
@@ -369,10 +375,10 @@ impl Target {
         Ok(())
     }
 
-    /// How many commands a session may have under way, and the memory that is reserved for what comes unasked with
+    /// How many commands a session may have under way, and the memory that is reserved for what comes unsolicited with
     /// them. What was not negotiated may be more than what was offered, or less; one command always may come.
-    fn session_window(&mut self, login: &mut Login, agreed: &Agreed) -> Result<(u32, u64), Refusal> {
-        let (most, each) = (self.config.window, agreed.unasked_bytes(self.config.settings.max_recv_bytes));
+    fn session_window(&mut self, login: &mut Login, negotiated: &Negotiated) -> Result<(u32, u64), LoginFailure> {
+        let (most, each) = (self.config.window, negotiated.unsolicited_bytes(self.config.settings.max_recv_bytes));
         if self.memory.is_unlimited() || login.discovery || each == 0 {
             self.memory.unreserve(login.reserved.take().unwrap_or(0));
             return Ok((most, 0));
@@ -384,7 +390,7 @@ impl Target {
         };
         login.reserved = Some(reserved);
         let each = u64::from(each);
-        if each > self.memory.unasked(reserved) {
+        if each > self.memory.unsolicited(reserved) {
             return refuse(login_status::OUT_OF_RESOURCES, "there is no memory for the data of its commands");
         }
         let window = u64::from(most).min(reserved / each).max(1);
@@ -399,8 +405,8 @@ impl Target {
         id: ConnectionId,
         login: &mut Login,
         request: &LoginRequest,
-        agreed: Agreed,
-    ) -> Result<u16, Refusal> {
+        negotiated: Negotiated,
+    ) -> Result<u16, LoginFailure> {
         // The same initiator port again: its session starts anew (RFC 7143, 6.3.5).
         let same = |s: &Session| s.initiator == login.initiator && s.isid == login.isid && !login.discovery;
         let old = self.sessions.iter().find(|(_, s)| same(s) && !s.discovery).map(|(tsih, _)| *tsih);
@@ -411,7 +417,7 @@ impl Target {
             return refuse(login_status::OUT_OF_RESOURCES, format!("{} sessions are open", self.sessions.len()));
         }
         self.has_place()?;
-        let (window, reserved) = self.session_window(login, &agreed)?;
+        let (window, reserved) = self.session_window(login, &negotiated)?;
         while self.next_tsih == 0 || self.sessions.contains_key(&self.next_tsih) {
             self.next_tsih = self.next_tsih.wrapping_add(1);
         }
@@ -423,7 +429,7 @@ impl Target {
             initiator: login.initiator.clone(),
             isid: login.isid,
             discovery: login.discovery,
-            agreed,
+            negotiated,
             connections: BTreeMap::from([(request.cid, id)]),
             exp_cmd_sn: request.cmd_sn,
             max_cmd_sn: request.cmd_sn.wrapping_sub(1),
@@ -433,7 +439,7 @@ impl Target {
             texts: BTreeMap::new(),
             window,
             reserved,
-            unasked: 0,
+            unsolicited: 0,
         };
         if !login.discovery {
             self.device.attach(&session.nexus);

@@ -1,28 +1,28 @@
-//! One bound on the memory that a target takes for its peers. **Invariant: whatever is held was reserved before it
-//! came, and all reservations together stay within the limit.** Three kinds:
+//! The memory budget of a target. **Invariant: all data held was reserved before it arrived, and all reservations
+//! together stay within the limit.** There are three kinds of reservation:
 //!
-//! - of a connection, while it is open: its buffers, and a little for commands, so that small ones always find room;
-//! - of a session, from its login on: the data that may come unasked, for every command of its window. A target may not
-//!   discard such data and ask for it again (RFC 7143, 4.2.5.2), and a connection that is not read for want of room
-//!   would hold up the data that was asked for before. So it is reserved in full, and what is offered shrinks with what
-//!   is left: FirstBurstLength, in the end nothing;
-//! - of a command: what it asks for or reads, claimed when it is admitted. Until then it gets no R2T and its read does
-//!   not begin.
+//! - per connection, while it is open: its buffers, and a small share for commands, so that small ones always find
+//!   room;
+//! - per session, from its login on: unsolicited data for every command of its window. A target may not discard such
+//!   data and request it again (RFC 7143, 4.2.5.2), and a connection that is not read for want of room would delay
+//!   requested data. So it is reserved in full, and the offered FirstBurstLength shrinks with the free memory, down to
+//!   none;
+//! - per command: the data that it requests or reads, claimed at its admission. Until then it gets no R2T and its read
+//!   does not begin.
 //!
-//! So what is admitted can end without more memory, and no connection needs not to be read for want of it. Commands of
-//! usual size and large ones have room apart and wait apart: neither takes the last of the other's. How much a
-//! connection may claim follows what is left: never more than others find free afterwards (the dynamic thresholds of
-//! Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 130-140, 1998). So peers that stand still do not take
-//! everything; where they hold what a connection without any claim waits for, the one that has stood still longest is
-//! cut.
+//! So an admitted command completes without more memory, and the target reads every connection. Usual and large
+//! commands have separate shares and separate queues. A connection may claim at most the memory left free afterwards
+//! (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 130-140, 1998). So
+//! stalled peers do not take everything; where they hold memory that a connection without any claim waits for, the
+//! target closes the one stalled longest.
 
 use super::connection::{Connection, Phase};
 use super::session::Stage;
-use super::{ConnectionId, Target, Ticket};
+use super::{ConnectionId, Target, WorkOrigin};
 use std::collections::VecDeque;
 use units::{Span, Time};
 
-/// What a target may take, and how it is shared out.
+/// Limits of the memory budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryConfig {
     /// All of it, bytes; [`MemoryConfig::UNLIMITED`] has no bound.
@@ -31,21 +31,21 @@ pub struct MemoryConfig {
     pub connections: u64,
     /// Buffers of a connection, bytes.
     pub buffer_bytes: u64,
-    /// What commands of a connection may always claim together; and unasked data of a session beside its reservation,
-    /// bytes.
+    /// Guaranteed share of the commands of a connection, and of the unsolicited data of a session beside its
+    /// reservation, bytes.
     pub small_bytes: u64,
     /// Most data of a command of usual size, bytes.
     pub usual_bytes: u64,
     /// Most data of any command, bytes.
     pub largest_bytes: u64,
-    /// How long a peer may stand still while another waits for what it holds.
+    /// How long a peer may stall while another waits for its memory.
     pub stall: Span,
 }
 
-/// Bytes that a peer has to move within the time of [`MemoryConfig::stall`], so as not to stand still.
+/// Bytes that a peer has to move within [`MemoryConfig::stall`] to count as active.
 const STALL_BYTES: u64 = 1 << 20;
-/// Commands with less unasked data than this gain nothing from it: below it none is offered, bytes.
-const LEAST_UNASKED: u64 = 4096;
+/// Least unsolicited data to offer, bytes: less gains nothing.
+const MIN_UNSOLICITED: u64 = 4096;
 
 impl MemoryConfig {
     /// No bound: for the simulator, which moves no payload.
@@ -60,7 +60,7 @@ impl MemoryConfig {
         stall: Span::from_secs(10),
     };
 
-    /// What each connection takes, bytes.
+    /// Memory of each connection, bytes.
     pub fn connection_bytes(&self) -> u64 {
         self.buffer_bytes + 2 * self.small_bytes
     }
@@ -71,20 +71,20 @@ impl MemoryConfig {
         self.connections * self.connection_bytes() + 4 * self.largest_bytes
     }
 
-    /// Most unasked data of a command of the first session to log in, where `wanted` bytes would suit it and it may
+    /// Most unsolicited data of a command of the first session to log in, where `wanted` bytes would suit it and it may
     /// have `window` commands under way; 0: none may come.
     pub fn first_burst_bytes(&self, window: u32, wanted: u32) -> u32 {
         if self.is_unlimited() {
             return wanted;
         }
-        Memory::new(*self).reserve(window, wanted)
+        MemoryBudget::new(*self).reserve(window, wanted)
     }
 
     fn is_unlimited(&self) -> bool {
         self.limit_bytes == u64::MAX
     }
 
-    /// What all sessions together may reserve: half of what connections leave.
+    /// Memory that all sessions together may reserve: half of the rest after connections.
     fn reservable(&self) -> u64 {
         self.limit_bytes.saturating_sub(self.connections * self.connection_bytes()) / 2
     }
@@ -117,81 +117,81 @@ impl Size {
     const ALL: [Size; 2] = [Size::Usual, Size::Large];
 }
 
-/// What a connection has claimed, bytes, by size.
-pub(super) type Claimed = [u64; 2];
+/// Bytes claimed by a connection, by size.
+pub(super) type ClaimedBytes = [u64; 2];
 
-/// What a command holds.
+/// Memory of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct TaskMemory {
     /// Of the data of commands under way per connection.
     pub share: u64,
-    /// Claimed at its admission.
+    /// ClaimedBytes at its admission.
     pub claim: u64,
-    /// Data that came unasked.
-    pub unasked: u64,
+    /// Unsolicited data.
+    pub unsolicited: u64,
 }
 
-/// Who counts what a command holds that the medium is at.
+/// The account of the memory of a command with an operation on the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Owner {
+pub(super) enum MemoryOwner {
     /// Its task.
     Task,
-    /// Its connection is gone: the session counts what came unasked, and the target what was claimed.
+    /// Its connection is closed: the session counts unsolicited data, the target the claim.
     Session,
-    /// Its session is gone as well.
+    /// Its session is closed as well.
     Target,
 }
 
-/// What is held until bytes before a place of the outgoing stream have been sent.
+/// Memory released once the outgoing stream has been sent up to a position.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Leaving {
+pub(super) struct PendingRelease {
     pub at: u64,
-    pub held: Held,
+    pub held: TaskMemory,
 }
 
-/// How a peer gets on with what it holds.
+/// Progress of a peer, for stall detection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub(super) struct PeerProgress {
     since: Time,
     bytes: u64,
 }
 
-impl Progress {
-    pub fn new(now: Time) -> Progress {
-        Progress { since: now, bytes: 0 }
+impl PeerProgress {
+    pub fn new(now: Time) -> PeerProgress {
+        PeerProgress { since: now, bytes: 0 }
     }
 
     fn moved(&mut self, now: Time, bytes: u64) {
         self.bytes += bytes;
         if self.bytes >= STALL_BYTES {
-            *self = Progress::new(now);
+            *self = PeerProgress::new(now);
         }
     }
 }
 
-/// What is taken, bytes.
+/// Memory in use, bytes.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct MemoryBudget {
     config: MemoryConfig,
     /// Connections that are open.
     connections: u64,
     /// Reserved by sessions.
     reserved: u64,
     /// Claims of connections beyond what each always has.
-    claimed: Claimed,
-    /// Of commands that the medium is at and that have no session any more.
+    claimed: ClaimedBytes,
+    /// Memory of operations on the medium without a session.
     orphaned: u64,
     /// Connections with commands that wait for room, by the size of their next one, in the order in which they began
     /// to.
     queues: [VecDeque<ConnectionId>; 2],
-    /// Something was given back since the queue was looked at.
+    /// Memory was released since the last pass over the queues.
     released: bool,
 }
 
-impl Memory {
-    pub fn new(config: MemoryConfig) -> Memory {
+impl MemoryBudget {
+    pub fn new(config: MemoryConfig) -> MemoryBudget {
         let (connections, reserved, claimed, orphaned, queues) = Default::default();
-        Memory { config, connections, reserved, claimed, orphaned, queues, released: false }
+        MemoryBudget { config, connections, reserved, claimed, orphaned, queues, released: false }
     }
 
     pub fn is_unlimited(&self) -> bool {
@@ -223,8 +223,8 @@ impl Memory {
         self.connections += 1;
     }
 
-    /// A connection is gone, with what its commands had claimed.
-    pub fn closed(&mut self, claimed: Claimed) {
+    /// A connection is closed; releases the claims of its commands.
+    pub fn closed(&mut self, claimed: ClaimedBytes) {
         self.connections -= 1;
         for size in Size::ALL {
             self.claimed[size as usize] -= self.config.beyond(size, claimed[size as usize]);
@@ -233,27 +233,27 @@ impl Memory {
     }
 
     /// Unasked data of a session with this reservation, bytes.
-    pub fn unasked(&self, reserved: u64) -> u64 {
+    pub fn unsolicited(&self, reserved: u64) -> u64 {
         if self.is_unlimited() {
             return u64::MAX;
         }
         self.config.small_bytes + reserved
     }
 
-    /// Reserves unasked data for the commands of a window, `wanted` bytes each or fewer; what it is per command. Two
-    /// fifths of what is left goes to one session, so that there is something for those that come later.
+    /// Reserves unsolicited data for the commands of a window, `wanted` bytes each or fewer; what it is per command.
+    /// Two fifths of what is left goes to one session, so that there is something for those that come later.
     pub fn reserve(&mut self, window: u32, wanted: u32) -> u32 {
         let left = self.config.reservable().saturating_sub(self.reserved) * 2 / 5;
         // Whole blocks; what is negotiated has 512 bytes at least (RFC 7143, 13.14).
         let each = (left.min(self.room()) / u64::from(window)).min(u64::from(wanted)) / 512 * 512;
-        if each < LEAST_UNASKED.min(u64::from(wanted)) {
+        if each < MIN_UNSOLICITED.min(u64::from(wanted)) {
             return 0;
         }
         self.reserved += each * u64::from(window);
         each as u32
     }
 
-    /// Gives back what was reserved.
+    /// Releases a reservation.
     pub fn unreserve(&mut self, bytes: u64) {
         self.reserved -= bytes;
         self.released = true;
@@ -261,7 +261,7 @@ impl Memory {
 
     /// Claims for a command of a connection that has `claimed` already, while `is_next` says that nobody is to be let
     /// in before.
-    fn claim(&mut self, claimed: &mut Claimed, claim: u64, is_next: bool) -> bool {
+    fn claim(&mut self, claimed: &mut ClaimedBytes, claim: u64, is_next: bool) -> bool {
         let size = self.config.size(claim);
         let own = &mut claimed[size as usize];
         let (before, after) = (self.config.beyond(size, *own), self.config.beyond(size, *own + claim));
@@ -279,7 +279,7 @@ impl Memory {
     }
 
     /// Gives back a claim of a connection that has `claimed` with it.
-    fn release(&mut self, claimed: &mut Claimed, claim: u64) {
+    fn release(&mut self, claimed: &mut ClaimedBytes, claim: u64) {
         let size = self.config.size(claim);
         let own = &mut claimed[size as usize];
         self.claimed[size as usize] -= self.config.beyond(size, *own) - self.config.beyond(size, *own - claim);
@@ -294,67 +294,69 @@ impl Target {
         self.memory.taken()
     }
 
-    /// So many bytes of a connection's PDUs were handed to the kernel, or whoever takes them.
+    /// `bytes` of a connection's PDUs were handed to the transport.
     pub fn handle_sent(&mut self, now: Time, id: ConnectionId, bytes: u64) {
         self.now = now;
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.sent += bytes;
         connection.progress.moved(now, bytes);
         while let Some(connection) = self.connections.get_mut(&id) {
-            let Some(&Leaving { held, .. }) = connection.leaving.front().filter(|l| l.at <= connection.sent) else {
+            let Some(&PendingRelease { held, .. }) =
+                connection.pending_releases.front().filter(|l| l.at <= connection.sent)
+            else {
                 break;
             };
-            connection.leaving.pop_front();
+            connection.pending_releases.pop_front();
             self.release(id, held);
         }
         self.settle();
     }
 
-    /// The connection of a command that the medium is at is gone; its data is there still.
+    /// The connection of a command with an operation on the medium is closed; its memory stays in use.
     pub(super) fn orphan_work(&mut self, tsih: u16, serial: u64) {
-        let of_task = |ticket: &&mut Ticket| ticket.tsih == tsih && ticket.serial == serial;
-        if let Some(ticket) = self.tickets.values_mut().find(of_task) {
-            ticket.owner = Owner::Session;
-            self.memory.orphaned += ticket.held.claim;
+        let of_task = |origin: &&mut WorkOrigin| origin.tsih == tsih && origin.serial == serial;
+        if let Some(origin) = self.work_origins.values_mut().find(of_task) {
+            origin.owner = MemoryOwner::Session;
+            self.memory.orphaned += origin.held.claim;
         }
     }
 
-    /// A session is gone; what the medium is at of its commands is there still.
+    /// A session is closed; memory of its operations on the medium stays in use.
     pub(super) fn orphan_session(&mut self, tsih: u16) {
-        for ticket in self.tickets.values_mut().filter(|ticket| ticket.tsih == tsih) {
-            if ticket.owner == Owner::Task {
-                self.memory.orphaned += ticket.held.claim;
+        for origin in self.work_origins.values_mut().filter(|origin| origin.tsih == tsih) {
+            if origin.owner == MemoryOwner::Task {
+                self.memory.orphaned += origin.held.claim;
             }
-            if ticket.owner != Owner::Target {
-                self.memory.orphaned += ticket.held.unasked;
+            if origin.owner != MemoryOwner::Target {
+                self.memory.orphaned += origin.held.unsolicited;
             }
-            ticket.owner = Owner::Target;
+            origin.owner = MemoryOwner::Target;
         }
     }
 
     /// The medium is done with a command.
-    pub(super) fn note_work_done(&mut self, ticket: &Ticket) {
-        let session = self.sessions.get_mut(&ticket.tsih).filter(|_| ticket.owner != Owner::Target);
-        match (ticket.owner, session) {
-            (Owner::Task, Some(session)) => {
+    pub(super) fn note_work_done(&mut self, origin: &WorkOrigin) {
+        let session = self.sessions.get_mut(&origin.tsih).filter(|_| origin.owner != MemoryOwner::Target);
+        match (origin.owner, session) {
+            (MemoryOwner::Task, Some(session)) => {
                 // Its peer had nothing to move until now.
-                let task = session.tasks.get(&ticket.itt).filter(|task| task.serial == ticket.serial);
+                let task = session.tasks.get(&origin.itt).filter(|task| task.serial == origin.serial);
                 if let Some(connection) = task.and_then(|task| self.connections.get_mut(&task.connection)) {
-                    connection.progress = Progress::new(self.now);
+                    connection.progress = PeerProgress::new(self.now);
                 }
                 return;
             }
-            (Owner::Session, Some(session)) => {
-                session.unasked = session.unasked.saturating_sub(ticket.held.unasked);
-                self.memory.orphaned -= ticket.held.claim;
+            (MemoryOwner::Session, Some(session)) => {
+                session.unsolicited = session.unsolicited.saturating_sub(origin.held.unsolicited);
+                self.memory.orphaned -= origin.held.claim;
             }
-            (Owner::Target, _) => self.memory.orphaned -= ticket.held.claim + ticket.held.unasked,
+            (MemoryOwner::Target, _) => self.memory.orphaned -= origin.held.claim + origin.held.unsolicited,
             _ => return,
         }
         self.memory.released = true;
     }
 
-    /// So many bytes came on a connection.
+    /// `bytes` arrived on a connection.
     pub fn handle_received(&mut self, now: Time, id: ConnectionId, bytes: u64) {
         self.now = now;
         if let Some(connection) = self.connections.get_mut(&id) {
@@ -362,25 +364,25 @@ impl Target {
         }
     }
 
-    /// Gives back what is held once everything has been sent that was polled so far.
-    pub(super) fn release_when_sent(&mut self, id: ConnectionId, held: Held) {
+    /// Releases `held` once all PDUs polled so far have been sent.
+    pub(super) fn release_when_sent(&mut self, id: ConnectionId, held: TaskMemory) {
         let is_unlimited = self.memory.is_unlimited();
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if is_unlimited || connection.sent >= connection.polled {
             return self.release(id, held);
         }
-        connection.leaving.push_back(Leaving { at: connection.polled, held });
+        connection.pending_releases.push_back(PendingRelease { at: connection.polled, held });
     }
 
-    /// Gives back what is held.
-    pub(super) fn release(&mut self, id: ConnectionId, held: Held) {
+    /// Releases the memory of a command.
+    pub(super) fn release(&mut self, id: ConnectionId, held: TaskMemory) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.committed -= held.share;
         self.memory.release(&mut connection.claimed, held.claim);
         self.readmit.insert(id);
         if let Phase::Full { tsih } = connection.phase {
             if let Some(session) = self.sessions.get_mut(&tsih) {
-                session.unasked = session.unasked.saturating_sub(held.unasked);
+                session.unsolicited = session.unsolicited.saturating_sub(held.unsolicited);
             }
         }
     }
@@ -392,7 +394,7 @@ impl Target {
         let first = self.memory.queues[size as usize].iter().copied().find(|&id| self.is_entitled(size, id));
         let is_next = first.is_none_or(|first| first == id);
         let Some(connection) = self.connections.get_mut(&id) else { return false };
-        let has_nothing = connection.claimed == Claimed::default();
+        let has_nothing = connection.claimed == ClaimedBytes::default();
         if !self.memory.claim(&mut connection.claimed, claim, is_next) {
             if !self.memory.queues[size as usize].contains(&id) {
                 connection.waiting_since = Some(self.now);
@@ -401,7 +403,7 @@ impl Target {
             return false;
         }
         if has_nothing {
-            connection.progress = Progress::new(self.now);
+            connection.progress = PeerProgress::new(self.now);
         }
         true
     }
@@ -412,7 +414,7 @@ impl Target {
         claimed.is_some_and(|claimed| self.config.memory.beyond(size, claimed) == 0)
     }
 
-    /// Lets commands go on for which there is room now.
+    /// Admits waiting commands for which there is room now.
     pub(super) fn settle(&mut self) {
         while std::mem::take(&mut self.memory.released) || !self.readmit.is_empty() {
             while let Some(id) = self.readmit.pop_first() {
@@ -448,8 +450,7 @@ impl Target {
         self.sessions.get(&self.tsih_of(id)?)?.tasks.get(itt).map(|task| task.held.claim)
     }
 
-    /// Cuts the peer that has stood still longest, when a connection without claims has waited long enough for what it
-    /// holds.
+    /// Closes the connection stalled longest, when a connection without claims has waited too long for its memory.
     pub(super) fn cut_stalled(&mut self, now: Time) {
         let stall = self.config.memory.stall;
         let is_late =
@@ -475,7 +476,7 @@ impl Target {
 
     /// Whether a connection holds memory that is its peer's to move: not what the medium is at.
     fn holds(&self, id: ConnectionId, connection: &Connection) -> bool {
-        if connection.closing.is_some() || connection.claimed == Claimed::default() {
+        if connection.closing.is_some() || connection.claimed == ClaimedBytes::default() {
             return false;
         }
         let Phase::Full { tsih } = connection.phase else { return false };
@@ -483,6 +484,6 @@ impl Target {
             let mut own = session.tasks.values().filter(|task| task.connection == id && task.admitted);
             own.any(|task| task.held.claim > 0 && task.stage != Stage::Working)
         };
-        !connection.leaving.is_empty() || self.sessions.get(&tsih).is_some_and(of_peer)
+        !connection.pending_releases.is_empty() || self.sessions.get(&tsih).is_some_and(of_peer)
     }
 }

@@ -5,7 +5,8 @@
 //! - inputs: [`Target::handle_pdu`], [`Target::handle_damaged`], [`Target::handle_closed`], [`Target::handle_work`],
 //!   [`Target::handle_timeout`];
 //! - outputs: [`Target::poll_pdu`] (when the connection has room), [`Target::poll_work`] (operations for the medium),
-//!   [`Target::poll_touched`] (connections that may have something new to send), [`Target::poll_close`], [`Target::poll_timeout`];
+//!   [`Target::poll_ready`] (connections that may have something new to send), [`Target::poll_close`],
+//!   [`Target::poll_timeout`];
 //! - getters.
 //!
 //! Data-In is cut into PDUs when they are polled, so that what waits for a slow peer is the data once, and no copies.
@@ -24,9 +25,9 @@ pub use memory::MemoryConfig;
 
 use super::chap::ENTROPY_BYTES;
 use super::{Credentials, Settings};
-use crate::scsi::{Device, Op, Outcome, Then};
+use crate::scsi::{Continuation, Device, Op, Outcome};
 use connection::{Connection, Phase};
-use memory::{Held, Memory, Owner};
+use memory::{MemoryBudget, MemoryOwner, TaskMemory};
 use order::TaskSets;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -36,7 +37,7 @@ use wire::iscsi::{AsyncMessage, Framing, Header, Pdu};
 /// A connection, as the caller numbers it; never used twice.
 pub type ConnectionId = u64;
 
-/// What a target is.
+/// Configuration of a target.
 #[derive(Clone, Debug)]
 pub struct TargetConfig {
     /// Its iSCSI name.
@@ -45,9 +46,9 @@ pub struct TargetConfig {
     pub alias: String,
     /// Where it listens, `address:port`, for SendTargets; empty: the address that the connection came to.
     pub portals: Vec<String>,
-    /// What it wants of connections.
+    /// Settings to negotiate.
     pub settings: Settings,
-    /// Who may log in; anyone without it.
+    /// CHAP credentials; None: no authentication.
     pub chap: Option<Credentials>,
     /// Commands that a session may have under way, 1 to 4096.
     pub window: u32,
@@ -99,7 +100,7 @@ pub struct Work {
     pub itt: u32,
     /// Number of the logical unit.
     pub lun: usize,
-    /// What is to be done.
+    /// The operation.
     pub op: Op,
 }
 
@@ -114,16 +115,16 @@ pub enum LoginProgress {
 
 /// Where the outcome of an operation belongs.
 #[derive(Clone, Copy, Debug)]
-struct Ticket {
+struct WorkOrigin {
     tsih: u16,
     itt: u32,
     /// Tells the task from a later one with the same tag.
     serial: u64,
     lun: usize,
-    then: Then,
-    /// What its command holds, and who counts it.
-    held: Held,
-    owner: Owner,
+    then: Continuation,
+    /// Memory of its command, and its account.
+    held: TaskMemory,
+    owner: MemoryOwner,
 }
 
 /// A target.
@@ -133,13 +134,13 @@ pub struct Target {
     device: Device,
     connections: BTreeMap<ConnectionId, Connection>,
     sessions: BTreeMap<u16, Session>,
-    tickets: BTreeMap<u64, Ticket>,
+    work_origins: BTreeMap<u64, WorkOrigin>,
     work: VecDeque<Work>,
     order: TaskSets,
     /// Session, tag and serial number of commands that no longer wait for others.
     beginning: VecDeque<(u16, u32, u64)>,
-    touched: BTreeSet<ConnectionId>,
-    memory: Memory,
+    ready: BTreeSet<ConnectionId>,
+    memory: MemoryBudget,
     /// Connections whose waiting commands may find room.
     readmit: BTreeSet<ConnectionId>,
     /// The latest time that was told.
@@ -154,18 +155,18 @@ impl Target {
     /// A target without connections.
     pub fn new(config: TargetConfig, device: Device) -> Target {
         Target {
-            memory: Memory::new(config.memory),
+            memory: MemoryBudget::new(config.memory),
             readmit: BTreeSet::new(),
             now: Time(0),
             config,
             device,
             connections: BTreeMap::new(),
             sessions: BTreeMap::new(),
-            tickets: BTreeMap::new(),
+            work_origins: BTreeMap::new(),
             work: VecDeque::new(),
             order: TaskSets::default(),
             beginning: VecDeque::new(),
-            touched: BTreeSet::new(),
+            ready: BTreeSet::new(),
             next_connection: 1,
             next_serial: 1,
             next_tsih: 1,
@@ -217,7 +218,8 @@ impl Target {
         self.connections.get(&id).map_or(Framing::LOGIN, |connection| connection.framing_in)
     }
 
-    /// Whether a connection takes more PDUs: not while many answers wait for it, so that who does not read is not listened to.
+    /// Whether a connection takes more PDUs: not while many answers wait for it, so that who does not read is not
+    /// listened to.
     pub fn takes_input(&self, id: ConnectionId) -> bool {
         let most = 2 * self.config.window as usize + 16;
         self.connections
@@ -242,7 +244,7 @@ impl Target {
         }
         connection.last_heard = now;
         connection.ping_sent = None;
-        self.touched.insert(id);
+        self.ready.insert(id);
         self.note_incoming(id, 0);
         match self.tsih_of(id) {
             None => self.login(id, pdu),
@@ -251,13 +253,13 @@ impl Target {
         self.settle();
     }
 
-    /// A PDU came whose data digest does not match. At recovery level 0 a Data-Out ends its command (RFC 7143, 7.9), anything else
-    /// the connection.
+    /// A PDU came whose data digest does not match. At recovery level 0 a Data-Out ends its command (RFC 7143, 7.9),
+    /// anything else the connection.
     pub fn handle_damaged(&mut self, now: Time, id: ConnectionId, pdu: &Pdu) {
         self.now = now;
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.last_heard = now;
-        self.touched.insert(id);
+        self.ready.insert(id);
         self.note_incoming(id, 0);
         self.reject(id, wire::iscsi::reject::DATA_DIGEST, &pdu.header);
         match (&pdu.header, self.tsih_of(id)) {
@@ -270,12 +272,12 @@ impl Target {
     /// The transport connection is gone; its commands with it.
     pub fn handle_closed(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(&id) else { return };
-        self.touched.remove(&id);
+        self.ready.remove(&id);
         self.memory.closed(connection.claimed);
         match connection.phase {
             Phase::Full { tsih } => {
                 if let Some(session) = self.sessions.get_mut(&tsih) {
-                    session.unasked = session.unasked.saturating_sub(connection.unasked_answers());
+                    session.unsolicited = session.unsolicited.saturating_sub(connection.unsolicited_answers());
                 }
                 self.leave_session(tsih, id);
             }
@@ -286,10 +288,10 @@ impl Target {
 
     /// An operation came to its end.
     pub fn handle_work(&mut self, id: u64, outcome: Outcome) {
-        let Some(ticket) = self.tickets.remove(&id) else { return };
-        let reply = self.device.finish(ticket.lun, ticket.then, outcome);
-        self.note_work_done(&ticket);
-        self.finish(ticket.tsih, ticket.itt, ticket.serial, reply);
+        let Some(origin) = self.work_origins.remove(&id) else { return };
+        let reply = self.device.finish(origin.lun, origin.then, outcome);
+        self.note_work_done(&origin);
+        self.finish(origin.tsih, origin.itt, origin.serial, reply);
         self.settle();
     }
 
@@ -317,8 +319,8 @@ impl Target {
     }
 
     /// A connection that may have something new to send or is to be closed.
-    pub fn poll_touched(&mut self) -> Option<ConnectionId> {
-        self.touched.pop_first()
+    pub fn poll_ready(&mut self) -> Option<ConnectionId> {
+        self.ready.pop_first()
     }
 
     /// Why a connection is to be closed once [`Target::poll_pdu`] has nothing left for it; None: it is not.
@@ -359,7 +361,7 @@ impl Target {
     fn send(&mut self, id: ConnectionId, pdu: Pdu) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.ready.push_back(pdu);
-            self.touched.insert(id);
+            self.ready.insert(id);
         }
     }
 
@@ -376,7 +378,7 @@ impl Target {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.closing.get_or_insert(why);
             connection.sending.clear();
-            self.touched.insert(id);
+            self.ready.insert(id);
         }
     }
 }

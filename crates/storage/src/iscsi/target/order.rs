@@ -1,8 +1,8 @@
 //! Task sets: which command of a unit may begin when (SAM-5, 8.6 and 8.7).
 //!
-//! All initiators share the task set of a unit (TST is 0 in the control mode page). A command is in it from its turn in the order of
-//! command numbers until the medium is done with it: what is still on its way to the initiator by then has been read already, and
-//! changes nothing for those that wait.
+//! All initiators share the task set of a unit (TST is 0 in the control mode page). A command is in it from its turn
+//! in the order of command numbers until the medium is done with it: what is still on its way to the initiator by then
+//! has been read already, and changes nothing for those that wait.
 
 use crate::scsi::Sense;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +19,8 @@ pub(super) enum Attribute {
 }
 
 impl Attribute {
-    /// Of the ATTR field (RFC 7143, 11.3.1). Untagged commands are simple ones. There is no ACA condition, since INQUIRY's NORMACA is
-    /// 0: a command with that attribute is refused (SAM-5, 8.6.5), as one with a reserved value.
+    /// Of the ATTR field (RFC 7143, 11.3.1). Untagged commands are simple ones. There is no ACA condition, since
+    /// INQUIRY's NORMACA is 0: a command with that attribute is refused (SAM-5, 8.6.5), as one with a reserved value.
     pub fn of(field: u8) -> Result<Attribute, Sense> {
         match field {
             0 | 1 => Ok(Attribute::Simple),
@@ -33,7 +33,7 @@ impl Attribute {
 
 /// Where a command is to be found.
 #[derive(Clone, Copy, Debug)]
-struct Member {
+struct TaskLocation {
     unit: usize,
     attribute: Attribute,
     tsih: u16,
@@ -42,7 +42,7 @@ struct Member {
 
 /// Serial numbers of a unit's commands; a smaller one is older.
 #[derive(Debug, Default)]
-struct Unit {
+struct LunOrder {
     all: BTreeSet<u64>,
     /// Ordered, head of queue and abandoned.
     barriers: BTreeSet<u64>,
@@ -53,14 +53,14 @@ struct Unit {
 /// The task sets of all units. A command costs a few steps in trees of those under way.
 #[derive(Debug, Default)]
 pub(super) struct TaskSets {
-    members: BTreeMap<u64, Member>,
-    units: BTreeMap<usize, Unit>,
+    members: BTreeMap<u64, TaskLocation>,
+    units: BTreeMap<usize, LunOrder>,
 }
 
 impl TaskSets {
     /// A command is taken.
     pub fn enter(&mut self, unit: usize, serial: u64, attribute: Attribute, tsih: u16, itt: u32) {
-        self.members.insert(serial, Member { unit, attribute, tsih, itt });
+        self.members.insert(serial, TaskLocation { unit, attribute, tsih, itt });
         let unit = self.units.entry(unit).or_default();
         unit.all.insert(serial);
         if attribute != Attribute::Simple {
@@ -80,8 +80,8 @@ impl TaskSets {
         free
     }
 
-    /// Nobody waits for a command any more that the medium is at: those behind it wait until it is done. Else what is left of a
-    /// write could fall on a later one, which the initiator sent over a new connection and holds for done.
+    /// Nobody waits for a command any more that the medium is at: those behind it wait until it is done. Else what is
+    /// left of a write could fall on a later one, which the initiator sent over a new connection and holds for done.
     pub fn abandon(&mut self, serial: u64) {
         let Some(member) = self.members.get(&serial) else { return };
         if let Some(unit) = self.units.get_mut(&member.unit) {
@@ -89,7 +89,8 @@ impl TaskSets {
         }
     }
 
-    /// A command is done, or will not be done. Session, tag and serial number of those that may begin now, the oldest first.
+    /// A command is done, or will not be done. Session, tag and serial number of those that may begin now, the oldest
+    /// first.
     pub fn leave(&mut self, serial: u64) -> Vec<(u16, u32, u64)> {
         let mut free = Vec::new();
         let Some(member) = self.members.remove(&serial) else { return free };
@@ -110,7 +111,7 @@ impl TaskSets {
     }
 }
 
-impl Unit {
+impl LunOrder {
     fn lets(&self, serial: u64, attribute: Attribute) -> bool {
         let older = |set: &BTreeSet<u64>| set.first().is_some_and(|&first| first < serial);
         match attribute {

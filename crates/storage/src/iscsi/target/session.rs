@@ -1,16 +1,16 @@
 //! A session: connections, the window of command numbers, tasks.
 
 use super::connection::Phase;
-use super::memory::Held;
+use super::memory::TaskMemory;
 use super::{ConnectionId, Target};
-use crate::iscsi::Agreed;
+use crate::iscsi::Negotiated;
 use crate::scsi::Nexus;
 use std::collections::{BTreeMap, VecDeque};
 use wire::iscsi::{serial_before, DataOut, Header, NopOut, Payload, Pdu, Rope, ScsiCommand, NO_TAG};
 
 /// A request for data under way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct OutstandingR2t {
     pub ttt: u32,
     pub offset: u32,
     pub length: u32,
@@ -46,10 +46,10 @@ pub(super) struct Task {
     pub next_data_sn: u32,
     /// How much was received or asked for.
     pub asked_to: u32,
-    pub asked: VecDeque<Asked>,
+    pub asked: VecDeque<OutstandingR2t>,
     pub next_r2t_sn: u32,
-    /// What it holds of the target's memory, or will when it is admitted; but unasked data, which counts as it comes.
-    pub held: Held,
+    /// Its memory, now or once it is admitted; unsolicited data counts on arrival.
+    pub held: TaskMemory,
     pub admitted: bool,
     /// Data came damaged: the task ends when it is complete.
     pub damaged: bool,
@@ -57,9 +57,9 @@ pub(super) struct Task {
     pub aborted: bool,
 }
 
-/// A command that came before one with a smaller number, and the unsolicited data that came behind it on its connection.
+/// A command that arrived before one with a smaller CmdSN, with the unsolicited data behind it on its connection.
 #[derive(Debug)]
-pub(super) struct Early {
+pub(super) struct EarlyCommand {
     pub connection: ConnectionId,
     pub pdu: Pdu,
     /// With whether it is intact.
@@ -68,11 +68,11 @@ pub(super) struct Early {
     pub bytes: usize,
 }
 
-impl Early {
-    /// What takes up a command's number and does nothing in its turn.
-    pub fn nothing(connection: ConnectionId) -> Early {
+impl EarlyCommand {
+    /// A placeholder for a CmdSN without a command to execute.
+    pub fn nothing(connection: ConnectionId) -> EarlyCommand {
         let pdu = Pdu::new(NopOut { itt: NO_TAG, ttt: NO_TAG, ..NopOut::default() });
-        Early { connection, pdu, data: Vec::new(), bytes: 0 }
+        EarlyCommand { connection, pdu, data: Vec::new(), bytes: 0 }
     }
 
     /// Whether it is the command of unsolicited data that comes on a connection with a tag.
@@ -80,14 +80,14 @@ impl Early {
         matches!(&self.pdu.header, Header::ScsiCommand(command) if self.connection == id && command.itt == itt)
     }
 
-    fn unasked(&self) -> u64 {
+    fn unsolicited(&self) -> u64 {
         (self.pdu.data.len() + self.bytes) as u64
     }
 }
 
 /// A task management function that waits for tasks at the medium.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingTaskManagement {
     pub connection: ConnectionId,
     pub itt: u32,
     pub serials: Vec<u64>,
@@ -99,35 +99,35 @@ pub(super) struct Session {
     pub initiator: String,
     pub isid: [u8; 6],
     pub discovery: bool,
-    pub agreed: Agreed,
+    pub negotiated: Negotiated,
     /// By connection identifier.
     pub connections: BTreeMap<u16, ConnectionId>,
     pub exp_cmd_sn: u32,
     pub max_cmd_sn: u32,
     /// Commands that came before those with smaller numbers.
-    pub early: BTreeMap<u32, Early>,
+    pub early: BTreeMap<u32, EarlyCommand>,
     pub tasks: BTreeMap<u32, Task>,
-    pub waiting: Vec<Waiting>,
-    /// What is left of a text that did not fit into one PDU, by transfer tag.
+    pub waiting: Vec<PendingTaskManagement>,
+    /// The rest of a text that did not fit one PDU, by transfer tag.
     pub texts: BTreeMap<u32, Vec<u8>>,
     /// Commands that it may have under way.
     pub window: u32,
-    /// Memory that is reserved for data that comes unasked, bytes.
+    /// MemoryBudget that is reserved for data that comes unsolicited, bytes.
     pub reserved: u64,
     /// Unasked data of tasks and of answers that have not been sent, bytes.
-    pub unasked: u64,
+    pub unsolicited: u64,
 }
 
 impl Session {
     /// Unasked data that is held, bytes.
-    fn all_unasked(&self) -> u64 {
-        self.unasked + self.early.values().map(Early::unasked).sum::<u64>()
+    fn all_unsolicited(&self) -> u64 {
+        self.unsolicited + self.early.values().map(EarlyCommand::unsolicited).sum::<u64>()
     }
 }
 
 impl Target {
-    /// ExpCmdSN and MaxCmdSN to tell on a connection. The window is as wide as there is room for commands, and never closes
-    /// backwards.
+    /// ExpCmdSN and MaxCmdSN to tell on a connection. The window is as wide as there is room for commands, and never
+    /// closes backwards.
     pub(super) fn window(&mut self, id: ConnectionId) -> (u32, u32) {
         let session = match self.connections.get(&id).map(|connection| &connection.phase) {
             Some(Phase::Full { tsih }) => self.sessions.get_mut(tsih),
@@ -145,9 +145,9 @@ impl Target {
     }
 
     /// Whether there is room for so much data that nobody asked for. There is for what a session may send.
-    pub(super) fn has_unasked_room(&self, tsih: u16, bytes: u64) -> bool {
+    pub(super) fn has_unsolicited_room(&self, tsih: u16, bytes: u64) -> bool {
         let Some(session) = self.sessions.get(&tsih) else { return true };
-        session.all_unasked().saturating_add(bytes) <= self.memory.unasked(session.reserved)
+        session.all_unsolicited().saturating_add(bytes) <= self.memory.unsolicited(session.reserved)
     }
 
     /// A connection leaves its session, with the commands that came on it.

@@ -1,4 +1,4 @@
-//! What one side does not let the other do.
+//! Violations that a side refuses.
 
 use super::*;
 use wire::iscsi::{LoginRequest, NopIn, ReadyToTransfer, NO_TAG};
@@ -52,7 +52,7 @@ fn keys_without_end_end_the_login() {
 fn told(write: bool, more: impl Fn(&mut Rig, u32)) -> Option<String> {
     let mut target = TargetConfig::new(NAME);
     (target.settings.initial_r2t, target.settings.immediate_data) = (true, false);
-    let mut rig = Rig::new(initiator(), target, Carriage::Bytes);
+    let mut rig = Rig::new(initiator(), target, DataMode::Bytes);
     rig.run(SECOND);
     if write {
         rig.write(0, pattern(4096, 1));
@@ -95,7 +95,7 @@ fn a_target_that_asks_and_pings_without_reading_is_left() {
 #[test]
 fn a_session_that_never_gets_all_of_its_connections_fails_in_the_end() {
     let config = InitiatorConfig { connections: 2, attempts: 3, ..initiator() };
-    let mut rig = Rig::new(config, TargetConfig::new(NAME), Carriage::Bytes);
+    let mut rig = Rig::new(config, TargetConfig::new(NAME), DataMode::Bytes);
     for _ in 0..1000 {
         // The second connection is closed as soon as it is there, as by a target with room for one.
         if rig.pipes.contains_key(&1) {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use wire::iscsi::{NopOut, NO_TAG};
 
 /// A buffer that is counted until its last part is dropped.
-struct Counted(Vec<u8>, Arc<AtomicU64>);
+struct CountedBuffer(Vec<u8>, Arc<AtomicU64>);
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedBuffer {
     fn drop(&mut self) {
         self.1.fetch_sub(self.0.len() as u64, Ordering::Relaxed);
     }
@@ -38,7 +38,7 @@ struct Peer {
     events: Vec<Event>,
 }
 
-struct Crowd {
+struct Peers {
     now: Time,
     target: Target,
     peers: Vec<Peer>,
@@ -55,11 +55,11 @@ pub(super) fn memory(limit_bytes: u64) -> MemoryConfig {
     MemoryConfig { limit_bytes, connections: 12, buffer_bytes, small_bytes, usual_bytes, largest_bytes, stall }
 }
 
-impl Crowd {
-    fn new(limit: u64, window: u32) -> Crowd {
+impl Peers {
+    fn new(limit: u64, window: u32) -> Peers {
         let config = TargetConfig { memory: memory(limit), window, ..TargetConfig::new(NAME) };
         let (peers, work, kept) = Default::default();
-        Crowd { now: Time(0), target: Target::new(config, device()), peers, work, kept, limit }
+        Peers { now: Time(0), target: Target::new(config, device()), peers, work, kept, limit }
     }
 
     fn join(&mut self, change: impl Fn(&mut InitiatorConfig)) -> usize {
@@ -77,7 +77,7 @@ impl Crowd {
 
     fn counted(&self, data: Vec<u8>) -> Payload {
         self.kept.fetch_add(data.len() as u64, Ordering::Relaxed);
-        Bytes::from_owner(Counted(data, Arc::clone(&self.kept))).into()
+        Bytes::from_owner(CountedBuffer(data, Arc::clone(&self.kept))).into()
     }
 
     fn check(&self) {
@@ -101,7 +101,7 @@ impl Crowd {
         true
     }
 
-    /// What goes one PDU further at a peer, in both directions; false: nothing.
+    /// Moves a peer by one PDU in each direction; false: nothing to move.
     fn step(&mut self, index: usize) -> bool {
         let mut peer = std::mem::replace(&mut self.peers[index], Peer::nobody());
         let any = self.exchange(&mut peer);
@@ -218,8 +218,8 @@ const LEAST: u64 = 12 * 36_864 + (4 << 20);
 
 /// So many peers that take nothing of what they ask for, and somebody else, who comes when they have all that they can
 /// get.
-fn among_stopped(count: usize, bytes: u32) -> (Crowd, usize) {
-    let mut crowd = Crowd::new(LEAST, 32);
+fn among_stopped(count: usize, bytes: u32) -> (Peers, usize) {
+    let mut crowd = Peers::new(LEAST, 32);
     for _ in 0..count {
         let index = crowd.join(|_| ());
         crowd.peers[index].reads = false;
@@ -262,14 +262,14 @@ fn a_command_that_waits_for_what_a_stopped_peer_holds_gets_it_when_that_is_cut()
 
 #[test]
 fn one_that_is_slow_is_not_cut_and_one_that_stops_in_the_middle_of_its_data_is() {
-    let mut crowd = Crowd::new(LEAST + (4 << 20), 32);
+    let mut crowd = Peers::new(LEAST + (4 << 20), 32);
     let slow = crowd.join(|_| ());
     crowd.peers[slow].reads = false;
     (0..32).for_each(|_| crowd.read(slow, 512 * KIB));
     for index in 1..8 {
         crowd.join(|_| ());
         (0..4).for_each(|_| crowd.write(index, 1 << 20));
-        // The commands, what goes with them unasked, and a part of what the target asks for.
+        // The commands, what goes with them unsolicited, and a part of what the target asks for.
         (0..12).for_each(|_| _ = crowd.step(index));
         crowd.peers[index].writes = false;
     }
@@ -290,7 +290,7 @@ fn one_that_is_slow_is_not_cut_and_one_that_stops_in_the_middle_of_its_data_is()
 
 #[test]
 fn what_the_medium_has_of_connections_that_are_gone_counts_until_it_is_done() {
-    let mut crowd = Crowd::new(8 << 20, 32);
+    let mut crowd = Peers::new(8 << 20, 32);
     let nothing = crowd.target.memory_bytes();
     for _ in 0..20 {
         let index = crowd.join(|_| ());
@@ -311,19 +311,19 @@ fn what_the_medium_has_of_connections_that_are_gone_counts_until_it_is_done() {
 }
 
 #[test]
-fn what_may_come_unasked_is_reserved_and_the_last_to_come_may_send_nothing() {
-    let mut crowd = Crowd::new(8 << 20, 32);
+fn what_may_come_unsolicited_is_reserved_and_the_last_to_come_may_send_nothing() {
+    let mut crowd = Peers::new(8 << 20, 32);
     let bursts: Vec<u32> = (0..12)
         .map(|_| {
             let index = crowd.join(|_| ());
-            let agreed = *crowd.peers[index].initiator.agreed();
-            agreed.unasked_bytes(262_144)
+            let negotiated = *crowd.peers[index].initiator.negotiated();
+            negotiated.unsolicited_bytes(262_144)
         })
         .collect();
     assert!(bursts.windows(2).all(|pair| pair[0] >= pair[1]), "{bursts:?}");
     assert!(bursts[0] >= 16_384 && bursts[11] == 0, "{bursts:?}");
     let reserved: u64 = bursts.iter().map(|&burst| 32 * u64::from(burst)).sum();
-    assert!(reserved <= 4 << 20, "{reserved} bytes may come unasked");
+    assert!(reserved <= 4 << 20, "{reserved} bytes may come unsolicited");
     // All of it does come, at once, and nobody is turned away.
     for (index, burst) in bursts.into_iter().enumerate() {
         (0..32).for_each(|_| crowd.write(index, burst.max(4096)));
@@ -340,7 +340,7 @@ fn what_may_come_unasked_is_reserved_and_the_last_to_come_may_send_nothing() {
 
 #[test]
 fn pings_of_a_peer_that_does_not_read_are_refused_when_they_are_too_many() {
-    let mut crowd = Crowd::new(8 << 20, 4);
+    let mut crowd = Peers::new(8 << 20, 4);
     let index = crowd.join(|config| config.settings.immediate_data = false);
     let id = crowd.peers[index].at_target.expect("it is connected");
     crowd.peers[index].reads = false;
@@ -371,7 +371,7 @@ proptest! {
     fn any_load_is_served_within_any_bound(
         limit in 0u64..4, window in 1u32..40, seed: u64,
         peers in prop::collection::vec((any::<bool>(), any::<bool>(), 1u32..40, commands()), 1..8)) {
-        let mut crowd = Crowd::new(LEAST + (limit << 20), window);
+        let mut crowd = Peers::new(LEAST + (limit << 20), window);
         for (initial_r2t, immediate, burst, commands) in peers {
             let index = crowd.join(|config| {
                 let settings = &mut config.settings;

@@ -9,7 +9,7 @@ fn commands_spread_over_connections_and_run_in_their_order() {
         let mut config = InitiatorConfig { connections: 4, allegiance, ..initiator() };
         config.settings.header_digest = Digest::Required;
         config.settings.data_digest = Digest::Required;
-        let mut rig = Rig::new(config, TargetConfig::new(NAME), Carriage::Bytes);
+        let mut rig = Rig::new(config, TargetConfig::new(NAME), DataMode::Bytes);
         rig.run(SECOND);
         // The last write of a place counts, whatever connection it came on.
         for round in 0..400 {
@@ -32,7 +32,7 @@ fn pair() -> Rig {
     config.settings.initial_r2t = false;
     let mut target = TargetConfig::new(NAME);
     target.settings.max_recv_bytes = 4096;
-    let mut rig = Rig::new(config, target, Carriage::Bytes);
+    let mut rig = Rig::new(config, target, DataMode::Bytes);
     rig.run(SECOND);
     assert_eq!(rig.target.connection_count(), 2);
     rig

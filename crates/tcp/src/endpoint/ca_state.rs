@@ -83,7 +83,7 @@ impl Endpoint {
                 }
             }
         }
-        if self.era != Recovery::Rack && mark {
+        if self.recovery != Recovery::Rack && mark {
             self.update_scoreboard(entered);
         }
         self.rexmit = Rexmit::Lost;
@@ -112,21 +112,21 @@ impl Endpoint {
 
     /// RFC 5681, 3.2 (Linux tcp_dupack_heuristics, tcp_force_fast_retransmit).
     fn enough_dupacks(&self) -> bool {
-        self.cc.sock().sacked_out >= self.degree()
+        self.cc.sock().sacked_out >= self.dupthresh()
     }
 
     fn time_to_recover(&self) -> bool {
         if !self.fast_retransmit {
             return false;
         }
-        self.cc.sock().lost_out > 0 || (self.era != Recovery::Rack && self.enough_dupacks())
+        self.cc.sock().lost_out > 0 || (self.recovery != Recovery::Rack && self.enough_dupacks())
     }
 
     fn identify_loss(&mut self, a: &mut AckState) {
         if self.ring.is_empty() || !self.fast_retransmit {
             return;
         }
-        match self.era {
+        match self.recovery {
             Recovery::NewReno => self.newreno_mark_lost(a.flag & flag::SND_UNA_ADVANCED != 0),
             Recovery::Sack => {}
             Recovery::Rack => {
@@ -191,7 +191,7 @@ impl Endpoint {
             self.init_cwnd_reduction();
         }
         self.cc.set_state(CaState::Recovery);
-        if self.era != Recovery::Rack {
+        if self.recovery != Recovery::Rack {
             // RFC 6582, 3.2, step 2, and RFC 6675, 5, step 4.3: the first retransmission goes whatever the pipe.
             self.forced = 1;
         }
@@ -237,7 +237,7 @@ impl Endpoint {
             self.stats.scoreboard_steps += 1;
             let e = self.ring.get(index);
             // What was sent less than an RTT ago may still be on its way.
-            if self.era == Recovery::Rack && index != head && self.rack_not_yet(e) {
+            if self.recovery == Recovery::Rack && index != head && self.rack_not_yet(e) {
                 if e.flags & (tag::LOST | tag::RETRANS) == tag::LOST {
                     self.lost.push(index);
                 }

@@ -1,31 +1,31 @@
-//! Making what was written durable: one fdatasync(2) for all that wait for one.
+//! Group sync: one fdatasync(2) for all threads that wait for one.
 //!
-//! Linux tells of data that could not be written back once per open file (errseq_t, lib/errseq.c): of several that sync at the same
-//! time one hears of it, and who syncs later hears nothing, though it may be their data that is gone. So the syncs of a file come one
-//! after the other, all that waited for one share its outcome, and after an error none succeeds any more.
+//! Linux reports a write-back error once per open file (errseq_t, lib/errseq.c): of several concurrent syncs one gets
+//! it, and later ones get none, though their data may be lost. So the syncs of a file are serialized, all waiting
+//! threads share the outcome, and after an error every further sync fails.
 
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
 struct State {
-    /// Syncs that were begun, and how many of them are done; one runs where they differ.
+    /// Syncs begun and syncs done; one runs where they differ.
     begun: u64,
     done: u64,
     /// The kernel's number of the first error.
     failed: Option<i32>,
-    /// Nobody was told of the error.
-    is_news: bool,
+    /// The error has not been reported.
+    unreported: bool,
 }
 
-/// The syncs of a file.
+/// The group_sync of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Syncs {
+pub(crate) struct GroupSync {
     state: Mutex<State>,
     ended: Condvar,
 }
 
-impl Syncs {
+impl GroupSync {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -33,7 +33,7 @@ impl Syncs {
     /// Returns when a sync that began after this call is done, by this thread or another. `sync` is fdatasync(2).
     pub fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut state = self.state();
-        // One that runs may have begun before the caller's data was written.
+        // A running sync may have begun before the caller's data was written.
         let wanted = state.begun + 1;
         loop {
             if let Some(number) = state.failed {
@@ -53,18 +53,18 @@ impl Syncs {
         let mut state = self.state();
         state.done += 1;
         if let Err(error) = &outcome {
-            (state.failed, state.is_news) = (Some(error.raw_os_error().unwrap_or(libc::EIO)), true);
+            (state.failed, state.unreported) = (Some(error.raw_os_error().unwrap_or(libc::EIO)), true);
         }
         drop(state);
         self.ended.notify_all();
         outcome
     }
 
-    /// What there is to say of a sync that failed, once.
-    pub fn news(&self) -> Option<String> {
+    /// The report of a failed sync, once.
+    pub fn take_notice(&self) -> Option<String> {
         let mut state = self.state();
         let error = io::Error::from_raw_os_error(state.failed?);
-        std::mem::take(&mut state.is_news).then(|| {
+        std::mem::take(&mut state.unreported).then(|| {
             format!("fdatasync: {error}: nothing is acknowledged as durable any more until the target is started anew")
         })
     }
@@ -78,14 +78,14 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn those_that_wait_share_one_sync_that_began_after_they_came() {
-        let (syncs, count) = (Arc::new(Syncs::default()), Arc::new(AtomicUsize::new(0)));
+    fn waiting_threads_share_one_later_sync() {
+        let (group_sync, count) = (Arc::new(GroupSync::default()), Arc::new(AtomicUsize::new(0)));
         let (open, gate) = channel::<()>();
         let (began, has_begun) = channel();
         let first = {
-            let (syncs, count) = (Arc::clone(&syncs), Arc::clone(&count));
+            let (group_sync, count) = (Arc::clone(&group_sync), Arc::clone(&count));
             std::thread::spawn(move || {
-                syncs.sync(|| {
+                group_sync.sync(|| {
                     began.send(()).unwrap();
                     gate.recv().unwrap();
                     count.fetch_add(1, Ordering::SeqCst);
@@ -96,16 +96,16 @@ mod tests {
         has_begun.recv().unwrap();
         let others: Vec<_> = (0..8)
             .map(|_| {
-                let (syncs, count) = (Arc::clone(&syncs), Arc::clone(&count));
+                let (group_sync, count) = (Arc::clone(&group_sync), Arc::clone(&count));
                 std::thread::spawn(move || {
-                    syncs.sync(|| {
+                    group_sync.sync(|| {
                         count.fetch_add(1, Ordering::SeqCst);
                         Ok(())
                     })
                 })
             })
             .collect();
-        // The one that runs is no good to them: none returns before it is over.
+        // The running sync does not count for them: none returns before it ends.
         // SAFETY: no entries are read: it waits.
         unsafe { libc::poll(std::ptr::null_mut(), 0, 50) };
         assert!(others.iter().all(|other| !other.is_finished()));
@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn after_an_error_nothing_counts_as_durable_and_that_is_said_once() {
-        let syncs = Syncs::default();
-        syncs.sync(|| Ok(())).unwrap();
-        assert_eq!(syncs.news(), None);
-        syncs.sync(|| Err(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
-        // The kernel would say yes the next time.
-        assert_eq!(syncs.sync(|| Ok(())).unwrap_err().raw_os_error(), Some(libc::EIO));
-        assert!(syncs.news().unwrap().contains("fdatasync"));
-        assert_eq!(syncs.news(), None);
+    fn after_an_error_every_sync_fails_and_one_report_is_given() {
+        let group_sync = GroupSync::default();
+        group_sync.sync(|| Ok(())).unwrap();
+        assert_eq!(group_sync.take_notice(), None);
+        group_sync.sync(|| Err(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
+        // The kernel's next sync would succeed.
+        assert_eq!(group_sync.sync(|| Ok(())).unwrap_err().raw_os_error(), Some(libc::EIO));
+        assert!(group_sync.take_notice().unwrap().contains("fdatasync"));
+        assert_eq!(group_sync.take_notice(), None);
     }
 }

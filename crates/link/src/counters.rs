@@ -1,4 +1,4 @@
-//! What happened to packets: counters, and those lost inside the link until someone takes them.
+//! Counters of a link, and the packets dropped inside it until the caller takes them.
 
 use std::collections::VecDeque;
 
@@ -47,7 +47,7 @@ impl Stats {
     }
 
     #[inline]
-    pub(crate) fn saw_queue(&mut self, packets: u64, bytes: u64) {
+    pub(crate) fn record_queue(&mut self, packets: u64, bytes: u64) {
         self.max_queue_packets = self.max_queue_packets.max(packets);
         self.max_queue_bytes = self.max_queue_bytes.max(bytes);
     }
@@ -62,29 +62,34 @@ impl Stats {
     }
 }
 
-/// Counters and the packets lost after admission.
-pub(crate) struct Ledger<P> {
+/// Counters, and the packets dropped after admission.
+pub(crate) struct LinkCounters<P> {
     pub stats: Stats,
     pub dropped: VecDeque<(P, DropReason)>,
 }
 
-impl<P> Ledger<P> {
-    pub fn new() -> Ledger<P> {
-        Ledger { stats: Stats::default(), dropped: VecDeque::new() }
+impl<P> LinkCounters<P> {
+    pub fn new() -> LinkCounters<P> {
+        LinkCounters { stats: Stats::default(), dropped: VecDeque::new() }
     }
 
-    /// Counts a packet lost inside and keeps it for `poll_dropped`.
+    #[inline]
+    pub fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
+    /// Counts a packet dropped inside and keeps it for `poll_dropped`.
     #[cold]
-    pub fn lose(&mut self, packet: P, reason: DropReason) {
+    pub fn drop_inside(&mut self, packet: P, reason: DropReason) {
         self.stats.count_drop(reason);
         self.dropped.push_back((packet, reason));
     }
 
-    /// [`Ledger::lose`] for what a queue gave back.
+    /// [`LinkCounters::drop_inside`] of the packet that a queue returned.
     #[cold]
-    pub fn lose_some(&mut self, packet: Option<P>, reason: DropReason) {
+    pub fn drop_inside_if_any(&mut self, packet: Option<P>, reason: DropReason) {
         if let Some(packet) = packet {
-            self.lose(packet, reason);
+            self.drop_inside(packet, reason);
         }
     }
 

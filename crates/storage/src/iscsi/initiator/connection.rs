@@ -2,7 +2,7 @@
 
 use super::login::Login;
 use super::{Initiator, InitiatorConfig, Outbound};
-use crate::iscsi::{Agreed, Negotiation, Settings};
+use crate::iscsi::{Negotiated, Negotiation, Settings};
 use std::collections::VecDeque;
 use units::Time;
 use wire::iscsi::{DataOut, Framing, Header, Pdu, NO_TAG};
@@ -18,9 +18,9 @@ pub(super) enum Phase {
     Closing(String),
 }
 
-/// What waits to be sent.
+/// A queued PDU.
 #[derive(Debug)]
-pub(super) enum Item {
+pub(super) enum QueuedPdu {
     Pdu(Pdu),
     /// Data of a write, cut into PDUs when they are polled.
     Data {
@@ -33,13 +33,13 @@ pub(super) enum Item {
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct ConnectionState {
     pub phase: Phase,
     pub framing_in: Framing,
     pub framing_out: Framing,
-    pub agreed: Agreed,
+    pub negotiated: Negotiated,
     pub exp_stat_sn: u32,
-    pub out: VecDeque<Item>,
+    pub out: VecDeque<QueuedPdu>,
     /// Commands under way.
     pub outstanding: u32,
     pub since: Time,
@@ -48,13 +48,13 @@ pub(super) struct Link {
     pub pings: u32,
 }
 
-impl Default for Link {
-    fn default() -> Link {
-        Link {
+impl Default for ConnectionState {
+    fn default() -> ConnectionState {
+        ConnectionState {
             phase: Phase::Down,
             framing_in: Framing::LOGIN,
             framing_out: Framing::LOGIN,
-            agreed: Negotiation::new(Settings::default(), false).agreed(),
+            negotiated: Negotiation::new(Settings::default(), false).negotiated(),
             exp_stat_sn: 0,
             out: VecDeque::new(),
             outstanding: 0,
@@ -65,7 +65,7 @@ impl Default for Link {
     }
 }
 
-impl Link {
+impl ConnectionState {
     pub(super) fn is_up(&self) -> bool {
         self.phase == Phase::Up
     }
@@ -83,22 +83,22 @@ impl Link {
 impl Initiator {
     /// The next PDU of a connection.
     pub fn poll_pdu(&mut self, index: usize) -> Option<Outbound> {
-        let link = &mut self.links[index];
+        let link = &mut self.connections[index];
         if !matches!(link.phase, Phase::Login(_) | Phase::Up) {
             return None;
         }
         let framing = link.framing_out;
         let mut pdu = loop {
             match link.out.pop_front()? {
-                Item::Pdu(pdu) => break pdu,
-                Item::Data { id, ttt, offset, length, data_sn } => {
+                QueuedPdu::Pdu(pdu) => break pdu,
+                QueuedPdu::Data { id, ttt, offset, length, data_sn } => {
                     // A command that ended before its data was asked for more than it has.
                     let Some(task) = self.tasks.get_mut(&id) else { continue };
-                    let now = length.min(link.agreed.max_send_bytes);
+                    let now = length.min(link.negotiated.max_send_bytes);
                     let left = length - now;
                     if left > 0 {
                         let (offset, data_sn) = (offset + now, data_sn + 1);
-                        link.out.push_front(Item::Data { id, ttt, offset, length: left, data_sn });
+                        link.out.push_front(QueuedPdu::Data { id, ttt, offset, length: left, data_sn });
                     } else if ttt != NO_TAG {
                         task.asked -= 1;
                     }

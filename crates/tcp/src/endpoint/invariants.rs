@@ -1,11 +1,11 @@
-//! What debug builds compare after every input.
+//! Invariants that debug builds check after every input.
 
 use super::{Endpoint, Phase};
 use crate::scoreboard::tag;
 
 impl Endpoint {
     /// Compares the counters with a recount of the ring; only for small windows, since it walks.
-    pub(super) fn check_counters(&self) {
+    pub(super) fn check_invariants(&self) {
         const MOST: u64 = 4096;
         let s = self.cc.sock();
         assert_eq!(u64::from(s.packets_out), self.ring.tail() - self.ring.head(), "packets_out");

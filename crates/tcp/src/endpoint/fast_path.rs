@@ -1,7 +1,6 @@
 //! The common case of an ACK: it acknowledges whole segments in order, nothing is SACKed, lost or retransmitted.
 //!
-//! The same steps in the same order as in `ack`, without those that would find nothing to do there. A test runs both on the
-//! same transfer and compares.
+//! The same steps in the same order as in `ack`, without those that do nothing in this case. A test compares both.
 
 use super::Endpoint;
 use crate::config::Recovery;
@@ -11,9 +10,9 @@ use crate::segment::{flags, Segment};
 use congestion::{ack_flags, AckSample, CaState};
 
 impl Endpoint {
-    /// Whether the ACK is of that kind.
+    /// Whether the ACK qualifies for the fast path.
     #[inline]
-    pub(crate) fn is_plain(&self, seg: &Segment) -> bool {
+    pub(crate) fn is_fast_path_ack(&self, seg: &Segment) -> bool {
         let s = self.cc.sock();
         seg.ack > self.una
             && seg.ack <= self.nxt
@@ -29,9 +28,9 @@ impl Endpoint {
             && self.ring.get(self.ring.head()).end() <= seg.ack
     }
 
-    /// Processes it.
+    /// Processes such an ACK.
     #[inline]
-    pub(crate) fn acknowledge_plain(&mut self, seg: &Segment) {
+    pub(crate) fn handle_fast_path_ack(&mut self, seg: &Segment) {
         let ack = seg.ack;
         let in_flight = self.cc.sock().packets_out;
         self.last_ecr = if self.timestamps { seg.ts_ecr } else { 0 };
@@ -46,7 +45,7 @@ impl Endpoint {
         let (acked, last) = self.ring.pop_acknowledged(ack);
         self.fin_acked |= last.flags & tag::FIN != 0;
         self.mark_cursor = self.mark_cursor.max(self.ring.head());
-        if self.era == Recovery::Rack {
+        if self.recovery == Recovery::Rack {
             self.rack.advanced = true;
             self.rack.rtt_ns = self.now - last.tx_ns;
             if last.tx_ns >= self.rack.xmit_ns {

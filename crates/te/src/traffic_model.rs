@@ -5,18 +5,18 @@ use link::random::Random;
 /// Distribution of a positive quantity: bytes of a flow, or its rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Distribution {
-    /// P(X > x) = (least / x)^index from `least` on, cut at `most`: what is beyond it is drawn again as a share of the whole (the
-    /// bounded Pareto distribution). Sizes of files and transfers follow it with an index of 1.0 to 1.5 (Crovella and
-    /// Bestavros 1997).
+    /// P(X > x) = (min / x)^shape from `min` on, truncated at `max` (the bounded Pareto distribution). Sizes of files
+    /// and transfers follow it with a shape of 1.0 to 1.5 (Crovella and Bestavros 1997).
     Pareto {
-        /// Tail index, above 0.
-        index: f64,
-        /// Least value, above 0.
-        least: f64,
+        /// Shape (tail index), above 0.
+        shape: f64,
+        /// Smallest value, above 0.
+        min: f64,
         /// Largest value.
-        most: f64,
+        max: f64,
     },
-    /// exp of a normal deviate: the body of file sizes (Downey 2001), and the rates of flows (Zhang, Breslau, Paxson, Shenker 2002).
+    /// exp of a normal deviate: the body of file sizes (Downey 2001), and the rates of flows (Zhang, Breslau, Paxson,
+    /// Shenker 2002).
     Lognormal {
         /// Half are below it.
         median: f64,
@@ -29,11 +29,11 @@ impl Distribution {
     /// A value, rounded down, at least 1.
     pub fn draw(&self, random: &mut Random) -> u64 {
         let value = match *self {
-            Distribution::Pareto { index, least, most } => {
-                // Inversion: with u uniform on (0, 1], x = least (1 - u (1 - (least / most)^index))^(-1 / index).
-                let beyond = exp2(index * log2(least / most));
+            Distribution::Pareto { shape, min, max } => {
+                // Inversion: with u uniform on (0, 1], x = min (1 - u (1 - (min / max)^shape))^(-1 / shape).
+                let beyond = exp2(shape * log2(min / max));
                 let survival = 1.0 - uniform(random) * (1.0 - beyond);
-                least * exp2(-log2(survival) / index)
+                min * exp2(-log2(survival) / shape)
             }
             Distribution::Lognormal { median, sigma } => {
                 median * exp2(sigma * normal(random) * std::f64::consts::LOG2_E)
@@ -45,13 +45,13 @@ impl Distribution {
     /// The mean: of the bounded Pareto by its formula, of the lognormal median exp(sigma^2 / 2).
     pub fn mean(&self) -> f64 {
         match *self {
-            Distribution::Pareto { index, least, most } if (index - 1.0).abs() < 1e-9 => {
-                let ratio = most / least;
-                least * log2(ratio) * std::f64::consts::LN_2 / (1.0 - 1.0 / ratio)
+            Distribution::Pareto { shape, min, max } if (shape - 1.0).abs() < 1e-9 => {
+                let ratio = max / min;
+                min * log2(ratio) * std::f64::consts::LN_2 / (1.0 - 1.0 / ratio)
             }
-            Distribution::Pareto { index, least, most } => {
-                let (share, beyond) = (least / most, exp2(index * log2(least / most)));
-                index * least / (index - 1.0) * (1.0 - beyond / share) / (1.0 - beyond)
+            Distribution::Pareto { shape, min, max } => {
+                let (share, beyond) = (min / max, exp2(shape * log2(min / max)));
+                shape * min / (shape - 1.0) * (1.0 - beyond / share) / (1.0 - beyond)
             }
             Distribution::Lognormal { median, sigma } => median * exp2(sigma * sigma / 2.0 * std::f64::consts::LOG2_E),
         }
@@ -79,7 +79,8 @@ pub fn exponential(mean: f64, random: &mut Random) -> f64 {
     -log2(uniform(random)) * std::f64::consts::LN_2 * mean
 }
 
-/// Logarithm to base 2 of a positive number, bit by bit: squaring doubles it. Nothing but IEEE 754's own operations; 2^-48.
+/// Logarithm to base 2 of a positive number, bit by bit: squaring doubles it. Nothing but IEEE 754's own operations;
+/// 2^-48.
 fn log2(x: f64) -> f64 {
     let (mut x, mut whole) = (x, 0.0);
     while x >= 2.0 {
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn pareto_has_its_tail_and_its_mean() {
-        let distribution = Distribution::Pareto { index: 1.2, least: 1e4, most: 1e9 };
+        let distribution = Distribution::Pareto { shape: 1.2, min: 1e4, max: 1e9 };
         let all = draws(distribution);
         for x in [2e4, 1e5, 1e6] {
             let share = all.iter().filter(|&&v| v > x).count() as f64 / all.len() as f64;
@@ -163,7 +164,7 @@ mod tests {
         // Heavy-tailed: the mean of 100,000 is within a tenth.
         let mean = all.iter().sum::<f64>() / all.len() as f64;
         assert!((mean / distribution.mean() - 1.0).abs() < 0.1, "{mean}, not {}", distribution.mean());
-        let flat = Distribution::Pareto { index: 1.0, least: 1.0, most: std::f64::consts::E };
+        let flat = Distribution::Pareto { shape: 1.0, min: 1.0, max: std::f64::consts::E };
         assert!((flat.mean() - 1.0 / (1.0 - 1.0 / std::f64::consts::E)).abs() < 1e-9);
     }
 

@@ -14,7 +14,7 @@ impl Waker {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and owned here.
         Ok(Waker(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -31,7 +31,8 @@ impl Waker {
         unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
     }
 
-    /// Waits for the socket (to read, to write), for [`Waker::wake`], or `timeout_ms`. Whether one of the first two came.
+    /// Waits for the socket (to read, to write), for [`Waker::wake`], or `timeout_ms`. Whether one of the first two
+    /// came.
     pub(crate) fn wait(&self, socket: RawFd, read: bool, write: bool, timeout_ms: i32) -> bool {
         let events = if read { libc::POLLIN } else { 0 } | if write { libc::POLLOUT } else { 0 };
         let mut fds = [

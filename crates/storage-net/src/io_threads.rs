@@ -1,15 +1,15 @@
-//! Threads for what waits for a drive: syncs, reads that are not in the page cache. So a queue of commands of one connection is a
-//! queue at the drive, and the connection's thread goes on with the network.
+//! I/O threads for operations that may block on a drive: syncs, reads outside of the page cache. They pass a
+//! connection's command queue on to the drive, while the connection's thread serves the network.
 
-use crate::connection::touched;
+use crate::connection::ready_connections;
 use crate::server::Shared;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use storage::iscsi::Work;
 
-/// Threads of a unit: a drive gains little from more requests at once (tgtd has as many).
-const THREADS: usize = 16;
+/// I/O threads per LUN: a drive gains little from more concurrent requests (tgtd has as many).
+const MAX_THREADS: usize = 16;
 
 #[derive(Debug, Default)]
 struct State {
@@ -20,23 +20,23 @@ struct State {
     stop: bool,
 }
 
-/// The threads of one unit. They are made when there is work and none is idle.
+/// The I/O threads of one LUN, started on demand.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct IoThreads {
     state: Mutex<State>,
     ready: Condvar,
 }
 
-impl Pool {
+impl IoThreads {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has work done. What waits is bounded by the commands that sessions may have under way. Gives the work back if there is no
-    /// thread and none could be made.
-    pub fn put(self: &Arc<Pool>, shared: &Weak<Shared>, work: Work) -> Option<Work> {
+    /// Queues work; the command windows of sessions bound the queue. Returns the work if there is no thread and none
+    /// could be started.
+    pub fn submit(self: &Arc<IoThreads>, shared: &Weak<Shared>, work: Work) -> Option<Work> {
         let mut state = self.state();
-        if state.idle <= state.queue.len() && state.threads.len() < THREADS {
+        if state.idle <= state.queue.len() && state.threads.len() < MAX_THREADS {
             let (pool, shared) = (Arc::clone(self), Weak::clone(shared));
             let made = std::thread::Builder::new().name("iscsi-io".to_owned()).spawn(move || pool.run(&shared));
             match made {
@@ -69,16 +69,16 @@ impl Pool {
             };
             let Some(shared) = shared.upgrade() else { return };
             let outcome = shared.perform(work.lun, &work.op);
-            let touched = {
+            let ready = {
                 let mut target = shared.target();
                 target.handle_work(work.id, outcome);
-                touched(&mut target)
+                ready_connections(&mut target)
             };
-            shared.wake(&touched, None);
+            shared.wake(&ready, None);
         }
     }
 
-    /// Ends the threads; what is queued is done before.
+    /// Ends the threads after the queued work.
     pub fn stop(&self) {
         let threads = {
             let mut state = self.state();
@@ -87,7 +87,7 @@ impl Pool {
         };
         self.ready.notify_all();
         for thread in threads {
-            // One that panicked has nothing left to do.
+            // A thread that panicked needs nothing more.
             let _ = thread.join();
         }
     }

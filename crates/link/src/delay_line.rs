@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 /// A time that does not come.
 const NEVER: u64 = u64::MAX;
 
-pub(crate) enum Line<P> {
+pub(crate) enum DelayLine<P> {
     /// Packets keep their order.
     Ordered {
         ring: Ring<P>,
@@ -29,37 +29,37 @@ pub(crate) struct Entry<P> {
     packet: P,
 }
 
-impl<P> Line<P> {
-    pub fn new(reordering: bool) -> Line<P> {
+impl<P> DelayLine<P> {
+    pub fn new(reordering: bool) -> DelayLine<P> {
         if reordering {
-            Line::Reordering { heap: BinaryHeap::new(), number: 0 }
+            DelayLine::Reordering { heap: BinaryHeap::new(), number: 0 }
         } else {
-            Line::Ordered { ring: Ring::new(), last: 0 }
+            DelayLine::Ordered { ring: Ring::new(), last: 0 }
         }
     }
 
     pub fn len(&self) -> u64 {
         match self {
-            Line::Ordered { ring, .. } => ring.len(),
-            Line::Reordering { heap, .. } => heap.len() as u64,
+            DelayLine::Ordered { ring, .. } => ring.len(),
+            DelayLine::Reordering { heap, .. } => heap.len() as u64,
         }
     }
 
     /// When the next packet arrives.
     pub fn due(&self) -> u64 {
         match self {
-            Line::Ordered { ring, .. } => ring.head_time(),
-            Line::Reordering { heap, .. } => heap.peek().map_or(NEVER, |e| e.due),
+            DelayLine::Ordered { ring, .. } => ring.head_time(),
+            DelayLine::Reordering { heap, .. } => heap.peek().map_or(NEVER, |e| e.due),
         }
     }
 
     pub fn push(&mut self, due: u64, bytes: u32, packet: P) {
         match self {
-            Line::Ordered { ring, last } => {
+            DelayLine::Ordered { ring, last } => {
                 *last = due.max(*last);
                 ring.push(*last, bytes, packet, false);
             }
-            Line::Reordering { heap, number } => {
+            DelayLine::Reordering { heap, number } => {
                 heap.push(Entry { due, number: *number, bytes, packet });
                 *number += 1;
             }
@@ -68,24 +68,24 @@ impl<P> Line<P> {
 
     /// A packet that would have arrived at `due` is lost. Those behind it stay behind the place it had.
     pub fn lose(&mut self, due: u64) {
-        if let Line::Ordered { last, .. } = self {
+        if let DelayLine::Ordered { last, .. } = self {
             *last = due.max(*last);
         }
     }
 
     pub fn pop(&mut self) -> Option<(u32, P)> {
         match self {
-            Line::Ordered { ring, .. } => {
+            DelayLine::Ordered { ring, .. } => {
                 let bytes = ring.head_bytes();
                 ring.pop().map(|packet| (bytes, packet))
             }
-            Line::Reordering { heap, .. } => heap.pop().map(|e| (e.bytes, e.packet)),
+            DelayLine::Reordering { heap, .. } => heap.pop().map(|e| (e.bytes, e.packet)),
         }
     }
 
     /// Everything is gone: what is sent next need not wait for it.
-    pub fn forget_order(&mut self) {
-        if let Line::Ordered { last, .. } = self {
+    pub fn clear_order(&mut self) {
+        if let DelayLine::Ordered { last, .. } = self {
             *last = 0;
         }
     }

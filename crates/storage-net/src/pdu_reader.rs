@@ -1,10 +1,10 @@
-//! What comes on a connection, as PDUs. **Invariant: data that is handed on has a buffer of its own size, and no other
-//! data shares it: keeping it keeps nothing else in memory.**
+//! Reads PDUs from a socket. **Invariant: the data of a PDU has a buffer of its own, of its own size: keeping it keeps
+//! nothing else in memory.**
 //!
-//! Headers and small PDUs come through a buffer that is used again and again; their data is copied. A large PDU gets a
-//! buffer of its length when its header is there, and the socket's bytes go straight into it.
+//! Headers and small PDUs go through a reused buffer; their data is copied. A large PDU gets a buffer of its length
+//! once its header is complete, and the socket's bytes go straight into it.
 
-use crate::buffers::Space;
+use crate::buffer_pool::DataBuffer;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
@@ -14,53 +14,52 @@ use wire::iscsi::{Framing, Header, IscsiError, Received, BHS_BYTES};
 pub(crate) const BUFFER_BYTES: usize = 32 << 10;
 /// A PDU beyond this is a large one, bytes: for smaller ones a copy costs less than a system call.
 const LARGE: usize = 16 << 10;
-/// How much of what follows a large PDU is read with it, bytes: the next header, and not much data that would have to
-/// be copied.
-const BEHIND: usize = 4096;
+/// Bytes read beyond a large PDU: the next header, and little data that has to be copied.
+const BEYOND: usize = 4096;
 
-/// What comes on a connection.
+/// Reads the PDUs of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
-    /// Empty until something comes; what is in it is from `start` to before `end`.
+pub(crate) struct PduReader {
+    /// Empty until the first read; unprocessed bytes are `start..end`.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// A large PDU that is on its way.
-    large: Option<Space>,
-    /// Bytes to come that nobody wants.
+    /// A large PDU that is incomplete.
+    large: Option<DataBuffer>,
+    /// Bytes to discard.
     skip: usize,
 }
 
-/// What is in the inbox.
-pub(crate) enum Next {
-    /// A PDU.
-    Pdu(Received),
-    /// The beginning of a large one, with so many bytes of data: [`Inbox::take`] or [`Inbox::skip`] it.
-    Head(Header, u32),
-    /// Nothing that is complete.
-    Nothing,
+/// The next PDU.
+pub(crate) enum NextPdu {
+    /// A complete PDU.
+    Complete(Received),
+    /// The header of a large PDU, and its number of data bytes: [`PduReader::take`] or [`PduReader::skip`] it.
+    LargeHeader(Header, u32),
+    /// No complete PDU.
+    Incomplete,
 }
 
-impl Inbox {
-    /// Reads what there is; 0 at the end of the stream.
+impl PduReader {
+    /// Reads available bytes; 0 at the end of the stream.
     pub fn receive(&mut self, socket: &TcpStream) -> io::Result<usize> {
         self.buffer.resize(BUFFER_BYTES, 0);
-        // Less than a PDU that is not large.
+        // Less than a small PDU.
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
-        let (to, missing) = self.large.as_mut().map_or((std::ptr::null_mut(), 0), Space::spare);
+        let (to, missing) = self.large.as_mut().map_or((std::ptr::null_mut(), 0), DataBuffer::spare);
         let spare = &mut self.buffer[self.end..];
-        let behind = if missing > 0 { spare.len().min(BEHIND) } else { spare.len() };
+        let beyond = if missing > 0 { spare.len().min(BEYOND) } else { spare.len() };
         let slices = [
             libc::iovec { iov_base: to.cast(), iov_len: missing },
-            libc::iovec { iov_base: spare.as_mut_ptr().cast(), iov_len: behind },
+            libc::iovec { iov_base: spare.as_mut_ptr().cast(), iov_len: beyond },
         ];
-        // SAFETY: so many bytes are there to be written, and nobody else's.
+        // SAFETY: the slices cover writable bytes that only this call uses.
         let got = unsafe { libc::readv(socket.as_raw_fd(), slices.as_ptr(), 2) };
         let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
         let first = got.min(missing);
         if let Some(large) = &mut self.large {
-            // SAFETY: the kernel wrote so many.
+            // SAFETY: the kernel wrote that many bytes.
             unsafe { large.fill(first) };
         }
         self.end += got - first;
@@ -68,45 +67,45 @@ impl Inbox {
         Ok(got)
     }
 
-    /// What comes next, by the framing that is in force.
+    /// The next PDU, by the framing in force.
     ///
     /// # Errors
     /// As [`Framing::decode`].
-    pub fn next(&mut self, framing: &Framing) -> Result<Next, IscsiError> {
+    pub fn next(&mut self, framing: &Framing) -> Result<NextPdu, IscsiError> {
         if self.large.as_ref().is_some_and(|large| large.left() > 0) {
-            return Ok(Next::Nothing);
+            return Ok(NextPdu::Incomplete);
         }
         if let Some(large) = self.large.take() {
             let frame = large.into_bytes();
-            return Ok(framing.decode_frame(&frame)?.map_or(Next::Nothing, Next::Pdu));
+            return Ok(framing.decode_frame(&frame)?.map_or(NextPdu::Incomplete, NextPdu::Complete));
         }
         let bytes = &self.buffer[self.start..self.end];
         if let Some((received, length)) = framing.decode_copy(bytes)? {
             self.start += length;
-            return Ok(Next::Pdu(received));
+            return Ok(NextPdu::Complete(received));
         }
         let (Some(bhs), length) = (bytes.first_chunk::<BHS_BYTES>(), framing.needed(bytes)) else {
-            return Ok(Next::Nothing);
+            return Ok(NextPdu::Incomplete);
         };
         // A header with a digest was checked when all of it is there.
         let head = BHS_BYTES + usize::from(bhs[4]) * 4 + if framing.header_digest { 4 } else { 0 };
         if length <= LARGE || bytes.len() < head {
-            return Ok(Next::Nothing);
+            return Ok(NextPdu::Incomplete);
         }
-        Ok(Next::Head(Header::parse(bhs), u32::from_be_bytes([0, bhs[5], bhs[6], bhs[7]])))
+        Ok(NextPdu::LargeHeader(Header::parse(bhs), u32::from_be_bytes([0, bhs[5], bhs[6], bhs[7]])))
     }
 
-    /// The large PDU at the front is wanted.
+    /// Accepts the large PDU at the front.
     pub fn take(&mut self, framing: &Framing) {
         let bytes = &self.buffer[self.start..self.end];
-        let mut frame = Space::new(framing.needed(bytes));
-        // It is not complete: all that is here is its.
+        let mut frame = DataBuffer::new(framing.needed(bytes));
+        // It is incomplete: all bytes here belong to it.
         frame.push(bytes);
         self.large = Some(frame);
         self.start = self.end;
     }
 
-    /// The large PDU at the front is thrown away.
+    /// Discards the large PDU at the front.
     pub fn skip(&mut self, framing: &Framing) {
         self.skip = framing.needed(&self.buffer[self.start..self.end]);
         self.skip_now();
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn pdus_of_any_size_come_whole_in_buffers_of_their_own_and_unwanted_ones_not_at_all() {
+    fn pdus_of_any_size_have_buffers_of_their_own_and_skipped_ones_none() {
         let sizes = [0, 5, 4096, 100_000, 65_536, 0, 16_300, 16_384, 300_000, 48, 20_000, 1, 200_000, 7];
         let (near, mut far) = pair();
         let sent: Vec<Pdu> = sizes
@@ -150,22 +149,22 @@ mod tests {
         let mut bytes = BytesMut::new();
         sent.iter().for_each(|pdu| FRAMING.encode(pdu, &mut bytes));
         let writer = std::thread::spawn(move || far.write_all(&bytes).unwrap());
-        let mut inbox = Inbox::default();
+        let mut reader = PduReader::default();
         let (mut got, mut skipped) = (Vec::new(), Vec::new());
-        while inbox.receive(&near).unwrap() > 0 {
+        while reader.receive(&near).unwrap() > 0 {
             loop {
-                match inbox.next(&FRAMING).unwrap() {
-                    Next::Pdu(received) => {
+                match reader.next(&FRAMING).unwrap() {
+                    NextPdu::Complete(received) => {
                         assert!(received.intact);
                         assert!(matches!(received.pdu.data, Payload::Bytes(_)));
                         got.push(received.pdu);
                     }
-                    Next::Head(Header::DataOut(header), length) if header.itt % 4 == 0 => {
+                    NextPdu::LargeHeader(Header::DataOut(header), length) if header.itt % 4 == 0 => {
                         skipped.push((header.itt, length));
-                        inbox.skip(&FRAMING);
+                        reader.skip(&FRAMING);
                     }
-                    Next::Head(..) => inbox.take(&FRAMING),
-                    Next::Nothing => break,
+                    NextPdu::LargeHeader(..) => reader.take(&FRAMING),
+                    NextPdu::Incomplete => break,
                 }
             }
         }
