@@ -1,4 +1,4 @@
-"""Writes docs/stacks.md and docs/img/response.png."""
+"""Writes docs/results/congestion-control.md and docs/img/response.png."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench import markdown
 from bench.markdown import LINE_LENGTH, filled, table
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "stacks.md"
+PAGE = ROOT / "docs" / "results" / "congestion-control.md"
 SHEET = ROOT / "docs" / "img" / "response.png"
 
 TEMPLATE = """\
@@ -34,7 +34,7 @@ what they are held against: {counted} cycles count, from the rarest loss to the 
 {warmup}. At the first loss the window is where the formula has it. The diamonds are independent loss, as lines have
 it.
 
-![Mean window against loss rate, all stacks](img/response.png)
+![Mean window against loss rate, all stacks](../img/response.png)
 
 Measured under periodic loss, segments, and in brackets over the published. Allowed: {tolerance}; {small_tolerance}
 where the published window is below {small_window} segments; a stack's own where it has one, below. Bold: outside. A

@@ -1,4 +1,4 @@
-"""docs/detection.md and its picture."""
+"""docs/results/detection.md and its picture."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from detection.cells import Cell, rate_error
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "detection.md"
+PAGE = ROOT / "docs" / "results" / "detection.md"
 IMAGE = ROOT / "docs" / "img" / "detection.png"
 
 TEXT = """# Elephants told from mice
 
 <!-- Written by `make detection`; do not edit. -->
 
-How well the [manager](hybrid.md) of a hybrid network finds elephants: misses and false positives by how packets are
+How well the [manager](../howto/lightpath-manager.md) of a hybrid network finds elephants: misses and false positives by how packets are
 sampled and by how many flows its table holds. elephan {version}, {date}. What is run is in `detection/trials.toml`.
 
 Each run is {duration} s with {arrivals} new flows a second (Poisson), {flows} flows in the {seeds} runs of a cell, up
@@ -48,7 +48,7 @@ thresholds (`standard_errors`).
 
 {caution}
 
-![Misses and false positives by sampling and by memory](img/detection.png)
+![Misses and false positives by sampling and by memory](../img/detection.png)
 """
 
 

@@ -1,4 +1,4 @@
-"""`python -m hitless`: runs what is missing of the table of remedies and writes docs/hybrid-remedies-table.md."""
+"""`python -m hitless`: runs what is missing of the table of remedies and writes docs/results/mitigation.md."""
 
 from __future__ import annotations
 

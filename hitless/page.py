@@ -1,4 +1,4 @@
-"""docs/hybrid-remedies-table.md from the kept numbers; a run that is not kept leaves its place empty."""
+"""docs/results/mitigation.md from the kept numbers; a run that is not kept leaves its place empty."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 from hitless.cells import FLOWS, RATES, REMEDIES, RTTS_MS, SCENARIOS, WRONG, Cell
 from hitless.running import Numbers, kept
 
-FILE = Path(__file__).resolve().parent.parent / "docs" / "hybrid-remedies-table.md"
+FILE = Path(__file__).resolve().parent.parent / "docs" / "results" / "mitigation.md"
 
-_HEAD = """<!-- Written by `python -m hitless` from runs kept in out/hitless; do not edit. -->
+_HEAD = """<!-- Written by `make hitless` from runs kept in out/hitless; do not edit. -->
 
-# Remedies of a move, cell by cell
+# Mitigations of a move, cell by cell
 
-What [hybrid.md](hybrid.md) says of remedies, in the cells of the hybrid paper. Each place has three numbers: how far
-the worst mean over one second after the move lies below the second before it, in percent (below zero: no second was
-worse); packets dropped within 200 ms, or two round trips where that is more; duplicate ACKs. A window that fills the
-line from the start, 3 s and 3 RTT after the move, CUBIC 2.1 with SACK as in papers/hybrid. In D the window is that
-and 250 packets, half of r3's queue, which wait there before the move; it does not probe for more. Kept back: by a hold
-without an error. An empty place has not been run: `python -m hitless` goes on where it stopped.
+What a [move](../howto/move-a-flow.md) costs with each mitigation, in the cells of the hybrid paper. Each place has
+three numbers: how far the worst mean over one second after the move lies below the second before it, in percent (below
+zero: no second was worse); packets dropped within 200 ms, or two round trips where that is more; duplicate ACKs. A
+window that fills the line from the start, 3 s and 3 RTT after the move, CUBIC 2.1 with SACK as in papers/hybrid. In D
+the window is that and 250 packets, half of r3's queue, which wait there before the move; it does not probe for more.
+Kept back: by a hold without an error. An empty place has not been run: `make hitless` goes on where it stopped.
 """
 
 

@@ -1,4 +1,4 @@
-"""docs/scenario.md, from the models: every key with type, default, meaning and example.
+"""docs/reference/scenario.md, from the models: every key with type, default, meaning and example.
 
 `python -m elephan.scenario.reference --write` writes it anew; `--check` fails when it has drifted.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from elephan.scenario.schema import schema, write_or_check
 from elephan.scenario.toml import format_value
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "scenario.md"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "scenario.md"
 _TEXT = Path(__file__).with_name("reference.md")
 
 #: Sections in reading order: heading, model, where it stands in a file.

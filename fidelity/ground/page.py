@@ -12,7 +12,7 @@ from fidelity.ground import measured
 from fidelity.ground.judge import Beside
 from fidelity.ground.script import Difference, lost
 
-PICTURE = "![cwnd over time, Linux and the simulator, one plot per stack](img/ground-windows.png)"
+PICTURE = "![cwnd over time, Linux and the simulator, one plot per stack](../img/ground-windows.png)"
 
 
 def section(

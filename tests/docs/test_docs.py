@@ -16,7 +16,7 @@ import pytest
 import elephan
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -117,10 +117,17 @@ def test_links_into_a_page_meet_a_heading(page: Path) -> None:
 
 
 def test_the_index_has_every_page() -> None:
-    index = (ROOT / "docs" / "README.md").read_text()
-    for page in (ROOT / "docs").iterdir():
-        if page.is_file() and page.name != "README.md":
-            assert f"({page.name})" in index, page.name
+    docs = ROOT / "docs"
+    index = (docs / "README.md").read_text()
+    for page in (*docs.rglob("*.md"), *docs.rglob("*.json")):
+        name = page.relative_to(docs).as_posix()
+        assert name == "README.md" or f"({name})" in index, name
+
+
+def test_the_tree_of_documents_has_five_parts() -> None:
+    folders = {path.name for path in (ROOT / "docs").iterdir() if path.is_dir()}
+    assert folders == {"guide", "howto", "reference", "results", "design", "img"}
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} == {"README.md", "glossary.md"}
 
 
 def test_pictures_are_small() -> None:

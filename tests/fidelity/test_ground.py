@@ -1,4 +1,4 @@
-"""What docs/fidelity.md says of the kernel ground: cells, what is kept of a run, how two grounds are judged."""
+"""What docs/results/fidelity.md says of the kernel ground: cells, what is kept of a run, how two grounds are judged."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ fn two() {
 
 
 def test_no_file_holds_more_than_one_subject() -> None:
-    generated = {"Cargo.lock", "docs/scenario.md", "docs/scenario.schema.json"}
+    generated = {"Cargo.lock", "docs/reference/scenario.md", "docs/reference/scenario.schema.json"}
     long = [
         f"{name}: {len(lines)} lines, at most {FILE_LINES_MAX}: split it by subject"
         for name, lines in text_files()
@@ -232,6 +232,12 @@ def test_nothing_is_left_to_do_in_the_code() -> None:
 
 
 def test_the_generated_pages_name_their_generator() -> None:
-    pages = {"docs/speed.md": "make bench", "docs/fidelity.md": "make fidelity", "docs/stacks.md": "make stacks"}
+    pages = {
+        "docs/results/performance.md": "make bench",
+        "docs/results/fidelity.md": "make fidelity",
+        "docs/results/congestion-control.md": "make stacks",
+        "docs/results/detection.md": "make detection",
+        "docs/results/mitigation.md": "make hitless",
+    }
     for page, command in pages.items():
         assert command in (ROOT / page).read_text(encoding="utf-8"), f"{page}: write it with `{command}`"

@@ -1,7 +1,7 @@
 """What this machine's TCP has for each key of a stack: a sysctl, an attribute of the route, an option of the socket.
 
 What it has not is refused before anything is made, with the key and what would be right, or noted in the record where
-it changes next to nothing; docs/kernel-ground.md has the table. Facts are those of Linux's ip-sysctl, ip-route(8) and
+it changes next to nothing; docs/reference/kernel-settings.md has the table. Sources are Linux's ip-sysctl, ip-route(8),
 tcp(7).
 """
 
