@@ -181,7 +181,7 @@ def controls(reference: dict[str, Any], points: dict[str, list[judge.Point]]) ->
                 f"{result['mean'] / before.published:.2f}",
             ]
         )
-    return page.table(["stack and change", "loss", "as it is", "changed"], rows)
+    return page.table(["congestion control and change", "loss", "as it is", "changed"], rows)
 
 
 def sharing_controls(reference: dict[str, Any], rows: list[judge.Sharing]) -> str:
@@ -198,7 +198,7 @@ def sharing_controls(reference: dict[str, Any], rows: list[judge.Sharing]) -> st
         found = statistics.median(measuring.jain_of(result["goodput_bps"]) for result in running.run(cells))
         before = next(row.jain[count] for row in rows if row.stack == stack["name"])
         lines.append([f"{stack['name']}, {control['change']}", str(count), f"{before:.2f}", f"{found:.2f}"])
-    return page.table(["stack and change", "flows", "Jain as it is", "changed"], lines)
+    return page.table(["congestion control and change", "flows", "Jain as it is", "changed"], lines)
 
 
 def between(tolerance: list[float]) -> str:

@@ -16,12 +16,12 @@ PAGE = ROOT / "docs" / "results" / "congestion-control.md"
 SHEET = ROOT / "docs" / "img" / "response.png"
 
 TEMPLATE = """\
-# Stacks
+# Congestion control
 
 What each congestion control does, measured by `make stacks` (elephan {version}, {date}). This page is
-generated: what is published of each stack, the grids and the tolerances are `behaviour/stacks.toml`, and
-`tests/behaviour` holds a quick part of it in every test run. `elephan stacks` lists the stacks with their parameters,
-`elephan stacks NAME` shows one's equations.
+generated: what is published of each congestion control, the grids and the tolerances are `behaviour/stacks.toml`, and
+`tests/behaviour` holds a quick part of it in every test run. `elephan cc` lists them with their parameters,
+`elephan cc NAME` shows one's equations.
 
 {verdict}
 
@@ -34,10 +34,10 @@ what they are held against: {counted} cycles count, from the rarest loss to the 
 {warmup}. At the first loss the window is where the formula has it. The diamonds are independent loss, as lines have
 it.
 
-![Mean window against loss rate, all stacks](../img/response.png)
+![Mean window against loss rate, all congestion controls](../img/response.png)
 
 Measured under periodic loss, segments, and in brackets over the published. Allowed: {tolerance}; {small_tolerance}
-where the published window is below {small_window} segments; a stack's own where it has one, below. Bold: outside. A
+where the published window is below {small_window} segments; a control's own where it has one, below. Bold: outside. A
 tilde: not steady, the window still rises or falls from cycle to cycle.
 
 {response}
@@ -58,7 +58,7 @@ What becomes of measured over published when the reason given is taken away:
 
 ### Small windows
 
-At a loss of 1e-2 most stacks lie below their formulas. For Reno, what the formula leaves out, step by step:
+At a loss of 1e-2 most controls lie below their formulas. For Reno, what the formula leaves out, step by step:
 
 {small}
 
@@ -67,14 +67,14 @@ At a loss of 1e-2 most stacks lie below their formulas. For Reno, what the formu
 {rate_mbps} Mbit/s, RTT {share_rtt_ms} ms, a drop-tail queue of one bandwidth-delay product ({queue} packets), a random
 delay of up to one transmission time per packet. Medians of {seeds} seeds; goodput from {warmup_s} to {seconds} s.
 
-- **RTT 2, 4, 8**: goodput of a flow with {share_rtt_ms} ms over that of one of the same stack with 2, 4, 8 times as
-  much; 1 is equal shares. The queue adds up to {share_rtt_ms} ms to both. Where all flows lose at the same time, theory
-  expects the ratio squared for Reno and more the steeper a stack's response function (Xu, Harfoush, Rhee 2004).
+- **RTT 2, 4, 8**: goodput of a flow with {share_rtt_ms} ms over that of one under the same control with 2, 4, 8 times
+  as much; 1 is equal shares. The queue adds up to {share_rtt_ms} ms to both. Where all flows lose at the same time,
+  theory expects the ratio squared for Reno and more the steeper a control's response function (Xu, Harfoush, Rhee 2004).
 - **time to Jain {jain:g}**: from the start of a second flow, some {join_s} s after the first, until Jain's index of
   their goodputs over {window_s} s is at least {jain:g} and stays so for {hold_s} s.
-- **Jain 2 to 16**: Jain's index of the goodputs of so many flows of the stack; 1 is equal, 1/n is all for one.
-- **beside Reno**: the stack's share of what it and one Reno flow carry together; 50 % is equal.
-- **line**: goodput of two flows of the stack over the line's rate; {most:.1f} % is full, the rest are headers.
+- **Jain 2 to 16**: Jain's index of the goodputs of so many flows under the control; 1 is equal, 1/n is all for one.
+- **beside Reno**: the control's share of what it and one Reno flow carry together; 50 % is equal.
+- **line**: goodput of two flows under the control over the line's rate; {most:.1f} % is full, the rest are headers.
 
 {sharing}
 
@@ -105,7 +105,7 @@ def segments(value: float) -> str:
 def response_table(losses: Sequence[float], rows: dict[str, list[Point]]) -> str:
     """Stacks by loss rates."""
     cells = [[name, *(_window(point) for point in points)] for name, points in rows.items()]
-    return table(["stack", *(f"{loss:g}" for loss in losses)], cells)
+    return table(["congestion control", *(f"{loss:g}" for loss in losses)], cells)
 
 
 def _window(point: Point) -> str:
@@ -128,7 +128,7 @@ def independent_table(rows: dict[str, dict[float, tuple[float, float | None]]]) 
         ]
         for name, values in rows.items()
     ]
-    return table(["stack", *(f"{loss:g}" for loss in losses)], cells)
+    return table(["congestion control", *(f"{loss:g}" for loss in losses)], cells)
 
 
 def published_list(stacks: Sequence[dict[str, Any]]) -> str:
@@ -159,7 +159,7 @@ def bullets(texts: Sequence[str]) -> str:
 
 def sharing_table(ratios: Sequence[int], counts: Sequence[int], jain: float, rows: Sequence[Sharing]) -> str:
     """The one table of sharing."""
-    head = ["stack", *(f"RTT {ratio}" for ratio in ratios), f"time to Jain {jain:g}"]
+    head = ["congestion control", *(f"RTT {ratio}" for ratio in ratios), f"time to Jain {jain:g}"]
     head += [f"Jain {count}" for count in counts] + ["beside Reno", "line"]
     cells = []
     for row in rows:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.markdown import filled
 from detection.cells import Cell, rate_error
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -16,8 +17,8 @@ TEXT = """# Elephants told from mice
 
 <!-- Written by `make detection`; do not edit. -->
 
-How well the [manager](../howto/lightpath-manager.md) of a hybrid network finds elephants: misses and false positives by how packets are
-sampled and by how many flows its table holds. elephan {version}, {date}. What is run is in `detection/trials.toml`.
+How well the [manager](../howto/lightpath-manager.md) of a hybrid network finds elephants: misses and false positives by
+sampling rate, flow table size and caution. elephan {version}, {date}. What is run is in `detection/trials.toml`.
 
 Each run is {duration} s with {arrivals} new flows a second (Poisson), {flows} flows in the {seeds} runs of a cell, up
 to {active} of them at once. Sizes are drawn from the distribution in the first column, rates from a lognormal one with
@@ -44,7 +45,7 @@ that bounded memory alone takes no mouse for an elephant.
 ## By caution
 
 One packet in {caution_n} is sampled; so many standard errors are taken off an estimate before it is compared with the
-thresholds (`standard_errors`).
+thresholds (`confidence_sigmas`).
 
 {caution}
 
@@ -114,7 +115,7 @@ def write(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str,
             ([cell.mix, f"{cell.standard_errors:g}", *judged(cell)] for cell in cells["caution"]),
         ),
     )
-    PAGE.write_text(text)
+    PAGE.write_text(filled(text))
     draw(cells)
 
 

@@ -54,7 +54,7 @@ def main() -> int:
         ns2 = (
             f"{version}, Agent/TCP/Linux on the same dumbbell, queue of one bandwidth-delay product: "
             + "; ".join(page.grid_text(grid) for grid in table["grid"])
-            + f". Medians over the seeds. Allowed: {page.between(table['tolerance'])}, but where a stack has its own "
+            + f". Medians over the seeds. Allowed: {page.between(table['tolerance'])}, but where a control has its own "
             "bounds, below.\n\n"
             + page.goodput_table(["algorithm", "RTT", "loss"], "ns-2", ns2_rows)
             + "\n\n"
@@ -90,7 +90,7 @@ def main() -> int:
                 "kernel_seeds": kernel["seeds"],
                 "kernel_seconds": kernel["seconds"],
                 "kernel_tolerance": page.between(kernel["tolerance"]),
-                "kernel": page.goodput_table(["stack", "loss"], "kernel", kernel_rows),
+                "kernel": page.goodput_table(["congestion control", "loss"], "kernel", kernel_rows),
                 "price_source": kernel["price"]["source"],
                 "price_late": kernel["price"]["late"],
                 "price_tolerance": page.between(kernel["price"]["reno_tolerance"]),

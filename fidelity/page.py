@@ -75,7 +75,7 @@ ACKs that are not held back, lead elsewhere. An earlier table of the kernel, on 
 known, had 242,000 for "both", and 48 for Reno; that 48 is not explained: Linux 6.18 does not remember ssthresh from one
 connection to the next (net.ipv4.tcp_no_ssthresh_metrics_save is 1).
 
-## The kernel ground
+## The kernel backend
 
 {ground}
 
@@ -182,7 +182,7 @@ def price_table(prices: list[Price]) -> str:
         ]
         for price in prices
     ]
-    return table(["stack", "jitter", "duplicate ACKs", "kernel", "elephan", "elephan, goodput"], cells)
+    return table(["congestion control", "jitter", "duplicate ACKs", "kernel", "elephan", "elephan, goodput"], cells)
 
 
 def scattered(values: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""The page's section on the kernel ground: one table per stack, differences with their reasons."""
+"""The page's section on the kernel backend: one table per congestion control, differences with their reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fidelity.ground import measured
 from fidelity.ground.judge import Beside
 from fidelity.ground.script import Difference, lost
 
-PICTURE = "![cwnd over time, Linux and the simulator, one plot per stack](../img/ground-windows.png)"
+PICTURE = "![cwnd over time, Linux and the simulator, one plot per congestion control](../img/ground-windows.png)"
 
 
 def section(
@@ -32,7 +32,7 @@ def section(
         f"{ground['rate_mbps']} Mbit/s, queue of one bandwidth-delay product, independent loss, "
         f"{page.numbers(ground['seconds'])} s for RTTs of {page.numbers(ground['rtt_ms'])} ms; medians of "
         f"{_seeds(rows)}. The same packets of a flow, by number, are "
-        f"lost on both grounds. Allowed: {page.between(ground['tolerance_line'])} where the line decides (both above "
+        f"lost on both backends. Allowed: {page.between(ground['tolerance_line'])} where the line decides (both above "
         f"90 % of it), {page.between(ground['tolerance_loss'])} where loss does. Shown is the kernel's goodput, "
         f"Mbit/s, and in brackets the simulator's over it. "
         + (
@@ -48,7 +48,7 @@ def section(
         pair = ground["fairness"]
         parts.append(
             f"Beside one Reno flow on the same line ({pair['rtt_ms']} ms, loss {pair['loss']:g}, {pair['seconds']} s), "
-            "the stack's part of what both get. Without losses or chance it would be a matter of phases which flow a "
+            "the control's part of what both get. Without losses or chance it would be a matter of phases which flow a "
             "full queue drops, and for the whole run; the simulator's hosts answer up to "
             f"{pair['jitter_us'] / 1000:g} ms late. "
             "By phases: least and most of all seeds with hosts that answer up to "
@@ -65,7 +65,7 @@ def section(
             ]
             for row in fair
         ]
-        parts.append(table(["stack", "kernel", "elephan", "by phases", "ratio"], cells))
+        parts.append(table(["congestion control", "kernel", "elephan", "by phases", "ratio"], cells))
     parts.append(differences(ground))
     if scripts:
         parts += [_script_text(ground["script"]), _script_table(scripts), PICTURE]
@@ -86,7 +86,7 @@ def _goodputs(rows: list[Beside]) -> str:
         cell = f"{page.mbps(row.row.reference)} ({page.ratio(row.row)})"
         lines.setdefault((stack, rtt, flows), {})[loss] = cell
     cells = [[*line, *(by_loss.get(loss, "") for loss in losses)] for line, by_loss in lines.items()]
-    return table(["stack", "RTT", "flows", *(f"loss {loss}" for loss in losses)], cells)
+    return table(["congestion control", "RTT", "flows", *(f"loss {loss}" for loss in losses)], cells)
 
 
 def _script_text(script: dict[str, Any]) -> str:
@@ -110,7 +110,8 @@ def _script_table(scripts: list[Difference]) -> str:
         ]
         for one in scripts
     ]
-    return table(["stack", "reductions, kernel", "reductions, elephan", "error of ssthresh", "error of cwnd"], cells)
+    head = ["congestion control", "reductions, kernel", "reductions, elephan", "error of ssthresh", "error of cwnd"]
+    return table(head, cells)
 
 
 def differences(ground: dict[str, Any]) -> str:
