@@ -69,7 +69,8 @@ delay of up to one transmission time per packet. Medians of {seeds} seeds; goodp
 
 - **RTT 2, 4, 8**: goodput of a flow with {share_rtt_ms} ms over that of one under the same control with 2, 4, 8 times
   as much; 1 is equal shares. The queue adds up to {share_rtt_ms} ms to both. Where all flows lose at the same time,
-  theory expects the ratio squared for Reno and more the steeper a control's response function (Xu, Harfoush, Rhee 2004).
+  theory expects the ratio squared for Reno and more the steeper a control's response function (Xu, Harfoush, Rhee
+  2004).
 - **time to Jain {jain:g}**: from the start of a second flow, some {join_s} s after the first, until Jain's index of
   their goodputs over {window_s} s is at least {jain:g} and stays so for {hold_s} s.
 - **Jain 2 to 16**: Jain's index of the goodputs of so many flows under the control; 1 is equal, 1/n is all for one.

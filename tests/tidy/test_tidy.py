@@ -35,6 +35,9 @@ IO = re.compile(r"\bstd::(time|net|fs|process|env|thread)\b|\b(rand|getrandom)::
 MACHINES_LIBM = re.compile(r"\.(exp2?|exp_m1|ln|ln_1p|log2|log10|pow[fi]|cbrt|sin|cos|tan)\(")
 """Functions of std whose last digits are the machine's: golden records would differ (tests/determinism/golden.py)."""
 
+COLUMNS_MAX = 120
+"""Of a line of prose or code; a tab is one character."""
+
 FILE_LINES_MAX = 700
 """A longer file holds more than one subject."""
 
@@ -206,6 +209,38 @@ def test_links_in_documents_resolve() -> None:
                 if not ((ROOT / name).parent / target.split("#", 1)[0]).exists():
                     broken.append(f"{name}:{number}: {target} does not exist")
     assert not broken, "\n".join(broken)
+
+
+def prose(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines of a Markdown page that a reader reads as text: no code, no table."""
+    fenced = code = False
+    before = ""
+    for number, line in enumerate(lines, 1):
+        fence = line.lstrip().startswith("```")
+        fenced ^= fence
+        # Indented by four after an empty line, up to the next line that is not.
+        code = line.startswith("    ") and (code or not before.strip())
+        if not (fence or fenced or code or line.lstrip().startswith("|")):
+            yield number, line
+        before = line
+
+
+def test_code_and_tables_are_no_prose() -> None:
+    page = "text\n\n    code\n    more\n\n| a | b |\n```sh\nfenced\n```\n- item\n    of a list".splitlines()
+    assert [line for _, line in prose(page) if line] == ["text", "- item", "    of a list"]
+
+
+def test_a_line_has_at_most_120_characters() -> None:
+    """Prose of documents, where an address may be longer, and code. Python's lines are also ruff's (E501)."""
+    address = re.compile(r"https?://\S+")
+    found = [
+        f"{name}:{number}: {len(line)} characters, at most {COLUMNS_MAX}: break the line"
+        for name, lines in text_files()
+        if Path(name).suffix in {".md", ".py", ".c", ".h"}
+        for number, line in (prose(lines) if name.endswith(".md") else enumerate(lines, 1))
+        if len(address.sub("", line)) > COLUMNS_MAX
+    ]
+    assert not found, "\n".join(found)
 
 
 def test_nothing_names_one_machine() -> None:
