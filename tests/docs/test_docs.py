@@ -116,6 +116,15 @@ def test_links_into_a_page_meet_a_heading(page: Path) -> None:
             assert anchor in slugs, f"{page.name}: #{anchor}"
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.stem)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    """As `crates/tcp`: in code, from the root of the tree. Words in capitals stand for a name of the reader's own."""
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"out"}
+    for span in re.findall(r"`([\w./*-]+/[\w./*-]*)`", page.read_text()):
+        if span.split("/")[0] in folders:
+            assert any(ROOT.glob(re.sub(r"\b[A-Z]+\b", "*", span.rstrip("/")))), span
+
+
 def test_the_index_has_every_page() -> None:
     docs = ROOT / "docs"
     index = (docs / "README.md").read_text()

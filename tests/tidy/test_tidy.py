@@ -211,6 +211,19 @@ def test_links_in_documents_resolve() -> None:
     assert not broken, "\n".join(broken)
 
 
+def test_documents_that_are_named_exist() -> None:
+    """In comments, messages and pages, which no link checks: "docs/results/fidelity.md"."""
+    named = re.compile(r"(?<![\w/.-])(?:\.\./)*(docs/[\w/.-]+\.(?:md|json|png))\b")
+    found = [
+        f"{name}:{number}: {match.group(1)} does not exist"
+        for name, lines in text_files()
+        for number, line in enumerate(lines, 1)
+        for match in named.finditer(line)
+        if not (ROOT / match.group(1)).exists()
+    ]
+    assert not found, "\n".join(found)
+
+
 def prose(lines: list[str]) -> Iterator[tuple[int, str]]:
     """Yield number and text of the lines of a Markdown page that a reader reads as text: no code, no table."""
     fenced = code = False
