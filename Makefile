@@ -94,12 +94,12 @@ netem: setup ## tests of path.emulator = "netem" in a virtual machine whose kern
 fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; writes docs/results/fidelity.md
 	$(BIN)/python -m fidelity
 
-.PHONY: ground
-ground: setup ## measure the kernel ground for docs/results/fidelity.md, as root: hours the first time, goes on where it stopped
+.PHONY: backend
+backend: setup ## measure the kernel backend for docs/results/fidelity.md, as root: hours the first time, goes on where it stopped
 	$(BIN)/python -m fidelity.ground
 
-.PHONY: stacks
-stacks: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/results/congestion-control.md
+.PHONY: cc
+cc: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/results/congestion-control.md
 	$(BIN)/python -m behaviour
 
 .PHONY: detection

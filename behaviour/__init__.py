@@ -1,6 +1,6 @@
 """What each stack does: its response to loss beside the published one, and how it shares a line.
 
-`stacks.toml` holds the stacks, what is published of each, the grids and the tolerances; `make stacks` (this package)
+`stacks.toml` holds the stacks, what is published of each, the grids and the tolerances; `make cc` (this package)
 writes docs/results/congestion-control.md and docs/img/response.png from it, tests/behaviour holds a quick part of it in
 every test run.
 """

@@ -1,4 +1,4 @@
-"""`make stacks`: runs every congestion control, writes docs/results/congestion-control.md and its picture.
+"""`make cc`: runs every congestion control, writes docs/results/congestion-control.md and its picture.
 
 The exit code is 1 when a response is out of bounds.
 """

@@ -16,9 +16,9 @@ PAGE = ROOT / "docs" / "results" / "congestion-control.md"
 SHEET = ROOT / "docs" / "img" / "response.png"
 
 TEMPLATE = """\
-# Congestion control
+# Congestion controls
 
-What each congestion control does, measured by `make stacks` (elephan {version}, {date}). This page is
+What each congestion control does, measured by `make cc` (elephan {version}, {date}). This page is
 generated: what is published of each congestion control, the grids and the tolerances are `behaviour/stacks.toml`, and
 `tests/behaviour` holds a quick part of it in every test run. `elephan cc` lists them with their parameters,
 `elephan cc NAME` shows one's equations.

@@ -1,5 +1,5 @@
 """The kernel ground beside the simulator: the same specifications over this machine's own TCP, measured once and kept.
 
-A run of this ground takes its duration, so `make ground` measures what measured.jsonl lacks and `make fidelity` sets
+A run of this ground takes its duration, so `make backend` measures what measured.jsonl lacks and `make fidelity` sets
 the simulator beside what is there.
 """

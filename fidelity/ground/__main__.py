@@ -1,4 +1,4 @@
-"""`make ground`: measures on the kernel ground what measured.jsonl lacks. Needs root; takes hours the first time.
+"""`make backend`: measures on the kernel ground what measured.jsonl lacks. Needs root; takes hours the first time.
 
 What is there is not measured again, so it can be stopped at any time and goes on; a run that the emulator did not
 honour is tried again, alone.

@@ -12,7 +12,7 @@ from fidelity.ground import measured
 from fidelity.ground.judge import Beside
 from fidelity.ground.script import Difference, lost
 
-PICTURE = "![cwnd over time, Linux and the simulator, one plot per congestion control](../img/ground-windows.png)"
+PICTURE = "![cwnd over time, Linux and the simulator, one plot per congestion control](../img/backend-windows.png)"
 
 
 def section(
@@ -20,7 +20,7 @@ def section(
 ) -> str:
     """Return the section's text, without its heading."""
     if not rows:
-        return "Not measured yet: `make ground`, as root."
+        return "Not measured yet: `make backend`, as root."
     ground = reference["ground"]
     used = [run for run in runs.values() if measured.honoured(run)]
     dates = sorted({run["date"] for run in used})
@@ -28,7 +28,7 @@ def section(
     marked = len(runs) - len(used)
     text = (
         f"The same specifications over the TCP of {measured.kernels(used)}, with elephan's own C files loaded into it: "
-        f"`make ground` measures (last on {dates[-1]}, elephan {versions}), `make fidelity` simulates the same seeds. "
+        f"`make backend` measures (last on {dates[-1]}, elephan {versions}), `make fidelity` simulates the same seeds. "
         f"{ground['rate_mbps']} Mbit/s, queue of one bandwidth-delay product, independent loss, "
         f"{page.numbers(ground['seconds'])} s for RTTs of {page.numbers(ground['rtt_ms'])} ms; medians of "
         f"{_seeds(rows)}. The same packets of a flow, by number, are "

@@ -1,4 +1,4 @@
-"""docs/img/ground-windows.png: cwnd over time of every stack of the script, in the kernel and here."""
+"""docs/img/backend-windows.png: cwnd over time of every stack of the script, in the kernel and here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from elephan.report.draw import Ink, frame, rendered
 from elephan.store.files import write_atomically
 from fidelity.ground.script import Difference
 
-IMAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "img" / "ground-windows.png"
+IMAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "img" / "backend-windows.png"
 COLUMNS = 4
 KERNEL, OURS = 1, 0
 """Numbers of their colours."""

@@ -1,4 +1,4 @@
-"""A quick part of `make stacks`: the same cases, the same tolerances (behaviour/stacks.toml), fewer of them."""
+"""A quick part of `make cc`: the same cases, the same tolerances (behaviour/stacks.toml), fewer of them."""
 
 from __future__ import annotations
 
@@ -112,4 +112,4 @@ def test_every_built_in_stack_is_measured() -> None:
 def test_the_page_has_every_stack() -> None:
     text = (running.ROOT / "docs" / "results" / "congestion-control.md").read_text(encoding="utf-8")
     for name in STACKS:
-        assert text.count(f"| {name} |") >= 3, f"{name}: run `make stacks`"
+        assert text.count(f"| {name} |") >= 3, f"{name}: run `make cc`"

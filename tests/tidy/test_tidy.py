@@ -283,7 +283,7 @@ def test_the_generated_pages_name_their_generator() -> None:
     pages = {
         "docs/results/performance.md": "make bench",
         "docs/results/fidelity.md": "make fidelity",
-        "docs/results/congestion-control.md": "make stacks",
+        "docs/results/congestion-control.md": "make cc",
         "docs/results/detection.md": "make detection",
         "docs/results/mitigation.md": "make hitless",
     }
