@@ -78,7 +78,7 @@ msrv: ## build with the least Rust that Cargo.toml declares
 	cargo +$(MSRV) check --locked --workspace --target-dir target/msrv
 
 .PHONY: bench
-bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to bench/history.jsonl, writes docs/speed.md
+bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to bench/history.jsonl, writes docs/results/performance.md
 	$(BIN)/python -m bench
 
 .PHONY: peers
@@ -91,23 +91,23 @@ netem: setup ## tests of path.emulator = "netem" in a virtual machine whose kern
 	scripts/netem.sh
 
 .PHONY: fidelity
-fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; writes docs/fidelity.md
+fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; writes docs/results/fidelity.md
 	$(BIN)/python -m fidelity
 
 .PHONY: backend
-backend: setup ## measure the kernel backend for docs/fidelity.md, as root: hours the first time, goes on where it stopped
+backend: setup ## measure the kernel backend for docs/results/fidelity.md, as root: hours the first time, goes on where it stopped
 	$(BIN)/python -m fidelity.backend
 
 .PHONY: cc
-cc: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/congestion-controls.md
+cc: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/results/congestion-control.md
 	$(BIN)/python -m behaviour
 
 .PHONY: detection
-detection: setup ## how well the manager tells elephants from mice: misses and false positives; writes docs/detection.md
+detection: setup ## how well the manager tells elephants from mice: misses and false positives; writes docs/results/detection.md
 	$(BIN)/python -m detection
 
 .PHONY: hitless
-hitless: setup ## what a move costs with each mitigation, in the hybrid paper's cells; writes docs/hybrid-mitigations-table.md
+hitless: setup ## what a move costs with each mitigation, in the hybrid paper's cells; writes docs/results/mitigation.md
 	$(BIN)/python -m hitless
 
 .PHONY: docs

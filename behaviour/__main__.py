@@ -1,5 +1,7 @@
-"""`make congestion controls`: runs every congestion control, writes docs/congestion-controls.md and its picture, fails
-when a response is out of bounds."""
+"""`make cc`: runs every congestion control, writes docs/results/congestion-control.md and its picture.
+
+The exit code is 1 when a response is out of bounds.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class Progress:
 def main() -> int:
     """Run, write, judge."""
     parser = argparse.ArgumentParser(prog="python -m behaviour", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="judge only; leave docs/congestion-controls.md as it is")
+    parser.add_argument("--check", action="store_true", help="judge only; leave the page as it is")
     parser.add_argument("--again", action="store_true", help="run what is kept in out/stacks once more")
     parser.add_argument(
         "--only", action="append", metavar="CC", help="judge this congestion control alone; implies --check"

@@ -1,4 +1,4 @@
-"""Writes docs/congestion-controls.md and docs/img/response.png."""
+"""Writes docs/results/congestion-control.md and docs/img/response.png."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench import markdown
 from bench.markdown import LINE_LENGTH, filled, table
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "stacks.md"
+PAGE = ROOT / "docs" / "results" / "congestion-control.md"
 SHEET = ROOT / "docs" / "img" / "response.png"
 
 TEMPLATE = """\
@@ -21,7 +21,7 @@ TEMPLATE = """\
 What each congestion control does, measured by `make cc` (elephan {version}, {date}). This page is
 generated: what is published of each congestion control, the grids and the tolerances are
 `behaviour/congestion_controls.toml`, and `tests/behaviour` holds a quick part of it in every test run. `elephan cc`
-lists the congestion controls with their parameters, `elephan cc NAME` shows one's equations.
+lists them with their parameters, `elephan cc NAME` shows one's equations.
 
 {verdict}
 
@@ -34,11 +34,10 @@ what they are held against: {counted} cycles count, from the rarest loss to the 
 {warmup}. At the first loss the window is where the formula has it. The diamonds are independent loss, as lines have
 it.
 
-![Mean window against loss rate, all congestion controls](img/response.png)
+![Mean window against loss rate, all congestion controls](../img/response.png)
 
 Measured under periodic loss, segments, and in brackets over the published. Allowed: {tolerance}; {small_tolerance}
-where the published window is below {small_window} segments; a congestion control's own where it has one, below. Bold:
-outside. A
+where the published window is below {small_window} segments; a control's own where it has one, below. Bold: outside. A
 tilde: not steady, the window still rises or falls from cycle to cycle.
 
 {response}
@@ -59,8 +58,7 @@ What becomes of measured over published when the reason given is taken away:
 
 ### Small windows
 
-At a loss of 1e-2 most congestion controls lie below their formulas. For Reno, what the formula leaves out, step by
-step:
+At a loss of 1e-2 most controls lie below their formulas. For Reno, what the formula leaves out, step by step:
 
 {small}
 
@@ -69,18 +67,15 @@ step:
 {rate_mbps} Mbit/s, RTT {share_rtt_ms} ms, a drop-tail queue of one bandwidth-delay product ({queue} packets), a random
 delay of up to one transmission time per packet. Medians of {seeds} seeds; goodput from {warmup_s} to {seconds} s.
 
-- **RTT 2, 4, 8**: goodput of a flow with {share_rtt_ms} ms over that of one of the same congestion control with 2, 4, 8
-times as
-  much; 1 is equal shares. The queue adds up to {share_rtt_ms} ms to both. Where all flows lose at the same time, theory
-  expects the ratio squared for Reno and more the steeper a congestion control's response function (Xu, Harfoush, Rhee
+- **RTT 2, 4, 8**: goodput of a flow with {share_rtt_ms} ms over that of one under the same control with 2, 4, 8 times
+  as much; 1 is equal shares. The queue adds up to {share_rtt_ms} ms to both. Where all flows lose at the same time,
+  theory expects the ratio squared for Reno and more the steeper a control's response function (Xu, Harfoush, Rhee
   2004).
 - **time to Jain {jain:g}**: from the start of a second flow, some {join_s} s after the first, until Jain's index of
   their goodputs over {window_s} s is at least {jain:g} and stays so for {hold_s} s.
-- **Jain 2 to 16**: Jain's index of the goodputs of so many flows of the congestion control; 1 is equal, 1/n is all for
-one.
-- **beside Reno**: the congestion control's share of what it and one Reno flow carry together; 50 % is equal.
-- **line**: goodput of two flows of the congestion control over the line's rate; {most:.1f} % is full, the rest are
-headers.
+- **Jain 2 to 16**: Jain's index of the goodputs of so many flows under the control; 1 is equal, 1/n is all for one.
+- **beside Reno**: the control's share of what it and one Reno flow carry together; 50 % is equal.
+- **line**: goodput of two flows under the control over the line's rate; {most:.1f} % is full, the rest are headers.
 
 {sharing}
 

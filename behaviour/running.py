@@ -1,5 +1,4 @@
-"""Runs cells on all cores and keeps each one's numbers, so that a second `make congestion controls` runs only what has
-changed.
+"""Runs cells on all cores and keeps each one's numbers, so that a second `make cc` runs only what has changed.
 
 A kept cell is found by what went in: its spec, what is measured of it, and the sources that it ran through. A changed
 algorithm makes its own cells run again, a changed transport all of them.

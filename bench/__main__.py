@@ -1,4 +1,4 @@
-"""`make bench`: measures every workload on every engine in one go, keeps the history, rewrites docs/speed.md.
+"""`make bench`: measures every workload on every engine, keeps the history, rewrites docs/results/performance.md.
 
 elephan and the skeleton run several times, in turn, and their median counts; the peers run once, between them, for as
 much CPU time as --budget allows. Rates are packets per second of CPU time, so that what else the machine does counts
@@ -217,7 +217,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3, help="turns of elephan and the skeleton (median counts)")
     parser.add_argument("--budget", type=float, help="CPU seconds per workload for each peer")
     parser.add_argument("--dry", action="store_true", help="print the history's line, store nothing")
-    parser.add_argument("--page", action="store_true", help="only rewrite docs/speed.md from the history")
+    parser.add_argument("--page", action="store_true", help="only rewrite docs/results/performance.md from the history")
     options = parser.parse_args()
     if not options.page:
         names = options.workloads.split(",") if options.workloads else None

@@ -1,4 +1,4 @@
-"""The target against tgtd, over loopback, in one run: `python -m bench.iscsi`. Prints a table for docs/iscsi.md.
+"""The target against tgtd, over loopback: `python -m bench.iscsi`. Prints a table of docs/results/iscsi.md.
 
 Both serve a file of their own in memory (/dev/shm), so that no drive is measured. Rounds alternate, the median
 counts. Two generators, so that neither is what is measured: elephan's load, and libiscsi's iscsi-perf, which reads.

@@ -1,4 +1,4 @@
-"""What the iSCSI paper does not ask: `python -m bench.iscsi_beyond` makes docs/iscsi.md's tables and its figure.
+"""What the iSCSI paper does not ask: `python -m bench.iscsi_beyond` prints the tables of docs/results/iscsi.md.
 
 How many connections a path wants, what a write's settings cost in round trips, queue depth against latency, and the
 paper's session on today's congestion controls: examples/iscsi-{connections,write,depth,today}.toml, in the simulator.

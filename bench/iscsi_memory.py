@@ -1,6 +1,7 @@
 """A target's memory beside initiators that ask for much and stand still: `python -m bench.iscsi_memory`.
 
-Prints a table for docs/iscsi.md: the most memory that the target's process had (VmHWM), and how a load beside fares.
+Prints a table for docs/results/iscsi.md: the most memory that the target's process had (VmHWM), and the rate of a load
+beside.
 What the initiators send are bytes on sockets, because no initiator of the project would do it.
 """
 

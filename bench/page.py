@@ -1,4 +1,4 @@
-"""Writes docs/speed.md from the history's last complete line: a page without a number that was not measured."""
+"""Writes docs/results/performance.md from the history's last complete line; every number on it was measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from bench.markdown import filled, table
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "speed.md"
+PAGE = ROOT / "docs" / "results" / "performance.md"
 
 RATE_GOAL = 3_000_000
 """Delivered packets per CPU second, on each workload that the peers run too."""
@@ -68,7 +68,7 @@ steady state is what is compared.
 
 
 def write_page(history: Path) -> None:
-    """Rewrite docs/speed.md from the last line of the history."""
+    """Rewrite docs/results/performance.md from the last line of the history."""
     lines = history.read_text(encoding="utf-8").splitlines()
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(filled(page(json.loads(lines[-1]))), encoding="utf-8")

@@ -5,8 +5,8 @@
  * Idea. Loss is a poor sign of congestion: it comes late where queues are long, and from the line where they are short.
  * So measure the path itself: its bottleneck's rate, the most that was lately delivered per time, and its RTT without
  * queue, the least that was lately seen. Send at that rate, paced, with about two products of both in flight at most,
- * whatever is lost. The rate can be seen only by sending more than it, the RTT only with less in flight than the product:
- * so do one after the other, briefly.
+ * whatever is lost. The rate can be seen only by sending more than it, the RTT only with less in flight than the
+ * product: so do one after the other, briefly.
  *
  * Equations (bw: greatest delivery rate of bw_window round trips; rtt: least RTT of min_rtt_window; bdp = bw rtt):
  *	pacing rate = g bw (1 - pacing_margin)		W grows by what is delivered up to  h bdp + aggregate + 3 bursts
@@ -20,7 +20,7 @@
  *			1/8 or 4 kbit/s: their mean is the rate for 48 round trips, without probing
  *	loss		in recovery's first round trip as much is sent as is acknowledged; then W is what it was before
  *
- * Parameters. startup_gain and cwnd_gain in 1/256: 739 is Linux's 2/ln 2. 0 is off for probe_rtt_time, aggregation, policer.
+ * Parameters. startup_gain and cwnd_gain in 1/256: 739 is Linux's 2/ln 2. 0: no probe_rtt_time, aggregation, policer.
  *
  * Where this and Linux differ:
  *	- Linux draws the phase at which probe_bw begins; here it is a hash of the clock, the next byte's number and the
@@ -33,11 +33,11 @@
  *	- in the simulator a burst is one segment: nothing is offloaded.
  * And from the draft: the margin, `aggregate` and the policer are Linux's, not draft-00's.
  *
- * Ranges. bw: 2^-24 segments/us in u32: up to 256 per us, 3 Tbit/s at 1500 bytes. bw x rtt: below 2^52 for 400 Gbit/s x 1 s
- * (2^49.0); times gain (2^11) fits. Counters of segments and ms: u32, wrap, compared by difference. State: 104 bytes.
+ * Ranges. bw: 2^-24 segments/us in u32: up to 256 per us, 3 Tbit/s at 1500 bytes. bw x rtt: below 2^52 for 400 Gbit/s x
+ * 1 s (2^49.0); times gain (2^11) fits. Counters of segments and ms: u32, wrap, compared by difference. State: 104 B.
  *
- * BBRv3 (draft-ietf-ccwg-bbr) is not here: it needs for each packet what was in flight and lost when it was sent, which the
- * kernel's rate samples do not hold, and more state than 104 bytes: the authors' own patch enlarges both.
+ * BBRv3 (draft-ietf-ccwg-bbr) is not here: it needs for each packet what was in flight and lost when it was sent, which
+ * the kernel's rate samples do not hold, and more state than 104 bytes: the authors' own patch enlarges both.
  *
  * Source: Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson, "BBR: congestion-based congestion control", ACM Queue 14(5),
  * 2016; draft-cardwell-iccrg-bbr-congestion-control-00; constants of Linux 6.18.
@@ -269,9 +269,9 @@ static inline u64 in_flight_at_departure(struct cc_sock *sk, const struct bbr *c
 }
 
 /*
- * The greatest of the last `window` round trips, in constant space: keep three, each the greatest of those after the one
- * before it. When the first is too old the next takes its place; a quarter of the window without a second, or half of it
- * without a third, is filled with what is there.
+ * The greatest of the last `window` round trips, in constant space: keep three, each the greatest of those after the
+ * one before it. When the first is too old the next takes its place; a quarter of the window without a second, or half
+ * of it without a third, is filled with what is there.
  */
 static inline void remember(struct bbr *ca, u32 bw, u32 window)
 {

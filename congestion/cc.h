@@ -241,8 +241,8 @@ static inline u32 cc_cbrt(u64 x)
 #define CC_LOG2_SHIFT 30
 
 /*
- * log2 x, in 2^-30; x >= 1. First the whole part, then one bit behind the point per step: squaring a number in [1, 2) doubles
- * its logarithm, and is past 2 when the next bit is 1. No branch, as in cc_cbrt. 1e-9 too low at the worst.
+ * log2 x, in 2^-30; x >= 1. First the whole part, then one bit behind the point per step: squaring a number in [1, 2)
+ * doubles its logarithm, and is past 2 when the next bit is 1. No branch, as in cc_cbrt. 1e-9 too low at the worst.
  */
 static inline u64 cc_log2(u32 x)
 {

@@ -2,9 +2,9 @@
 /*
  * Compound TCP: Reno's window, and on top of it one that delay controls.
  *
- * Idea. Reno gains one segment per round trip: far too slow for a long fat path that is empty. So add a second window that
- * grows with a power of the whole while the RTT shows no queue, as HighSpeed TCP would, and that makes way, down to
- * nothing, as soon as segments are queued: a flow is never less than Reno, and more only where there is room.
+ * Idea. Reno gains one segment per round trip: far too slow for a long fat path that is empty. So add a second window
+ * that grows with a power of the whole while the RTT shows no queue, as HighSpeed TCP would, and that makes way, down
+ * to nothing, as soon as segments are queued: a flow is never less than Reno, and more only where there is room.
  *
  * Equations (Tan et al.; W = cwnd = L + D, segments: L the loss window, D the delay window):
  *	slow start:	L += acked, D = 0

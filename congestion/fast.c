@@ -2,28 +2,28 @@
 /*
  * FAST TCP: a fixed number of segments queued per flow, approached in steps as large as the distance.
  *
- * Idea. As Vegas, take the least RTT for the propagation delay and what the RTT exceeds it by for queue. Vegas then moves
- * one segment per round, however far it is from where it wants to be; FAST moves by a share of the distance, so that the
- * window converges exponentially also on a path of 100,000 segments, and rests there: no sawtooth.
+ * Idea. As Vegas, take the least RTT for the propagation delay and what the RTT exceeds it by for queue. Vegas then
+ * moves one segment per round, however far it is from where it wants to be; FAST moves by a share of the distance, so
+ * that the window converges exponentially also on a path of 100,000 segments, and rests there: no sawtooth.
  *
  * Equations (Jin, Wei, Low; W = cwnd, segments):
  *	W = min(2 W, (1 - gamma) W + gamma (baseRTT / RTT W + alpha))
  * which is W + gamma (alpha - queued), with queued = W (RTT - baseRTT) / RTT the flow's own segments in queues. Here:
  *	baseRTT = least RTT seen, RTT = mean RTT of a round
- *	one round measures, the next one moves: W reaches its new value evenly over the ACKs of a round; a decrease is at once
+ *	one round measures, the next one moves: W reaches its new value evenly over the ACKs of a round; a decrease at once
  *	slow start:	W += acked, until alpha are queued (by the least RTT of a round)
  *	loss:		ssthresh = max(W (1 - reduction), 2)
- * At equilibrium each flow has alpha segments queued, whatever its RTT: W = rate x baseRTT + alpha; N flows need N alpha
- * segments of buffer, and share alike. With less buffer, or under random loss p, growth by gamma alpha per two RTTs meets
- * the reduction: W = sqrt(3 gamma alpha / (4 p)) at a reduction of 1/2.
+ * At equilibrium each flow has alpha segments queued, whatever its RTT: W = rate x baseRTT + alpha; N flows need N
+ * alpha segments of buffer, and share alike. With less buffer, or under random loss p, growth by gamma alpha per two
+ * RTTs meets the reduction: W = sqrt(3 gamma alpha / (4 p)) at a reduction of 1/2.
  *
  * Parameters
  *	alpha		segments that a flow keeps queued. The papers fit it to the rate; 100 are 12 ms at 100 Mbit/s
  *	gamma		share of the distance covered per update; 1/2 is the papers'
  *	reduction	share of the window given up at a loss; 1/2 is Reno's
  *
- * There is no public Linux source to compare with: FAST was a patch for 2.4 kernels and then a product. Where the papers
- * leave a choice, this is what was chosen:
+ * There is no public Linux source to compare with: FAST was a patch for 2.4 kernels and then a product. Where the
+ * papers leave a choice, this is what was chosen:
  *	- they update "periodically"; here every other round, since RTTs of the round in which the window moves were taken
  *	  before the move. Measured late by a round, the equation would oscillate for gamma near 1;
  *	- their RTT is an exponential average with weight min(3 / W, 1/4) per ACK, 95 % of it from the last round; here the
@@ -40,9 +40,8 @@
  * less than 2^31 bytes are in flight (RFC 7323 allows 2^30). RTT: 1 us .. 2^31 us. What is queued and the window's
  * fraction are in 1/1024 segments: 2^42, times gamma in 1/1000: 2^52.
  *
- * Source: C. Jin, D. X. Wei, S. H. Low, "FAST TCP: motivation, architecture, algorithms, performance", INFOCOM 2004; the
- * same with S. Hegde, IEEE/ACM ToN 14(6), 2006.
- * Kernel: as BPF struct_ops, Linux 5.6 and later.
+ * Source: C. Jin, D. X. Wei, S. H. Low, "FAST TCP: motivation, architecture, algorithms, performance", INFOCOM 2004;
+ * the same with S. Hegde, IEEE/ACM ToN 14(6), 2006. Kernel: as BPF struct_ops, Linux 5.6 and later.
  */
 #include "cc.h"
 

@@ -2,10 +2,10 @@
 /*
  * HighSpeed TCP: Reno whose increase and decrease depend on the window.
  *
- * Idea. Reno needs a loss rate of 2e-10 for 10 Gbit/s over 100 ms: one loss in more than an hour. Ask instead for a window
- * of 83000 segments at a loss rate of 1e-7, keep Reno up to 38 segments (a loss rate of 1e-3), so that nobody is hurt on
- * ordinary paths, and join the two by a straight line of log loss rate over log window. Every window then has its
- * loss rate p(w); a decrease b(w) that falls from 1/2 to 1/10 is chosen, and the increase a(w) follows.
+ * Idea. Reno needs a loss rate of 2e-10 for 10 Gbit/s over 100 ms: one loss in more than an hour. Ask instead for a
+ * window of 83000 segments at a loss rate of 1e-7, keep Reno up to 38 segments (a loss rate of 1e-3), so that nobody is
+ * hurt on ordinary paths, and join the two by a straight line of log loss rate over log window. Every window then has
+ * its loss rate p(w); a decrease b(w) that falls from 1/2 to 1/10 is chosen, and the increase a(w) follows.
  *
  * Equations (RFC 3649, 5; w = cwnd, segments; for w > 38):
  *	p(w) = 0.078 / w^1.2							the response function
@@ -19,9 +19,10 @@
  *	a(w)	2.0	8.0	30.1	70.8
  *	b(w)	0.44	0.33	0.21	0.10
  *
- * Parameters: none. Low_Window = 38, Low_P = 1e-3, High_Window = 83000, High_P = 1e-7 and High_Decrease = 0.1 are the RFC's.
- * 1.2 and 0.078 are how it rounds the line through (38, 1e-3) and (83000, 1e-7), whose slope is 1.198; its appendix B
- * writes 1 / 12.8. The rounding is kept, since the table of the appendix has it; without, a(83000) were 72.5.
+ * Parameters: none. Low_Window = 38, Low_P = 1e-3, High_Window = 83000, High_P = 1e-7 and High_Decrease = 0.1 are the
+ * RFC's. 1.2 and 0.078 are how it rounds the line through (38, 1e-3) and (83000, 1e-7), whose slope is 1.198; its
+ * appendix B writes 1 / 12.8. The rounding is kept, since the table of the appendix has it; without, a(83000) were
+ * 72.5.
  *
  * How. Nothing is looked up: a(w) and b(w) are computed by binary logarithm and exponential whenever the window has
  * changed, to six digits. The RFC's table follows from them, row for row.
@@ -33,7 +34,8 @@
  *	  loss rate of 1e-10; b stays what it is at 100000 segments, where the appendix ends: it would be 0 at 567000.
  * Not here, as in Linux: limited slow start (RFC 3742), which the RFC's author proposes beside it.
  *
- * Ranges. Windows: all of u32; at 34 million segments (400 Gbit/s x 1 s) a(w) is 7800, w / a(w) 4342, at 2^32 below 2^14.
+ * Ranges. Windows: all of u32; at 34 million segments (400 Gbit/s x 1 s) a(w) is 7800, w / a(w) 4342, at 2^32 below
+ * 2^14.
  *
  * Source: RFC 3649 (Floyd 2003).
  *

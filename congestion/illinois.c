@@ -2,9 +2,10 @@
 /*
  * Illinois: loss says when to reduce; delay says how fast to grow, and how much to reduce.
  *
- * Idea. Keep Reno's frame, so that loss alone limits the window and the path stays full. But while there is no queue grow
- * ten segments per RTT and reduce by an eighth, since a loss then is not congestion; and as the queue nears its end grow
- * by less than a third of one and reduce by half. The window over time is concave: most of the time it is near its most.
+ * Idea. Keep Reno's frame, so that loss alone limits the window and the path stays full. But while there is no queue
+ * grow ten segments per RTT and reduce by an eighth, since a loss then is not congestion; and as the queue nears its
+ * end grow by less than a third of one and reduce by half. The window over time is concave: most of the time it is near
+ * its most.
  *
  * Equations (Liu, Basar, Srikant; W = cwnd, segments; once per RTT):
  *	baseRTT, maxRTT = least and largest RTT seen; da = mean RTT of the round - baseRTT; dm = maxRTT - baseRTT
@@ -19,8 +20,8 @@
  *	avoidance:	W += alpha acked / W
  *	loss:		ssthresh = max(W (1 - beta), 2)
  *	time-out:	the same; then alpha = 1, beta = beta_max until a round has been measured
- * Once above d1, alpha comes back to alpha_max only after theta rounds at or below d1 in a row: one lucky round is no sign.
- * Under random loss p on a path with room W = sqrt((2 - beta) alpha / (2 beta p)), 8.7 / sqrt(p): 7 times Reno's.
+ * Once above d1, alpha comes back to alpha_max only after theta rounds at or below d1 in a row: one lucky round is no
+ * sign. Under random loss p on a path with room W = sqrt((2 - beta) alpha / (2 beta p)), 8.7 / sqrt(p): 7 times Reno's.
  *
  * Parameters
  *	alpha_min, alpha_max	segments per RTT with the fullest and the emptiest queue
@@ -29,20 +30,20 @@
  *	theta			rounds without a queue before alpha is alpha_max again
  *	win_thresh		Reno below this window; segments
  *
- * Where the paper and Linux differ, this is Linux: a flow starts with alpha_max; RTTs are averaged over one round; dm is
- * never forgotten, so that one long RTT (a reroute, a receiver that slept) makes all later queues look short.
- * And where this differs from Linux: alpha_min is 0.3 as in the paper (Linux: 38/128, and so on in 1/128 and 1/64); growth
+ * Where the paper and Linux differ, this is Linux: a flow starts with alpha_max; RTTs are averaged over one round; dm
+ * is never forgotten, so that one long RTT (a reroute, a receiver that slept) makes all later queues look short. And
+ * where this differs from Linux: alpha_min is 0.3 as in the paper (Linux: 38/128, and so on in 1/128 and 1/64); growth
  * keeps its remainder (Linux drops it with each segment grown: at alpha = 10 and W = 15 a third); each segment counts
- * once (Linux counts what pkts_acked said last, or 1); the theta rounds are in a row (Linux adds up all that are low since
- * alpha_max was left); RTTs beyond 3.3 s are used as they are.
+ * once (Linux counts what pkts_acked said last, or 1); the theta rounds are in a row (Linux adds up all that are low
+ * since alpha_max was left); RTTs beyond 3.3 s are used as they are.
  *
  * Ranges. Windows: u32, tried to 34 million segments; a round is told by sequence numbers, which can be compared while
- * less than 2^31 bytes are in flight (RFC 7323 allows 2^30). RTT: 0 .. 2^31 us. alpha in 1/1000: up to 2^20, times an RTT
- * 2^51, times a segment count 2^45.
+ * less than 2^31 bytes are in flight (RFC 7323 allows 2^30). RTT: 0 .. 2^31 us. alpha in 1/1000: up to 2^20, times an
+ * RTT 2^51, times a segment count 2^45.
  *
- * Source: S. Liu, T. Basar, R. Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed
- * networks", Performance Evaluation 65(6-7), 2008 (VALUETOOLS 2006); Linux's tcp_illinois.
- * Kernel: as BPF struct_ops, Linux 5.6 and later.
+ * Source: S. Liu, T. Basar, R. Srikant, "TCP-Illinois: a loss- and delay-based congestion control algorithm for
+ * high-speed networks", Performance Evaluation 65(6-7), 2008 (VALUETOOLS 2006); Linux's tcp_illinois. Kernel: as BPF
+ * struct_ops, Linux 5.6 and later.
  */
 #include "cc.h"
 

@@ -4,9 +4,9 @@
  *
  * Idea. Take what others leave. A queue shows as delay above the least RTT; while that is below a target the window
  * grows, never faster than Reno's; above it the window shrinks in proportion to the excess, long before a queue
- * overflows. A flow that fills the queue by loss (Reno, CUBIC) therefore drives it out, and without such a flow it takes
- * the whole line at a bounded delay. Once in a while it all but stops for two round trips, so that every flow on the line
- * sees the path without queue: a latecomer would otherwise take the others' queue for the path.
+ * overflows. A flow that fills the queue by loss (Reno, CUBIC) therefore drives it out, and without such a flow it
+ * takes the whole line at a bounded delay. Once in a while it all but stops for two round trips, so that every flow on
+ * the line sees the path without queue: a latecomer would otherwise take the others' queue for the path.
  *
  * Equations (W = cwnd, segments; base = least RTT of the last minutes; delay = least of the last 4 RTTs - base):
  *	gain = 1 / min(gain_limit, ceil(2 target / base))			(4.2)
@@ -19,8 +19,8 @@
  *	loss: ssthresh = W / 2, at least 2					(RFC 6817, 2.4.2)
  * With one slowdown in 1 + slowdown_interval such times, at most a tenth of the line is given up for them.
  *
- * Parameters. target: 60 ms (4.5; RFC 6817 has 100). gain_limit: 16 (4.2). decrease: 1 (4.3). slow_start_exit: 3/4 (4.1).
- * slowdown_interval: 9 (4.4), 0 = no slowdowns. base_history: 10 minutes, a minimum for each (RFC 6817, 4.2).
+ * Parameters. target: 60 ms (4.5; RFC 6817 has 100). gain_limit: 16 (4.2). decrease: 1 (4.3). slow_start_exit: 3/4
+ * (4.1). slowdown_interval: 9 (4.4), 0 = no slowdowns. base_history: 10 minutes, a minimum for each (RFC 6817, 4.2).
  *
  * How the draft is read, and what differs from it:
  *	- delay is that of the round trip, as the draft has it (4.5): a queue on the way back counts too;

@@ -15,7 +15,8 @@
  * does not grow while the application is the limit; appropriate byte counting has no limit L of 2 segments per ACK,
  * since PRR and pacing bound the bursts; W / 2 rounds down.
  *
- * Note. What follows a loss (cwnd during recovery, restart at 1 after a time-out) is TCP's business, not the algorithm's.
+ * Note. What follows a loss (cwnd during recovery, restart at 1 after a time-out) is TCP's business, not the
+ * algorithm's.
  *
  * Ranges. Windows: all of u32.
  *

@@ -2,18 +2,18 @@
 /*
  * Scalable TCP: the window grows by a share of itself, and so takes as many round trips to recover at any rate.
  *
- * Idea. Reno regains what it gave up at a loss at one segment per round trip: minutes on a long fat path. Let every segment
- * acknowledged add the same, and give up a small share: the time to recover is then a number of round trips that
- * depends neither on the rate nor on the window. Small windows are left to Reno, for fairness on ordinary paths.
+ * Idea. Reno regains what it gave up at a loss at one segment per round trip: minutes on a long fat path. Let every
+ * segment acknowledged add the same, and give up a small share: the time to recover is then a number of round trips
+ * that depends neither on the rate nor on the window. Small windows are left to Reno, for fairness on ordinary paths.
  *
  * Equations (Kelly 2003; W = cwnd, segments):
  *	slow start, W < ssthresh:	W += acked
  *	avoidance, W >= ssthresh:	W += a acked				W grows by the share a per RTT
  *	loss:				ssthresh = max(W (1 - b), 2)
  *	while W <= legacy_window:	W += acked / W, ssthresh = max(W / 2, 2)	(Reno)
- * Recovery takes log(1 - b) / log(1 + a) RTTs: 13.4 at a = 0.01, b = 1/8. At equilibrium under loss p: W = a / (b p) when
- * a loss comes, 0.08 / p; the mean is 0.94 of that, and less by the RTT in which each recovery gains nothing. At the loss
- * rates at which that is 16 segments, Reno's window is about the same: hence the legacy window.
+ * Recovery takes log(1 - b) / log(1 + a) RTTs: 13.4 at a = 0.01, b = 1/8. At equilibrium under loss p: W = a / (b p)
+ * when a loss comes, 0.08 / p; the mean is 0.94 of that, and less by the RTT in which each recovery gains nothing. At
+ * the loss rates at which that is 16 segments, Reno's window is about the same: hence the legacy window.
  *
  * Parameters
  *	a		segments gained per segment acknowledged; 1 is slow start
@@ -21,8 +21,9 @@
  *	legacy_window	segments; up to this window the algorithm is Reno, 0: never
  * Twice a, or half b, is twice the window under loss, and half the time to recover.
  *
- * Note. Two flows that lose together keep their shares, since each gains and gives up the same share of its window (Chiu and
- * Jain, Comput. Netw. ISDN Syst. 17(1), 1989). An overflow loses about a W segments, what is gained in an RTT.
+ * Note. Two flows that lose together keep their shares, since each gains and gives up the same share of its window
+ * (Chiu and Jain, Comput. Netw. ISDN Syst. 17(1), 1989). An overflow loses about a W segments, what is gained in an
+ * RTT.
  *
  * Where the paper and Linux differ, this is the paper:
  *	- Linux has no legacy window: it gives up 1/8 at any window, and grows by one segment per min(W, 100) acknowledged

@@ -22,17 +22,17 @@
  *	cap			off: most segments that growth above ssthresh adds per RTT; 1 is as with congestion
  *				avoidance on, 0 is the paper's: no bound
  *
- * Note. Off, the algorithm does not share: it overruns any drop-tail queue once per round trip or two, and others on the
- * bottleneck with it. It is meant for a path that one owns, with a receive window no larger than the path holds.
+ * Note. Off, the algorithm does not share: it overruns any drop-tail queue once per round trip or two, and others on
+ * the bottleneck with it. It is meant for a path that one owns, with a receive window no larger than the path holds.
  *
- * Note on the cap, which is not the paper's. It is for where that cannot be promised. An overflow is known of one RTT after it
- * began, and until then the window goes on growing: what it adds per RTT is what it loses at a time. So this is what
- * is bounded, in segments, as RFC 3742 bounds slow start. Growth is by addition then, so that flows with the same cap
- * are sure to drift to equal shares (Chiu and Jain, Comput. Netw. ISDN Syst. 17(1), 1989).
- * Other forms and why not: a ceiling on the window is the flow's `window` already; doubling up to a share of the
- * window at the last loss amounts to a smaller reduction where the share is below 1, and above 1 the window grows by
- * being lost; a bound on the share gained per RTT is Scalable TCP, whose losses grow with the window.
- * What a cap costs and gains is measured in papers/dsan/README.md.
+ * Note on the cap, which is not the paper's. It is for where that cannot be promised. An overflow is known of one RTT
+ * after it began, and until then the window goes on growing: what it adds per RTT is what it loses at a time. So this
+ * is what is bounded, in segments, as RFC 3742 bounds slow start. Growth is by addition then, so that flows with the
+ * same cap are sure to drift to equal shares (Chiu and Jain, Comput. Netw. ISDN Syst. 17(1), 1989). Other forms and why
+ * not: a ceiling on the window is the flow's `window` already; doubling up to a share of the window at the last loss
+ * amounts to a smaller reduction where the share is below 1, and above 1 the window grows by being lost; a bound on the
+ * share gained per RTT is Scalable TCP, whose losses grow with the window. What a cap costs and gains is measured in
+ * papers/dsan/README.md.
  *
  * Ranges. Windows: all of u32. W (1 - r) x 1e6 stays below 2^52, acked x cap below 2^52.
  *

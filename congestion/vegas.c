@@ -2,8 +2,8 @@
 /*
  * Vegas: keeps a few segments queued, and slows down before the queue overflows.
  *
- * Idea. What a window holds beyond rate times propagation delay stands in a queue, and shows as delay. The least RTT ever
- * seen is taken for the propagation delay; the RTT of the last round then tells how many of one's own segments are
+ * Idea. What a window holds beyond rate times propagation delay stands in a queue, and shows as delay. The least RTT
+ * ever seen is taken for the propagation delay; the RTT of the last round then tells how many of one's own segments are
  * queued. Keep that number between alpha and beta: enough to use what becomes free, too few to fill a buffer.
  *
  * Equations (Brakmo and Peterson, section IV; W = cwnd, segments; once per RTT):

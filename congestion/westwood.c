@@ -2,10 +2,10 @@
 /*
  * Westwood+: after a loss, the window that the path has been carrying, not half of what was tried.
  *
- * Idea. A loss says that something is wrong, not how much the path carries; the ACKs do say that. So measure the rate at
- * which data arrives, once per RTT, smooth it, and on a loss set the window to rate times least RTT: what fills the path
- * and leaves the queue empty. Where a queue overflowed that is about what Reno does; where a line error ate one packet of
- * a path with room, next to nothing is given up. Growth is Reno's.
+ * Idea. A loss says that something is wrong, not how much the path carries; the ACKs do say that. So measure the rate
+ * at which data arrives, once per RTT, smooth it, and on a loss set the window to rate times least RTT: what fills the
+ * path and leaves the queue empty. Where a queue overflowed that is about what Reno does; where a line error ate one
+ * packet of a path with room, next to nothing is given up. Growth is Reno's.
  *
  * Equations (Mascolo et al.; W = cwnd, segments; B = estimated rate):
  *	slow start:	W += acked
@@ -14,8 +14,8 @@
  *		sample = segments delivered / length of the interval
  *		A = (1 - gain) A + gain sample,  B = (1 - gain) B + gain A;  the first sample is A and B
  *	loss, time-out:	ssthresh = B RTTmin, at least 2, at most W; W / 2 while there is no sample
- * With queueing delay q a loss gives up the share r = q / (RTTmin + q) of W instead of a half: next to nothing on a path
- * with room. Under random loss p then W = sqrt((2 - r) / (2 r p)), as far as the filters keep up.
+ * With queueing delay q a loss gives up the share r = q / (RTTmin + q) of W instead of a half: next to nothing on a
+ * path with room. Under random loss p then W = sqrt((2 - r) / (2 r p)), as far as the filters keep up.
  *
  * Parameters
  *	gain		weight of a new sample in each of the two filters
@@ -27,10 +27,10 @@
  *	- the reduction is the papers': to B RTTmin as the loss is found. Linux halves the window during recovery, and at its
  *	  end sets it to B RTTmin in one step, up or down; for its recovery in proportion (RFC 6937) that is a detour;
  *	- the window never rises by a reduction: B RTTmin beyond W, as compressed ACKs can give it, counts as W.
- * And where this differs from Linux: time is in us, not in ticks of the clock (a 41 ms path is 44 ms at HZ = 250, and its
- * window 7 % too large); B RTTmin is formed in 64 bits (Linux's wraps at 4.3 GB); what arrives is counted by TCP's own
- * count of delivered segments, SACKed ones included, where Linux adds up ACKs and takes each duplicate for a segment; a
- * loss before the first sample halves the window, where Linux falls to 2 segments.
+ * And where this differs from Linux: time is in us, not in ticks of the clock (a 41 ms path is 44 ms at HZ = 250, and
+ * its window 7 % too large); B RTTmin is formed in 64 bits (Linux's wraps at 4.3 GB); what arrives is counted by TCP's
+ * own count of delivered segments, SACKed ones included, where Linux adds up ACKs and takes each duplicate for a
+ * segment; a loss before the first sample halves the window, where Linux falls to 2 segments.
  *
  * The filters need some 16 RTTs to follow. A loss at the end of slow start finds an estimate of the rate of several
  * doublings ago, and the window falls far below the path; so it does after the application has paused.

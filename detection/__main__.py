@@ -1,4 +1,4 @@
-"""`make detection`: runs every trial, writes docs/detection.md and its picture, fails when the exact case errs."""
+"""`make detection`: runs every trial, writes docs/results/detection.md, its picture; fails when the exact case errs."""
 
 from __future__ import annotations
 

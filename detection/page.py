@@ -1,4 +1,4 @@
-"""docs/detection.md and its picture."""
+"""docs/results/detection.md and its picture."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.markdown import filled
 from detection.cells import Cell, rate_error
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "detection.md"
+PAGE = ROOT / "docs" / "results" / "detection.md"
 IMAGE = ROOT / "docs" / "img" / "detection.png"
 
 TEXT = """# Elephants told from mice
 
 <!-- Written by `make detection`; do not edit. -->
 
-How well the [manager](hybrid.md) of a hybrid network finds elephants: misses and false positives by how packets are
-sampled and by how many flows its table holds. elephan {version}, {date}. What is run is in `detection/trials.toml`.
+How well the [manager](../howto/lightpath-manager.md) of a hybrid network finds elephants: misses and false positives by
+sampling rate, flow table size and caution. elephan {version}, {date}. What is run is in `detection/trials.toml`.
 
 Each run is {duration} s with {arrivals} new flows a second (Poisson), {flows} flows in the {seeds} runs of a cell, up
 to {active} of them at once. Sizes are drawn from the distribution in the first column, rates from a lognormal one with
@@ -44,11 +45,11 @@ that bounded memory alone takes no mouse for an elephant.
 ## By caution
 
 One packet in {caution_n} is sampled; so many standard errors are taken off an estimate before it is compared with the
-thresholds (`standard_errors`).
+thresholds (`confidence_sigmas`).
 
 {caution}
 
-![Misses and false positives by sampling and by memory](img/detection.png)
+![Misses and false positives by sampling and by memory](../img/detection.png)
 """
 
 
@@ -114,7 +115,7 @@ def write(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str,
             ([cell.mix, f"{cell.standard_errors:g}", *judged(cell)] for cell in cells["caution"]),
         ),
     )
-    PAGE.write_text(text)
+    PAGE.write_text(filled(text))
     draw(cells)
 
 

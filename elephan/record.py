@@ -94,7 +94,7 @@ class SeriesInfo(BaseModel):
 
 
 class Record(BaseModel):
-    """One run. See the module's text; docs/metrics.md says what each metric is."""
+    """One run. See the module's text; docs/reference/metrics.md says what each metric is."""
 
     model_config = ConfigDict(extra="forbid", defer_build=True)
 

@@ -1,4 +1,7 @@
-"""`make fidelity`: runs all comparisons of reference.toml, writes docs/fidelity.md, fails when one is out of bounds."""
+"""`make fidelity`: runs all comparisons of reference.toml, writes docs/results/fidelity.md.
+
+The exit code is 1 when a comparison is out of bounds.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def step(name: str, run: Callable[[], Rows]) -> Rows:
 def main() -> int:
     """Run, write, judge."""
     parser = argparse.ArgumentParser(prog="python -m fidelity", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="judge only; leave docs/fidelity.md as it is")
+    parser.add_argument("--check", action="store_true", help="judge only; leave docs/results/fidelity.md as it is")
     options = parser.parse_args()
     from elephan import _native
 
@@ -87,7 +90,7 @@ def main() -> int:
                 "kernel_seeds": kernel["seeds"],
                 "kernel_seconds": kernel["seconds"],
                 "kernel_tolerance": page.between(kernel["tolerance"]),
-                "kernel": page.goodput_table(["congestion_control", "loss"], "kernel", kernel_rows),
+                "kernel": page.goodput_table(["congestion control", "loss"], "kernel", kernel_rows),
                 "price_source": kernel["price"]["source"],
                 "price_late": kernel["price"]["late"],
                 "price_tolerance": page.between(kernel["price"]["reno_tolerance"]),

@@ -1,4 +1,4 @@
-"""Writes docs/fidelity.md from rows: tables of reference, measured and ratio, each with its tolerance."""
+"""Writes docs/results/fidelity.md from rows: tables of reference, measured and ratio, each with its tolerance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.markdown import LINE_LENGTH, filled, table
 from fidelity.judge import Price, Row
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "fidelity.md"
+PAGE = ROOT / "docs" / "results" / "fidelity.md"
 MBPS = 1e6
 
 TEMPLATE = """\
@@ -86,7 +86,7 @@ connection to the next (net.ipv4.tcp_no_ssthresh_metrics_save is 1).
 
 
 def write_page(parts: dict[str, Any]) -> None:
-    """Rewrite docs/fidelity.md."""
+    """Rewrite docs/results/fidelity.md."""
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(filled(TEMPLATE.format(**parts)), encoding="utf-8")
 

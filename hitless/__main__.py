@@ -1,4 +1,4 @@
-"""`python -m hitless`: runs what is missing of the table of mitigations and writes docs/hybrid-mitigations-table.md."""
+"""`python -m hitless`: runs what is missing of the table of mitigations and writes docs/results/mitigation.md."""
 
 from __future__ import annotations
 

@@ -1,24 +1,27 @@
-"""docs/hybrid-mitigations-table.md from the kept numbers; a run that is not kept leaves its place empty."""
+"""docs/results/mitigation.md from the kept numbers; a run that is not kept leaves its place empty."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hitless.cells import FLOWS, MITIGATIONS, RATES, RTTS_MS, SCENARIOS, WRONG, Cell
-from hitless.running import Numbers, kept
+from hitless.running import KEPT, Numbers, kept
 
-FILE = Path(__file__).resolve().parent.parent / "docs" / "hybrid-mitigations-table.md"
+FILE = Path(__file__).resolve().parent.parent / "docs" / "results" / "mitigation.md"
 
-_HEAD = """<!-- Written by `python -m hitless` from runs kept in out/hitless; do not edit. -->
+_HEAD = """<!-- Written by `make hitless` from runs kept in out/hitless; do not edit. -->
 
 # Mitigations of a move, cell by cell
 
-What [hybrid.md](hybrid.md) says of mitigations, in the cells of the hybrid paper. Each place has three numbers: how far
-the worst mean over one second after the move lies below the second before it, in percent (below zero: no second was
-worse); packets dropped within 200 ms, or two round trips where that is more; duplicate ACKs. A window that fills the
-line from the start, 3 s and 3 RTT after the move, CUBIC 2.1 with SACK as in papers/hybrid. In D the window is that
-and 250 packets, half of r3's queue, which wait there before the move; it does not probe for more. Kept back: by a hold
-without an error. An empty place has not been run: `python -m hitless` goes on where it stopped.
+What a [move](../howto/move-a-flow.md) costs with each mitigation, in the cells of the hybrid paper. Each place has
+three numbers: how far the worst mean over one second after the move lies below the second before it, in percent (below
+zero: no second was worse); packets dropped within 200 ms, or two round trips where that is more; duplicate ACKs. A
+window that fills the line from the start, 3 s and 3 RTT after the move, CUBIC 2.1 with SACK as in papers/hybrid. In D
+the window is that and 250 packets, half of r3's queue, which wait there before the move; it does not probe for more.
+Kept back: by a hold without an error. An empty place has not been run: `make hitless` goes on where it
+stopped. A paced hold has `release = "bottleneck"`; hold+trim is `hold_buffer` and `cwnd_reduction`, hold+tolerate
+`hold_buffer` and `reordering_tolerance`, equalise+trim `delay_equalization` and `cwnd_reduction`. Last run: {date}.
 """
 
 
@@ -49,7 +52,8 @@ def _table(names: list[str], flows: int) -> list[str]:
 
 def text() -> str:
     """Return the page."""
-    lines = [_HEAD]
+    last = max((file.stat().st_mtime for file in KEPT.glob("*.json")), default=0.0)
+    lines = [_HEAD.format(date=datetime.fromtimestamp(last, UTC).date())]
     for flows in FLOWS:
         lines += [f"## {flows} flow{'s' if flows > 1 else ''}", "", *_table(["stay", *MITIGATIONS], flows), ""]
     lines += ["## The difference of the delays known to a tenth, 1 flow", "", *_table(list(WRONG), 1), ""]

@@ -3,8 +3,8 @@
  * With -DCC_RECORD: each hook tells a ring buffer what the algorithm sees of the sender before it is called and after.
  *
  * Read through cc.h's own accessors, so that a field that env.h took from the wrong place is recorded as the algorithm
- * sees it. The algorithm's code is compiled as without: CC_FENCE_ keeps the compiler from carrying anything over from the
- * recording, and nothing is held between before and after, so that the verifier follows the algorithm once.
+ * sees it. The algorithm's code is compiled as without: CC_FENCE_ keeps the compiler from carrying anything over from
+ * the recording, and nothing is held between before and after, so that the verifier follows the algorithm once.
  */
 #ifndef ELEPHAN_CC_BPF_RECORD_H
 #define ELEPHAN_CC_BPF_RECORD_H

@@ -2,10 +2,10 @@
 /*
  * With -DCC_STEP: an algorithm compiled for BPF over a sender that is plain memory, one hook at a time.
  *
- * The kernel lets nobody set a socket to any state at all; here the sender is `cc_step` in a map that the caller writes,
- * then runs the program of one hook (BPF_PROG_RUN of type syscall), then reads. So the instructions that clang makes of an
- * algorithm, and what the kernel makes of those, meet values that no connection reaches. The accessors are those of
- * native/env.h; those of bpf/env.h are compared by recording (record.h).
+ * The kernel lets nobody set a socket to any state at all; here the sender is `cc_step` in a map that the caller
+ * writes, then runs the program of one hook (BPF_PROG_RUN of type syscall), then reads. So the instructions that clang
+ * makes of an algorithm, and what the kernel makes of those, meet values that no connection reaches. The accessors are
+ * those of native/env.h; those of bpf/env.h are compared by recording (record.h).
  */
 #ifndef ELEPHAN_CC_BPF_STEP_H
 #define ELEPHAN_CC_BPF_STEP_H

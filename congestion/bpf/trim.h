@@ -3,13 +3,13 @@
  * A sender that is told from outside to trim its window, before its packets change to a shorter way: as
  * crates/tcp/src/endpoint/notice.rs does it.
  *
- * Linux has no call for that. TCP_BPF_SNDCWND_CLAMP sets the threshold along with the bound of the window, so that whoever
- * takes the bound away again has the sender in slow start; and no option tells an algorithm that its window was reduced,
- * without which CUBIC is back on its curve within a round trip. An algorithm of struct_ops may write both, and is asked on
- * each ACK: before a sender that has filled its window can send anything more. So it looks into a map then.
+ * Linux has no call for that. TCP_BPF_SNDCWND_CLAMP sets the threshold along with the bound of the window, so that
+ * whoever takes the bound away again has the sender in slow start; and no option tells an algorithm that its window was
+ * reduced, without which CUBIC is back on its curve within a round trip. An algorithm of struct_ops may write both, and
+ * is asked on each ACK: before a sender that has filled its window can send anything more. So it looks into a map then.
  *
- * Who tells writes an order to cc_orders, by the ends of the flow; each connection answers once per order in cc_answers. All
- * of it is left out by the verifier, as dead code, unless the loader sets cc_listens.
+ * Who tells writes an order to cc_orders, by the ends of the flow; each connection answers once per order in
+ * cc_answers. All of it is left out by the verifier, as dead code, unless the loader sets cc_listens.
  */
 #ifndef ELEPHAN_CC_BPF_TRIM_H
 #define ELEPHAN_CC_BPF_TRIM_H

@@ -2,8 +2,8 @@
 /*
  * The sender and its samples as memory that C, Rust and BPF share: what cc.h's accessors read, field by field.
  *
- * Laid out as crates/congestion/src/sock.rs declares them, where each field's unit and range is written; a test compares
- * every offset and size. Every field has the same size and place on all 64-bit targets.
+ * Laid out as crates/congestion/src/sock.rs declares them, where each field's unit and range is written; a test
+ * compares every offset and size. Every field has the same size and place on all 64-bit targets.
  */
 #ifndef ELEPHAN_CC_SOCK_H
 #define ELEPHAN_CC_SOCK_H

@@ -1,6 +1,7 @@
 """The simulator's TCP and this kernel's under the same losses: thresholds and windows, with the difference.
 
-Losses by number strike the same segment in both. `python -m elephan.parity.windows` prints the table of docs/parity.md.
+Losses by number strike the same segment in both. `python -m elephan.parity.windows` prints a table of
+docs/results/parity.md.
 """
 
 from __future__ import annotations

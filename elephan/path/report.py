@@ -69,7 +69,7 @@ class Report:
         return link
 
     def metrics(self) -> dict[str, float | None]:
-        """What a record says of the emulator, in the units of docs/metrics.md; None where there was no packet."""
+        """The record's entries on the emulator, in the units of docs/reference/metrics.md; None without packets."""
 
         def seconds(name: str) -> float | None:
             value = self.core[f"late_{name}_ns"]

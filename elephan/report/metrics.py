@@ -1,4 +1,4 @@
-"""The catalogue of metrics: what each is a number of. Tables, plots, exports and docs/metrics.md take it from here."""
+"""The catalogue of metrics and their meanings. Tables, plots, exports and docs/reference/metrics.md read it."""
 
 from __future__ import annotations
 
@@ -554,7 +554,7 @@ COLUMNS = "| name | unit | better | what it is |\n|---|---|---|---|\n"
 
 
 def as_markdown() -> str:
-    """Return docs/metrics.md."""
+    """Return docs/reference/metrics.md."""
     return HEADER + _rows(CATALOGUE) + "\n## Of a link\n\nUnder `links`, for each direction.\n\n" + _rows(LINKS)
 
 
@@ -571,6 +571,6 @@ if __name__ == "__main__":
     from pathlib import Path
 
     if sys.argv[1:] == ["--write"]:
-        (Path(__file__).parents[2] / "docs" / "metrics.md").write_text(as_markdown())
+        (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").write_text(as_markdown())
     else:
         print(as_markdown(), end="")

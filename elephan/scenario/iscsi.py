@@ -74,7 +74,7 @@ class TraceSource(Table):
     trace: str = setting(examples=["traces/tpcc-small.trace"])
     """Trace file; relative to the scenario file."""
     format: TraceFormat = setting("auto", examples=["msr"])
-    """Form of the trace (docs/traces.md says what each is). "auto": told by how the file begins."""
+    """Form of the trace (docs/reference/traces.md says what each is). "auto": told by how the file begins."""
     pace: Literal["timed", "closed"] = setting("timed", examples=["closed"])
     """Requests come when they were recorded, and wait for a place in the queue; or as fast as the queue depth lets."""
     time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
@@ -89,7 +89,7 @@ class TraceSource(Table):
 
 class Postmark(Table):
     """Postmark's pattern of a file server (Katcher 1997): a file is created or deleted, then one read or appended to.
-    Each place of the queue is a client; docs/iscsi.md says what of Postmark this is."""
+    Each place of the queue is a client; docs/reference/iscsi.md says what of Postmark this is."""
 
     kind: Literal["postmark"]
     """Kind of source."""

@@ -85,7 +85,7 @@ class Path(Table):
         "elephan", examples=["netem"]
     )
     """What carries packets on the backend kernel and in `elephan path`: elephan's link model, or the kernel's own
-    tc-netem(8) where the kernel has it, which does less (docs/path.md). The simulator does not look at it."""
+    tc-netem(8) where the kernel has it, which does less (docs/howto/emulated-path.md). The simulator ignores it."""
 
 
 class Node(Table):

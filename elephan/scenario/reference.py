@@ -1,4 +1,4 @@
-"""docs/scenario.md, from the models: every key with type, default, meaning and example.
+"""docs/reference/scenario.md, from the models: every key with type, default, meaning and example.
 
 `python -m elephan.scenario.reference --write` writes it anew; `--check` fails when it has drifted.
 """
@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
 from elephan.scenario.schema import schema, write_or_check
 from elephan.scenario.toml import format_value
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "scenario.md"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "scenario.md"
 _TEXT = Path(__file__).with_name("reference.md")
+_COLUMNS = 120
 
 #: Sections in reading order: heading, model, where it stands in a file.
 _SECTIONS = [
@@ -79,7 +81,8 @@ def text() -> str:
 
 def _section(heading: str, model: dict[str, Any], headings: dict[str, str]) -> str:
     required = set(model.get("required", []))
-    lines = [f"### {_heading(heading)}", "", _cell(model.get("description", "")), ""]
+    described = textwrap.fill(_cell(model.get("description", "")), _COLUMNS, break_long_words=False)
+    lines = [f"### {_heading(heading)}", "", described, ""]
     lines += ["| Key | Type | Default | Meaning | Example |", "|---|---|---|---|---|"]
     for key, item in sorted(model["properties"].items(), key=lambda entry: _rank(entry[0])):
         default = "**required**" if key in required else _code(item["default"]) if "default" in item else "–"

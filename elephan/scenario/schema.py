@@ -1,6 +1,7 @@
 """The JSON schema of a scenario file, from the models, for editors and checkers.
 
-`python -m elephan.scenario.schema --write` writes docs/scenario.schema.json anew; `--check` fails when it has drifted.
+`python -m elephan.scenario.schema --write` writes docs/reference/scenario.schema.json; `--check` fails when it has
+drifted.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import Any
 from elephan.scenario.document import Document
 from elephan.scenario.table import INNER_TABLE, Table
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "scenario.schema.json"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "scenario.schema.json"
 
 
 def schema() -> dict[str, Any]:
-    """The schema, JSON Schema 2020-12. `x-type` names a quantity's type as docs/scenario.md does."""
+    """The schema, JSON Schema 2020-12. `x-type` names a quantity's type as docs/reference/scenario.md does."""
     tables = {table.__name__: table for table in _tables(Table)}
     definitions: dict[str, Any] = {}
     generated = _schema_of(Document, tables, definitions)

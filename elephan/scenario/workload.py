@@ -54,7 +54,7 @@ class Replicate(Table):
     trace: str | None = setting(None, examples=["traces/tpcc-small.trace"])
     """Trace file; relative to the scenario file. Exactly one of `trace` and `rate`."""
     format: TraceFormat = setting("auto", examples=["msr"])
-    """With `trace`: its form (docs/traces.md says what each is). "auto": told by how the file begins."""
+    """With `trace`: its form (docs/reference/traces.md says what each is). "auto": told by how the file begins."""
     time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
     """With `trace`: factor on all times: 2 is half as fast as recorded; held to 10^-6."""
     loop: bool = setting(False, examples=[True])

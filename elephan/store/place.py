@@ -60,7 +60,8 @@ def as_url(location: str) -> URL:
         return url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
     except ArgumentError as error:
         raise InputError(
-            f"--store {location}: not a database URL; right are a file name, sqlite:///FILE, postgresql://USER@HOST/NAME"
+            f"--store {location}: not a database URL; right are a file name, sqlite:///FILE, "
+            "postgresql://USER@HOST/NAME"
         ) from error
 
 

@@ -2,8 +2,8 @@
 /*
  * MulTCP: one connection that counts as several; a congestion control of one's own, as an example.
  *
- * Idea. Storage gateways open several connections, so that a loss costs only one of them. One connection can behave as n
- * together: it gains what n Reno connections gain, and at a loss one of the n halves.
+ * Idea. Storage gateways open several connections, so that a loss costs only one of them. One connection can behave as
+ * n together: it gains what n Reno connections gain, and at a loss one of the n halves.
  *
  * Equations (W = cwnd, segments):
  *	slow start, W < ssthresh:	W += acked
@@ -37,7 +37,8 @@ static void multcp_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 		cc_cong_avoid_ai(sk, cc_snd_cwnd(sk), acked * cc_min((u64)cc_param(sk, flows), cc_snd_cwnd(sk)));
 }
 
-CC_ALGORITHM(multcp, "one connection that gains and gives up as several Reno connections do", "Crowcroft, Oechslin 1998",
+CC_ALGORITHM(multcp, "one connection that gains and gives up as several Reno connections do",
+	"Crowcroft, Oechslin 1998",
 	(ssthresh, multcp_ssthresh),
 	(cong_avoid, multcp_cong_avoid),
 	(undo_cwnd, cc_undo_cwnd));

@@ -12,7 +12,7 @@ from fidelity.backend import measured
 from fidelity.backend.judge import Beside
 from fidelity.backend.script import Difference, lost
 
-PICTURE = "![cwnd over time, Linux and the simulator, one plot per congestion control](img/backend-windows.png)"
+PICTURE = "![cwnd over time, Linux and the simulator, one plot per congestion control](../img/backend-windows.png)"
 
 
 def section(
@@ -48,8 +48,7 @@ def section(
         pair = backend["fairness"]
         parts.append(
             f"Beside one Reno flow on the same line ({pair['rtt_ms']} ms, loss {pair['loss']:g}, {pair['seconds']} s), "
-            "the congestion control's part of what both get. Without losses or chance it would be a matter of phases "
-            "which flow a "
+            "the control's part of what both get. Without losses or chance it would be a matter of phases which flow a "
             "full queue drops, and for the whole run; the simulator's hosts answer up to "
             f"{pair['jitter_us'] / 1000:g} ms late. "
             "By phases: least and most of all seeds with hosts that answer up to "
@@ -112,9 +111,8 @@ def _script_table(scripts: list[Difference]) -> str:
         ]
         for one in scripts
     ]
-    return table(
-        ["congestion control", "reductions, kernel", "reductions, elephan", "error of ssthresh", "error of cwnd"], cells
-    )
+    head = ["congestion control", "reductions, kernel", "reductions, elephan", "error of ssthresh", "error of cwnd"]
+    return table(head, cells)
 
 
 def differences(backend: dict[str, Any]) -> str:

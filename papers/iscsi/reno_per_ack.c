@@ -2,9 +2,10 @@
 /*
  * Reno that counts ACKs, not what they acknowledge.
  *
- * Idea. RFC 5681 allows two ways to grow by a segment per round trip: per acknowledged byte, which it recommends (3.1, equation 2),
- * and by 1 / cwnd per ACK (equation 3). With a receiver that acknowledges every second segment the second gives half a segment.
- * It is what TCP did when this paper was written; today's Linux counts segments, as congestion/reno.c does.
+ * Idea. RFC 5681 allows two ways to grow by a segment per round trip: per acknowledged byte, which it recommends (3.1,
+ * equation 2), and by 1 / cwnd per ACK (equation 3). With a receiver that acknowledges every second segment the second
+ * gives half a segment. It is what TCP did when this paper was written; today's Linux counts segments, as
+ * congestion/reno.c does.
  *
  * Equations (W = cwnd, segments; per ACK, however much it acknowledges):
  *	slow start, W < ssthresh:	W += 1

@@ -1,5 +1,5 @@
-"""A quick part of `make congestion controls`: the same cases, the same tolerances (behaviour/congestion_controls.toml),
-fewer of them."""
+"""A quick part of `make cc`: the same cases, the same tolerances (behaviour/congestion_controls.toml), fewer of
+them."""
 
 from __future__ import annotations
 
@@ -115,6 +115,6 @@ def test_every_built_in_cc_is_measured() -> None:
 
 
 def test_the_page_has_every_cc() -> None:
-    text = (running.ROOT / "docs" / "stacks.md").read_text(encoding="utf-8")
+    text = (running.ROOT / "docs" / "results" / "congestion-control.md").read_text(encoding="utf-8")
     for name in CCS:
-        assert text.count(f"| {name} |") >= 3, f"{name}: run `make congestion controls`"
+        assert text.count(f"| {name} |") >= 3, f"{name}: run `make cc`"

@@ -254,7 +254,7 @@ def test_a_reader_that_goes_early_is_no_failure(elephan: Run, folder: Path, what
 def test_schema_is_the_committed_one(elephan: Run) -> None:
     code, out, _ = elephan("schema")
     assert code == 0
-    assert out == (Path(__file__).parents[2] / "docs" / "scenario.schema.json").read_text()
+    assert out == (Path(__file__).parents[2] / "docs" / "reference" / "scenario.schema.json").read_text()
 
 
 def test_version(elephan: Run) -> None:

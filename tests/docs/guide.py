@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDE = ROOT / "docs" / "guide.md"
+GUIDE = ROOT / "docs" / "guide" / "first-half-hour.md"
 FENCE = re.compile(r"^```(console|python)(?: (long))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-KERNEL = ROOT / "docs" / "kernel.md"
+KERNEL = ROOT / "docs" / "howto" / "load-into-kernel.md"
 """Its commands load into the kernel, and run in a network namespace: tests/kernel/test_page.py."""
 
 PAGES = sorted(

@@ -16,7 +16,7 @@ import pytest
 import elephan
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -121,11 +121,27 @@ def test_links_into_a_page_meet_a_heading(page: Path) -> None:
             assert anchor in slugs, f"{page.name}: #{anchor}"
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.stem)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    """As `crates/tcp`: in code, from the root of the tree. Words in capitals stand for a name of the reader's own."""
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"out"}
+    for span in re.findall(r"`([\w./*-]+/[\w./*-]*)`", page.read_text()):
+        if span.split("/")[0] in folders:
+            assert any(ROOT.glob(re.sub(r"\b[A-Z]+\b", "*", span.rstrip("/")))), span
+
+
 def test_the_index_has_every_page() -> None:
-    index = (ROOT / "docs" / "README.md").read_text()
-    for page in (ROOT / "docs").iterdir():
-        if page.is_file() and page.name != "README.md":
-            assert f"({page.name})" in index, page.name
+    docs = ROOT / "docs"
+    index = (docs / "README.md").read_text()
+    for page in (*docs.rglob("*.md"), *docs.rglob("*.json")):
+        name = page.relative_to(docs).as_posix()
+        assert name == "README.md" or f"({name})" in index, name
+
+
+def test_the_tree_of_documents_has_five_parts() -> None:
+    folders = {path.name for path in (ROOT / "docs").iterdir() if path.is_dir()}
+    assert folders == {"guide", "howto", "reference", "results", "design", "img"}
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} == {"README.md", "glossary.md"}
 
 
 def test_pictures_are_small() -> None:

@@ -1,4 +1,5 @@
-"""What docs/fidelity.md says of the kernel backend: cells, what is kept of a run, how two backends are judged."""
+"""What docs/results/fidelity.md says of the kernel backend: cells, what is kept of a run, how two backends are
+judged."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.iscsi.conftest import NAME, Target
 SUITES = ["ALL"]
 """Families of iscsi-test-cu: this one holds all tests. The URL twice gives those of several paths their second."""
 UNPASSED = {"GetLBAStatus.UnmapSingle"}
-"""With its reason in docs/iscsi.md."""
+"""With its reason in docs/results/iscsi.md."""
 
 libiscsi = pytest.mark.skipif(
     shutil.which("iscsi-test-cu") is None, reason="needs iscsi-test-cu (Debian package libiscsi-bin)"

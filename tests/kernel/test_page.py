@@ -1,4 +1,4 @@
-"""docs/kernel.md: every command does what the page shows, in a network namespace of its own."""
+"""docs/howto/load-into-kernel.md: every command does what the page shows, in a network namespace of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from elephan.kernel import loaded, machine, namespaces, runs
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "kernel.md"
+PAGE = ROOT / "docs" / "howto" / "load-into-kernel.md"
 NAMESPACE = "elephan-page"
 
 

@@ -45,7 +45,7 @@ def test_every_claim_is_in_the_readme_and_the_paper_in_the_documents(paper_id: s
     # Neighbouring figures may share a line: "dsan.fig5, fig6, fig7".
     missing = [claim.id for claim in find(paper_id).claims if claim.id.split(".")[1] not in readme]
     assert not missing
-    assert f"../papers/{paper_id}/README.md" in (root / "docs" / "papers.md").read_text()
+    assert f"../papers/{paper_id}/README.md" in (root / "docs" / "howto" / "papers.md").read_text()
 
 
 @pytest.mark.parametrize("paper_id", IDS)

@@ -34,7 +34,8 @@ def test_a_lead_changes_when_the_larger_window_is_the_others() -> None:
     found = Sharing(None, time_s, swinging, np.full(400, 100.0), (60.0, 400.0))  # type: ignore[arg-type]
     # 300 s in halves of 60 s.
     assert found.changes == 4
-    assert Sharing(None, time_s, np.full(400, 120.0), np.full(400, 60.0), (60.0, 400.0)).imbalance == 2  # type: ignore[arg-type]
+    double = Sharing(None, time_s, np.full(400, 120.0), np.full(400, 60.0), (60.0, 400.0))  # type: ignore[arg-type]
+    assert double.imbalance == 2
 
 
 @pytest.mark.parametrize(("claim", "words"), [("iscsi.fig7", CHANGES), ("iscsi.fig11-13", fairness.CHANGES)])

@@ -87,7 +87,8 @@ def comparison(make_record: Make, make_series: Make, folder: Path) -> Path:
     for number, row in enumerate(rows):
         for seed in (1, 2, 3):
             record = described(make_record(row.cc, seed=seed))
-            outcomes.append(Outcome(None, record, make_series(count=600, scale=1 / (1 + number)), True))  # type: ignore[arg-type]
+            series = make_series(count=600, scale=1 / (1 + number))
+            outcomes.append(Outcome(None, record, series, True))  # type: ignore[arg-type]
     results = Results(outcomes, None)
     plan = Plan(3, wanted=5)
     done = Comparison(tuple(rows), "goodput", results, results, "Many of them", "neighbour", plan=plan)

@@ -93,7 +93,7 @@ def test_many_comparisons_need_more_than_one() -> None:
 
 
 def test_docs_are_what_the_catalogue_says() -> None:
-    page = Path(__file__).parents[2] / "docs" / "metrics.md"
+    page = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
     assert page.read_text() == metrics.as_markdown(), "python -m elephan.report.metrics --write"
 
 

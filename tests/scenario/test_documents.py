@@ -60,7 +60,7 @@ def test_every_example_can_run(file: Path) -> None:
     assert scenario.description, "an example says what it is to show"
     assert scenario.points()
     text = file.read_text(encoding="utf-8")
-    assert text.startswith("#:schema ../docs/scenario.schema.json\n"), "editors find the schema"
+    assert text.startswith("#:schema ../docs/reference/scenario.schema.json\n"), "editors find the schema"
     jsonschema.validate(tomllib.loads(text), schema.schema())
 
 

@@ -35,6 +35,9 @@ IO = re.compile(r"\bstd::(time|net|fs|process|env|thread)\b|\b(rand|getrandom)::
 MACHINES_LIBM = re.compile(r"\.(exp2?|exp_m1|ln|ln_1p|log2|log10|pow[fi]|cbrt|sin|cos|tan)\(")
 """Functions of std whose last digits are the machine's: golden records would differ (tests/determinism/golden.py)."""
 
+COLUMNS_MAX = 120
+"""Of a line of prose or code; a tab is one character."""
+
 FILE_LINES_MAX = 700
 """A longer file holds more than one subject."""
 
@@ -114,7 +117,7 @@ fn two() {
 
 
 def test_no_file_holds_more_than_one_subject() -> None:
-    generated = {"Cargo.lock", "docs/scenario.md", "docs/scenario.schema.json"}
+    generated = {"Cargo.lock", "docs/reference/scenario.md", "docs/reference/scenario.schema.json"}
     long = [
         f"{name}: {len(lines)} lines, at most {FILE_LINES_MAX}: split it by subject"
         for name, lines in text_files()
@@ -208,6 +211,51 @@ def test_links_in_documents_resolve() -> None:
     assert not broken, "\n".join(broken)
 
 
+def test_documents_that_are_named_exist() -> None:
+    """In comments, messages and pages, which no link checks: "docs/results/fidelity.md"."""
+    named = re.compile(r"(?<![\w/.-])(?:\.\./)*(docs/[\w/.-]+\.(?:md|json|png))\b")
+    found = [
+        f"{name}:{number}: {match.group(1)} does not exist"
+        for name, lines in text_files()
+        for number, line in enumerate(lines, 1)
+        for match in named.finditer(line)
+        if not (ROOT / match.group(1)).exists()
+    ]
+    assert not found, "\n".join(found)
+
+
+def prose(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines of a Markdown page that a reader reads as text: no code, no table."""
+    fenced = code = False
+    before = ""
+    for number, line in enumerate(lines, 1):
+        fence = line.lstrip().startswith("```")
+        fenced ^= fence
+        # Indented by four after an empty line, up to the next line that is not.
+        code = line.startswith("    ") and (code or not before.strip())
+        if not (fence or fenced or code or line.lstrip().startswith("|")):
+            yield number, line
+        before = line
+
+
+def test_code_and_tables_are_no_prose() -> None:
+    page = "text\n\n    code\n    more\n\n| a | b |\n```sh\nfenced\n```\n- item\n    of a list".splitlines()
+    assert [line for _, line in prose(page) if line] == ["text", "- item", "    of a list"]
+
+
+def test_a_line_has_at_most_120_characters() -> None:
+    """Prose of documents, where an address may be longer, and code. Python's lines are also ruff's (E501)."""
+    address = re.compile(r"https?://\S+")
+    found = [
+        f"{name}:{number}: {len(line)} characters, at most {COLUMNS_MAX}: break the line"
+        for name, lines in text_files()
+        if Path(name).suffix in {".md", ".py", ".c", ".h"}
+        for number, line in (prose(lines) if name.endswith(".md") else enumerate(lines, 1))
+        if len(address.sub("", line)) > COLUMNS_MAX
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_nothing_names_one_machine() -> None:
     found = [
         f"{name}:{number}: {match.group(0)}"
@@ -233,9 +281,11 @@ def test_nothing_is_left_to_do_in_the_code() -> None:
 
 def test_the_generated_pages_name_their_generator() -> None:
     pages = {
-        "docs/speed.md": "make bench",
-        "docs/fidelity.md": "make fidelity",
-        "docs/congestion-controls.md": "make cc",
+        "docs/results/performance.md": "make bench",
+        "docs/results/fidelity.md": "make fidelity",
+        "docs/results/congestion-control.md": "make cc",
+        "docs/results/detection.md": "make detection",
+        "docs/results/mitigation.md": "make hitless",
     }
     for page, command in pages.items():
         assert command in (ROOT / page).read_text(encoding="utf-8"), f"{page}: write it with `{command}`"

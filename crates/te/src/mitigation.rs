@@ -16,7 +16,7 @@
 //! A window is reduced only in B and D: in A and C the shorter path lets the flow send more, and a reduced window
 //! would have to grow back.
 //!
-//! docs/hybrid-mitigations.md has the results for the scenarios of Moura, Pras, Fioreze and de Boer (2013).
+//! docs/results/mitigation.md has the results for the scenarios of Moura, Pras, Fioreze and de Boer (2013).
 
 use crate::forecast::{forecast, overflow, Case, Forecast, Limit, DUPTHRESH, FULL_PPM};
 use crate::policy::Policy;

@@ -2,7 +2,7 @@
 the socket.
 
 What it has not is refused before anything is made, with the key and what would be right, or noted in the record where
-it changes next to nothing; docs/kernel-backend.md has the table. Facts are those of Linux's ip-sysctl, ip-route(8) and
+it changes next to nothing; docs/reference/kernel-settings.md has the table. Sources are Linux's ip-sysctl, ip-route(8),
 tcp(7).
 """
 

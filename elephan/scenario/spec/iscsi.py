@@ -12,8 +12,7 @@ from elephan.scenario.spec.trace import check_trace
 
 
 def session(workload: Iscsi, base: Path, where: Location) -> dict[str, Any]:
-    """Return the specification of crates/experiment/src/spec/iscsi.rs. Raises `Problem` for files that cannot be
-    used."""
+    """Return the specification of crates/experiment/src/spec/iscsi.rs. Raises `Problem` for unusable files."""
     first_burst = workload.first_burst
     return {
         "kind": "iscsi",

@@ -1,0 +1,110 @@
+"""The pages that explain how to extend elephan: every file, module, function and command that they name exists."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "docs" / "design" / f"add-a-{what}.md" for what in ("congestion-control", "paper")]
+
+SPAN = re.compile(r"`([^`\n]+)`")
+PLACEHOLDER = re.compile(r"\b(NAME|ID)\b")
+"""Stands for a name of the reader's own: any file will do in its place."""
+
+COMMANDS = ("elephan", "make", "cargo", "python")
+TOP_LEVEL = {path.name for path in ROOT.iterdir()}
+
+
+def spans(page: Path) -> Iterator[str]:
+    """Yield the code spans of a page, without what stands in fenced blocks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    yield from SPAN.findall(text)
+
+
+def is_path(span: str) -> bool:
+    """Whether a span names a file or folder of the source tree."""
+    return " " not in span and span.split("/")[0] in TOP_LEVEL and ("/" in span or "." in span)
+
+
+def is_module(span: str) -> bool:
+    """Whether a span names a module of elephan, or something in one."""
+    return re.fullmatch(r"elephan(\.\w+)+", span) is not None
+
+
+def files_of(page: Path) -> list[Path]:
+    """Return the files that a page names."""
+    named = [place for span in spans(page) if is_path(span) for place in ROOT.glob(PLACEHOLDER.sub("*", span))]
+    modules = [
+        ROOT / "/".join(span.split(".")[:length]) for span in spans(page) if is_module(span) for length in (2, 3)
+    ]
+    found = [*named, *(module.with_suffix(".py") for module in modules)]
+    return [place for place in found if place.is_file()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_exists(page: Path) -> None:
+    missing = [span for span in spans(page) if is_path(span) and not any(ROOT.glob(PLACEHOLDER.sub("*", span)))]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_module_has_what_the_page_takes_from_it(page: Path) -> None:
+    for span in filter(is_module, spans(page)):
+        parent, _, name = span.rpartition(".")
+        try:
+            importlib.import_module(span)
+        except ModuleNotFoundError:
+            assert hasattr(importlib.import_module(parent), name), span
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    ran = 0
+    for span in spans(page):
+        program, *words = span.split()
+        if program == "make":
+            assert words[0] in targets, span
+        elif program == "cargo":
+            assert (ROOT / "crates" / words[words.index("-p") + 1]).is_dir(), span
+        elif program == "elephan":
+            # The words before the reader's own name are the command; typer repeats them in its usage.
+            command = [word for word in words if re.fullmatch(r"[a-z]+", word)]
+            called = [sys.executable, "-c", "from elephan.cli import main; main()", *words, "--help"]
+            done = subprocess.run(called, cwd=ROOT, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{span}: {done.stderr}"
+            assert " ".join(command) in " ".join(done.stdout.split()), span
+        ran += program in COMMANDS
+    assert ran >= 4
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_other_name_stands_in_a_file_of_the_page(page: Path) -> None:
+    text = "\n".join(place.read_text() for place in files_of(page))
+    names = {
+        re.sub(r"[\[\]()]", "", span)
+        for span in spans(page)
+        if not is_path(span)
+        and not is_module(span)
+        and span.split()[0] not in COMMANDS
+        and not PLACEHOLDER.search(span)
+    }
+    missing = sorted(name for name in names if not re.search(rf"\b{re.escape(name)}\b", text))
+    assert not missing
+
+
+def test_a_name_that_is_nowhere_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("See `congestion/reno.c` and its `no_such_hook`.\n")
+    with pytest.raises(AssertionError, match="no_such_hook"):
+        test_every_other_name_stands_in_a_file_of_the_page(page)
+    page.write_text("See `congestion/no_such_file.c`.\n")
+    with pytest.raises(AssertionError, match="no_such_file"):
+        test_every_file_exists(page)
