@@ -43,7 +43,7 @@ impl<P> TimedQueue<P> {
     }
 }
 
-/// What does not change.
+/// Parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CodelParams {
     /// ns.

@@ -1,4 +1,4 @@
-//! What a link is made from.
+//! Configuration of a link.
 
 use std::fmt;
 use units::{Rate, Span};
@@ -18,7 +18,7 @@ pub struct LinkConfig {
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Span,
-    /// What waits for the line, and how much of it.
+    /// Queue discipline and limits.
     pub queue: QueueConfig,
     /// Loss on the line, after the queue: a lost packet has taken its time to send.
     pub loss: LossModel,
@@ -141,14 +141,14 @@ pub enum JitterDistribution {
     Normal,
 }
 
-/// What is wrong with a [`LinkConfig`].
+/// An error in a [`LinkConfig`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
     /// The field.
     pub field: &'static str,
     /// Its value.
     pub value: String,
-    /// What would be right, as a phrase.
+    /// The expected value, as a phrase.
     pub expected: &'static str,
 }
 

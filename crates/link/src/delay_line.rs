@@ -1,4 +1,4 @@
-//! What is on the line, in the order in which it arrives at the far end.
+//! Packets on the line, in the order of arrival at the far end.
 
 use crate::ring::Ring;
 use std::cmp::Ordering;
@@ -66,7 +66,7 @@ impl<P> DelayLine<P> {
         }
     }
 
-    /// A packet that would have arrived at `due` is lost. Those behind it stay behind the place it had.
+    /// A packet that would have arrived at `due` is lost. Packets behind it do not arrive before `due`.
     pub fn lose(&mut self, due: u64) {
         if let DelayLine::Ordered { last, .. } = self {
             *last = due.max(*last);
@@ -83,7 +83,7 @@ impl<P> DelayLine<P> {
         }
     }
 
-    /// Everything is gone: what is sent next need not wait for it.
+    /// Nothing is on the line any more: the next packet need not wait for earlier ones.
     pub fn clear_order(&mut self) {
         if let DelayLine::Ordered { last, .. } = self {
             *last = 0;

@@ -1,4 +1,4 @@
-//! Drop-tail and RED without jitter, analytically: a packet's departure is known when it is admitted.
+//! A FIFO link, analytic: drop-tail or RED without jitter. A packet's departure is known when it is admitted.
 //!
 //! One ring holds the packets that wait and, before them, those on the line; a cursor marks the first that waits. The
 //! cursor is moved when someone asks (an arrival, a delivery at the cursor, a reader), not by an event of its own, and
@@ -22,8 +22,7 @@ pub struct FifoLink<P> {
     ring: Ring<P>,
     transmitter: Serializer,
     waiting_bytes: u64,
-    /// When the first packet that waits next_start: when the packet before it has left. Without meaning when none
-    /// waits.
+    /// When the first waiting packet starts: when the packet before it has left. Undefined when none waits.
     next_start: u64,
     limit_packets: u64,
     limit_bytes: u64,
@@ -132,7 +131,7 @@ impl<P: Packet> FifoLink<P> {
     pub(crate) fn poll_delivery(&mut self, now: u64) -> Option<P> {
         while self.due <= now {
             if self.ring.in_transit() == 0 {
-                // The oldest packet still counts as waiting: it started long ago, and nobody asked since.
+                // The oldest packet still counts as waiting: it has started since the last call.
                 self.advance(now);
                 if self.ring.in_transit() == 0 {
                     return None;

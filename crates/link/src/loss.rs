@@ -1,6 +1,6 @@
-//! Which packets a line loses.
+//! Loss models: which packets a link loses.
 //!
-//! Whatever the model, what is drawn is the distance to the next loss, so that a packet costs a subtraction.
+//! Every model draws the distance to the next loss, so that a packet costs a subtraction.
 //! Independent trials with probability p until the first success are a geometric distance; the result has the same
 //! distribution as one drawing per packet.
 //!

@@ -50,7 +50,7 @@ fn certain_and_impossible_losses() {
 }
 
 #[test]
-fn a_state_that_never_ends_is_no_endless_search() {
+fn an_absorbing_state_ends_the_search() {
     let stuck =
         LossModel::GilbertElliott { good_to_bad_e12: E12, bad_to_good_e12: 0, loss_good_e12: E12, loss_bad_e12: 0 };
     assert_eq!(losses(stuck, 1500, 1000), [], "the first packet is already in the bad state, which loses nothing");

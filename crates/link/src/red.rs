@@ -17,7 +17,7 @@ const CERTAIN: u64 = 1 << PROBABILITY_BITS;
 /// Longest queue that the average follows, bytes: 2^43, so that it fits u64 with 20 fraction bits.
 const LONGEST: u64 = 1 << 43;
 
-/// What becomes of an arriving packet.
+/// RED's decision on an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RedDecision {
     Pass,

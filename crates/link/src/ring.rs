@@ -185,13 +185,13 @@ impl<P, S: Copy + Default> Ring<P, S> {
         self.len -= 1;
         self.taken += 1;
         // SAFETY: there was a packet, so the head's slot was written by `push` and not read since: `head` moves on
-        // below. When it leaves a block, packets are left, so that there is a next one; the first_waiting is not in
+        // below. When it leaves a block, packets are left, so that there is a next one; `first_waiting` is not in
         // the block left, as its packets are gone.
         unsafe {
             let packet = ptr::addr_of!((*cursor.at).packet).read();
             let at = cursor.at.add(1);
             if self.len == 0 {
-                // The same block from its start: it is in the cache. Nothing waits, so the first_waiting means nothing.
+                // The same block from its start: it is in the cache. Nothing waits, so `first_waiting` is undefined.
                 self.head = Cursor::first(cursor.block());
                 self.tail = self.head;
             } else if at == cursor.end {

@@ -1,4 +1,4 @@
-//! When the last bit of each packet has left, exactly.
+//! A transmitter: the exact departure of the last bit of each packet.
 
 use units::{Rate, NS_PER_S};
 
@@ -25,7 +25,7 @@ struct Entry {
 pub(crate) struct Serializer {
     /// Departure of the last packet, rounded up; `u64::MAX`: never.
     free_at: u64,
-    /// What rounding added to it, in 1/rate ns; below `rate` <= 2^62.
+    /// The excess from rounding, in 1/rate ns; below `rate` <= 2^62.
     early: u64,
     rate: u64,
     /// Of the size sent last: most links see one size for long, and the others stay out of the processor's cache.

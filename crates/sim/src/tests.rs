@@ -65,7 +65,7 @@ struct Case {
     samples: Vec<u64>,
 }
 
-/// All that can be outcome of a run. A packet lost on the line is reported when it comes to a precomputed link and
+/// The observable outcome of a run. A packet lost on the line is reported when it comes to a precomputed link and
 /// when it would have arrived at another link: until then it counts as lost or as inside, and both are one here.
 #[derive(Default, PartialEq, Debug)]
 struct Outcome {
@@ -126,7 +126,7 @@ impl Hosts<Probe> for Script<'_> {
     }
 }
 
-/// Runs `case` to `end`, pausing at every 1000 events; returns what was outcome, and the number of events. With
+/// Runs `case` to `end`, pausing at every 1000 events; returns the outcome and the number of events. With
 /// `ahead`, links that nothing changes are precomputed.
 fn run(case: &Case, ahead: bool, end: u64) -> (Outcome, u64) {
     let mut routes = Routes::default();

@@ -94,7 +94,7 @@ fn begin(shared: &Arc<Shared>, id: ConnectionId, socket: TcpStream, peer: Socket
     let shared = Arc::clone(shared);
     std::thread::Builder::new().name("iscsi".to_owned()).spawn(move || {
         let why = connection::run(&shared, id, &socket, &waker);
-        // Others may have been aborted or let go on by its end.
+        // Its end may have aborted or unblocked commands of other connections.
         let ready = {
             let mut target = shared.target();
             target.handle_closed(id);

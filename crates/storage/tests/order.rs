@@ -115,7 +115,7 @@ impl Rig {
 }
 
 #[test]
-fn simple_commands_are_at_the_medium_together_and_end_in_any_order() {
+fn simple_commands_run_concurrently() {
     let mut rig = Rig::new();
     (1..=3).for_each(|block| rig.read(0, block, SIMPLE));
     rig.read(0, 4, 0);
@@ -125,7 +125,7 @@ fn simple_commands_are_at_the_medium_together_and_end_in_any_order() {
 }
 
 #[test]
-fn an_ordered_command_waits_for_all_before_it_and_holds_up_all_behind_it() {
+fn an_ordered_command_is_a_barrier() {
     let mut rig = Rig::new();
     for (block, attribute) in [(1, SIMPLE), (2, SIMPLE), (3, ORDERED), (4, SIMPLE), (5, SIMPLE), (6, ORDERED)] {
         rig.read(0, block, attribute);
@@ -143,7 +143,7 @@ fn an_ordered_command_waits_for_all_before_it_and_holds_up_all_behind_it() {
 }
 
 #[test]
-fn a_command_for_the_head_of_the_queue_waits_for_nobody_and_holds_up_those_behind_it() {
+fn a_head_of_queue_command_runs_first() {
     let mut rig = Rig::new();
     for (block, attribute) in [(1, SIMPLE), (2, ORDERED), (3, HEAD), (4, SIMPLE)] {
         rig.read(0, block, attribute);
@@ -168,7 +168,7 @@ fn units_have_task_sets_of_their_own() {
 }
 
 #[test]
-fn an_aborted_command_that_waited_lets_those_behind_it_go() {
+fn aborting_a_waiting_command_unblocks_later_ones() {
     let mut rig = Rig::new();
     rig.read(0, 1, SIMPLE);
     rig.read(0, 2, ORDERED);
@@ -189,7 +189,7 @@ fn an_aborted_command_that_waited_lets_those_behind_it_go() {
 }
 
 #[test]
-fn what_the_medium_is_at_holds_up_ordered_commands_even_when_its_connection_has_gone() {
+fn orphaned_operations_still_block_ordered_commands() {
     let mut rig = Rig::new();
     rig.read(0, 1, SIMPLE);
     assert_eq!(rig.given(), [1]);
@@ -203,7 +203,7 @@ fn what_the_medium_is_at_holds_up_ordered_commands_even_when_its_connection_has_
 
 /// Else a write could fall on a later one, which was sent over the new connection and acknowledged.
 #[test]
-fn what_is_left_of_a_lost_session_is_done_before_what_comes_by_a_new_one() {
+fn stale_tasks_of_a_lost_session_finish_before_new_commands() {
     for is_closed in [true, false] {
         let mut rig = Rig::new();
         rig.read(0, 1, SIMPLE);
@@ -224,7 +224,7 @@ fn what_is_left_of_a_lost_session_is_done_before_what_comes_by_a_new_one() {
 }
 
 #[test]
-fn a_function_that_aborts_several_commands_begins_none_of_them() {
+fn a_multiple_abort_starts_none_of_the_commands() {
     for lost in [false, true] {
         let mut rig = Rig::new();
         // A write whose data does not come, and who waits for it.
@@ -257,7 +257,7 @@ fn a_function_that_aborts_several_commands_begins_none_of_them() {
 }
 
 #[test]
-fn a_command_that_was_aborted_before_it_came_is_not_done() {
+fn a_command_aborted_before_arrival_is_not_executed() {
     let mut rig = Rig::new();
     rig.manage(wire::iscsi::task::ABORT_TASK, 1, 2);
     assert_eq!(rig.answers(), [(77, 0)]);
@@ -270,7 +270,7 @@ fn a_command_that_was_aborted_before_it_came_is_not_done() {
 }
 
 #[test]
-fn commands_that_wait_for_their_turn_are_aborted_with_the_others() {
+fn early_commands_are_aborted_too() {
     let mut rig = Rig::new();
     // Over another connection this one would have come first.
     rig.number = 2;
@@ -285,7 +285,7 @@ fn commands_that_wait_for_their_turn_are_aborted_with_the_others() {
 }
 
 #[test]
-fn whose_commands_another_initiator_cleared_hears_of_it() {
+fn an_initiator_is_told_of_commands_cleared_by_another() {
     let mut rig = Rig::new();
     rig.read(0, 1, SIMPLE);
     assert_eq!(rig.given(), [1]);
@@ -304,7 +304,7 @@ fn whose_commands_another_initiator_cleared_hears_of_it() {
 }
 
 #[test]
-fn an_attribute_that_is_not_there_is_refused() {
+fn an_unknown_task_attribute_is_refused() {
     let mut rig = Rig::new();
     rig.read(0, 1, 4);
     rig.read(0, 2, SIMPLE);

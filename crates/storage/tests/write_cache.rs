@@ -63,7 +63,7 @@ fn with_the_cache_on_only_fua_makes_a_write_durable() {
 }
 
 #[test]
-fn switched_off_by_the_mode_page_every_write_is_durable_and_the_page_says_so() {
+fn with_the_cache_off_every_write_is_durable() {
     let mut rig = Rig::new(true);
     let mut list = vec![0; 24];
     (list[4], list[5]) = (CACHING, 18);
@@ -76,7 +76,7 @@ fn switched_off_by_the_mode_page_every_write_is_durable_and_the_page_says_so() {
 }
 
 #[test]
-fn a_unit_that_starts_without_a_cache_says_so() {
+fn a_unit_without_cache_reports_it() {
     let mut rig = Rig::new(false);
     assert_eq!(rig.told(), [false, false, true]);
     assert!(rig.is_durable(false));

@@ -35,7 +35,7 @@ mod view;
 
 pub use decision::{Decision, Place};
 pub use forecast::{forecast, Case, Forecast, Limit};
-pub use lightpath::{Row, State};
+pub use lightpath::{LightpathSample, State};
 pub use manager::Manager;
 pub use mitigation::{plan, AllowedMitigations, HoldConfig, HoldStats, Mitigation, Pacing, Plan};
 pub use move_log::{MoveLog, MoveRecord, Observation, Reason, Totals};

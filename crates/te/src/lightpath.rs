@@ -22,7 +22,7 @@ pub enum State {
 
 /// A lightpath and the IP path that it bypasses at the end of an interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct LightpathSample {
     /// End of the interval.
     pub time: Time,
     /// Which lightpath.

@@ -2,7 +2,7 @@
 
 use crate::decision::{Decision, Place};
 use crate::forecast::{Case, Forecast};
-use crate::lightpath::{CarriedFlow, Lightpath, Row, State, Surplus};
+use crate::lightpath::{CarriedFlow, Lightpath, LightpathSample, State, Surplus};
 use crate::mitigation::{plan, AllowedMitigations, HoldConfig, HoldStats, Plan};
 use crate::move_log::{MoveLog, MoveRecord, Observation, Reason, Totals};
 use crate::policy::{LightpathConfig, Policy};
@@ -40,7 +40,7 @@ pub struct Manager {
     decisions: VecDeque<Decision>,
     move_log: MoveLog,
     totals: Totals,
-    rows: Vec<Row>,
+    samples: Vec<LightpathSample>,
     next: Time,
 }
 
@@ -55,7 +55,7 @@ impl Manager {
             decisions: VecDeque::new(),
             move_log: MoveLog::default(),
             totals: Totals::default(),
-            rows: vec![],
+            samples: vec![],
             next: now + policy.interval,
             policy,
         }
@@ -198,9 +198,9 @@ impl Manager {
         &self.table
     }
 
-    /// A row for each lightpath and interval so far.
-    pub fn rows(&self) -> &[Row] {
-        &self.rows
+    /// A sample per lightpath and interval so far.
+    pub fn samples(&self) -> &[LightpathSample] {
+        &self.samples
     }
 
     /// Mean load and mean wait of the IP path that `lightpath` bypasses, over the intervals in which it was empty and
@@ -233,7 +233,7 @@ impl Manager {
                 carried.surplus.add(bytes, record.before.rate.data_in(interval).0);
             }
             let (state, flows, carried) = (path.state, path.flows.len(), path.carried(interval));
-            self.rows.push(Row { time: now, lightpath: index, state, flows, carried, ip });
+            self.samples.push(LightpathSample { time: now, lightpath: index, state, flows, carried, ip });
         }
         let (table, lightpaths) = (&self.table, &self.lightpaths);
         self.move_log.handle_interval(now, interval, |record| {
@@ -456,9 +456,9 @@ impl Manager {
     fn observe_flow(&self, flow: FlowKey, lightpath: usize) -> Observation {
         let path = &self.lightpaths[lightpath];
         let activity = path.flows.get(&flow).map(|c| &c.activity).or_else(|| self.table.get(flow));
-        let rows = self.rows.iter().rev().filter(|row| row.lightpath == lightpath);
+        let samples = self.samples.iter().rev().filter(|row| row.lightpath == lightpath);
         // As many intervals as in the flow's mean rate.
-        let recent: Vec<_> = rows.take(4).map(|row| row.ip).collect();
+        let recent: Vec<_> = samples.take(4).map(|row| row.ip).collect();
         let mean = |of: fn(&LinkView) -> u64| {
             (recent.iter().map(|link| u128::from(of(link))).sum::<u128>() / recent.len().max(1) as u128) as u64
         };

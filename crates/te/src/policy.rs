@@ -33,7 +33,7 @@ pub struct LightpathConfig {
 pub struct Policy {
     /// Time between two decisions.
     pub interval: Span,
-    /// One packet in so many is sampled; 1 = all are counted.
+    /// Sampling is 1 in this many packets; 1 = all are counted.
     pub one_in: u64,
     /// Most flows in the flow table.
     pub flow_table_size: usize,

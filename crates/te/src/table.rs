@@ -61,7 +61,7 @@ impl Activity {
         self.intervals += 1;
     }
 
-    /// What the latest interval saw.
+    /// Estimate of the latest interval.
     pub fn latest(&self) -> Estimate {
         self.latest
     }
@@ -107,7 +107,7 @@ pub(crate) fn rate_of(bytes: u64, span: Span) -> Rate {
     Rate(u64::try_from(bits_ns / u128::from(span.0.max(1))).unwrap_or(u64::MAX))
 }
 
-/// Flows by volume, at most so many: a Space-Saving summary over estimated bytes, with the activity of each flow in it.
+/// The largest flows, up to a fixed number: a Space-Saving summary over estimated bytes, with the activity of each flow in it.
 #[derive(Clone, Debug)]
 pub struct FlowTable {
     summary: SpaceSaving<FlowKey>,

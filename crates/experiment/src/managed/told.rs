@@ -48,7 +48,7 @@ impl Management {
         let name = |entry: &Entry| names[entry.flow as usize].to_owned();
         let lightpath = |index: usize| self.net.lightpaths[index].0.clone();
         let mut timeline = Timeline::default();
-        for row in manager.rows() {
+        for row in manager.samples() {
             timeline.time_s.push(row.time.since(self.begin).as_secs_f64());
             timeline.lightpath.push(row.lightpath as i32);
             timeline.state.push(row.state as i32);

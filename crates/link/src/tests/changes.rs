@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_new_rate_holds_for_what_waits_and_not_for_what_is_being_sent() {
+fn a_new_rate_applies_to_waiting_packets_only() {
     for config in both_kinds(&gigabit(tail(100))) {
         let mut bench = Bench::new(config);
         for _ in 0..4 {
@@ -23,7 +23,7 @@ fn a_new_rate_holds_for_what_waits_and_not_for_what_is_being_sent() {
 }
 
 #[test]
-fn a_longer_delay_holds_for_what_starts_later() {
+fn a_longer_delay_applies_to_later_packets() {
     for config in both_kinds(&gigabit(tail(100))) {
         let mut bench = Bench::new(config);
         for _ in 0..3 {

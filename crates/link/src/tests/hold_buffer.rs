@@ -129,7 +129,7 @@ fn run(buffers: &mut [Bench], arrivals: &[(u64, usize)]) {
     }
 }
 
-/// When what buffers let go left, in order: ns and buffer.
+/// Departures of held packets, in order: (ns, buffer).
 fn left(buffers: &[Bench]) -> Vec<(u64, usize)> {
     let of =
         |(buffer, bench): (usize, &Bench)| bench.times().into_iter().map(move |at| (at, buffer)).collect::<Vec<_>>();
@@ -144,7 +144,7 @@ fn buffers_of_one_pacer_alternate_and_share_its_rate() {
     for (buffer, delay_us) in [(0, 100), (1, 130)] {
         begin(&mut buffers[buffer], Span::from_micros(delay_us), None);
     }
-    // Five packets each are kept back by 60 us: the first buffer opens at 100 us, the second at 130.
+    // Five packets each arrive by 60 us and are held: the first buffer opens at 100 us, the second at 130.
     let arrivals: Vec<_> = (0..5).flat_map(|i| [(i * 12_000, 0), (i * 12_000 + 1, 1)]).collect();
     run(&mut buffers, &arrivals);
     let us: Vec<_> = left(&buffers).into_iter().map(|(at, buffer)| (at / 1_000, buffer)).collect();
@@ -176,7 +176,7 @@ fn a_burst_after_its_hold_shares_the_pacer_with_flows_that_moved_with_it() {
     assert!(all.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 12_000), "{all:?}");
     assert_eq!(all.iter().map(|&(_, buffer)| buffer).collect::<Vec<_>>()[..6], [0, 0, 1, 0, 1, 0]);
     assert_eq!(all.last().unwrap().0, 100_000 + 17 * 12_000);
-    // With nothing kept back any more they are not there.
+    // Idle buffers add no delay.
     let now = buffers[0].now.max(buffers[1].now) + 1;
     run(&mut buffers, &[(now, 0), (now + 1, 1), (now + 2, 0)]);
     assert_eq!(left(&buffers)[18..], [(now, 0), (now + 1, 1), (now + 2, 0)]);

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_lists_files_and_what_hangs_on_what() {
+    fn parameter_blocks_lists_sources_and_topology() {
         let text = "kind a { # a comment\n Long name of it = 0.25, List = [1, -2, 0x1f, [x] ],\n [p, q] = w, Model = source inner\n}\n\
                     a b { Long name of it = 7 }\ninstantiate [ d0 .. d2, e ] as b\ntopology bus b0 [ ctlr c0 [ disk d0 [] ] ]\n";
         let document = read(text).unwrap();
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_file_line_and_what_would_be_right() {
+    fn errors_name_file_line_and_expected_text() {
         for (text, part) in [
             ("kind a {\n x 1 }", "t, line 2: expected \"=\" after \"x 1\""),
             ("kind a {\n x = ", "t, at its end: expected a value, found nothing (is the file cut off?)"),

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_replay_keeps_as_many_under_way_as_asked() {
+    fn a_closed_replay_keeps_its_queue_depth() {
         for closed in [1, 4, 16] {
             let report = play(&requests(), &ReplayPlan { closed: Some(closed), ..plan() }).unwrap();
             assert_eq!(report.reads.response.count() + report.writes.response.count(), 400);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_disk_is_refused_left_out_or_wrapped() {
+    fn out_of_range_requests_are_refused_skipped_or_wrapped() {
         let mut all = requests();
         all.push(request(u64::MAX / 4, 0, 99_999_999_999, Kind::Read));
         let error = play(&all, &plan()).unwrap_err();

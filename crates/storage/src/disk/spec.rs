@@ -1,4 +1,4 @@
-//! ParamKind a drive is: everything that its times follow from.
+//! Description of a drive: all parameters of its timing.
 
 use super::layout::Layout;
 use super::schedule::Scheduler;

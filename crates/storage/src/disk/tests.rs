@@ -98,7 +98,7 @@ fn a_read_takes_command_seek_rotation_sectors_and_bus() {
 }
 
 #[test]
-fn a_write_settles_and_is_done_when_it_is_on_the_medium() {
+fn a_write_settles_and_ends_on_the_medium() {
     let mut drive = Drive::new(spec());
     // Command 0.07 ms, seek 1.1 ms and 0.25 ms to settle: at 1.42 ms the wait for 3 ms is 1.58 ms, and two sectors.
     assert_eq!(drive.serve(0, write(43, 2)), 5_000_000);
@@ -108,7 +108,7 @@ fn a_write_settles_and_is_done_when_it_is_on_the_medium() {
 }
 
 #[test]
-fn a_write_back_drive_answers_from_the_buffer_and_makes_the_next_wait() {
+fn a_write_back_drive_completes_from_the_buffer_and_delays_the_next() {
     let mut spec = spec();
     spec.buffer.write_back = true;
     let mut drive = Drive::new(spec);
@@ -124,7 +124,7 @@ fn a_write_back_drive_answers_from_the_buffer_and_makes_the_next_wait() {
 }
 
 #[test]
-fn reading_ahead_goes_as_far_as_it_should_and_hits_cost_the_bus_alone() {
+fn read_ahead_respects_its_limit_and_hits_cost_bus_time_only() {
     for (read_ahead, hits) in
         [(ReadAhead::No, 0), (ReadAhead::Track, 4), (ReadAhead::Cylinder, 14), (ReadAhead::Segment, 20)]
     {
@@ -149,7 +149,7 @@ fn reading_ahead_goes_as_far_as_it_should_and_hits_cost_the_bus_alone() {
 }
 
 #[test]
-fn a_request_that_comes_early_finds_what_has_been_read_by_then() {
+fn a_request_during_read_ahead_uses_the_data_read_so_far() {
     let mut spec = spec();
     spec.buffer.read_ahead = ReadAhead::Segment;
     spec.buffer.ahead_max = 20;
@@ -166,7 +166,7 @@ fn a_request_that_comes_early_finds_what_has_been_read_by_then() {
 }
 
 #[test]
-fn a_drive_that_takes_blocks_as_they_pass_reads_a_track_in_a_turn() {
+fn zero_latency_access_reads_a_track_in_one_revolution() {
     let mut spec = spec();
     let mut plain = Drive::new(spec.clone());
     spec.buffer.immediate_read = true;
@@ -178,7 +178,7 @@ fn a_drive_that_takes_blocks_as_they_pass_reads_a_track_in_a_turn() {
 }
 
 #[test]
-fn a_slow_bus_is_what_counts_and_a_large_request_fits_a_small_segment() {
+fn a_slow_bus_dominates_and_large_requests_fit_small_segments() {
     let mut spec = spec();
     spec.control.block_ns = 3_000_000;
     spec.buffer.blocks = 4;
@@ -190,7 +190,7 @@ fn a_slow_bus_is_what_counts_and_a_large_request_fits_a_small_segment() {
 }
 
 #[test]
-fn the_orders_of_requests_differ_where_they_should() {
+fn schedulers_differ_in_order() {
     let total = |scheduler| {
         let mut disk = Disk::new(Device::Drive(Box::new(Drive::new(spec()))), scheduler);
         for (id, block) in [190, 5, 150, 25, 110, 45, 70, 65].into_iter().enumerate() {
@@ -232,7 +232,7 @@ fn a_request_beyond_the_disk_is_refused() {
 
 proptest! {
     #[test]
-    fn every_request_is_done_after_it_came_and_no_sooner_than_the_bus_allows(
+    fn completions_follow_arrivals_and_bus_time(
         requests in prop::collection::vec((0u64..190, 1u64..10, any::<bool>(), 0u64..30_000_000), 1..60),
         read_ahead in prop::sample::select(vec![ReadAhead::No, ReadAhead::Track, ReadAhead::Cylinder, ReadAhead::Segment,
             ReadAhead::TrackThenNext]),

@@ -215,7 +215,7 @@ fn pattern(length: usize, seed: usize) -> Payload {
 const SECOND: Span = Span::from_secs(1);
 
 #[test]
-fn what_is_written_is_read_and_the_status_rides_on_the_data() {
+fn written_data_is_read_back_and_status_comes_with_data() {
     let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), DataMode::Bytes);
     let write = rig.write(8, pattern(4096, 1));
     rig.run(SECOND);
@@ -243,7 +243,7 @@ fn cost(change: impl Fn(&mut Settings)) -> (usize, usize) {
 }
 
 #[test]
-fn data_is_immediate_unsolicited_or_asked_for_as_was_agreed() {
+fn data_is_immediate_unsolicited_or_solicited_as_negotiated() {
     // 8 KiB ride on the command, 56 KiB follow in PDUs of 8 KiB.
     assert_eq!(cost(|_| ()), (0, 7));
     // Unsolicited up to 16 KiB, the rest by one R2T.
@@ -256,7 +256,7 @@ fn data_is_immediate_unsolicited_or_asked_for_as_was_agreed() {
 }
 
 #[test]
-fn as_many_r2ts_are_outstanding_as_was_agreed() {
+fn max_outstanding_r2t_is_respected() {
     for (most, first) in [(1, 1), (3, 3), (100, 16)] {
         let mut target = TargetConfig::new(NAME);
         let settings = &mut target.settings;
@@ -299,7 +299,7 @@ fn residuals_say_what_was_not_moved() {
 }
 
 #[test]
-fn a_lost_connection_starts_the_session_anew_and_every_command_again() {
+fn a_lost_connection_reinstates_the_session_and_reissues_commands() {
     for connections in [1, 3] {
         for after in [0, 1, 2, 5, 9, 14, 30] {
             let config = InitiatorConfig { connections, ..initiator() };
@@ -320,7 +320,7 @@ fn a_lost_connection_starts_the_session_anew_and_every_command_again() {
 }
 
 #[test]
-fn chap_lets_in_who_knows_the_secret_and_shows_the_target_to_who_asks() {
+fn chap_authenticates_initiator_and_target() {
     let secret = |name: &str, secret: &str| Secret { name: name.into(), secret: secret.into() };
     let both = Credentials { initiator: secret("host", "hosthosthost"), target: Some(secret("disk", "diskdiskdisk")) };
     let alone = Credentials { target: None, ..both.clone() };
@@ -347,7 +347,7 @@ fn chap_lets_in_who_knows_the_secret_and_shows_the_target_to_who_asks() {
 }
 
 #[test]
-fn discovery_names_the_target_and_where_it_is() {
+fn discovery_returns_name_and_address() {
     let config = InitiatorConfig::new("iqn.2026-01.example:host", None);
     let mut rig = Rig::new(config, TargetConfig::new(NAME), DataMode::Bytes);
     rig.run(SECOND);
@@ -360,7 +360,7 @@ fn discovery_names_the_target_and_where_it_is() {
 }
 
 #[test]
-fn silence_is_answered_by_pings_from_both_sides_and_then_the_end() {
+fn silence_causes_pings_and_then_a_close() {
     let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), DataMode::Bytes);
     rig.run(Span::from_secs(100));
     assert!(rig.count("NopOut") > 3 && rig.count("NopIn") > 3);
@@ -376,7 +376,7 @@ fn silence_is_answered_by_pings_from_both_sides_and_then_the_end() {
 }
 
 #[test]
-fn a_reset_aborts_what_waits_for_data_and_is_answered() {
+fn a_reset_aborts_commands_that_wait_for_data() {
     let mut target = TargetConfig::new(NAME);
     (target.settings.initial_r2t, target.settings.immediate_data) = (true, false);
     let mut rig = Rig::new(initiator(), target, DataMode::Bytes);
@@ -439,7 +439,7 @@ proptest! {
     }
 
     #[test]
-    fn any_pdus_leave_the_target_standing_and_others_served(
+    fn arbitrary_pdus_do_not_disturb_other_sessions(
         wild in prop::collection::vec((any::<u8>(), prop::array::uniform16(any::<u8>()), prop::array::uniform32(any::<u8>()), prop::collection::vec(any::<u8>(), 0..600), any::<bool>()), 1..60),
         opcodes in prop::collection::vec(0u8..8, 60), logged_in: bool) {
         let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), DataMode::Bytes);

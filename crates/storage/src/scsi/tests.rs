@@ -65,7 +65,7 @@ const READ: [u8; 10] = [0x28, 0, 0, 0, 0, 8, 0, 0, 1, 0];
 const WRITE: [u8; 10] = [0x2a, 0, 0, 0, 0, 8, 0, 0, 1, 0];
 
 #[test]
-fn what_is_written_is_read_by_every_length_of_command() {
+fn written_data_is_read_by_every_command_length() {
     let mut rig = Rig::new();
     let mut sixteen = [0; 16];
     (sixteen[9], sixteen[13]) = (8, 1);
@@ -81,7 +81,7 @@ fn what_is_written_is_read_by_every_length_of_command() {
 }
 
 #[test]
-fn a_unit_that_is_stopped_or_loses_its_cache_puts_on_the_medium_what_is_in_it() {
+fn stopping_or_disabling_the_cache_flushes_it() {
     let flushes = |cdb: &[u8], data: Vec<u8>| {
         let mut rig = Rig::new();
         let mut all = [0; 16];
@@ -112,7 +112,7 @@ fn the_size_of_a_unit_cannot_be_selected() {
 }
 
 #[test]
-fn a_unit_that_is_not_there_says_so_as_data_when_it_is_asked_for_sense() {
+fn request_sense_of_an_absent_unit_returns_sense_as_data() {
     let mut rig = Rig::new();
     let mut cdb = [0; 16];
     (cdb[0], cdb[4]) = (0x03, 18);
@@ -135,7 +135,7 @@ fn blocks_beyond_the_end_and_protection_are_refused() {
 }
 
 #[test]
-fn compare_and_write_says_where_data_differ() {
+fn compare_and_write_reports_the_miscompare_offset() {
     let mut rig = Rig::new();
     let mut cdb = [0; 16];
     (cdb[0], cdb[9], cdb[13]) = (0x89, 8, 1);
@@ -164,7 +164,7 @@ fn unmapped_blocks_read_as_zeros_and_are_reported() {
 }
 
 #[test]
-fn modes_are_changed_within_what_is_changeable_and_others_are_told() {
+fn mode_select_changes_changeable_fields_and_notifies_other_initiators() {
     let mut rig = Rig::new();
     let page = rig.good("a", &[0x1a, 0x08, 0x0a, 0, 255, 0], vec![]);
     let mut list = [&[0, 0, 0, 0], &page[4..]].concat();
@@ -180,7 +180,7 @@ fn modes_are_changed_within_what_is_changeable_and_others_are_told() {
 }
 
 #[test]
-fn a_reserved_unit_is_another_s_until_released_lost_or_reset() {
+fn a_reservation_lasts_until_release_loss_or_reset() {
     let mut rig = Rig::new();
     for end in ["release", "loss", "reset"] {
         rig.good("a", &[0x16, 0, 0, 0, 0, 0], vec![]);
@@ -205,7 +205,7 @@ fn a_reserved_unit_is_another_s_until_released_lost_or_reset() {
 }
 
 #[test]
-fn persistent_reservations_let_pass_whom_their_type_says() {
+fn persistent_reservations_follow_their_type() {
     for (kind, stranger_reads, registrant_writes) in
         [(1, true, false), (3, false, false), (5, true, true), (6, false, true), (7, true, true), (8, false, true)]
     {
@@ -270,7 +270,7 @@ proptest! {
 }
 
 #[test]
-fn one_block_that_is_compared_with_many_takes_the_memory_of_few() {
+fn comparing_one_block_with_many_needs_little_memory() {
     // VERIFY(10) with BYTCHK = 3: all blocks hold the one that came.
     let verify = |blocks: u16| [0x2f, 6, 0, 0, 0, 0, 0, (blocks >> 8) as u8, blocks as u8, 0];
     let mut rig = Rig::new();

@@ -23,7 +23,7 @@ pub struct Summary {
     pub largest_bytes: u32,
     /// First arrival, ns.
     pub first_ns: u64,
-    /// LastMeasurement arrival, ns.
+    /// Last arrival, ns.
     pub last_ns: u64,
     /// Requests that begin where the one before on the same device ended.
     pub sequential: u64,

@@ -62,7 +62,7 @@ fn request(arrival_ns: u64, device: u32, lba: u64, bytes: u32, kind: Kind) -> Re
 }
 
 #[test]
-fn each_format_says_what_its_definition_says() {
+fn each_format_matches_its_definition() {
     use Kind::{Read, Write};
     let of = |text: &str| read(None, text.as_bytes()).unwrap();
     assert_eq!(of(MQSIM)[0], request(938_513_000, 4, 264_719_034, 8192, Write));
@@ -94,7 +94,7 @@ fn each_format_says_what_its_definition_says() {
 }
 
 #[test]
-fn the_content_tells_the_format_and_a_name_overrides_it() {
+fn the_format_is_detected_and_a_name_overrides_it() {
     for (format, bytes) in samples() {
         assert_eq!(TraceReader::new("t", None, &bytes[..]).ok().unwrap().format(), format);
     }
@@ -126,7 +126,7 @@ fn line_ends_of_other_systems_and_a_missing_last_one() {
 }
 
 #[test]
-fn errors_name_file_place_text_and_what_would_be_right() {
+fn errors_name_file_position_text_and_expected_text() {
     for (format, good, bad, parts) in [
         (
             Format::Mqsim,
@@ -173,7 +173,7 @@ fn errors_name_file_place_text_and_what_would_be_right() {
 }
 
 #[test]
-fn a_binary_trace_that_is_cut_or_broken_says_where_and_how_much_was_read() {
+fn errors_of_a_damaged_binary_trace_name_the_position() {
     let whole = srt(&[record(0, 5, 1, 1056, 1), record(1, 0, 1, 2, 0)]);
     let cut = read(None, &whole[..whole.len() - 6]).unwrap_err();
     let byte = whole.len() - 56;
@@ -193,7 +193,7 @@ fn a_binary_trace_that_is_cut_or_broken_says_where_and_how_much_was_read() {
 }
 
 #[test]
-fn what_is_far_out_of_order_is_an_error_and_what_is_near_is_put_in_order() {
+fn near_disorder_is_sorted_and_far_disorder_is_an_error() {
     let line = |t: u64| format!("{t},h,0,Read,0,512,1\n");
     let near: String = (0..20_000u64).map(|i| line(1000 + (i ^ 0x3f))).collect();
     let requests = read(None, near.as_bytes()).unwrap();

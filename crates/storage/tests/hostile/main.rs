@@ -63,7 +63,7 @@ fn hold(name: &str) {
 }
 
 #[test]
-fn any_bytes_are_pdus_or_an_error_in_whatever_pieces_they_come() {
+fn any_bytes_in_any_pieces_are_pdus_or_an_error() {
     hold("wire");
 }
 
@@ -83,7 +83,7 @@ fn any_disk_description_is_a_drive_or_an_error() {
 }
 
 #[test]
-fn whatever_strangers_send_others_are_served() {
+fn arbitrary_peers_do_not_disturb_others() {
     hold("target");
 }
 
@@ -95,7 +95,7 @@ fn a_damaged_line_ends_in_a_status_or_a_failure_for_every_command() {
 /// Over several connections a command may come before one with a smaller number; its unsolicited data came to a
 /// command that was not there yet, was dropped, and was waited for without end.
 #[test]
-fn unsolicited_data_is_kept_for_a_command_that_waits_for_its_turn() {
+fn unsolicited_data_is_kept_for_an_early_command() {
     hostile::ALL[5].1(&[201, 42, 14, 242, 184, 234, 33, 54, 25, 68, 98, 201, 121, 67, 25, 56]);
     // Two connections, unsolicited data that is not immediate, twelve commands, a line without a fault.
     hostile::ALL[5].1(&[0b1100_0001]);
@@ -104,6 +104,6 @@ fn unsolicited_data_is_kept_for_a_command_that_waits_for_its_turn() {
 /// A LogoutResponse that nobody had asked for, while a second connection was still to be made: that one was waited for
 /// to be closed without end (found by libFuzzer).
 #[test]
-fn a_logout_that_nobody_asked_for_loses_the_session_and_no_command() {
+fn an_unrequested_logout_loses_no_command() {
     hostile::ALL[5].1(b"\x41\x00\x00\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\x00\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\xd3\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\xd3\x00\x00\xd3\xb1\xf3\xd3\x2a\x87\x87\x87\x87\xe4\x25\x23\x00\xd3\x00\x00\x00\xd3\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\xd3\x00\x00\xd3\xb1\xf3\xd3\x01\xb1\xb1\xd3\x01\xf3\xd3\x00\x00\xd3\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\xd3\x00\x00\xd3\xd3\xb1\xb1\xb1\xd3\x01\xf3\x01\xf3");
 }

@@ -311,7 +311,8 @@ impl Endpoint {
         true
     }
 
-    /// A zero-window probe: data that fits the window, else an old sequence number without data (Linux tcp_write_wakeup).
+    /// A zero-window probe: data that fits the window, else an old sequence number without data (Linux
+    /// tcp_write_wakeup).
     #[inline(never)]
     fn transmit_window_probe(&mut self, seg: &mut Segment) {
         self.stats.zero_window_probes += 1;

@@ -21,9 +21,9 @@ impl Endpoint {
         self.queue_cwr();
     }
 
-    /// Segments that an ACK allows during the reduction (tcp_cwnd_reduction). Before RACK: RFC 6675, 5, step 4.2, and RFC 6582,
-    /// 3.2, step 3, set the window to ssthresh at once; duplicate ACKs then shrink the pipe instead of inflating the
-    /// window.
+    /// Segments that an ACK allows during the reduction (tcp_cwnd_reduction). Before RACK: RFC 6675, 5, step 4.2, and
+    /// RFC 6582, 3.2, step 3, set the window to ssthresh at once; duplicate ACKs then shrink the pipe instead of
+    /// inflating the window.
     pub(crate) fn cwnd_reduction(&mut self, acked_sacked: u32, newly_lost: u32, f: u32) {
         if self.recovery != Recovery::Rack {
             let s = self.sock();

@@ -110,7 +110,7 @@ fn a_full_receiver_link_needs_a_cwnd_reduction() {
 
 #[test]
 fn a_hold_paced_at_the_receiver_link_needs_no_cwnd_reduction() {
-    // The mean rate is a little below the line's: nobody else is on it.
+    // The mean rate is a little below the line's: no other flow is on it.
     let full = paths(GBIT, GBIT, 250);
     let paced = |others_mbit: u64| {
         let allowed = allowed(40, 10_000_000, Some(40));
@@ -119,7 +119,7 @@ fn a_hold_paced_at_the_receiver_link_needs_no_cwnd_reduction() {
     };
     let (plan, assessment) = paced(0);
     assert_eq!((plan.mitigation, plan.buffer, assessment.cost), (Mitigation::HoldBuffer, Size(4_950_000), Size(0)));
-    // With 200 Mbit/s of others there it is let go too fast: all of it comes to the queue.
+    // With 200 Mbit/s of other flows the buffer drains too fast: all of it arrives at the queue.
     let (plan, assessment) = paced(190);
     assert_eq!((plan.mitigation, assessment.cost), (Mitigation::HoldAndReduceCwnd, Size(0)));
 }

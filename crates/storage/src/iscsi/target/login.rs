@@ -42,7 +42,7 @@ pub(super) struct Login {
     tsih: u16,
     proof: ChapState,
     negotiation: Option<Negotiation>,
-    /// MemoryBudget for data that comes unsolicited, bytes; None: it was not settled yet.
+    /// Memory for unsolicited data, bytes; None: not negotiated yet.
     reserved: Option<u64>,
 }
 

@@ -112,7 +112,7 @@ pub(super) struct Session {
     pub texts: BTreeMap<u32, Vec<u8>>,
     /// Commands that it may have under way.
     pub window: u32,
-    /// MemoryBudget that is reserved for data that comes unsolicited, bytes.
+    /// Memory reserved for unsolicited data, bytes.
     pub reserved: u64,
     /// Unasked data of tasks and of answers that have not been sent, bytes.
     pub unsolicited: u64,

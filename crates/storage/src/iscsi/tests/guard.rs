@@ -32,7 +32,7 @@ fn a_login_settles_each_key_once() {
 }
 
 #[test]
-fn a_digest_that_is_needed_is_not_done_without() {
+fn a_required_digest_is_not_waived() {
     let settings = Settings { data_digest: Digest::Required, ..Settings::default() };
     assert_eq!(login(settings, "DataDigest=CRC32C\0"), (0, 0));
     assert_eq!(login(settings, "DataDigest=None\0"), (2, 0));
@@ -69,7 +69,7 @@ fn told(write: bool, more: impl Fn(&mut Rig, u32)) -> Option<String> {
 }
 
 #[test]
-fn a_target_that_asks_and_pings_without_reading_is_left() {
+fn a_target_that_does_not_read_is_disconnected() {
     let ask = |count: u32| {
         told(true, |rig, itt| {
             for r2t_sn in 0..count {
@@ -93,7 +93,7 @@ fn a_target_that_asks_and_pings_without_reading_is_left() {
 }
 
 #[test]
-fn a_session_that_never_gets_all_of_its_connections_fails_in_the_end() {
+fn a_session_without_all_its_connections_fails() {
     let config = InitiatorConfig { connections: 2, attempts: 3, ..initiator() };
     let mut rig = Rig::new(config, TargetConfig::new(NAME), DataMode::Bytes);
     for _ in 0..1000 {
@@ -112,7 +112,7 @@ fn a_session_that_never_gets_all_of_its_connections_fails_in_the_end() {
 }
 
 #[test]
-fn a_login_beyond_the_connections_that_there_may_be_is_refused_and_one_that_takes_a_place_again_is_not() {
+fn logins_beyond_the_limit_are_refused_except_reinstatements() {
     let config = TargetConfig { max_connections: 2, ..TargetConfig::new(NAME) };
     let mut target = Target::new(config, device());
     let mut login = |who: &str| {

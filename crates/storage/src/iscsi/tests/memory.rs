@@ -231,7 +231,7 @@ fn among_stopped(count: usize, bytes: u32) -> (Peers, usize) {
 }
 
 #[test]
-fn commands_of_usual_size_go_on_beside_peers_that_stand_still() {
+fn usual_commands_proceed_beside_stalled_peers() {
     assert_eq!(memory(0).least_bytes(), LEAST);
     // What they hold is of usual size itself, or large.
     for bytes in [16 * KIB, 128 * KIB, 1024 * KIB] {
@@ -247,7 +247,7 @@ fn commands_of_usual_size_go_on_beside_peers_that_stand_still() {
 }
 
 #[test]
-fn a_command_that_waits_for_what_a_stopped_peer_holds_gets_it_when_that_is_cut() {
+fn a_waiting_command_gets_the_memory_of_a_stalled_peer() {
     let (mut crowd, other) = among_stopped(3, 1024 * KIB);
     crowd.read(other, 1024 * KIB);
     crowd.settle();
@@ -261,7 +261,7 @@ fn a_command_that_waits_for_what_a_stopped_peer_holds_gets_it_when_that_is_cut()
 }
 
 #[test]
-fn one_that_is_slow_is_not_cut_and_one_that_stops_in_the_middle_of_its_data_is() {
+fn a_slow_peer_stays_and_a_stalled_one_is_closed() {
     let mut crowd = Peers::new(LEAST + (4 << 20), 32);
     let slow = crowd.join(|_| ());
     crowd.peers[slow].reads = false;
@@ -289,7 +289,7 @@ fn one_that_is_slow_is_not_cut_and_one_that_stops_in_the_middle_of_its_data_is()
 }
 
 #[test]
-fn what_the_medium_has_of_connections_that_are_gone_counts_until_it_is_done() {
+fn memory_of_orphaned_operations_counts_until_they_end() {
     let mut crowd = Peers::new(8 << 20, 32);
     let nothing = crowd.target.memory_bytes();
     for _ in 0..20 {
@@ -311,7 +311,7 @@ fn what_the_medium_has_of_connections_that_are_gone_counts_until_it_is_done() {
 }
 
 #[test]
-fn what_may_come_unsolicited_is_reserved_and_the_last_to_come_may_send_nothing() {
+fn unsolicited_data_is_reserved_until_memory_is_exhausted() {
     let mut crowd = Peers::new(8 << 20, 32);
     let bursts: Vec<u32> = (0..12)
         .map(|_| {
@@ -339,7 +339,7 @@ fn what_may_come_unsolicited_is_reserved_and_the_last_to_come_may_send_nothing()
 }
 
 #[test]
-fn pings_of_a_peer_that_does_not_read_are_refused_when_they_are_too_many() {
+fn pings_of_a_peer_that_does_not_read_are_limited() {
     let mut crowd = Peers::new(8 << 20, 4);
     let index = crowd.join(|config| config.settings.immediate_data = false);
     let id = crowd.peers[index].at_target.expect("it is connected");

@@ -39,7 +39,7 @@ fn pair() -> Rig {
 }
 
 #[test]
-fn unsolicited_data_of_a_command_that_waits_for_its_turn_is_kept() {
+fn unsolicited_data_of_an_early_command_is_kept() {
     for order in [[0, 1], [1, 0]] {
         let mut rig = pair();
         let data = [pattern(65_536, 1), pattern(65_536, 2)];
@@ -59,7 +59,7 @@ fn unsolicited_data_of_a_command_that_waits_for_its_turn_is_kept() {
 }
 
 #[test]
-fn data_without_end_before_its_commands_turn_ends_the_connection() {
+fn unbounded_early_data_ends_the_connection() {
     for length in [0, 4096] {
         let mut rig = pair();
         let at = rig.pipes[&0].at_target;

@@ -1,4 +1,4 @@
-//! Flows that share a line after their moves: how fast what is kept back of them is let go.
+//! Pacing rates of flows that share a link after their moves.
 
 use super::*;
 
@@ -49,7 +49,7 @@ fn held_flows_leave_other_flows_their_rate() {
         driver.second(&[(1, sent)]);
     }
     assert_eq!(rates_by_pacer(&driver)[2..], [(7, 400), (8, 150)]);
-    // When nothing is kept back any more nobody is told.
+    // Without held packets there is no pacing decision.
     driver.manager.handle_hold_stats(0, HoldStats::default());
     driver.second(&[(1, 100)]);
     assert_eq!(rates_by_pacer(&driver).len(), 4);
