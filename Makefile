@@ -78,8 +78,8 @@ msrv: ## build with the least Rust that Cargo.toml declares
 	cargo +$(MSRV) check --locked --workspace --target-dir target/msrv
 
 .PHONY: bench
-bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to bench/history.jsonl, writes docs/results/performance.md
-	$(BIN)/python -m bench
+bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to evaluation/performance/history.jsonl, writes docs/results/performance.md
+	$(BIN)/python -m evaluation.performance
 
 .PHONY: peers
 peers: ## install the simulators that bench and fidelity compare with (Debian's ns2 and libns3-dev)
@@ -92,23 +92,23 @@ netem: setup ## tests of path.emulator = "netem" in a virtual machine whose kern
 
 .PHONY: fidelity
 fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; writes docs/results/fidelity.md
-	$(BIN)/python -m fidelity
+	$(BIN)/python -m evaluation.fidelity
 
 .PHONY: backend
 backend: setup ## measure the kernel backend for docs/results/fidelity.md, as root: hours the first time, goes on where it stopped
-	$(BIN)/python -m fidelity.backend
+	$(BIN)/python -m evaluation.fidelity.backend
 
 .PHONY: cc
 cc: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/results/congestion-control.md
-	$(BIN)/python -m behaviour
+	$(BIN)/python -m evaluation.congestion_control
 
 .PHONY: detection
 detection: setup ## how well the manager tells elephants from mice: misses and false positives; writes docs/results/detection.md
-	$(BIN)/python -m detection
+	$(BIN)/python -m evaluation.detection
 
-.PHONY: hitless
-hitless: setup ## what a move costs with each mitigation, in the hybrid paper's cells; writes docs/results/mitigation.md
-	$(BIN)/python -m hitless
+.PHONY: mitigation
+mitigation: setup ## what a move costs with each mitigation, in the hybrid paper's cells; writes docs/results/mitigation.md
+	$(BIN)/python -m evaluation.mitigation
 
 .PHONY: docs
 docs: setup ## write anew what is generated from the code: scenario schema and reference, metrics

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.iscsi_memory import BURDENS, Stopped, resident, standing
 from elephan.cli.main import call
+from evaluation.performance.iscsi_memory import BURDENS, Stopped, resident, standing
 from tests.iscsi.conftest import Target
 
 MEMORY = 160 << 20

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.iscsi import NAME, Missing, Peer, tgtd
 from elephan.cli.main import call
+from evaluation.performance.iscsi import NAME, Missing, Peer, tgtd
 
 BYTES = 16 << 20
 

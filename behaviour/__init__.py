@@ -1,6 +1,0 @@
-"""What each congestion control does: its response to loss beside the published one, and how it shares a line.
-
-`congestion_controls.toml` holds the congestion controls, what is published of each, the grids and the tolerances; `make
-cc` (this package) writes docs/results/congestion-control.md and docs/img/response.png from it, tests/behaviour holds a
-quick part of it in every test run.
-"""

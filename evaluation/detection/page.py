@@ -1,0 +1,146 @@
+"""docs/results/detection.md and its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.detection.cells import Cell, rate_error
+from evaluation.performance.markdown import filled
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "results" / "detection.md"
+IMAGE = ROOT / "docs" / "img" / "detection.png"
+
+TEXT = """# Elephants told from mice
+
+<!-- Written by `make detection`; do not edit. -->
+
+How well the [manager](../howto/lightpath-manager.md) of a hybrid network finds elephants: misses and false positives by
+sampling rate, flow table size and caution. elephan {version}, {date}. What is run is in
+`evaluation/detection/trials.toml`.
+
+Each run is {duration} s with {arrivals} new flows a second (Poisson), {flows} flows in the {seeds} runs of a cell, up
+to {active} of them at once. Sizes are drawn from the distribution in the first column, rates from a lognormal one with
+a median of {median} Mbit/s; each flow sends evenly. An elephant is a flow that sends at {rate} Mbit/s or more in an
+interval of {interval} s and has sent {volume} MB ({share}). *Missed*: of the elephants, those that were never found.
+*False*: of the flows taken for elephants, those that never were; in brackets how many, and how many of them reached
+half of both thresholds in one interval, which no operator would mind. *Unseen*: of the elephants' bytes, those that
+passed unnoticed after they had become elephants. *Delay*: mean time from becoming one to being found.
+
+## By sampling
+
+A table for {memory} flows; one standard error is taken off each estimate. *Error* is the relative standard error of an
+estimate of the threshold's rate in one interval, sqrt((N - 1) / packets).
+
+{sampling}
+
+## By memory
+
+Every packet is counted; the table holds so many flows (Space-Saving). Guaranteed volumes never exceed the true ones, so
+that bounded memory alone takes no mouse for an elephant.
+
+{bounded}
+
+## By caution
+
+One packet in {caution_n} is sampled; so many standard errors are taken off an estimate before it is compared with the
+thresholds (`confidence_sigmas`).
+
+{caution}
+
+![Misses and false positives by sampling and by memory](../img/detection.png)
+"""
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table, its first column to the left."""
+    lines = ["| " + " | ".join(heads) + " |", "|" + "|".join(["---"] + ["---:"] * (len(heads) - 1)) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def percent(part: float) -> str:
+    """Return a share with two figures where it is small."""
+    return "0" if part == 0 else f"{100 * part:.1f} %" if part >= 0.0995 else f"{100 * part:.2g} %"
+
+
+def judged(cell: Cell) -> list[str]:
+    """Return what a row says of a cell."""
+    found = cell.found
+    false = f"{percent(cell.false)} ({found['false_positives']:.0f}, {found['near_false_positives']:.0f} near)"
+    missed = f"{percent(cell.missed)} ({found['misses']:.0f} of {found['elephants']:.0f})"
+    return [missed, false, percent(cell.unfound), f"{cell.delay_s:.2f} s"]
+
+
+def write(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str, date: str) -> None:
+    """Write page and picture."""
+    heads = ["missed", "false", "unseen", "delay"]
+    exact = [cell for cell in cells["sampling"] if cell.one_in == 1]
+    shares = [
+        f"{cell.mix}: {percent(cell.found['elephants'] / cell.found['flows'])} of the flows with "
+        f"{percent(cell.found['elephant_bytes'] / cell.found['bytes'])} of the bytes"
+        for cell in exact
+    ]
+    text = TEXT.format(
+        version=version,
+        date=date,
+        duration=reference["duration_s"],
+        arrivals=reference["arrivals_per_s"],
+        flows=f"{exact[0].found['flows']:,.0f}",
+        seeds=len(reference["seeds"]),
+        active=f"{max(cell.found['active_max'] for cell in exact):,.0f}",
+        median=f"{reference['rates_bps']['median'] / 1e6:g}",
+        rate=reference["rate_bps"] // 10**6,
+        interval=f"{reference['interval_ms'] / 1000:g}",
+        volume=reference["volume_bytes"] // 10**6,
+        share="; ".join(shares),
+        memory=reference["default"]["flow_table_size"],
+        caution_n=cells["caution"][0].one_in,
+        sampling=table(
+            ["sizes", "1 in", "error", *heads],
+            (
+                [cell.mix, str(cell.one_in), percent(rate_error(reference, cell.one_in)), *judged(cell)]
+                for cell in cells["sampling"]
+            ),
+        ),
+        bounded=table(
+            ["sizes", "flows held", "lost their place", *heads],
+            (
+                [cell.mix, str(cell.memory), f"{cell.found['evictions']:,.0f}", *judged(cell)]
+                for cell in cells["flow_table_size"]
+            ),
+        ),
+        caution=table(
+            ["sizes", "standard errors", *heads],
+            ([cell.mix, f"{cell.standard_errors:g}", *judged(cell)] for cell in cells["caution"]),
+        ),
+    )
+    PAGE.write_text(filled(text))
+    draw(cells)
+
+
+def draw(cells: dict[str, list[Cell]]) -> None:
+    """Draw misses and false positives by sampling and by memory."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
+    for axis, kind, key, label in (
+        (axes[0], "sampling", "one_in", "one packet in N sampled"),
+        (axes[1], "memory", "memory", "flows in the table"),
+    ):
+        for colour, mix in enumerate(dict.fromkeys(cell.mix for cell in cells[kind])):
+            of_mix = [cell for cell in cells[kind] if cell.mix == mix]
+            at = [getattr(cell, key) for cell in of_mix]
+            axis.plot(at, [100 * cell.missed for cell in of_mix], "o-", color=f"C{colour}", label=f"{mix}: missed")
+            axis.plot(at, [100 * cell.false for cell in of_mix], "x--", color=f"C{colour}", label=f"{mix}: false")
+        axis.set_xscale("log")
+        axis.set_xlabel(label)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("%")
+    axes[0].legend(fontsize=8)
+    figure.savefig(IMAGE, dpi=110)
+    pyplot.close(figure)

@@ -1,0 +1,107 @@
+"""`make fidelity`: runs all comparisons of reference.toml, writes docs/results/fidelity.md.
+
+The exit code is 1 when a comparison is out of bounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from evaluation.fidelity import cases, formulas, judge, page
+from evaluation.fidelity.backend import judge as backend_judge
+from evaluation.fidelity.backend import measured, picture, script
+from evaluation.fidelity.backend.page import section
+from evaluation.performance.engines import Unavailable, ns2_version
+
+Rows = TypeVar("Rows")
+
+
+def step(name: str, run: Callable[[], Rows]) -> Rows:
+    """Run one table and say how long it took."""
+    began_s = time.monotonic()
+    print(f"{name} ...", end=" ", file=sys.stderr, flush=True)
+    rows = run()
+    print(f"{time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
+    return rows
+
+
+def main() -> int:
+    """Run, write, judge."""
+    parser = argparse.ArgumentParser(prog="python -m evaluation.fidelity", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="judge only; leave docs/results/fidelity.md as it is")
+    options = parser.parse_args()
+    from elephan import _native
+
+    reference = cases.load()
+    kernel = reference["kernel"]
+    formula_rows = step("formulas", lambda: judge.formula_rows(list(cases.formula_cases(reference))))
+    window_rows = step("window", lambda: judge.window_rows(reference, list(cases.window_cases(reference))))
+    sawtooth_rows = step("sawtooth", lambda: judge.sawtooth_rows(reference, list(cases.sawtooth_cases(reference))))
+    kernel_rows = step("kernel", lambda: judge.kernel_rows(reference, list(cases.kernel_cases(reference))))
+    prices = step("price", lambda: judge.prices(list(cases.price_cases(reference))))
+    runs = measured.load()
+    backend_rows = step("kernel backend", lambda: backend_judge.rows(reference, runs))
+    scripts = step("windows", lambda: script.differences(reference, runs))
+    try:
+        version = ns2_version()
+        ns2_rows = step("ns-2", lambda: judge.ns2_rows(list(cases.ns2_cases(reference))))
+        table = reference["ns2"]
+        ns2 = (
+            f"{version}, Agent/TCP/Linux on the same dumbbell, queue of one bandwidth-delay product: "
+            + "; ".join(page.grid_text(grid) for grid in table["grid"])
+            + f". Medians over the seeds. Allowed: {page.between(table['tolerance'])}, but where a control has its own "
+            "bounds, below.\n\n"
+            + page.goodput_table(["algorithm", "RTT", "loss"], "ns-2", ns2_rows)
+            + "\n\n"
+            + page.reasons(table["congestion_control"])
+        )
+    except Unavailable as missing:
+        ns2_rows, ns2 = [], f"Not compared in this run: {missing}."
+
+    rows = [row for pair in formula_rows for row in pair]
+    rows += window_rows + sawtooth_rows + kernel_rows + ns2_rows
+    rows += [price.row for price in prices if price.row is not None]
+    rows += [beside.row for beside in backend_rows]
+    if not options.check:
+        if scripts:
+            picture.write(scripts, reference["backend"]["script"]["series_ms"])
+        page.write_page(
+            {
+                "version": _native.version,
+                "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+                "verdict": page.verdict(rows),
+                "ott": formulas.OTT_FACTOR,
+                "mathis_tolerance": page.between(reference["formulas"]["mathis_tolerance"]),
+                "padhye_tolerance": page.between(reference["formulas"]["padhye_tolerance"]),
+                "scatter_tolerance": page.between(reference["formulas"]["scatter_tolerance"]),
+                "formulas": page.formula_table(formula_rows),
+                "window_bytes": reference["window"]["window_bytes"],
+                "window_tolerance": page.between(reference["window"]["tolerance"]),
+                "window": page.goodput_table(["RTT"], "W / RTT", window_rows),
+                "sawtooth_tolerance": page.between(reference["sawtooth"]["tolerance"]),
+                "sawtooth": page.period_table(sawtooth_rows),
+                "kernel_source": kernel["source"],
+                "kernel_path": f"{kernel['rate_mbps']} Mbit/s, RTT {kernel['rtt_ms']} ms, queue of one product",
+                "kernel_seeds": kernel["seeds"],
+                "kernel_seconds": kernel["seconds"],
+                "kernel_tolerance": page.between(kernel["tolerance"]),
+                "kernel": page.goodput_table(["congestion control", "loss"], "kernel", kernel_rows),
+                "price_source": kernel["price"]["source"],
+                "price_late": kernel["price"]["late"],
+                "price_tolerance": page.between(kernel["price"]["reno_tolerance"]),
+                "price": page.price_table(prices),
+                "backend": section(reference, runs, backend_rows, scripts),
+                "ns2": ns2,
+            }
+        )
+    print(page.verdict(rows))
+    return 0 if all(row.holds for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""What the iSCSI paper does not ask: `python -m evaluation.performance.iscsi_beyond` prints the tables of
+docs/results/iscsi.md.
+
+How many connections a path wants, what a write's settings cost in round trips, queue depth against latency, and the
+paper's session on today's congestion controls: examples/iscsi-{connections,write,depth,today}.toml, in the simulator.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import elephan
+from elephan.papers.drawing import framed
+from elephan.papers.iscsi.session import cc_of, connections_of, throughput
+from elephan.record import Record
+from elephan.report.draw import Ink, rendered
+from evaluation.performance.markdown import table
+
+ROOT = Path(__file__).resolve().parents[2]
+PICTURE = ROOT / "docs" / "img" / "iscsi.png"
+LATENCIES = {"p50": "read_latency_p50_s", "p99": "read_latency_p99_s"}
+
+Curves = dict[str, dict[int, float]]
+Rows = list[list[str]]
+
+
+def records(example: str) -> list[Record]:
+    """Run an example; return its records."""
+    return list(elephan.run(ROOT / "examples" / f"iscsi-{example}.toml", store="none"))
+
+
+def workload(record: Record) -> dict[str, Any]:
+    """Return the specification of a record's session."""
+    found: dict[str, Any] = record.spec["flows"][0]["workload"]
+    return found
+
+
+def by_cc(found: Sequence[Record]) -> Curves:
+    """Return MB/s by congestion control and connections."""
+    curves: Curves = {}
+    for record in sorted(found, key=connections_of):
+        curves.setdefault(cc_of(record), {})[connections_of(record)] = throughput(record)
+    return curves
+
+
+def settings_of_writes(found: Sequence[Record]) -> Rows:
+    """Return a row per combination of the session's keys: round trips of a write by its size."""
+    rtt_ns = 100e6
+    cells: dict[tuple[str, ...], dict[int, int]] = {}
+    for record in found:
+        work = workload(record)
+        kib = [f"{work[key] // 1024} KiB" for key in ("first_burst_bytes", "max_burst_bytes")]
+        key = (yes(work["initial_r2t"]), yes(work["immediate_data"]), *kib)
+        cells.setdefault(key, {})[work["source"]["request_bytes"]] = round(
+            record.metrics["write_latency_p50_s"] * 1e9 / rtt_ns
+        )
+    return [[*key, *map(str, (trips[size] for size in sorted(trips)))] for key, trips in cells.items()]
+
+
+def yes(on: bool) -> str:
+    """Return the value of a key as text has it."""
+    return "Yes" if on else "No"
+
+
+def main() -> None:
+    """Run, print, draw."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    connections, today = by_cc(records("connections")), by_cc(records("today"))
+    writes = settings_of_writes(records("write"))
+    depth = {workload(record)["queue_depth"]: record for record in records("depth")}
+    for curves in (connections, today):
+        heads = ["MB/s, by connections", *map(str, next(iter(curves.values())))]
+        print(table(heads, [[cc, *(f"{v:.1f}" for v in values.values())] for cc, values in curves.items()]), "\n")
+    heads = ["InitialR2T", "ImmediateData", "FirstBurst", "MaxBurst", "8 KiB", "64 KiB", "256 KiB"]
+    print(table(heads, writes), "\n")
+    heads = ["queue depth", *map(str, depth)]
+    rows = [["MB/s", *(f"{throughput(record):.1f}" for record in depth.values())]]
+    for name, key in LATENCIES.items():
+        rows.append([f"{name}, ms", *(f"{record.metrics[key] * 1e3:.0f}" for record in depth.values())])
+    print(table(heads, rows))
+    ink = Ink(themed=False)
+    picture = rendered(lambda all_: draw(all_, ink, connections, today, writes, depth), ink, "png", (7.4, 6.4))
+    PICTURE.write_bytes(picture)
+
+
+def draw(drawing: Any, ink: Ink, connections: Curves, today: Curves, writes: Rows, depth: dict[int, Record]) -> None:
+    """Draw the four."""
+    (first, second), (third, fourth) = drawing.subplots(2, 2)
+    for axes, curves, what in (
+        (first, connections, "MB/s: 1 Gbit/s, 30 ms, 1 packet in 100,000 lost"),
+        (fourth, today, "MB/s: the paper's path, today's congestion controls"),
+    ):
+        framed(axes, ink, "connections of the session", what)
+        for number, (cc, values) in enumerate(curves.items()):
+            axes.plot(
+                *zip(*values.items(), strict=True),
+                "o-",
+                color=ink.curve(number),
+                markersize=4,
+                linewidth=1.4,
+                label=cc,
+            )
+        axes.set_ylim(bottom=0)
+        axes.set_xticks(list(next(iter(curves.values()))))
+        axes.legend(frameon=False, fontsize=8, labelcolor=ink.text)
+    framed(second, ink, "write", "round trips of a write, by the session's keys")
+    for number, (label, row) in enumerate(picked(writes)):
+        places = [place + (number - 1.5) * 0.2 for place in range(3)]
+        second.bar(places, [int(cell) for cell in row[4:]], width=0.18, color=ink.curve(number), label=label)
+    second.set_xticks(range(3), ["8 KiB", "64 KiB", "256 KiB"])
+    second.set_ylim(0, 7.5)
+    second.legend(frameon=False, fontsize=7, labelcolor=ink.text, loc="upper left")
+    framed(third, ink, "queue depth", "ms: 8 KiB reads, 100 Mbit/s, 40 ms")
+    for number, (name, key) in enumerate(LATENCIES.items()):
+        values = [record.metrics[key] * 1e3 for record in depth.values()]
+        third.plot(list(depth), values, "o-", color=ink.curve(number), markersize=4, linewidth=1.4, label=name)
+    third.set_xscale("log", base=2)
+    third.set_ylim(bottom=0)
+    third.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    third.legend(frameon=False, fontsize=8, labelcolor=ink.text, loc="upper left")
+
+
+def picked(writes: Rows) -> list[tuple[str, list[str]]]:
+    """Return four of the rows for the figure, and what each changes to the one before."""
+    wanted = {
+        ("Yes", "No", "64 KiB", "64 KiB"): "all data asked for, 64 KiB at a time",
+        ("Yes", "Yes", "64 KiB", "64 KiB"): "and ImmediateData=Yes",
+        ("No", "Yes", "64 KiB", "64 KiB"): "and InitialR2T=No, 64 KiB first",
+        ("No", "Yes", "64 KiB", "256 KiB"): "and 256 KiB at a time",
+    }
+    found = {tuple(row[:4]): row for row in writes}
+    return [(label, found[key]) for key, label in wanted.items()]
+
+
+if __name__ == "__main__":
+    main()

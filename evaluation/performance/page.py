@@ -1,0 +1,223 @@
+"""Writes docs/results/performance.md from the history's last complete line; every number on it was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evaluation.performance.markdown import filled, table
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "results" / "performance.md"
+
+RATE_GOAL = 3_000_000
+"""Delivered packets per CPU second, on each workload that the peers run too."""
+RATIO_GOALS = {"over_skeleton": 1 / 3, "over_ns-2": 10, "over_ns-3": 100}
+"""Least ratio of rates."""
+REAL_TIME_GOAL = 3
+"""Simulated over CPU time at 10 Gbit/s."""
+REAL_TIME_WORKLOADS = ("W2", "W4")
+SCALE_WORKLOADS = ("W5a", "W5b")
+MEMORY_GOAL = 100
+"""Bytes per packet in flight beyond the base."""
+SERIES_GOAL = 0.10
+"""Extra CPU time for series at 10 ms."""
+
+TEMPLATE = """\
+# Speed
+
+Delivered data packets per second of CPU time, one core, measured by `make bench` on {date} at commit
+`{commit}`{changed}: {cpu}, {cores} cores, Linux {kernel}, rustc {rustc}. This page is
+generated; every run is a line of `evaluation/performance/history.jsonl`.
+
+{goals}
+
+{rates}
+
+elephan and the skeleton: median of several runs in turn, each the whole workload. The peers run once, for a bounded CPU
+time, and count from when their window got full, because their cost per packet grows with it. Where that time did not
+suffice to fill it, the rate has a star and is better than the peer's true one.
+
+{peers}
+
+Peers: {versions}. `skeleton` is `evaluation/performance/skeleton.rs`: three FIFO hops each way, an ACK per two packets,
+one pending event per link, a fixed window and no TCP. It is the limit that no simulator of this form can pass; what
+else the machine does moves both, their ratio stays.
+
+## What else it costs
+
+{costs}
+
+*over real time*: simulated seconds per CPU second. *series*: extra CPU time for cwnd, ssthresh, RTT, goodput and
+queue every 10 ms. *memory*: resident memory at its peak less that of the same hosts and links with an almost empty
+window, per packet in flight; *in flight*: the most packets that the senders had outstanding at a time.
+
+## Workloads
+
+Packets of 1500 bytes, drop-tail queue of one bandwidth-delay product, SACK, delayed ACKs, timestamps, three hops each
+way, access links four times the bottleneck. `evaluation/performance/workloads.toml` defines them; the same network for
+the peers is `evaluation/performance/peers/ns2_dumbbell.tcl` (Agent/TCP/Linux, SACK sink with delayed ACKs) and
+`evaluation/performance/peers/ns3_dumbbell.cc` (optimized, against libns3-dev). CUBIC runs without HyStart, so that the
+window gets full. ns-3 alone keeps it and ends its first slow start at one bandwidth-delay product: the overshoot alone
+would take it many minutes, and its steady state is what is compared.
+
+{workloads}
+"""
+
+
+def write_page(history: Path) -> None:
+    """Rewrite docs/results/performance.md from the last line of the history."""
+    lines = history.read_text(encoding="utf-8").splitlines()
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(filled(page(json.loads(lines[-1]))), encoding="utf-8")
+
+
+def page(line: dict[str, Any]) -> str:
+    """Return the page for one line of the history."""
+    workloads = line["workloads"]
+    return TEMPLATE.format(
+        date=line["date"][:10],
+        commit=line["commit"],
+        changed=" with changes not committed" if line["changed"] else "",
+        cpu=line["cpu"],
+        cores=line["cores"],
+        kernel=line["kernel"],
+        rustc=line["rustc"],
+        versions=", ".join(line["versions"].values()) or "no other simulator was installed",
+        goals=goals_text(workloads),
+        rates=rates_table(workloads),
+        peers=peers_table(workloads),
+        costs=costs_table(workloads),
+        workloads="\n".join(f"- **{entry['name']}**: {entry['what']}." for entry in workloads),
+    )
+
+
+def goals_text(workloads: list[dict[str, Any]]) -> str:
+    """Say which goals this run reaches, and name where it does not."""
+    missed = [text for text, reached in goals(workloads) if not reached]
+    count = len(list(goals(workloads)))
+    if not missed:
+        return f"All {count} goals that could be judged in this run are reached."
+    lines = [f"{count - len(missed)} of {count} goals that could be judged in this run are reached. These are not:", ""]
+    return "\n".join(lines).rstrip() + "\n\n" + "\n".join(f"- {text}" for text in missed)
+
+
+def goals(workloads: list[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
+    """Yield each goal with what was measured, and whether it is reached."""
+    half_of_w2 = next(
+        (found["packets_per_cpu_s"] / 2 for entry in workloads if entry["name"] == "W2" and (found := ours_in(entry))),
+        None,
+    )
+    for entry in workloads:
+        name, ours = entry["name"], ours_in(entry)
+        if ours is None:
+            continue
+        speed = ours["packets_per_cpu_s"]
+        if name in SCALE_WORKLOADS:
+            if half_of_w2 is not None:
+                text = f"{name}: at least half of W2's rate, {half_of_w2:,.0f} packets per CPU second; is {speed:,.0f}"
+                yield text, speed >= half_of_w2
+        else:
+            yield f"{name}: at least {RATE_GOAL:,} packets per CPU second; is {speed:,.0f}", speed >= RATE_GOAL
+            for key, least in RATIO_GOALS.items():
+                if key in entry:
+                    engine = key.removeprefix("over_")
+                    text = f"{name}: at least {least:.3g} times the rate of {engine}; is {entry[key]:.3g}"
+                    yield text, entry[key] >= least
+            if name in REAL_TIME_WORKLOADS:
+                text = (
+                    f"{name}: at least {REAL_TIME_GOAL} times faster than real time; is {entry['over_real_time']:.2g}"
+                )
+                yield text, entry["over_real_time"] >= REAL_TIME_GOAL
+        if "bytes_per_packet_in_flight" in entry:
+            size = entry["bytes_per_packet_in_flight"]
+            yield f"{name}: at most {MEMORY_GOAL} bytes per packet in flight; is {size:.0f}", size <= MEMORY_GOAL
+        if "series_cost" in entry:
+            cost = entry["series_cost"]
+            yield f"{name}: series at 10 ms cost less than 10 %; is {100 * cost:.0f} %", cost < SERIES_GOAL
+
+
+def ours_in(entry: dict[str, Any]) -> dict[str, Any] | None:
+    """Return elephan's result of a workload."""
+    return result(entry, "elephan")
+
+
+def rates_table(workloads: list[dict[str, Any]]) -> str:
+    """Rates of all engines and elephan's ratio to each."""
+    head = ["", "elephan", "events/s", "skeleton", "of skeleton", "ns-2", "times ns-2", "ns-3", "times ns-3"]
+    rows = []
+    for entry in workloads:
+        ours = result(entry, "elephan")
+        events = f"{ours['events'] / ours['cpu_s']:,.0f}" if ours else "-"
+        rows.append(
+            [
+                entry["name"],
+                rate(ours),
+                events,
+                rate(result(entry, "skeleton")),
+                share(entry.get("over_skeleton")),
+                rate(result(entry, "ns-2")),
+                times(entry.get("over_ns-2")),
+                rate(result(entry, "ns-3")),
+                times(entry.get("over_ns-3")),
+            ]
+        )
+    return table(head, rows)
+
+
+def peers_table(workloads: list[dict[str, Any]]) -> str:
+    """What part of its run each peer's rate is from."""
+    rows = []
+    for entry in workloads:
+        for found in entry["results"]:
+            if found["engine"] in ("ns-2", "ns-3"):
+                cpu, packets = f"{found['cpu_s']:.0f} s", f"{found['delivered_packets']:,}"
+                rows.append([entry["name"], found["engine"], cpu, packets, found.get("note", "")])
+    return table(["", "peer", "CPU time", "packets", "simulated"], rows) if rows else "No peer was run."
+
+
+def costs_table(workloads: list[dict[str, Any]]) -> str:
+    """Real time, series and memory."""
+    rows = []
+    for entry in workloads:
+        ours = result(entry, "elephan")
+        if ours is None:
+            continue
+        rows.append(
+            [
+                entry["name"],
+                times(entry.get("over_real_time")),
+                share(entry.get("series_cost")),
+                f"{entry['bytes_per_packet_in_flight']:.0f} B/packet" if "bytes_per_packet_in_flight" in entry else "-",
+                f"{entry['in_flight_packets']:,}" if "in_flight_packets" in entry else "-",
+                f"{ours['peak_rss_bytes'] / 1e6:,.1f} MB" if "peak_rss_bytes" in ours else "-",
+                f"{ours['delivered_packets']:,}",
+            ]
+        )
+    return table(["", "over real time", "series", "memory", "packets in flight", "peak", "packets delivered"], rows)
+
+
+def result(entry: dict[str, Any], engine: str) -> dict[str, Any] | None:
+    """Return an engine's result of a workload."""
+    return next((found for found in entry["results"] if found["engine"] == engine), None)
+
+
+def rate(found: dict[str, Any] | None) -> str:
+    """Return a rate as text, with a mark where it is an upper bound."""
+    if found is None:
+        return "-"
+    return f"{found['packets_per_cpu_s']:,.0f}" + (" \\*" if "slower still" in found.get("note", "") else "")
+
+
+def share(value: float | None) -> str:
+    """Return a part of one in percent."""
+    return "-" if value is None else f"{100 * value:.0f} %"
+
+
+def times(value: float | None) -> str:
+    """Return a ratio with the digits that it deserves."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f} x" if value >= 10 else f"{value:.1f} x"

@@ -1,0 +1,121 @@
+"""A quick part of `make cc`: the same cases, the same tolerances
+(evaluation/congestion_control/congestion_controls.toml), fewer of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from elephan.congestion_control import congestion_controls, cycles
+from evaluation.congestion_control import cases, judge, measuring, models, running
+
+REFERENCE = cases.load()
+CCS = {cc["name"]: cc for cc in REFERENCE["congestion_control"]}
+QUICK_LOSS = 1e-4
+"""Least loss that is run here: each decade below it takes ten times as many packets."""
+
+
+@pytest.mark.parametrize("name", [name for name, cc in CCS.items() if models.is_published(cc)])
+def test_the_mean_window_is_the_published_one(name: str) -> None:
+    cells = [
+        cell
+        for cell in cases.response_cells(REFERENCE, CCS[name])
+        if cell.key[0] == "periodic" and cell.key[1] >= QUICK_LOSS
+    ]
+    points = judge.points(REFERENCE, CCS[name], cells, running.run(cells, keep=False))
+    assert len(points) == 3
+    assert all(point.holds for point in points), "\n".join(str(point) for point in points)
+
+
+def test_the_models_give_their_sources_numbers() -> None:
+    """RFC 3649 and RFC 9438, their tables of the response function; Kelly: 0.08 / p at the loss; Tan: 0.25 / p^0.8."""
+    assert cycles.highspeed(1e-5, 0.1).mean == pytest.approx(1795, rel=0.01)
+    assert cycles.highspeed(1e-7, 0.1).mean == pytest.approx(83_981, rel=0.01)
+    for loss, window in ((1e-4, 187), (1e-5, 1054), (1e-6, 5926), (1e-7, 33_325)):
+        assert cycles.cubic(loss, 0.1, 0.4, 0.7).mean == pytest.approx(window, rel=0.01)
+    assert cycles.scalable(1e-4, 0.1, 0.01, 0.125, 16).peak == pytest.approx(800)
+    assert cycles.scalable(1e-4, 0.1, 0.01, 0.125, 16).mean == pytest.approx(1e4 / 13.42, rel=1e-3)
+    assert cycles.compound(1e-5, 0.1, 0.125, 0.5, 0.75).mean == pytest.approx(0.25 * 1e-5**-0.8, rel=0.03)
+    assert cycles.aimd(1e-4, 0.1, 1.0, 0.5).mean == pytest.approx(122.5, rel=1e-3)
+
+
+def test_a_sum_over_round_trips_is_the_closed_form_where_there_is_one() -> None:
+    summed = cycles.summed(1e-6, 0.5, lambda window, rounds, peak: 1.0)
+    closed = cycles.aimd(1e-6, 0.1, 1.0, 0.5)
+    assert summed.mean == pytest.approx(closed.mean, rel=1e-3)
+    assert summed.peak == pytest.approx(closed.peak, rel=1e-3)
+
+
+def series(rates: list[list[float]], step_s: float = 0.1) -> Any:
+    """Return a result with the goodput of two flows, a sample every `step_s`."""
+    samples = len(rates[0])
+    time_s = np.repeat((np.arange(samples) + 1) * step_s, 2)
+    return SimpleNamespace(
+        flow_series={
+            "time_s": time_s,
+            "flow": np.tile([0, 1], samples),
+            "goodput_bps": np.array(rates).T.flatten(),
+        }
+    )
+
+
+def test_a_newcomer_has_converged_when_shares_stay_equal() -> None:
+    """It joins at 10 s, crosses the other's rate at 20 s for 5 s only, and stays at it from 40 s on."""
+    newcomer = [0.0] * 100 + [1.0] * 100 + [9.0] * 50 + [1.0] * 150 + [9.0] * 400
+    found = measuring.convergence(series([[9.0] * 800, newcomer]), join_s=10, window_s=2, hold_s=20, jain=0.95)
+    assert found["seconds"] == pytest.approx(30 + 2, abs=1.5)
+    never = measuring.convergence(series([[9.0] * 800, newcomer[:700] + [1.0] * 100]), 10, 2, 40, 0.95)
+    assert never["seconds"] is None
+
+
+def test_a_mean_window_is_packets_per_round_trip() -> None:
+    """100 packets per 0.1 s step, RTT 0.2 s: a window of 200, whatever the cycle."""
+    rate = 100 * 8 * measuring.PAYLOAD_BYTES / 0.1
+    result = SimpleNamespace(
+        flow_series={"time_s": (np.arange(400) + 1) * 0.1, "goodput_bps": np.full(400, rate)},
+        metrics={"timeouts": 0, "fast_retransmits": 1, "retransmitted_segments": 1},
+    )
+    found = measuring.response(result, period=1000, warmup=2, counted=30, rtt_ns=200_000_000)
+    assert found["mean"] == pytest.approx(200)
+    assert found["drift"] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_kept_cell_is_not_run_again_until_what_it_ran_through_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "KEPT", tmp_path)
+    ran = []
+
+    def measure(kind: str, spec: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        ran.append(kind)
+        return {"mean": 1.0}
+
+    monkeypatch.setattr(running.measuring, "measure", measure)
+    cell = cases.independent_cell(REFERENCE["response"], CCS["reno"], 1e-2, 10, 1)
+    assert running.run([cell]) == running.run([cell]) == [{"mean": 1.0}]
+    assert len(ran) == 1
+    running.run([cell], again=True)
+    assert len(ran) == 2
+    monkeypatch.setattr(running, "simulator_digest", lambda: "another")
+    running.run([cell])
+    assert len(ran) == 3
+
+
+def test_every_built_in_cc_is_measured() -> None:
+    missing = {cc.name for cc in congestion_controls()} - {
+        cc["congestion_control"] for cc in REFERENCE["congestion_control"]
+    }
+    assert not missing, (
+        f"{', '.join(sorted(missing))}: say in evaluation/congestion_control/congestion_controls.toml what is "
+        "published of it"
+    )
+
+
+def test_the_page_has_every_cc() -> None:
+    text = (running.ROOT / "docs" / "results" / "congestion-control.md").read_text(encoding="utf-8")
+    for name in CCS:
+        assert text.count(f"| {name} |") >= 3, f"{name}: run `make cc`"

@@ -1,0 +1,36 @@
+"""The bench's own parts: its workloads run, its page says what the history says."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from elephan import _native
+from evaluation.performance import page
+from evaluation.performance.__main__ import HISTORY, Workload, load_workloads
+from evaluation.performance.dumbbell import run_spec
+
+WORKLOADS = load_workloads()
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_a_workload_begins(workload: Workload) -> None:
+    bell = dataclasses.replace(workload.bell, duration_ns=5 * workload.bell.rtt_ns, stagger_ns=0)
+    metrics = _native.simulate(json.dumps(run_spec(bell)), None, 1.0).metrics
+    assert metrics["delivered_packets"] > 10 * bell.flows
+
+
+def test_the_page_is_that_of_the_last_run() -> None:
+    last = json.loads(HISTORY.read_text(encoding="utf-8").splitlines()[-1])
+    text = page.filled(page.page(last))
+    assert page.PAGE.read_text(encoding="utf-8") == text, "write it with `python -m evaluation.performance --page`"
+
+
+def test_a_goal_that_is_missed_is_named() -> None:
+    ours = {"engine": "elephan", "packets_per_cpu_s": 1e6, "events": 5_000_000, "cpu_s": 1.0, "delivered_packets": 1}
+    entry = {"name": "W1", "what": "", "results": [ours], "over_ns-2": 12.0, "over_real_time": 1.0}
+    missed = [text for text, reached in page.goals([entry]) if not reached]
+    assert len(missed) == 1 and "3,000,000" in missed[0]
+    assert "12" not in page.goals_text([entry])
