@@ -52,8 +52,8 @@ def _table(names: list[str], flows: int) -> list[str]:
 
 def text() -> str:
     """Return the page."""
-    last = max((file.stat().st_mtime for file in KEPT.glob("*.json")), default=0.0)
-    lines = [_HEAD.format(date=datetime.fromtimestamp(last, UTC).date())]
+    days = [datetime.fromtimestamp(file.stat().st_mtime, UTC).date() for file in KEPT.glob("*.json")]
+    lines = [_HEAD.format(date=max(days) if days else "none")]
     for flows in FLOWS:
         lines += [f"## {flows} flow{'s' if flows > 1 else ''}", "", *_table(["stay", *MITIGATIONS], flows), ""]
     lines += ["## The difference of the delays known to a tenth, 1 flow", "", *_table(list(WRONG), 1), ""]
