@@ -1,2 +1,2 @@
 """What moving a flow to a lightpath costs with each mitigation, over the cells of the hybrid paper; `python -m
-hitless`."""
+evaluation.mitigation`."""

@@ -1,7 +1,7 @@
 //! Adaptive polling: a connection spins briefly before it sleeps if its last wait was short.
 //!
 //! Sleep and wake-up of a thread cost more than a small read from the page cache, most of all on a virtual machine
-//! (docs/iscsi.md). Linux does the same below: halt_poll_ns of KVM, SO_BUSY_POLL of network cards. On a path of 1 ms
+//! (docs/results/iscsi.md). Linux does the same below: halt_poll_ns of KVM, SO_BUSY_POLL of network cards. On a path of 1 ms
 //! or more a connection spins in vain once.
 
 use crate::clock;
