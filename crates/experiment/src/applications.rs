@@ -1,8 +1,8 @@
 //! From the specs of a run's flows to their applications.
 
-use crate::error::LabError;
+use crate::error::RunError;
 use crate::spec::{DistributionSpec, FlowSpec, RunSpec, TraceSpec, WorkloadSpec};
-use crate::workload::{Drawn, Generator, Share, Stripe, Workload};
+use crate::workload::{Generator, RandomWrites, Share, Stripe, Workload};
 use std::collections::BTreeMap;
 use storage::{Format, Replay, TraceError, Writes};
 use units::{Rate, Size, Time};
@@ -21,8 +21,8 @@ impl Applications {
     /// Finds the flows of `run` that share a workload.
     ///
     /// # Errors
-    /// [`LabError`]: connections that share a workload differ in it, a rate or size of zero, or a trace that cannot be read.
-    pub fn new(run: &RunSpec) -> Result<Applications, LabError> {
+    /// [`RunError`]: connections that share a workload differ in it, a rate or size of zero, or a trace that cannot be read.
+    pub fn new(run: &RunSpec) -> Result<Applications, RunError> {
         let from = Time(run.measure.warmup_ns);
         let messages = Messages { seed: run.seed, traces: BTreeMap::new() };
         let mut made = Applications { messages, from, stripes: vec![], shares: vec![None; run.flows.len()] };
@@ -38,7 +38,7 @@ impl Applications {
         Ok(made)
     }
 
-    fn stripe(&mut self, flows: &[FlowSpec], first: usize, count: usize) -> Result<(), LabError> {
+    fn stripe(&mut self, flows: &[FlowSpec], first: usize, count: usize) -> Result<(), RunError> {
         let flow = &flows[first];
         let stripe = match &flow.workload {
             WorkloadSpec::Bulk { bytes: Some(bytes) } => Stripe::copy(first, count, *bytes),
@@ -67,8 +67,8 @@ impl Applications {
     /// The application of flow `index`; of one beyond those of the spec's own, by its `spec` alone.
     ///
     /// # Errors
-    /// [`LabError`]: a rate or size of zero, or a trace that cannot be read; it says which flow or file.
-    pub fn build(&mut self, index: usize, spec: &FlowSpec) -> Result<Workload, LabError> {
+    /// [`RunError`]: a rate or size of zero, or a trace that cannot be read; it says which flow or file.
+    pub fn build(&mut self, index: usize, spec: &FlowSpec) -> Result<Workload, RunError> {
         let limited = spec.stack.send_buffer_bytes.is_some();
         if let Some(share) = self.shares.get(index).copied().flatten() {
             return Ok(Workload::shared(share, self.stripes[share.stripe].is_copy(), limited));
@@ -76,7 +76,7 @@ impl Applications {
         Ok(match &spec.workload {
             WorkloadSpec::Bulk { bytes } | WorkloadSpec::Program { bytes, .. } => Workload::bulk(*bytes, limited),
             WorkloadSpec::Offered { credits, .. } => {
-                Workload::offered(self.messages.of(spec, &spec.name)?, *credits, self.from, limited)
+                Workload::constant_rate(self.messages.of(spec, &spec.name)?, *credits, self.from, limited)
             }
             WorkloadSpec::Iscsi(_) => Workload::iscsi(),
             WorkloadSpec::Replicate { .. } => {
@@ -91,8 +91,8 @@ impl Applications {
     }
 }
 
-fn wrong(flow: &FlowSpec, what: &str) -> LabError {
-    LabError::Spec(format!("flow {}: {what}", flow.name))
+fn wrong(flow: &FlowSpec, what: &str) -> RunError {
+    RunError::Spec(format!("flow {}: {what}", flow.name))
 }
 
 /// Name of the flow of which `spec` is the first connection.
@@ -111,7 +111,7 @@ struct Messages {
 impl Messages {
     /// What issues the messages of `spec`'s workload, which has some. `name` is that of their random streams: a flow's, whatever
     /// the number of its connections.
-    fn of(&mut self, spec: &FlowSpec, name: &str) -> Result<Generator, LabError> {
+    fn of(&mut self, spec: &FlowSpec, name: &str) -> Result<Generator, RunError> {
         match &spec.workload {
             WorkloadSpec::Offered { frame_bytes, rate_bps, .. } => {
                 if *frame_bytes == 0 || *rate_bps == 0 {
@@ -124,11 +124,11 @@ impl Messages {
                 Ok(Generator::trace(replay, u64::from(trace.header_bytes)))
             }
             WorkloadSpec::Replicate { trace: None, writes: Some(writes) } => {
-                let drawn = Drawn::new(writes, self.seed, name);
+                let drawn = RandomWrites::new(writes, self.seed, name);
                 let drawn = drawn.ok_or_else(|| {
                     wrong(spec, "replicate: rate, sizes, weights and times above zero, Pareto shapes of times above 1")
                 })?;
-                Ok(Generator::Drawn(Box::new(drawn)))
+                Ok(Generator::RandomWrites(Box::new(drawn)))
             }
             WorkloadSpec::Replicate { .. } => Err(wrong(spec, "replicate: a trace or writes, not both")),
             WorkloadSpec::Bulk { .. } | WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) => {
@@ -137,11 +137,11 @@ impl Messages {
         }
     }
 
-    fn read(&mut self, spec: &TraceSpec) -> Result<Writes, LabError> {
+    fn read(&mut self, spec: &TraceSpec) -> Result<Writes, RunError> {
         if let Some(trace) = self.traces.get(&spec.path) {
             return Ok(trace.clone());
         }
-        let wrong = |e: TraceError| LabError::Trace(e.to_string());
+        let wrong = |e: TraceError| RunError::Trace(e.to_string());
         let format = Format::asked(&spec.format).map_err(wrong)?;
         let trace = Writes::read(storage::stream(&spec.path, format).map_err(wrong)?).map_err(wrong)?;
         self.traces.insert(spec.path.clone(), trace.clone());

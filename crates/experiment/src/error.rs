@@ -2,7 +2,7 @@
 
 /// Why a run could not be built or finished.
 #[derive(Debug, thiserror::Error)]
-pub enum LabError {
+pub enum RunError {
     /// The spec does not hold together; the text names the field and what would be right.
     #[error("{0}")]
     Spec(String),

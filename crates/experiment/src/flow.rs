@@ -1,21 +1,13 @@
 //! One TCP connection of a run: two endpoints, where their packets go, what the application does.
 
-use crate::anew::Earlier;
-use crate::iscsi::NONE;
+use crate::counters::{FlowCounters, ReverseCounters, Rtt};
+use crate::reconnect::Earlier;
+use crate::session_number::SessionNumber;
+use crate::side::Side;
 use crate::spec::FlowSpec;
-use crate::tally::{FlowCounters, ReverseCounters, Rtt};
 use crate::workload::Workload;
-use tcp::Endpoint;
+use tcp::{Endpoint, Stats};
 use units::Time;
-
-/// The end of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    /// The end that opens the connection and sends the data.
-    Sender = 0,
-    /// The other.
-    Receiver = 1,
-}
 
 /// A connection. What packets need lies together, for the cache's sake, and the specification elsewhere.
 #[repr(C)]
@@ -27,11 +19,9 @@ pub struct Flow {
     /// First hop of the packets of either side.
     pub hops: [u32; 2],
     pub workload: Workload,
-    /// Number of the session that it is a connection of, or [`crate::iscsi::NONE`].
-    pub session: u32,
-    /// Number of the present connection: how many there were before it.
-    pub connection: u8,
-    /// Of those before it.
+    /// The session that it is a connection of.
+    pub session: Option<SessionNumber>,
+    /// Of connections before the present one.
     pub earlier: Option<Box<Earlier>>,
     pub spec: Box<FlowSpec>,
     /// Packets of either side lost on the way.
@@ -71,7 +61,7 @@ impl Flow {
     /// Counters of the data that the other end sends, where it sends any.
     pub fn reverse(&self) -> Option<ReverseCounters> {
         let (sender, receiver) = (self.stats(Side::Sender), self.stats(Side::Receiver));
-        (self.session != NONE).then(|| ReverseCounters {
+        self.session.map(|_| ReverseCounters {
             received_bytes: self.received(Side::Sender),
             received_at_warmup: self.received_at_warmup[Side::Sender as usize],
             delivered_packets: sender.data_segments_received,
@@ -91,5 +81,35 @@ impl Flow {
             Side::Sender => &mut self.sender,
             Side::Receiver => &mut self.receiver,
         }
+    }
+}
+
+impl Flow {
+    /// Puts fresh endpoints in place of those that are there.
+    pub fn reconnect(&mut self, sender: Endpoint, receiver: Endpoint) {
+        let before = Earlier {
+            stats: [self.stats(Side::Sender), self.stats(Side::Receiver)],
+            received: [self.received(Side::Sender), self.received(Side::Receiver)],
+        };
+        (self.sender, self.receiver) = (sender, receiver);
+        self.earlier = Some(Box::new(before));
+    }
+
+    /// Payload that an end has received, over all connections, bytes.
+    pub fn received(&self, side: Side) -> u64 {
+        let now = match side {
+            Side::Sender => self.sender.bytes_received(),
+            Side::Receiver => self.receiver.bytes_received(),
+        };
+        now + self.earlier.as_ref().map_or(0, |earlier| earlier.received[side as usize])
+    }
+
+    /// What an end has counted, over all connections.
+    pub fn stats(&self, side: Side) -> Stats {
+        let now = match side {
+            Side::Sender => self.sender.stats(),
+            Side::Receiver => self.receiver.stats(),
+        };
+        self.earlier.as_ref().map_or(*now, |earlier| earlier.stats[side as usize].plus(now))
     }
 }

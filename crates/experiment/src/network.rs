@@ -1,9 +1,9 @@
 //! The network of a spec for whoever carries packets over it: the simulator in virtual time, an emulator in wall-clock time.
 
-use crate::error::LabError;
-use crate::gates;
+use crate::error::RunError;
+use crate::hold_buffers;
+use crate::routes;
 use crate::spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec, RunSpec};
-use crate::ways;
 use link::random::stream_seed;
 use link::{Jitter, JitterDistribution, Link, LinkConfig, LossModel, Packet, QueueConfig};
 use units::{Rate, Span};
@@ -12,26 +12,26 @@ use units::{Rate, Span};
 /// loss before its time.
 ///
 /// # Errors
-/// [`LabError::Spec`] names the link and what is wrong with it.
-pub fn links<P: Packet>(spec: &RunSpec, ahead: bool) -> Result<Vec<Link<P>>, LabError> {
+/// [`RunError::Spec`] names the link and what is wrong with it.
+pub fn links<P: Packet>(spec: &RunSpec, ahead: bool) -> Result<Vec<Link<P>>, RunError> {
     let links = (0..spec.links.len()).map(|index| build_link(index, spec, ahead));
-    let mut lines = gates::Lines::default();
-    let gates = gates::make(ways::gates(spec).map(|(_, gate)| (lines.number(gate), gate)));
+    let mut lines = hold_buffers::Lines::default();
+    let gates = hold_buffers::make(routes::hold_buffers(spec).map(|(_, gate)| (lines.number(gate), gate)));
     links.chain(gates.into_iter().map(Ok)).collect()
 }
 
 /// Whether `route` is one link after the other, each from where the one before ends. `what` and `key` begin the error.
-pub fn check_chain(what: &str, key: &str, route: &[usize], links: &[LinkSpec]) -> Result<(), LabError> {
+pub fn check_chain(what: &str, key: &str, route: &[usize], links: &[LinkSpec]) -> Result<(), RunError> {
     if route.is_empty() {
-        return Err(LabError::Spec(format!("{what}: {key} is empty: at least one link")));
+        return Err(RunError::Spec(format!("{what}: {key} is empty: at least one link")));
     }
     if let Some(bad) = route.iter().find(|&&l| l >= links.len()) {
-        return Err(LabError::Spec(format!("{what}: {key}: link {bad} does not exist, there are {}", links.len())));
+        return Err(RunError::Spec(format!("{what}: {key}: link {bad} does not exist, there are {}", links.len())));
     }
     for pair in route.windows(2) {
         if links[pair[0]].to != links[pair[1]].from {
             let (a, b) = (&links[pair[0]].name, &links[pair[1]].name);
-            return Err(LabError::Spec(format!("{what}: {key}: {b} does not begin where {a} ends")));
+            return Err(RunError::Spec(format!("{what}: {key}: {b} does not begin where {a} ends")));
         }
     }
     Ok(())
@@ -40,7 +40,7 @@ pub fn check_chain(what: &str, key: &str, route: &[usize], links: &[LinkSpec]) -
 /// Whether `route` leads from node `from` to node `to`.
 ///
 /// # Errors
-/// [`LabError::Spec`] begins with `what` and `key` and names the link that is wrong.
+/// [`RunError::Spec`] begins with `what` and `key` and names the link that is wrong.
 pub fn check_route(
     what: &str,
     key: &str,
@@ -48,24 +48,24 @@ pub fn check_route(
     from: usize,
     to: usize,
     links: &[LinkSpec],
-) -> Result<(), LabError> {
+) -> Result<(), RunError> {
     check_chain(what, key, route, links)?;
     if links[route[0]].from != from || links[route[route.len() - 1]].to != to {
-        return Err(LabError::Spec(format!("{what}: {key} does not lead from node {from} to node {to}")));
+        return Err(RunError::Spec(format!("{what}: {key} does not lead from node {from} to node {to}")));
     }
     Ok(())
 }
 
-fn build_link<P: Packet>(index: usize, run: &RunSpec, ahead: bool) -> Result<Link<P>, LabError> {
+fn build_link<P: Packet>(index: usize, run: &RunSpec, ahead: bool) -> Result<Link<P>, RunError> {
     let spec = &run.links[index];
     if spec.from >= run.nodes.len() || spec.to >= run.nodes.len() {
-        return Err(LabError::Spec(format!("link {}: its nodes do not exist", spec.name)));
+        return Err(RunError::Spec(format!("link {}: its nodes do not exist", spec.name)));
     }
     if spec.rate_bps == 0 {
-        return Err(LabError::Spec(format!("link {}: rate = 0: above zero", spec.name)));
+        return Err(RunError::Spec(format!("link {}: rate = 0: above zero", spec.name)));
     }
     let config = link_config(spec);
-    config.check().map_err(|e| LabError::Spec(format!("link {}: {e}", spec.name)))?;
+    config.check().map_err(|e| RunError::Spec(format!("link {}: {e}", spec.name)))?;
     let seed = stream_seed(run.seed, &format!("link/{}", spec.name));
     let changes = run.events.iter().any(|e| e.action.link() == Some(index));
     Ok(if changes || !ahead { Link::new(config, seed) } else { Link::fixed(config, seed) })

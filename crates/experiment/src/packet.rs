@@ -8,9 +8,11 @@
 //! flight holds 32 bytes here, 24 in the link that keeps it, 16 in each link that it has been computed to pass, and 24 in the
 //! sender's scoreboard.
 
+use crate::background::BackgroundPacket;
 use link::Packet as LinkPacket;
 use sim::Routed;
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 use tcp::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
 
 /// A packet of a TCP flow or of background traffic, as links see it.
@@ -97,11 +99,18 @@ impl Pool {
         Packet { place: u64::from(number) << 32 | template.packet.place, ..template.packet }
     }
 
-    /// Unpacks `packet`, which a TCP source sent, into `segment` and forgets its header.
+    /// What `source` sends from here on is of another connection.
+    pub fn begin_connection(&mut self, source: u32) {
+        self.flights[source as usize].begin_connection();
+    }
+
+    /// Unpacks `packet`, which a TCP source sent, into `segment` and forgets its header. False: it is of an earlier connection of its
+    /// source.
     #[inline]
-    pub fn unpack(&mut self, packet: Packet, segment: &mut Segment) {
+    pub fn unpack(&mut self, packet: Packet, segment: &mut Segment) -> bool {
         let flight = &mut self.flights[packet.source() as usize];
         let header = flight.take(packet.number(), &mut self.spare);
+        let current = flight.connection_from.is_none() || flight.is_of_connection(packet.number());
         segment.seq = header.seq;
         segment.ack = header.ack;
         segment.window = (header.window_ecr >> 32) as u32;
@@ -116,6 +125,7 @@ impl Pool {
             segment.sacks = self.sacks.take(header.val_extra as u32, segment.ack);
         }
         segment.len = packet.bytes() - segment.header_bytes();
+        current
     }
 
     /// Forgets the header of a lost packet that a TCP source sent.
@@ -129,11 +139,6 @@ impl Pool {
 }
 
 impl Packet {
-    /// A packet of traffic that nobody answers and that has no header.
-    pub fn background(bytes: u32, hop: u32, source: u32) -> Packet {
-        Packet::new(0, hop, source, bytes, 0)
-    }
-
     #[inline]
     fn new(number: u32, hop: u32, source: u32, bytes: u32, flags: u16) -> Packet {
         debug_assert!(bytes <= u32::from(u16::MAX), "the front refuses larger packets");
@@ -155,6 +160,13 @@ impl Packet {
     #[inline]
     pub fn source(self) -> u32 {
         (self.what >> 32) as u32
+    }
+}
+
+impl BackgroundPacket for Packet {
+    /// It has no header.
+    fn background(bytes: u32, hop: u32, source: u32) -> Packet {
+        Packet::new(0, hop, source, bytes, 0)
     }
 }
 
@@ -230,6 +242,8 @@ struct Flight {
     next: u32,
     /// Headers taken that were sent after it.
     ahead: u32,
+    /// Number of the first header of the present connection, for as long as those of earlier ones are in flight.
+    connection_from: Option<u32>,
     /// Full blocks from the one with `head` on.
     full: VecDeque<Box<Block>>,
 }
@@ -248,6 +262,23 @@ impl Flight {
             self.full.extend(self.filling.take());
         }
         number
+    }
+
+    #[cold]
+    fn begin_connection(&mut self) {
+        self.connection_from = Some(self.next);
+    }
+
+    /// Whether the header of `number`, which was just taken, is of the present connection.
+    #[cold]
+    fn is_of_connection(&mut self, number: u32) -> bool {
+        // Fewer than 2^31 packets of a source are in flight.
+        let is_before = |number: u32, from: u32| (number.wrapping_sub(from) as i32) < 0;
+        let Some(from) = self.connection_from else { return true };
+        if !is_before(self.head, from) {
+            self.connection_from = None;
+        }
+        !is_before(number, from)
     }
 
     #[cold]
@@ -275,12 +306,16 @@ impl Flight {
         header
     }
 
-    /// Takes the header of a lost packet. Most are refused when they are sent: then it is the newest, and leaves no gap.
+    /// Takes the header of a lost packet. Peak are refused when they are sent: then it is the newest, and leaves no gap.
     fn discard(&mut self, number: u32, spare: &mut Spare) -> Header {
         if number.wrapping_add(1) != self.next || self.next % BLOCK == 0 {
             return self.take(number, spare);
         }
         self.next = number;
+        if self.connection_from == Some(number.wrapping_add(1)) {
+            // It was the last of an earlier connection: the number is the present one's.
+            self.connection_from = Some(number);
+        }
         let block = self.filling.as_ref().expect("the block of a number is there while the number is");
         block.headers[(number % BLOCK) as usize]
     }
@@ -304,9 +339,6 @@ impl Flight {
     }
 }
 
-/// No free slot.
-const NO_SLOT: u32 = u32::MAX;
-
 /// Slots of a chunk: 8 KiB. A vector that doubles would hold up to twice what is wanted.
 const CHUNK: usize = 256;
 
@@ -315,31 +347,37 @@ const CHUNK: usize = 256;
 type Blocks = [[i32; 2]; MAX_SACK_BLOCKS];
 
 /// SACK blocks of the packets in flight; a freed slot is used next and names the one freed before it.
+#[derive(Default)]
 struct Slots {
     chunks: Vec<Box<[Blocks; CHUNK]>>,
     /// Slots ever used.
     used: u32,
-    free: u32,
+    /// The slot that was freed last.
+    free: Option<Slot>,
 }
 
-impl Default for Slots {
-    fn default() -> Self {
-        Slots { chunks: vec![], used: 0, free: NO_SLOT }
+/// A slot by its number, from 1, so that none is 0 in a freed slot's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Slot(NonZeroU32);
+
+impl Slot {
+    fn of(number: u32) -> Option<Slot> {
+        NonZeroU32::new(number).map(Slot)
+    }
+
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
     }
 }
 
 impl Slots {
     fn put(&mut self, segment: &Segment) -> u32 {
-        let slot = if self.free == NO_SLOT {
-            if self.used as usize == self.chunks.len() * CHUNK {
-                self.chunks.push(Box::new([Blocks::default(); CHUNK]));
+        let slot = match self.free {
+            Some(slot) => {
+                self.free = Slot::of(self.at(slot)[0][0] as u32);
+                slot
             }
-            self.used += 1;
-            self.used - 1
-        } else {
-            let slot = self.free;
-            self.free = self.at(slot)[0][0] as u32;
-            slot
+            None => self.grow(),
         };
         let distance = |number: u64| {
             let distance = number.wrapping_sub(segment.ack) as i64;
@@ -350,12 +388,23 @@ impl Slots {
         for (at, block) in self.at(slot).iter_mut().zip(used) {
             *at = [distance(block.start), distance(block.end)];
         }
-        slot
+        slot.0.get()
     }
 
+    /// A slot that was never used.
+    fn grow(&mut self) -> Slot {
+        if self.used as usize == self.chunks.len() * CHUNK {
+            self.chunks.push(Box::new([Blocks::default(); CHUNK]));
+        }
+        self.used += 1;
+        Slot::of(self.used).expect("it counts from 1")
+    }
+
+    /// Takes the blocks of the slot that [`Slots::put`] gave the number `slot`.
     fn take(&mut self, slot: u32, ack: u64) -> [SackBlock; MAX_SACK_BLOCKS] {
-        let next = self.free as i32;
-        self.free = slot;
+        let slot = Slot::of(slot).expect("a packet with SACK blocks has a slot for them");
+        let next = self.free.map_or(0, |free| free.0.get()) as i32;
+        self.free = Some(slot);
         let at = self.at(slot);
         let blocks = *at;
         at[0][0] = next;
@@ -363,8 +412,8 @@ impl Slots {
         blocks.map(|[start, end]| SackBlock { start: number(start), end: number(end) })
     }
 
-    fn at(&mut self, slot: u32) -> &mut Blocks {
-        &mut self.chunks[slot as usize / CHUNK][slot as usize % CHUNK]
+    fn at(&mut self, slot: Slot) -> &mut Blocks {
+        &mut self.chunks[slot.index() / CHUNK][slot.index() % CHUNK]
     }
 }
 

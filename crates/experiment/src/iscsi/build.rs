@@ -1,12 +1,11 @@
 //! From specs to sessions.
 
 use super::backing::{Backing, BLOCK_BYTES};
-use super::commands::Commands;
 use super::postmark::Postmark;
 use super::requests::{Mix, Requests, Traced};
-use super::stream::Stream;
-use super::{Connection, ConnectionTally, Phase, Session, NONE};
-use crate::error::LabError;
+use super::session::Session;
+use crate::error::RunError;
+use crate::session_number::SessionNumber;
 use crate::spec::{AllegianceSpec, BeyondSpec, FlowSpec, IscsiSpec, RunSpec, SourceSpec, TraceSpec, WorkloadSpec};
 use link::random::{stream_seed, Random};
 use std::collections::BTreeMap;
@@ -17,20 +16,20 @@ use storage::iscsi::{Digest, Initiator, InitiatorConfig, Settings, Target, Targe
 use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, MAX_TRANSFER_BYTES};
 use storage::trace::Player;
 use storage::{Format, Trace, TraceError};
-use units::{Span, Time};
+use units::Span;
 
 const INITIATOR: &str = "iqn.2026-01.elephan:initiator";
 const TARGET: &str = "iqn.2026-01.elephan:disk";
 /// Largest unit, blocks: of 2^63 bytes.
 const MOST_BLOCKS: u64 = 1 << 54;
 
-/// All sessions of `run`, and for each flow the number of its session, or [`NONE`].
+/// All sessions of `run`, and for each flow the number of its session, where it is of one.
 ///
 /// # Errors
-/// [`LabError`] names the flow and what is wrong with its workload, or the file that cannot be read.
-pub fn sessions(run: &RunSpec) -> Result<(Vec<Session>, Vec<u32>), LabError> {
+/// [`RunError`] names the flow and what is wrong with its workload, or the file that cannot be read.
+pub fn sessions(run: &RunSpec) -> Result<(Vec<Session>, Vec<Option<SessionNumber>>), RunError> {
     let mut sessions = Vec::new();
-    let mut of_flow = vec![NONE; run.flows.len()];
+    let mut of_flow = vec![None; run.flows.len()];
     let mut traces = BTreeMap::new();
     let mut index = 0;
     while index < run.flows.len() {
@@ -42,7 +41,7 @@ pub fn sessions(run: &RunSpec) -> Result<(Vec<Session>, Vec<u32>), LabError> {
         let count = run.flows[index..].iter().take_while(|other| other.group == flow.group).count();
         for (other, number) in run.flows[index..index + count].iter().zip(&mut of_flow[index..]) {
             check_alike(flow, spec, other)?;
-            *number = sessions.len() as u32;
+            *number = Some(SessionNumber::new(sessions.len()));
         }
         sessions.push(session(run, flow, spec, index, count, &mut traces)?);
         index += count;
@@ -50,12 +49,12 @@ pub fn sessions(run: &RunSpec) -> Result<(Vec<Session>, Vec<u32>), LabError> {
     Ok((sessions, of_flow))
 }
 
-fn wrong(flow: &FlowSpec, what: &str) -> LabError {
-    LabError::Spec(format!("flow {}: iscsi: {what}", flow.name))
+fn wrong(flow: &FlowSpec, what: &str) -> RunError {
+    RunError::Spec(format!("flow {}: iscsi: {what}", flow.name))
 }
 
 /// The connections of a session are one session.
-fn check_alike(flow: &FlowSpec, spec: &IscsiSpec, other: &FlowSpec) -> Result<(), LabError> {
+fn check_alike(flow: &FlowSpec, spec: &IscsiSpec, other: &FlowSpec) -> Result<(), RunError> {
     let same = matches!(&other.workload, WorkloadSpec::Iscsi(theirs) if **theirs == *spec)
         && (other.source, other.destination, other.start_ns, other.stop_ns)
             == (flow.source, flow.destination, flow.start_ns, flow.stop_ns);
@@ -72,7 +71,7 @@ fn session(
     first: usize,
     count: usize,
     traces: &mut BTreeMap<String, Trace>,
-) -> Result<Session, LabError> {
+) -> Result<Session, RunError> {
     let (own, theirs) = settings(flow, spec, count)?;
     let mut config = InitiatorConfig::new(INITIATOR, Some(TARGET));
     config.settings = own;
@@ -86,38 +85,11 @@ fn session(
     target.window = spec.command_window;
     let backing = backing(flow, spec)?;
     let requests = requests(run, flow, spec, backing.blocks(), traces)?;
-    let connection = || Connection {
-        phase: Phase::Down,
-        used: false,
-        lost: None,
-        id: None,
-        streams: [Stream::default(), Stream::default()],
-        wants: [false; 2],
-        tally: ConnectionTally::default(),
-    };
-    Ok(Session {
-        first,
-        initiator: Initiator::new(config),
-        target: Target::new(target, unit(backing.blocks())),
-        backing,
-        requests,
-        commands: Commands::default(),
-        depth: spec.queue_depth as usize,
-        under_way: 0,
-        connections: (0..count).map(|_| connection()).collect(),
-        anew: Vec::new(),
-        pumps: Vec::new(),
-        armed: Time::NEVER,
-        moved: false,
-        stopped: false,
-        done_at: None,
-        losses: 0,
-        lost: None,
-        given_up: None,
-    })
+    let target = Target::new(target, unit(backing.blocks()));
+    Ok(Session::new(first, count, Initiator::new(config), target, backing, requests, spec.queue_depth as usize))
 }
 
-fn settings(flow: &FlowSpec, spec: &IscsiSpec, count: usize) -> Result<(Settings, Settings), LabError> {
+fn settings(flow: &FlowSpec, spec: &IscsiSpec, count: usize) -> Result<(Settings, Settings), RunError> {
     let digest = |on: bool| if on { Digest::Required } else { Digest::Off };
     let initiator = Settings {
         header_digest: digest(spec.header_digest),
@@ -153,7 +125,7 @@ fn unit(blocks: u64) -> Device {
     Device::new(vec![Lun::new(LunConfig { geometry, identity, read_only: false, thin: false, write_cache: true })])
 }
 
-fn backing(flow: &FlowSpec, spec: &IscsiSpec) -> Result<Backing, LabError> {
+fn backing(flow: &FlowSpec, spec: &IscsiSpec) -> Result<Backing, RunError> {
     let disk = &spec.disk;
     let block = u64::from(BLOCK_BYTES);
     let Some(model) = &disk.model else {
@@ -179,7 +151,7 @@ fn requests(
     spec: &IscsiSpec,
     unit_blocks: u64,
     traces: &mut BTreeMap<String, Trace>,
-) -> Result<Requests, LabError> {
+) -> Result<Requests, RunError> {
     match &spec.source {
         SourceSpec::Mix { reads_e6, request_bytes, random, think_ns, requests, span_bytes } => {
             let blocks = request_bytes / BLOCK_BYTES;
@@ -221,11 +193,11 @@ fn requests(
     }
 }
 
-fn read(spec: &TraceSpec, traces: &mut BTreeMap<String, Trace>) -> Result<Trace, LabError> {
+fn read(spec: &TraceSpec, traces: &mut BTreeMap<String, Trace>) -> Result<Trace, RunError> {
     if let Some(trace) = traces.get(&spec.path) {
         return Ok(trace.clone());
     }
-    let wrong = |error: TraceError| LabError::Trace(error.to_string());
+    let wrong = |error: TraceError| RunError::Trace(error.to_string());
     let format = Format::asked(&spec.format).map_err(wrong)?;
     let trace = storage::open(Path::new(&spec.path), format).map_err(wrong)?;
     traces.insert(spec.path.clone(), trace.clone());
@@ -240,7 +212,7 @@ fn fit(
     device: Option<u32>,
     beyond: BeyondSpec,
     unit_blocks: u64,
-) -> Result<Trace, LabError> {
+) -> Result<Trace, RunError> {
     let mut fitted = Vec::with_capacity(trace.requests.len());
     for (index, request) in trace.requests.iter().enumerate() {
         if device.is_some_and(|device| device != request.device) {

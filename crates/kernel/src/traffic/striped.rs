@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::poll::End;
-use super::sender::{Sender, Standing};
+use super::sender::{ConnectionState, Sender};
 use super::Traffic;
 use crate::error::KernelError;
 use experiment::{Lanes, Share, Stripe, Workload};
@@ -15,7 +15,7 @@ impl Lanes for Ends<'_> {
     type End = Sender;
 
     fn is_open(&self, lane: usize) -> bool {
-        self.0[lane].opened && self.0[lane].sender.standing != Standing::Lost
+        self.0[lane].opened && self.0[lane].sender.standing != ConnectionState::Lost
     }
 
     fn lane(&mut self, lane: usize) -> (&mut Workload, &mut Sender) {

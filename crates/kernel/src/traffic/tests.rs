@@ -24,7 +24,7 @@ fn hosts(namespace: &Namespace) -> [HostSpec; 2] {
 }
 
 struct Run {
-    tally: TrafficTally,
+    tally: MeasuredTraffic,
     progress: Arc<[AtomicU64]>,
 }
 
@@ -288,32 +288,30 @@ fn a_run_is_summed_up_as_the_simulator_does() {
     let line = Line::new(1_000_000_000, 0, 20 * S).flow(bulk(Some(1_000_000)));
     let line = Line { stop_when_done: true, ..line };
     let Run { tally, .. } = run(&line, |_| ()).unwrap();
-    let TrafficTally { end, drained_at, flows, stripes, series, notes, .. } = tally;
-    let links = vec![link::Stats::default(); 2];
-    let (background, link_series) = (vec![], experiment::LinkSeries::default());
-    let tally = experiment::RunTally {
+    let MeasuredTraffic { end, drained_at, flows, stripes, series, notes, .. } = tally;
+    let network = experiment::NetworkCounters {
+        links: vec![link::Stats::default(); 2],
+        ..experiment::NetworkCounters::default()
+    };
+    let measured = experiment::MeasuredRun {
         end,
         drained_at,
         flows,
         stripes,
-        links,
-        background,
+        network,
         flow_series: series,
-        link_series,
-        kept: vec![],
-        gates: vec![],
-        happened: vec![],
-        trims: vec![],
-        crowds: vec![],
-        found: None,
-        managed: None,
+        link_series: experiment::LinkSeries::default(),
+        event_times: vec![],
+        window_reductions: vec![],
+        short_flows: vec![],
+        copy: None,
         notes,
     };
-    let outcome = experiment::sum_up(&line.spec(), tally);
+    let outcome = experiment::summarize(&line.spec(), measured);
     assert_eq!(outcome.metrics.get("delivered_bytes"), Some(&Metric::Integer(1_000_000)));
     let Some(Metric::Real(completion)) = outcome.flows[0].get("completion_s") else { panic!("it completed") };
     assert!(*completion > 0.0 && *completion < 20.0);
-    // What this ground cannot know is not there.
+    // What this backend cannot know is not there.
     assert_eq!(outcome.metrics.get("duplicate_acks"), None);
     assert_eq!(outcome.metrics.get("rtt_max_s"), None);
 }

@@ -1,0 +1,267 @@
+//! Events: what changes in time, and what that does to links, routes and background sources.
+
+use crate::background::Background;
+use crate::error::RunError;
+use crate::hold_buffers;
+use crate::network::{check_chain, check_route, loss_model};
+use crate::routes;
+use crate::sender_command::{AddressedCommand, MoveId, Preparation, SenderCommand};
+use crate::spec::{ActionSpec, EventSpec, RemedySpec, RunSpec, WaitSpec, WhenSpec};
+
+use link::{Hold, Packet};
+use sim::{Network, RouteId, Routed};
+use units::{Rate, Size, Span, Time};
+
+/// An event and whether it has happened.
+pub struct ScheduledEvent {
+    /// The event, its times since the run began.
+    pub spec: EventSpec,
+    /// Where it stands in the spec's list.
+    pub index: usize,
+    /// When it happened, in the network's time.
+    pub happened: Option<Time>,
+    /// When the run begins, in the network's time.
+    begin: Time,
+    /// Bytes that the watched flow had delivered when the averaging window began.
+    received_before: u64,
+    /// Whether senders have been told of a move.
+    told: bool,
+    /// When windows that were trimmed are given back.
+    restore_at: Option<Time>,
+}
+
+/// What a look at an event gave.
+pub enum EventStep {
+    /// Senders are told now; look again then, if at all.
+    Tell(Vec<AddressedCommand>, Option<Time>),
+    /// It happens now; look again then, if at all.
+    Now(ActionSpec, Option<Time>),
+    /// Look again then.
+    Later(Time),
+    /// It has happened before.
+    Done,
+}
+
+impl ScheduledEvent {
+    /// All events of `run`, which begins at `begin`, as timers 0 and up of its network: those at a time go before packets of the
+    /// same ns; those that watch a flow look after them.
+    ///
+    /// # Errors
+    /// [`RunError::Spec`] names what an event asks for that does not exist.
+    pub fn all(run: &RunSpec, begin: Time) -> Result<Vec<ScheduledEvent>, RunError> {
+        let mut events = vec![];
+        for (index, event) in run.events.iter().enumerate() {
+            check(event, run)?;
+            let mut spec = event.clone();
+            if let (ActionSpec::Move { route: Some(route), .. } | ActionSpec::MoveBackground { route, .. }, Some(way)) =
+                (&mut spec.action, routes::of_event(run, index))
+            {
+                *route = way;
+            }
+            events.push(ScheduledEvent {
+                spec,
+                index,
+                happened: None,
+                begin,
+                received_before: 0,
+                told: false,
+                restore_at: None,
+            });
+        }
+        events.sort_by_key(|event: &ScheduledEvent| match event.spec.when {
+            WhenSpec::At { time_ns } => (0, time_ns),
+            WhenSpec::FlowReaches { .. } => (1, 0),
+        });
+        Ok(events)
+    }
+
+    /// Sets the first timer of each.
+    pub fn set_timers<P: Packet + Routed>(events: &[ScheduledEvent], net: &mut Network<P>) {
+        for (timer, event) in (0..).zip(events) {
+            let first_look = match event.spec.when {
+                WhenSpec::At { time_ns } => Span(time_ns),
+                WhenSpec::FlowReaches { window_ns, .. } => Span(window_ns.max(1)),
+            };
+            net.set_timer(timer, event.begin + first_look);
+        }
+    }
+
+    /// When each event of a spec happened, since the run began, in the spec's order; None: it did not.
+    pub fn times(events: &[ScheduledEvent]) -> Vec<Option<Time>> {
+        let mut times = vec![None; events.len()];
+        for event in events {
+            times[event.index] = event.happened.map(|at| Time(at.since(event.begin).0));
+        }
+        times
+    }
+
+    /// Looks at it; `received` tells the payload bytes that a flow has delivered.
+    pub fn handle_timer(&mut self, now: Time, received: impl Fn(usize) -> u64) -> EventStep {
+        if self.happened.is_some() {
+            return match (self.restore_at.take_if(|at| *at <= now), &self.spec.action) {
+                (Some(_), ActionSpec::Move { flows, .. }) => {
+                    EventStep::Tell(self.commands(flows, &SenderCommand::Restore), None)
+                }
+                _ => EventStep::Done,
+            };
+        }
+        if self.told {
+            return self.act(now);
+        }
+        if let WhenSpec::FlowReaches { flow, rate_bps, window_ns } = self.spec.when {
+            let received = received(flow);
+            let needed = Rate(rate_bps).data_in(Span(window_ns)).0;
+            let got = received - self.received_before;
+            self.received_before = received;
+            if got < needed {
+                return EventStep::Later(now + Span(window_ns.max(1)));
+            }
+        }
+        if let Some((flows, preparation, lead)) = preparation(&self.spec.action) {
+            let commands = self.commands(flows, &SenderCommand::Prepare(preparation));
+            self.told = true;
+            return EventStep::Tell(commands, Some(now + lead));
+        }
+        self.act(now)
+    }
+
+    /// `command` for the senders of `flows`.
+    fn commands(&self, flows: &[usize], command: &SenderCommand) -> Vec<AddressedCommand> {
+        let why = MoveId::Event(self.index);
+        flows.iter().map(|&flow| AddressedCommand { flow, why, command: command.clone() }).collect()
+    }
+
+    fn act(&mut self, now: Time) -> EventStep {
+        self.happened = Some(now);
+        if let ActionSpec::Move { remedy: Some(RemedySpec { trim: Some(trim), .. }), .. } = &self.spec.action {
+            self.restore_at = trim.restore_ns.map(|after| now + Span(after));
+        }
+        EventStep::Now(self.spec.action.clone(), self.restore_at)
+    }
+}
+
+/// What senders of which flows do before `action`, and how long before it.
+fn preparation(action: &ActionSpec) -> Option<(&[usize], Preparation, Span)> {
+    let ActionSpec::Move { flows, remedy: Some(remedy), .. } = action else { return None };
+    let RemedySpec { trim, tolerate, .. } = remedy.clone();
+    if trim.is_none() && tolerate.is_none() {
+        return None;
+    }
+    let lead = Span(trim.as_ref().map_or(0, |trim| trim.lead_ns));
+    Some((flows, Preparation { trim, tolerate }, lead))
+}
+
+/// Does what an event asks for. The timer of the i-th source of `background` is `first_timer` + i; `routes` gives the routes of a
+/// flow's packets, from its sender and from its receiver; None where nobody runs the flow.
+pub fn apply_action<P: Packet + Routed>(
+    action: &ActionSpec,
+    now: Time,
+    background: &mut [Background],
+    first_timer: u32,
+    routes: impl Fn(usize) -> Option<[RouteId; 2]>,
+    net: &mut Network<P>,
+) {
+    match action {
+        ActionSpec::Rate { link, rate_bps } => net.with_link(*link as u32, |l| l.set_rate(now, Rate(*rate_bps))),
+        ActionSpec::Delay { link, delay_ns } => net.with_link(*link as u32, |l| l.set_delay(now, Span(*delay_ns))),
+        ActionSpec::Loss { link, loss } => net.with_link(*link as u32, |l| l.set_loss(now, loss_model(loss))),
+        ActionSpec::LinkDown { link } => net.with_link(*link as u32, |l| l.set_up(now, false)),
+        ActionSpec::LinkUp { link } => net.with_link(*link as u32, |l| l.set_up(now, true)),
+        ActionSpec::BackgroundOn { source } => {
+            let due = background[*source].start(now);
+            net.set_timer(first_timer + *source as u32, due);
+        }
+        ActionSpec::BackgroundOff { source } => {
+            background[*source].enabled = false;
+            net.set_timer(first_timer + *source as u32, Time::NEVER);
+        }
+        ActionSpec::Move { flows, route, return_route, remedy } => {
+            if let Some(route) = route {
+                begin_hold(route, remedy.as_ref(), now, net);
+            }
+            for sides in flows.iter().filter_map(|&flow| routes(flow)) {
+                for (side, links) in sides.into_iter().zip([route, return_route]) {
+                    if let Some(links) = links {
+                        net.set_way(side, links);
+                    }
+                }
+            }
+        }
+        ActionSpec::MoveBackground { sources, route, remedy } => {
+            begin_hold(route, remedy.as_ref(), now, net);
+            for &source in sources {
+                net.set_way(RouteId(background[source].hop), route);
+            }
+        }
+    }
+}
+
+/// Starts the gate on `route`, if it has one; returns the gate and for how long it keeps packets back.
+pub fn begin_hold<P: Packet + Routed>(
+    route: &[usize],
+    remedy: Option<&RemedySpec>,
+    now: Time,
+    net: &mut Network<P>,
+) -> Option<(usize, Span)> {
+    let gate = remedy?.gate.as_ref()?;
+    let at = *route.iter().find(|&&link| net.links()[link].kept().is_some())?;
+    let mut delay = Span(gate.delay_ns);
+    for &WaitSpec { link, rate_bps } in &gate.queues {
+        // What is being sent is in no queue: the delay has the time of a packet on each line.
+        let (_, bytes) = net.links_mut()[link].queue(now);
+        delay = delay + Rate(rate_bps).time_for(Size(bytes));
+    }
+    let hold = Hold { delay, share_ppm: gate.share_ppm };
+    net.with_link(at as u32, |link| link.begin_hold(now, hold));
+    Some((at, delay))
+}
+
+/// Checks the indices and routes of an event.
+fn check(spec: &EventSpec, run: &RunSpec) -> Result<(), RunError> {
+    let (links, flows, background) = (run.links.len(), run.flows.len(), run.background.len());
+    let within = |what: &str, index: usize, count: usize| {
+        if index < count {
+            return Ok(());
+        }
+        Err(RunError::Spec(format!("events: {what} {index} does not exist, there are {count}")))
+    };
+    if let WhenSpec::FlowReaches { flow, .. } = spec.when {
+        within("flow", flow, flows)?;
+    }
+    if let Some(link) = spec.action.link() {
+        return within("link", link, links);
+    }
+    if let ActionSpec::Move { remedy: Some(remedy), .. } | ActionSpec::MoveBackground { remedy: Some(remedy), .. } =
+        &spec.action
+    {
+        if let Some(problem) = remedy.gate.as_ref().and_then(|gate| hold_buffers::problem(gate, &run.links)) {
+            return Err(RunError::Spec(format!("events: {problem}")));
+        }
+    }
+    match &spec.action {
+        ActionSpec::BackgroundOn { source } | ActionSpec::BackgroundOff { source } => {
+            within("background source", *source, background)
+        }
+        ActionSpec::Move { flows: moved, route, return_route, .. } => moved.iter().try_for_each(|&index| {
+            within("flow", index, flows)?;
+            let flow = &run.flows[index];
+            let what = format!("events: move of flow {}", flow.name);
+            if let Some(route) = route {
+                check_route(&what, "route", route, flow.source, flow.destination, &run.links)?;
+            }
+            match return_route {
+                Some(back) => check_route(&what, "return_route", back, flow.destination, flow.source, &run.links),
+                None => Ok(()),
+            }
+        }),
+        ActionSpec::MoveBackground { sources, route, .. } => sources.iter().try_for_each(|&index| {
+            within("background source", index, background)?;
+            let source = &run.background[index];
+            let what = format!("events: move of background {}", source.name);
+            check_chain(&what, "route", &source.route, &run.links)?;
+            let ends = (run.links[source.route[0]].from, run.links[source.route[source.route.len() - 1]].to);
+            check_route(&what, "route", route, ends.0, ends.1, &run.links)
+        }),
+        _ => Ok(()),
+    }
+}
