@@ -162,3 +162,15 @@ def test_a_circle_is_shown_from_its_beginning_to_its_end() -> None:
     needs: dict[Module, set[Module]] = {("a",): {("b",)}, ("b",): {("c",)}, ("c",): {("a",)}, ("d",): {("a",)}}
     assert circle_through(("a",), needs) == [("a",), ("b",), ("c",), ("a",)]
     assert circle_through(("d",), needs) is None
+
+
+def test_a_specification_is_found_wrong_in_one_place() -> None:
+    """Construction takes a `ValidRun`: other faults than those of files are those of `validate`."""
+    sources = ROOT / "crates" / "experiment" / "src"
+    outside = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted(sources.rglob("*.rs"))
+        if path.relative_to(sources).parts[0] != "validate"
+        and any("RunError::Spec(" in code_of(line) for line in path.read_text(encoding="utf-8").splitlines())
+    ]
+    assert not outside, f"check it in crates/experiment/src/validate: {outside}"

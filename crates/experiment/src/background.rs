@@ -1,9 +1,8 @@
 //! Traffic that does not react: packets at a constant rate, always or in exponential bursts.
 
-use crate::error::RunError;
-use crate::network::check_chain;
 use crate::routes::add_of_background;
-use crate::spec::{BackgroundSpec, RunSpec};
+use crate::spec::BackgroundSpec;
+use crate::validate::ValidRun;
 use link::random::{stream_seed, Random};
 use link::Packet;
 use sim::{Network, Routed, Routes};
@@ -37,25 +36,17 @@ pub struct Background {
 
 impl Background {
     /// All sources of `run`, which begins at `begin`, with their routes: the packets of the i-th go to host `first_host` + i.
-    ///
-    /// # Errors
-    /// [`RunError::Spec`] names the source and what is wrong with it.
-    pub fn all(run: &RunSpec, begin: Time, first_host: u32, routes: &mut Routes) -> Result<Vec<Background>, RunError> {
+    pub fn all(run: ValidRun<'_>, begin: Time, first_host: u32, routes: &mut Routes) -> Vec<Background> {
         let mut sources = vec![];
         for (index, source) in run.background.iter().enumerate() {
-            let what = format!("background {}", source.name);
-            check_chain(&what, "route", &source.route, &run.links)?;
-            if source.rate_bps == 0 || source.packet_bytes == 0 || source.packet_bytes > 65_535 {
-                return Err(RunError::Spec(format!("{what}: rate above zero and packets of 1 to 65535 B")));
-            }
             let mut spec = source.clone();
             spec.start_ns = spec.start_ns.saturating_add(begin.0);
             spec.stop_ns = spec.stop_ns.map(|stop| stop.saturating_add(begin.0));
             let route = routes.add(&source.route, first_host + index as u32);
-            add_of_background(run, index, route, routes);
+            add_of_background(run.spec(), index, route, routes);
             sources.push(Background::new(spec, route.0, run.seed));
         }
-        Ok(sources)
+        sources
     }
 
     /// Sets the first timer of each source that is on; that of the i-th is `first_timer` + i.

@@ -1,4 +1,4 @@
-//! From the spec to a world and a network, with every index and number checked on the way.
+//! From a checked specification to a world and a network.
 
 use crate::applications::Applications;
 use crate::capture::Capture;
@@ -6,13 +6,13 @@ use crate::copy_study::CopyStudy;
 use crate::environment::Environment;
 use crate::error::RunError;
 use crate::flow::Flow;
-use crate::network::check_route;
 use crate::packet::Packet;
 use crate::series::FlowSeries;
 use crate::session_number::SessionNumber;
 use crate::short_flows;
 use crate::spec::{FlowSpec, RunSpec};
 use crate::tcp_config::{tcp_config, Algorithms};
+use crate::validate::ValidSimulation;
 use crate::world::{Connections, Sessions, Stripes, Timers, World};
 use sim::{Network, Routes};
 use storage::trace::Summary;
@@ -20,31 +20,24 @@ use storage::Format;
 use tcp::Endpoint;
 use units::{Span, Time};
 
-/// The form of [`RunSpec`] that this version reads.
-const FORMAT: u32 = 1;
-
-/// Builds everything that `spec` describes, with all first timers set.
-pub fn build(spec: &RunSpec) -> Result<(World, Network<Packet>), RunError> {
-    if spec.format != FORMAT {
-        return Err(RunError::Spec(format!("format = {}: this version reads {FORMAT}", spec.format)));
-    }
-    let short_flows = short_flows::members(spec)?;
+/// Builds everything that `run` describes, with all first timers set.
+///
+/// # Errors
+/// [`RunError`] names a file that it could not open, read or write, or what is wrong in it.
+pub fn build(run: ValidSimulation<'_>) -> Result<(World, Network<Packet>), RunError> {
+    let spec = run.spec();
+    let short_flows = short_flows::members(run);
     let all: Vec<&FlowSpec> = spec.flows.iter().chain(short_flows.iter().map(|(_, flow)| flow)).collect();
     let timers = Timers::new(spec.events.len(), all.len(), spec.background.len());
-    // Before routes are made of what events name.
-    let mut environment = Environment::new(spec, &all, Time::ZERO, timers.numbering())?;
+    let mut environment = Environment::new(*run, &all, Time::ZERO, timers.numbering());
     let mut routes = Routes::default();
-    let (sessions, of_flow) = crate::iscsi::sessions(spec)?;
-    for (what, flow) in all.iter().map(|flow| (format!("flow {}", flow.name), flow)) {
-        check_route(&what, "route", &flow.route, flow.source, flow.destination, &spec.links)?;
-        check_route(&what, "return_route", &flow.return_route, flow.destination, flow.source, &spec.links)?;
-    }
+    let (sessions, of_flow) = crate::iscsi::sessions(run)?;
     let mut builder = Builder {
-        spec,
+        run,
         environment: &environment,
         routes: &mut routes,
         algorithms: Algorithms::default(),
-        applications: Applications::new(spec)?,
+        applications: Applications::new(*run)?,
     };
     let flows = all
         .iter()
@@ -52,8 +45,8 @@ pub fn build(spec: &RunSpec) -> Result<(World, Network<Packet>), RunError> {
         .map(|(i, flow)| builder.flow(i, flow, of_flow.get(i).copied().flatten()))
         .collect::<Result<Vec<_>, _>>()?;
     let Builder { algorithms, applications, .. } = builder;
-    environment.add_background(spec, &mut routes)?;
-    let mut net = Network::new(environment.links(spec, true)?, routes, timers.count(), environment.early_timers());
+    environment.add_background(*run, &mut routes);
+    let mut net = Network::new(environment.links(*run, true), routes, timers.count(), environment.early_timers());
     let capture = match &spec.measure.pcap {
         Some(path) => Some(Capture::create(path, spec.measure.pcap_node, spec.measure.pcap_packets)?),
         None => None,
@@ -64,7 +57,7 @@ pub fn build(spec: &RunSpec) -> Result<(World, Network<Packet>), RunError> {
         sessions: Sessions::new(sessions, algorithms),
         stripes: Stripes(applications.into_stripes()),
         short_flows: short_flows.iter().map(|&(entry, _)| entry).collect(),
-        study: CopyStudy::new(spec)?,
+        study: CopyStudy::new(run),
         flow_series: FlowSeries::default(),
         series_interval: spec.measure.series_interval_ns.map(Span),
     };
@@ -90,7 +83,7 @@ fn set_first_timers(spec: &RunSpec, world: &mut World, net: &mut Network<Packet>
 }
 
 struct Builder<'a> {
-    spec: &'a RunSpec,
+    run: ValidSimulation<'a>,
     environment: &'a Environment,
     routes: &'a mut Routes,
     algorithms: Algorithms,
@@ -99,13 +92,13 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn flow(&mut self, index: usize, spec: &FlowSpec, session: Option<SessionNumber>) -> Result<Flow, RunError> {
-        let config = tcp_config(&spec.name, &spec.stack)?;
+        let config = tcp_config(&spec.stack);
         let sender_control = self.algorithms.controller(&spec.name, &spec.stack)?;
         let receiver_control = self.algorithms.controller(&spec.name, &spec.stack)?;
         // Host numbers: the sender of flow i is 2i, its receiver 2i + 1; packets go to the other end.
         let sender_host = 2 * index as u32;
         let sides = [self.routes.add(&spec.route, sender_host + 1), self.routes.add(&spec.return_route, sender_host)];
-        self.environment.add_alternates(self.spec, index, sides, self.routes);
+        self.environment.add_alternates(*self.run, index, sides, self.routes);
         Ok(Flow {
             sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
             receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),

@@ -1,8 +1,8 @@
 //! A long copy under observation: is it steady, so that the rest can be extrapolated?
 
-use crate::error::RunError;
-use crate::spec::{ExtrapolateSpec, LossSpec, RunSpec, WorkloadSpec};
+use crate::spec::{ExtrapolateSpec, LossSpec};
 use crate::steady::{first_steady, Batches};
+use crate::validate::{copied_bytes, ValidSimulation};
 use units::{Span, Time, NS_PER_S};
 
 /// Observations that the steady part has at least: five to each of 20 batches.
@@ -70,22 +70,9 @@ pub struct Steady {
 
 impl CopyStudy {
     /// Of the copy that `run` is; None: it is simulated to its end.
-    ///
-    /// # Errors
-    /// [`RunError::Spec`] when it is not one copy.
-    pub fn new(run: &RunSpec) -> Result<Option<CopyStudy>, RunError> {
-        let Some(spec) = run.extrapolate else { return Ok(None) };
-        let wrong = |text: &str| Err(RunError::Spec(format!("extrapolate: {text}")));
-        let copy = run.flows.first().map(|flow| (flow.group, &flow.workload));
-        let Some((group, WorkloadSpec::Bulk { bytes: Some(bytes) })) = copy else {
-            return wrong("the first flow is no bulk with bytes");
-        };
-        if run.flows.iter().any(|flow| flow.group != group) || !run.crowds.is_empty() || run.manager.is_some() {
-            return wrong("there is more than one copy in the run");
-        }
-        if spec.interval_ns == 0 || spec.first_packets == 0 {
-            return wrong("interval_ns and first_packets are above zero");
-        }
+    pub fn new(run: ValidSimulation<'_>) -> Option<CopyStudy> {
+        let spec = run.extrapolate?;
+        let bytes = copied_bytes(run.spec())?;
         let at_random = |loss: &LossSpec| {
             matches!(
                 loss,
@@ -93,9 +80,9 @@ impl CopyStudy {
             )
         };
         let used = run.flows.iter().flat_map(|flow| flow.route.iter().chain(&flow.return_route));
-        Ok(Some(CopyStudy {
+        Some(CopyStudy {
             spec,
-            bytes: *bytes,
+            bytes,
             loses_at_random: used.into_iter().any(|&link| at_random(&run.links[link].loss)),
             delivered: vec![],
             episodes: vec![],
@@ -103,7 +90,7 @@ impl CopyStudy {
             last: CopyProgress::default(),
             next_packets: spec.first_packets,
             found: None,
-        }))
+        })
     }
 
     /// When it is to be observed first.

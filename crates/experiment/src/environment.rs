@@ -3,14 +3,14 @@
 
 use crate::background::{Background, BackgroundPacket};
 use crate::counters::{BackgroundCounters, HoldBufferCounters, NetworkCounters};
-use crate::error::RunError;
 use crate::events::{apply_action, EventStep, ScheduledEvent};
 use crate::manager::Management;
 use crate::network;
 use crate::routes;
 use crate::sender_command::AddressedCommand;
 use crate::series::LinkSeries;
-use crate::spec::{FlowSpec, RunSpec};
+use crate::spec::FlowSpec;
+use crate::validate::ValidRun;
 use link::{Link, Packet};
 use sim::{Network, RouteId, Routed, Routes};
 use units::{Span, Time};
@@ -56,50 +56,40 @@ pub struct Environment {
 impl Environment {
     /// That of `run`, which begins at `begin`, around its `flows`. The routes are still to be made known:
     /// [`Environment::add_alternates`] for each flow, then [`Environment::add_background`].
-    ///
-    /// # Errors
-    /// [`RunError::Spec`] names what an event or the manager asks for that does not exist.
-    pub fn new(run: &RunSpec, flows: &[&FlowSpec], begin: Time, numbering: Numbering) -> Result<Environment, RunError> {
-        Ok(Environment {
-            events: ScheduledEvent::all(run, begin)?,
+    pub fn new(run: ValidRun<'_>, flows: &[&FlowSpec], begin: Time, numbering: Numbering) -> Environment {
+        Environment {
+            events: ScheduledEvent::all(run, begin),
             background: vec![],
-            management: Management::new(run, flows, begin)?,
+            management: Management::new(run, flows, begin),
             link_series: LinkSeries::default(),
             series_interval: run.measure.series_interval_ns.map(Span),
             links: run.links.len(),
             begin,
             sources: run.background.len() as u32,
             numbering,
-        })
+        }
     }
 
     /// Makes the routes known that packets of `flow` may come to take; `sides` are its first ones, from the sender and from the
     /// receiver.
-    pub fn add_alternates(&self, run: &RunSpec, flow: usize, sides: [RouteId; 2], routes: &mut Routes) {
+    pub fn add_alternates(&self, run: ValidRun<'_>, flow: usize, sides: [RouteId; 2], routes: &mut Routes) {
         // Events name the flows of the spec alone.
-        routes::add_of_flow(run, flow, sides, routes);
+        routes::add_of_flow(run.spec(), flow, sides, routes);
         if let Some(management) = &self.management {
             management.add_alternates(flow, sides[0], routes);
         }
     }
 
     /// Makes the background sources and their routes.
-    ///
-    /// # Errors
-    /// [`RunError::Spec`] names the source and what is wrong with it.
-    pub fn add_background(&mut self, run: &RunSpec, routes: &mut Routes) -> Result<(), RunError> {
-        self.background = Background::all(run, self.begin, self.numbering.first_host, routes)?;
-        Ok(())
+    pub fn add_background(&mut self, run: ValidRun<'_>, routes: &mut Routes) {
+        self.background = Background::all(run, self.begin, self.numbering.first_host, routes);
     }
 
     /// All links of `run`, then the hold buffers of its events and of the manager; `ahead` as for [`network::links`].
-    ///
-    /// # Errors
-    /// [`RunError::Spec`] names the link and what is wrong with it.
-    pub fn links<P: Packet>(&self, run: &RunSpec, ahead: bool) -> Result<Vec<Link<P>>, RunError> {
-        let mut links = network::links(run, ahead)?;
+    pub fn links<P: Packet>(&self, run: ValidRun<'_>, ahead: bool) -> Vec<Link<P>> {
+        let mut links = network::links(run, ahead);
         links.extend(self.management.iter().flat_map(Management::hold_buffers));
-        Ok(links)
+        links
     }
 
     /// Timers that go before links.

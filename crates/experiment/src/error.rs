@@ -9,6 +9,9 @@ pub enum RunError {
     /// A trace could not be read.
     #[error("{0}")]
     Trace(String),
+    /// A disk could not be made of what describes it, or requests do not fit it; the text names the flow.
+    #[error("{0}")]
+    File(String),
     /// A congestion control could not be found, compiled or set up.
     #[error("{0}")]
     Congestion(String),

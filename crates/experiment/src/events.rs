@@ -1,12 +1,11 @@
 //! Events: what changes in time, and what that does to links, routes and background sources.
 
 use crate::background::Background;
-use crate::error::RunError;
-use crate::hold_buffers;
-use crate::network::{check_chain, check_route, loss_model};
+use crate::link_config::loss_model;
 use crate::routes;
 use crate::sender_command::{AddressedCommand, MoveId, Preparation, SenderCommand};
-use crate::spec::{ActionSpec, EventSpec, RemedySpec, RunSpec, WaitSpec, WhenSpec};
+use crate::spec::{ActionSpec, EventSpec, RemedySpec, WaitSpec, WhenSpec};
+use crate::validate::ValidRun;
 
 use link::{Hold, Packet};
 use sim::{Network, RouteId, Routed};
@@ -45,16 +44,12 @@ pub enum EventStep {
 impl ScheduledEvent {
     /// All events of `run`, which begins at `begin`, as timers 0 and up of its network: those at a time go before packets of the
     /// same ns; those that watch a flow look after them.
-    ///
-    /// # Errors
-    /// [`RunError::Spec`] names what an event asks for that does not exist.
-    pub fn all(run: &RunSpec, begin: Time) -> Result<Vec<ScheduledEvent>, RunError> {
+    pub fn all(run: ValidRun<'_>, begin: Time) -> Vec<ScheduledEvent> {
         let mut events = vec![];
         for (index, event) in run.events.iter().enumerate() {
-            check(event, run)?;
             let mut spec = event.clone();
             if let (ActionSpec::Move { route: Some(route), .. } | ActionSpec::MoveBackground { route, .. }, Some(way)) =
-                (&mut spec.action, routes::of_event(run, index))
+                (&mut spec.action, routes::of_event(run.spec(), index))
             {
                 *route = way;
             }
@@ -72,7 +67,7 @@ impl ScheduledEvent {
             WhenSpec::At { time_ns } => (0, time_ns),
             WhenSpec::FlowReaches { .. } => (1, 0),
         });
-        Ok(events)
+        events
     }
 
     /// Sets the first timer of each.
@@ -214,54 +209,4 @@ pub fn begin_hold<P: Packet + Routed>(
     let hold = Hold { delay, share_ppm: gate.share_ppm };
     net.with_link(at as u32, |link| link.begin_hold(now, hold));
     Some((at, delay))
-}
-
-/// Checks the indices and routes of an event.
-fn check(spec: &EventSpec, run: &RunSpec) -> Result<(), RunError> {
-    let (links, flows, background) = (run.links.len(), run.flows.len(), run.background.len());
-    let within = |what: &str, index: usize, count: usize| {
-        if index < count {
-            return Ok(());
-        }
-        Err(RunError::Spec(format!("events: {what} {index} does not exist, there are {count}")))
-    };
-    if let WhenSpec::FlowReaches { flow, .. } = spec.when {
-        within("flow", flow, flows)?;
-    }
-    if let Some(link) = spec.action.link() {
-        return within("link", link, links);
-    }
-    if let ActionSpec::Move { remedy: Some(remedy), .. } | ActionSpec::MoveBackground { remedy: Some(remedy), .. } =
-        &spec.action
-    {
-        if let Some(problem) = remedy.gate.as_ref().and_then(|gate| hold_buffers::problem(gate, &run.links)) {
-            return Err(RunError::Spec(format!("events: {problem}")));
-        }
-    }
-    match &spec.action {
-        ActionSpec::BackgroundOn { source } | ActionSpec::BackgroundOff { source } => {
-            within("background source", *source, background)
-        }
-        ActionSpec::Move { flows: moved, route, return_route, .. } => moved.iter().try_for_each(|&index| {
-            within("flow", index, flows)?;
-            let flow = &run.flows[index];
-            let what = format!("events: move of flow {}", flow.name);
-            if let Some(route) = route {
-                check_route(&what, "route", route, flow.source, flow.destination, &run.links)?;
-            }
-            match return_route {
-                Some(back) => check_route(&what, "return_route", back, flow.destination, flow.source, &run.links),
-                None => Ok(()),
-            }
-        }),
-        ActionSpec::MoveBackground { sources, route, .. } => sources.iter().try_for_each(|&index| {
-            within("background source", index, background)?;
-            let source = &run.background[index];
-            let what = format!("events: move of background {}", source.name);
-            check_chain(&what, "route", &source.route, &run.links)?;
-            let ends = (run.links[source.route[0]].from, run.links[source.route[source.route.len() - 1]].to);
-            check_route(&what, "route", route, ends.0, ends.1, &run.links)
-        }),
-        _ => Ok(()),
-    }
 }

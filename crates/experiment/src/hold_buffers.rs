@@ -1,6 +1,6 @@
 //! Gates at moving routers, and the lines for which they let go what they kept back.
 
-use crate::spec::{GateSpec, LinkSpec};
+use crate::spec::GateSpec;
 use link::{Link, Pacer, Packet};
 use std::collections::BTreeMap;
 use units::Rate;
@@ -29,14 +29,4 @@ pub fn make<'a, P: Packet>(gates: impl Iterator<Item = (usize, &'a GateSpec)>) -
         Link::gate(pacer, gate.limit_bytes)
     };
     gates.map(gate).collect()
-}
-
-/// What is wrong with `gate`, a link's index or its rate.
-pub fn problem(gate: &GateSpec, links: &[LinkSpec]) -> Option<String> {
-    let waits = gate.queues.iter().map(|wait| wait.link);
-    if gate.rate_bps == 0 {
-        return Some("gate: rate = 0: above zero".to_owned());
-    }
-    let bad = waits.chain(gate.line).find(|&link| link >= links.len())?;
-    Some(format!("gate: link {bad} does not exist, there are {}", links.len()))
 }

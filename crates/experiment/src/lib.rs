@@ -7,6 +7,7 @@
 //! **Invariant: the outcome is a function of the spec alone: same spec and version, same outcome to the byte.**
 
 mod applications;
+mod arrivals;
 mod background;
 mod build;
 mod capture;
@@ -18,9 +19,10 @@ mod events;
 mod flow;
 mod hold_buffers;
 mod iscsi;
+mod link_config;
 mod manager;
 mod metric;
-pub mod network;
+mod network;
 mod packet;
 mod reconnect;
 mod request_counters;
@@ -35,6 +37,7 @@ pub mod spec;
 mod steady;
 mod summary;
 mod tcp_config;
+mod validate;
 mod workload;
 mod world;
 
@@ -57,6 +60,7 @@ pub use series::{ssthresh, FlowRow, FlowSeries, LinkSeries, ReverseSeries};
 pub use side::Side;
 pub use storage::Format as TraceFormat;
 pub use summary::{bottleneck, summarize, Outcome};
+pub use validate::{check_route, ValidRun};
 pub use workload::{
     ConstantRate, Generator, Lanes, MessageTimes, Messages, Order, Peak, RandomWrites, Replicate, SendingEnd, Share,
     Source, Stripe, Workload, BLOCK_BYTES,

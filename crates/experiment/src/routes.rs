@@ -5,7 +5,7 @@
 //! new way parts from the others of what is moved.
 
 use crate::side::Side;
-use crate::spec::{ActionSpec, GateSpec, RunSpec};
+use crate::spec::{ActionSpec, GateSpec, LinkSpec, RunSpec};
 use sim::{RouteId, Routes};
 
 /// The gates of `run`, each with the index of its event; the i-th is link `run.links.len() + i`.
@@ -77,4 +77,12 @@ pub fn add_of_background(run: &RunSpec, source: usize, route: RouteId, routes: &
             _ => {}
         }
     }
+}
+
+/// `route` with its first and last link between the routers that `lightpath` joins.
+pub fn between<'a>(route: &'a [usize], lightpath: &[usize], links: &[LinkSpec]) -> Option<(&'a [usize], usize, usize)> {
+    let (a, b) = (links[lightpath[0]].from, links[lightpath[lightpath.len() - 1]].to);
+    let from = route.iter().position(|&link| links[link].from == a)?;
+    let to = route.iter().position(|&link| links[link].to == b)?;
+    (from <= to).then_some((route, from, to))
 }

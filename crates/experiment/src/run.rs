@@ -11,6 +11,7 @@ use crate::short_flows;
 use crate::side::Side;
 use crate::spec::{RunSpec, WorkloadSpec};
 use crate::summary::{summarize, Outcome};
+use crate::validate::{ValidRun, ValidSimulation};
 use crate::world::World;
 use sim::Network;
 use std::ops::ControlFlow;
@@ -38,7 +39,7 @@ pub struct Progress {
 /// # Errors
 /// [`RunError`]: the spec does not hold together, a file that it names cannot be read or written, or `progress` said stop.
 pub fn simulate(spec: &RunSpec, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Outcome, RunError> {
-    let (mut world, mut net) = build(spec)?;
+    let (mut world, mut net) = build(ValidSimulation::new(ValidRun::new(spec)?)?)?;
     let end = Time(spec.duration_ns);
     run_to(&mut world, &mut net, end, end, progress)?;
     let measured_end = net.now().min(end);

@@ -15,7 +15,10 @@ pub struct Algorithms {
 }
 
 impl Algorithms {
-    /// A controller for `stack`; errors say which flow and what would be right.
+    /// A controller for `stack`.
+    ///
+    /// # Errors
+    /// [`RunError::Congestion`]: a user's file cannot be compiled, or does not have such parameters; in a valid run nothing else.
     pub fn controller(&mut self, flow: &str, stack: &StackSpec) -> Result<Controller, RunError> {
         let algorithm = self.find(&stack.congestion)?;
         Controller::new(&algorithm, &stack.parameters)
@@ -39,20 +42,20 @@ impl Algorithms {
     }
 }
 
-/// TCP settings of `stack`.
-pub fn tcp_config(flow: &str, stack: &StackSpec) -> Result<Config, RunError> {
-    let recovery = match stack.recovery.as_str() {
-        "newreno" => Recovery::NewReno,
-        "sack" => Recovery::Sack,
-        "rack" => Recovery::Rack,
-        other => {
-            return Err(RunError::Spec(format!("flow {flow}: recovery = {other:?}: one of newreno, sack, rack")));
-        }
-    };
-    if !(68..=65_535).contains(&stack.mtu_bytes) {
-        return Err(RunError::Spec(format!("flow {flow}: mtu = {} B: 68 to 65535", stack.mtu_bytes)));
+/// The loss recovery of that name.
+pub fn recovery(name: &str) -> Option<Recovery> {
+    match name {
+        "newreno" => Some(Recovery::NewReno),
+        "sack" => Some(Recovery::Sack),
+        "rack" => Some(Recovery::Rack),
+        _ => None,
     }
-    Ok(Config {
+}
+
+/// TCP settings of a valid run's `stack`.
+pub fn tcp_config(stack: &StackSpec) -> Config {
+    let recovery = recovery(&stack.recovery).expect("a valid run's recovery has a name");
+    Config {
         mtu: stack.mtu_bytes,
         recovery,
         initial_cwnd: stack.initial_cwnd,
@@ -80,5 +83,5 @@ pub fn tcp_config(flow: &str, stack: &StackSpec) -> Result<Config, RunError> {
         cwnd_clamp: stack.cwnd_clamp,
         frto: stack.frto,
         fast_retransmit: stack.fast_retransmit,
-    })
+    }
 }

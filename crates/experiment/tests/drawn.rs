@@ -19,7 +19,7 @@ fn fixed() -> WriteSizesSpec {
 }
 
 fn generator(spec: &WritesSpec, name: &str) -> Generator {
-    let mut made = Generator::RandomWrites(Box::new(RandomWrites::new(spec, 7, name).expect("it can be drawn")));
+    let mut made = Generator::RandomWrites(Box::new(RandomWrites::new(spec, 7, name)));
     made.start(Time(S));
     made
 }

@@ -6,7 +6,7 @@ use crate::error::KernelError;
 use crate::plan::HostPlan;
 use crate::traffic::{MeasuredTraffic, Traffic};
 use experiment::spec::{RunSpec, WorkloadSpec};
-use experiment::{summarize, MeasuredRun, Outcome, RunError};
+use experiment::{summarize, MeasuredRun, Outcome, RunError, ValidRun};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
@@ -25,10 +25,10 @@ pub trait Carrier: Sync {
     /// Begins, if it has not begun; events follow `clock`. `progress` holds, per flow, the payload bytes that it has delivered.
     ///
     /// # Errors
-    /// What in the spec or the plan does not hold together.
+    /// What in the plan does not hold together.
     fn start(
         &mut self,
-        spec: &RunSpec,
+        run: ValidRun<'_>,
         plan: &HostPlan,
         clock: Clock,
         progress: Arc<[AtomicU64]>,
@@ -47,12 +47,12 @@ pub trait Carrier: Sync {
 impl Carrier for Emulator {
     fn start(
         &mut self,
-        spec: &RunSpec,
+        run: ValidRun<'_>,
         plan: &HostPlan,
         clock: Clock,
         progress: Arc<[AtomicU64]>,
     ) -> Result<(), RunError> {
-        Emulator::start(self, spec, plan, clock, progress)
+        Emulator::start(self, run, plan, clock, progress)
     }
 
     fn snapshot(&self) -> Option<CarrierCounters> {
@@ -81,11 +81,12 @@ pub fn run(
     carrier: &mut dyn Carrier,
     report_progress: &mut dyn FnMut(Time, Time) -> ControlFlow<()>,
 ) -> Result<(Outcome, EmulatorReport), KernelError> {
+    let run = ValidRun::new(spec).map_err(KernelError::Spec)?;
     check(spec, plan)?;
-    let traffic = Traffic::open(spec, plan)?;
+    let traffic = Traffic::open(run, plan)?;
     let progress: Arc<[AtomicU64]> = spec.flows.iter().map(|_| AtomicU64::new(0)).collect();
     let clock = Clock::starting_in(LEAD);
-    carrier.start(spec, plan, clock, Arc::clone(&progress))?;
+    carrier.start(run, plan, clock, Arc::clone(&progress))?;
     let ran = carry(traffic, clock, Time(spec.duration_ns), carrier, &progress, report_progress);
     let mut report = carrier.stop().unwrap_or_default();
     let (tally, counters) = ran?;
@@ -110,9 +111,6 @@ fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
         }
         if matches!(flow.workload, WorkloadSpec::Iscsi(_)) {
             return wrong(format!("flow {}: workload \"iscsi\": this ground carries no sessions", flow.name));
-        }
-        if flow.route.is_empty() || flow.route.iter().any(|&link| link >= spec.links.len()) {
-            return wrong(format!("flow {}: route: at least one link of {}", flow.name, spec.links.len()));
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The emulator as a Python object.
 
 use experiment::spec::RunSpec;
+use experiment::ValidRun;
 use kernel::{CarrierCounters, Clock, Direction, Emulator, EmulatorReport, HostPlan, HostSpec};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -34,7 +35,7 @@ impl PyEmulator {
         spec.measure.series_interval_ns = None;
         let plan: HostPlan = parsed("the plan", plan_json)?;
         let emulator = &mut self.0;
-        py.detach(|| emulator.start(&spec, &plan, Clock::starting_in(Span::ZERO), [].into()))
+        py.detach(|| emulator.start(ValidRun::new(&spec)?, &plan, Clock::starting_in(Span::ZERO), [].into()))
             .map_err(|e| PyValueError::new_err(e.to_string()))
     }
 

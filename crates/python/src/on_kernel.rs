@@ -4,7 +4,7 @@ use crate::emulator::{parsed, report_dict, PyEmulator};
 use crate::progress::Progress;
 use crate::simulate::{convert, RunResult, Stopped};
 use experiment::spec::RunSpec;
-use experiment::{NetworkCounters, RunError};
+use experiment::{NetworkCounters, RunError, ValidRun};
 use kernel::{Carrier, CarrierCounters, Clock, EmulatorReport, HostPlan, KernelError};
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -70,7 +70,7 @@ struct Counted {
 }
 
 impl Carrier for Counted {
-    fn start(&mut self, _: &RunSpec, _: &HostPlan, _: Clock, _: Arc<[AtomicU64]>) -> Result<(), RunError> {
+    fn start(&mut self, _: ValidRun<'_>, _: &HostPlan, _: Clock, _: Arc<[AtomicU64]>) -> Result<(), RunError> {
         Ok(())
     }
 

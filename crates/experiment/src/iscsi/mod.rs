@@ -11,6 +11,7 @@ mod postmark;
 mod request;
 mod requests;
 mod session;
+pub mod settings;
 mod stream;
 
 pub use build::sessions;

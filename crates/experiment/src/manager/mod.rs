@@ -7,11 +7,10 @@ mod observed;
 
 pub use metrics::{ManagerOutcome, Timeline};
 
-use crate::error::RunError;
 use crate::hold_buffers;
-use crate::network::check_chain;
 use crate::sender_command::AddressedCommand;
-use crate::spec::{FlowSpec, ManagerSpec, RunSpec};
+use crate::spec::{FlowSpec, ManagerSpec};
+use crate::validate::ValidRun;
 use alternate_routes::AlternateRoute;
 use link::random::stream_seed;
 use link::{Kept, Link, Packet};
@@ -39,23 +38,13 @@ pub struct Management {
 
 impl Management {
     /// The manager of `run`, which begins at `begin`, over its `flows`; None when it has none.
-    ///
-    /// # Errors
-    /// [`RunError::Spec`] names the lightpath or key and what is wrong with it.
-    pub fn new(run: &RunSpec, flows: &[&FlowSpec], begin: Time) -> Result<Option<Management>, RunError> {
-        let Some(spec) = &run.manager else { return Ok(None) };
-        check(spec, run)?;
-        let net = Observed::new(spec, run, flows);
-        for (lightpath, bypassed) in spec.lightpaths.iter().zip(&net.bypassed) {
-            if bypassed.is_empty() {
-                let name = &lightpath.name;
-                return Err(RunError::Spec(format!("lightpath {name}: no flow passes the routers that it joins")));
-            }
-        }
+    pub fn new(run: ValidRun<'_>, flows: &[&FlowSpec], begin: Time) -> Option<Management> {
+        let spec = run.spec().manager.as_ref()?;
+        let net = Observed::new(spec, run.spec(), flows);
         let manager = Manager::new(begin, policy(spec), &spec.lightpaths.iter().map(lightpath).collect::<Vec<_>>());
         let sampler = Sampler::new(spec.one_in, stream_seed(run.seed, "manager/samples"));
         let next_sample = begin + Span(spec.interval_ns / SAMPLES);
-        Ok(Some(Management {
+        Some(Management {
             manager,
             sampler,
             net,
@@ -63,7 +52,7 @@ impl Management {
             mitigations: Mitigations::default(),
             next_sample,
             begin,
-        }))
+        })
     }
 
     /// Makes the routes known that data of flow `flow`, whose first is `route`, may come to take.
@@ -197,39 +186,6 @@ impl Management {
             }
         }
     }
-}
-
-fn check(spec: &ManagerSpec, run: &RunSpec) -> Result<(), RunError> {
-    let wrong = |text: String| Err(RunError::Spec(text));
-    if spec.interval_ns == 0 || spec.lightpaths.is_empty() {
-        return wrong("manager: an interval above zero and at least one lightpath".into());
-    }
-    if spec.priorities.len() != run.flows.len() {
-        let (given, flows) = (spec.priorities.len(), run.flows.len());
-        return wrong(format!("manager: priorities: {given} for {flows} flows"));
-    }
-    for path in &spec.lightpaths {
-        check_chain(&format!("lightpath {}", path.name), "route", &path.route, &run.links)?;
-        if path.capacity_bps == 0 {
-            return wrong(format!("lightpath {}: capacity = 0: above zero", path.name));
-        }
-    }
-    for of in &spec.remedies {
-        let count = spec.lightpaths.len();
-        if of.lightpath >= count {
-            return wrong(format!("manager: remedies: lightpath {} does not exist, there are {count}", of.lightpath));
-        }
-        if let Some(problem) = of.remedy.gate.as_ref().and_then(|gate| hold_buffers::problem(gate, &run.links)) {
-            return wrong(format!("manager: remedies: {problem}"));
-        }
-        if let Some(link) = of.route.iter().copied().find(|&link| link >= run.links.len()) {
-            return wrong(format!("manager: remedies: link {link} does not exist, there are {}", run.links.len()));
-        }
-    }
-    if spec.tail_e3 <= 1000 {
-        return wrong(format!("manager: tail = {}: above 1", f64::from(spec.tail_e3) / 1e3));
-    }
-    Ok(())
 }
 
 fn policy(spec: &ManagerSpec) -> Policy {

@@ -1,6 +1,7 @@
 //! What the manager sees of the network: counters and queues of links, and the routes that its flows may take.
 
 use super::alternate_routes::{AlternateRoute, AlternateRoutes};
+use crate::routes::between;
 use crate::spec::{FlowSpec, LightpathSpec, LinkSpec, ManagerSpec, QueueSpec, RunSpec, WaitSpec};
 use link::Packet;
 use sim::{Network, Routed};
@@ -173,14 +174,6 @@ impl View for Observed {
     fn bypassed(&self, lightpath: usize) -> LinkView {
         self.slowest(&self.bypassed[lightpath]).unwrap_or_default()
     }
-}
-
-/// `route` with its first and last link between the routers that `lightpath` joins.
-fn between<'a>(route: &'a [usize], lightpath: &[usize], links: &[LinkSpec]) -> Option<(&'a [usize], usize, usize)> {
-    let (a, b) = (links[lightpath[0]].from, links[lightpath[lightpath.len() - 1]].to);
-    let from = route.iter().position(|&link| links[link].from == a)?;
-    let to = route.iter().position(|&link| links[link].to == b)?;
-    (from <= to).then_some((route, from, to))
 }
 
 /// What fits into a queue; packets are taken to be of 1500 bytes.

@@ -52,15 +52,27 @@ enum Period {
 }
 
 impl RandomWrites {
-    /// Writes as `spec` says; `name` tells its random streams from others of the run with seed `run_seed`. None: a rate, a size or a
-    /// weight is zero, or a distribution is none.
-    pub fn new(spec: &WritesSpec, run_seed: u64, name: &str) -> Option<RandomWrites> {
+    /// Whether writes as `spec` says can be drawn: no rate, size, weight or time is zero, and distributions have a mean.
+    pub fn is_possible(spec: &WritesSpec) -> bool {
+        let arrivals = match spec.arrivals {
+            ArrivalsSpec::Constant | ArrivalsSpec::Poisson => true,
+            ArrivalsSpec::OnOff { on_ns, off_ns, pareto_shape_e3 } => {
+                on_ns > 0 && off_ns > 0 && pareto_shape_e3.is_none_or(|shape| shape > 1000)
+            }
+        };
+        arrivals && spec.rate_bps > 0 && Sizes::new(&spec.sizes).is_some_and(|sizes| sizes.mean().is_some())
+    }
+
+    /// Writes as `spec` says; `name` tells its random streams from others of the run with seed `run_seed`.
+    ///
+    /// # Panics
+    /// When they are not possible.
+    pub fn new(spec: &WritesSpec, run_seed: u64, name: &str) -> RandomWrites {
+        assert!(RandomWrites::is_possible(spec), "a valid run's writes can be drawn");
         let random = |what: &str| Random::new(stream_seed(run_seed, &format!("workload/{name}/{what}")));
-        let sizes = Sizes::new(&spec.sizes)?;
-        if spec.rate_bps == 0 {
-            return None;
-        }
-        let (bytes, of) = sizes.mean()?;
+        let possible = "it was found possible";
+        let sizes = Sizes::new(&spec.sizes).expect(possible);
+        let (bytes, of) = sizes.mean().expect(possible);
         let gap_ps = bytes * 8 * PS_PER_S / (u128::from(spec.rate_bps) * of);
         let gap_ps = u64::try_from(gap_ps).unwrap_or(u64::MAX);
         let mut random = [random("sizes"), random("arrivals")];
@@ -68,9 +80,6 @@ impl RandomWrites {
             ArrivalsSpec::Constant => Arrivals::Constant,
             ArrivalsSpec::Poisson => Arrivals::Poisson(Geometric::with_mean(gap_ps)),
             ArrivalsSpec::OnOff { on_ns, off_ns, pareto_shape_e3 } => {
-                if on_ns == 0 || off_ns == 0 || pareto_shape_e3.is_some_and(|shape| shape <= 1000) {
-                    return None;
-                }
                 let period = |mean_ns| Period::new(mean_ns, pareto_shape_e3);
                 let (mut on, off) = (period(on_ns), period(off_ns));
                 let on_left_ps = on.draw(&mut random[1]);
@@ -80,7 +89,7 @@ impl RandomWrites {
                 Arrivals::OnOff { gap: Geometric::with_mean(within_ps), on, off, on_left_ps }
             }
         };
-        Some(RandomWrites {
+        RandomWrites {
             rate_bps: spec.rate_bps,
             header: u64::from(spec.header_bytes),
             sizes,
@@ -90,7 +99,7 @@ impl RandomWrites {
             at_ps: 0,
             issued_bytes: 0,
             next: Due { at: Time::NEVER, bytes: 0 },
-        })
+        }
     }
 
     pub(super) fn start(&mut self, now: Time) {

@@ -119,7 +119,7 @@ impl Sessions {
         let spec = &of.flows[index].spec;
         let (name, stack) = (&spec.name, &spec.stack);
         let again = "what was made once of these settings is made again";
-        let config = tcp_config(name, stack).expect(again);
+        let config = tcp_config(stack);
         let mut control = || self.algorithms.controller(name, stack).expect(again);
         let sender = Endpoint::new_client(config.clone(), control(), now);
         let receiver = Endpoint::new_server(config, control(), now);

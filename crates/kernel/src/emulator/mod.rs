@@ -20,8 +20,7 @@ pub use sender_commands::IssuedCommand;
 use crate::clock::Clock;
 use crate::plan::{HostPlan, HostSpec};
 use crate::tun::{Tun, TunError};
-use experiment::spec::RunSpec;
-use experiment::{Environment, Numbering, RunError};
+use experiment::{Environment, Numbering, RunError, ValidRun};
 use runner::{Command, Runner};
 use sender_commands::CommandMaps;
 use sim::{Network, Routes};
@@ -71,10 +70,10 @@ impl Emulator {
     /// payload bytes that it has delivered, for events that wait for a flow's rate. Does nothing when started already.
     ///
     /// # Errors
-    /// What in the spec or the plan does not hold together.
+    /// What in the plan does not hold together.
     pub fn start(
         &mut self,
-        spec: &RunSpec,
+        run: ValidRun<'_>,
         plan: &HostPlan,
         clock: Clock,
         progress: Arc<[AtomicU64]>,
@@ -86,6 +85,7 @@ impl Emulator {
             let (planned, open) = (plan.hosts.len(), self.devices.len());
             return Err(RunError::Spec(format!("the plan has {planned} hosts, but {open} devices are open")));
         }
+        let spec = run.spec();
         let (own, begin) = clock.including_now();
         let mut routes = Routes::default();
         let table = Table::new(spec, plan, &mut routes)?;
@@ -95,15 +95,15 @@ impl Emulator {
             first_source: 2 * spec.flows.len() as u32,
             first_timer: spec.events.len() as u32,
         };
-        let mut environment = Environment::new(spec, &spec.flows.iter().collect::<Vec<_>>(), begin, numbering)?;
+        let mut environment = Environment::new(run, &spec.flows.iter().collect::<Vec<_>>(), begin, numbering);
         for (flow, sides) in flow_routes.iter().enumerate() {
             if let Some(sides) = sides {
-                environment.add_alternates(spec, flow, *sides, &mut routes);
+                environment.add_alternates(run, flow, *sides, &mut routes);
             }
         }
-        environment.add_background(spec, &mut routes)?;
+        environment.add_background(run, &mut routes);
         // Not ahead of time: a loss counts when it happens, and any route may come to lead over any link.
-        let links = environment.links(spec, false)?;
+        let links = environment.links(run, false);
         let (timers, early) = (environment.sampler_timer() as usize + 1, environment.early_timers());
         let senders = HostSenders {
             routes: flow_routes,

@@ -2,9 +2,8 @@
 
 use super::direction::Direction;
 use crate::plan::{FlowPlan, HostPlan};
-use experiment::network::check_route;
 use experiment::spec::RunSpec;
-use experiment::RunError;
+use experiment::{check_route, RunError};
 use sim::{RouteId, Routes};
 use std::collections::BTreeMap;
 

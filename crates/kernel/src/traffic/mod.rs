@@ -22,7 +22,7 @@ use crate::error::KernelError;
 use crate::plan::HostPlan;
 use connection::Connection;
 use experiment::spec::{RunSpec, WorkloadSpec};
-use experiment::{Applications, FlowCounters, FlowSeries, MeasuredFlow, Stripe};
+use experiment::{Applications, FlowCounters, FlowSeries, MeasuredFlow, Stripe, ValidRun};
 use poll::{End, Event, Poll};
 use program::Program;
 use std::cmp::Reverse;
@@ -90,9 +90,10 @@ impl<'a> Traffic<'a> {
     ///
     /// # Errors
     /// Which flow's socket or option the kernel refused, or which of its workload's files cannot be read.
-    pub fn open(spec: &'a RunSpec, plan: &HostPlan) -> Result<Traffic<'a>, KernelError> {
+    pub fn open(run: ValidRun<'a>, plan: &HostPlan) -> Result<Traffic<'a>, KernelError> {
+        let spec = run.spec();
         allow_descriptors(spec.flows.len() as u64 * DESCRIPTORS);
-        let mut applications = Applications::new(spec)?;
+        let mut applications = Applications::new(run)?;
         let (mut connections, mut programs) = (vec![], vec![]);
         let poll = Poll::new().map_err(|e| KernelError::machine("epoll", e))?;
         for (index, flow) in spec.flows.iter().enumerate() {
