@@ -6,45 +6,57 @@ use crate::copy_study::CopyStudy;
 use crate::environment::Environment;
 use crate::error::RunError;
 use crate::flow::Flow;
+use crate::node::Node;
+use crate::node_number::NodeNumber;
 use crate::packet::Packet;
+use crate::probe::Probe;
 use crate::series::FlowSeries;
-use crate::session_number::SessionNumber;
 use crate::short_flows;
 use crate::spec::{FlowSpec, RunSpec};
-use crate::tcp_config::{tcp_config, Algorithms};
+use crate::transport::TransportMaker;
 use crate::validate::ValidSimulation;
-use crate::world::{Connections, Sessions, Stripes, Timers, World};
+use crate::world::{Connections, Nodes, Stripes, Timers, World};
 use sim::{Network, Routes};
 use storage::trace::Summary;
 use storage::Format;
-use tcp::Endpoint;
 use units::{Span, Time};
 
-/// Builds everything that `run` describes, with all first timers set.
+/// What a run is made of beside its specification.
+pub struct Parts<M, N> {
+    /// Makes the ends of connections.
+    pub maker: M,
+    /// What drives ends of flows in place of their workloads.
+    pub nodes: Vec<N>,
+    /// By flow of the specification: the nodes that drive its sender and its receiver.
+    pub of_ends: Vec<[Option<NodeNumber>; 2]>,
+    /// What is measured beside the series.
+    pub probes: Vec<Box<dyn Probe>>,
+}
+
+/// Builds everything that `run` describes of `parts`, with all first timers set.
 ///
 /// # Errors
 /// [`RunError`] names a file that it could not open, read or write, or what is wrong in it.
-pub fn build(run: ValidSimulation<'_>) -> Result<(World, Network<Packet>), RunError> {
+pub fn build<M: TransportMaker, N: Node<M::Transport>>(
+    run: ValidSimulation<'_>,
+    parts: Parts<M, N>,
+) -> Result<(World<M, N>, Network<Packet>), RunError> {
     let spec = run.spec();
+    let Parts { maker, nodes, of_ends, probes } = parts;
+    let study = CopyStudy::new(run);
     let short_flows = short_flows::members(run);
     let all: Vec<&FlowSpec> = spec.flows.iter().chain(short_flows.iter().map(|(_, flow)| flow)).collect();
-    let timers = Timers::new(spec.events.len(), all.len(), spec.background.len());
+    let timers = Timers::new(spec.events.len(), all.len(), spec.background.len(), study.iter().len() + probes.len());
     let mut environment = Environment::new(*run, &all, Time::ZERO, timers.numbering());
     let mut routes = Routes::default();
-    let (sessions, of_flow) = crate::iscsi::sessions(run)?;
-    let mut builder = Builder {
-        run,
-        environment: &environment,
-        routes: &mut routes,
-        algorithms: Algorithms::default(),
-        applications: Applications::new(*run)?,
-    };
+    let mut builder =
+        Builder { run, environment: &environment, routes: &mut routes, maker, applications: Applications::new(*run)? };
     let flows = all
         .iter()
         .enumerate()
-        .map(|(i, flow)| builder.flow(i, flow, of_flow.get(i).copied().flatten()))
+        .map(|(i, flow)| builder.flow(i, flow, of_ends.get(i).copied().unwrap_or_default()))
         .collect::<Result<Vec<_>, _>>()?;
-    let Builder { algorithms, applications, .. } = builder;
+    let Builder { maker, applications, .. } = builder;
     environment.add_background(*run, &mut routes);
     let mut net = Network::new(environment.links(*run, true), routes, timers.count(), environment.early_timers());
     let capture = match &spec.measure.pcap {
@@ -54,10 +66,11 @@ pub fn build(run: ValidSimulation<'_>) -> Result<(World, Network<Packet>), RunEr
     let mut world = World {
         connections: Connections::new(flows, spec.flows.len(), timers, capture, spec.stop_when_done),
         environment,
-        sessions: Sessions::new(sessions, algorithms),
+        nodes: Nodes::new(nodes, maker),
         stripes: Stripes(applications.into_stripes()),
         short_flows: short_flows.iter().map(|&(entry, _)| entry).collect(),
-        study: CopyStudy::new(run),
+        study,
+        probes,
         flow_series: FlowSeries::default(),
         series_interval: spec.measure.series_interval_ns.map(Span),
     };
@@ -65,7 +78,11 @@ pub fn build(run: ValidSimulation<'_>) -> Result<(World, Network<Packet>), RunEr
     Ok((world, net))
 }
 
-fn set_first_timers(spec: &RunSpec, world: &mut World, net: &mut Network<Packet>) {
+fn set_first_timers<M: TransportMaker, N: Node<M::Transport>>(
+    spec: &RunSpec,
+    world: &mut World<M, N>,
+    net: &mut Network<Packet>,
+) {
     world.environment.set_timers(net);
     let timers = world.connections.timers;
     for (index, flow) in world.connections.flows.iter().enumerate() {
@@ -77,33 +94,37 @@ fn set_first_timers(spec: &RunSpec, world: &mut World, net: &mut Network<Packet>
     if spec.measure.warmup_ns > 0 {
         net.set_timer(timers.warmup(), Time(spec.measure.warmup_ns));
     }
-    if let Some(study) = &world.study {
-        net.set_timer(timers.observer(), study.first());
+    let study = world.study.iter().map(|study| study as &dyn Probe);
+    for (index, probe) in study.chain(world.probes.iter().map(|probe| &**probe)).enumerate() {
+        net.set_timer(timers.probe(index), probe.poll_timeout());
     }
 }
 
-struct Builder<'a> {
+struct Builder<'a, M> {
     run: ValidSimulation<'a>,
     environment: &'a Environment,
     routes: &'a mut Routes,
-    algorithms: Algorithms,
+    maker: M,
     applications: Applications,
 }
 
-impl Builder<'_> {
-    fn flow(&mut self, index: usize, spec: &FlowSpec, session: Option<SessionNumber>) -> Result<Flow, RunError> {
-        let config = tcp_config(&spec.stack);
-        let sender_control = self.algorithms.controller(&spec.name, &spec.stack)?;
-        let receiver_control = self.algorithms.controller(&spec.name, &spec.stack)?;
+impl<M: TransportMaker> Builder<'_, M> {
+    fn flow(
+        &mut self,
+        index: usize,
+        spec: &FlowSpec,
+        nodes: [Option<NodeNumber>; 2],
+    ) -> Result<Flow<M::Transport>, RunError> {
+        let [sender, receiver] = self.maker.make(spec, Time::ZERO)?;
         // Host numbers: the sender of flow i is 2i, its receiver 2i + 1; packets go to the other end.
         let sender_host = 2 * index as u32;
         let sides = [self.routes.add(&spec.route, sender_host + 1), self.routes.add(&spec.return_route, sender_host)];
         self.environment.add_alternates(*self.run, index, sides, self.routes);
         Ok(Flow {
-            sender: Endpoint::new_client(config.clone(), sender_control, Time::ZERO),
-            receiver: Endpoint::new_server(config, receiver_control, Time::ZERO),
+            sender,
+            receiver,
             workload: self.applications.build(index, spec)?,
-            session,
+            nodes,
             earlier: None,
             spec: Box::new(spec.clone()),
             hops: sides.map(|route| route.0),

@@ -55,6 +55,10 @@ impl Drop for Beside {
 }
 
 impl Capture {
+    /// Writes to `path` what node `node` sends and receives, at most `limit` packets.
+    ///
+    /// # Errors
+    /// [`RunError::Capture`]: the file cannot be made.
     pub fn create(path: &str, node: usize, limit: Option<u64>) -> Result<Capture, RunError> {
         let beside = Beside::of(path);
         let open = || {

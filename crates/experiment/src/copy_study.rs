@@ -1,25 +1,14 @@
 //! A long copy under observation: is it steady, so that the rest can be extrapolated?
 
+use crate::probe::{FlowObservation, Probe, ProbeView};
 use crate::spec::{ExtrapolateSpec, LossSpec};
 use crate::steady::{first_steady, Batches};
 use crate::validate::{copied_bytes, ValidSimulation};
+use std::ops::ControlFlow;
 use units::{Span, Time, NS_PER_S};
 
 /// Observations that the steady part has at least: five to each of 20 batches.
 const OBSERVATIONS_MIN: usize = 100;
-
-/// The state of a copy, all its connections together.
-#[derive(Clone, Copy, Default)]
-pub struct CopyProgress {
-    /// Payload delivered so far, bytes.
-    pub received_bytes: u64,
-    /// Data packets delivered so far.
-    pub packets: u64,
-    /// Episodes of loss recovery so far, time-outs among them.
-    pub episodes: u64,
-    /// Sent and not acknowledged, bytes.
-    pub in_flight_bytes: u64,
-}
 
 /// A copy and what was seen of it.
 pub struct CopyStudy {
@@ -32,10 +21,13 @@ pub struct CopyStudy {
     delivered: Vec<u64>,
     episodes: Vec<u64>,
     in_flight: Vec<u64>,
-    last: CopyProgress,
+    /// All its connections together.
+    last: FlowObservation,
     /// Packets after which it is looked at next.
     next_packets: u64,
     found: Option<CopyVerdict>,
+    /// When it is observed next.
+    next: Time,
 }
 
 /// What came of it.
@@ -68,6 +60,27 @@ pub struct Steady {
     pub episodes: u64,
 }
 
+impl Probe for CopyStudy {
+    fn poll_timeout(&self) -> Time {
+        self.next
+    }
+
+    fn handle_timeout(&mut self, now: Time, view: &mut dyn ProbeView) -> ControlFlow<()> {
+        let mut all = FlowObservation::default();
+        for flow in (0..view.flows()).map(|index| view.flow(index)) {
+            all.received_bytes += flow.received_bytes;
+            all.packets += flow.packets;
+            all.episodes += flow.episodes;
+            all.in_flight_bytes += flow.in_flight_bytes;
+        }
+        self.observe(now, all);
+        if self.found.is_some() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 impl CopyStudy {
     /// Of the copy that `run` is; None: it is simulated to its end.
     pub fn new(run: ValidSimulation<'_>) -> Option<CopyStudy> {
@@ -87,19 +100,14 @@ impl CopyStudy {
             delivered: vec![],
             episodes: vec![],
             in_flight: vec![],
-            last: CopyProgress::default(),
+            last: FlowObservation::default(),
             next_packets: spec.first_packets,
             found: None,
+            next: Time(spec.from_ns),
         })
     }
 
-    /// When it is to be observed first.
-    pub fn first(&self) -> Time {
-        Time(self.spec.from_ns)
-    }
-
-    /// Observes it; returns when to do so again, None when the run may end.
-    pub fn observe(&mut self, now: Time, progress: CopyProgress) -> Option<Time> {
+    fn observe(&mut self, now: Time, progress: FlowObservation) {
         if now > self.first() {
             self.delivered.push(progress.received_bytes - self.last.received_bytes);
             self.episodes.push(progress.episodes);
@@ -109,7 +117,11 @@ impl CopyStudy {
         if progress.packets >= self.next_packets {
             self.look(now);
         }
-        self.found.is_none().then(|| now + Span(self.spec.interval_ns))
+        self.next = now + Span(self.spec.interval_ns);
+    }
+
+    fn first(&self) -> Time {
+        Time(self.spec.from_ns)
     }
 
     /// When it will have been looked at for the last time, at the pace so far: what a progress display counts down to.

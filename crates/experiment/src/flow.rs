@@ -1,26 +1,27 @@
 //! One TCP connection of a run: two endpoints, where their packets go, what the application does.
 
 use crate::counters::{FlowCounters, ReverseCounters, Rtt};
+use crate::node_number::NodeNumber;
 use crate::reconnect::Earlier;
-use crate::session_number::SessionNumber;
 use crate::side::Side;
 use crate::spec::FlowSpec;
+use crate::transport::Transport;
 use crate::workload::Workload;
-use tcp::{Endpoint, Stats};
+use tcp::Stats;
 use units::Time;
 
 /// A connection. What packets need lies together, for the cache's sake, and the specification elsewhere.
 #[repr(C)]
-pub struct Flow {
-    pub sender: Endpoint,
-    pub receiver: Endpoint,
+pub struct Flow<T> {
+    pub sender: T,
+    pub receiver: T,
     /// When either side's timer is set to fire: at its deadline or before (see `World::pump`).
     pub armed: [Time; 2],
     /// First hop of the packets of either side.
     pub hops: [u32; 2],
     pub workload: Workload,
-    /// The session that it is a connection of.
-    pub session: Option<SessionNumber>,
+    /// The nodes that drive its ends, in place of the workload.
+    pub nodes: [Option<NodeNumber>; 2],
     /// Of connections before the present one.
     pub earlier: Option<Box<Earlier>>,
     pub spec: Box<FlowSpec>,
@@ -32,7 +33,7 @@ pub struct Flow {
     pub received_at_sample: [u64; 2],
 }
 
-impl Flow {
+impl<T: Transport> Flow<T> {
     /// The counters now.
     pub fn counters(&self) -> FlowCounters {
         let (sender, receiver) = (self.stats(Side::Sender), self.stats(Side::Receiver));
@@ -61,7 +62,7 @@ impl Flow {
     /// Counters of the data that the other end sends, where it sends any.
     pub fn reverse(&self) -> Option<ReverseCounters> {
         let (sender, receiver) = (self.stats(Side::Sender), self.stats(Side::Receiver));
-        self.session.map(|_| ReverseCounters {
+        self.is_two_way().then(|| ReverseCounters {
             received_bytes: self.received(Side::Sender),
             received_at_warmup: self.received_at_warmup[Side::Sender as usize],
             delivered_packets: sender.data_segments_received,
@@ -74,9 +75,14 @@ impl Flow {
         })
     }
 
+    /// Whether both ends send data: the same node drives them.
+    pub fn is_two_way(&self) -> bool {
+        self.nodes[0].is_some() && self.nodes[0] == self.nodes[1]
+    }
+
     /// The endpoint at `side`.
     #[inline]
-    pub fn endpoint(&mut self, side: Side) -> &mut Endpoint {
+    pub fn endpoint(&mut self, side: Side) -> &mut T {
         match side {
             Side::Sender => &mut self.sender,
             Side::Receiver => &mut self.receiver,
@@ -84,9 +90,9 @@ impl Flow {
     }
 }
 
-impl Flow {
+impl<T: Transport> Flow<T> {
     /// Puts fresh endpoints in place of those that are there.
-    pub fn reconnect(&mut self, sender: Endpoint, receiver: Endpoint) {
+    pub fn reconnect(&mut self, sender: T, receiver: T) {
         let before = Earlier {
             stats: [self.stats(Side::Sender), self.stats(Side::Receiver)],
             received: [self.received(Side::Sender), self.received(Side::Receiver)],

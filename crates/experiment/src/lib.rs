@@ -23,27 +23,33 @@ mod link_config;
 mod manager;
 mod metric;
 mod network;
+mod node;
+mod node_number;
 mod packet;
+mod probe;
 mod reconnect;
 mod request_counters;
 mod routes;
 mod run;
 mod sender_command;
 mod series;
-mod session_number;
 mod short_flows;
 mod side;
 pub mod spec;
 mod steady;
 mod summary;
 mod tcp_config;
+mod tcp_pool;
+mod tcp_transport;
+mod transport;
 mod validate;
 mod workload;
 mod world;
 
 pub use applications::Applications;
 pub use background::BackgroundPacket;
-pub use build::check_trace;
+pub use build::{check_trace, Parts};
+pub use capture::Capture;
 pub use copy_study::{CopyVerdict, Steady};
 pub use counters::{
     BackgroundCounters, FlowCounters, HoldBufferCounters, MeasuredFlow, MeasuredRun, NetworkCounters, ReverseCounters,
@@ -53,13 +59,18 @@ pub use environment::{Environment, Numbering, Senders};
 pub use error::RunError;
 pub use manager::{ManagerOutcome, Timeline};
 pub use metric::{Metric, Metrics, QUANTILES_PER_MILLE};
+pub use node::{Ends, Node};
+pub use node_number::NodeNumber;
+pub use packet::Packet;
+pub use probe::{FlowObservation, Probe, ProbeView, QueueObservation};
 pub use request_counters::{RequestCounters, RequestKindCounters};
-pub use run::{simulate, Progress, DRAIN_LIMIT};
+pub use run::{simulate, simulate_with, Progress, DRAIN_LIMIT};
 pub use sender_command::{AddressedCommand, MoveId, Preparation, SenderCommand};
-pub use series::{ssthresh, FlowRow, FlowSeries, LinkSeries, ReverseSeries};
+pub use series::{ssthresh, FlowRow, FlowSeries, LinkSeries, ReverseSeries, SenderSample};
 pub use side::Side;
 pub use storage::Format as TraceFormat;
 pub use summary::{bottleneck, summarize, Outcome};
+pub use transport::{SegmentPool, Transport, TransportMaker};
 pub use validate::{check_route, ValidRun};
 pub use workload::{
     ConstantRate, Generator, Lanes, MessageTimes, Messages, Order, Peak, RandomWrites, Replicate, SendingEnd, Share,

@@ -1,16 +1,20 @@
 //! One run from spec to outcome.
 
-use crate::build::build;
+use crate::build::{build, Parts};
 use crate::capture::Capture;
 use crate::copy_study::CopyStudy;
 use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::error::RunError;
+use crate::iscsi::sessions;
 use crate::metric::Metric;
+use crate::node::Node;
 use crate::packet::Packet;
 use crate::short_flows;
 use crate::side::Side;
 use crate::spec::{RunSpec, WorkloadSpec};
 use crate::summary::{summarize, Outcome};
+use crate::tcp_config::Algorithms;
+use crate::transport::TransportMaker;
 use crate::validate::{ValidRun, ValidSimulation};
 use crate::world::World;
 use sim::Network;
@@ -39,7 +43,30 @@ pub struct Progress {
 /// # Errors
 /// [`RunError`]: the spec does not hold together, a file that it names cannot be read or written, or `progress` said stop.
 pub fn simulate(spec: &RunSpec, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Outcome, RunError> {
-    let (mut world, mut net) = build(ValidSimulation::new(ValidRun::new(spec)?)?)?;
+    let run = ValidSimulation::new(ValidRun::new(spec)?)?;
+    let (sessions, of_ends) = sessions(run)?;
+    let parts = Parts { maker: Algorithms::default(), nodes: sessions, of_ends, probes: vec![] };
+    simulate_built(spec, build(run, parts)?, progress)
+}
+
+/// As [`simulate`], with parts of one's own: another transport, nodes in mid path, probes.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_with<M: TransportMaker, N: Node<M::Transport>>(
+    spec: &RunSpec,
+    parts: Parts<M, N>,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Outcome, RunError> {
+    let run = ValidSimulation::new(ValidRun::new(spec)?)?;
+    simulate_built(spec, build(run, parts)?, progress)
+}
+
+fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
+    spec: &RunSpec,
+    (mut world, mut net): (World<M, N>, Network<Packet>),
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Outcome, RunError> {
     let end = Time(spec.duration_ns);
     run_to(&mut world, &mut net, end, end, progress)?;
     let measured_end = net.now().min(end);
@@ -54,7 +81,7 @@ pub fn simulate(spec: &RunSpec, progress: &mut dyn FnMut(Progress) -> ControlFlo
     let names: Vec<_> = world.connections.flows.iter().map(|flow| flow.spec.name.as_str()).collect();
     let mut network = world.environment.counters(&net, &names);
     let mut notes = stand_ins(spec);
-    world.sessions.finish(&mut world.connections, &mut notes);
+    world.nodes.finish(&mut world.connections, &mut notes);
     for index in 0..world.connections.flows.len() {
         world.stop(measured_end, index);
     }
@@ -112,8 +139,8 @@ fn stand_ins(spec: &RunSpec) -> Vec<String> {
     notes
 }
 
-fn run_to(
-    world: &mut World,
+fn run_to<M: TransportMaker, N: Node<M::Transport>>(
+    world: &mut World<M, N>,
     net: &mut Network<Packet>,
     to: Time,
     end: Time,

@@ -94,12 +94,25 @@ pub fn ssthresh(packets: u32) -> Option<u32> {
     (packets != INFINITE_SSTHRESH).then_some(packets)
 }
 
+/// What the series shows of a sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SenderSample {
+    /// Segments; what a transport without a window may have in flight.
+    pub cwnd_packets: u32,
+    /// Segments; None: there is no threshold.
+    pub ssthresh_packets: Option<u32>,
+    /// Zero before the first sample.
+    pub srtt: Span,
+    /// Payload sent and not acknowledged, bytes.
+    pub in_flight_bytes: u64,
+}
+
 impl ReverseSeries {
     /// Adds a row for a connection: its other end, the bits per second that arrived of it, the segments that it has sent again so far;
     /// None: it sends nothing.
-    pub fn sample(&mut self, sender: Option<(&tcp::Endpoint, f64, u64)>) {
-        self.cwnd_packets.push(sender.map_or(0, |(end, ..)| end.controller().sock().snd_cwnd));
-        self.in_flight_bytes.push(sender.map_or(0, |(end, ..)| end.in_flight_bytes()));
+    pub fn sample(&mut self, sender: Option<(SenderSample, f64, u64)>) {
+        self.cwnd_packets.push(sender.map_or(0, |(sample, ..)| sample.cwnd_packets));
+        self.in_flight_bytes.push(sender.map_or(0, |(sample, ..)| sample.in_flight_bytes));
         self.goodput_bps.push(sender.map_or(0.0, |(_, bits, _)| bits));
         self.retransmitted_segments.push(sender.map_or(0, |(.., again)| again));
     }

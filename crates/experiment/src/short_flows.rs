@@ -5,6 +5,7 @@ use crate::counters::ShortFlowsSummary;
 use crate::flow::Flow;
 use crate::metric::{insert_quantiles, Metric, Metrics};
 use crate::spec::{CrowdSpec, DistributionSpec, FlowSpec, WorkloadSpec};
+use crate::transport::Transport;
 use crate::validate::ValidSimulation;
 use units::{Histogram, Span, Time};
 
@@ -39,7 +40,7 @@ fn member(entry: &CrowdSpec, number: usize, start: Time, bytes: u64, group: usiz
 }
 
 /// What had become of an entry's flows when the run proper ended.
-pub fn summarize(entry: &CrowdSpec, flows: &[&Flow], end: Time) -> ShortFlowsSummary {
+pub fn summarize<T: Transport>(entry: &CrowdSpec, flows: &[&Flow<T>], end: Time) -> ShortFlowsSummary {
     let mut completion = Histogram::default();
     let (mut delivered, mut offered, mut sent_again) = (0, 0, 0);
     for flow in flows {

@@ -6,7 +6,7 @@ use super::requests::{Mix, Requests, Traced};
 use super::session::Session;
 use super::settings::settings;
 use crate::error::RunError;
-use crate::session_number::SessionNumber;
+use crate::node_number::NodeNumber;
 use crate::spec::{AllegianceSpec, BeyondSpec, FlowSpec, IscsiSpec, RunSpec, SourceSpec, TraceSpec, WorkloadSpec};
 use crate::validate::ValidSimulation;
 use link::random::{stream_seed, Random};
@@ -26,9 +26,9 @@ const TARGET: &str = "iqn.2026-01.elephan:disk";
 ///
 /// # Errors
 /// [`RunError`] names the file that cannot be read, or the flow whose requests do not fit what is in it.
-pub fn sessions(run: ValidSimulation<'_>) -> Result<(Vec<Session>, Vec<Option<SessionNumber>>), RunError> {
+pub fn sessions(run: ValidSimulation<'_>) -> Result<(Vec<Session>, Vec<[Option<NodeNumber>; 2]>), RunError> {
     let mut sessions = Vec::new();
-    let mut of_flow = vec![None; run.flows.len()];
+    let mut of_flow = vec![[None; 2]; run.flows.len()];
     let mut traces = BTreeMap::new();
     let mut index = 0;
     while index < run.flows.len() {
@@ -39,7 +39,7 @@ pub fn sessions(run: ValidSimulation<'_>) -> Result<(Vec<Session>, Vec<Option<Se
         };
         let count = run.flows[index..].iter().take_while(|other| other.group == flow.group).count();
         for number in &mut of_flow[index..index + count] {
-            *number = Some(SessionNumber::new(sessions.len()));
+            *number = [Some(NodeNumber::new(sessions.len())); 2];
         }
         sessions.push(session(run.spec(), flow, spec, index, count, &mut traces)?);
         index += count;

@@ -15,4 +15,3 @@ pub mod settings;
 mod stream;
 
 pub use build::sessions;
-pub use session::Session;

@@ -5,9 +5,10 @@ use super::commands::{Commands, UnderWay};
 use super::request::Request;
 use super::requests::Requests;
 use super::stream::Stream;
-use crate::flow::Flow;
+use crate::node::{Ends, Node};
 use crate::request_counters::RequestCounters;
 use crate::side::Side;
+use crate::transport::Transport;
 use storage::iscsi::initiator::{Command, Completion, Data, Event};
 use storage::iscsi::{ConnectionId, Initiator, Target};
 use storage::scsi::status;
@@ -117,112 +118,6 @@ impl Session {
         }
     }
 
-    /// Flow of its first connection, whose timer is the session's.
-    pub fn first(&self) -> usize {
-        self.first
-    }
-
-    /// A flow that is to connect again, with fresh endpoints.
-    pub fn poll_reconnect(&mut self) -> Option<usize> {
-        self.reconnects.pop()
-    }
-
-    /// An end of a connection whose TCP has something new to send.
-    pub fn poll_pump(&mut self) -> Option<(usize, Side)> {
-        self.pumps.pop()
-    }
-
-    /// When its timer has to be set to, where it has to be set.
-    pub fn poll_timer(&mut self) -> Option<Time> {
-        if !std::mem::take(&mut self.moved) {
-            return None;
-        }
-        // Early is harmless: a deadline that only moves back costs nothing.
-        let due = self.poll_timeout();
-        if due >= self.armed {
-            return None;
-        }
-        self.armed = due;
-        Some(due)
-    }
-
-    /// When all requests were done, and no more came.
-    pub fn done_at(&self) -> Option<Time> {
-        self.done_at
-    }
-
-    /// The run proper is over: what drains afterwards is not its load. `name` is that of its first flow. Returns what the requests
-    /// over each connection came to; what a reader has to know goes to `notes`.
-    pub fn finish(&mut self, name: &str, notes: &mut Vec<String>) -> Vec<RequestCounters> {
-        self.stopped = true;
-        // The connections of a session are told apart by a number behind its name, which stands for no one of them.
-        let name = if self.connections.len() > 1 { name.rsplit_once('.').map_or(name, |n| n.0) } else { name };
-        if let Some((at, why)) = &self.lost {
-            let times = if self.losses == 1 { "once".to_owned() } else { format!("{} times", self.losses) };
-            let end = self.given_up.map_or_else(String::new, |at| format!("; given up at {:.3} s", at.as_secs_f64()));
-            notes.push(format!(
-                "flow {name}: the session was lost {times}, first at {:.3} s: {why}{end}",
-                at.as_secs_f64()
-            ));
-        }
-        let window = self.initiator.window_use();
-        if window.is_limit() {
-            notes.push(format!(
-                "flow {name}: the command window of {}, not the queue depth of {}, was the limit: {} of {} requests \
-                 waited for it (command_window)",
-                window.width, self.depth, window.waited, window.submitted
-            ));
-        }
-        self.connections.iter_mut().map(|connection| std::mem::take(&mut connection.counters)).collect()
-    }
-
-    /// Flows of its connections.
-    pub fn flows(&self) -> std::ops::Range<usize> {
-        self.first..self.first + self.connections.len()
-    }
-
-    /// The application starts, and wants its session.
-    pub fn start(&mut self, now: Time, flows: &mut [Flow]) {
-        self.requests.start(now, self.depth);
-        self.advance(now, flows);
-    }
-
-    /// No request is issued any more.
-    pub fn stop(&mut self, now: Time) {
-        self.stopped = true;
-        self.note_end(now);
-    }
-
-    /// Something came for the end of a connection, or room in its send buffer.
-    pub fn handle_tcp(&mut self, now: Time, flow: usize, side: Side, flows: &mut [Flow]) {
-        let index = flow - self.first;
-        // What goes out makes room for what the target takes in.
-        self.fill(now, index, side, flows);
-        if self.connect(now, index, side, &flows[flow]) | self.deliver(now, index, side, &flows[flow]) {
-            self.advance(now, flows);
-        }
-    }
-
-    /// The timer of an end of a connection's TCP fired: it may have given up.
-    pub fn handle_tcp_timeout(&mut self, now: Time, flow: usize, flows: &mut [Flow]) {
-        let index = flow - self.first;
-        let connection = &mut self.connections[index];
-        if connection.phase != Phase::Down && flows[flow].sender.is_closed() {
-            let why = if connection.phase == Phase::Connecting { "no answer to a SYN" } else { "TCP gave up" };
-            connection.end();
-            self.initiator.handle_closed(now, index, why);
-            self.advance(now, flows);
-        }
-    }
-
-    /// Time has come to something.
-    pub fn handle_timeout(&mut self, now: Time, flows: &mut [Flow]) {
-        self.armed = Time::NEVER;
-        self.initiator.handle_timeout(now);
-        self.target.handle_timeout(now);
-        self.advance(now, flows);
-    }
-
     /// When [`Session::handle_timeout`] is to be called; earlier does no harm.
     fn poll_timeout(&self) -> Time {
         let requests = if self.may_issue() { self.requests.poll_timeout() } else { Time::NEVER };
@@ -235,10 +130,11 @@ impl Session {
     }
 
     /// Whether an end of a connection has just come to be open.
-    fn connect(&mut self, now: Time, index: usize, side: Side, flow: &Flow) -> bool {
+    fn connect<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) -> bool {
+        let flow = self.first + index;
         let connection = &mut self.connections[index];
         match side {
-            Side::Sender if connection.phase == Phase::Connecting && flow.sender.established_at().is_some() => {
+            Side::Sender if connection.phase == Phase::Connecting && ends.end(flow, Side::Sender).was_established() => {
                 connection.phase = Phase::Up;
                 self.initiator.handle_connected(now, index);
                 true
@@ -247,7 +143,7 @@ impl Session {
             Side::Receiver
                 if connection.phase != Phase::Down
                     && connection.id.is_none()
-                    && flow.receiver.established_at().is_some() =>
+                    && ends.end(flow, Side::Receiver).was_established() =>
             {
                 if let Some(lost) = connection.lost.take() {
                     self.target.handle_closed(lost);
@@ -260,12 +156,13 @@ impl Session {
     }
 
     /// Hands on the PDUs that have come whole; returns whether there were any.
-    fn deliver(&mut self, now: Time, index: usize, side: Side, flow: &Flow) -> bool {
+    fn deliver<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) -> bool {
+        let flow = self.first + index;
         let connection = &mut self.connections[index];
         let mut any = false;
         match side {
             Side::Sender => {
-                let received = flow.sender.bytes_received();
+                let received = ends.end(flow, Side::Sender).bytes_received();
                 while let Some(pdu) = connection.streams[Side::Receiver as usize].pop(received) {
                     self.initiator.handle_pdu(now, index, pdu);
                     any = true;
@@ -273,7 +170,7 @@ impl Session {
             }
             Side::Receiver => {
                 let Some(id) = connection.id else { return false };
-                let received = flow.receiver.bytes_received();
+                let received = ends.end(flow, Side::Receiver).bytes_received();
                 while self.target.takes_input(id) {
                     let Some(pdu) = connection.streams[Side::Sender as usize].pop(received) else { break };
                     self.target.handle_pdu(now, id, pdu);
@@ -285,10 +182,10 @@ impl Session {
     }
 
     /// Goes on until nothing more happens at this time.
-    fn advance(&mut self, now: Time, flows: &mut [Flow]) {
+    fn advance<T: Transport>(&mut self, now: Time, ends: &mut Ends<'_, T>) {
         loop {
             self.backing.handle_timeout(now);
-            let mut any = self.close(now, flows);
+            let mut any = self.close(now, ends);
             while let Some(work) = self.target.poll_work() {
                 let command = self.initiator.command_of(work.itt);
                 self.backing.handle_work(now, &work, command);
@@ -321,7 +218,7 @@ impl Session {
             if std::mem::replace(&mut connection.used, true) {
                 self.reconnects.push(self.first + index);
             } else {
-                flows[self.first + index].sender.connect(now);
+                ends.end(self.first + index, Side::Sender).connect(now);
             }
             self.pumps.push((self.first + index, Side::Sender));
         }
@@ -332,18 +229,18 @@ impl Session {
         }
         for index in 0..self.connections.len() {
             self.connections[index].wants[Side::Sender as usize] = true;
-            self.fill(now, index, Side::Sender, flows);
-            self.fill(now, index, Side::Receiver, flows);
+            self.fill(now, index, Side::Sender, ends);
+            self.fill(now, index, Side::Receiver, ends);
         }
     }
 
     /// Closes what either core wants closed; returns whether there was something.
-    fn close(&mut self, now: Time, flows: &mut [Flow]) -> bool {
+    fn close<T: Transport>(&mut self, now: Time, ends: &mut Ends<'_, T>) -> bool {
         let mut any = false;
         for (index, connection) in self.connections.iter_mut().enumerate() {
-            let flow = &mut flows[self.first + index];
+            let flow = self.first + index;
             if let Some(why) = self.initiator.poll_close(index).map(str::to_owned) {
-                flow.sender.abort(now);
+                ends.end(flow, Side::Sender).abort(now);
                 connection.end();
                 self.initiator.handle_closed(now, index, &why);
                 any = true;
@@ -351,7 +248,7 @@ impl Session {
             for id in [&mut connection.id, &mut connection.lost] {
                 if let Some(closed) = id.filter(|&id| self.target.poll_close(id).is_some()) {
                     // The initiator finds that out by its pings: its end hears nothing more.
-                    flow.receiver.abort(now);
+                    ends.end(flow, Side::Receiver).abort(now);
                     self.target.handle_closed(closed);
                     *id = None;
                     any = true;
@@ -412,17 +309,12 @@ impl Session {
         }
     }
 
-    /// An end of the connection of `flow` has sent what it had: there may be room.
-    pub fn handle_sent(&mut self, now: Time, flow: usize, side: Side, flows: &mut [Flow]) {
-        self.fill(now, flow - self.first, side, flows);
-    }
-
     /// Hands PDUs of an end of a connection to TCP as long as there are some and there is room.
-    fn fill(&mut self, now: Time, index: usize, side: Side, flows: &mut [Flow]) {
+    fn fill<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
         let connection = &mut self.connections[index];
-        let tcp = flows[self.first + index].endpoint(side);
+        let end = ends.end(self.first + index, side);
         let stream = &mut connection.streams[side as usize];
-        while connection.wants[side as usize] && stream.has_room(tcp) {
+        while connection.wants[side as usize] && stream.has_room(end) {
             let out = match side {
                 Side::Sender => self.initiator.poll_pdu(index),
                 Side::Receiver => connection.id.and_then(|id| self.target.poll_pdu(id)),
@@ -440,13 +332,107 @@ impl Session {
             }
             stream.push(&out.framing, out.pdu);
         }
-        if stream.write(now, tcp) {
+        if stream.write(now, end) {
             self.pumps.push((self.first + index, side));
         }
     }
+}
 
-    /// What counts begins now: what was done before is forgotten.
-    pub fn begin_measuring(&mut self) {
+impl<T: Transport> Node<T> for Session {
+    fn flows(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.connections.len()
+    }
+
+    fn start(&mut self, now: Time, ends: &mut Ends<'_, T>) {
+        self.requests.start(now, self.depth);
+        self.advance(now, ends);
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.stopped = true;
+        self.note_end(now);
+    }
+
+    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
+        let index = flow - self.first;
+        // What goes out makes room for what the target takes in.
+        self.fill(now, index, side, ends);
+        if self.connect(now, index, side, ends) | self.deliver(now, index, side, ends) {
+            self.advance(now, ends);
+        }
+    }
+
+    fn handle_sent(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
+        self.fill(now, flow - self.first, side, ends);
+    }
+
+    fn handle_transport_timeout(&mut self, now: Time, flow: usize, ends: &mut Ends<'_, T>) {
+        let index = flow - self.first;
+        let connection = &mut self.connections[index];
+        if connection.phase != Phase::Down && ends.end(flow, Side::Sender).is_closed() {
+            let why = if connection.phase == Phase::Connecting { "no answer to a SYN" } else { "TCP gave up" };
+            connection.end();
+            self.initiator.handle_closed(now, index, why);
+            self.advance(now, ends);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time, ends: &mut Ends<'_, T>) {
+        self.armed = Time::NEVER;
+        self.initiator.handle_timeout(now);
+        self.target.handle_timeout(now);
+        self.advance(now, ends);
+    }
+
+    fn poll_timer(&mut self) -> Option<Time> {
+        if !std::mem::take(&mut self.moved) {
+            return None;
+        }
+        // Early is harmless: a deadline that only moves back costs nothing.
+        let due = self.poll_timeout();
+        if due >= self.armed {
+            return None;
+        }
+        self.armed = due;
+        Some(due)
+    }
+
+    fn poll_pump(&mut self) -> Option<(usize, Side)> {
+        self.pumps.pop()
+    }
+
+    fn poll_reconnect(&mut self) -> Option<usize> {
+        self.reconnects.pop()
+    }
+
+    fn done_at(&self) -> Option<Time> {
+        self.done_at
+    }
+
+    fn begin_measuring(&mut self) {
         self.connections.iter_mut().for_each(|connection| connection.counters = RequestCounters::default());
+    }
+
+    fn finish(&mut self, name: &str, notes: &mut Vec<String>) -> Vec<RequestCounters> {
+        self.stopped = true;
+        // The connections of a session are told apart by a number behind its name, which stands for no one of them.
+        let name = if self.connections.len() > 1 { name.rsplit_once('.').map_or(name, |n| n.0) } else { name };
+        if let Some((at, why)) = &self.lost {
+            let times = if self.losses == 1 { "once".to_owned() } else { format!("{} times", self.losses) };
+            let end = self.given_up.map_or_else(String::new, |at| format!("; given up at {:.3} s", at.as_secs_f64()));
+            notes.push(format!(
+                "flow {name}: the session was lost {times}, first at {:.3} s: {why}{end}",
+                at.as_secs_f64()
+            ));
+        }
+        let window = self.initiator.window_use();
+        if window.is_limit() {
+            notes.push(format!(
+                "flow {name}: the command window of {}, not the queue depth of {}, was the limit: {} of {} requests \
+                 waited for it (command_window)",
+                window.width, self.depth, window.waited, window.submitted
+            ));
+        }
+        self.connections.iter_mut().map(|connection| std::mem::take(&mut connection.counters)).collect()
     }
 }

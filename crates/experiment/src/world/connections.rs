@@ -4,18 +4,17 @@ use super::timers::Timers;
 use crate::capture::Capture;
 use crate::counters::WindowReduction;
 use crate::flow::Flow;
-use crate::packet::{Packet, Pool};
+use crate::packet::Packet;
 use crate::sender_command::{AddressedCommand, SenderCommand};
 use crate::side::Side;
+use crate::transport::{SegmentPool, Transport};
 use sim::Network;
-use tcp::segment::Segment;
-use tcp::Endpoint;
 use units::Time;
 
 /// Endpoints and what packets need.
-pub struct Connections {
+pub struct Connections<T: Transport> {
     /// The spec's, then those of short flows.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<Flow<T>>,
     /// Flows of the spec's own.
     pub named: usize,
     /// Whether a flow's application has begun.
@@ -24,33 +23,33 @@ pub struct Connections {
     pub capture: Option<Capture>,
     /// Senders that were told to reduce their windows.
     pub window_reductions: Vec<WindowReduction>,
-    pool: Pool,
+    pool: T::Pool,
     /// Reused for every segment in and out: a segment with its SACK blocks is 104 bytes.
-    scratch: Segment,
+    scratch: T::Segment,
     stop_when_done: bool,
     /// Flows whose finite work is not delivered yet.
     unfinished: usize,
 }
 
-impl Connections {
+impl<T: Transport> Connections<T> {
     /// Of `flows`, the first `named` of which are the spec's own. `stop_when_done`: the run ends with the last finite work.
     pub fn new(
-        flows: Vec<Flow>,
+        flows: Vec<Flow<T>>,
         named: usize,
         timers: Timers,
         capture: Option<Capture>,
         stop_when_done: bool,
-    ) -> Connections {
+    ) -> Connections<T> {
         Connections {
             unfinished: flows.len(),
             opened: vec![false; flows.len()],
-            pool: Pool::new(2 * flows.len()),
+            pool: T::Pool::new(2 * flows.len()),
             flows,
             named,
             timers,
             capture,
             window_reductions: vec![],
-            scratch: Segment::default(),
+            scratch: T::Segment::default(),
             stop_when_done,
         }
     }
@@ -63,7 +62,7 @@ impl Connections {
         if let Some(capture) = &mut self.capture {
             let to_sender = side == Side::Sender;
             if capture.sees(if to_sender { flow.spec.source } else { flow.spec.destination }) {
-                capture.record(now, index, !to_sender, &self.scratch);
+                T::capture(capture, now, index, !to_sender, &self.scratch, 1);
             }
         }
         if current {
@@ -100,7 +99,7 @@ impl Connections {
         loop {
             let flow = &mut self.flows[index];
             let hop = flow.hops[side as usize];
-            let train = flow.endpoint(side).poll_train(now, &mut self.scratch, u32::MAX);
+            let train = flow.endpoint(side).poll_train(now, &mut self.scratch);
             if train.segments == 0 {
                 return;
             }
@@ -126,11 +125,7 @@ impl Connections {
         let spec = &self.flows[index].spec;
         let node = if side == Side::Sender { spec.source } else { spec.destination };
         let Some(capture) = self.capture.as_mut().filter(|capture| capture.sees(node)) else { return };
-        let mut segment = self.scratch;
-        for _ in 0..segments {
-            capture.record(now, index, side == Side::Sender, &segment);
-            segment.seq += u64::from(segment.len);
-        }
+        T::capture(capture, now, index, side == Side::Sender, &self.scratch, segments);
     }
 
     /// A flow has done all it had to do.
@@ -142,7 +137,7 @@ impl Connections {
     }
 
     /// Puts fresh endpoints in place of those of flow `index`, and opens their connection.
-    pub fn reconnect(&mut self, now: Time, index: usize, sender: Endpoint, receiver: Endpoint) {
+    pub fn reconnect(&mut self, now: Time, index: usize, sender: T, receiver: T) {
         for side in [Side::Sender, Side::Receiver] {
             self.pool.begin_connection(2 * index as u32 + side as u32);
         }
@@ -156,14 +151,14 @@ impl Connections {
         let sender = &mut self.flows[flow].sender;
         match command {
             SenderCommand::Prepare(preparation) => {
-                let srtt = sender.srtt();
-                let trimmed = preparation.apply(now, sender);
+                let srtt = sender.sample().srtt;
+                let trimmed = sender.prepare(now, preparation);
                 if preparation.trim.is_some() && flow < self.named {
                     self.window_reductions.push(WindowReduction { why, flow, at: now, srtt, trimmed });
                 }
             }
             SenderCommand::Restore => {
-                sender.untrim(now);
+                sender.restore(now);
                 self.pump(now, flow, Side::Sender, net);
             }
         }

@@ -1,41 +1,76 @@
 //! The hosts of a run: what happens when a packet arrives, is lost, or a timer fires.
 
 mod connections;
-mod sessions;
+mod nodes;
 mod stripes;
 mod timers;
 
 pub use connections::Connections;
-pub use sessions::Sessions;
+pub use nodes::Nodes;
 pub use stripes::Stripes;
 pub use timers::Timers;
 
-use crate::copy_study::{CopyProgress, CopyStudy};
+use crate::copy_study::CopyStudy;
 use crate::environment::{Environment, Senders};
+use crate::node::Node;
 use crate::packet::Packet;
+use crate::probe::{FlowObservation, Probe, ProbeView, QueueObservation};
 use crate::sender_command::AddressedCommand;
-use crate::series::{ssthresh, FlowRow, FlowSeries};
+use crate::series::{FlowRow, FlowSeries};
 use crate::side::Side;
+use crate::transport::{Transport, TransportMaker};
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
+use std::ops::ControlFlow;
 use timers::Timer;
 use units::{Span, Time};
 
 /// Everything of a run that is not the network.
-pub struct World {
-    pub connections: Connections,
+pub struct World<M: TransportMaker, N> {
+    pub connections: Connections<M::Transport>,
     pub environment: Environment,
-    pub sessions: Sessions,
+    pub nodes: Nodes<M, N>,
     pub stripes: Stripes,
     /// Of each short flow, the entry that it belongs to.
     pub short_flows: Vec<usize>,
     /// A copy that may be extrapolated.
     pub study: Option<CopyStudy>,
+    /// What else is measured.
+    pub probes: Vec<Box<dyn Probe>>,
     pub flow_series: FlowSeries,
     pub series_interval: Option<Span>,
 }
 
-impl Senders<Packet> for Connections {
+/// A run at one time, as probes see it.
+struct View<'a, T: Transport> {
+    connections: &'a Connections<T>,
+    now: Time,
+    net: &'a mut Network<Packet>,
+}
+
+impl<T: Transport> ProbeView for View<'_, T> {
+    fn flows(&self) -> usize {
+        self.connections.named
+    }
+
+    fn flow(&self, index: usize) -> FlowObservation {
+        let flow = &self.connections.flows[index];
+        let sender = flow.stats(Side::Sender);
+        FlowObservation {
+            received_bytes: flow.received(Side::Receiver),
+            packets: flow.stats(Side::Receiver).data_segments_received,
+            episodes: sender.timeouts + sender.fast_retransmits,
+            in_flight_bytes: flow.sender.sample().in_flight_bytes,
+        }
+    }
+
+    fn queue(&mut self, index: usize) -> QueueObservation {
+        let (packets, bytes) = self.net.links_mut()[index].queue(self.now);
+        QueueObservation { packets, bytes }
+    }
+}
+
+impl<T: Transport> Senders<Packet> for Connections<T> {
     fn delivered_bytes(&self, flow: usize) -> u64 {
         self.flows[flow].received(Side::Receiver)
     }
@@ -49,7 +84,7 @@ impl Senders<Packet> for Connections {
     }
 }
 
-impl World {
+impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
     /// Whether every mirrored write has arrived, or can never arrive.
     pub fn drained(&self) -> bool {
         self.connections.flows.iter().all(|f| {
@@ -119,7 +154,7 @@ impl World {
         for flow in &mut self.connections.flows {
             flow.received_at_warmup = [flow.received(Side::Sender), flow.received(Side::Receiver)];
         }
-        self.sessions.begin_measuring();
+        self.nodes.begin_measuring();
     }
 
     fn sample(&mut self, now: Time, net: &mut Network<Packet>) {
@@ -130,7 +165,7 @@ impl World {
                 continue;
             }
             let received = flow.received(Side::Receiver);
-            let control = flow.sender.controller().sock();
+            let sample = flow.sender.sample();
             let rate = |since: u64, received: u64| (received - since) as f64 * 8.0 / interval.as_secs_f64();
             let [back_since, since] = flow.received_at_sample;
             let stats = flow.stats(Side::Sender);
@@ -141,10 +176,10 @@ impl World {
             self.flow_series.push(FlowRow {
                 time: now,
                 flow: index,
-                cwnd_packets: control.snd_cwnd,
-                ssthresh_packets: ssthresh(control.snd_ssthresh),
-                srtt: flow.sender.srtt(),
-                in_flight_bytes: flow.sender.in_flight_bytes(),
+                cwnd_packets: sample.cwnd_packets,
+                ssthresh_packets: sample.ssthresh_packets,
+                srtt: sample.srtt,
+                in_flight_bytes: sample.in_flight_bytes,
                 goodput_bps: rate(since, received),
                 retransmitted_segments: stats.retransmitted_segments,
                 duplicate_acks: Some(stats.duplicate_acks_received),
@@ -152,9 +187,9 @@ impl World {
                 lag_bytes,
             });
             let back = flow.received(Side::Sender);
-            if !self.sessions.is_empty() {
+            if !self.nodes.is_empty() {
                 let again = flow.stats(Side::Receiver).retransmitted_segments;
-                let two_way = flow.session.map(|_| (&flow.receiver, rate(back_since, back), again));
+                let two_way = flow.is_two_way().then(|| (flow.receiver.sample(), rate(back_since, back), again));
                 self.flow_series.reverse.sample(two_way);
             }
             flow.received_at_sample = [back, received];
@@ -162,20 +197,19 @@ impl World {
         self.environment.sample(now, net);
     }
 
-    fn observe(&mut self, now: Time, net: &mut Network<Packet>) {
-        let Some(study) = &mut self.study else { return };
-        let of = &self.connections;
-        let mut progress = CopyProgress::default();
-        for flow in &of.flows[..of.named] {
-            let sender = flow.stats(Side::Sender);
-            progress.received_bytes += flow.received(Side::Receiver);
-            progress.packets += flow.stats(Side::Receiver).data_segments_received;
-            progress.episodes += sender.timeouts + sender.fast_retransmits;
-            progress.in_flight_bytes += flow.sender.in_flight_bytes();
-        }
-        match study.observe(now, progress) {
-            Some(next) => net.set_timer(of.timers.observer(), next),
-            None => net.stop(),
+    /// The timer of a probe fired: that of the copy under observation, where there is one, then the others'.
+    fn probe(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let timer = self.connections.timers.probe(index);
+        let mut view = View { connections: &self.connections, now, net };
+        let mut all = self
+            .study
+            .iter_mut()
+            .map(|study| study as &mut dyn Probe)
+            .chain(self.probes.iter_mut().map(|probe| &mut **probe as &mut dyn Probe));
+        let Some(probe) = all.nth(index) else { return };
+        match probe.handle_timeout(now, &mut view) {
+            ControlFlow::Continue(()) => net.set_timer(timer, probe.poll_timeout()),
+            ControlFlow::Break(()) => net.stop(),
         }
     }
 
@@ -184,8 +218,8 @@ impl World {
         let flow = &mut of.flows[index];
         flow.armed[side as usize] = Time::NEVER;
         flow.endpoint(side).handle_timeout(now);
-        match flow.session {
-            Some(session) => self.sessions.handle_tcp_timeout(now, session, (index, side), of, net),
+        match flow.nodes[side as usize] {
+            Some(node) => self.nodes.handle_transport_timeout(now, node, (index, side), of, net),
             None => of.pump(now, index, side, net),
         }
     }
@@ -193,8 +227,8 @@ impl World {
     fn handle_application_timer(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let of = &mut self.connections;
         let flow = &mut of.flows[index];
-        if let Some(session) = flow.session {
-            return self.sessions.handle_timer(now, session, index, of, net);
+        if let Some(node) = flow.nodes[Side::Sender as usize] {
+            return self.nodes.handle_timer(now, node, index, of, net);
         }
         if !of.opened[index] {
             return self.open(now, index, net);
@@ -208,8 +242,8 @@ impl World {
     }
 
     fn handle_stop(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
-        if let Some(session) = self.connections.flows[index].session {
-            return self.sessions.stop(now, session, &mut self.connections, net);
+        if let Some(node) = self.connections.flows[index].nodes[Side::Sender as usize] {
+            return self.nodes.stop(now, node, &mut self.connections, net);
         }
         self.stop(now, index);
         self.connections.pump(now, index, Side::Sender, net);
@@ -218,7 +252,7 @@ impl World {
     }
 }
 
-impl Hosts<Packet> for World {
+impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
     #[inline]
     fn handle_packet(&mut self, now: Time, host: u32, packet: Packet, net: &mut Network<Packet>) {
         if self.environment.handle_arrival(host) {
@@ -230,9 +264,9 @@ impl Hosts<Packet> for World {
         }
         let of = &mut self.connections;
         let flow = &of.flows[index];
-        if let Some(session) = flow.session {
+        if let Some(node) = flow.nodes[side as usize] {
             if of.receive(now, index, side, packet) {
-                self.sessions.handle_tcp(now, session, (index, side), of, net);
+                self.nodes.handle_arrival(now, node, (index, side), of, net);
             }
         } else if side == Side::Sender {
             let watches_buffer = flow.workload.watches_buffer;
@@ -262,7 +296,7 @@ impl Hosts<Packet> for World {
             Timer::Stop(index) => self.handle_stop(now, index, net),
             Timer::Warmup => self.begin_measuring(),
             Timer::Sampler => self.sample(now, net),
-            Timer::Observer => self.observe(now, net),
+            Timer::Probe(index) => self.probe(now, index, net),
         }
     }
 

@@ -4,25 +4,25 @@ use super::connections::Connections;
 use crate::flow::Flow;
 use crate::packet::Packet;
 use crate::side::Side;
+use crate::transport::Transport;
 use crate::workload::{Lanes, Share, Stripe, Workload};
 use sim::Network;
-use tcp::Endpoint;
 use units::Time;
 
 /// The flows of a stripe.
-struct Ends<'a> {
-    flows: &'a mut [Flow],
+struct Ends<'a, T> {
+    flows: &'a mut [Flow<T>],
     opened: &'a [bool],
 }
 
-impl Lanes for Ends<'_> {
-    type End = Endpoint;
+impl<T: Transport> Lanes for Ends<'_, T> {
+    type End = T;
 
     fn is_open(&self, lane: usize) -> bool {
         self.opened[lane] && !self.flows[lane].sender.is_closed()
     }
 
-    fn lane(&mut self, lane: usize) -> (&mut Workload, &mut Endpoint) {
+    fn lane(&mut self, lane: usize) -> (&mut Workload, &mut T) {
         let flow = &mut self.flows[lane];
         (&mut flow.workload, &mut flow.sender)
     }
@@ -33,7 +33,11 @@ pub struct Stripes(pub Vec<Stripe>);
 
 impl Stripes {
     /// A stripe and its flows.
-    fn stripe<'a>(&'a mut self, index: usize, of: &'a mut Connections) -> (&'a mut Stripe, Ends<'a>) {
+    fn stripe<'a, T: Transport>(
+        &'a mut self,
+        index: usize,
+        of: &'a mut Connections<T>,
+    ) -> (&'a mut Stripe, Ends<'a, T>) {
         let stripe = &mut self.0[index];
         let flows = stripe.first..stripe.first + stripe.lanes();
         let ends = Ends { flows: &mut of.flows[flows.clone()], opened: &of.opened[flows] };
@@ -41,12 +45,12 @@ impl Stripes {
     }
 
     /// The time of flow `index`, whose part is `share`, has come to connect.
-    pub fn open_lane(
+    pub fn open_lane<T: Transport>(
         &mut self,
         now: Time,
         index: usize,
         share: Share,
-        of: &mut Connections,
+        of: &mut Connections<T>,
         net: &mut Network<Packet>,
     ) {
         // All was written before this connection was wanted.
@@ -64,7 +68,13 @@ impl Stripes {
     }
 
     /// The timer of stripe `index` fired.
-    pub fn handle_timer(&mut self, now: Time, index: usize, of: &mut Connections, net: &mut Network<Packet>) {
+    pub fn handle_timer<T: Transport>(
+        &mut self,
+        now: Time,
+        index: usize,
+        of: &mut Connections<T>,
+        net: &mut Network<Packet>,
+    ) {
         let (stripe, mut ends) = self.stripe(index, of);
         let due = stripe.handle_timer(now, &mut ends);
         let first = stripe.first;
@@ -73,12 +83,12 @@ impl Stripes {
     }
 
     /// More of flow `index`'s data has arrived.
-    pub fn handle_delivered(
+    pub fn handle_delivered<T: Transport>(
         &mut self,
         now: Time,
         index: usize,
         share: Share,
-        of: &mut Connections,
+        of: &mut Connections<T>,
         net: &mut Network<Packet>,
     ) {
         let received = of.flows[index].received(Side::Receiver);
@@ -92,12 +102,12 @@ impl Stripes {
     }
 
     /// Gives a connection of a copy as much more as it can send now.
-    pub fn fill_lane(
+    pub fn fill_lane<T: Transport>(
         &mut self,
         now: Time,
         index: usize,
         share: Share,
-        of: &mut Connections,
+        of: &mut Connections<T>,
         net: &mut Network<Packet>,
     ) {
         loop {
@@ -112,13 +122,13 @@ impl Stripes {
     }
 
     /// The application of stripe `index` writes no more.
-    pub fn stop(&mut self, now: Time, index: usize, of: &mut Connections) {
+    pub fn stop<T: Transport>(&mut self, now: Time, index: usize, of: &mut Connections<T>) {
         let (stripe, mut ends) = self.stripe(index, of);
         stripe.stop(now, &mut ends);
     }
 
     /// Sends what was written to connections, and looks whether they are done.
-    fn settle(&mut self, now: Time, index: usize, of: &mut Connections, net: &mut Network<Packet>) {
+    fn settle<T: Transport>(&mut self, now: Time, index: usize, of: &mut Connections<T>, net: &mut Network<Packet>) {
         let first = self.0[index].first;
         while let Some(lane) = self.0[index].poll_touched() {
             if of.opened[first + lane] {
@@ -129,7 +139,7 @@ impl Stripes {
     }
 }
 
-fn note_done(now: Time, index: usize, of: &mut Connections, net: &mut Network<Packet>) {
+fn note_done<T: Transport>(now: Time, index: usize, of: &mut Connections<T>, net: &mut Network<Packet>) {
     let flow = &mut of.flows[index];
     let received = flow.received(Side::Receiver);
     if flow.workload.note_done(now, received, &flow.sender) {

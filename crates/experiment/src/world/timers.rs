@@ -4,12 +4,13 @@ use crate::environment::Numbering;
 use crate::side::Side;
 
 /// Numbers of the run's timers: events first (they go before packets), then endpoints, applications, stops, background,
-/// manager, warm-up, and sampler and observer last, so that a sample shows everything that happened at its time.
+/// manager, warm-up, and sampler and probes last, so that a sample shows everything that happened at its time.
 #[derive(Clone, Copy)]
 pub struct Timers {
     events: u32,
     flows: u32,
     background: u32,
+    probes: u32,
 }
 
 /// What a timer is for.
@@ -21,12 +22,12 @@ pub enum Timer {
     Stop(usize),
     Warmup,
     Sampler,
-    Observer,
+    Probe(usize),
 }
 
 impl Timers {
-    pub fn new(events: usize, flows: usize, background: usize) -> Timers {
-        Timers { events: events as u32, flows: flows as u32, background: background as u32 }
+    pub fn new(events: usize, flows: usize, background: usize, probes: usize) -> Timers {
+        Timers { events: events as u32, flows: flows as u32, background: background as u32, probes: probes as u32 }
     }
 
     /// What the environment has to know of it. Of hosts and sources, 2 f is the sender of flow f and 2 f + 1 its receiver.
@@ -36,7 +37,7 @@ impl Timers {
     }
 
     pub fn count(&self) -> usize {
-        self.observer() as usize + 1
+        self.probe(0) as usize + self.probes as usize
     }
 
     #[inline]
@@ -68,8 +69,8 @@ impl Timers {
         self.warmup() + 1
     }
 
-    pub fn observer(&self) -> u32 {
-        self.sampler() + 1
+    pub fn probe(&self, index: usize) -> u32 {
+        self.sampler() + 1 + index as u32
     }
 
     #[inline]
@@ -90,7 +91,7 @@ impl Timers {
         } else if timer == self.sampler() {
             Timer::Sampler
         } else {
-            Timer::Observer
+            Timer::Probe((timer - self.probe(0)) as usize)
         }
     }
 }

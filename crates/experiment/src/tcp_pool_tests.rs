@@ -1,6 +1,7 @@
 //! Packets that are packed, moved and unpacked, in order and out of it.
 
 use super::*;
+use sim::Routed as _;
 
 /// One packet of `source`.
 fn one(pool: &mut Pool, source: u32, seq: u64) -> Packet {

@@ -1,0 +1,90 @@
+//! What a flow runs over: the two ends of a connection, and how what they send crosses the network.
+
+use crate::capture::Capture;
+use crate::error::RunError;
+use crate::packet::Packet;
+use crate::sender_command::Preparation;
+use crate::series::SenderSample;
+use crate::spec::FlowSpec;
+use crate::workload::SendingEnd;
+use tcp::{Stats, Train, Trimmed};
+use units::Time;
+
+/// An end of a connection, without I/O: segments and time go in by `handle_*`, segments and deadlines come out by `poll_*`. A new
+/// transport is one more type that has this; packets pass without a dynamic call.
+pub trait Transport: SendingEnd {
+    /// What the two ends send each other.
+    type Segment: Copy + Default;
+    /// Keeps segments while their packets cross the network.
+    type Pool: SegmentPool<Segment = Self::Segment>;
+
+    /// Begins to connect.
+    fn connect(&mut self, now: Time);
+    /// Ends the connection at once.
+    fn abort(&mut self, now: Time);
+    /// `segment` has come.
+    fn handle_segment(&mut self, now: Time, segment: &Self::Segment);
+    /// The time of [`Transport::poll_timeout`] has come, or an earlier one.
+    fn handle_timeout(&mut self, now: Time);
+    /// What is to be sent: the first segment goes into `segment`; those that follow are as [`SegmentPool::pack`] makes them of it.
+    fn poll_train(&mut self, now: Time, segment: &mut Self::Segment) -> Train;
+    /// Whether [`Transport::poll_train`] would find nothing. May be false at any time.
+    fn is_quiet(&self) -> bool;
+    /// When [`Transport::handle_timeout`] is to be called at the latest.
+    fn poll_timeout(&self) -> Time;
+    /// Payload that came in order, bytes.
+    fn bytes_received(&self) -> u64;
+    /// Bytes written that were never sent.
+    fn bytes_unsent(&self) -> u64;
+    /// Whether there ever was a connection.
+    fn was_established(&self) -> bool;
+    /// Whether the connection is over, or was given up.
+    fn is_closed(&self) -> bool;
+
+    /// What this end has counted.
+    fn stats(&self) -> &Stats;
+    /// What the series shows of the sending side.
+    fn sample(&self) -> SenderSample;
+    /// It is told of a move that comes; returns what it has given up of its window. None: it does nothing about moves.
+    fn prepare(&mut self, _now: Time, _preparation: &Preparation) -> Option<Trimmed> {
+        None
+    }
+    /// What it gave up is its own again.
+    fn restore(&mut self, _now: Time) {}
+    /// Notes `count` segments from `segment` on in a capture of connection `flow`. A transport whose headers no format knows has none.
+    fn capture(_to: &mut Capture, _now: Time, _flow: usize, _from_sender: bool, _segment: &Self::Segment, _count: u32) {
+    }
+}
+
+/// Segments in flight: a packet is a token of 16 bytes, and its segment waits here.
+pub trait SegmentPool {
+    /// What is kept.
+    type Segment;
+    /// Segments to be packed that are alike but for their numbers.
+    type Template;
+
+    /// A pool for packets of sources `0..sources`.
+    fn new(sources: usize) -> Self;
+    /// What `segment` of `source` and those that follow it on the route that starts at `hop` have in common.
+    fn template(&mut self, segment: &Self::Segment, hop: u32, source: u32) -> Self::Template;
+    /// Packs the next segment of `template`.
+    fn pack(&mut self, template: &mut Self::Template) -> Packet;
+    /// Unpacks `packet` into `segment` and forgets what was kept; false: it is of an earlier connection of its source.
+    fn unpack(&mut self, packet: Packet, segment: &mut Self::Segment) -> bool;
+    /// Forgets what was kept of a lost packet.
+    fn discard(&mut self, packet: Packet);
+    /// What `source` sends from here on is of another connection.
+    fn begin_connection(&mut self, source: u32);
+}
+
+/// Makes the two ends of connections.
+pub trait TransportMaker {
+    /// What it makes.
+    type Transport: Transport;
+
+    /// The sending and the receiving end of `flow`.
+    ///
+    /// # Errors
+    /// [`RunError`]: a file that the flow names cannot be used.
+    fn make(&mut self, flow: &FlowSpec, now: Time) -> Result<[Self::Transport; 2], RunError>;
+}
