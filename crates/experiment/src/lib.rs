@@ -70,9 +70,10 @@ pub use series::{ssthresh, FlowRow, FlowSeries, LinkSeries, ReverseSeries, Sende
 pub use side::Side;
 pub use storage::Format as TraceFormat;
 pub use summary::{bottleneck, summarize, Outcome};
+pub use tcp_config::Algorithms;
 pub use transport::{SegmentPool, Transport, TransportMaker};
 pub use validate::{check_route, ValidRun};
 pub use workload::{
-    ConstantRate, Generator, Lanes, MessageTimes, Messages, Order, Peak, RandomWrites, Replicate, SendingEnd, Share,
-    Source, Stripe, Workload, BLOCK_BYTES,
+    Application, ConstantRate, Generator, Lanes, MessageTimes, Messages, Order, Peak, RandomWrites, Replicate,
+    SendingEnd, Share, Source, Stripe, Workload, BLOCK_BYTES,
 };

@@ -6,6 +6,23 @@ use super::sending_end::SendingEnd;
 use crate::request_counters::RequestCounters;
 use units::{Span, Time};
 
+/// An application at the end of a connection: it writes to anything that takes bytes. `received` counts the payload that has come in
+/// order to the application's other part: the far end of what it sends, or the near end of what it answers.
+pub trait Application {
+    /// It starts; returns when it wants to be called again.
+    fn start(&mut self, now: Time, end: &mut impl SendingEnd) -> Time;
+    /// The time that it asked for has come; returns when it wants to be called again.
+    fn handle_timer(&mut self, now: Time, end: &mut impl SendingEnd) -> Time;
+    /// `received` bytes have come by now. Returns a new time for its timer, where that changed it.
+    fn handle_delivered(&mut self, now: Time, received: u64, end: &mut impl SendingEnd) -> Option<Time>;
+    /// The connection may have room again.
+    fn flush(&mut self, now: Time, end: &mut impl SendingEnd);
+    /// It writes no more; what is written is still delivered.
+    fn stop(&mut self, now: Time, end: &mut impl SendingEnd);
+    /// When all that it wrote had arrived, after it stopped.
+    fn done_at(&self) -> Option<Time>;
+}
+
 /// Messages of a generator, and the latency of each.
 pub struct ConstantRate {
     generator: Generator,
@@ -137,84 +154,6 @@ impl Workload {
         self.messages().map_or((Span::ZERO, 0), |m| (m.lag(now), m.issued_bytes.saturating_sub(received)))
     }
 
-    /// The application starts; returns when it wants to be called again.
-    pub fn start(&mut self, now: Time, sender: &mut impl SendingEnd) -> Time {
-        match &mut self.source {
-            Source::Bulk { bytes } => {
-                self.backlog = bytes.unwrap_or(ENDLESS);
-                if bytes.is_some() {
-                    self.stopped = true;
-                    self.stopped_at = Some(now);
-                }
-                self.flush(now, sender);
-                Time::NEVER
-            }
-            Source::Iscsi(_) | Source::Shared(_) => Time::NEVER,
-            Source::ConstantRate(constant_rate) => {
-                constant_rate.generator.start(now);
-                self.handle_timer(now, sender)
-            }
-            Source::Replicate(replicate) => {
-                replicate.generator.start(now);
-                self.handle_timer(now, sender)
-            }
-        }
-    }
-
-    /// The time it asked for has come; returns when it wants to be called again.
-    pub fn handle_timer(&mut self, now: Time, sender: &mut impl SendingEnd) -> Time {
-        if self.stopped {
-            return Time::NEVER;
-        }
-        let next = match &mut self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => Time::NEVER,
-            Source::ConstantRate(constant_rate) => constant_rate.issue_due(now, &mut self.backlog),
-            Source::Replicate(replicate) => replicate.issue_due(now, &mut self.backlog),
-        };
-        self.flush(now, sender);
-        next
-    }
-
-    /// The application writes no more; what is written is still delivered.
-    pub fn stop(&mut self, now: Time, sender: &mut impl SendingEnd) {
-        if self.stopped {
-            return;
-        }
-        self.stopped = true;
-        self.stopped_at = Some(now);
-        if matches!(self.source, Source::Bulk { .. }) {
-            self.backlog = 0;
-            sender.discard_unsent(now);
-        }
-        self.close_when_written(now, sender);
-    }
-
-    /// `received` bytes have arrived in order. Returns a new time for the timer where the delivery unblocked the source.
-    pub fn handle_delivered(&mut self, now: Time, received: u64, sender: &mut impl SendingEnd) -> Option<Time> {
-        let mut wake = None;
-        match &mut self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => {}
-            Source::ConstantRate(constant_rate) => {
-                constant_rate.messages.handle_delivered(now, received);
-                if constant_rate.blocked && !self.stopped && constant_rate.has_credit() {
-                    constant_rate.blocked = false;
-                    constant_rate.generator.resume(now);
-                    wake = Some(constant_rate.issue_due(now, &mut self.backlog));
-                    self.flush(now, sender);
-                }
-            }
-            Source::Replicate(replicate) => {
-                // Between two deliveries the lag only grows, so it is largest just before one.
-                let lag = replicate.lag_bytes();
-                replicate.at_risk.note(now, lag);
-                replicate.received = received;
-                replicate.messages.handle_delivered(now, received);
-            }
-        }
-        self.note_done(now, received, sender);
-        wake
-    }
-
     /// `received` bytes have arrived; returns whether with them, for the first time, everything has.
     pub fn note_done(&mut self, now: Time, received: u64, sender: &impl SendingEnd) -> bool {
         let done = self.stopped && self.done_at.is_none() && self.backlog == 0 && received >= sender.bytes_written();
@@ -253,18 +192,97 @@ impl Workload {
         }
     }
 
-    /// The connection may have room again.
-    pub fn flush(&mut self, now: Time, sender: &mut impl SendingEnd) {
-        if self.backlog > 0 {
-            self.backlog -= sender.write(now, self.backlog);
-        }
-        self.close_when_written(now, sender);
-    }
-
     fn close_when_written(&mut self, now: Time, sender: &mut impl SendingEnd) {
         if self.stopped && self.backlog == 0 {
             sender.close(now);
         }
+    }
+}
+
+impl Application for Workload {
+    fn start(&mut self, now: Time, end: &mut impl SendingEnd) -> Time {
+        match &mut self.source {
+            Source::Bulk { bytes } => {
+                self.backlog = bytes.unwrap_or(ENDLESS);
+                if bytes.is_some() {
+                    self.stopped = true;
+                    self.stopped_at = Some(now);
+                }
+                self.flush(now, end);
+                Time::NEVER
+            }
+            Source::Iscsi(_) | Source::Shared(_) => Time::NEVER,
+            Source::ConstantRate(constant_rate) => {
+                constant_rate.generator.start(now);
+                self.handle_timer(now, end)
+            }
+            Source::Replicate(replicate) => {
+                replicate.generator.start(now);
+                self.handle_timer(now, end)
+            }
+        }
+    }
+
+    fn handle_timer(&mut self, now: Time, end: &mut impl SendingEnd) -> Time {
+        if self.stopped {
+            return Time::NEVER;
+        }
+        let next = match &mut self.source {
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => Time::NEVER,
+            Source::ConstantRate(constant_rate) => constant_rate.issue_due(now, &mut self.backlog),
+            Source::Replicate(replicate) => replicate.issue_due(now, &mut self.backlog),
+        };
+        self.flush(now, end);
+        next
+    }
+
+    fn handle_delivered(&mut self, now: Time, received: u64, end: &mut impl SendingEnd) -> Option<Time> {
+        let mut wake = None;
+        match &mut self.source {
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => {}
+            Source::ConstantRate(constant_rate) => {
+                constant_rate.messages.handle_delivered(now, received);
+                if constant_rate.blocked && !self.stopped && constant_rate.has_credit() {
+                    constant_rate.blocked = false;
+                    constant_rate.generator.resume(now);
+                    wake = Some(constant_rate.issue_due(now, &mut self.backlog));
+                    self.flush(now, end);
+                }
+            }
+            Source::Replicate(replicate) => {
+                // Between two deliveries the lag only grows, so it is largest just before one.
+                let lag = replicate.lag_bytes();
+                replicate.at_risk.note(now, lag);
+                replicate.received = received;
+                replicate.messages.handle_delivered(now, received);
+            }
+        }
+        self.note_done(now, received, end);
+        wake
+    }
+
+    fn flush(&mut self, now: Time, end: &mut impl SendingEnd) {
+        if self.backlog > 0 {
+            self.backlog -= end.write(now, self.backlog);
+        }
+        self.close_when_written(now, end);
+    }
+
+    fn stop(&mut self, now: Time, end: &mut impl SendingEnd) {
+        if self.stopped {
+            return;
+        }
+        self.stopped = true;
+        self.stopped_at = Some(now);
+        if matches!(self.source, Source::Bulk { .. }) {
+            self.backlog = 0;
+            end.discard_unsent(now);
+        }
+        self.close_when_written(now, end);
+    }
+
+    fn done_at(&self) -> Option<Time> {
+        self.done_at
     }
 }
 

@@ -8,7 +8,7 @@ mod random_writes;
 mod sending_end;
 mod stripe;
 
-pub use application::{ConstantRate, Replicate, Share, Source, Workload};
+pub use application::{Application, ConstantRate, Replicate, Share, Source, Workload};
 pub use generator::Generator;
 pub use messages::{MessageTimes, Messages, Peak};
 pub use order::Order;

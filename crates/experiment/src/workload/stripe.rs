@@ -4,7 +4,7 @@
 //! among equals: one that repairs a loss gets no more until it has caught up. DRBD's load-balanced TCP transport chooses by the
 //! same number (its `sk_stream_min_wspace`).
 
-use super::application::Workload;
+use super::application::{Application, Workload};
 use super::generator::Generator;
 use super::messages::Peak;
 use super::order::Order;

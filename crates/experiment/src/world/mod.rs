@@ -19,6 +19,7 @@ use crate::sender_command::AddressedCommand;
 use crate::series::{FlowRow, FlowSeries};
 use crate::side::Side;
 use crate::transport::{Transport, TransportMaker};
+use crate::workload::Application;
 use link::{DropReason, Packet as _};
 use sim::{Hosts, Network, RouteId};
 use std::ops::ControlFlow;

@@ -22,7 +22,7 @@ use crate::error::KernelError;
 use crate::plan::HostPlan;
 use connection::Connection;
 use experiment::spec::{RunSpec, WorkloadSpec};
-use experiment::{Applications, FlowCounters, FlowSeries, MeasuredFlow, Stripe, ValidRun};
+use experiment::{Application as _, Applications, FlowCounters, FlowSeries, MeasuredFlow, Stripe, ValidRun};
 use poll::{End, Event, Poll};
 use program::Program;
 use std::cmp::Reverse;
