@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 fn run(path: &str) -> Result<String, Box<dyn std::error::Error>> {
     let spec: experiment::spec::RunSpec = serde_json::from_str(&std::fs::read_to_string(path)?)?;
     let before = cpu_seconds()?;
-    let outcome = experiment::simulate(&spec, &mut |_| experiment::Verdict::Continue)?;
+    let outcome = experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(()))?;
     let cpu_s = cpu_seconds()? - before;
     let mut line = serde_json::Map::new();
     for (name, value) in &outcome.metrics {

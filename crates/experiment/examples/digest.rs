@@ -24,7 +24,7 @@ fn main() -> ExitCode {
 
 fn run(path: &str) -> Result<Outcome, Box<dyn std::error::Error>> {
     let spec: experiment::spec::RunSpec = serde_json::from_str(&std::fs::read_to_string(path)?)?;
-    Ok(experiment::simulate(&spec, &mut |_| experiment::Verdict::Continue)?)
+    Ok(experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(()))?)
 }
 
 /// A value as a digest sees it.
@@ -114,18 +114,18 @@ impl From<Metrics> for Value {
 fn of_outcome(outcome: Outcome) -> Value {
     Value::Map(BTreeMap::from([
         ("background", Value::list(outcome.background)),
-        ("short_flows", Value::list(outcome.crowds)),
+        ("short_flows", Value::list(outcome.short_flows)),
         ("flow_groups", Value::list(outcome.entries)),
         ("extrapolation", outcome.extrapolation.map_or(Value::Absent, Into::into)),
         ("flow_series", of_flows(outcome.flow_series)),
         ("flows", Value::list(outcome.flows)),
-        ("event_times_s", Value::list(outcome.happened_s)),
+        ("event_times_s", Value::list(outcome.event_times_s)),
         ("link_series", of_links(outcome.link_series)),
         ("links", Value::list(outcome.links)),
         ("manager", outcome.managed.map_or(Value::Absent, of_manager)),
         ("metrics", outcome.metrics.into()),
         ("notes", Value::list(outcome.notes)),
-        ("cwnd_reductions", Value::list(outcome.trims)),
+        ("cwnd_reductions", Value::list(outcome.window_reductions)),
     ]))
 }
 
@@ -160,7 +160,12 @@ fn of_flows(series: FlowSeries) -> Value {
         ("lag_s", Value::list(series.lag_s)),
         ("retransmitted_segments", Value::list(series.retransmitted_segments)),
         ("srtt_s", Value::list(series.srtt_s)),
-        ("ssthresh_packets", Value::list(series.ssthresh_packets)),
+        (
+            "ssthresh_packets",
+            Value::list(
+                series.ssthresh_packets.into_iter().map(|packets| packets.unwrap_or(congestion::INFINITE_SSTHRESH)),
+            ),
+        ),
         ("time_s", Value::list(series.time_s)),
     ]);
     if !series.duplicate_acks.is_empty() {

@@ -1,15 +1,20 @@
 //! Traffic that does not react: packets at a constant rate, always or in exponential bursts.
 
-use crate::error::LabError;
-use crate::network::check_chain;
-use crate::spec::{BackgroundSpec, RunSpec};
-use crate::ways;
+use crate::routes::add_of_background;
+use crate::spec::BackgroundSpec;
+use crate::validate::ValidRun;
 use link::random::{stream_seed, Random};
 use link::Packet;
 use sim::{Network, Routed, Routes};
 use units::{Rate, Size, Span, Time};
 
-/// One source. Times in `spec` are those of the network that it sends into.
+/// A packet that may be of traffic without an application.
+pub trait BackgroundPacket: Packet + Routed {
+    /// A packet of `bytes`, of source `source`, on the route that starts at `hop`.
+    fn background(bytes: u32, hop: u32, source: u32) -> Self;
+}
+
+/// One source. MessageTimes in `spec` are those of the network that it sends into.
 pub struct Background {
     /// What it sends.
     pub spec: BackgroundSpec,
@@ -31,25 +36,17 @@ pub struct Background {
 
 impl Background {
     /// All sources of `run`, which begins at `begin`, with their routes: the packets of the i-th go to host `first_host` + i.
-    ///
-    /// # Errors
-    /// [`LabError::Spec`] names the source and what is wrong with it.
-    pub fn all(run: &RunSpec, begin: Time, first_host: u32, routes: &mut Routes) -> Result<Vec<Background>, LabError> {
+    pub fn all(run: ValidRun<'_>, begin: Time, first_host: u32, routes: &mut Routes) -> Vec<Background> {
         let mut sources = vec![];
         for (index, source) in run.background.iter().enumerate() {
-            let what = format!("background {}", source.name);
-            check_chain(&what, "route", &source.route, &run.links)?;
-            if source.rate_bps == 0 || source.packet_bytes == 0 || source.packet_bytes > 65_535 {
-                return Err(LabError::Spec(format!("{what}: rate above zero and packets of 1 to 65535 B")));
-            }
             let mut spec = source.clone();
             spec.start_ns = spec.start_ns.saturating_add(begin.0);
             spec.stop_ns = spec.stop_ns.map(|stop| stop.saturating_add(begin.0));
             let route = routes.add(&source.route, first_host + index as u32);
-            ways::add_of_background(run, index, route, routes);
+            add_of_background(run.spec(), index, route, routes);
             sources.push(Background::new(spec, route.0, run.seed));
         }
-        Ok(sources)
+        sources
     }
 
     /// Sets the first timer of each source that is on; that of the i-th is `first_timer` + i.

@@ -3,7 +3,7 @@
 //! A file appears under its name only when it is whole: it is written beside, then renamed. What is no file (a pipe that
 //! Wireshark reads, /dev/stdout) is written to directly.
 
-use crate::error::LabError;
+use crate::error::RunError;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use tcp::segment::{flags, Segment};
@@ -55,13 +55,17 @@ impl Drop for Beside {
 }
 
 impl Capture {
-    pub fn create(path: &str, node: usize, limit: Option<u64>) -> Result<Capture, LabError> {
+    /// Writes to `path` what node `node` sends and receives, at most `limit` packets.
+    ///
+    /// # Errors
+    /// [`RunError::Capture`]: the file cannot be made.
+    pub fn create(path: &str, node: usize, limit: Option<u64>) -> Result<Capture, RunError> {
         let beside = Beside::of(path);
         let open = || {
             let file = File::create(beside.0.as_deref().unwrap_or(path))?;
             wire::pcapng::Writer::new(BufWriter::with_capacity(1 << 20, file))
         };
-        let writer = open().map_err(|source| LabError::Capture { path: path.to_owned(), source })?;
+        let writer = open().map_err(|source| RunError::Capture { path: path.to_owned(), source })?;
         let left = limit.unwrap_or(u64::MAX);
         Ok(Capture {
             path: path.to_owned(),
@@ -108,13 +112,13 @@ impl Capture {
     }
 
     /// Writes what is buffered. Returns (packets captured, packets beyond the limit).
-    pub fn finish(self) -> Result<(u64, u64), LabError> {
+    pub fn finish(self) -> Result<(u64, u64), RunError> {
         let Capture { path, mut beside, writer, error, captured, skipped, .. } = self;
         let written = match error {
             Some(error) => Err(error),
             None => writer.finish().and_then(|_| beside.name(&path)),
         };
-        written.map(|()| (captured, skipped)).map_err(|source| LabError::Capture { path, source })
+        written.map(|()| (captured, skipped)).map_err(|source| RunError::Capture { path, source })
     }
 }
 

@@ -1,37 +1,28 @@
 //! One TCP connection of a run: two endpoints, where their packets go, what the application does.
 
-use crate::anew::Earlier;
-use crate::iscsi::NONE;
+use crate::counters::{FlowCounters, ReverseCounters, Rtt};
+use crate::node_number::NodeNumber;
+use crate::reconnect::Earlier;
+use crate::side::Side;
 use crate::spec::FlowSpec;
-use crate::tally::{FlowCounters, ReverseCounters, Rtt};
+use crate::transport::Transport;
 use crate::workload::Workload;
-use tcp::Endpoint;
+use tcp::Stats;
 use units::Time;
-
-/// The end of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    /// The end that opens the connection and sends the data.
-    Sender = 0,
-    /// The other.
-    Receiver = 1,
-}
 
 /// A connection. What packets need lies together, for the cache's sake, and the specification elsewhere.
 #[repr(C)]
-pub struct Flow {
-    pub sender: Endpoint,
-    pub receiver: Endpoint,
+pub struct Flow<T> {
+    pub sender: T,
+    pub receiver: T,
     /// When either side's timer is set to fire: at its deadline or before (see `World::pump`).
     pub armed: [Time; 2],
     /// First hop of the packets of either side.
     pub hops: [u32; 2],
     pub workload: Workload,
-    /// Number of the session that it is a connection of, or [`crate::iscsi::NONE`].
-    pub session: u32,
-    /// Number of the present connection: how many there were before it.
-    pub connection: u8,
-    /// Of those before it.
+    /// The nodes that drive its ends, in place of the workload.
+    pub nodes: [Option<NodeNumber>; 2],
+    /// Of connections before the present one.
     pub earlier: Option<Box<Earlier>>,
     pub spec: Box<FlowSpec>,
     /// Packets of either side lost on the way.
@@ -42,7 +33,7 @@ pub struct Flow {
     pub received_at_sample: [u64; 2],
 }
 
-impl Flow {
+impl<T: Transport> Flow<T> {
     /// The counters now.
     pub fn counters(&self) -> FlowCounters {
         let (sender, receiver) = (self.stats(Side::Sender), self.stats(Side::Receiver));
@@ -71,7 +62,7 @@ impl Flow {
     /// Counters of the data that the other end sends, where it sends any.
     pub fn reverse(&self) -> Option<ReverseCounters> {
         let (sender, receiver) = (self.stats(Side::Sender), self.stats(Side::Receiver));
-        (self.session != NONE).then(|| ReverseCounters {
+        self.is_two_way().then(|| ReverseCounters {
             received_bytes: self.received(Side::Sender),
             received_at_warmup: self.received_at_warmup[Side::Sender as usize],
             delivered_packets: sender.data_segments_received,
@@ -84,12 +75,47 @@ impl Flow {
         })
     }
 
+    /// Whether both ends send data: the same node drives them.
+    pub fn is_two_way(&self) -> bool {
+        self.nodes[0].is_some() && self.nodes[0] == self.nodes[1]
+    }
+
     /// The endpoint at `side`.
     #[inline]
-    pub fn endpoint(&mut self, side: Side) -> &mut Endpoint {
+    pub fn endpoint(&mut self, side: Side) -> &mut T {
         match side {
             Side::Sender => &mut self.sender,
             Side::Receiver => &mut self.receiver,
         }
+    }
+}
+
+impl<T: Transport> Flow<T> {
+    /// Puts fresh endpoints in place of those that are there.
+    pub fn reconnect(&mut self, sender: T, receiver: T) {
+        let before = Earlier {
+            stats: [self.stats(Side::Sender), self.stats(Side::Receiver)],
+            received: [self.received(Side::Sender), self.received(Side::Receiver)],
+        };
+        (self.sender, self.receiver) = (sender, receiver);
+        self.earlier = Some(Box::new(before));
+    }
+
+    /// Payload that an end has received, over all connections, bytes.
+    pub fn received(&self, side: Side) -> u64 {
+        let now = match side {
+            Side::Sender => self.sender.bytes_received(),
+            Side::Receiver => self.receiver.bytes_received(),
+        };
+        now + self.earlier.as_ref().map_or(0, |earlier| earlier.received[side as usize])
+    }
+
+    /// What an end has counted, over all connections.
+    pub fn stats(&self, side: Side) -> Stats {
+        let now = match side {
+            Side::Sender => self.sender.stats(),
+            Side::Receiver => self.receiver.stats(),
+        };
+        self.earlier.as_ref().map_or(*now, |earlier| earlier.stats[side as usize].plus(now))
     }
 }

@@ -6,55 +6,74 @@
 //!
 //! **Invariant: the outcome is a function of the spec alone: same spec and version, same outcome to the byte.**
 
-mod anew;
 mod applications;
-mod assemble;
+mod arrivals;
 mod background;
+mod build;
 mod capture;
-mod changes;
-mod crowd;
-mod entry;
+mod copy_study;
+mod counters;
+mod environment;
 mod error;
-mod extrapolated;
+mod events;
 mod flow;
-mod gates;
+mod hold_buffers;
 mod iscsi;
-mod managed;
-mod measure;
-pub mod network;
-mod outcome;
+mod link_config;
+mod manager;
+mod metric;
+mod network;
+mod node;
+mod node_number;
 mod packet;
-mod quantiles;
+mod probe;
+mod reconnect;
+mod request_counters;
+mod routes;
 mod run;
+mod sender_command;
+mod series;
+mod short_flows;
+mod side;
 pub mod spec;
 mod steady;
-mod striped;
-mod study;
-mod tally;
+mod summary;
+mod tcp_config;
+mod tcp_pool;
+mod tcp_transport;
 mod transport;
-pub mod ways;
+mod validate;
 mod workload;
 mod world;
 
 pub use applications::Applications;
-pub use assemble::check_trace;
-pub use background::Background;
-pub use changes::{apply_change, Change, Look, Notice};
-pub use crowd::CrowdTally;
-pub use error::LabError;
-pub use flow::Side;
-pub use iscsi::{ConnectionTally, KindTally};
-pub use managed::{Management, ManagerOutcome, Timeline, Word};
-pub use measure::{FlowSeries, LinkSeries, ReverseSeries};
-pub use outcome::{bottleneck, sum_up, Metric, Metrics, Outcome};
-pub use quantiles::QUANTILES_PER_MILLE;
-pub use run::{simulate, Pulse, Verdict, DRAIN_LIMIT};
-pub use storage::Format as TraceFormat;
-pub use study::{Found, Steady};
-pub use tally::{
-    gates_of, BackgroundTally, FlowCounters, FlowTally, ReverseCounters, Rtt, RunTally, TrimTally, TrimmedFor,
+pub use background::BackgroundPacket;
+pub use build::{check_trace, Parts};
+pub use capture::Capture;
+pub use copy_study::{CopyVerdict, Steady};
+pub use counters::{
+    BackgroundCounters, FlowCounters, HoldBufferCounters, MeasuredFlow, MeasuredRun, NetworkCounters, ReverseCounters,
+    Rtt, ShortFlowsSummary, WindowReduction,
 };
+pub use environment::{Environment, Numbering, Senders};
+pub use error::RunError;
+pub use manager::{ManagerOutcome, Timeline};
+pub use metric::{Metric, Metrics, QUANTILES_PER_MILLE};
+pub use node::{Ends, Node};
+pub use node_number::NodeNumber;
+pub use packet::Packet;
+pub use probe::{FlowObservation, Probe, ProbeView, QueueObservation};
+pub use request_counters::{RequestCounters, RequestKindCounters};
+pub use run::{simulate, simulate_with, Progress, DRAIN_LIMIT};
+pub use sender_command::{AddressedCommand, MoveId, Preparation, SenderCommand};
+pub use series::{ssthresh, FlowRow, FlowSeries, LinkSeries, ReverseSeries, SenderSample};
+pub use side::Side;
+pub use storage::Format as TraceFormat;
+pub use summary::{bottleneck, summarize, Outcome};
+pub use tcp_config::Algorithms;
+pub use transport::{SegmentPool, Transport, TransportMaker};
+pub use validate::{check_route, ValidRun};
 pub use workload::{
-    Drawn, Generator, Lanes, Messages, Most, Offered, Order, Replicate, SendingEnd, Share, Source, Stripe, Times,
-    Workload, BLOCK_BYTES,
+    Application, ConstantRate, Generator, Lanes, MessageTimes, Messages, Order, Peak, RandomWrites, Replicate,
+    SendingEnd, Share, Source, Stripe, Workload, BLOCK_BYTES,
 };

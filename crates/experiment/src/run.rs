@@ -1,29 +1,35 @@
 //! One run from spec to outcome.
 
-use crate::assemble::assemble;
+use crate::build::{build, Parts};
 use crate::capture::Capture;
-use crate::changes::Change;
-use crate::crowd;
-use crate::error::LabError;
-use crate::flow::Side;
-use crate::outcome::{sum_up, Metric, Outcome};
+use crate::copy_study::CopyStudy;
+use crate::counters::{MeasuredFlow, MeasuredRun};
+use crate::error::RunError;
+use crate::iscsi::sessions;
+use crate::metric::Metric;
+use crate::node::Node;
 use crate::packet::Packet;
+use crate::short_flows;
+use crate::side::Side;
 use crate::spec::{RunSpec, WorkloadSpec};
-use crate::study::Study;
-use crate::tally::{gates_of, BackgroundTally, FlowTally, RunTally};
+use crate::summary::{summarize, Outcome};
+use crate::tcp_config::Algorithms;
+use crate::transport::TransportMaker;
+use crate::validate::{ValidRun, ValidSimulation};
 use crate::world::World;
-use sim::{Network, Progress};
+use sim::Network;
+use std::ops::ControlFlow;
 use units::Time;
 
-/// Events between two pulses: some 20 ms of work, so that Ctrl-C is prompt and the pulse costs nothing.
-const EVENTS_PER_PULSE: u64 = 1 << 18;
+/// Events between two reports of progress: some 20 ms of work, so that Ctrl-C is prompt and a report costs nothing.
+const EVENTS_PER_CALL: u64 = 1 << 18;
 
 /// Mirrored writes that are still on their way at the end are waited for: at most this many times the run's duration.
 pub const DRAIN_LIMIT: u64 = 100;
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Pulse {
+pub struct Progress {
     /// Simulated time so far.
     pub now: Time,
     /// Simulated time at the end of the run; draining may follow.
@@ -32,84 +38,87 @@ pub struct Pulse {
     pub events: u64,
 }
 
-/// What the caller wants.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// Go on.
-    Continue,
-    /// Stop now; [`simulate`] returns [`LabError::Stopped`].
-    Stop,
-}
-
-/// Runs `spec` to its end and measures. `pulse` is called every few hundred thousand events.
+/// Runs `spec` to its end and measures. `progress` is called every few hundred thousand events.
 ///
 /// # Errors
-/// [`LabError`]: the spec does not hold together, a file that it names cannot be read or written, or `pulse` said stop.
-pub fn simulate(spec: &RunSpec, pulse: &mut dyn FnMut(Pulse) -> Verdict) -> Result<Outcome, LabError> {
-    let (mut world, mut net) = assemble(spec)?;
+/// [`RunError`]: the spec does not hold together, a file that it names cannot be read or written, or `progress` said stop.
+pub fn simulate(spec: &RunSpec, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Outcome, RunError> {
+    let run = ValidSimulation::new(ValidRun::new(spec)?)?;
+    let (sessions, of_ends) = sessions(run)?;
+    let parts = Parts { maker: Algorithms::default(), nodes: sessions, of_ends, probes: vec![] };
+    simulate_built(spec, build(run, parts)?, progress)
+}
+
+/// As [`simulate`], with parts of one's own: another transport, nodes in mid path, probes.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_with<M: TransportMaker, N: Node<M::Transport>>(
+    spec: &RunSpec,
+    parts: Parts<M, N>,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Outcome, RunError> {
+    let run = ValidSimulation::new(ValidRun::new(spec)?)?;
+    simulate_built(spec, build(run, parts)?, progress)
+}
+
+fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
+    spec: &RunSpec,
+    (mut world, mut net): (World<M, N>, Network<Packet>),
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Outcome, RunError> {
     let end = Time(spec.duration_ns);
-    run_to(&mut world, &mut net, end, end, pulse)?;
+    run_to(&mut world, &mut net, end, end, progress)?;
     let measured_end = net.now().min(end);
     net.flush_drops(&mut world);
-    let (named, members) = world.flows.split_at(world.named);
+    let (named, members) = world.connections.flows.split_at(world.connections.named);
     let counters: Vec<_> = named.iter().map(|flow| (flow.counters(), flow.reverse())).collect();
-    let crowds = spec.short_flows.iter().enumerate().map(|(index, crowd)| {
-        let of_it = members.iter().zip(&world.crowds).filter(|(_, &of)| of == index);
-        crowd::sum_up(crowd, &of_it.map(|(flow, _)| flow).collect::<Vec<_>>(), measured_end)
+    let short_flows = spec.short_flows.iter().enumerate().map(|(index, entry)| {
+        let of_it = members.iter().zip(&world.short_flows).filter(|(_, &of)| of == index);
+        short_flows::summarize(entry, &of_it.map(|(flow, _)| flow).collect::<Vec<_>>(), measured_end)
     });
-    let crowds = crowds.collect();
-    let names: Vec<_> = world.flows.iter().map(|flow| flow.spec.name.as_str()).collect();
-    let managed = world.management.as_ref().map(|management| management.outcome(&names));
+    let short_flows = short_flows.collect();
+    let names: Vec<_> = world.connections.flows.iter().map(|flow| flow.spec.name.as_str()).collect();
+    let mut network = world.environment.counters(&net, &names);
     let mut notes = stand_ins(spec);
-    world.close_sessions(&mut notes);
-    let links: Vec<_> = net.links()[..spec.links.len()].iter().map(|l| *l.stats()).collect();
-    let (mut kept, gates) = gates_of(&net);
-    kept.extend(world.management.iter().flat_map(|management| management.kept_before()));
-    for index in 0..world.flows.len() {
+    world.nodes.finish(&mut world.connections, &mut notes);
+    for index in 0..world.connections.flows.len() {
         world.stop(measured_end, index);
     }
     let mut limit = end;
     while !world.drained() && limit.0 < end.0.saturating_mul(DRAIN_LIMIT) {
         limit = Time(limit.0.saturating_add((end.0 / 8).max(1)));
-        run_to(&mut world, &mut net, limit, end, pulse)?;
+        run_to(&mut world, &mut net, limit, end, progress)?;
     }
-    let captured = world.capture.take().map(Capture::finish).transpose()?;
-    for change in world.changes.iter().filter(|c| c.happened.is_none()) {
-        notes.push(format!("an event never happened: {:?}", change.spec.when));
-    }
+    let captured = world.connections.capture.take().map(Capture::finish).transpose()?;
+    notes.extend(world.environment.missed_events());
     if let Some((_, skipped)) = captured.filter(|&(_, skipped)| skipped > 0) {
         notes.push(format!("the capture is full: {skipped} later packets are not in it"));
     }
-    let flows = world.flows.into_iter().zip(counters).map(|(flow, (counters, reverse))| FlowTally {
+    // Background sources go on while the rest drains, and are counted with it.
+    network.background = world.environment.background_counters();
+    let connections = world.connections;
+    let flows = connections.flows.into_iter().zip(counters).map(|(flow, (counters, reverse))| MeasuredFlow {
         counters,
         reverse,
         received_at_warmup: flow.received_at_warmup[Side::Receiver as usize],
         workload: flow.workload,
     });
-    let background = world.background.iter().map(|source| BackgroundTally {
-        sent: source.sent_packets,
-        dropped: source.dropped_packets,
-        received: source.received_packets,
-    });
-    let tally = RunTally {
+    let measured = MeasuredRun {
         end: measured_end,
         drained_at: net.now(),
         flows: flows.collect(),
-        stripes: world.stripes,
-        links,
-        background: background.collect(),
+        stripes: world.stripes.0,
+        network,
         flow_series: world.flow_series,
-        link_series: world.link_series,
-        kept,
-        gates,
-        happened: Change::times(&world.changes),
-        trims: world.trims,
-        crowds,
-        found: world.study.and_then(Study::into_found),
-        managed,
+        link_series: world.environment.take_link_series(),
+        event_times: world.environment.event_times(),
+        window_reductions: connections.window_reductions,
+        short_flows,
+        copy: world.study.and_then(CopyStudy::into_found),
         notes,
     };
-    let mut outcome = sum_up(spec, tally);
+    let mut outcome = summarize(spec, measured);
     outcome.metrics.insert("events", Metric::Integer(net.events()));
     Ok(outcome)
 }
@@ -130,23 +139,23 @@ fn stand_ins(spec: &RunSpec) -> Vec<String> {
     notes
 }
 
-fn run_to(
-    world: &mut World,
+fn run_to<M: TransportMaker, N: Node<M::Transport>>(
+    world: &mut World<M, N>,
     net: &mut Network<Packet>,
     to: Time,
     end: Time,
-    pulse: &mut dyn FnMut(Pulse) -> Verdict,
-) -> Result<(), LabError> {
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<(), RunError> {
     loop {
-        let progress = net.run(world, to, EVENTS_PER_PULSE);
+        let reached = net.run(world, to, EVENTS_PER_CALL);
         let end = world.study.as_ref().map_or(end, |study| study.expected_end(net.now()).min(end));
-        if pulse(Pulse { now: net.now(), end, events: net.events() }) == Verdict::Stop {
-            return Err(LabError::Stopped);
+        if progress(Progress { now: net.now(), end, events: net.events() }).is_break() {
+            return Err(RunError::Stopped);
         }
-        if world.capture.as_ref().is_some_and(Capture::has_failed) {
-            world.capture.take().map(Capture::finish).transpose()?;
+        if world.connections.capture.as_ref().is_some_and(Capture::has_failed) {
+            world.connections.capture.take().map(Capture::finish).transpose()?;
         }
-        if progress != Progress::ReachedEvents {
+        if reached != sim::Progress::ReachedEvents {
             return Ok(());
         }
     }

@@ -1,87 +1,90 @@
-//! From a flow's transport to TCP settings and a congestion controller.
+//! What a flow runs over: the two ends of a connection, and how what they send crosses the network.
 
-use crate::error::LabError;
-use crate::spec::TransportSpec;
-use congestion::{Algorithm, Controller};
-use std::collections::BTreeMap;
-use std::path::Path;
-use tcp::config::{Config, Reader, Recovery, WSCALE_MAX};
-use units::{Size, Span};
+use crate::capture::Capture;
+use crate::error::RunError;
+use crate::packet::Packet;
+use crate::sender_command::Preparation;
+use crate::series::SenderSample;
+use crate::spec::FlowSpec;
+use crate::workload::SendingEnd;
+use tcp::{CwndReduction, Stats, Train};
+use units::Time;
 
-/// Algorithms of a run; each user's file is compiled once.
-#[derive(Default)]
-pub struct Algorithms {
-    compiled: BTreeMap<String, Algorithm>,
+/// An end of a connection, without I/O: segments and time go in by `handle_*`, segments and deadlines come out by `poll_*`. A new
+/// transport is one more type that has this; packets pass without a dynamic call.
+pub trait Transport: SendingEnd {
+    /// What the two ends send each other.
+    type Segment: Copy + Default;
+    /// Keeps segments while their packets cross the network.
+    type Pool: SegmentPool<Segment = Self::Segment>;
+
+    /// Begins to connect.
+    fn connect(&mut self, now: Time);
+    /// Ends the connection at once.
+    fn abort(&mut self, now: Time);
+    /// `segment` has come.
+    fn handle_segment(&mut self, now: Time, segment: &Self::Segment);
+    /// The time of [`Transport::poll_timeout`] has come, or an earlier one.
+    fn handle_timeout(&mut self, now: Time);
+    /// What is to be sent: the first segment goes into `segment`; those that follow are as [`SegmentPool::pack`] makes them of it.
+    fn poll_train(&mut self, now: Time, segment: &mut Self::Segment) -> Train;
+    /// Whether [`Transport::poll_train`] would find nothing. May be false at any time.
+    fn is_idle(&self) -> bool;
+    /// When [`Transport::handle_timeout`] is to be called at the latest.
+    fn poll_timeout(&self) -> Time;
+    /// Payload that came in order, bytes.
+    fn bytes_received(&self) -> u64;
+    /// Bytes written that were never sent.
+    fn bytes_unsent(&self) -> u64;
+    /// Whether there ever was a connection.
+    fn was_established(&self) -> bool;
+    /// Whether the connection is over, or was given up.
+    fn is_closed(&self) -> bool;
+
+    /// What this end has counted.
+    fn stats(&self) -> &Stats;
+    /// What the series shows of the sending side.
+    fn sample(&self) -> SenderSample;
+    /// It is told of a move that comes; returns what it has given up of its window. None: it does nothing about moves.
+    fn prepare(&mut self, _now: Time, _preparation: &Preparation) -> Option<CwndReduction> {
+        None
+    }
+    /// What it gave up is its own again.
+    fn restore(&mut self, _now: Time) {}
+    /// Notes `count` segments from `segment` on in a capture of connection `flow`. A transport whose headers no format knows has none.
+    fn capture(_to: &mut Capture, _now: Time, _flow: usize, _from_sender: bool, _segment: &Self::Segment, _count: u32) {
+    }
 }
 
-impl Algorithms {
-    /// A controller for `transport`; errors say which flow and what would be right.
-    pub fn controller(&mut self, flow: &str, transport: &TransportSpec) -> Result<Controller, LabError> {
-        let algorithm = self.find(&transport.congestion_control)?;
-        Controller::new(&algorithm, &transport.parameters).map_err(|e| {
-            LabError::Congestion(format!("flow {flow}: congestion control {}: {e}", transport.congestion_control))
-        })
-    }
+/// Segments in flight: a packet is a token of 16 bytes, and its segment waits here.
+pub trait SegmentPool {
+    /// What is kept.
+    type Segment;
+    /// Segments to be packed that are alike but for their numbers.
+    type Template;
 
-    fn find(&mut self, name: &str) -> Result<Algorithm, LabError> {
-        if !name.ends_with(".c") {
-            return congestion::find(name).ok_or_else(|| {
-                let known: Vec<_> = congestion::builtin().iter().map(Algorithm::name).collect();
-                let known = known.join(", ");
-                LabError::Congestion(format!(
-                    "congestion control {name:?} is not known: one of {known}, or the path of a .c file"
-                ))
-            });
-        }
-        if let Some(algorithm) = self.compiled.get(name) {
-            return Ok(algorithm.clone());
-        }
-        let algorithm = congestion::compile(Path::new(name)).map_err(|e| LabError::Congestion(e.to_string()))?;
-        self.compiled.insert(name.to_owned(), algorithm.clone());
-        Ok(algorithm)
-    }
+    /// A pool for packets of sources `0..sources`.
+    fn new(sources: usize) -> Self;
+    /// What `segment` of `source` and those that follow it on the route that starts at `hop` have in common.
+    fn template(&mut self, segment: &Self::Segment, hop: u32, source: u32) -> Self::Template;
+    /// Packs the next segment of `template`.
+    fn pack(&mut self, template: &mut Self::Template) -> Packet;
+    /// Unpacks `packet` into `segment` and forgets what was kept; false: it is of an earlier connection of its source.
+    fn unpack(&mut self, packet: Packet, segment: &mut Self::Segment) -> bool;
+    /// Forgets what was kept of a lost packet.
+    fn discard(&mut self, packet: Packet);
+    /// What `source` sends from here on is of another connection.
+    fn begin_connection(&mut self, source: u32);
 }
 
-/// TCP settings of `transport`.
-pub fn tcp_config(flow: &str, transport: &TransportSpec) -> Result<Config, LabError> {
-    let recovery = match transport.recovery.as_str() {
-        "newreno" => Recovery::NewReno,
-        "sack" => Recovery::Sack,
-        "rack" => Recovery::Rack,
-        other => {
-            return Err(LabError::Spec(format!("flow {flow}: recovery = {other:?}: one of newreno, sack, rack")));
-        }
-    };
-    if !(68..=65_535).contains(&transport.mtu_bytes) {
-        return Err(LabError::Spec(format!("flow {flow}: mtu = {} B: 68 to 65535", transport.mtu_bytes)));
-    }
-    Ok(Config {
-        mtu: transport.mtu_bytes,
-        recovery,
-        initial_cwnd: transport.initial_cwnd,
-        initial_ssthresh: transport.initial_ssthresh,
-        timestamps: transport.timestamps,
-        window_scaling: transport.window_scaling,
-        window_scale_max: if transport.window_bound { WSCALE_MAX } else { WSCALE_MAX + 1 },
-        window_scale: transport.window_scale,
-        receive_window: Size(transport.window_bytes),
-        receive_autotuning: transport.receive_autotuning,
-        send_buffer: transport.send_buffer_bytes.map(Size),
-        delayed_ack: transport.delayed_ack,
-        sack_compression: transport.sack_compression,
-        quickack_segments: transport.quickack_segments,
-        ecn: transport.ecn,
-        pacing: transport.pacing,
-        slow_start_after_idle: transport.slow_start_after_idle,
-        rto_min: Span(transport.rto_min_ns),
-        rto_max: Span(transport.rto_max_ns),
-        reordering: transport.reordering,
-        max_reordering: transport.max_reordering,
-        undo: transport.undo,
-        limited_transmit: transport.limited_transmit,
-        reader: Reader::Immediate,
-        cwnd_clamp: transport.cwnd_clamp,
-        frto: transport.frto,
-        fast_retransmit: transport.fast_retransmit,
-    })
+/// Makes the two ends of connections.
+pub trait TransportMaker {
+    /// What it makes.
+    type Transport: Transport;
+
+    /// The sending and the receiving end of `flow`.
+    ///
+    /// # Errors
+    /// [`RunError`]: a file that the flow names cannot be used.
+    fn make(&mut self, flow: &FlowSpec, now: Time) -> Result<[Self::Transport; 2], RunError>;
 }

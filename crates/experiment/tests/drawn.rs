@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use experiment::spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
-use experiment::{Drawn, Generator};
+use experiment::{Generator, RandomWrites};
 use serde_json::json;
 use units::Time;
 
@@ -19,7 +19,7 @@ fn fixed() -> WriteSizesSpec {
 }
 
 fn generator(spec: &WritesSpec, name: &str) -> Generator {
-    let mut made = Generator::Drawn(Box::new(Drawn::new(spec, 7, name).expect("it can be drawn")));
+    let mut made = Generator::RandomWrites(Box::new(RandomWrites::new(spec, 7, name)));
     made.start(Time(S));
     made
 }
@@ -166,11 +166,12 @@ fn what_cannot_be_drawn_is_refused_with_the_flows_name() {
     ] {
         let run =
             Dumbbell::new(1_000_000, 10 * MS).flow("mirror", transport("reno", json!({})), writes(change.clone()));
-        let error =
-            experiment::simulate(&run.spec(), &mut |_| experiment::Verdict::Continue).err().expect("it is refused");
+        let error = experiment::simulate(&run.spec(), &mut |_| std::ops::ControlFlow::Continue(()))
+            .err()
+            .expect("it is refused");
         assert!(error.to_string().contains("flow mirror: replicate: "), "{change}: {error}");
     }
     let both = json!({"kind": "replicate"});
     let run = Dumbbell::new(1_000_000, 10 * MS).flow("mirror", transport("reno", json!({})), both);
-    assert!(experiment::simulate(&run.spec(), &mut |_| experiment::Verdict::Continue).is_err());
+    assert!(experiment::simulate(&run.spec(), &mut |_| std::ops::ControlFlow::Continue(())).is_err());
 }

@@ -25,7 +25,7 @@ fn simulate(run: &Dumbbell, least_episodes: u64, most_packets: u64) -> Outcome {
         "least_episodes": least_episodes, "error_ppm": 50_000,
     }))
     .unwrap();
-    experiment::simulate(&spec, &mut |_| experiment::Verdict::Continue).expect("the run ends")
+    experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(())).expect("the run ends")
 }
 
 fn number(metrics: &Metrics, name: &str) -> f64 {
@@ -158,7 +158,7 @@ fn what_is_no_single_copy_is_refused() {
         spec.extrapolate = serde_json::from_value(json!({"from_ns": 0, "interval_ns": 1, "first_packets": 1,
             "most_packets": 1, "least_episodes": 1, "error_ppm": 1}))
         .unwrap();
-        let error = experiment::simulate(&spec, &mut |_| experiment::Verdict::Continue)
+        let error = experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(()))
             .err()
             .expect("it is refused")
             .to_string();

@@ -4,8 +4,9 @@ mod common;
 
 use common::*;
 use experiment::spec::RunSpec;
-use experiment::{simulate, Metric, Metrics, Outcome, Verdict};
+use experiment::{simulate, Metric, Metrics, Outcome};
 use serde_json::{json, Value};
+use std::ops::ControlFlow;
 
 /// Sender, r1, r2, r3, receiver; links 0 to 3 over IP, 4 the lightpath, 5 to 8 back.
 fn hybrid(rates: [u64; 5], flows: Vec<Value>, manager: Value, change: impl Fn(&mut Value)) -> RunSpec {
@@ -48,7 +49,7 @@ fn policy() -> Value {
 }
 
 fn run(spec: &RunSpec) -> Outcome {
-    simulate(spec, &mut |_| Verdict::Continue).expect("the run ends")
+    simulate(spec, &mut |_| ControlFlow::Continue(())).expect("the run ends")
 }
 
 fn text<'a>(metrics: &'a Metrics, name: &str) -> &'a str {
@@ -226,7 +227,7 @@ fn short_flows_come_at_their_rate_are_counted_together_and_leave_series_and_flow
     let rates = [FAST, 100_000_000, FAST, FAST, FAST];
     let outcome =
         run(&hybrid(rates, vec![elephant("backup", 1 << 24)], policy(), |s| s["short_flows"] = crowd.clone()));
-    let web = &outcome.crowds[0];
+    let web = &outcome.short_flows[0];
     // 50 a second for 25 s: 1250, deviation 35.
     assert!((number(web, "flows") - 1250.0).abs() < 140.0, "{web:?}");
     assert!(number(web, "completed") > 0.98 * number(web, "flows"), "{web:?}");
@@ -420,7 +421,7 @@ fn what_is_let_go_leaves_the_line_to_what_is_on_it() {
 fn what_does_not_fit_is_refused_in_one_line() {
     let wrong = |change: &dyn Fn(&mut Value)| {
         let spec = hybrid([FAST; 5], vec![elephant("f", 1 << 20)], policy(), |s| change(s));
-        simulate(&spec, &mut |_| Verdict::Continue).err().expect("an error").to_string()
+        simulate(&spec, &mut |_| ControlFlow::Continue(())).err().expect("an error").to_string()
     };
     let text = wrong(&|s| s["manager"]["lightpaths"][0]["route"] = json!([1, 3]));
     assert!(text.contains("lightpath lambda: route: r3-d does not begin where r1-r2 ends"), "{text}");

@@ -4,8 +4,9 @@ mod common;
 
 use common::*;
 use experiment::spec::RunSpec;
-use experiment::{simulate, Metric, Outcome, Verdict};
+use experiment::{simulate, Metric, Outcome};
 use serde_json::{json, Value};
+use std::ops::ControlFlow;
 
 /// s - r1 - r2 - r3 - d with a lightpath r1-r3. Links: 0 s-r1, 1 r1-r2, 2 r2-r3, 3 the lightpath, 4 r3-d, 5 back. A packet of
 /// 1500 B takes 120 us at 100 Mbit/s and 12 us at 1 Gbit/s.
@@ -22,7 +23,7 @@ struct Hybrid {
     transport: Value,
 }
 
-/// Over r2 it takes 20 ms, over the lightpath 4 ms, and back 18 ms; 1 ms before and behind: an RTT of 40 ms becomes 24 ms.
+/// AlternateRoute r2 it takes 20 ms, over the lightpath 4 ms, and back 18 ms; 1 ms before and behind: an RTT of 40 ms becomes 24 ms.
 const OLD_MS: u64 = 20;
 const NEW_MS: u64 = 4;
 /// Time of the move.
@@ -101,7 +102,7 @@ impl Hybrid {
     }
 
     fn run(&self) -> Outcome {
-        simulate(&self.spec(), &mut |_| Verdict::Continue).expect("the spec is right")
+        simulate(&self.spec(), &mut |_| ControlFlow::Continue(())).expect("the spec is right")
     }
 }
 
@@ -214,7 +215,7 @@ fn a_trimmed_window_leaves_the_receivers_line_full_and_its_queue_empty() {
     let least = goodput(&both, AT, 390).chunks(10).map(|ms| ms.iter().sum::<f64>() / 10.0).fold(f64::MAX, f64::min);
     assert!(least > 0.95 * before, "{least} of {before}");
     // The outcome says what was trimmed.
-    let [trimmed] = both.trims.as_slice() else { panic!("{:?}", both.trims) };
+    let [trimmed] = both.window_reductions.as_slice() else { panic!("{:?}", both.window_reductions) };
     let of = |name: &str| match trimmed[name] {
         Metric::Integer(value) => value as f64,
         Metric::Real(value) => value,
@@ -222,7 +223,7 @@ fn a_trimmed_window_leaves_the_receivers_line_full_and_its_queue_empty() {
     };
     let (window, kept) = (of("window_segments"), of("kept_segments"));
     assert!((kept - window * (1.0 - EXACT as f64 / 1e9 / of("srtt_s"))).abs() <= 1.0, "{kept} of {window}");
-    assert!(plain.trims.is_empty() && held.trims.is_empty());
+    assert!(plain.window_reductions.is_empty() && held.window_reductions.is_empty());
     // The pause comes to r1 when the move does: there is next to nothing to keep back.
     let (alone, with) = (metric(&held, "held_bytes_max"), metric(&both, "held_bytes_max"));
     assert!(with < 0.3 * alone, "{with} of {alone}");

@@ -4,8 +4,9 @@ mod common;
 
 use common::*;
 use experiment::spec::RunSpec;
-use experiment::{simulate, Outcome, Verdict};
+use experiment::{simulate, Outcome};
 use serde_json::{json, Value};
+use std::ops::ControlFlow;
 
 /// A sender s, routers r1, r2, r3, a receiver d. Links: 0 s-r1, 1 r1-r2, 2 r2-r3, 3 the lightpath r1-r3, 4 r3-d, and 5 back.
 struct Hybrid {
@@ -48,7 +49,7 @@ impl Hybrid {
     }
 
     fn run(&self) -> Outcome {
-        simulate(&self.spec(), &mut |_| Verdict::Continue).expect("the spec is right")
+        simulate(&self.spec(), &mut |_| ControlFlow::Continue(())).expect("the spec is right")
     }
 }
 
@@ -85,7 +86,7 @@ fn a_shorter_way_reorders_and_loses_nothing() {
     // as many come before their turn.
     let duplicates = integer(&outcome, "duplicate_acks");
     assert!((1..200).contains(&duplicates), "{duplicates}");
-    assert_eq!(outcome.happened_s, [Some(2.0)]);
+    assert_eq!(outcome.event_times_s, [Some(2.0)]);
     // 200 kB in 24 ms became 200 kB in 19 ms.
     let goodput = &outcome.flow_series.goodput_bps;
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
@@ -105,7 +106,7 @@ fn what_was_marked_in_vain_is_not_marked_again_as_in_linux() {
     }
     spec.flows[0].transport =
         serde_json::from_value(transport("cubic", json!({"window_bytes": 1_600_000}))).expect("a transport");
-    let outcome = simulate(&spec, &mut |_| Verdict::Continue).expect("the spec is right");
+    let outcome = simulate(&spec, &mut |_| ControlFlow::Continue(())).expect("the spec is right");
     assert_eq!(integer(&outcome, "dropped_packets"), 0);
     assert_eq!((integer(&outcome, "fast_retransmits"), integer(&outcome, "spurious_recoveries")), (2, 2));
     let again = integer(&outcome, "retransmitted_segments");
@@ -117,7 +118,7 @@ fn acks_stay_where_they_are_unless_they_are_moved() {
     let mut events = vec![moved(2 * S, &NEW)];
     assert!(carried(&Hybrid { events: events.clone(), ..Hybrid::new(LONG) }.run(), 5) > 0);
     events[0]["action"]["return_route"] = json!([4]);
-    let refused = simulate(&Hybrid { events, ..Hybrid::new(LONG) }.spec(), &mut |_| Verdict::Continue).err();
+    let refused = simulate(&Hybrid { events, ..Hybrid::new(LONG) }.spec(), &mut |_| ControlFlow::Continue(())).err();
     let text = refused.expect("that is no way back").to_string();
     assert!(text.contains("move of flow f: return_route does not lead from node 4 to node 0"), "{text}");
 }
@@ -145,6 +146,6 @@ fn there_and_back_again_and_the_run_is_a_function_of_its_spec() {
     let (first, second) = (run(), run());
     assert_eq!(first.metrics, second.metrics);
     assert_eq!(first.flows, second.flows);
-    assert_eq!(first.happened_s.len(), 7);
+    assert_eq!(first.event_times_s.len(), 7);
     assert!(carried(&first, 3) > 1000 && carried(&first, 2) > 1000);
 }

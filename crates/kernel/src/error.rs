@@ -1,6 +1,6 @@
 //! Everything that can keep a run on this machine from happening.
 
-use experiment::LabError;
+use experiment::RunError;
 use std::io;
 
 /// Why a run could not be made or finished.
@@ -8,7 +8,7 @@ use std::io;
 pub enum KernelError {
     /// The spec or the plan does not hold together, or a file that they name cannot be read.
     #[error("{0}")]
-    Spec(#[from] LabError),
+    Spec(#[from] RunError),
     /// The kernel refused something that a flow needs.
     #[error("flow {flow}: {what}: {error}")]
     Flow {

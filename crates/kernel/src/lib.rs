@@ -27,7 +27,7 @@ mod traffic;
 mod tun;
 
 pub use clock::Clock;
-pub use emulator::{Emulator, EmulatorReport, Given, NetworkCounters, Way};
+pub use emulator::{CarrierCounters, Direction, Emulator, EmulatorReport, IssuedCommand};
 pub use error::KernelError;
 pub use plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec, Join, ProgramPlan, RoutePlan};
 pub use run::{run, Carrier};

@@ -2,12 +2,14 @@
 
 use crate::segment::{mark, Cut, HEADERS, MOST, PREFIX};
 use crate::tun::Tun;
+use experiment::BackgroundPacket;
+use std::num::NonZeroU32;
 
 /// What the link model moves: an IP packet, as the line sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
-    /// [`NO_SLOT`]: a packet without content.
-    slot: u32,
+    /// Where its bytes are; None: a packet without content.
+    slot: Option<Number>,
     /// Which part of what is in the slot.
     part: u16,
     ect: bool,
@@ -15,29 +17,43 @@ pub(crate) struct Token {
     /// Up to 65,535, an IP packet's most.
     bytes: u32,
     hop: u32,
-    source: u32,
+    /// Who sent it; None: nobody whom the scenario knows.
+    source: Option<Number>,
     flow: u64,
 }
 
-const NO_SLOT: u32 = u32::MAX;
+const _: () = assert!(std::mem::size_of::<Token>() == 32, "each link moves it once");
 
-/// Source number of packets of no flow and no background source.
-pub(crate) const NOBODY: u32 = u32::MAX;
+/// A number from 0 to 2^32 - 2, absent in no more bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Number(NonZeroU32);
 
-impl Token {
-    /// A packet without content of source `source`, on the route that starts at `hop`.
-    pub fn background(bytes: u32, hop: u32, source: u32) -> Token {
-        Token { slot: NO_SLOT, part: 0, ect: false, ce: false, bytes, hop, source, flow: u64::from(source) }
+impl Number {
+    fn new(number: u32) -> Number {
+        Number(NonZeroU32::MIN.checked_add(number).expect("fewer than 2^32 - 1 of anything"))
     }
 
+    fn get(self) -> u32 {
+        self.0.get() - 1
+    }
+}
+
+impl Token {
     /// Number of the source that [`Pool::take`] was given.
-    pub fn source(&self) -> u32 {
-        self.source
+    pub fn source(&self) -> Option<u32> {
+        self.source.map(Number::get)
     }
 
     /// Whether `next` was cut from the same packet just behind this one, so that both can be joined again.
     pub fn is_followed_by(&self, next: &Token) -> bool {
         self.slot == next.slot && self.part + 1 == next.part && self.ce == next.ce
+    }
+}
+
+impl BackgroundPacket for Token {
+    fn background(bytes: u32, hop: u32, source: u32) -> Token {
+        let flow = u64::from(source);
+        Token { slot: None, part: 0, ect: false, ce: false, bytes, hop, source: Some(Number::new(source)), flow }
     }
 }
 
@@ -108,16 +124,16 @@ impl Pool {
     }
 
     /// Keeps what was read, `len` bytes with the prefix, which source `source` sends on the route from `hop` on; packets of
-    /// [`NOBODY`] are told apart by what they hold. Gives a token for each packet that the line sees. Costs a copy of at most
+    /// nobody are told apart by what they hold. Gives a token for each packet that the line sees. Costs a copy of at most
     /// [`COPIED`] bytes.
-    pub fn take(&mut self, len: usize, hop: u32, source: u32) -> impl Iterator<Item = Token> {
+    pub fn take(&mut self, len: usize, hop: u32, source: Option<u32>) -> impl Iterator<Item = Token> {
         let framed = &self.read[..len];
         let packet = &framed[PREFIX..];
-        let flow = if source == NOBODY { flow_of(packet) } else { u64::from(source) };
+        let flow = source.map_or_else(|| flow_of(packet), u64::from);
         let (ect, cut) = (ecn_of(packet) != 0, Cut::of(framed));
         let parts = cut.parts(framed);
         let (most, last) = (cut.bytes(framed, 0), cut.bytes(framed, parts - 1));
-        let slot = self.keep(len, cut, parts);
+        let (slot, source) = (Some(Number::new(self.keep(len, cut, parts))), source.map(Number::new));
         (0..parts).map(move |part| {
             let bytes = if part + 1 == parts { last } else { most };
             Token { slot, part, ect, ce: false, bytes, hop, source, flow }
@@ -144,7 +160,8 @@ impl Pool {
     /// Hands a packet to `device`, marked if a queue has marked it; `count` packets from `token` on that were cut from one are
     /// handed over as one. False: the kernel did not take it.
     pub fn write(&mut self, device: &Tun, token: &Token, count: u16) -> bool {
-        let slot = &mut self.slots[token.slot as usize];
+        let Some(slot) = token.slot else { return true };
+        let slot = &mut self.slots[slot.get() as usize];
         let framed = &mut slot.framed[..slot.len as usize];
         if slot.cut.is_whole() {
             if token.ce {
@@ -160,13 +177,11 @@ impl Pool {
 
     /// `count` packets from `token` on are gone.
     pub fn give_back(&mut self, token: &Token, count: u16) {
-        if token.slot == NO_SLOT {
-            return;
-        }
-        let slot = &mut self.slots[token.slot as usize];
+        let Some(number) = token.slot.map(Number::get) else { return };
+        let slot = &mut self.slots[number as usize];
         slot.inside -= count;
         if slot.inside == 0 {
-            self.free[usize::from(slot.class)].push(token.slot);
+            self.free[usize::from(slot.class)].push(number);
         }
     }
 }
@@ -221,7 +236,7 @@ mod tests {
 
     fn put(pool: &mut Pool, framed: &[u8]) -> Token {
         pool.buffer()[..framed.len()].copy_from_slice(framed);
-        let tokens: Vec<_> = pool.take(framed.len(), 0, NOBODY).collect();
+        let tokens: Vec<_> = pool.take(framed.len(), 0, None).collect();
         assert_eq!(tokens.len(), 1);
         tokens[0]
     }
@@ -234,7 +249,7 @@ mod tests {
             let second = put(&mut pool, &udp(2, 0, bytes));
             assert_eq!(first.bytes as usize, bytes);
             for (token, port) in [(first, 1), (second, 2)] {
-                let slot = &pool.slots[token.slot as usize];
+                let slot = &pool.slots[token.slot.expect("it has bytes").get() as usize];
                 assert_eq!(slot.framed[..slot.len as usize], udp(port, 0, bytes));
             }
             pool.give_back(&first, 1);
@@ -253,7 +268,7 @@ mod tests {
         framed.extend([0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
         framed.resize(PREFIX + 40 + 3000, 7);
         pool.buffer()[..framed.len()].copy_from_slice(&framed);
-        let tokens: Vec<_> = pool.take(framed.len(), 0, 4).collect();
+        let tokens: Vec<_> = pool.take(framed.len(), 0, Some(4)).collect();
         assert_eq!(tokens.iter().map(Packet::bytes).collect::<Vec<_>>(), [1040; 3]);
         assert!(tokens.iter().all(|token| token.is_ect() && token.flow_hash() == 4));
         assert!(tokens[0].is_followed_by(&tokens[1]) && !tokens[0].is_followed_by(&tokens[2]));

@@ -1,12 +1,13 @@
 //! One run on this machine, from spec and plan to an outcome of the simulator's form.
 
 use crate::clock::Clock;
-use crate::emulator::{Emulator, EmulatorReport, NetworkCounters};
+use crate::emulator::{CarrierCounters, Emulator, EmulatorReport};
 use crate::error::KernelError;
 use crate::plan::HostPlan;
-use crate::traffic::{Traffic, TrafficTally};
+use crate::traffic::{MeasuredTraffic, Traffic};
 use experiment::spec::{RunSpec, WorkloadSpec};
-use experiment::{sum_up, LabError, Outcome, RunTally, Verdict};
+use experiment::{summarize, MeasuredRun, Outcome, RunError, ValidRun};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Arc;
@@ -16,25 +17,25 @@ use units::{Span, Time};
 /// From when everything is ready to time zero: what the emulator's thread takes to be up.
 const LEAD: Span = Span::from_millis(20);
 
-/// Between two calls of the pulse.
-const PULSE: Duration = Duration::from_millis(50);
+/// Between two reports of progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What carries packets between the hosts of a run.
 pub trait Carrier: Sync {
     /// Begins, if it has not begun; events follow `clock`. `progress` holds, per flow, the payload bytes that it has delivered.
     ///
     /// # Errors
-    /// What in the spec or the plan does not hold together.
+    /// What in the plan does not hold together.
     fn start(
         &mut self,
-        spec: &RunSpec,
+        run: ValidRun<'_>,
         plan: &HostPlan,
         clock: Clock,
         progress: Arc<[AtomicU64]>,
-    ) -> Result<(), LabError>;
+    ) -> Result<(), RunError>;
 
     /// The network's counters now; None when they cannot be had.
-    fn snapshot(&self) -> Option<NetworkCounters>;
+    fn snapshot(&self) -> Option<CarrierCounters>;
 
     /// Whether it has ended by itself.
     fn has_failed(&self) -> bool;
@@ -46,15 +47,15 @@ pub trait Carrier: Sync {
 impl Carrier for Emulator {
     fn start(
         &mut self,
-        spec: &RunSpec,
+        run: ValidRun<'_>,
         plan: &HostPlan,
         clock: Clock,
         progress: Arc<[AtomicU64]>,
-    ) -> Result<(), LabError> {
-        Emulator::start(self, spec, plan, clock, progress)
+    ) -> Result<(), RunError> {
+        Emulator::start(self, run, plan, clock, progress)
     }
 
-    fn snapshot(&self) -> Option<NetworkCounters> {
+    fn snapshot(&self) -> Option<CarrierCounters> {
         Emulator::snapshot(self)
     }
 
@@ -68,34 +69,35 @@ impl Carrier for Emulator {
 }
 
 /// Runs `spec` with the sockets of `plan` over `carrier`, which connects the plan's hosts, up and with their
-/// addresses, and which was not started. `pulse` is called on this thread some twenty times a second with the time since the run
+/// addresses, and which was not started. `report_progress` is called on this thread some twenty times a second with the time since the run
 /// began and the time at which it ends; draining may follow. The carrier is stopped at the end, whatever it is.
 ///
 /// # Errors
-/// [`KernelError`]: spec and plan do not hold together, the kernel refused something (it says which flow), or `pulse` said stop.
+/// [`KernelError`]: spec and plan do not hold together, the kernel refused something (it says which flow), or `report_progress` said stop.
 /// A connection that is lost on the way is none: it is a note of the outcome.
 pub fn run(
     spec: &RunSpec,
     plan: &HostPlan,
     carrier: &mut dyn Carrier,
-    pulse: &mut dyn FnMut(Time, Time) -> Verdict,
+    report_progress: &mut dyn FnMut(Time, Time) -> ControlFlow<()>,
 ) -> Result<(Outcome, EmulatorReport), KernelError> {
+    let run = ValidRun::new(spec).map_err(KernelError::Spec)?;
     check(spec, plan)?;
-    let traffic = Traffic::open(spec, plan)?;
+    let traffic = Traffic::open(run, plan)?;
     let progress: Arc<[AtomicU64]> = spec.flows.iter().map(|_| AtomicU64::new(0)).collect();
     let clock = Clock::starting_in(LEAD);
-    carrier.start(spec, plan, clock, Arc::clone(&progress))?;
-    let ran = carry(traffic, clock, Time(spec.duration_ns), carrier, &progress, pulse);
+    carrier.start(run, plan, clock, Arc::clone(&progress))?;
+    let ran = carry(traffic, clock, Time(spec.duration_ns), carrier, &progress, report_progress);
     let mut report = carrier.stop().unwrap_or_default();
     let (tally, counters) = ran?;
     report.traffic_cpu_ns = tally.cpu_ns;
-    let counters = counters.unwrap_or_else(|| report.network.clone());
+    let counters = counters.unwrap_or_else(|| report.counters.clone());
     let outcome = outcome(spec, tally, counters, &mut report);
     Ok((outcome, report))
 }
 
 fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
-    let wrong = |text: String| Err(KernelError::Spec(LabError::Spec(text)));
+    let wrong = |text: String| Err(KernelError::Spec(RunError::Spec(text)));
     if plan.flows.len() != spec.flows.len() {
         return wrong(format!("the plan has {} flows, the spec {}", plan.flows.len(), spec.flows.len()));
     }
@@ -110,22 +112,19 @@ fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
         if matches!(flow.workload, WorkloadSpec::Iscsi(_)) {
             return wrong(format!("flow {}: workload \"iscsi\": this ground carries no sessions", flow.name));
         }
-        if flow.route.is_empty() || flow.route.iter().any(|&link| link >= spec.links.len()) {
-            return wrong(format!("flow {}: route: at least one link of {}", flow.name, spec.links.len()));
-        }
     }
     Ok(())
 }
 
-/// The traffic on a thread of its own, the pulse on this one.
+/// The traffic on a thread of its own, reports of progress on this one.
 fn carry(
     traffic: Traffic<'_>,
     clock: Clock,
     end: Time,
     carrier: &dyn Carrier,
     progress: &Arc<[AtomicU64]>,
-    pulse: &mut dyn FnMut(Time, Time) -> Verdict,
-) -> Result<(TrafficTally, Option<NetworkCounters>), KernelError> {
+    report_progress: &mut dyn FnMut(Time, Time) -> ControlFlow<()>,
+) -> Result<(MeasuredTraffic, Option<CarrierCounters>), KernelError> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let (tell, told) = channel();
     std::thread::scope(|scope| {
@@ -133,19 +132,19 @@ fn carry(
         scope.spawn(move || {
             let mut counters = None;
             let ran = traffic.run(clock, progress, stop, over, |_| counters = carrier.snapshot());
-            // Nobody listens when the pulse panicked.
+            // Nobody listens when a report of progress panicked.
             let _ = tell.send(ran.map(|tally| (tally, counters)));
         });
         let ends = EndsIt(stop);
         let result = loop {
-            match told.recv_timeout(PULSE) {
+            match told.recv_timeout(REPORT_INTERVAL) {
                 Ok(result) => break result,
                 Err(RecvTimeoutError::Disconnected) => {
                     break Err(KernelError::machine("the traffic's thread", std::io::Error::other("it panicked")));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if pulse(clock.now(), end) == Verdict::Stop {
+            if report_progress(clock.now(), end).is_break() {
                 stop.store(true, Ordering::Relaxed);
             }
             over.store(carrier.has_failed(), Ordering::Relaxed);
@@ -155,7 +154,7 @@ fn carry(
     })
 }
 
-/// A pulse that panics ends the run, and does not wait for its end.
+/// A report of progress that panics ends the run, and does not wait for its end.
 struct EndsIt<'a>(&'a AtomicBool);
 
 impl Drop for EndsIt<'_> {
@@ -164,40 +163,38 @@ impl Drop for EndsIt<'_> {
     }
 }
 
-fn outcome(spec: &RunSpec, mut tally: TrafficTally, network: NetworkCounters, report: &mut EmulatorReport) -> Outcome {
-    for (flow, &dropped) in tally.flows.iter_mut().zip(&network.flow_drops) {
+fn outcome(
+    spec: &RunSpec,
+    mut measured: MeasuredTraffic,
+    counters: CarrierCounters,
+    report: &mut EmulatorReport,
+) -> Outcome {
+    for (flow, &dropped) in measured.flows.iter_mut().zip(&counters.flow_drops) {
         flow.counters.dropped_packets = Some(dropped);
     }
-    let mut notes = tally.notes;
-    let missed = report.happened.iter().zip(&spec.events).filter(|(at, _)| at.is_none());
-    for (_, event) in missed {
-        notes.push(format!("an event never happened: {:?}", event.when));
-    }
+    let mut notes = measured.notes;
+    notes.append(&mut report.missed_events);
     if spec.measure.pcap.is_some() {
         notes.push(
             "no capture was written: the kernel ground has none; tcpdump in the namespaces of a path does it".into(),
         );
     }
-    sum_up(
+    summarize(
         spec,
-        RunTally {
-            end: tally.end,
-            drained_at: tally.drained_at,
-            flows: tally.flows,
-            stripes: tally.stripes,
-            links: network.links,
-            background: network.background,
-            crowds: vec![],
-            // Real time is waited for: what is extrapolated is the simulator's.
-            found: None,
-            managed: network.managed,
-            flow_series: tally.series,
+        MeasuredRun {
+            end: measured.end,
+            drained_at: measured.drained_at,
+            flows: measured.flows,
+            stripes: measured.stripes,
+            network: counters.network,
+            flow_series: measured.series,
             link_series: std::mem::take(&mut report.link_series),
-            kept: network.gates.0,
-            gates: network.gates.1,
-            happened: report.happened.clone(),
-            // What senders made of their orders lies in the kernel until the controls are unloaded: the Python front looks.
-            trims: vec![],
+            event_times: report.event_times.clone(),
+            // What senders made of their commands lies in the kernel until the controls are unloaded: the Python front looks.
+            window_reductions: vec![],
+            short_flows: vec![],
+            // Real time is waited for: what is extrapolated is the simulator's.
+            copy: None,
             notes,
         },
     )

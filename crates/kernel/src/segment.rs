@@ -10,7 +10,7 @@ pub(crate) const PREFIX: usize = 10;
 /// Largest IPv4 packet with its prefix, bytes.
 pub(crate) const MOST: usize = PREFIX + 65_535;
 
-/// Most headers of one packet with the prefix: IPv4 and TCP, each with all options that they can have, bytes.
+/// Peak headers of one packet with the prefix: IPv4 and TCP, each with all options that they can have, bytes.
 pub(crate) const HEADERS: usize = PREFIX + 60 + 60;
 
 /// VIRTIO_NET_HDR_F_NEEDS_CSUM: the checksum field holds the sum of the pseudo-header; the rest is to be added.

@@ -1,7 +1,8 @@
 //! The emulator as a Python object.
 
 use experiment::spec::RunSpec;
-use kernel::{Clock, Emulator, EmulatorReport, HostPlan, HostSpec, NetworkCounters, Way};
+use experiment::ValidRun;
+use kernel::{CarrierCounters, Clock, Direction, Emulator, EmulatorReport, HostPlan, HostSpec};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -34,7 +35,7 @@ impl PyEmulator {
         spec.measure.series_interval_ns = None;
         let plan: HostPlan = parsed("the plan", plan_json)?;
         let emulator = &mut self.0;
-        py.detach(|| emulator.start(&spec, &plan, Clock::starting_in(Span::ZERO), [].into()))
+        py.detach(|| emulator.start(ValidRun::new(&spec)?, &plan, Clock::starting_in(Span::ZERO), [].into()))
             .map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
@@ -42,8 +43,8 @@ impl PyEmulator {
     /// such flow, or the links do not lead there.
     #[pyo3(signature = (flow, links, back=false))]
     fn set_route(&self, py: Python<'_>, flow: usize, links: Vec<usize>, back: bool) -> PyResult<()> {
-        let way = if back { Way::Back } else { Way::There };
-        py.detach(|| self.0.set_route(flow, way, &links)).map_err(|e| PyValueError::new_err(e.to_string()))
+        let direction = if back { Direction::Reverse } else { Direction::Forward };
+        py.detach(|| self.0.set_route(flow, direction, &links)).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
     /// Whether it has ended by itself.
@@ -69,7 +70,7 @@ impl PyEmulator {
 /// What the emulator did, its own part beside the network's.
 pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    insert_counters(&dict, &report.network)?;
+    insert_counters(&dict, &report.counters)?;
     for (name, histogram) in [("late", &report.lateness), ("waited", &report.waited)] {
         dict.set_item(format!("{name}_count"), histogram.count())?;
         dict.set_item(format!("{name}_p50_ns"), histogram.quantile_bound(500))?;
@@ -86,10 +87,10 @@ pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyRe
     dict.set_item("elapsed_ns", report.elapsed_ns)?;
     dict.set_item("precedence", report.precedence)?;
     dict.set_item("failure", report.failure.as_deref())?;
-    let happened: Vec<_> = report.happened.iter().map(|at| at.map(Time::as_secs_f64)).collect();
-    dict.set_item("event_times_s", happened)?;
+    let event_times: Vec<_> = report.event_times.iter().map(|at| at.map(Time::as_secs_f64)).collect();
+    dict.set_item("event_times_s", event_times)?;
     let orders = PyList::empty(py);
-    for given in &report.orders {
+    for given in &report.commands {
         let order = PyDict::new(py);
         order.set_item("event", given.event)?;
         order.set_item("flow", given.flow)?;
@@ -104,10 +105,10 @@ pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyRe
     Ok(dict)
 }
 
-fn insert_counters(dict: &Bound<'_, PyDict>, counters: &NetworkCounters) -> PyResult<()> {
+fn insert_counters(dict: &Bound<'_, PyDict>, counters: &CarrierCounters) -> PyResult<()> {
     let py = dict.py();
     let links = PyList::empty(py);
-    for stats in &counters.links {
+    for stats in &counters.network.links {
         let link = PyDict::new(py);
         link.set_item("delivered_packets", stats.delivered)?;
         link.set_item("delivered_bytes", stats.delivered_bytes)?;
@@ -122,7 +123,7 @@ fn insert_counters(dict: &Bound<'_, PyDict>, counters: &NetworkCounters) -> PyRe
         links.append(link)?;
     }
     let background = PyList::empty(py);
-    for source in &counters.background {
+    for source in &counters.network.background {
         let one = PyDict::new(py);
         one.set_item("sent_packets", source.sent)?;
         one.set_item("received_packets", source.received)?;

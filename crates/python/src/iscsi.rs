@@ -91,14 +91,8 @@ impl IscsiServer {
             block_bytes,
         });
         let portals = portals.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
-        let config = ServerConfig {
-            target,
-            luns: luns.collect(),
-            portals,
-            congestion_control: congestion_control,
-            max_connections,
-            memory_bytes,
-        };
+        let config =
+            ServerConfig { target, luns: luns.collect(), portals, congestion_control, max_connections, memory_bytes };
         py.detach(|| Server::start(config)).map(IscsiServer).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => PyBlockingIOError::new_err(error.to_string()),
             _ => PyOSError::new_err(error.to_string()),
@@ -226,7 +220,7 @@ fn iscsi_bench(
     let config = BenchConfig {
         initiator: config,
         address: address(address_text)?,
-        congestion_control: congestion_control,
+        congestion_control,
         lun,
         read_percent,
         io_bytes,

@@ -4,12 +4,13 @@ use crate::emulator::{parsed, report_dict, PyEmulator};
 use crate::progress::Progress;
 use crate::simulate::{convert, RunResult, Stopped};
 use experiment::spec::RunSpec;
-use experiment::{LabError, Verdict};
-use kernel::{Carrier, Clock, EmulatorReport, HostPlan, KernelError, NetworkCounters};
+use experiment::{NetworkCounters, RunError, ValidRun};
+use kernel::{Carrier, CarrierCounters, Clock, EmulatorReport, HostPlan, KernelError};
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,8 +39,8 @@ fn run_on_kernel<'py>(
     let mut go = |carrier: &mut (dyn Carrier + Send)| {
         py.detach(|| {
             kernel::run(&spec, &plan, carrier, &mut |now, end| match progress.hear_signals() {
-                Verdict::Continue => progress.tell(now.0, end.0),
-                Verdict::Stop => Verdict::Stop,
+                ControlFlow::Continue(()) => progress.tell(now.0, end.0),
+                stop => stop,
             })
         })
     };
@@ -55,7 +56,7 @@ fn run_on_kernel<'py>(
     };
     progress.check()?;
     let (outcome, report) = ran.map_err(|e| match e {
-        KernelError::Stopped | KernelError::Spec(LabError::Stopped) => Stopped::new_err(e.to_string()),
+        KernelError::Stopped | KernelError::Spec(RunError::Stopped) => Stopped::new_err(e.to_string()),
         KernelError::Spec(_) => PyValueError::new_err(e.to_string()),
         KernelError::Flow { .. } | KernelError::Machine { .. } => PyOSError::new_err(e.to_string()),
     })?;
@@ -69,11 +70,11 @@ struct Counted {
 }
 
 impl Carrier for Counted {
-    fn start(&mut self, _: &RunSpec, _: &HostPlan, _: Clock, _: Arc<[AtomicU64]>) -> Result<(), LabError> {
+    fn start(&mut self, _: ValidRun<'_>, _: &HostPlan, _: Clock, _: Arc<[AtomicU64]>) -> Result<(), RunError> {
         Ok(())
     }
 
-    fn snapshot(&self) -> Option<NetworkCounters> {
+    fn snapshot(&self) -> Option<CarrierCounters> {
         let links = Python::attach(|py| {
             let read = |link: &BTreeMap<String, u64>, name: &str| {
                 link.get(name).copied().ok_or_else(|| PyKeyError::new_err(name.to_owned()))
@@ -90,7 +91,10 @@ impl Carrier for Counted {
             });
             stats.collect::<PyResult<Vec<_>>>()
         });
-        let told = links.map(|links| NetworkCounters { links, ..NetworkCounters::default() });
+        let told = links.map(|links| CarrierCounters {
+            network: NetworkCounters { links, ..NetworkCounters::default() },
+            ..CarrierCounters::default()
+        });
         told.map_err(|error| *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error)).ok()
     }
 

@@ -1,7 +1,7 @@
 //! Telling Python how far a run is, now and then, and hearing whether it is to stop.
 
-use experiment::Verdict;
 use pyo3::prelude::*;
+use std::ops::ControlFlow;
 // The edge may look at the clock: how often Python is called back is no part of a result.
 #[allow(clippy::disallowed_types)]
 use std::time::{Duration, Instant};
@@ -23,30 +23,30 @@ impl Progress {
     }
 
     /// Calls it when its time has come. Whatever it raises is kept for [`Progress::check`].
-    pub fn tell(&mut self, now_ns: u64, end_ns: u64) -> Verdict {
-        let Some(callable) = &self.callable else { return Verdict::Continue };
+    pub fn tell(&mut self, now_ns: u64, end_ns: u64) -> ControlFlow<()> {
+        let Some(callable) = &self.callable else { return ControlFlow::Continue(()) };
         if self.last.elapsed() < self.interval {
-            return Verdict::Continue;
+            return ControlFlow::Continue(());
         }
         self.last = Instant::now();
         match Python::attach(|py| callable.call1(py, (now_ns, end_ns)).and_then(|answer| answer.is_truthy(py))) {
-            Ok(false) => Verdict::Continue,
-            Ok(true) => Verdict::Stop,
+            Ok(false) => ControlFlow::Continue(()),
+            Ok(true) => ControlFlow::Break(()),
             Err(error) => self.stop_with(error),
         }
     }
 
     /// Hears Ctrl-C where nobody is told of the progress: on the main thread Python's signal handlers run.
-    pub fn hear_signals(&mut self) -> Verdict {
+    pub fn hear_signals(&mut self) -> ControlFlow<()> {
         match Python::attach(|py| py.check_signals()) {
-            Ok(()) => Verdict::Continue,
+            Ok(()) => ControlFlow::Continue(()),
             Err(error) => self.stop_with(error),
         }
     }
 
-    fn stop_with(&mut self, error: PyErr) -> Verdict {
+    fn stop_with(&mut self, error: PyErr) -> ControlFlow<()> {
         self.raised = Some(error);
-        Verdict::Stop
+        ControlFlow::Break(())
     }
 
     /// What the callable has raised.

@@ -2,7 +2,7 @@
 
 use crate::progress::Progress;
 use experiment::spec::RunSpec;
-use experiment::{FlowSeries, LabError, LinkSeries, ManagerOutcome, Metric, Outcome, Pulse};
+use experiment::{FlowSeries, LinkSeries, ManagerOutcome, Metric, Outcome, RunError};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
@@ -63,12 +63,11 @@ fn simulate(
     let spec: RunSpec =
         serde_json::from_str(spec_json).map_err(|e| PyValueError::new_err(format!("the run's spec: {e}")))?;
     let mut progress = Progress::new(progress, progress_interval_s);
-    let outcome =
-        py.detach(|| experiment::simulate(&spec, &mut |pulse: Pulse| progress.tell(pulse.now.0, pulse.end.0)));
+    let outcome = py.detach(|| experiment::simulate(&spec, &mut |at| progress.tell(at.now.0, at.end.0)));
     progress.check()?;
     let outcome = outcome.map_err(|e| match e {
-        LabError::Stopped => Stopped::new_err(e.to_string()),
-        LabError::Capture { ref source, .. } => PyOSError::new_err((source.raw_os_error(), e.to_string())),
+        RunError::Stopped => Stopped::new_err(e.to_string()),
+        RunError::Capture { ref source, .. } => PyOSError::new_err((source.raw_os_error(), e.to_string())),
         other => PyValueError::new_err(other.to_string()),
     })?;
     convert(py, outcome)
@@ -114,12 +113,12 @@ pub(crate) fn convert(py: Python<'_>, outcome: Outcome) -> PyResult<RunResult> {
         flow_groups: all(&outcome.entries)?,
         links: all(&outcome.links)?,
         background: all(&outcome.background)?,
-        short_flows: all(&outcome.crowds)?,
+        crowds: all(&outcome.short_flows)?,
         manager: outcome.managed.map(|managed| manager(py, managed)).transpose()?,
         extrapolation: outcome.extrapolation.map(|how| dict(py, &how)).transpose()?,
         notes: outcome.notes,
-        event_times_s: outcome.happened_s,
-        cwnd_reductions: all(&outcome.trims)?,
+        happened_s: outcome.event_times_s,
+        trims: all(&outcome.window_reductions)?,
         flow_series: flow_columns(py, outcome.flow_series)?,
         link_series: link_columns(py, outcome.link_series)?,
     })
@@ -162,7 +161,10 @@ fn flow_columns(py: Python<'_>, series: FlowSeries) -> PyResult<Py<PyDict>> {
     columns.set_item("time_s", series.time_s.into_pyarray(py))?;
     columns.set_item("flow", series.flow.into_pyarray(py))?;
     columns.set_item("cwnd_packets", series.cwnd_packets.into_pyarray(py))?;
-    columns.set_item("ssthresh_packets", series.ssthresh_packets.into_pyarray(py))?;
+    // The column of a record has Linux's number where there is no threshold.
+    let ssthresh = series.ssthresh_packets.into_iter().map(|packets| packets.unwrap_or(congestion::INFINITE_SSTHRESH));
+    let ssthresh = ssthresh.collect::<Vec<_>>();
+    columns.set_item("ssthresh_packets", ssthresh.into_pyarray(py))?;
     columns.set_item("srtt_s", series.srtt_s.into_pyarray(py))?;
     columns.set_item("in_flight_bytes", series.in_flight_bytes.into_pyarray(py))?;
     columns.set_item("goodput_bps", series.goodput_bps.into_pyarray(py))?;

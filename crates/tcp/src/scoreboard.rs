@@ -41,7 +41,10 @@ pub struct Entry {
     pub retrans: u8,
 }
 
-const _: () = assert!(std::mem::size_of::<Entry>() == 24, "memory per packet in flight is promised in docs/results/performance.md");
+const _: () = assert!(
+    std::mem::size_of::<Entry>() == 24,
+    "memory per packet in flight is promised in docs/results/performance.md"
+);
 
 /// State at the transmission of a segment, for rate samples.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,36 +1,34 @@
 //! From specs to sessions.
 
 use super::backing::{Backing, BLOCK_BYTES};
-use super::commands::Commands;
 use super::postmark::Postmark;
 use super::requests::{Mix, Requests, Traced};
-use super::stream::Stream;
-use super::{Connection, ConnectionTally, Phase, Session, NONE};
-use crate::error::LabError;
+use super::session::Session;
+use super::settings::settings;
+use crate::error::RunError;
+use crate::node_number::NodeNumber;
 use crate::spec::{AllegianceSpec, FlowSpec, IscsiSpec, OutOfRangeSpec, RunSpec, SourceSpec, TraceSpec, WorkloadSpec};
+use crate::validate::ValidSimulation;
 use link::random::{stream_seed, Random};
 use std::collections::BTreeMap;
 use std::path::Path;
 use storage::disk::Disk;
 use storage::iscsi::initiator::Allegiance;
-use storage::iscsi::{Digest, Initiator, InitiatorConfig, Settings, Target, TargetConfig};
+use storage::iscsi::{Initiator, InitiatorConfig, Target, TargetConfig};
 use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, MAX_TRANSFER_BYTES};
 use storage::trace::Player;
 use storage::{Format, Trace, TraceError};
-use units::{Span, Time};
+use units::Span;
 
 const INITIATOR: &str = "iqn.2026-01.elephan:initiator";
 const TARGET: &str = "iqn.2026-01.elephan:disk";
-/// Largest unit, blocks: of 2^63 bytes.
-const MOST_BLOCKS: u64 = 1 << 54;
-
-/// All sessions of `run`, and for each flow the number of its session, or [`NONE`].
+/// All sessions of `run`, and for each flow the number of its session, where it is of one.
 ///
 /// # Errors
-/// [`LabError`] names the flow and what is wrong with its workload, or the file that cannot be read.
-pub fn sessions(run: &RunSpec) -> Result<(Vec<Session>, Vec<u32>), LabError> {
+/// [`RunError`] names the file that cannot be read, or the flow whose requests do not fit what is in it.
+pub fn sessions(run: ValidSimulation<'_>) -> Result<(Vec<Session>, Vec<[Option<NodeNumber>; 2]>), RunError> {
     let mut sessions = Vec::new();
-    let mut of_flow = vec![NONE; run.flows.len()];
+    let mut of_flow = vec![[None; 2]; run.flows.len()];
     let mut traces = BTreeMap::new();
     let mut index = 0;
     while index < run.flows.len() {
@@ -40,29 +38,17 @@ pub fn sessions(run: &RunSpec) -> Result<(Vec<Session>, Vec<u32>), LabError> {
             continue;
         };
         let count = run.flows[index..].iter().take_while(|other| other.group == flow.group).count();
-        for (other, number) in run.flows[index..index + count].iter().zip(&mut of_flow[index..]) {
-            check_alike(flow, spec, other)?;
-            *number = sessions.len() as u32;
+        for number in &mut of_flow[index..index + count] {
+            *number = [Some(NodeNumber::new(sessions.len())); 2];
         }
-        sessions.push(session(run, flow, spec, index, count, &mut traces)?);
+        sessions.push(session(run.spec(), flow, spec, index, count, &mut traces)?);
         index += count;
     }
     Ok((sessions, of_flow))
 }
 
-fn wrong(flow: &FlowSpec, what: &str) -> LabError {
-    LabError::Spec(format!("flow {}: iscsi: {what}", flow.name))
-}
-
-/// The connections of a session are one session.
-fn check_alike(flow: &FlowSpec, spec: &IscsiSpec, other: &FlowSpec) -> Result<(), LabError> {
-    let same = matches!(&other.workload, WorkloadSpec::Iscsi(theirs) if **theirs == *spec)
-        && (other.source, other.destination, other.start_ns, other.stop_ns)
-            == (flow.source, flow.destination, flow.start_ns, flow.stop_ns);
-    if same {
-        return Ok(());
-    }
-    Err(wrong(other, "the connections of a session have the same workload, ends, start and stop"))
+fn wrong(flow: &FlowSpec, what: &str) -> RunError {
+    RunError::File(format!("flow {}: iscsi: {what}", flow.name))
 }
 
 fn session(
@@ -72,8 +58,8 @@ fn session(
     first: usize,
     count: usize,
     traces: &mut BTreeMap<String, Trace>,
-) -> Result<Session, LabError> {
-    let (own, theirs) = settings(flow, spec, count)?;
+) -> Result<Session, RunError> {
+    let (own, theirs) = settings(spec, count);
     let mut config = InitiatorConfig::new(INITIATOR, Some(TARGET));
     config.settings = own;
     config.connections = count;
@@ -86,59 +72,8 @@ fn session(
     target.window = spec.command_window;
     let backing = backing(flow, spec)?;
     let requests = requests(run, flow, spec, backing.blocks(), traces)?;
-    let connection = || Connection {
-        phase: Phase::Down,
-        used: false,
-        lost: None,
-        id: None,
-        streams: [Stream::default(), Stream::default()],
-        wants: [false; 2],
-        tally: ConnectionTally::default(),
-    };
-    Ok(Session {
-        first,
-        initiator: Initiator::new(config),
-        target: Target::new(target, unit(backing.blocks())),
-        backing,
-        requests,
-        commands: Commands::default(),
-        depth: spec.queue_depth as usize,
-        under_way: 0,
-        connections: (0..count).map(|_| connection()).collect(),
-        anew: Vec::new(),
-        pumps: Vec::new(),
-        armed: Time::NEVER,
-        moved: false,
-        stopped: false,
-        done_at: None,
-        losses: 0,
-        lost: None,
-        given_up: None,
-    })
-}
-
-fn settings(flow: &FlowSpec, spec: &IscsiSpec, count: usize) -> Result<(Settings, Settings), LabError> {
-    let digest = |on: bool| if on { Digest::Required } else { Digest::Off };
-    let initiator = Settings {
-        header_digest: digest(spec.header_digest),
-        data_digest: digest(spec.data_digest),
-        max_connections: u32::try_from(count).unwrap_or(u32::MAX),
-        initial_r2t: spec.initial_r2t,
-        immediate_data: spec.immediate_data,
-        max_recv_bytes: spec.initiator_max_recv_bytes,
-        max_burst_bytes: spec.max_burst_bytes,
-        first_burst_bytes: spec.first_burst_bytes,
-        max_outstanding_r2t: spec.max_outstanding_r2t,
-        ..Settings::default()
-    };
-    let target = Settings { max_recv_bytes: spec.target_max_recv_bytes, ..initiator };
-    if initiator.within_ranges() != initiator || target.within_ranges() != target {
-        return Err(wrong(flow, "a key is out of the range that RFC 7143 gives it"));
-    }
-    if spec.queue_depth == 0 || !(1..=4096).contains(&spec.command_window) {
-        return Err(wrong(flow, "a queue depth of at least 1 and a command window of 1 to 4096"));
-    }
-    Ok((initiator, target))
+    let target = Target::new(target, unit(backing.blocks()));
+    Ok(Session::new(first, count, Initiator::new(config), target, backing, requests, spec.queue_depth as usize))
 }
 
 fn unit(blocks: u64) -> Device {
@@ -153,19 +88,12 @@ fn unit(blocks: u64) -> Device {
     Device::new(vec![Lun::new(LunConfig { geometry, identity, read_only: false, thin: false, write_cache: true })])
 }
 
-fn backing(flow: &FlowSpec, spec: &IscsiSpec) -> Result<Backing, LabError> {
+fn backing(flow: &FlowSpec, spec: &IscsiSpec) -> Result<Backing, RunError> {
     let disk = &spec.disk;
     let block = u64::from(BLOCK_BYTES);
     let Some(model) = &disk.model else {
-        let blocks = disk.size_bytes / block;
-        if !(1..=MOST_BLOCKS).contains(&blocks) {
-            return Err(wrong(flow, "a unit of at least one block of 512 B and at most 2^63 B"));
-        }
-        return Ok(Backing::instant(blocks));
+        return Ok(Backing::instant(disk.size_bytes / block));
     };
-    if disk.count == 0 || disk.stripe_bytes == 0 || disk.stripe_bytes % block != 0 {
-        return Err(wrong(flow, "at least one disk, and stripes of a multiple of 512 B"));
-    }
     let text = disk.drive.as_ref().map_or(model.clone(), |drive| format!("{model}:{drive}"));
     let device = storage::disk::device(&text).map_err(|error| wrong(flow, &error.to_string()))?;
     let scheduler = storage::disk::scheduler(disk.scheduler.as_deref(), &device);
@@ -179,13 +107,10 @@ fn requests(
     spec: &IscsiSpec,
     unit_blocks: u64,
     traces: &mut BTreeMap<String, Trace>,
-) -> Result<Requests, LabError> {
+) -> Result<Requests, RunError> {
     match &spec.source {
         SourceSpec::Mix { reads_e6, request_bytes, random, think_ns, requests, span_bytes } => {
             let blocks = request_bytes / BLOCK_BYTES;
-            if blocks == 0 || request_bytes % BLOCK_BYTES != 0 || *request_bytes > MAX_TRANSFER_BYTES {
-                return Err(wrong(flow, "requests of a multiple of 512 B, at most 16 MiB"));
-            }
             let span = span_bytes.map_or(unit_blocks, |bytes| bytes / u64::from(BLOCK_BYTES));
             let places = span / u64::from(blocks);
             if places == 0 || span > unit_blocks {
@@ -198,13 +123,6 @@ fn requests(
         }
         SourceSpec::Postmark { files, smallest_bytes, largest_bytes, transactions } => {
             let (least, most) = (u64::from(*smallest_bytes), u64::from(*largest_bytes));
-            if *files == 0 || *files > 1 << 30 || least == 0 || least > most || *largest_bytes > MAX_TRANSFER_BYTES / 2
-            {
-                return Err(wrong(
-                    flow,
-                    "postmark: 1 to 2^30 files of 1 B to 8 MiB, the smallest not above the largest",
-                ));
-            }
             let needed = Postmark::blocks(u64::from(*files), most);
             if needed > unit_blocks {
                 let (needed, unit) = (needed * u64::from(BLOCK_BYTES), unit_blocks * u64::from(BLOCK_BYTES));
@@ -221,11 +139,11 @@ fn requests(
     }
 }
 
-fn read(spec: &TraceSpec, traces: &mut BTreeMap<String, Trace>) -> Result<Trace, LabError> {
+fn read(spec: &TraceSpec, traces: &mut BTreeMap<String, Trace>) -> Result<Trace, RunError> {
     if let Some(trace) = traces.get(&spec.path) {
         return Ok(trace.clone());
     }
-    let wrong = |error: TraceError| LabError::Trace(error.to_string());
+    let wrong = |error: TraceError| RunError::Trace(error.to_string());
     let format = Format::asked(&spec.format).map_err(wrong)?;
     let trace = storage::open(Path::new(&spec.path), format).map_err(wrong)?;
     traces.insert(spec.path.clone(), trace.clone());
@@ -240,7 +158,7 @@ fn fit(
     device: Option<u32>,
     beyond: OutOfRangeSpec,
     unit_blocks: u64,
-) -> Result<Trace, LabError> {
+) -> Result<Trace, RunError> {
     let mut fitted = Vec::with_capacity(trace.requests.len());
     for (index, request) in trace.requests.iter().enumerate() {
         if device.is_some_and(|device| device != request.device) {

@@ -5,7 +5,7 @@
 //! other; as many clients run as the queue is deep. There is no cache: what a file system would find in memory is asked for.
 
 use super::backing::BLOCK_BYTES;
-use super::requests::Wanted;
+use super::request::Request;
 use link::random::Random;
 use std::collections::VecDeque;
 use units::Time;
@@ -82,7 +82,7 @@ impl Postmark {
     }
 
     /// The next request, if a client has one.
-    pub fn poll(&mut self, now: Time) -> Option<Wanted> {
+    pub fn poll(&mut self, now: Time) -> Option<Request> {
         while let Some(&(due, number)) = self.ready.front() {
             if due > now {
                 return None;
@@ -102,7 +102,7 @@ impl Postmark {
             }
             let step = self.clients[client].steps.pop_front()?;
             let blocks = step.pieces * PIECE_BLOCKS as u32;
-            return Some(Wanted { due, read: step.read, block: step.piece * PIECE_BLOCKS, blocks, place: number });
+            return Some(Request { due, read: step.read, block: step.piece * PIECE_BLOCKS, blocks, place: number });
         }
         None
     }
@@ -160,7 +160,7 @@ impl Postmark {
 mod tests {
     use super::*;
 
-    fn play(left: u64, depth: usize) -> Vec<Wanted> {
+    fn play(left: u64, depth: usize) -> Vec<Request> {
         let mut postmark = Postmark::new(50, 500, 10_000, Some(left), Random::new(7));
         postmark.start(Time::ZERO, depth);
         let mut all = Vec::new();

@@ -1,25 +1,11 @@
 //! Where the requests of a session come from.
 
 use super::postmark::Postmark;
+use super::request::Request;
 use link::random::Random;
 use std::collections::VecDeque;
 use storage::trace::{Kind, Player};
 use units::{Span, Time};
-
-/// A request that its application has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wanted {
-    /// When the application had it.
-    pub due: Time,
-    /// Read or write.
-    pub read: bool,
-    /// First block of 512 bytes.
-    pub block: u64,
-    /// Blocks; above zero.
-    pub blocks: u32,
-    /// Whose it is, where the source tells its clients apart.
-    pub place: u32,
-}
 
 /// Requests of one size: each place of the queue takes the next one a while after its last was done.
 pub struct Mix {
@@ -121,7 +107,7 @@ impl Requests {
     }
 
     /// The next request, if it is there by `now`. To be called while fewer than the queue's depth are under way.
-    pub fn poll(&mut self, now: Time) -> Option<Wanted> {
+    pub fn poll(&mut self, now: Time) -> Option<Request> {
         let due = self.poll_timeout();
         if due > now {
             return None;
@@ -139,14 +125,14 @@ impl Requests {
                     1_000_000.. => true,
                     share => mix.stream.below(1_000_000) < u64::from(share),
                 };
-                Some(Wanted { due, read, block: place * u64::from(mix.blocks), blocks: mix.blocks, place: 0 })
+                Some(Request { due, read, block: place * u64::from(mix.blocks), blocks: mix.blocks, place: 0 })
             }
             Requests::Trace(traced) => {
                 let (_, request) = traced.player.peek()?;
                 let read = request.kind == Kind::Read;
                 // Checked when the trace was read: 16 MiB at most.
                 let (block, blocks) = (request.lba, request.sectors() as u32);
-                let wanted = Wanted { due, read, block, blocks, place: 0 };
+                let wanted = Request { due, read, block, blocks, place: 0 };
                 traced.player.advance();
                 Some(wanted)
             }

@@ -1,7 +1,7 @@
 //! PDUs on their way through a simulated connection: where each ends in the stream of bytes.
 
+use crate::transport::Transport;
 use std::collections::VecDeque;
-use tcp::Endpoint;
 use units::Time;
 use wire::iscsi::{Framing, Pdu};
 
@@ -23,8 +23,8 @@ pub struct Stream {
 impl Stream {
     /// Whether there is room for another PDU.
     #[inline]
-    pub fn has_room(&self, tcp: &Endpoint) -> bool {
-        tcp.bytes_unsent() + (self.end - self.written) < UNSENT_BYTES
+    pub fn has_room(&self, end: &impl Transport) -> bool {
+        end.bytes_unsent() + (self.end - self.written) < UNSENT_BYTES
     }
 
     /// Adds a PDU behind the others.
@@ -35,11 +35,11 @@ impl Stream {
 
     /// Hands to TCP what it takes; returns whether that was anything.
     #[inline]
-    pub fn write(&mut self, now: Time, tcp: &mut Endpoint) -> bool {
+    pub fn write(&mut self, now: Time, end: &mut impl Transport) -> bool {
         if self.written == self.end {
             return false;
         }
-        let taken = tcp.write(now, self.end - self.written);
+        let taken = end.write(now, self.end - self.written);
         self.written += taken;
         taken > 0
     }

@@ -1,17 +1,9 @@
 //! When messages are issued, and of how many bytes.
 
-use super::drawn::Drawn;
+use super::messages::Due;
+use super::random_writes::RandomWrites;
 use storage::Replay;
 use units::{Rate, Size, Span, Time, NS_PER_S};
-
-/// A message that a generator has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Due {
-    /// When it is issued.
-    pub at: Time,
-    /// Bytes written to the connection.
-    pub bytes: u64,
-}
 
 /// A source of messages in the order of their issue.
 pub enum Generator {
@@ -20,7 +12,7 @@ pub enum Generator {
     /// The writes of a trace.
     Trace(Trace),
     /// Writes that are drawn.
-    Drawn(Box<Drawn>),
+    RandomWrites(Box<RandomWrites>),
 }
 
 /// Frames of one size at a constant rate.
@@ -60,7 +52,7 @@ impl Generator {
                 trace.start = now;
                 trace.advance();
             }
-            Generator::Drawn(drawn) => drawn.start(now),
+            Generator::RandomWrites(drawn) => drawn.start(now),
         }
     }
 
@@ -68,7 +60,7 @@ impl Generator {
     pub fn resume(&mut self, now: Time) {
         match self {
             Generator::Frames(frames) => frames.restart(now),
-            Generator::Trace(_) | Generator::Drawn(_) => {}
+            Generator::Trace(_) | Generator::RandomWrites(_) => {}
         }
     }
 
@@ -78,7 +70,7 @@ impl Generator {
         match self {
             Generator::Frames(frames) => Some(Due { at: frames.due(), bytes: frames.size.0 }),
             Generator::Trace(trace) => trace.next,
-            Generator::Drawn(drawn) => Some(drawn.peek()),
+            Generator::RandomWrites(drawn) => Some(drawn.peek()),
         }
     }
 
@@ -88,7 +80,7 @@ impl Generator {
         match self {
             Generator::Frames(frames) => frames.sent += 1,
             Generator::Trace(trace) => trace.advance(),
-            Generator::Drawn(drawn) => drawn.advance(),
+            Generator::RandomWrites(drawn) => drawn.advance(),
         }
     }
 }

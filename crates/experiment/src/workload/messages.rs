@@ -3,9 +3,18 @@
 use std::collections::VecDeque;
 use units::{Histogram, Span, Time};
 
+/// A message that a generator has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Due {
+    /// When it is issued.
+    pub at: Time,
+    /// Bytes written to the connection.
+    pub bytes: u64,
+}
+
 /// How long messages took from their issue to their delivery.
 #[derive(Default)]
-pub struct Times {
+pub struct MessageTimes {
     /// Messages issued before are of the start-up.
     from: Time,
     /// Of messages issued during the warm-up, ns.
@@ -16,10 +25,10 @@ pub struct Times {
     pub longest: Option<(Span, Time)>,
 }
 
-impl Times {
+impl MessageTimes {
     /// The measured interval begins at `from`.
-    pub(super) fn new(from: Time) -> Times {
-        Times { from, ..Times::default() }
+    pub(super) fn new(from: Time) -> MessageTimes {
+        MessageTimes { from, ..MessageTimes::default() }
     }
 
     /// Counts a message.
@@ -35,9 +44,9 @@ impl Times {
     }
 }
 
-/// Most bytes that were issued and not delivered: data at risk.
+/// Peak bytes that were issued and not delivered: data at risk.
 #[derive(Default)]
-pub struct Most {
+pub struct Peak {
     from: Time,
     /// During the warm-up.
     pub start_up: u64,
@@ -45,10 +54,10 @@ pub struct Most {
     pub measured: u64,
 }
 
-impl Most {
+impl Peak {
     /// The measured interval begins at `from`.
-    pub(super) fn new(from: Time) -> Most {
-        Most { from, ..Most::default() }
+    pub(super) fn new(from: Time) -> Peak {
+        Peak { from, ..Peak::default() }
     }
 
     /// `bytes` are at risk at `now`.
@@ -64,7 +73,7 @@ pub struct Messages {
     /// (first byte after the message, time of issue), ascending in both.
     outstanding: VecDeque<(u64, Time)>,
     /// Time from issue to the last byte's delivery.
-    pub times: Times,
+    pub times: MessageTimes,
     /// Messages issued.
     pub issued: u64,
     /// Bytes issued.
@@ -74,7 +83,7 @@ pub struct Messages {
 impl Messages {
     /// The measured interval begins at `from`.
     pub(super) fn new(from: Time) -> Messages {
-        Messages { times: Times::new(from), ..Messages::default() }
+        Messages { times: MessageTimes::new(from), ..Messages::default() }
     }
 
     /// `due` is when the application has it, which on a real machine is a little before it gets to write it: the wait is part

@@ -1,6 +1,6 @@
 //! Messages of a stripe in the order of their issue, each on one lane.
 
-use super::Times;
+use super::messages::MessageTimes;
 use std::collections::VecDeque;
 use units::{Span, Time};
 
@@ -12,7 +12,7 @@ pub struct Order {
     /// In order: the lane of each message that does not count as there, oldest first.
     waiting: VecDeque<u32>,
     /// Time from issue until a message counts as there.
-    pub times: Times,
+    pub times: MessageTimes,
     /// Bytes of all lanes: issued, of messages that count as there, delivered.
     issued_bytes: u64,
     applied_bytes: u64,
@@ -41,7 +41,7 @@ impl Order {
             in_order,
             lanes: (0..lanes).map(|_| Lane::default()).collect(),
             waiting: VecDeque::new(),
-            times: Times::new(from),
+            times: MessageTimes::new(from),
             issued_bytes: 0,
             applied_bytes: 0,
             received_bytes: 0,

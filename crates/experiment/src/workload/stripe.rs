@@ -4,8 +4,11 @@
 //! among equals: one that repairs a loss gets no more until it has caught up. DRBD's load-balanced TCP transport chooses by the
 //! same number (its `sk_stream_min_wspace`).
 
+use super::application::{Application, Workload};
+use super::generator::Generator;
+use super::messages::Peak;
 use super::order::Order;
-use super::{Generator, Most, SendingEnd, Workload};
+use super::sending_end::SendingEnd;
 use units::Time;
 
 /// Bytes of a copy that a connection takes at once: GridFTP's default block.
@@ -34,8 +37,8 @@ pub struct Stripe {
     stopped: bool,
     /// Lanes to which something was written, or which have nothing more to write.
     touched: Vec<usize>,
-    /// Most bytes issued and not applied at the far side.
-    pub at_risk: Most,
+    /// Peak bytes issued and not applied at the far side.
+    pub at_risk: Peak,
 }
 
 enum Load {
@@ -72,7 +75,7 @@ impl Stripe {
             begun: false,
             stopped: false,
             touched: vec![],
-            at_risk: Most::new(from),
+            at_risk: Peak::new(from),
         }
     }
 
@@ -97,7 +100,7 @@ impl Stripe {
     }
 
     /// A lane that has something to send or nothing more to write.
-    pub fn poll_touched(&mut self) -> Option<usize> {
+    pub fn poll_ready(&mut self) -> Option<usize> {
         self.touched.pop()
     }
 

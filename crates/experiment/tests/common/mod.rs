@@ -3,8 +3,9 @@
 #![allow(dead_code)]
 
 use experiment::spec::RunSpec;
-use experiment::{simulate, Metric, Outcome, Verdict};
+use experiment::{simulate, Metric, Outcome};
 use serde_json::{json, Value};
+use std::ops::ControlFlow;
 
 /// A dumbbell of one bottleneck: hosts sit on it directly.
 pub struct Dumbbell {
@@ -69,7 +70,7 @@ impl Dumbbell {
     }
 
     pub fn run(&self) -> Outcome {
-        simulate(&self.spec(), &mut |_| Verdict::Continue).expect("the run ends")
+        simulate(&self.spec(), &mut |_| ControlFlow::Continue(())).expect("the run ends")
     }
 }
 

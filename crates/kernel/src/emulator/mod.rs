@@ -4,28 +4,26 @@
 //! each look at a device. A host is a device in a namespace, standing directly at its node; routers are inside the network.
 //! Its time runs from when the thread starts, so that packets are carried before the run begins, too.
 
-mod orders;
+mod direction;
 mod report;
 mod runner;
+mod sender_commands;
 mod table;
 mod wait;
+mod wake;
 mod world;
 
-pub use orders::Given;
-pub use report::{EmulatorReport, NetworkCounters};
+pub use direction::Direction;
+pub use report::{CarrierCounters, EmulatorReport};
+pub use sender_commands::IssuedCommand;
 
 use crate::clock::Clock;
 use crate::plan::{HostPlan, HostSpec};
 use crate::tun::{Tun, TunError};
-use experiment::spec::RunSpec;
-use experiment::{network, ways, LabError, Management};
-use link::Pacers;
-use orders::Orders;
+use experiment::{Environment, Numbering, RunError, ValidRun};
 use runner::{Command, Runner};
+use sender_commands::CommandMaps;
 use sim::{Network, Routes};
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{channel, Sender};
 use std::sync::Arc;
@@ -33,41 +31,8 @@ use std::thread::JoinHandle;
 use table::Table;
 use units::Time;
 use wait::Waiter;
-use world::World;
-
-/// Which way of a flow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// From the flow's source to its destination: data.
-    There,
-    /// Back: acknowledgements.
-    Back,
-}
-
-/// A descriptor that wakes the thread.
-struct Wake(Arc<File>);
-
-impl Wake {
-    fn new() -> std::io::Result<Wake> {
-        // SAFETY: a plain system call; the descriptor is new and owned by the File alone.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        // SAFETY: as above.
-        Ok(Wake(Arc::new(unsafe { File::from_raw_fd(fd) })))
-    }
-
-    fn set(&self) {
-        // A counter of 2^64 - 1 wake-ups that nobody read is the only thing that can refuse this.
-        let _ = (&*self.0).write(&1u64.to_ne_bytes());
-    }
-
-    fn clear(&self) {
-        // Nothing to clear is no error.
-        let _ = (&*self.0).read(&mut [0; 8]);
-    }
-}
+use wake::Wake;
+use world::{HostSenders, World};
 
 /// The thread at work.
 struct Running {
@@ -105,46 +70,55 @@ impl Emulator {
     /// payload bytes that it has delivered, for events that wait for a flow's rate. Does nothing when started already.
     ///
     /// # Errors
-    /// What in the spec or the plan does not hold together.
+    /// What in the plan does not hold together.
     pub fn start(
         &mut self,
-        spec: &RunSpec,
+        run: ValidRun<'_>,
         plan: &HostPlan,
         clock: Clock,
         progress: Arc<[AtomicU64]>,
-    ) -> Result<(), LabError> {
+    ) -> Result<(), RunError> {
         if self.running.is_some() {
             return Ok(());
         }
         if plan.hosts.len() != self.devices.len() {
             let (planned, open) = (plan.hosts.len(), self.devices.len());
-            return Err(LabError::Spec(format!("the plan has {planned} hosts, but {open} devices are open")));
+            return Err(RunError::Spec(format!("the plan has {planned} hosts, but {open} devices are open")));
         }
+        let spec = run.spec();
         let (own, begin) = clock.including_now();
         let mut routes = Routes::default();
         let table = Table::new(spec, plan, &mut routes)?;
         let flow_routes = table.flow_routes(spec, plan);
-        let management = Management::new(spec, &spec.flows.iter().collect::<Vec<_>>(), begin)?;
+        let numbering = Numbering {
+            first_host: self.devices.len() as u32,
+            first_source: 2 * spec.flows.len() as u32,
+            first_timer: spec.events.len() as u32,
+        };
+        let mut environment = Environment::new(run, &spec.flows.iter().collect::<Vec<_>>(), begin, numbering);
         for (flow, sides) in flow_routes.iter().enumerate() {
             if let Some(sides) = sides {
-                ways::add_of_flow(spec, flow, *sides, &mut routes);
-                if let Some(management) = &management {
-                    management.add_ways(flow, sides[0], &mut routes);
-                }
+                environment.add_alternates(run, flow, *sides, &mut routes);
             }
         }
-        let (devices, join) = (Arc::clone(&self.devices), plan.emulator.join);
-        let mut world = World::new(spec, devices, own, begin, progress, join, &mut routes)?;
-        (world.flow_routes, world.management) = (flow_routes, management);
-        world.orders = Some(Orders::new(plan));
+        environment.add_background(run, &mut routes);
         // Not ahead of time: a loss counts when it happens, and any route may come to lead over any link.
-        let mut pacers = Pacers::default();
-        let mut links = network::links(spec, false, &mut pacers)?;
-        links.extend(world.management.iter().flat_map(|management| management.gates(&mut pacers)));
-        let (timers, early) = world.timers();
-        let wake = Wake::new().map_err(|e| LabError::Spec(format!("eventfd: {e}")))?;
+        let (links, pacers) = environment.links(run, false);
+        let (timers, early) = (environment.sampler_timer() as usize + 1, environment.early_timers());
+        let senders = HostSenders {
+            routes: flow_routes,
+            progress,
+            maps: CommandMaps::new(plan),
+            clock: own,
+            begin,
+            events: spec.events.len(),
+            issued: vec![],
+        };
+        let names = spec.flows.iter().map(|flow| flow.name.clone()).collect();
+        let world = World::new(Arc::clone(&self.devices), environment, senders, names, plan.emulator.join);
+        let wake = Wake::new().map_err(|e| RunError::Spec(format!("eventfd: {e}")))?;
         let descriptors =
-            std::iter::once(wake.0.as_raw_fd()).chain(self.devices.iter().map(Tun::descriptor)).collect::<Vec<_>>();
+            std::iter::once(wake.descriptor()).chain(self.devices.iter().map(Tun::descriptor)).collect::<Vec<_>>();
         let (commands, obeyed) = channel();
         let runner = Runner {
             spec: spec.clone(),
@@ -154,7 +128,7 @@ impl Emulator {
             world,
             waiter: Waiter::new(descriptors.into_iter(), plan.emulator.busy_poll),
             commands: obeyed,
-            wake: Wake(Arc::clone(&wake.0)),
+            wake: wake.share(),
             empty_at: vec![Time::ZERO; self.devices.len()],
         };
         let thread = std::thread::spawn(move || runner.run());
@@ -167,13 +141,13 @@ impl Emulator {
     ///
     /// # Errors
     /// There is no such flow, the links do not lead from its one end to the other, or nothing is carried.
-    pub fn set_route(&self, flow: usize, way: Way, links: &[usize]) -> Result<(), LabError> {
-        let ask = |done| Command::SetRoute { flow, way, links: links.to_vec(), done };
-        self.ask(ask).unwrap_or_else(|| Err(LabError::Spec("the emulator does not run".into())))
+    pub fn set_route(&self, flow: usize, direction: Direction, links: &[usize]) -> Result<(), RunError> {
+        let ask = |done| Command::SetRoute { flow, direction, links: links.to_vec(), done };
+        self.ask(ask).unwrap_or_else(|| Err(RunError::Spec("the emulator does not run".into())))
     }
 
     /// The network's counters now; None when nothing is carried.
-    pub fn snapshot(&self) -> Option<NetworkCounters> {
+    pub fn snapshot(&self) -> Option<CarrierCounters> {
         self.ask(Command::Snapshot)
     }
 

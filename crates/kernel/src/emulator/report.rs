@@ -1,31 +1,25 @@
 //! What the emulator gives back: the network's doing and its own, apart.
 
-use super::orders::Given;
-use experiment::{BackgroundTally, LinkSeries, ManagerOutcome};
+use super::sender_commands::IssuedCommand;
+use experiment::{LinkSeries, NetworkCounters};
 use units::{Histogram, Time};
 
-/// The network's own counters: what the model decided.
+/// What carries packets has counted: what the model decided, not its own faults.
 #[derive(Clone, Debug, Default)]
-pub struct NetworkCounters {
+pub struct CarrierCounters {
     /// When they were read, since the run began.
     pub at: Time,
-    /// Of each link of the spec.
-    pub links: Vec<link::Stats>,
-    /// Of each background source.
-    pub background: Vec<BackgroundTally>,
+    /// Of links, background sources, hold buffers and the manager.
+    pub network: NetworkCounters,
     /// Packets of each flow, of either direction, lost in the network.
     pub flow_drops: Vec<u64>,
-    /// What the manager did, where the spec has one.
-    pub managed: Option<ManagerOutcome>,
-    /// What gates of moves have kept back, and their counters.
-    pub gates: (Vec<link::hold_buffer::Stats>, Vec<link::Stats>),
 }
 
 /// Everything that the emulator did.
 #[derive(Clone, Default)]
 pub struct EmulatorReport {
     /// The network's counters at the end.
-    pub network: NetworkCounters,
+    pub counters: CarrierCounters,
     /// Empty unless the spec asks for series.
     pub link_series: LinkSeries,
     /// Delivery into the far device against the time that the model gave, ns per packet.
@@ -54,7 +48,9 @@ pub struct EmulatorReport {
     /// Why it ended before it was asked to.
     pub failure: Option<String>,
     /// When each event of the spec happened, since the run began; None: it did not.
-    pub happened: Vec<Option<Time>>,
-    /// Orders given to senders.
-    pub orders: Vec<Given>,
+    pub event_times: Vec<Option<Time>>,
+    /// Notes on events that never happened.
+    pub missed_events: Vec<String>,
+    /// Commands given to senders.
+    pub commands: Vec<IssuedCommand>,
 }

@@ -1,15 +1,16 @@
 //! The emulator's thread: reads what hosts send, advances the network to the present, waits.
 
-use super::report::{EmulatorReport, NetworkCounters};
-use super::table::{check_way, Table};
+use super::direction::Direction;
+use super::report::{CarrierCounters, EmulatorReport};
+use super::table::{check_route_of, Table};
 use super::wait::Waiter;
+use super::wake::Wake;
 use super::world::World;
-use super::Way;
 use crate::clock;
 use crate::packet::Token;
 use crate::plan::HostPlan;
 use experiment::spec::RunSpec;
-use experiment::LabError;
+use experiment::RunError;
 use sim::Network;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender};
@@ -23,8 +24,8 @@ const ALL: u64 = 1 << 40;
 
 /// What the thread is told from outside.
 pub(super) enum Command {
-    SetRoute { flow: usize, way: Way, links: Vec<usize>, done: Sender<Result<(), LabError>> },
-    Snapshot(Sender<NetworkCounters>),
+    SetRoute { flow: usize, direction: Direction, links: Vec<usize>, done: Sender<Result<(), RunError>> },
+    Snapshot(Sender<CarrierCounters>),
     Stop,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Runner {
     /// The descriptor that wakes the thread for commands, then one per host.
     pub waiter: Waiter,
     pub commands: Receiver<Command>,
-    pub wake: super::Wake,
+    pub wake: Wake,
     /// By host: a time at which nothing waited in its device.
     pub empty_at: Vec<Time>,
 }
@@ -48,15 +49,18 @@ impl Runner {
         self.world.report.precedence = clock::precede();
         let (began, cpu) = (clock::monotonic_ns(), clock::thread_cpu_ns());
         self.world.wake(0);
-        self.world.set_timers(&mut self.net);
+        self.world.environment.set_timers(&mut self.net);
         if let Err(failure) = self.carry() {
             self.world.report.failure = Some(failure);
         }
         let end = self.net.now();
         self.net.flush_drops(&mut self.world);
         let mut report = std::mem::take(&mut self.world.report);
-        report.network = self.world.counters(end, &self.net);
-        report.happened = self.world.happened();
+        report.counters = self.world.counters(end, &self.net);
+        report.link_series = self.world.environment.take_link_series();
+        report.event_times = self.world.environment.event_times();
+        report.missed_events = self.world.environment.missed_events();
+        report.commands = std::mem::take(&mut self.world.senders.issued);
         report.cpu_ns = clock::thread_cpu_ns() - cpu;
         report.elapsed_ns = clock::monotonic_ns() - began;
         report
@@ -138,18 +142,18 @@ impl Runner {
                     // Who asked may have gone.
                     let _ = to.send(self.world.counters(now, &self.net));
                 }
-                Command::SetRoute { flow, way, links, done } => {
-                    let _ = done.send(self.set_route(flow, way, &links));
+                Command::SetRoute { flow, direction, links, done } => {
+                    let _ = done.send(self.set_route(flow, direction, &links));
                 }
             }
         }
         false
     }
 
-    fn set_route(&mut self, flow: usize, way: Way, links: &[usize]) -> Result<(), LabError> {
-        check_way(&self.spec, &self.plan, flow, way, links)?;
-        let routes = self.world.flow_routes[flow].expect("the plan has this flow");
-        self.net.set_path(routes[way as usize], links);
+    fn set_route(&mut self, flow: usize, direction: Direction, links: &[usize]) -> Result<(), RunError> {
+        check_route_of(&self.spec, &self.plan, flow, direction, links)?;
+        let routes = self.world.senders.routes[flow].expect("the plan has this flow");
+        self.net.set_path(routes[direction as usize], links);
         Ok(())
     }
 }

@@ -1,20 +1,18 @@
 //! Which way a packet takes: by flow where its port says so, else by pair of hosts.
 
-use super::Way;
-use crate::packet::NOBODY;
+use super::direction::Direction;
 use crate::plan::{FlowPlan, HostPlan};
-use experiment::network::check_route;
 use experiment::spec::RunSpec;
-use experiment::LabError;
+use experiment::{check_route, RunError};
 use sim::{RouteId, Routes};
 use std::collections::BTreeMap;
 
 /// IP protocol number of TCP.
 const TCP: u8 = 6;
 
-/// Source number of packets that flow `flow` sends `way`, as in the simulator: so they draw the same losses.
-pub(super) fn source_of(flow: usize, way: Way) -> u32 {
-    2 * flow as u32 + u32::from(way == Way::Back)
+/// Source number of packets that flow `flow` sends in `direction`, as in the simulator: so they draw the same losses.
+pub(super) fn source_of(flow: usize, direction: Direction) -> u32 {
+    2 * flow as u32 + u32::from(direction == Direction::Reverse)
 }
 
 /// A way into the network.
@@ -22,8 +20,8 @@ pub(super) fn source_of(flow: usize, way: Way) -> u32 {
 pub(super) struct Entry {
     /// First hop of the route.
     pub hop: u32,
-    /// Who sends: [`source_of`], or [`NOBODY`].
-    pub source: u32,
+    /// Who sends: [`source_of`]; None: nobody whom the scenario knows.
+    pub source: Option<u32>,
 }
 
 /// All ways into the network.
@@ -39,16 +37,16 @@ pub(super) struct Table {
 }
 
 /// Who sends to whom. Hosts of a program are its own, so that every packet between them is the flow's.
-fn pair_of(planned: &FlowPlan, way: Way) -> (u32, u32) {
+fn pair_of(planned: &FlowPlan, direction: Direction) -> (u32, u32) {
     let (source, destination) = (planned.source as u32, planned.destination as u32);
-    match way {
-        Way::There => (source, destination),
-        Way::Back => (destination, source),
+    match direction {
+        Direction::Forward => (source, destination),
+        Direction::Reverse => (destination, source),
     }
 }
 
-fn wrong(text: String) -> LabError {
-    LabError::Spec(text)
+fn wrong(text: String) -> RunError {
+    RunError::Spec(text)
 }
 
 impl Table {
@@ -56,7 +54,7 @@ impl Table {
     ///
     /// # Errors
     /// What in the plan does not fit the spec.
-    pub fn new(spec: &RunSpec, plan: &HostPlan, routes: &mut Routes) -> Result<Table, LabError> {
+    pub fn new(spec: &RunSpec, plan: &HostPlan, routes: &mut Routes) -> Result<Table, RunError> {
         let mut table = Table::default();
         let count = plan.hosts.len();
         for (index, host) in plan.hosts.iter().enumerate() {
@@ -85,7 +83,7 @@ impl Table {
             let (from, to) = (plan.hosts[route.from].node, plan.hosts[route.to].node);
             check_route(&what, "links", &route.links, from, to, &spec.links)?;
             let hop = routes.add(&route.links, route.to as u32).0;
-            table.pairs.insert((route.from as u32, route.to as u32), Entry { hop, source: NOBODY });
+            table.pairs.insert((route.from as u32, route.to as u32), Entry { hop, source: None });
         }
         if !plan.flows.is_empty() && plan.flows.len() != spec.flows.len() {
             let (planned, asked) = (plan.flows.len(), spec.flows.len());
@@ -99,12 +97,16 @@ impl Table {
             if ends != (flow.source, flow.destination) {
                 return Err(wrong(format!("{what}: its hosts do not stand at its nodes")));
             }
-            for (way, links) in [(Way::There, &flow.route), (Way::Back, &flow.return_route)] {
-                let host = check_way(spec, plan, index, way, links)?;
-                let entry = Entry { hop: routes.add(links, host).0, source: source_of(index, way) };
+            for (direction, links) in [(Direction::Forward, &flow.route), (Direction::Reverse, &flow.return_route)] {
+                let host = check_route_of(spec, plan, index, direction, links)?;
+                let entry = Entry { hop: routes.add(links, host).0, source: Some(source_of(index, direction)) };
                 if planned.program.is_some() {
-                    table.pairs.insert(pair_of(planned, way), entry);
-                } else if table.of_way(way).insert((planned.destination as u32, planned.port), entry).is_some() {
+                    table.pairs.insert(pair_of(planned, direction), entry);
+                } else if table
+                    .of_direction(direction)
+                    .insert((planned.destination as u32, planned.port), entry)
+                    .is_some()
+                {
                     return Err(wrong(format!("{what}: another flow has port {} of its host", planned.port)));
                 }
             }
@@ -112,10 +114,10 @@ impl Table {
         Ok(table)
     }
 
-    fn of_way(&mut self, way: Way) -> &mut BTreeMap<(u32, u16), Entry> {
-        match way {
-            Way::There => &mut self.data,
-            Way::Back => &mut self.acks,
+    fn of_direction(&mut self, direction: Direction) -> &mut BTreeMap<(u32, u16), Entry> {
+        match direction {
+            Direction::Forward => &mut self.data,
+            Direction::Reverse => &mut self.acks,
         }
     }
 
@@ -125,8 +127,8 @@ impl Table {
         let of_flow = |index: usize| {
             if let Some(planned) = plan.flows.get(index) {
                 if planned.program.is_some() {
-                    let pair = |way| self.pairs.get(&pair_of(planned, way));
-                    return Some([pair(Way::There)?, pair(Way::Back)?]);
+                    let pair = |direction| self.pairs.get(&pair_of(planned, direction));
+                    return Some([pair(Direction::Forward)?, pair(Direction::Reverse)?]);
                 }
                 let port = (planned.destination as u32, planned.port);
                 return Some([self.data.get(&port)?, self.acks.get(&port)?]);
@@ -163,20 +165,20 @@ impl Table {
 ///
 /// # Errors
 /// There is no such flow or the links do not lead from its one end to the other.
-pub(super) fn check_way(
+pub(super) fn check_route_of(
     spec: &RunSpec,
     plan: &HostPlan,
     flow: usize,
-    way: Way,
+    direction: Direction,
     links: &[usize],
-) -> Result<u32, LabError> {
+) -> Result<u32, RunError> {
     let (Some(planned), Some(asked)) = (plan.flows.get(flow), spec.flows.get(flow)) else {
         return Err(wrong(format!("flow {flow} does not exist, there are {}", plan.flows.len())));
     };
     let what = format!("flow {}", asked.name);
-    let (key, from, to, host) = match way {
-        Way::There => ("route", asked.source, asked.destination, planned.destination),
-        Way::Back => ("return_route", asked.destination, asked.source, planned.source),
+    let (key, from, to, host) = match direction {
+        Direction::Forward => ("route", asked.source, asked.destination, planned.destination),
+        Direction::Reverse => ("return_route", asked.destination, asked.source, planned.source),
     };
     check_route(&what, key, links, from, to, &spec.links)?;
     Ok(host as u32)

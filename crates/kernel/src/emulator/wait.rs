@@ -13,7 +13,7 @@ const MARGIN: (u64, u64) = (5_000, 100_000);
 /// ms (fair server, sched(7)).
 const WATCH_SHARE: i64 = 4;
 
-/// Most time that can be saved up for watching, ns.
+/// Peak time that can be saved up for watching, ns.
 const WATCH_MOST: i64 = 2_000_000;
 
 /// Least sleep where the clock may not be watched any more and something is always due, ns: a sleep costs as much CPU time as handing

@@ -6,6 +6,7 @@ use crate::plan::HostSpec;
 use crate::testing::{able, bulk, Line, Namespace, MS, S};
 use experiment::Metric;
 use serde_json::{json, Value};
+use std::ops::ControlFlow;
 
 /// Two namespaces with a device each, gone when dropped.
 struct Hosts {
@@ -35,7 +36,7 @@ impl Hosts {
 
     fn run(&mut self, line: &Line) -> (Outcome, EmulatorReport) {
         let plan = line.plan(self.specs.clone(), "reno");
-        run(&line.spec(), &plan, &mut self.emulator, &mut |_, _| Verdict::Continue).expect("the run ends")
+        run(&line.spec(), &plan, &mut self.emulator, &mut |_, _| ControlFlow::Continue(())).expect("the run ends")
     }
 }
 
@@ -223,10 +224,10 @@ fn the_pulse_stops_a_run_and_the_emulator_with_it() {
     let ended = run(&line.spec(), &plan, &mut hosts.emulator, &mut |now, end| {
         assert_eq!(end, Time(1000 * S));
         if now < Time(200 * MS) {
-            return Verdict::Continue;
+            return ControlFlow::Continue(());
         }
         told_at = crate::clock::monotonic_ns();
-        Verdict::Stop
+        ControlFlow::Break(())
     });
     assert!(matches!(ended, Err(KernelError::Stopped)), "{:?}", ended.err());
     assert!(told_at > began && crate::clock::monotonic_ns() - told_at < S);
@@ -241,6 +242,6 @@ fn a_plan_of_other_flows_is_refused() {
     let mut hosts = Hosts::new();
     let line = Line::new(50_000_000, 20 * MS, S).flow(bulk(None));
     let plan = HostPlan { flows: vec![], ..line.plan(hosts.specs.clone(), "reno") };
-    let ended = run(&line.spec(), &plan, &mut hosts.emulator, &mut |_, _| Verdict::Continue);
+    let ended = run(&line.spec(), &plan, &mut hosts.emulator, &mut |_, _| ControlFlow::Continue(()));
     assert_eq!(ended.err().unwrap().to_string(), "the plan has 0 flows, the spec 1");
 }

@@ -1,7 +1,7 @@
 //! One flow of a run as two sockets and an application.
 
 use super::netstat::{Netstat, Recoveries};
-use super::sender::{Sender, Standing};
+use super::sender::{ConnectionState, Sender};
 use super::socket::{Failed, Socket};
 use crate::plan::HostPlan;
 use experiment::spec::{FlowSpec, RunSpec, WorkloadSpec};
@@ -43,7 +43,7 @@ pub(crate) struct Connection {
     sampled: (u64, Time),
     /// Smoothed round-trip times sampled: how many, and their sum, us.
     srtt: (u64, u64),
-    /// Most that was seen in flight, bytes.
+    /// Peak that was seen in flight, bytes.
     most_in_flight: u64,
 }
 
@@ -98,7 +98,7 @@ impl Connection {
 
     /// Ends it at once, with all that is on its way.
     pub fn cut(&mut self) {
-        self.sender.standing = Standing::Lost;
+        self.sender.standing = ConnectionState::Lost;
         self.sender.socket.abort();
         self.receiver = None;
         self.cut = true;
@@ -118,11 +118,11 @@ impl Connection {
     /// The sender's socket has changed: connected, room again, or an error. False when the connection is lost.
     pub fn handle_sender(&mut self) -> bool {
         let was = self.sender.standing;
-        if was == Standing::Lost {
+        if was == ConnectionState::Lost {
             return false;
         }
         let changed = self.sender.handle_writable().and_then(|()| match was {
-            Standing::Connecting => self.check_congestion(),
+            ConnectionState::Connecting => self.check_congestion(),
             _ => Ok(()),
         });
         match changed {
@@ -145,7 +145,7 @@ impl Connection {
 
     /// The connection is no more.
     pub fn lose(&mut self, error: io::Error) {
-        self.sender.standing = Standing::Lost;
+        self.sender.standing = ConnectionState::Lost;
         self.lost.get_or_insert(error);
     }
 
@@ -178,12 +178,9 @@ impl Connection {
         let Some(series) = series else { return Ok(()) };
         let (received, since) = self.sampled;
         let interval = now.since(since).as_secs_f64();
-        info.begin_row(series, now, self.flow);
-        series.goodput_bps.push(if interval > 0.0 { (self.received - received) as f64 * 8.0 / interval } else { 0.0 });
+        let goodput = if interval > 0.0 { (self.received - received) as f64 * 8.0 / interval } else { 0.0 };
         let again = raw.total_retrans.saturating_sub(self.sender.at_start.raw().total_retrans);
-        series.retransmitted_segments.push(u64::from(again));
-        series.lag_s.push(lag.0.as_secs_f64());
-        series.lag_bytes.push(lag.1);
+        series.push(info.row(now, self.flow, goodput, u64::from(again), lag));
         self.sampled = (self.received, now);
         Ok(())
     }

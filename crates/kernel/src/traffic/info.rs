@@ -1,6 +1,6 @@
 //! What the kernel's TCP says of a connection: `TCP_INFO`.
 
-use experiment::FlowSeries;
+use experiment::{ssthresh, FlowRow};
 use std::io;
 use std::os::fd::RawFd;
 use units::{Span, Time};
@@ -172,15 +172,29 @@ impl Info {
         Info { bytes, ..self }
     }
 
-    /// What a row of the series has of it; the caller adds the flow's own columns.
-    pub fn begin_row(&self, series: &mut FlowSeries, now: Time, flow: usize) {
+    /// What a row of the series has of it; `goodput_bps` and `retransmitted_segments` are the flow's, and so is the lag.
+    pub fn row(
+        &self,
+        time: Time,
+        flow: usize,
+        goodput_bps: f64,
+        retransmitted_segments: u64,
+        (lag, lag_bytes): (Span, u64),
+    ) -> FlowRow {
         let raw = self.raw();
-        series.time_s.push(now.as_secs_f64());
-        series.flow.push(flow as i32);
-        series.cwnd_packets.push(raw.snd_cwnd);
-        series.ssthresh_packets.push(raw.snd_ssthresh);
-        series.srtt_s.push(Span::from_micros(u64::from(raw.rtt_us)).as_secs_f64());
-        series.in_flight_bytes.push(self.in_flight_bytes());
+        FlowRow {
+            time,
+            flow,
+            cwnd_packets: raw.snd_cwnd,
+            ssthresh_packets: ssthresh(raw.snd_ssthresh),
+            srtt: Span::from_micros(u64::from(raw.rtt_us)),
+            in_flight_bytes: self.in_flight_bytes(),
+            goodput_bps,
+            retransmitted_segments,
+            duplicate_acks: None,
+            lag,
+            lag_bytes,
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::error::KernelError;
 use crate::plan::HostPlan;
 use connection::Connection;
 use experiment::spec::{RunSpec, WorkloadSpec};
-use experiment::{Applications, FlowCounters, FlowSeries, FlowTally, Stripe};
+use experiment::{Application as _, Applications, FlowCounters, FlowSeries, MeasuredFlow, Stripe, ValidRun};
 use poll::{End, Event, Poll};
 use program::Program;
 use std::cmp::Reverse;
@@ -74,10 +74,10 @@ enum Timer {
 }
 
 /// What the traffic of a run came to.
-pub(crate) struct TrafficTally {
+pub(crate) struct MeasuredTraffic {
     pub end: Time,
     pub drained_at: Time,
-    pub flows: Vec<FlowTally>,
+    pub flows: Vec<MeasuredFlow>,
     pub stripes: Vec<Stripe>,
     pub series: FlowSeries,
     pub notes: Vec<String>,
@@ -90,9 +90,10 @@ impl<'a> Traffic<'a> {
     ///
     /// # Errors
     /// Which flow's socket or option the kernel refused, or which of its workload's files cannot be read.
-    pub fn open(spec: &'a RunSpec, plan: &HostPlan) -> Result<Traffic<'a>, KernelError> {
+    pub fn open(run: ValidRun<'a>, plan: &HostPlan) -> Result<Traffic<'a>, KernelError> {
+        let spec = run.spec();
         allow_descriptors(spec.flows.len() as u64 * DESCRIPTORS);
-        let mut applications = Applications::new(spec)?;
+        let mut applications = Applications::new(run)?;
         let (mut connections, mut programs) = (vec![], vec![]);
         let poll = Poll::new().map_err(|e| KernelError::machine("epoll", e))?;
         for (index, flow) in spec.flows.iter().enumerate() {
@@ -145,7 +146,7 @@ impl<'a> Traffic<'a> {
         stop: &AtomicBool,
         over: &AtomicBool,
         at_end: impl FnOnce(Time),
-    ) -> Result<TrafficTally, KernelError> {
+    ) -> Result<MeasuredTraffic, KernelError> {
         clock::prefer();
         let cpu = clock::thread_cpu_ns();
         let mut events = vec![];
@@ -169,10 +170,10 @@ impl<'a> Traffic<'a> {
             self.turn(clock, limit, progress, stop, &mut events)?;
         }
         let tally = self.tally(end, clock.now(), counters, notes);
-        Ok(TrafficTally { cpu_ns: clock::thread_cpu_ns() - cpu, ..tally })
+        Ok(MeasuredTraffic { cpu_ns: clock::thread_cpu_ns() - cpu, ..tally })
     }
 
-    fn tally(self, end: Time, drained_at: Time, counters: Vec<FlowCounters>, notes: Vec<String>) -> TrafficTally {
+    fn tally(self, end: Time, drained_at: Time, counters: Vec<FlowCounters>, notes: Vec<String>) -> MeasuredTraffic {
         let drained_at = if self.connections.iter().any(|c| self.has_messages(c)) { drained_at } else { end };
         let own = self.connections.into_iter().map(|c| (c.flow, c.received_at_warmup, c.workload));
         let programs = self.programs.into_iter().map(|p| (p.flow, p.received_at_warmup, p.into_workload()));
@@ -181,12 +182,12 @@ impl<'a> Traffic<'a> {
             .zip(counters)
             .map(|((flow, received_at_warmup, workload), counters)| {
                 // Of the workloads here none sends data back.
-                (flow, FlowTally { reverse: None, counters, received_at_warmup, workload })
+                (flow, MeasuredFlow { reverse: None, counters, received_at_warmup, workload })
             })
             .collect();
         flows.sort_by_key(|(flow, _)| *flow);
         let flows = flows.into_iter().map(|(_, tally)| tally).collect();
-        TrafficTally { end, drained_at, flows, stripes: self.stripes, series: self.series, notes, cpu_ns: 0 }
+        MeasuredTraffic { end, drained_at, flows, stripes: self.stripes, series: self.series, notes, cpu_ns: 0 }
     }
 
     fn is_done(&self) -> bool {

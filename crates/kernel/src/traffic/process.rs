@@ -14,7 +14,7 @@ pub(crate) struct Process {
     ended: Option<ExitStatus>,
 }
 
-/// Most of what a program said that goes into an error, bytes.
+/// Peak of what a program said that goes into an error, bytes.
 const WORDS: usize = 400;
 
 impl Process {

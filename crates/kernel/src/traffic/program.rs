@@ -49,7 +49,7 @@ pub(crate) struct Program {
     sampled: (u64, Time),
     /// Smoothed round-trip times sampled: how many, and their sum, us.
     srtt: (u64, u64),
-    /// Most that was seen in flight, bytes.
+    /// Peak that was seen in flight, bytes.
     most_in_flight: u64,
 }
 
@@ -227,12 +227,10 @@ impl Program {
         let Some(series) = series else { return };
         let (received, (before, since)) = (self.received(), self.sampled);
         let interval = now.since(since).as_secs_f64();
-        info.begin_row(series, now, self.flow);
         let more = received.saturating_sub(before) as f64 * 8.0;
-        series.goodput_bps.push(if interval > 0.0 { more / interval } else { 0.0 });
-        series.retransmitted_segments.push(self.near.sum(|seen| u64::from(seen.info.raw().total_retrans)));
-        series.lag_s.push(0.0);
-        series.lag_bytes.push(0);
+        let goodput = if interval > 0.0 { more / interval } else { 0.0 };
+        let again = self.near.sum(|seen| u64::from(seen.info.raw().total_retrans));
+        series.push(info.row(now, self.flow, goodput, again, (Span::ZERO, 0)));
         self.sampled = (received, now);
     }
 

@@ -7,12 +7,12 @@ use std::io;
 use std::net::SocketAddrV4;
 use units::Time;
 
-/// Most bytes handed over at once, so that one flow does not keep the others waiting: half a ms at 5 Gbit/s.
+/// Peak bytes handed over at once, so that one flow does not keep the others waiting: half a ms at 5 Gbit/s.
 const TURN: u64 = 256 << 10;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum ConnectionState {
     /// Not begun.
     Idle,
     /// The SYN is on its way.
@@ -28,7 +28,7 @@ pub(crate) enum Standing {
 /// A socket that sends.
 pub(crate) struct Sender {
     pub socket: Socket,
-    pub standing: Standing,
+    pub standing: ConnectionState,
     written: u64,
     /// The kernel had no room and will say when it has.
     blocked: bool,
@@ -44,7 +44,7 @@ impl Sender {
     pub fn new(socket: Socket) -> Sender {
         Sender {
             socket,
-            standing: Standing::Idle,
+            standing: ConnectionState::Idle,
             written: 0,
             blocked: false,
             wants_turn: false,
@@ -56,7 +56,7 @@ impl Sender {
     /// Begins to connect.
     pub fn connect(&mut self, to: SocketAddrV4) -> io::Result<()> {
         self.socket.connect(to)?;
-        self.standing = Standing::Connecting;
+        self.standing = ConnectionState::Connecting;
         Ok(())
     }
 
@@ -64,16 +64,16 @@ impl Sender {
     pub fn handle_writable(&mut self) -> io::Result<()> {
         self.socket.take_error()?;
         self.blocked = false;
-        if self.standing == Standing::Connecting {
+        if self.standing == ConnectionState::Connecting {
             self.at_start = self.socket.info()?;
-            self.standing = Standing::Open;
+            self.standing = ConnectionState::Open;
         }
         Ok(())
     }
 
     fn fail(&mut self, error: io::Error) {
         self.error = Some(error);
-        self.standing = Standing::Lost;
+        self.standing = ConnectionState::Lost;
     }
 }
 
@@ -81,7 +81,7 @@ impl SendingEnd for Sender {
     /// Before the connection is made it takes nothing: the workload keeps what it has.
     fn write(&mut self, _now: Time, bytes: u64) -> u64 {
         self.wants_turn = false;
-        if self.standing != Standing::Open || self.blocked {
+        if self.standing != ConnectionState::Open || self.blocked {
             return 0;
         }
         let mut taken = 0;
@@ -98,17 +98,17 @@ impl SendingEnd for Sender {
                 }
             }
         }
-        self.wants_turn = self.standing == Standing::Open && !self.blocked && taken < bytes;
+        self.wants_turn = self.standing == ConnectionState::Open && !self.blocked && taken < bytes;
         self.written += taken;
         taken
     }
 
     fn close(&mut self, _now: Time) {
-        if self.standing != Standing::Open {
+        if self.standing != ConnectionState::Open {
             return;
         }
         match self.socket.shut_down() {
-            Ok(()) => self.standing = Standing::Ended,
+            Ok(()) => self.standing = ConnectionState::Ended,
             Err(error) => self.fail(error),
         }
     }
@@ -122,7 +122,7 @@ impl SendingEnd for Sender {
     }
 
     fn is_established(&self) -> bool {
-        self.standing == Standing::Open
+        self.standing == ConnectionState::Open
     }
 
     /// Costs a system call. A socket that does not tell, because it is lost, takes nothing either.
@@ -132,6 +132,6 @@ impl SendingEnd for Sender {
 
     /// The kernel refuses what would be beyond its own bound of what is unsent (`Socket::set_unsent_bound`).
     fn has_room(&self, _unsent: u64) -> bool {
-        self.standing == Standing::Open && !self.blocked
+        self.standing == ConnectionState::Open && !self.blocked
     }
 }

@@ -14,10 +14,10 @@ const TCP_RTO_MAX_MS: libc::c_int = 44;
 /// which the cache holds.
 static ZEROES: [u8; CHUNK] = [0; CHUNK];
 
-/// Most bytes handed over by one call: one segment of the kernel's offload is 64 KiB.
+/// Peak bytes handed over by one call: one segment of the kernel's offload is 64 KiB.
 const CHUNK: usize = 256 << 10;
 
-/// Most bytes taken by one call.
+/// Peak bytes taken by one call.
 const SWEEP: usize = 4 << 20;
 
 /// An open socket; closing it resets the connection, so that nothing lingers.

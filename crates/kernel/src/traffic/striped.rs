@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::poll::End;
-use super::sender::{Sender, Standing};
+use super::sender::{ConnectionState, Sender};
 use super::Traffic;
 use crate::error::KernelError;
 use experiment::{Lanes, Share, Stripe, Workload};
@@ -15,7 +15,7 @@ impl Lanes for Ends<'_> {
     type End = Sender;
 
     fn is_open(&self, lane: usize) -> bool {
-        self.0[lane].opened && self.0[lane].sender.standing != Standing::Lost
+        self.0[lane].opened && self.0[lane].sender.standing != ConnectionState::Lost
     }
 
     fn lane(&mut self, lane: usize) -> (&mut Workload, &mut Sender) {
@@ -92,7 +92,7 @@ impl Traffic<'_> {
     /// What writing to connections has met, and whether they are done.
     fn settle_stripe(&mut self, now: Time, index: usize) -> Result<(), KernelError> {
         let first = self.first(index);
-        while let Some(lane) = self.stripes[index].poll_touched() {
+        while let Some(lane) = self.stripes[index].poll_ready() {
             self.after_write(first + lane)?;
             self.note_lane_done(now, first + lane);
         }

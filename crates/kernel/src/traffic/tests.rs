@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::HostSpec;
 use crate::testing::{able, bulk, Line, Namespace, MS, S};
-use experiment::Metric;
+use experiment::{Metric, ValidRun};
 use serde_json::json;
 
 /// A namespace with its loopback device up.
@@ -24,7 +24,7 @@ fn hosts(namespace: &Namespace) -> [HostSpec; 2] {
 }
 
 struct Run {
-    tally: TrafficTally,
+    tally: MeasuredTraffic,
     progress: Arc<[AtomicU64]>,
 }
 
@@ -34,7 +34,7 @@ fn run(line: &Line, change: impl FnOnce(&mut HostPlan)) -> Result<Run, KernelErr
     let mut plan = line.plan(hosts(&namespace), "reno");
     change(&mut plan);
     let progress: Arc<[AtomicU64]> = spec.flows.iter().map(|_| AtomicU64::new(0)).collect();
-    let traffic = Traffic::open(&spec, &plan)?;
+    let traffic = Traffic::open(ValidRun::new(&spec).unwrap(), &plan)?;
     let (clock, never) = (Clock::starting_in(Span::from_millis(10)), AtomicBool::new(false));
     // On a thread of its own: it takes precedence for good.
     let tally = std::thread::scope(|scope| {
@@ -84,7 +84,7 @@ fn tcp_info_is_read_where_the_kernel_puts_it() {
     plan.flows[0].window_clamp_bytes = 20_000;
     plan.flows[0].receive_buffer_bytes = Some(40_000);
     plan.flows[0].pacing = true;
-    let mut traffic = Traffic::open(&spec, &plan).unwrap();
+    let mut traffic = Traffic::open(ValidRun::new(&spec).unwrap(), &plan).unwrap();
     let clock = Clock::starting_in(Span::ZERO);
     let (mut events, never) = (vec![], AtomicBool::new(false));
     let progress: Arc<[AtomicU64]> = Arc::new([AtomicU64::new(0)]);
@@ -134,7 +134,7 @@ fn nobody_at_the_address_is_an_error_that_names_the_flow() {
     let namespace = loopback();
     let line = Line::new(1_000_000_000, 0, S).flow(bulk(None));
     let (spec, plan) = (line.spec(), line.plan(hosts(&namespace), "reno"));
-    let mut traffic = Traffic::open(&spec, &plan).unwrap();
+    let mut traffic = Traffic::open(ValidRun::new(&spec).unwrap(), &plan).unwrap();
     traffic.connections[0].listener = None;
     let never = AtomicBool::new(false);
     let progress: Arc<[AtomicU64]> = Arc::new([AtomicU64::new(0)]);
@@ -152,7 +152,7 @@ fn a_connection_that_is_lost_is_a_note_and_the_others_go_on() {
     let namespace = loopback();
     let line = Line::new(1_000_000_000, 0, 300 * MS).flow(bulk(None)).flow(bulk(None));
     let (spec, plan) = (line.spec(), line.plan(hosts(&namespace), "reno"));
-    let mut traffic = Traffic::open(&spec, &plan).unwrap();
+    let mut traffic = Traffic::open(ValidRun::new(&spec).unwrap(), &plan).unwrap();
     let (clock, never) = (Clock::starting_in(Span::ZERO), AtomicBool::new(false));
     let (progress, mut events): (Arc<[AtomicU64]>, _) = (Arc::new([AtomicU64::new(0), AtomicU64::new(0)]), vec![]);
     while traffic.connections.iter().any(|c| c.received == 0) {
@@ -264,7 +264,7 @@ fn the_stop_is_noticed_at_once() {
     let namespace = loopback();
     let line = Line::new(1_000_000_000, 0, 100 * S).flow(bulk(None));
     let (spec, plan) = (line.spec(), line.plan(hosts(&namespace), "reno"));
-    let traffic = Traffic::open(&spec, &plan).unwrap();
+    let traffic = Traffic::open(ValidRun::new(&spec).unwrap(), &plan).unwrap();
     let (stop, never) = (AtomicBool::new(false), AtomicBool::new(false));
     let progress: Arc<[AtomicU64]> = Arc::new([AtomicU64::new(0)]);
     let clock = Clock::starting_in(Span::ZERO);
@@ -288,32 +288,30 @@ fn a_run_is_summed_up_as_the_simulator_does() {
     let line = Line::new(1_000_000_000, 0, 20 * S).flow(bulk(Some(1_000_000)));
     let line = Line { stop_when_done: true, ..line };
     let Run { tally, .. } = run(&line, |_| ()).unwrap();
-    let TrafficTally { end, drained_at, flows, stripes, series, notes, .. } = tally;
-    let links = vec![link::Stats::default(); 2];
-    let (background, link_series) = (vec![], experiment::LinkSeries::default());
-    let tally = experiment::RunTally {
+    let MeasuredTraffic { end, drained_at, flows, stripes, series, notes, .. } = tally;
+    let network = experiment::NetworkCounters {
+        links: vec![link::Stats::default(); 2],
+        ..experiment::NetworkCounters::default()
+    };
+    let measured = experiment::MeasuredRun {
         end,
         drained_at,
         flows,
         stripes,
-        links,
-        background,
+        network,
         flow_series: series,
-        link_series,
-        kept: vec![],
-        gates: vec![],
-        happened: vec![],
-        trims: vec![],
-        crowds: vec![],
-        found: None,
-        managed: None,
+        link_series: experiment::LinkSeries::default(),
+        event_times: vec![],
+        window_reductions: vec![],
+        short_flows: vec![],
+        copy: None,
         notes,
     };
-    let outcome = experiment::sum_up(&line.spec(), tally);
+    let outcome = experiment::summarize(&line.spec(), measured);
     assert_eq!(outcome.metrics.get("delivered_bytes"), Some(&Metric::Integer(1_000_000)));
     let Some(Metric::Real(completion)) = outcome.flows[0].get("completion_s") else { panic!("it completed") };
     assert!(*completion > 0.0 && *completion < 20.0);
-    // What this ground cannot know is not there.
+    // What this backend cannot know is not there.
     assert_eq!(outcome.metrics.get("duplicate_acks"), None);
     assert_eq!(outcome.metrics.get("rtt_max_s"), None);
 }

@@ -1,0 +1,155 @@
+//! From a checked specification to a world and a network.
+
+use crate::applications::Applications;
+use crate::capture::Capture;
+use crate::copy_study::CopyStudy;
+use crate::environment::Environment;
+use crate::error::RunError;
+use crate::flow::Flow;
+use crate::node::Node;
+use crate::node_number::NodeNumber;
+use crate::packet::Packet;
+use crate::probe::Probe;
+use crate::series::FlowSeries;
+use crate::short_flows;
+use crate::spec::{FlowSpec, RunSpec};
+use crate::transport::TransportMaker;
+use crate::validate::ValidSimulation;
+use crate::world::{Connections, Nodes, Stripes, Timers, World};
+use sim::{Network, Routes};
+use storage::trace::Summary;
+use storage::Format;
+use units::{Span, Time};
+
+/// What a run is made of beside its specification.
+pub struct Parts<M, N> {
+    /// Makes the ends of connections.
+    pub maker: M,
+    /// What drives ends of flows in place of their workloads.
+    pub nodes: Vec<N>,
+    /// By flow of the specification: the nodes that drive its sender and its receiver.
+    pub of_ends: Vec<[Option<NodeNumber>; 2]>,
+    /// What is measured beside the series.
+    pub probes: Vec<Box<dyn Probe>>,
+}
+
+/// Builds everything that `run` describes of `parts`, with all first timers set.
+///
+/// # Errors
+/// [`RunError`] names a file that it could not open, read or write, or what is wrong in it.
+pub fn build<M: TransportMaker, N: Node<M::Transport>>(
+    run: ValidSimulation<'_>,
+    parts: Parts<M, N>,
+) -> Result<(World<M, N>, Network<Packet>), RunError> {
+    let spec = run.spec();
+    let Parts { maker, nodes, of_ends, probes } = parts;
+    let study = CopyStudy::new(run);
+    let short_flows = short_flows::members(run);
+    let all: Vec<&FlowSpec> = spec.flows.iter().chain(short_flows.iter().map(|(_, flow)| flow)).collect();
+    let timers = Timers::new(spec.events.len(), all.len(), spec.background.len(), study.iter().len() + probes.len());
+    let mut environment = Environment::new(*run, &all, Time::ZERO, timers.numbering());
+    let mut routes = Routes::default();
+    let mut builder =
+        Builder { run, environment: &environment, routes: &mut routes, maker, applications: Applications::new(*run)? };
+    let flows = all
+        .iter()
+        .enumerate()
+        .map(|(i, flow)| builder.flow(i, flow, of_ends.get(i).copied().unwrap_or_default()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let Builder { maker, applications, .. } = builder;
+    environment.add_background(*run, &mut routes);
+    let (links, pacers) = environment.links(*run, true);
+    let mut net = Network::new(links, pacers, routes, timers.count(), environment.early_timers());
+    let capture = match &spec.measure.pcap {
+        Some(path) => Some(Capture::create(path, spec.measure.pcap_node, spec.measure.pcap_packets)?),
+        None => None,
+    };
+    let mut world = World {
+        connections: Connections::new(flows, spec.flows.len(), timers, capture, spec.stop_when_done),
+        environment,
+        nodes: Nodes::new(nodes, maker),
+        stripes: Stripes(applications.into_stripes()),
+        short_flows: short_flows.iter().map(|&(entry, _)| entry).collect(),
+        study,
+        probes,
+        flow_series: FlowSeries::default(),
+        series_interval: spec.measure.series_interval_ns.map(Span),
+    };
+    set_first_timers(spec, &mut world, &mut net);
+    Ok((world, net))
+}
+
+fn set_first_timers<M: TransportMaker, N: Node<M::Transport>>(
+    spec: &RunSpec,
+    world: &mut World<M, N>,
+    net: &mut Network<Packet>,
+) {
+    world.environment.set_timers(net);
+    let timers = world.connections.timers;
+    for (index, flow) in world.connections.flows.iter().enumerate() {
+        net.set_timer(timers.application(index), Time(flow.spec.start_ns));
+        if let Some(stop) = flow.spec.stop_ns {
+            net.set_timer(timers.stop(index), Time(stop));
+        }
+    }
+    if spec.measure.warmup_ns > 0 {
+        net.set_timer(timers.warmup(), Time(spec.measure.warmup_ns));
+    }
+    let study = world.study.iter().map(|study| study as &dyn Probe);
+    for (index, probe) in study.chain(world.probes.iter().map(|probe| &**probe)).enumerate() {
+        net.set_timer(timers.probe(index), probe.poll_timeout());
+    }
+}
+
+struct Builder<'a, M> {
+    run: ValidSimulation<'a>,
+    environment: &'a Environment,
+    routes: &'a mut Routes,
+    maker: M,
+    applications: Applications,
+}
+
+impl<M: TransportMaker> Builder<'_, M> {
+    fn flow(
+        &mut self,
+        index: usize,
+        spec: &FlowSpec,
+        nodes: [Option<NodeNumber>; 2],
+    ) -> Result<Flow<M::Transport>, RunError> {
+        let [sender, receiver] = self.maker.make(spec, Time::ZERO)?;
+        // Host numbers: the sender of flow i is 2i, its receiver 2i + 1; packets go to the other end.
+        let sender_host = 2 * index as u32;
+        let sides = [self.routes.add(&spec.route, sender_host + 1), self.routes.add(&spec.return_route, sender_host)];
+        self.environment.add_alternates(*self.run, index, sides, self.routes);
+        Ok(Flow {
+            sender,
+            receiver,
+            workload: self.applications.build(index, spec)?,
+            nodes,
+            earlier: None,
+            spec: Box::new(spec.clone()),
+            hops: sides.map(|route| route.0),
+            armed: [Time::NEVER; 2],
+            dropped_packets: [0; 2],
+            received_at_warmup: [0; 2],
+            received_at_sample: [0; 2],
+        })
+    }
+}
+
+/// What is in a trace, and its format; `format` as in a [`crate::spec::TraceSpec`]. Holds one request at a time.
+///
+/// # Errors
+/// [`RunError::Trace`] names file, place and what would be right.
+pub fn check_trace(path: &str, format: &str) -> Result<(Format, Summary), RunError> {
+    let wrong = |e: storage::TraceError| RunError::Trace(e.to_string());
+    let reader = storage::stream(path, Format::asked(format).map_err(wrong)?).map_err(wrong)?;
+    let (format, mut summary) = (reader.format(), Summary::default());
+    for request in reader {
+        summary.add(&request.map_err(wrong)?);
+    }
+    if summary.requests == 0 {
+        return Err(wrong(storage::TraceError::Empty { name: path.to_owned() }));
+    }
+    Ok((format, summary))
+}

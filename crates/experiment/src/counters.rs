@@ -1,0 +1,192 @@
+//! What a backend counted in a run, whichever backend it was: the form that [`crate::summarize`] makes an outcome of.
+//!
+//! A count that a backend cannot know is None, and its metric is absent.
+
+use crate::copy_study::CopyVerdict;
+use crate::manager::ManagerOutcome;
+use crate::metric::Metrics;
+use crate::sender_command::MoveId;
+use crate::series::{FlowSeries, LinkSeries};
+use crate::workload::{Stripe, Workload};
+use link::hold_buffer::Stats as Kept;
+use link::{Packet, Stats};
+use sim::{Network, Routed};
+use tcp::CwndReduction;
+use units::{Histogram, Span, Time};
+
+/// Round-trip times that the sender of a connection has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rtt {
+    /// What the mean is over: (number of values, their sum in us).
+    pub mean: Option<(u64, u64)>,
+    /// Least sample, us.
+    pub min_us: Option<u64>,
+    /// Largest sample, us.
+    pub max_us: Option<u64>,
+}
+
+/// Counters of a connection when the run proper ended: what drains afterwards is not part of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Payload handed to the receiving application, bytes.
+    pub received_bytes: u64,
+    /// Distinct data segments that arrived.
+    pub delivered_packets: Option<u64>,
+    /// Data segments sent, retransmissions included.
+    pub sent_segments: Option<u64>,
+    /// Data segments sent again.
+    pub retransmitted_segments: Option<u64>,
+    /// Their payload, bytes.
+    pub retransmitted_bytes: Option<u64>,
+    /// Packets of either direction lost on the way.
+    pub dropped_packets: Option<u64>,
+    /// Duplicate ACKs at the sender (RFC 5681, 2).
+    pub duplicate_acks: Option<u64>,
+    /// Retransmission time-outs.
+    pub timeouts: Option<u64>,
+    /// Loss recoveries that began without a time-out.
+    pub fast_retransmits: Option<u64>,
+    /// Tail loss probes.
+    pub tlp_probes: Option<u64>,
+    /// Reductions taken back.
+    pub spurious_recoveries: Option<u64>,
+    /// Segments without payload that the receiver sent.
+    pub acks: Option<u64>,
+    /// Round-trip times.
+    pub rtt: Rtt,
+}
+
+/// Data that the other end of a connection sends, where it sends any, when the run proper ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReverseCounters {
+    /// Payload handed to the application that opened the connection, bytes.
+    pub received_bytes: u64,
+    /// The same when the measured interval began.
+    pub received_at_warmup: u64,
+    /// Distinct data segments that arrived.
+    pub delivered_packets: u64,
+    /// Data segments sent, retransmissions included.
+    pub sent_segments: u64,
+    /// Data segments sent again.
+    pub retransmitted_segments: u64,
+    /// Their payload, bytes.
+    pub retransmitted_bytes: u64,
+    /// Packets of that end lost on the way.
+    pub dropped_packets: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Loss recoveries that began without a time-out.
+    pub fast_retransmits: u64,
+}
+
+/// A connection.
+pub struct MeasuredFlow {
+    /// When the run proper ended.
+    pub counters: FlowCounters,
+    /// The other direction, where there is data.
+    pub reverse: Option<ReverseCounters>,
+    /// Payload received when the measured interval began, bytes.
+    pub received_at_warmup: u64,
+    /// Its application, in the state that it was left in: after the drain.
+    pub workload: Workload,
+}
+
+impl MeasuredFlow {
+    /// Payload received within the measured interval, bytes.
+    pub fn measured_bytes(&self) -> u64 {
+        self.counters.received_bytes - self.received_at_warmup
+    }
+}
+
+/// A background source: packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackgroundCounters {
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets lost on the way.
+    pub dropped: u64,
+    /// Packets that arrived.
+    pub received: u64,
+}
+
+/// What hold buffers of moves have kept back, in the order of the spec's events, and their counters.
+#[derive(Clone, Debug, Default)]
+pub struct HoldBufferCounters {
+    /// What they have kept back.
+    pub kept: Vec<Kept>,
+    /// Their counters.
+    pub stats: Vec<Stats>,
+}
+
+impl HoldBufferCounters {
+    /// Those of `net`.
+    pub fn of<P: Packet + Routed>(net: &Network<P>) -> HoldBufferCounters {
+        let (kept, stats) =
+            net.links().iter().filter_map(|link| Some((link.as_hold_buffer()?.stats(), *link.stats()))).unzip();
+        HoldBufferCounters { kept, stats }
+    }
+}
+
+/// The network's own counters: what the model decided.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkCounters {
+    /// In the order of the spec.
+    pub links: Vec<Stats>,
+    /// In the order of the spec.
+    pub background: Vec<BackgroundCounters>,
+    /// Of hold buffers at moving routers.
+    pub hold_buffers: HoldBufferCounters,
+    /// What the manager did, where there is one.
+    pub managed: Option<ManagerOutcome>,
+}
+
+/// A sender that was told to trim its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowReduction {
+    /// For which move.
+    pub why: MoveId,
+    /// Index of the flow.
+    pub flow: usize,
+    /// When it was told, since the run began.
+    pub at: Time,
+    /// Its smoothed RTT then.
+    pub srtt: Span,
+    /// None: it was not to be done then.
+    pub trimmed: Option<CwndReduction>,
+}
+
+/// What became of a crowd.
+pub struct ShortFlowsSummary {
+    /// Its metrics.
+    pub metrics: Metrics,
+    /// MessageTimes from the beginning of a flow to the delivery of its last byte, ns.
+    pub completion: Histogram,
+}
+
+/// A run.
+pub struct MeasuredRun {
+    /// When the run proper ended, before what was on its way drained.
+    pub end: Time,
+    /// When it ended altogether.
+    pub drained_at: Time,
+    /// In the order of the spec.
+    pub flows: Vec<MeasuredFlow>,
+    /// Workloads that several flows share, in the state that they were left in: after the drain.
+    pub stripes: Vec<Stripe>,
+    /// Counters of the network at `end`.
+    pub network: NetworkCounters,
+    /// Series, empty unless asked for.
+    pub flow_series: FlowSeries,
+    /// Series, empty unless asked for.
+    pub link_series: LinkSeries,
+    /// When each event happened, in the order of the spec; None: it did not.
+    pub event_times: Vec<Option<Time>>,
+    /// In the order in which they were told; none where the backend knows of them only afterwards.
+    pub window_reductions: Vec<WindowReduction>,
+    /// Of each entry of short flows.
+    pub short_flows: Vec<ShortFlowsSummary>,
+    /// What came of looking whether a copy is steady, where that was asked for and the copy had not ended before.
+    pub copy: Option<CopyVerdict>,
+    /// What a reader of the numbers has to know beside what the numbers themselves say.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,223 @@
+//! Events: what changes in time, and what that does to links, routes and background sources.
+
+use crate::background::Background;
+use crate::link_config::loss_model;
+use crate::routes;
+use crate::sender_command::{AddressedCommand, MoveId, Preparation, SenderCommand};
+use crate::spec::{ActionSpec, EventSpec, MitigationSpec, QueueDelaySpec, WhenSpec};
+use crate::validate::ValidRun;
+
+use link::hold_buffer::Plan;
+use link::Packet;
+use sim::{Network, RouteId, Routed};
+use units::{Rate, Size, Span, Time};
+
+/// An event and whether it has happened.
+pub struct ScheduledEvent {
+    /// The event, its times since the run began.
+    pub spec: EventSpec,
+    /// Where it stands in the spec's list.
+    pub index: usize,
+    /// When it happened, in the network's time.
+    pub happened: Option<Time>,
+    /// When the run begins, in the network's time.
+    begin: Time,
+    /// Bytes that the watched flow had delivered when the averaging window began.
+    received_before: u64,
+    /// Whether senders have been told of a move.
+    told: bool,
+    /// When windows that were trimmed are given back.
+    restore_at: Option<Time>,
+}
+
+/// What a look at an event gave.
+pub enum EventStep {
+    /// Senders are told now; look again then, if at all.
+    Tell(Vec<AddressedCommand>, Option<Time>),
+    /// It happens now; look again then, if at all.
+    Now(ActionSpec, Option<Time>),
+    /// Look again then.
+    Later(Time),
+    /// It has happened before.
+    Done,
+}
+
+impl ScheduledEvent {
+    /// All events of `run`, which begins at `begin`, as timers 0 and up of its network: those at a time go before packets of the
+    /// same ns; those that watch a flow look after them.
+    pub fn all(run: ValidRun<'_>, begin: Time) -> Vec<ScheduledEvent> {
+        let mut events = vec![];
+        for (index, event) in run.events.iter().enumerate() {
+            let mut spec = event.clone();
+            if let (ActionSpec::Move { route: Some(route), .. } | ActionSpec::MoveBackground { route, .. }, Some(way)) =
+                (&mut spec.action, routes::of_event(run.spec(), index))
+            {
+                *route = way;
+            }
+            events.push(ScheduledEvent {
+                spec,
+                index,
+                happened: None,
+                begin,
+                received_before: 0,
+                told: false,
+                restore_at: None,
+            });
+        }
+        events.sort_by_key(|event: &ScheduledEvent| match event.spec.when {
+            WhenSpec::At { time_ns } => (0, time_ns),
+            WhenSpec::FlowReaches { .. } => (1, 0),
+        });
+        events
+    }
+
+    /// Sets the first timer of each.
+    pub fn set_timers<P: Packet + Routed>(events: &[ScheduledEvent], net: &mut Network<P>) {
+        for (timer, event) in (0..).zip(events) {
+            let first_look = match event.spec.when {
+                WhenSpec::At { time_ns } => Span(time_ns),
+                WhenSpec::FlowReaches { window_ns, .. } => Span(window_ns.max(1)),
+            };
+            net.set_timer(timer, event.begin + first_look);
+        }
+    }
+
+    /// When each event of a spec happened, since the run began, in the spec's order; None: it did not.
+    pub fn times(events: &[ScheduledEvent]) -> Vec<Option<Time>> {
+        let mut times = vec![None; events.len()];
+        for event in events {
+            times[event.index] = event.happened.map(|at| Time(at.since(event.begin).0));
+        }
+        times
+    }
+
+    /// Looks at it; `received` tells the payload bytes that a flow has delivered.
+    pub fn handle_timer(&mut self, now: Time, received: impl Fn(usize) -> u64) -> EventStep {
+        if self.happened.is_some() {
+            return match (self.restore_at.take_if(|at| *at <= now), &self.spec.action) {
+                (Some(_), ActionSpec::Move { flows, .. }) => {
+                    EventStep::Tell(self.commands(flows, &SenderCommand::Restore), None)
+                }
+                _ => EventStep::Done,
+            };
+        }
+        if self.told {
+            return self.act(now);
+        }
+        if let WhenSpec::FlowReaches { flow, rate_bps, window_ns } = self.spec.when {
+            let received = received(flow);
+            let needed = Rate(rate_bps).data_in(Span(window_ns)).0;
+            let got = received - self.received_before;
+            self.received_before = received;
+            if got < needed {
+                return EventStep::Later(now + Span(window_ns.max(1)));
+            }
+        }
+        if let Some((flows, preparation, lead)) = preparation(&self.spec.action) {
+            let commands = self.commands(flows, &SenderCommand::Prepare(preparation));
+            self.told = true;
+            return EventStep::Tell(commands, Some(now + lead));
+        }
+        self.act(now)
+    }
+
+    /// `command` for the senders of `flows`.
+    fn commands(&self, flows: &[usize], command: &SenderCommand) -> Vec<AddressedCommand> {
+        let why = MoveId::Event(self.index);
+        flows.iter().map(|&flow| AddressedCommand { flow, why, command: command.clone() }).collect()
+    }
+
+    fn act(&mut self, now: Time) -> EventStep {
+        self.happened = Some(now);
+        if let ActionSpec::Move { mitigation: Some(MitigationSpec { cwnd_reduction: Some(trim), .. }), .. } =
+            &self.spec.action
+        {
+            self.restore_at = trim.restore_ns.map(|after| now + Span(after));
+        }
+        EventStep::Now(self.spec.action.clone(), self.restore_at)
+    }
+}
+
+/// What senders of which flows do before `action`, and how long before it.
+fn preparation(action: &ActionSpec) -> Option<(&[usize], Preparation, Span)> {
+    let ActionSpec::Move { flows, mitigation: Some(mitigation), .. } = action else { return None };
+    let MitigationSpec { cwnd_reduction: trim, reordering_tolerance: tolerate, .. } = mitigation.clone();
+    if trim.is_none() && tolerate.is_none() {
+        return None;
+    }
+    let lead = Span(trim.as_ref().map_or(0, |trim| trim.lead_ns));
+    Some((flows, Preparation { trim, tolerate }, lead))
+}
+
+/// `network::links` makes links that events change variable.
+const VARIABLE: &str = "a link that events change is variable";
+
+/// Does what an event asks for. The timer of the i-th source of `background` is `first_timer` + i; `routes` gives the routes of a
+/// flow's packets, from its sender and from its receiver; None where nobody runs the flow.
+pub fn apply_action<P: Packet + Routed>(
+    action: &ActionSpec,
+    now: Time,
+    background: &mut [Background],
+    first_timer: u32,
+    routes: impl Fn(usize) -> Option<[RouteId; 2]>,
+    net: &mut Network<P>,
+) {
+    match action {
+        ActionSpec::Rate { link, rate_bps } => {
+            net.change_link(*link as u32, |l| l.set_rate(now, Rate(*rate_bps))).expect(VARIABLE)
+        }
+        ActionSpec::Delay { link, delay_ns } => {
+            net.change_link(*link as u32, |l| l.set_delay(now, Span(*delay_ns))).expect(VARIABLE)
+        }
+        ActionSpec::Loss { link, loss } => {
+            net.change_link(*link as u32, |l| l.set_loss(now, loss_model(loss))).expect(VARIABLE)
+        }
+        ActionSpec::LinkDown { link } => net.change_link(*link as u32, |l| l.set_up(now, false)).expect(VARIABLE),
+        ActionSpec::LinkUp { link } => net.change_link(*link as u32, |l| l.set_up(now, true)).expect(VARIABLE),
+        ActionSpec::BackgroundOn { source } => {
+            let due = background[*source].start(now);
+            net.set_timer(first_timer + *source as u32, due);
+        }
+        ActionSpec::BackgroundOff { source } => {
+            background[*source].enabled = false;
+            net.set_timer(first_timer + *source as u32, Time::NEVER);
+        }
+        ActionSpec::Move { flows, route, return_route, mitigation } => {
+            if let Some(route) = route {
+                begin_hold(route, mitigation.as_ref(), now, net);
+            }
+            for sides in flows.iter().filter_map(|&flow| routes(flow)) {
+                for (side, links) in sides.into_iter().zip([route, return_route]) {
+                    if let Some(links) = links {
+                        net.set_path(side, links);
+                    }
+                }
+            }
+        }
+        ActionSpec::MoveBackground { sources, route, mitigation } => {
+            begin_hold(route, mitigation.as_ref(), now, net);
+            for &source in sources {
+                net.set_path(RouteId(background[source].hop), route);
+            }
+        }
+    }
+}
+
+/// Starts the gate on `route`, if it has one; returns the gate and for how long it keeps packets back.
+pub fn begin_hold<P: Packet + Routed>(
+    route: &[usize],
+    mitigation: Option<&MitigationSpec>,
+    now: Time,
+    net: &mut Network<P>,
+) -> Option<(usize, Span)> {
+    let gate = mitigation?.hold_buffer.as_ref()?;
+    let at = *route.iter().find(|&&link| net.links()[link].as_hold_buffer().is_some())?;
+    let mut delay = Span(gate.delay_ns);
+    for &QueueDelaySpec { link, rate_bps } in &gate.queues {
+        // What is being sent is in no queue: the delay has the time of a packet on each line.
+        let (_, bytes) = net.links_mut()[link].queue(now);
+        delay = delay + Rate(rate_bps).time_for(Size(bytes));
+    }
+    net.hold_buffer_mut(at)?.0.begin(now, Plan { delay, share_ppm: gate.share_ppm });
+    Some((at, delay))
+}

@@ -1,0 +1,36 @@
+//! Gates at moving routers, and the lines for which they let go what they kept back.
+
+use crate::spec::HoldBufferSpec;
+use link::hold_buffer::Config;
+use link::{Link, Pacers, Packet};
+use std::collections::BTreeMap;
+use units::Rate;
+
+/// Numbers for those lines: one for each link and rate, one for each gate that names no link.
+#[derive(Default)]
+pub struct Lines(Vec<Option<(usize, u64)>>);
+
+impl Lines {
+    /// The number of the line of `gate`.
+    pub fn number(&mut self, gate: &HoldBufferSpec) -> usize {
+        let key = gate.line.map(|line| (line, gate.rate_bps));
+        let known = key.and_then(|_| self.0.iter().position(|other| *other == key));
+        known.unwrap_or_else(|| {
+            self.0.push(key);
+            self.0.len() - 1
+        })
+    }
+}
+
+/// Makes gates, each with the number of its line.
+pub fn make<'a, P: Packet>(
+    gates: impl Iterator<Item = (usize, &'a HoldBufferSpec)>,
+    pacers: &mut Pacers,
+) -> Vec<Link<P>> {
+    let mut by_line = BTreeMap::new();
+    let gate = |(number, gate): (usize, &HoldBufferSpec)| {
+        let pacer = *by_line.entry(number).or_insert_with(|| pacers.add(Rate(gate.rate_bps)));
+        Link::hold_buffer(Config { pacer, limit_bytes: gate.limit_bytes })
+    };
+    gates.map(gate).collect()
+}

@@ -1,0 +1,18 @@
+//! A read or a write that an application wants.
+
+use units::Time;
+
+/// A request that its application has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// When the application had it.
+    pub due: Time,
+    /// Read or write.
+    pub read: bool,
+    /// First block of 512 bytes.
+    pub block: u64,
+    /// Blocks; above zero.
+    pub blocks: u32,
+    /// Whose it is, where the source tells its clients apart.
+    pub place: u32,
+}

@@ -1,0 +1,97 @@
+//! The routes of flows over lightpaths, with the hold buffers at moving routers in them.
+//!
+//! Each flow has a hold buffer of its own before each lightpath, where the operator lets moving routers keep packets back: flows
+//! that are on the lightpath already do not wait for the one that comes. Buffers for one line let go in turn ([`crate::hold_buffers`]).
+
+use crate::hold_buffers::Lines;
+use crate::routes;
+use crate::spec::{
+    CwndReductionSpec, HoldBufferSpec, ManagerSpec, MitigationSpec, PathMitigationSpec, QueueDelaySpec, RunSpec,
+};
+use te::{AllowedMitigations, HoldConfig, Pacing, Plan};
+use units::{Rate, Size, Span};
+
+/// The way of a flow's data over a lightpath.
+pub struct AlternateRoute {
+    /// Its links.
+    pub links: Vec<usize>,
+    /// The same with the gate before the lightpath, where it has one.
+    pub way: Vec<usize>,
+    gate: Option<usize>,
+    /// The number of the line for which that lets go.
+    pub line: Option<usize>,
+    /// What may be done.
+    pub mitigation: Option<MitigationSpec>,
+}
+
+/// Gives flows their ways over lightpaths and the gates in them.
+pub struct AlternateRoutes<'a> {
+    spec: &'a ManagerSpec,
+    next: usize,
+    lines: Lines,
+}
+
+impl<'a> AlternateRoutes<'a> {
+    pub fn new(spec: &'a ManagerSpec, run: &RunSpec) -> AlternateRoutes<'a> {
+        AlternateRoutes { spec, next: run.links.len() + routes::hold_buffers(run).count(), lines: Lines::default() }
+    }
+
+    /// The way of a flow of `route` over `lightpath`, which is `links` and leaves `route` at its link `parts`.
+    pub fn over(&mut self, route: &[usize], lightpath: usize, links: Vec<usize>, parts: usize) -> AlternateRoute {
+        let is_its = |of: &&PathMitigationSpec| of.lightpath == lightpath && of.route == route;
+        let mitigation = self.spec.mitigations.iter().find(is_its).map(|of| of.mitigation.clone());
+        let mut way = links.clone();
+        let spec = mitigation.as_ref().and_then(|mitigation: &MitigationSpec| mitigation.hold_buffer.as_ref());
+        let (gate, line) = (spec.map(|_| self.next), spec.map(|gate| self.lines.number(gate)));
+        if let Some(gate) = gate {
+            way.insert(parts, gate);
+            self.next += 1;
+        }
+        AlternateRoute { links, way, gate, line, mitigation }
+    }
+}
+
+impl AlternateRoute {
+    /// Its gate, as the network has to make it.
+    pub fn gate(&self) -> Option<&HoldBufferSpec> {
+        self.mitigation.as_ref()?.hold_buffer.as_ref()
+    }
+
+    /// Its gate, as the network has it.
+    pub fn link(&self) -> Option<usize> {
+        self.gate
+    }
+
+    /// How fast its gate lets go at most.
+    pub fn pace(&self) -> Option<Rate> {
+        Some(Rate(self.gate()?.rate_bps))
+    }
+
+    /// What its sender is told, where `plan` says so.
+    pub fn trim(&self, plan: &Plan) -> Option<&CwndReductionSpec> {
+        self.mitigation.as_ref()?.cwnd_reduction.as_ref().filter(|_| plan.mitigation.reduces_cwnd())
+    }
+
+    /// What may be done, where the ways differ by `difference`, `wait` tells the time that a packet waits before a link and `load` what a
+    /// line carries of which others take their part.
+    pub fn means(
+        &self,
+        difference: Span,
+        wait: impl Fn(&QueueDelaySpec) -> Span,
+        load: impl Fn(usize) -> Option<Rate>,
+    ) -> AllowedMitigations {
+        let keeping = |gate: &HoldBufferSpec| HoldConfig {
+            delay: gate.queues.iter().map(wait).fold(Span(gate.delay_ns), |sum, wait| sum + wait),
+            line: Rate(gate.rate_bps),
+            pacing: Pacing { pacer: self.line.unwrap_or(0), load: gate.line.and_then(&load), held_rate: Rate(0) },
+            share_ppm: gate.share_ppm,
+            buffer: Size(gate.limit_bytes.unwrap_or(u64::MAX)),
+        };
+        let trim = self.mitigation.as_ref().and_then(|mitigation| mitigation.cwnd_reduction.as_ref());
+        AllowedMitigations {
+            delay_difference: difference,
+            hold_buffer: self.gate().map(keeping),
+            cwnd_reduction: trim.map(|trim| Span(trim.delay_ns)),
+        }
+    }
+}

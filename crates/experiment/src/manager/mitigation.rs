@@ -1,0 +1,141 @@
+//! What is done about the manager's moves so that they hurt less: hold buffers at moving routers, commands to senders, and what came
+//! of them. Both are those of a move by an event ([`crate::events`]).
+
+use super::observed::{Observed, PendingMove};
+use crate::events::begin_hold;
+use crate::sender_command::{AddressedCommand, MoveId, Preparation, SenderCommand};
+use link::hold_buffer;
+use link::Packet;
+use sim::{Network, RouteId, Routed};
+use std::collections::VecDeque;
+use te::{HoldStats, Manager};
+use units::{Size, Span, Time};
+
+enum Pending {
+    Move(PendingMove),
+    Restore(PendingMove),
+}
+
+/// A gate that keeps packets back for a move, or has.
+struct Holding {
+    entry: usize,
+    gate: usize,
+    hold: Span,
+    dropped_before: u64,
+}
+
+/// Mitigations under way.
+#[derive(Default)]
+pub(super) struct Mitigations {
+    pending: Vec<(Time, Pending)>,
+    commands: VecDeque<AddressedCommand>,
+    holding: Vec<Holding>,
+    /// What gates kept back for moves before their latest.
+    earlier: Vec<hold_buffer::Stats>,
+}
+
+impl Mitigations {
+    /// When it wants to be called.
+    pub fn poll_timeout(&self) -> Time {
+        self.pending.iter().map(|&(at, _)| at).min().unwrap_or(Time::NEVER)
+    }
+
+    /// What senders have to be told.
+    pub fn poll_command(&mut self) -> Option<AddressedCommand> {
+        self.commands.pop_front()
+    }
+
+    /// What gates have kept back for moves before their latest.
+    pub fn earlier(&self) -> &[hold_buffer::Stats] {
+        &self.earlier
+    }
+
+    /// The manager has decided: what its plan needs before the move is done now, the move when the pause that this makes has come to the router.
+    pub fn begin<P: Packet + Routed>(
+        &mut self,
+        now: Time,
+        pending: PendingMove,
+        of: &Observed,
+        route: Option<RouteId>,
+        net: &mut Network<P>,
+    ) {
+        match of.over(&pending).and_then(|over| over.trim(&pending.plan)) {
+            Some(trim) => {
+                let preparation = Preparation { trim: Some(trim.clone()), tolerate: None };
+                self.tell_sender(pending.flow, pending.entry, SenderCommand::Prepare(preparation));
+                self.pending.push((now + Span(trim.lead_ns), Pending::Move(pending)));
+            }
+            None => self.carry_out(now, pending, of, route, net),
+        }
+    }
+
+    fn tell_sender(&mut self, flow: usize, entry: usize, command: SenderCommand) {
+        self.commands.push_back(AddressedCommand { flow, why: MoveId::Entry(entry), command });
+    }
+
+    /// The flow is moved back: what is still to come of its move is not.
+    pub fn forget(&mut self, flow: usize) {
+        self.pending.retain(|(_, pending)| !matches!(pending, Pending::Move(of) if of.flow == flow));
+    }
+
+    /// Does what is due.
+    pub fn handle_timer<P: Packet + Routed>(
+        &mut self,
+        now: Time,
+        of: &Observed,
+        route: impl Fn(usize) -> Option<RouteId>,
+        net: &mut Network<P>,
+    ) {
+        let (due, later) = std::mem::take(&mut self.pending).into_iter().partition(|&(at, _)| at <= now);
+        self.pending = later;
+        for (_, pending) in due {
+            match pending {
+                Pending::Move(pending) => self.carry_out(now, pending, of, route(pending.flow), net),
+                Pending::Restore(PendingMove { flow, entry, .. }) => {
+                    self.tell_sender(flow, entry, SenderCommand::Restore)
+                }
+            }
+        }
+    }
+
+    fn carry_out<P: Packet + Routed>(
+        &mut self,
+        now: Time,
+        pending: PendingMove,
+        of: &Observed,
+        route: Option<RouteId>,
+        net: &mut Network<P>,
+    ) {
+        let (Some(route), Some(over)) = (route, of.over(&pending)) else { return };
+        if let Some(gate) = over.link().filter(|_| pending.plan.mitigation.holds()) {
+            let kept = net.hold_buffer_mut(gate).map(|(buffer, _)| buffer.take_stats());
+            self.earlier.extend(kept.filter(|kept| kept.packets > 0));
+            self.holding.retain(|holding| holding.gate != gate);
+            let dropped_before = net.links()[gate].stats().dropped();
+            if let Some((gate, hold)) = begin_hold(&over.way, over.mitigation.as_ref(), now, net) {
+                self.holding.push(Holding { entry: pending.entry, gate, hold, dropped_before });
+            }
+        }
+        net.set_path(route, &over.way);
+        let restore = over.trim(&pending.plan).and_then(|trim| trim.restore_ns);
+        self.pending.extend(restore.map(|after| (now + Span(after), Pending::Restore(pending))));
+    }
+
+    /// Reports to the manager what has been kept back so far.
+    pub fn report<P: Packet + Routed>(&mut self, now: Time, manager: &mut Manager, net: &mut Network<P>) {
+        self.holding.retain(|holding| {
+            let dropped = net.links()[holding.gate].stats().dropped();
+            let Some((buffer, pacers)) = net.hold_buffer_mut(holding.gate) else { return false };
+            let (kept, is_holding) = (buffer.stats(), buffer.is_holding(now, pacers));
+            let held = HoldStats {
+                hold: holding.hold,
+                packets: kept.packets,
+                bytes: Size(kept.max_bytes),
+                dropped_packets: dropped - holding.dropped_before,
+                is_holding,
+            };
+            manager.handle_hold_stats(holding.entry, held);
+            is_holding
+        });
+    }
+}

@@ -1,0 +1,62 @@
+//! Elements that end and begin flows: sessions at both ends of their connections, gateways and proxies in mid path.
+
+use crate::flow::Flow;
+use crate::request_counters::RequestCounters;
+use crate::side::Side;
+use crate::transport::Transport;
+use std::ops::Range;
+use units::Time;
+
+/// The ends of a run's flows, as a node reaches them.
+pub struct Ends<'a, T>(&'a mut [Flow<T>]);
+
+impl<'a, T: Transport> Ends<'a, T> {
+    /// Those of `flows`.
+    pub(crate) fn new(flows: &'a mut [Flow<T>]) -> Ends<'a, T> {
+        Ends(flows)
+    }
+
+    /// The end of `flow` at `side`.
+    #[inline]
+    pub fn end(&mut self, flow: usize, side: Side) -> &mut T {
+        self.0[flow].endpoint(side)
+    }
+}
+
+/// Drives ends of flows in place of a workload: it is told what comes to them, writes to them, and says which of them have something
+/// new to send.
+pub trait Node<T: Transport> {
+    /// The flows that it begins; the timer of the first is its own.
+    fn flows(&self) -> Range<usize>;
+    /// The time has come to begin.
+    fn start(&mut self, now: Time, ends: &mut Ends<'_, T>);
+    /// It begins nothing new.
+    fn stop(&mut self, now: Time);
+    /// Something came to an end that it drives: data, room to send, a connection.
+    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>);
+    /// An end that it drives has sent what it had: there may be room.
+    fn handle_sent(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>);
+    /// The timer of a transport that it drives fired: a connection may have been given up.
+    fn handle_transport_timeout(&mut self, _now: Time, _flow: usize, _ends: &mut Ends<'_, T>) {}
+    /// The time that it asked for has come.
+    fn handle_timeout(&mut self, _now: Time, _ends: &mut Ends<'_, T>) {}
+    /// When its timer has to be set to, where it has to be set.
+    fn poll_timer(&mut self) -> Option<Time> {
+        None
+    }
+    /// An end that has something new to send.
+    fn poll_pump(&mut self) -> Option<(usize, Side)>;
+    /// A flow that is to connect again, with fresh endpoints.
+    fn poll_reconnect(&mut self) -> Option<usize> {
+        None
+    }
+    /// When all was done, and no more came.
+    fn done_at(&self) -> Option<Time>;
+    /// The measured interval begins.
+    fn begin_measuring(&mut self) {}
+    /// The run proper is over. `name` is that of its first flow. Returns what the requests over each of its flows came to, where it had
+    /// any; what a reader has to know goes to `notes`.
+    fn finish(&mut self, _name: &str, _notes: &mut Vec<String>) -> Vec<RequestCounters> {
+        vec![]
+    }
+}

@@ -1,0 +1,44 @@
+//! What is measured in the course of a run, with its own schedule.
+
+use std::ops::ControlFlow;
+use units::Time;
+
+/// A flow as a probe sees it: counts since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlowObservation {
+    /// Payload delivered, bytes.
+    pub received_bytes: u64,
+    /// Data packets delivered.
+    pub packets: u64,
+    /// Episodes of loss recovery, time-outs among them.
+    pub episodes: u64,
+    /// Sent and not acknowledged, bytes.
+    pub in_flight_bytes: u64,
+}
+
+/// A queue as a probe sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueueObservation {
+    /// Packets waiting.
+    pub packets: u64,
+    /// Bytes waiting.
+    pub bytes: u64,
+}
+
+/// What a probe may look at.
+pub trait ProbeView {
+    /// Flows of the specification.
+    fn flows(&self) -> usize;
+    /// One of them.
+    fn flow(&self, index: usize) -> FlowObservation;
+    /// The queue before link `index` of the specification.
+    fn queue(&mut self, index: usize) -> QueueObservation;
+}
+
+/// Something that is measured. A probe changes nothing of what it measures; it is called by its schedule and not by packet.
+pub trait Probe {
+    /// When it wants to measure next; [`Time::NEVER`]: not any more.
+    fn poll_timeout(&self) -> Time;
+    /// That time has come. Break: the run may end, because what was to be measured is known.
+    fn handle_timeout(&mut self, now: Time, view: &mut dyn ProbeView) -> ControlFlow<()>;
+}

@@ -1,0 +1,56 @@
+//! What senders are told about moves of their packets, by events and by the manager alike.
+
+use crate::spec::{CwndReductionSpec, ReorderingToleranceSpec};
+use tcp::{CwndReduction, Endpoint};
+use units::{Span, Time};
+
+/// The move about which a sender is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MoveId {
+    /// Index of the event in the spec.
+    Event(usize),
+    /// Index of the move in the manager's log of moves.
+    Entry(usize),
+}
+
+/// What a sender does before a move.
+#[derive(Clone, Debug)]
+pub struct Preparation {
+    /// It reduces its window.
+    pub trim: Option<CwndReductionSpec>,
+    /// It waits longer before it takes a late packet for lost.
+    pub tolerate: Option<ReorderingToleranceSpec>,
+}
+
+/// What the sender of a flow is told.
+#[derive(Clone, Debug)]
+pub enum SenderCommand {
+    /// A move comes.
+    Prepare(Preparation),
+    /// The window that it gave up is its own again.
+    Restore,
+}
+
+/// A command on its way to a sender.
+#[derive(Clone, Debug)]
+pub struct AddressedCommand {
+    /// Index of the flow.
+    pub flow: usize,
+    /// For which move.
+    pub why: MoveId,
+    /// What its sender is told.
+    pub command: SenderCommand,
+}
+
+impl Preparation {
+    /// Tells `sender`; returns what it has given up of its window.
+    pub fn apply(&self, now: Time, sender: &mut Endpoint) -> Option<CwndReduction> {
+        let trim = self.trim.as_ref();
+        let trimmed = trim.and_then(|trim| sender.reduce_cwnd(now, Span(trim.delay_ns), trim.cwnd_fraction_ppm));
+        if let Some(ReorderingToleranceSpec { delay_ns, duration_ns }) = self.tolerate {
+            let default = Span(2 * sender.srtt().0 + delay_ns);
+            sender.tolerate_reordering(now, Span(delay_ns), duration_ns.map_or(default, Span));
+        }
+        trimmed
+    }
+}

@@ -1,0 +1,95 @@
+//! What follows for a whole copy from its steady part.
+
+use super::interval::bottleneck;
+use crate::copy_study::{CopyVerdict, Steady};
+use crate::counters::{MeasuredFlow, MeasuredRun};
+use crate::metric::{Metric, Metrics};
+use crate::spec::{RunSpec, WorkloadSpec};
+use units::Time;
+
+/// Puts what the copy comes to into the metrics of the run and of its flow, and returns how it was found, or why it was not. All other
+/// metrics stay those of the part that was simulated.
+pub fn apply(spec: &RunSpec, measured: &MeasuredRun, found: &CopyVerdict, all: [&mut Metrics; 2]) -> Metrics {
+    let bytes = match spec.flows[0].workload {
+        WorkloadSpec::Bulk { bytes: Some(bytes) } => bytes,
+        _ => 0,
+    };
+    let received: u64 = measured.flows.iter().map(|flow| flow.counters.received_bytes).sum();
+    let mut how = Metrics::from([
+        ("bytes", Metric::Integer(bytes)),
+        ("simulated_bytes", Metric::Integer(received)),
+        ("simulated_s", Metric::Real(measured.end.as_secs_f64())),
+    ]);
+    match found {
+        CopyVerdict::Refused(why) => {
+            how.insert("refused", Metric::Text(why.clone()));
+        }
+        CopyVerdict::Steady(steady) => {
+            let whole = Whole::of(spec, measured, steady, bytes);
+            for metrics in all {
+                whole.insert(metrics);
+                metrics.insert("line_share", Metric::Real(whole.goodput_bps / line_bps(spec)));
+            }
+            whole.insert(&mut how);
+            how.insert("steady_from_s", Metric::Real(steady.from.as_secs_f64()));
+            how.insert("batches", Metric::Integer(steady.batches as u64));
+            how.insert("batch_s", Metric::Real(steady.batch.as_secs_f64()));
+            how.insert("episodes", Metric::Integer(steady.episodes));
+        }
+    }
+    how
+}
+
+fn line_bps(spec: &RunSpec) -> f64 {
+    spec.links[bottleneck(spec, &spec.flows[0])].rate_bps as f64
+}
+
+/// A copy from its start to its end, or to the end of the run.
+struct Whole {
+    goodput_bps: f64,
+    goodput_low_bps: f64,
+    goodput_high_bps: f64,
+    /// Time to its end: expected, and the ends of the 95 % interval; None: the run ends before.
+    completion_s: Option<[f64; 3]>,
+    /// Bytes at the end of the run, where that comes first.
+    delivered_bytes: u64,
+}
+
+impl Whole {
+    fn of(spec: &RunSpec, measured: &MeasuredRun, steady: &Steady, bytes: u64) -> Whole {
+        let start = spec.flows.iter().map(|flow| flow.start_ns).min().unwrap_or(0);
+        let from = Time(start.max(spec.measure.warmup_ns));
+        let before = measured.flows.iter().map(|flow: &MeasuredFlow| flow.received_at_warmup).sum::<u64>();
+        let left = (bytes - steady.received_bytes) as f64;
+        let runs_on = Time(spec.duration_ns).since(steady.until).as_secs_f64();
+        let since = |time: Time, begin: Time| time.since(begin).as_secs_f64();
+        // The faster, the sooner it ends: of the three rates the expected, the highest and the lowest.
+        let rates = [1.0, 1.0 + steady.half_width, 1.0 - steady.half_width].map(|part| part * steady.bytes_per_s);
+        let ahead = rates.map(|rate| left / rate.max(1.0));
+        let in_time = ahead[0] <= runs_on;
+        let goodput = |rate: f64, ahead: f64| {
+            let ahead = ahead.min(runs_on);
+            ((steady.received_bytes - before) as f64 + rate * ahead) * 8.0 / (since(steady.until, from) + ahead)
+        };
+        let goodputs = [0, 1, 2].map(|i| goodput(rates[i], ahead[i]));
+        Whole {
+            goodput_bps: goodputs[0],
+            goodput_low_bps: goodputs[2],
+            goodput_high_bps: goodputs[1],
+            completion_s: in_time.then(|| ahead.map(|ahead| since(steady.until, Time(start)) + ahead)),
+            delivered_bytes: steady.received_bytes + (rates[0] * ahead[0].min(runs_on)) as u64,
+        }
+    }
+
+    fn insert(&self, metrics: &mut Metrics) {
+        metrics.insert("goodput_bps", Metric::Real(self.goodput_bps));
+        metrics.insert("goodput_low_bps", Metric::Real(self.goodput_low_bps));
+        metrics.insert("goodput_high_bps", Metric::Real(self.goodput_high_bps));
+        metrics.insert("expected_bytes", Metric::Integer(self.delivered_bytes));
+        if let Some([expected, soonest, latest]) = self.completion_s {
+            metrics.insert("completion_s", Metric::Real(expected));
+            metrics.insert("completion_low_s", Metric::Real(soonest));
+            metrics.insert("completion_high_s", Metric::Real(latest));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a run measured. Names carry units; what does not apply is absent, never zero.
+
+mod extrapolation;
+mod flow;
+mod interval;
+mod messages;
+mod network;
+mod requests;
+mod run;
+mod stripe;
+
+pub use interval::bottleneck;
+
+use crate::counters::{MeasuredRun, WindowReduction};
+use crate::manager::ManagerOutcome;
+use crate::metric::{Metric, Metrics};
+use crate::sender_command::MoveId;
+use crate::series::{FlowSeries, LinkSeries};
+use crate::spec::RunSpec;
+use units::Time;
+
+/// Everything a run gives back.
+pub struct Outcome {
+    /// Of the whole run.
+    pub metrics: Metrics,
+    /// Of each connection, in the order of the spec.
+    pub flows: Vec<Metrics>,
+    /// Of each workload that several connections share.
+    pub entries: Vec<Metrics>,
+    /// Of each link, in the order of the spec.
+    pub links: Vec<Metrics>,
+    /// Of each background source.
+    pub background: Vec<Metrics>,
+    /// Of each entry of short flows.
+    pub short_flows: Vec<Metrics>,
+    /// What the manager did, where there is one.
+    pub managed: Option<ManagerOutcome>,
+    /// What was extrapolated of a copy, or why nothing was.
+    pub extrapolation: Option<Metrics>,
+    /// What a reader of the numbers has to know.
+    pub notes: Vec<String>,
+    /// When each event of the spec happened, s since the run began; None: it did not.
+    pub event_times_s: Vec<Option<f64>>,
+    /// Of each sender that was told to reduce its window.
+    pub window_reductions: Vec<Metrics>,
+    /// Empty unless asked for.
+    pub flow_series: FlowSeries,
+    /// Empty unless asked for.
+    pub link_series: LinkSeries,
+}
+
+/// Sums up a finished run. Counters and rates are those of the run proper; lag and drain tell of what came after as well.
+///
+/// # Panics
+/// When `measured` is of another spec: flows, links and background sources must be as many as the spec has.
+pub fn summarize(spec: &RunSpec, measured: MeasuredRun) -> Outcome {
+    assert_eq!(
+        (measured.flows.len(), measured.network.links.len(), measured.network.background.len()),
+        (spec.flows.len(), spec.links.len(), spec.background.len())
+    );
+    let mut notes = vec![];
+    let mut flows: Vec<_> =
+        spec.flows.iter().zip(&measured.flows).map(|(s, f)| flow::of_flow(spec, s, f, &measured, &mut notes)).collect();
+    let mut entries: Vec<_> =
+        measured.stripes.iter().map(|s| stripe::metrics(spec, s, &measured, &mut notes)).collect();
+    let links = spec
+        .links
+        .iter()
+        .zip(&measured.network.links)
+        .map(|(s, l)| network::of_link(&s.name, l, measured.end))
+        .collect();
+    let background = spec
+        .background
+        .iter()
+        .zip(&measured.network.background)
+        .map(|(s, b)| network::of_background(&s.name, b))
+        .collect();
+    let mut metrics = run::of_run(spec, &measured, &flows, &entries);
+    let extrapolation = measured.copy.as_ref().map(|found| {
+        // Of the copy as a whole, which is the run's only flow.
+        let of_copy = if let [entry] = &mut entries[..] { entry } else { &mut flows[0] };
+        extrapolation::apply(spec, &measured, found, [&mut metrics, of_copy])
+    });
+    let event_times_s = measured.event_times.iter().map(|at| at.map(Time::as_secs_f64)).collect();
+    let window_reductions =
+        measured.window_reductions.iter().map(|reduction| of_window_reduction(spec, reduction)).collect();
+    notes.extend(measured.notes);
+    let MeasuredRun { flow_series, link_series, short_flows, network, .. } = measured;
+    Outcome {
+        metrics,
+        flows,
+        entries,
+        links,
+        background,
+        short_flows: short_flows.into_iter().map(|entry| entry.metrics).collect(),
+        managed: network.managed,
+        extrapolation,
+        notes,
+        event_times_s,
+        window_reductions,
+        flow_series,
+        link_series,
+    }
+}
+
+/// What came of telling a sender; without `kept_segments` it was not done.
+fn of_window_reduction(spec: &RunSpec, reduction: &WindowReduction) -> Metrics {
+    let mut metrics = Metrics::from([
+        match reduction.why {
+            MoveId::Event(event) => ("event", Metric::Integer(event as u64)),
+            MoveId::Entry(entry) => ("entry", Metric::Integer(entry as u64)),
+        },
+        ("flow", Metric::Text(spec.flows[reduction.flow].name.clone())),
+        ("at_s", Metric::Real(reduction.at.as_secs_f64())),
+        ("srtt_s", Metric::Real(reduction.srtt.as_secs_f64())),
+    ]);
+    if let Some(trimmed) = reduction.trimmed {
+        metrics.insert("window_segments", Metric::Integer(trimmed.window.into()));
+        metrics.insert("kept_segments", Metric::Integer(trimmed.kept.into()));
+    }
+    metrics
+}

@@ -1,0 +1,53 @@
+//! Metrics of links, background sources and hold buffers.
+
+use crate::counters::{BackgroundCounters, MeasuredRun};
+use crate::metric::{Metric, Metrics};
+use units::{Span, Time};
+
+pub fn of_link(name: &str, stats: &link::Stats, end: Time) -> Metrics {
+    let mut metrics = Metrics::from([("name", Metric::Text(name.to_owned()))]);
+    for (name, value) in [
+        ("delivered_packets", stats.delivered),
+        ("delivered_bytes", stats.delivered_bytes),
+        ("dropped_packets", stats.dropped()),
+        ("dropped_by_queue", stats.dropped_by_queue),
+        ("dropped_by_aqm", stats.dropped_by_aqm),
+        ("dropped_by_loss", stats.dropped_by_loss),
+        ("dropped_by_outage", stats.dropped_by_outage),
+        ("marked_packets", stats.marked),
+        ("queue_max_packets", stats.max_queue_packets),
+        ("queue_max_bytes", stats.max_queue_bytes),
+    ] {
+        metrics.insert(name, Metric::Integer(value));
+    }
+    if end > Time::ZERO {
+        let rate = stats.delivered_bytes as f64 * 8.0 / end.as_secs_f64();
+        metrics.insert("carried_bps", Metric::Real(rate));
+    }
+    metrics
+}
+
+pub fn of_background(name: &str, counters: &BackgroundCounters) -> Metrics {
+    Metrics::from([
+        ("name", Metric::Text(name.to_owned())),
+        ("sent_packets", Metric::Integer(counters.sent)),
+        ("received_packets", Metric::Integer(counters.received)),
+        ("dropped_packets", Metric::Integer(counters.dropped)),
+    ])
+}
+
+/// Of gates at moving routers, where the spec has some.
+pub fn insert_kept(metrics: &mut Metrics, measured: &MeasuredRun) {
+    let most = |of: fn(&link::hold_buffer::Stats) -> u64| measured.network.hold_buffers.kept.iter().map(of).max();
+    let (Some(bytes), Some(longest)) = (most(|kept| kept.max_bytes), most(|kept| kept.max_delay.0)) else { return };
+    metrics.insert(
+        "held_packets",
+        Metric::Integer(measured.network.hold_buffers.kept.iter().map(|kept| kept.packets).sum()),
+    );
+    metrics.insert("held_bytes_max", Metric::Integer(bytes));
+    metrics.insert("held_max_s", Metric::Real(Span(longest).as_secs_f64()));
+    metrics.insert(
+        "held_dropped_packets",
+        Metric::Integer(measured.network.hold_buffers.stats.iter().map(link::Stats::dropped).sum()),
+    );
+}

@@ -1,0 +1,95 @@
+//! TCP as a transport of simulated flows.
+
+use crate::capture::Capture;
+use crate::error::RunError;
+use crate::sender_command::Preparation;
+use crate::series::{ssthresh, SenderSample};
+use crate::spec::FlowSpec;
+use crate::tcp_config::{tcp_config, Algorithms};
+use crate::tcp_pool::Pool;
+use crate::transport::{Transport, TransportMaker};
+use tcp::segment::Segment;
+use tcp::{CwndReduction, Endpoint, Stats, Train};
+use units::Time;
+
+impl Transport for Endpoint {
+    type Segment = Segment;
+    type Pool = Pool;
+
+    fn connect(&mut self, now: Time) {
+        self.connect(now);
+    }
+    fn abort(&mut self, now: Time) {
+        self.abort(now);
+    }
+    #[inline]
+    fn handle_segment(&mut self, now: Time, segment: &Segment) {
+        self.handle_segment(now, segment);
+    }
+    fn handle_timeout(&mut self, now: Time) {
+        self.handle_timeout(now);
+    }
+    #[inline]
+    fn poll_train(&mut self, now: Time, segment: &mut Segment) -> Train {
+        self.poll_train(now, segment, u32::MAX)
+    }
+    #[inline]
+    fn is_idle(&self) -> bool {
+        Endpoint::is_idle(self)
+    }
+    #[inline]
+    fn poll_timeout(&self) -> Time {
+        self.poll_timeout()
+    }
+    #[inline]
+    fn bytes_received(&self) -> u64 {
+        self.bytes_received()
+    }
+    #[inline]
+    fn bytes_unsent(&self) -> u64 {
+        self.bytes_unsent()
+    }
+    #[inline]
+    fn was_established(&self) -> bool {
+        self.established_at().is_some()
+    }
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+    fn stats(&self) -> &Stats {
+        self.stats()
+    }
+    fn sample(&self) -> SenderSample {
+        let control = self.controller().sock();
+        SenderSample {
+            cwnd_packets: control.snd_cwnd,
+            ssthresh_packets: ssthresh(control.snd_ssthresh),
+            srtt: self.srtt(),
+            in_flight_bytes: self.in_flight_bytes(),
+        }
+    }
+    fn prepare(&mut self, now: Time, preparation: &Preparation) -> Option<CwndReduction> {
+        preparation.apply(now, self)
+    }
+    fn restore(&mut self, now: Time) {
+        self.restore_cwnd(now);
+    }
+    fn capture(to: &mut Capture, now: Time, flow: usize, from_sender: bool, segment: &Segment, count: u32) {
+        let mut segment = *segment;
+        for _ in 0..count {
+            to.record(now, flow, from_sender, &segment);
+            segment.seq += u64::from(segment.len);
+        }
+    }
+}
+
+impl TransportMaker for Algorithms {
+    type Transport = Endpoint;
+
+    fn make(&mut self, flow: &FlowSpec, now: Time) -> Result<[Endpoint; 2], RunError> {
+        let config = tcp_config(&flow.transport);
+        let sender = Endpoint::new_client(config.clone(), self.controller(&flow.name, &flow.transport)?, now);
+        Ok([sender, Endpoint::new_server(config, self.controller(&flow.name, &flow.transport)?, now)])
+    }
+}

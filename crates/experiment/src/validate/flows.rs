@@ -1,0 +1,89 @@
+//! Flows: their routes, transports and workloads.
+
+use super::network::check_route;
+use crate::arrivals::{arrivals, distribution};
+use crate::error::RunError;
+use crate::spec::{DistributionSpec, FlowSpec, RunSpec, ShortFlowsSpec, TransportSpec, WorkloadSpec};
+use crate::tcp_config::{recovery, Algorithms};
+use crate::workload::RandomWrites;
+
+/// Short flows of an entry at most: each is an endpoint pair that stays in memory until the end, some kilobytes.
+const SHORT_FLOWS_MAX: usize = 1_000_000;
+
+fn wrong(flow: &FlowSpec, what: &str) -> RunError {
+    RunError::Spec(format!("flow {}: {what}", flow.name))
+}
+
+/// Whether `spec` leads from its end to its other and carries what can be carried.
+pub fn check(run: &RunSpec, spec: &FlowSpec) -> Result<(), RunError> {
+    let what = format!("flow {}", spec.name);
+    check_route(&what, "route", &spec.route, spec.source, spec.destination, &run.links)?;
+    check_route(&what, "return_route", &spec.return_route, spec.destination, spec.source, &run.links)?;
+    match &spec.workload {
+        WorkloadSpec::ConstantRate { frame_bytes: 0, .. } | WorkloadSpec::ConstantRate { rate_bps: 0, .. } => {
+            Err(wrong(spec, "offered: frame and rate must be above zero"))
+        }
+        WorkloadSpec::Replicate { trace, writes } if trace.is_some() == writes.is_some() => {
+            Err(wrong(spec, "replicate: a trace or writes, not both"))
+        }
+        WorkloadSpec::Replicate { writes: Some(writes), .. } if !RandomWrites::is_possible(writes) => {
+            Err(wrong(spec, "replicate: rate, sizes, weights and times above zero, Pareto shapes of times above 1"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether `flows`, which are a group, share a workload, where it is to be one.
+pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
+    let flow = &flows[0];
+    // Of the others each connection has its own: as much as it takes, a program, or the session that shares requests by itself.
+    let shares = match flow.workload {
+        WorkloadSpec::Bulk { bytes: Some(_) } | WorkloadSpec::ConstantRate { .. } | WorkloadSpec::Replicate { .. } => {
+            flow.distribution == DistributionSpec::Striped
+        }
+        WorkloadSpec::Bulk { bytes: None } | WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) => false,
+    };
+    let key = |f: &FlowSpec| (f.source, f.destination, f.stop_ns, f.distribution);
+    match flows.iter().find(|other| other.workload != flow.workload || key(other) != key(flow)).filter(|_| shares) {
+        Some(other) => Err(wrong(other, "connections that share a workload have the same one, ends and stop")),
+        None => Ok(()),
+    }
+}
+
+/// Whether a simulated endpoint can be as `transport` says, as far as no file has to be opened for it. `before`: the one that was found
+/// right last, since most flows are alike.
+pub fn check_transport(flow: &str, transport: &TransportSpec, before: Option<&TransportSpec>) -> Result<(), RunError> {
+    if recovery(&transport.recovery).is_none() {
+        let other = &transport.recovery;
+        return Err(RunError::Spec(format!("flow {flow}: recovery = {other:?}: one of newreno, sack, rack")));
+    }
+    if !(68..=65_535).contains(&transport.mtu_bytes) {
+        return Err(RunError::Spec(format!("flow {flow}: mtu = {} B: 68 to 65535", transport.mtu_bytes)));
+    }
+    let algorithm = |of: &TransportSpec| {
+        of.congestion_control == transport.congestion_control && of.parameters == transport.parameters
+    };
+    let in_file = transport.congestion_control.ends_with(".c");
+    if in_file || before.is_some_and(algorithm) {
+        return Ok(());
+    }
+    Algorithms::default().controller(flow, transport).map(drop)
+}
+
+/// Whether the short flows of `entry` can be drawn and are not too many.
+pub fn check_short_flows(run: &RunSpec, entry: &ShortFlowsSpec) -> Result<(), RunError> {
+    let wrong = |text: &str| Err(RunError::Spec(format!("crowd {}: {text}", entry.name)));
+    let what = format!("crowd {}", entry.name);
+    check_route(&what, "route", &entry.route, entry.source, entry.destination, &run.links)?;
+    check_route(&what, "return_route", &entry.return_route, entry.destination, entry.source, &run.links)?;
+    if distribution(&entry.sizes).is_none() {
+        return wrong("sizes: a least size above zero and below the most, an index or sigma above zero");
+    }
+    if entry.arrivals_per_ks == 0 {
+        return wrong("arrivals = 0: above zero");
+    }
+    if arrivals(run, entry).nth(SHORT_FLOWS_MAX).is_some() {
+        return wrong(&format!("more than {SHORT_FLOWS_MAX} flows: fewer arrivals, or a shorter run"));
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! The one place where a specification is found right or wrong. What is built of a run is built of a checked value alone, so that
+//! construction meets no other faults than those of files that it opens.
+
+mod events;
+mod flows;
+mod iscsi;
+mod manager;
+mod network;
+
+pub use network::check_route;
+
+use crate::error::RunError;
+use crate::spec::{FlowSpec, RunSpec, WorkloadSpec};
+use std::ops::Deref;
+
+/// The form of [`RunSpec`] that this version reads.
+const FORMAT: u32 = 2;
+
+/// A specification whose parts fit each other: what every backend asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct ValidRun<'a>(&'a RunSpec);
+
+/// A specification of which the simulator can build all: transports, sessions, short flows and extrapolation as well.
+#[derive(Clone, Copy, Debug)]
+pub struct ValidSimulation<'a>(ValidRun<'a>);
+
+impl<'a> ValidRun<'a> {
+    /// `spec`, when it is right.
+    ///
+    /// # Errors
+    /// [`RunError::Spec`] names the part and what would be right.
+    pub fn new(spec: &'a RunSpec) -> Result<ValidRun<'a>, RunError> {
+        if spec.format != FORMAT {
+            return Err(RunError::Spec(format!("format = {}: this version reads {FORMAT}", spec.format)));
+        }
+        spec.links.iter().try_for_each(|link| network::check_link(spec, link))?;
+        spec.flows.iter().try_for_each(|flow| flows::check(spec, flow))?;
+        groups(&spec.flows).try_for_each(flows::check_group)?;
+        spec.background.iter().try_for_each(|source| network::check_background(spec, source))?;
+        spec.events.iter().try_for_each(|event| events::check(event, spec))?;
+        spec.manager.iter().try_for_each(|of| manager::check(of, spec))?;
+        Ok(ValidRun(spec))
+    }
+
+    /// The specification itself.
+    pub fn spec(self) -> &'a RunSpec {
+        self.0
+    }
+}
+
+impl Deref for ValidRun<'_> {
+    type Target = RunSpec;
+
+    fn deref(&self) -> &RunSpec {
+        self.0
+    }
+}
+
+impl<'a> ValidSimulation<'a> {
+    /// `run`, when the simulator can build it.
+    ///
+    /// # Errors
+    /// [`RunError::Spec`] names the part and what would be right; [`RunError::Congestion`] a congestion control that is not known.
+    pub fn new(run: ValidRun<'a>) -> Result<ValidSimulation<'a>, RunError> {
+        let mut before = None;
+        for (name, transport) in run.flows.iter().map(|flow| (&flow.name, &flow.transport)) {
+            flows::check_transport(name, transport, before)?;
+            before = Some(transport);
+        }
+        for group in groups(&run.flows) {
+            let session = group.iter().enumerate().find_map(|(index, flow)| match &flow.workload {
+                WorkloadSpec::Iscsi(spec) => Some((&group[index..], spec)),
+                _ => None,
+            });
+            if let Some((connections, spec)) = session {
+                iscsi::check(connections, spec)?;
+            }
+        }
+        for entry in &run.short_flows {
+            flows::check_short_flows(&run, entry)?;
+            flows::check_transport(&entry.name, &entry.transport, None)?;
+        }
+        if let Some(spec) = run.extrapolate {
+            let wrong = |text: &str| Err(RunError::Spec(format!("extrapolate: {text}")));
+            if !matches!(run.flows.first().map(|flow| &flow.workload), Some(WorkloadSpec::Bulk { bytes: Some(_) })) {
+                return wrong("the first flow is no bulk with bytes");
+            }
+            if copied_bytes(&run).is_none() || !run.short_flows.is_empty() || run.manager.is_some() {
+                return wrong("there is more than one copy in the run");
+            }
+            if spec.interval_ns == 0 || spec.first_packets == 0 {
+                return wrong("interval_ns and first_packets are above zero");
+            }
+        }
+        Ok(ValidSimulation(run))
+    }
+}
+
+impl<'a> Deref for ValidSimulation<'a> {
+    type Target = ValidRun<'a>;
+
+    fn deref(&self) -> &ValidRun<'a> {
+        &self.0
+    }
+}
+
+/// The connections of each flow of the scenario.
+fn groups(flows: &[FlowSpec]) -> impl Iterator<Item = &[FlowSpec]> {
+    flows.chunk_by(|one, next| one.group == next.group)
+}
+
+/// Bytes of the one copy that `run` is; None: it is none, or more than that.
+pub fn copied_bytes(run: &RunSpec) -> Option<u64> {
+    let (group, bytes) = match run.flows.first()? {
+        FlowSpec { group, workload: WorkloadSpec::Bulk { bytes }, .. } => (*group, (*bytes)?),
+        _ => return None,
+    };
+    run.flows.iter().all(|flow| flow.group == group).then_some(bytes)
+}

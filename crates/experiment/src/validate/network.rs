@@ -1,0 +1,72 @@
+//! Links, routes, background sources and hold buffers.
+
+use crate::error::RunError;
+use crate::link_config::link_config;
+use crate::spec::{BackgroundSpec, HoldBufferSpec, LinkSpec, RunSpec};
+
+/// Whether `spec` is a link between nodes of `run`.
+pub fn check_link(run: &RunSpec, spec: &LinkSpec) -> Result<(), RunError> {
+    if spec.from >= run.nodes.len() || spec.to >= run.nodes.len() {
+        return Err(RunError::Spec(format!("link {}: its nodes do not exist", spec.name)));
+    }
+    if spec.rate_bps == 0 {
+        return Err(RunError::Spec(format!("link {}: rate = 0: above zero", spec.name)));
+    }
+    link_config(spec).check().map_err(|e| RunError::Spec(format!("link {}: {e}", spec.name)))
+}
+
+/// Whether `spec` is a source in `run`.
+pub fn check_background(run: &RunSpec, spec: &BackgroundSpec) -> Result<(), RunError> {
+    let what = format!("background {}", spec.name);
+    check_chain(&what, "route", &spec.route, &run.links)?;
+    if spec.rate_bps == 0 || spec.packet_bytes == 0 || spec.packet_bytes > 65_535 {
+        return Err(RunError::Spec(format!("{what}: rate above zero and packets of 1 to 65535 B")));
+    }
+    Ok(())
+}
+
+/// Whether `route` is one link after the other, each from where the one before ends. `what` and `key` begin the error.
+pub fn check_chain(what: &str, key: &str, route: &[usize], links: &[LinkSpec]) -> Result<(), RunError> {
+    if route.is_empty() {
+        return Err(RunError::Spec(format!("{what}: {key} is empty: at least one link")));
+    }
+    if let Some(bad) = route.iter().find(|&&l| l >= links.len()) {
+        return Err(RunError::Spec(format!("{what}: {key}: link {bad} does not exist, there are {}", links.len())));
+    }
+    for pair in route.windows(2) {
+        if links[pair[0]].to != links[pair[1]].from {
+            let (a, b) = (&links[pair[0]].name, &links[pair[1]].name);
+            return Err(RunError::Spec(format!("{what}: {key}: {b} does not begin where {a} ends")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether `route` leads from node `from` to node `to`.
+///
+/// # Errors
+/// [`RunError::Spec`] begins with `what` and `key` and names the link that is wrong.
+pub fn check_route(
+    what: &str,
+    key: &str,
+    route: &[usize],
+    from: usize,
+    to: usize,
+    links: &[LinkSpec],
+) -> Result<(), RunError> {
+    check_chain(what, key, route, links)?;
+    if links[route[0]].from != from || links[route[route.len() - 1]].to != to {
+        return Err(RunError::Spec(format!("{what}: {key} does not lead from node {from} to node {to}")));
+    }
+    Ok(())
+}
+
+/// What is wrong with `gate`, a link's index or its rate.
+pub fn hold_buffer_problem(gate: &HoldBufferSpec, links: &[LinkSpec]) -> Option<String> {
+    let waits = gate.queues.iter().map(|wait| wait.link);
+    if gate.rate_bps == 0 {
+        return Some("gate: rate = 0: above zero".to_owned());
+    }
+    let bad = waits.chain(gate.line).find(|&link| link >= links.len())?;
+    Some(format!("gate: link {bad} does not exist, there are {}", links.len()))
+}

@@ -1,0 +1,166 @@
+//! The connections of a run: sending, timers, what their applications have done.
+
+use super::timers::Timers;
+use crate::capture::Capture;
+use crate::counters::WindowReduction;
+use crate::flow::Flow;
+use crate::packet::Packet;
+use crate::sender_command::{AddressedCommand, SenderCommand};
+use crate::side::Side;
+use crate::transport::{SegmentPool, Transport};
+use sim::Network;
+use units::Time;
+
+/// Endpoints and what packets need.
+pub struct Connections<T: Transport> {
+    /// The spec's, then those of short flows.
+    pub flows: Vec<Flow<T>>,
+    /// Flows of the spec's own.
+    pub named: usize,
+    /// Whether a flow's application has begun.
+    pub opened: Vec<bool>,
+    pub timers: Timers,
+    pub capture: Option<Capture>,
+    /// Senders that were told to reduce their windows.
+    pub window_reductions: Vec<WindowReduction>,
+    pool: T::Pool,
+    /// Reused for every segment in and out: a segment with its SACK blocks is 104 bytes.
+    scratch: T::Segment,
+    stop_when_done: bool,
+    /// Flows whose finite work is not delivered yet.
+    unfinished: usize,
+}
+
+impl<T: Transport> Connections<T> {
+    /// Of `flows`, the first `named` of which are the spec's own. `stop_when_done`: the run ends with the last finite work.
+    pub fn new(
+        flows: Vec<Flow<T>>,
+        named: usize,
+        timers: Timers,
+        capture: Option<Capture>,
+        stop_when_done: bool,
+    ) -> Connections<T> {
+        Connections {
+            unfinished: flows.len(),
+            opened: vec![false; flows.len()],
+            pool: T::Pool::new(2 * flows.len()),
+            flows,
+            named,
+            timers,
+            capture,
+            window_reductions: vec![],
+            scratch: T::Segment::default(),
+            stop_when_done,
+        }
+    }
+
+    /// `packet` has come to an end of flow `index`. False: it is of an earlier connection, and nobody is there for it.
+    #[inline]
+    pub fn receive(&mut self, now: Time, index: usize, side: Side, packet: Packet) -> bool {
+        let current = self.pool.unpack(packet, &mut self.scratch);
+        let flow = &mut self.flows[index];
+        if let Some(capture) = &mut self.capture {
+            let to_sender = side == Side::Sender;
+            if capture.sees(if to_sender { flow.spec.source } else { flow.spec.destination }) {
+                T::capture(capture, now, index, !to_sender, &self.scratch, 1);
+            }
+        }
+        if current {
+            flow.endpoint(side).handle_segment(now, &self.scratch);
+        }
+        current
+    }
+
+    /// `packet`, which an end of flow `index` sent, is lost.
+    pub fn lose(&mut self, index: usize, packet: Packet) {
+        self.flows[index].dropped_packets[packet.source() as usize & 1] += 1;
+        self.pool.discard(packet);
+    }
+
+    /// Sends all that an endpoint has to send and sets its timer.
+    #[inline]
+    pub fn pump(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
+        // A receiver has nothing to send after every other packet.
+        if !self.flows[index].endpoint(side).is_idle() {
+            self.transmit(now, index, side, net);
+        }
+        // The timer may fire early: then the endpoint says its real deadline. So moving a deadline back on every ACK, as
+        // the retransmission timer does, costs nothing here.
+        let flow = &mut self.flows[index];
+        let due = flow.endpoint(side).poll_timeout();
+        if due < flow.armed[side as usize] {
+            flow.armed[side as usize] = due;
+            net.set_timer(self.timers.endpoint(index, side), due);
+        }
+    }
+
+    #[inline(never)]
+    fn transmit(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
+        loop {
+            let flow = &mut self.flows[index];
+            let hop = flow.hops[side as usize];
+            let train = flow.endpoint(side).poll_train(now, &mut self.scratch);
+            if train.segments == 0 {
+                return;
+            }
+            if self.capture.is_some() {
+                self.capture_train(now, index, side, train.segments);
+            }
+            let mut template = self.pool.template(&self.scratch, hop, 2 * index as u32 + side as u32);
+            for _ in 0..train.segments {
+                let packet = self.pool.pack(&mut template);
+                if let Err(refused) = net.send(packet) {
+                    self.flows[index].dropped_packets[side as usize] += 1;
+                    self.pool.discard(refused.packet);
+                }
+            }
+            if !train.more {
+                return;
+            }
+        }
+    }
+
+    #[cold]
+    fn capture_train(&mut self, now: Time, index: usize, side: Side, segments: u32) {
+        let spec = &self.flows[index].spec;
+        let node = if side == Side::Sender { spec.source } else { spec.destination };
+        let Some(capture) = self.capture.as_mut().filter(|capture| capture.sees(node)) else { return };
+        T::capture(capture, now, index, side == Side::Sender, &self.scratch, segments);
+    }
+
+    /// A flow has done all it had to do.
+    pub fn finish_one(&mut self, net: &mut Network<Packet>) {
+        self.unfinished -= 1;
+        if self.unfinished == 0 && self.stop_when_done {
+            net.stop();
+        }
+    }
+
+    /// Puts fresh endpoints in place of those of flow `index`, and opens their connection.
+    pub fn reconnect(&mut self, now: Time, index: usize, sender: T, receiver: T) {
+        for side in [Side::Sender, Side::Receiver] {
+            self.pool.begin_connection(2 * index as u32 + side as u32);
+        }
+        self.flows[index].reconnect(sender, receiver);
+        self.flows[index].sender.connect(now);
+    }
+
+    /// Tells a sender; what short flows do with their windows is in no record.
+    pub fn tell(&mut self, now: Time, told: &AddressedCommand, net: &mut Network<Packet>) {
+        let &AddressedCommand { flow, why, ref command } = told;
+        let sender = &mut self.flows[flow].sender;
+        match command {
+            SenderCommand::Prepare(preparation) => {
+                let srtt = sender.sample().srtt;
+                let trimmed = sender.prepare(now, preparation);
+                if preparation.trim.is_some() && flow < self.named {
+                    self.window_reductions.push(WindowReduction { why, flow, at: now, srtt, trimmed });
+                }
+            }
+            SenderCommand::Restore => {
+                sender.restore(now);
+                self.pump(now, flow, Side::Sender, net);
+            }
+        }
+    }
+}

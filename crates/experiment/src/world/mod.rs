@@ -1,0 +1,309 @@
+//! The hosts of a run: what happens when a packet arrives, is lost, or a timer fires.
+
+mod connections;
+mod nodes;
+mod stripes;
+mod timers;
+
+pub use connections::Connections;
+pub use nodes::Nodes;
+pub use stripes::Stripes;
+pub use timers::Timers;
+
+use crate::copy_study::CopyStudy;
+use crate::environment::{Environment, Senders};
+use crate::node::Node;
+use crate::packet::Packet;
+use crate::probe::{FlowObservation, Probe, ProbeView, QueueObservation};
+use crate::sender_command::AddressedCommand;
+use crate::series::{FlowRow, FlowSeries};
+use crate::side::Side;
+use crate::transport::{Transport, TransportMaker};
+use crate::workload::Application;
+use link::{DropReason, Packet as _};
+use sim::{Hosts, Network, RouteId};
+use std::ops::ControlFlow;
+use timers::Timer;
+use units::{Span, Time};
+
+/// Everything of a run that is not the network.
+pub struct World<M: TransportMaker, N> {
+    pub connections: Connections<M::Transport>,
+    pub environment: Environment,
+    pub nodes: Nodes<M, N>,
+    pub stripes: Stripes,
+    /// Of each short flow, the entry that it belongs to.
+    pub short_flows: Vec<usize>,
+    /// A copy that may be extrapolated.
+    pub study: Option<CopyStudy>,
+    /// What else is measured.
+    pub probes: Vec<Box<dyn Probe>>,
+    pub flow_series: FlowSeries,
+    pub series_interval: Option<Span>,
+}
+
+/// A run at one time, as probes see it.
+struct View<'a, T: Transport> {
+    connections: &'a Connections<T>,
+    now: Time,
+    net: &'a mut Network<Packet>,
+}
+
+impl<T: Transport> ProbeView for View<'_, T> {
+    fn flows(&self) -> usize {
+        self.connections.named
+    }
+
+    fn flow(&self, index: usize) -> FlowObservation {
+        let flow = &self.connections.flows[index];
+        let sender = flow.stats(Side::Sender);
+        FlowObservation {
+            received_bytes: flow.received(Side::Receiver),
+            packets: flow.stats(Side::Receiver).data_segments_received,
+            episodes: sender.timeouts + sender.fast_retransmits,
+            in_flight_bytes: flow.sender.sample().in_flight_bytes,
+        }
+    }
+
+    fn queue(&mut self, index: usize) -> QueueObservation {
+        let (packets, bytes) = self.net.links_mut()[index].queue(self.now);
+        QueueObservation { packets, bytes }
+    }
+}
+
+impl<T: Transport> Senders<Packet> for Connections<T> {
+    fn delivered_bytes(&self, flow: usize) -> u64 {
+        self.flows[flow].received(Side::Receiver)
+    }
+
+    fn routes(&self, flow: usize) -> Option<[RouteId; 2]> {
+        Some(self.flows[flow].hops.map(RouteId))
+    }
+
+    fn tell(&mut self, now: Time, told: &AddressedCommand, net: &mut Network<Packet>) {
+        Connections::tell(self, now, told, net);
+    }
+}
+
+impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
+    /// Whether every mirrored write has arrived, or can never arrive.
+    pub fn drained(&self) -> bool {
+        self.connections.flows.iter().all(|f| {
+            let waiting = match f.workload.share() {
+                Some(share) => self.stripes.0[share.stripe].messages().in_transit_on(share.lane) > 0,
+                None => f.workload.messages().is_some_and(|m| m.in_transit() > 0),
+            };
+            !waiting || f.sender.is_closed()
+        })
+    }
+
+    fn open(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let of = &mut self.connections;
+        let flow = &mut of.flows[index];
+        if let Some(share) = flow.workload.share() {
+            return self.stripes.open_lane(now, index, share, of, net);
+        }
+        of.opened[index] = true;
+        flow.sender.connect(now);
+        let due = flow.workload.start(now, &mut flow.sender);
+        net.set_timer(of.timers.application(index), due);
+        of.pump(now, index, Side::Sender, net);
+    }
+
+    fn handle_delivered(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let of = &mut self.connections;
+        let flow = &mut of.flows[index];
+        if let Some(share) = flow.workload.share() {
+            return self.stripes.handle_delivered(now, index, share, of, net);
+        }
+        let received = flow.receiver.bytes_received();
+        let was_done = flow.workload.done_at.is_some();
+        if let Some(due) = flow.workload.handle_delivered(now, received, &mut flow.sender) {
+            net.set_timer(of.timers.application(index), due);
+            of.pump(now, index, Side::Sender, net);
+        }
+        if !was_done && of.flows[index].workload.done_at.is_some() {
+            of.finish_one(net);
+        }
+    }
+
+    /// The sender of a flow may have room again.
+    #[inline(never)]
+    fn handle_room(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let of = &mut self.connections;
+        let flow = &mut of.flows[index];
+        match flow.workload.share() {
+            Some(share) => self.stripes.fill_lane(now, index, share, of, net),
+            None => {
+                flow.workload.flush(now, &mut flow.sender);
+                of.pump(now, index, Side::Sender, net);
+            }
+        }
+    }
+
+    /// The application of a flow writes no more; of a shared one that of all its connections.
+    pub fn stop(&mut self, now: Time, index: usize) {
+        let of = &mut self.connections;
+        let flow = &mut of.flows[index];
+        match flow.workload.share() {
+            Some(share) => self.stripes.stop(now, share.stripe, of),
+            None => flow.workload.stop(now, &mut flow.sender),
+        }
+    }
+
+    fn begin_measuring(&mut self) {
+        for flow in &mut self.connections.flows {
+            flow.received_at_warmup = [flow.received(Side::Sender), flow.received(Side::Receiver)];
+        }
+        self.nodes.begin_measuring();
+    }
+
+    fn sample(&mut self, now: Time, net: &mut Network<Packet>) {
+        let Some(interval) = self.series_interval else { return };
+        let of = &mut self.connections;
+        for (index, flow) in of.flows[..of.named].iter_mut().enumerate() {
+            if !of.opened[index] {
+                continue;
+            }
+            let received = flow.received(Side::Receiver);
+            let sample = flow.sender.sample();
+            let rate = |since: u64, received: u64| (received - since) as f64 * 8.0 / interval.as_secs_f64();
+            let [back_since, since] = flow.received_at_sample;
+            let stats = flow.stats(Side::Sender);
+            let (lag, lag_bytes) = match flow.workload.share() {
+                Some(share) => self.stripes.0[share.stripe].messages().lag_of(share.lane, now),
+                None => flow.workload.lag(now, received),
+            };
+            self.flow_series.push(FlowRow {
+                time: now,
+                flow: index,
+                cwnd_packets: sample.cwnd_packets,
+                ssthresh_packets: sample.ssthresh_packets,
+                srtt: sample.srtt,
+                in_flight_bytes: sample.in_flight_bytes,
+                goodput_bps: rate(since, received),
+                retransmitted_segments: stats.retransmitted_segments,
+                duplicate_acks: Some(stats.duplicate_acks_received),
+                lag,
+                lag_bytes,
+            });
+            let back = flow.received(Side::Sender);
+            if !self.nodes.is_empty() {
+                let again = flow.stats(Side::Receiver).retransmitted_segments;
+                let two_way = flow.is_two_way().then(|| (flow.receiver.sample(), rate(back_since, back), again));
+                self.flow_series.reverse.sample(two_way);
+            }
+            flow.received_at_sample = [back, received];
+        }
+        self.environment.sample(now, net);
+    }
+
+    /// The timer of a probe fired: that of the copy under observation, where there is one, then the others'.
+    fn probe(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let timer = self.connections.timers.probe(index);
+        let mut view = View { connections: &self.connections, now, net };
+        let mut all = self
+            .study
+            .iter_mut()
+            .map(|study| study as &mut dyn Probe)
+            .chain(self.probes.iter_mut().map(|probe| &mut **probe as &mut dyn Probe));
+        let Some(probe) = all.nth(index) else { return };
+        match probe.handle_timeout(now, &mut view) {
+            ControlFlow::Continue(()) => net.set_timer(timer, probe.poll_timeout()),
+            ControlFlow::Break(()) => net.stop(),
+        }
+    }
+
+    fn handle_endpoint_timer(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
+        let of = &mut self.connections;
+        let flow = &mut of.flows[index];
+        flow.armed[side as usize] = Time::NEVER;
+        flow.endpoint(side).handle_timeout(now);
+        match flow.nodes[side as usize] {
+            Some(node) => self.nodes.handle_transport_timeout(now, node, (index, side), of, net),
+            None => of.pump(now, index, side, net),
+        }
+    }
+
+    fn handle_application_timer(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        let of = &mut self.connections;
+        let flow = &mut of.flows[index];
+        if let Some(node) = flow.nodes[Side::Sender as usize] {
+            return self.nodes.handle_timer(now, node, index, of, net);
+        }
+        if !of.opened[index] {
+            return self.open(now, index, net);
+        }
+        if let Some(share) = flow.workload.share() {
+            return self.stripes.handle_timer(now, share.stripe, of, net);
+        }
+        let due = flow.workload.handle_timer(now, &mut flow.sender);
+        net.set_timer(of.timers.application(index), due);
+        of.pump(now, index, Side::Sender, net);
+    }
+
+    fn handle_stop(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
+        if let Some(node) = self.connections.flows[index].nodes[Side::Sender as usize] {
+            return self.nodes.stop(now, node, &mut self.connections, net);
+        }
+        self.stop(now, index);
+        self.connections.pump(now, index, Side::Sender, net);
+        // Everything may have arrived already.
+        self.handle_delivered(now, index, net);
+    }
+}
+
+impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
+    #[inline]
+    fn handle_packet(&mut self, now: Time, host: u32, packet: Packet, net: &mut Network<Packet>) {
+        if self.environment.handle_arrival(host) {
+            return;
+        }
+        let (index, side) = ((host >> 1) as usize, if host & 1 == 0 { Side::Sender } else { Side::Receiver });
+        if side == Side::Receiver {
+            self.environment.handle_data(index, packet.bytes());
+        }
+        let of = &mut self.connections;
+        let flow = &of.flows[index];
+        if let Some(node) = flow.nodes[side as usize] {
+            if of.receive(now, index, side, packet) {
+                self.nodes.handle_arrival(now, node, (index, side), of, net);
+            }
+        } else if side == Side::Sender {
+            let watches_buffer = flow.workload.watches_buffer;
+            of.receive(now, index, side, packet);
+            if watches_buffer {
+                return self.handle_room(now, index, net);
+            }
+            of.pump(now, index, Side::Sender, net);
+        } else {
+            let (watches_delivery, before) = (flow.workload.watches_delivery, flow.receiver.bytes_received());
+            of.receive(now, index, side, packet);
+            let news = watches_delivery && of.flows[index].receiver.bytes_received() != before;
+            of.pump(now, index, Side::Receiver, net);
+            if news {
+                self.handle_delivered(now, index, net);
+            }
+        }
+    }
+
+    fn handle_timer(&mut self, now: Time, timer: u32, net: &mut Network<Packet>) {
+        match self.connections.timers.which(timer) {
+            Timer::Environment => {
+                self.environment.handle_timer(now, timer, &mut self.connections, net);
+            }
+            Timer::Endpoint(index, side) => self.handle_endpoint_timer(now, index, side, net),
+            Timer::Application(index) => self.handle_application_timer(now, index, net),
+            Timer::Stop(index) => self.handle_stop(now, index, net),
+            Timer::Warmup => self.begin_measuring(),
+            Timer::Sampler => self.sample(now, net),
+            Timer::Probe(index) => self.probe(now, index, net),
+        }
+    }
+
+    fn handle_drop(&mut self, _now: Time, _link: u32, packet: Packet, _reason: DropReason, _net: &mut Network<Packet>) {
+        if !self.environment.handle_drop(packet.source()) {
+            self.connections.lose(packet.source() as usize / 2, packet);
+        }
+    }
+}

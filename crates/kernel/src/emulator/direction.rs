@@ -1,0 +1,10 @@
+//! The two directions of a flow.
+
+/// Which direction of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the flow's source to its destination: data.
+    Forward,
+    /// Back: acknowledgements.
+    Reverse,
+}

@@ -1,0 +1,176 @@
+"""No file of a crate needs itself by way of others: each can be read after those it names, and taken out with them."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.test_tidy import ROOT, code_of, without_tests
+
+FREE_OF_CIRCLES = ["sim", "experiment", "kernel", "python"]
+"""Crates that are held to it."""
+
+DATA = {"experiment": ["spec"]}
+"""Modules that count as one file: declarations of data that refer to each other, with no code between them."""
+
+USE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
+PATH = re.compile(r"(?<![\w:.])((?:crate|super|self|[a-z_]\w*)(?:::\w+)+)")
+
+Module = tuple[str, ...]
+
+
+def modules_of(crate: Path) -> dict[Module, Path]:
+    """Return the file of each module of a crate, the crate's own under ()."""
+    found: dict[Module, Path] = {}
+    for path in sorted((crate / "src").rglob("*.rs")):
+        parts = path.relative_to(crate / "src").with_suffix("").parts
+        if any(part == "tests" or part.endswith(("_tests", "_test")) for part in parts):
+            continue
+        found[parts[:-1] if parts[-1] in ("mod", "lib") else parts] = path
+    return found
+
+
+def leaves(tree: str) -> Iterator[str]:
+    """Yield the paths of a use declaration's tree."""
+    head, brace, rest = tree.partition("{")
+    if not brace:
+        yield re.sub(r"\s+as\s+\w+", "", tree).strip()
+        return
+    depth, part = 0, ""
+    for letter in rest[: rest.rindex("}")] + ",":
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            if part.strip():
+                yield from (head.strip() + leaf for leaf in leaves(part.strip()))
+            part = ""
+        else:
+            part += letter
+
+
+def paths_of(code: str) -> Iterator[str]:
+    """Yield every path that code names: those of its use declarations, and those in the text."""
+    for tree in USE.findall(code):
+        yield from leaves(tree)
+    yield from PATH.findall(USE.sub("", code))
+
+
+def resolve(path: str, module: Module, modules: Iterable[Module]) -> Module | None:
+    """Return the module in whose file `path` ends, as seen from `module`; None: it leads out of the crate."""
+    first, *rest = path.split("::")
+    if first == "crate":
+        at: Module = ()
+    elif first == "self":
+        at = module
+    elif first == "super":
+        at = module[:-1]
+        while rest and rest[0] == "super":
+            at, rest = at[:-1], rest[1:]
+    elif (*module, first) in modules:
+        at = (*module, first)
+    else:
+        return None
+    for name in rest:
+        if (*at, name) not in modules:
+            break
+        at = (*at, name)
+    return at
+
+
+def needs_of(modules: dict[Module, Path], as_one: list[str]) -> dict[Module, set[Module]]:
+    """Return the modules that each module names."""
+
+    def one(module: Module) -> Module:
+        return module[:1] if module and module[0] in as_one else module
+
+    needs: dict[Module, set[Module]] = {one(module): set() for module in modules}
+    for module, path in modules.items():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        code = "\n".join(code_of(line) for _, line in without_tests(lines))
+        targets = (resolve(named, module, modules) for named in paths_of(code))
+        needs[one(module)] |= {one(target) for target in targets if target is not None}
+    return {module: targets - {module} for module, targets in needs.items()}
+
+
+def circle_through(start: Module, needs: dict[Module, set[Module]]) -> list[Module] | None:
+    """Return the shortest way from a module back to it; None: there is none."""
+    came_from: dict[Module, Module] = {}
+    waiting = deque([start])
+    while waiting:
+        module = waiting.popleft()
+        for target in sorted(needs[module]):
+            if target == start:
+                way = [start, module]
+                while way[-1] != start:
+                    way.append(came_from[way[-1]])
+                return way[::-1] if len(way) > 2 else [start, start]
+            if target not in came_from:
+                came_from[target] = module
+                waiting.append(target)
+    return None
+
+
+def circles(crate: str) -> list[str]:
+    """Return a circle for each file of `crate` that is in one, the same circle once."""
+    modules = modules_of(ROOT / "crates" / crate)
+    as_one = DATA.get(crate, [])
+    needs = needs_of(modules, as_one)
+    found: dict[frozenset[Module], str] = {}
+    for module in needs:
+        circle = circle_through(module, needs)
+        if circle is not None:
+            found.setdefault(frozenset(circle), " -> ".join("::".join(("crate", *name)) for name in circle))
+    return list(found.values())
+
+
+@pytest.mark.parametrize("crate", FREE_OF_CIRCLES)
+def test_no_file_needs_itself(crate: str) -> None:
+    found = circles(crate)
+    assert not found, f"{crate}: move what both need into a file of its own:\n" + "\n".join(found)
+
+
+def test_paths_are_found_in_every_form() -> None:
+    code = """
+use crate::a::{b::{C, D}, e as f};
+pub use super::g;
+fn h(x: crate::i::J) -> k::L { super::super::m() }
+"""
+    assert list(paths_of(code)) == [
+        "crate::a::b::C",
+        "crate::a::b::D",
+        "crate::a::e",
+        "super::g",
+        "crate::i::J",
+        "k::L",
+        "super::super::m",
+    ]
+
+
+def test_a_path_ends_in_the_deepest_module_that_it_names() -> None:
+    modules: list[Module] = [(), ("a",), ("a", "b"), ("c",)]
+    assert resolve("crate::a::b::T", ("c",), modules) == ("a", "b")
+    assert resolve("super::T", ("a", "b"), modules) == ("a",)
+    assert resolve("b::T", ("a",), modules) == ("a", "b")
+    assert resolve("crate::T", ("c",), modules) == ()
+    assert resolve("std::fs::File", ("c",), modules) is None
+
+
+def test_a_circle_is_shown_from_its_beginning_to_its_end() -> None:
+    needs: dict[Module, set[Module]] = {("a",): {("b",)}, ("b",): {("c",)}, ("c",): {("a",)}, ("d",): {("a",)}}
+    assert circle_through(("a",), needs) == [("a",), ("b",), ("c",), ("a",)]
+    assert circle_through(("d",), needs) is None
+
+
+def test_a_specification_is_found_wrong_in_one_place() -> None:
+    """Construction takes a `ValidRun`: other faults than those of files are those of `validate`."""
+    sources = ROOT / "crates" / "experiment" / "src"
+    outside = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted(sources.rglob("*.rs"))
+        if path.relative_to(sources).parts[0] != "validate"
+        and any("RunError::Spec(" in code_of(line) for line in path.read_text(encoding="utf-8").splitlines())
+    ]
+    assert not outside, f"check it in crates/experiment/src/validate: {outside}"
