@@ -313,7 +313,7 @@ fn a_window_is_trimmed_where_the_receivers_line_is_full_and_the_move_is_not_refu
     let entry = first(&both);
     assert_eq!(
         (text(&entry, "reason"), text(&entry, "mitigation"), text(&entry, "limit")),
-        ("elephant", "hold, trim", "D")
+        ("elephant", "hold_buffer, cwnd_reduction", "D")
     );
     assert_eq!((number(&entry, "lost_packets"), number(&entry, "cost_bytes")), (0.0, 0.0));
     // Nothing sent again by the end of the watch; later CUBIC finds the end of the queue, as it does anywhere.
