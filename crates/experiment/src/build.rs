@@ -7,7 +7,7 @@ use crate::environment::Environment;
 use crate::error::RunError;
 use crate::flow::Flow;
 use crate::node::Node;
-use crate::node_number::NodeNumber;
+use crate::node_number::EndNodes;
 use crate::packet::Packet;
 use crate::probe::Probe;
 use crate::series::FlowSeries;
@@ -28,7 +28,7 @@ pub struct Parts<M, N> {
     /// What drives ends of flows in place of their workloads.
     pub nodes: Vec<N>,
     /// By flow of the specification: the nodes that drive its sender and its receiver.
-    pub of_ends: Vec<[Option<NodeNumber>; 2]>,
+    pub of_ends: Vec<EndNodes>,
     /// What is measured beside the series.
     pub probes: Vec<Box<dyn Probe>>,
 }
@@ -110,12 +110,7 @@ struct Builder<'a, M> {
 }
 
 impl<M: TransportMaker> Builder<'_, M> {
-    fn flow(
-        &mut self,
-        index: usize,
-        spec: &FlowSpec,
-        nodes: [Option<NodeNumber>; 2],
-    ) -> Result<Flow<M::Transport>, RunError> {
+    fn flow(&mut self, index: usize, spec: &FlowSpec, nodes: EndNodes) -> Result<Flow<M::Transport>, RunError> {
         let [sender, receiver] = self.maker.make(spec, Time::ZERO)?;
         // Host numbers: the sender of flow i is 2i, its receiver 2i + 1; packets go to the other end.
         let sender_host = 2 * index as u32;

@@ -1,7 +1,7 @@
 //! One TCP connection of a run: two endpoints, where their packets go, what the application does.
 
 use crate::counters::{FlowCounters, ReverseCounters, Rtt};
-use crate::node_number::NodeNumber;
+use crate::node_number::EndNodes;
 use crate::reconnect::Earlier;
 use crate::side::Side;
 use crate::spec::FlowSpec;
@@ -21,7 +21,7 @@ pub struct Flow<T> {
     pub hops: [u32; 2],
     pub workload: Workload,
     /// The nodes that drive its ends, in place of the workload.
-    pub nodes: [Option<NodeNumber>; 2],
+    pub nodes: EndNodes,
     /// Of connections before the present one.
     pub earlier: Option<Box<Earlier>>,
     pub spec: Box<FlowSpec>,

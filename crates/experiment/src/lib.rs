@@ -60,7 +60,7 @@ pub use error::RunError;
 pub use manager::{ManagerOutcome, Timeline};
 pub use metric::{Metric, Metrics, QUANTILES_PER_MILLE};
 pub use node::{Ends, Node};
-pub use node_number::NodeNumber;
+pub use node_number::{EndNodes, NodeNumber};
 pub use packet::Packet;
 pub use probe::{FlowObservation, Probe, ProbeView, QueueObservation};
 pub use request_counters::{RequestCounters, RequestKindCounters};

@@ -24,3 +24,6 @@ impl NodeNumber {
         self.0.get() as usize - 1
     }
 }
+
+/// The nodes that drive the sender and the receiver of a flow, in place of its workload.
+pub type EndNodes = [Option<NodeNumber>; 2];

@@ -99,13 +99,11 @@ impl SegmentPool for Pool {
         self.flights[source as usize].begin_connection();
     }
 
-    /// Unpacks `packet`, which a TCP source sent, into `segment` and forgets its header. False: it is of an earlier connection of its
-    /// source.
+    /// Unpacks `packet`, which a TCP source sent, into `segment` and forgets its header.
     #[inline]
-    fn unpack(&mut self, packet: Packet, segment: &mut Segment) -> bool {
+    fn unpack(&mut self, packet: Packet, segment: &mut Segment) {
         let flight = &mut self.flights[packet.source() as usize];
         let header = flight.take(packet.number(), &mut self.spare);
-        let current = flight.connection_from.is_none() || flight.is_of_connection(packet.number());
         segment.seq = header.seq;
         segment.ack = header.ack;
         segment.window = (header.window_ecr >> 32) as u32;
@@ -120,7 +118,11 @@ impl SegmentPool for Pool {
             segment.sacks = self.sacks.take(header.val_extra as u32, segment.ack);
         }
         segment.len = packet.bytes() - segment.header_bytes();
-        current
+    }
+
+    fn is_current(&mut self, packet: Packet) -> bool {
+        let flight = &mut self.flights[packet.source() as usize];
+        flight.connection_from.is_none() || flight.is_of_connection(packet.number())
     }
 
     /// Forgets the header of a lost packet that a TCP source sent.

@@ -69,8 +69,10 @@ pub trait SegmentPool {
     fn template(&mut self, segment: &Self::Segment, hop: u32, source: u32) -> Self::Template;
     /// Packs the next segment of `template`.
     fn pack(&mut self, template: &mut Self::Template) -> Packet;
-    /// Unpacks `packet` into `segment` and forgets what was kept; false: it is of an earlier connection of its source.
-    fn unpack(&mut self, packet: Packet, segment: &mut Self::Segment) -> bool;
+    /// Unpacks `packet` into `segment` and forgets what was kept.
+    fn unpack(&mut self, packet: Packet, segment: &mut Self::Segment);
+    /// Whether `packet`, which was unpacked last, is of the present connection of its source.
+    fn is_current(&mut self, packet: Packet) -> bool;
     /// Forgets what was kept of a lost packet.
     fn discard(&mut self, packet: Packet);
     /// What `source` sends from here on is of another connection.

@@ -6,7 +6,7 @@ use super::requests::{Mix, Requests, Traced};
 use super::session::Session;
 use super::settings::settings;
 use crate::error::RunError;
-use crate::node_number::NodeNumber;
+use crate::node_number::{EndNodes, NodeNumber};
 use crate::spec::{AllegianceSpec, FlowSpec, IscsiSpec, OutOfRangeSpec, RunSpec, SourceSpec, TraceSpec, WorkloadSpec};
 use crate::validate::ValidSimulation;
 use link::random::{stream_seed, Random};
@@ -26,7 +26,7 @@ const TARGET: &str = "iqn.2026-01.elephan:disk";
 ///
 /// # Errors
 /// [`RunError`] names the file that cannot be read, or the flow whose requests do not fit what is in it.
-pub fn sessions(run: ValidSimulation<'_>) -> Result<(Vec<Session>, Vec<[Option<NodeNumber>; 2]>), RunError> {
+pub fn sessions(run: ValidSimulation<'_>) -> Result<(Vec<Session>, Vec<EndNodes>), RunError> {
     let mut sessions = Vec::new();
     let mut of_flow = vec![[None; 2]; run.flows.len()];
     let mut traces = BTreeMap::new();

@@ -54,21 +54,31 @@ impl<T: Transport> Connections<T> {
         }
     }
 
-    /// `packet` has come to an end of flow `index`. False: it is of an earlier connection, and nobody is there for it.
+    /// Unpacks `packet`, which has come to an end.
     #[inline]
-    pub fn receive(&mut self, now: Time, index: usize, side: Side, packet: Packet) -> bool {
-        let current = self.pool.unpack(packet, &mut self.scratch);
-        let flow = &mut self.flows[index];
-        if let Some(capture) = &mut self.capture {
-            let to_sender = side == Side::Sender;
-            if capture.sees(if to_sender { flow.spec.source } else { flow.spec.destination }) {
-                T::capture(capture, now, index, !to_sender, &self.scratch, 1);
-            }
+    pub fn unpack(&mut self, packet: Packet) {
+        self.pool.unpack(packet, &mut self.scratch);
+    }
+
+    /// Whether `packet`, which was unpacked last, is of its flow's present connection: for one of an earlier nobody is there.
+    pub fn is_current(&mut self, packet: Packet) -> bool {
+        self.pool.is_current(packet)
+    }
+
+    /// Flow `index` and the segment that was unpacked last.
+    #[inline]
+    pub fn arrival(&mut self, index: usize) -> (&mut Flow<T>, &T::Segment) {
+        (&mut self.flows[index], &self.scratch)
+    }
+
+    /// Captures the segment that was unpacked last, at an end of flow `index`.
+    #[cold]
+    pub fn capture_arrival(&mut self, now: Time, index: usize, to_sender: bool) {
+        let spec = &self.flows[index].spec;
+        let node = if to_sender { spec.source } else { spec.destination };
+        if let Some(capture) = self.capture.as_mut().filter(|capture| capture.sees(node)) {
+            T::capture(capture, now, index, !to_sender, &self.scratch, 1);
         }
-        if current {
-            flow.endpoint(side).handle_segment(now, &self.scratch);
-        }
-        current
     }
 
     /// `packet`, which an end of flow `index` sent, is lost.

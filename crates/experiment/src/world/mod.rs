@@ -256,30 +256,38 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
 impl<M: TransportMaker, N: Node<M::Transport>> Hosts<Packet> for World<M, N> {
     #[inline]
     fn handle_packet(&mut self, now: Time, host: u32, packet: Packet, net: &mut Network<Packet>) {
-        if self.environment.handle_arrival(host) {
+        let index = (host >> 1) as usize;
+        let of = &mut self.connections;
+        if index >= of.flows.len() {
+            self.environment.handle_arrival(host);
             return;
         }
-        let (index, side) = ((host >> 1) as usize, if host & 1 == 0 { Side::Sender } else { Side::Receiver });
-        if side == Side::Receiver {
+        let to_sender = host & 1 == 0;
+        if !to_sender {
             self.environment.handle_data(index, packet.bytes());
         }
-        let of = &mut self.connections;
-        let flow = &of.flows[index];
-        if let Some(node) = flow.nodes[side as usize] {
-            if of.receive(now, index, side, packet) {
+        of.unpack(packet);
+        if of.capture.is_some() {
+            of.capture_arrival(now, index, to_sender);
+        }
+        let (flow, segment) = of.arrival(index);
+        if let Some(node) = flow.nodes[usize::from(!to_sender)] {
+            let side = if to_sender { Side::Sender } else { Side::Receiver };
+            if of.is_current(packet) {
+                let (flow, segment) = of.arrival(index);
+                flow.endpoint(side).handle_segment(now, segment);
                 self.nodes.handle_arrival(now, node, (index, side), of, net);
             }
-        } else if side == Side::Sender {
-            let watches_buffer = flow.workload.watches_buffer;
-            of.receive(now, index, side, packet);
-            if watches_buffer {
+        } else if to_sender {
+            flow.sender.handle_segment(now, segment);
+            if flow.workload.watches_buffer {
                 return self.handle_room(now, index, net);
             }
             of.pump(now, index, Side::Sender, net);
         } else {
-            let (watches_delivery, before) = (flow.workload.watches_delivery, flow.receiver.bytes_received());
-            of.receive(now, index, side, packet);
-            let news = watches_delivery && of.flows[index].receiver.bytes_received() != before;
+            let before = flow.receiver.bytes_received();
+            flow.receiver.handle_segment(now, segment);
+            let news = flow.workload.watches_delivery && flow.receiver.bytes_received() != before;
             of.pump(now, index, Side::Receiver, net);
             if news {
                 self.handle_delivered(now, index, net);

@@ -143,8 +143,10 @@ impl SegmentPool for Pool {
         self.segments.insert((packet.source(), number), *segment);
         packet.numbered(number)
     }
-    fn unpack(&mut self, packet: Packet, segment: &mut Segment) -> bool {
+    fn unpack(&mut self, packet: Packet, segment: &mut Segment) {
         *segment = self.segments.remove(&(packet.source(), packet.number())).expect("it is in flight");
+    }
+    fn is_current(&mut self, _packet: Packet) -> bool {
         true
     }
     fn discard(&mut self, packet: Packet) {
