@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("host_stays_as_it_was")
 SLOW = NETWORK.replace("622Mbit/s", "80Mbit/s").replace("100Mbit/s", "20Mbit/s").replace('"10s"', '"7s"')
 """The core has 20 Mbit/s, everything else, the lightpath among it, 80."""
 
-POLICY = MANAGER.replace('"20Mbit/s"', '"10Mbit/s"\nminimum_stay = "2s"\nwatch = "2s"')
+POLICY = MANAGER.replace('"20Mbit/s"', '"10Mbit/s"\nmin_dwell_time = "2s"\nobservation_window = "2s"')
 
 
 def test_a_real_flow_is_moved_while_it_runs_and_is_faster_afterwards(elephan: Elephan, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_linux_trims_its_window_where_the_manager_finds_the_receivers_line_full(
     assert done.returncode == 0, done.stderr
     (record,) = json.loads(done.stdout)
     entry, (trim,) = record["manager"]["move_log"][0], record["cwnd_reductions"]
-    assert (entry["reason"], entry["limit"], entry["mitigation"]) == ("elephant", "D", "hold, trim")
+    assert (entry["reason"], entry["limit"], entry["mitigation"]) == ("elephant", "D", "hold_buffer, cwnd_reduction")
     assert (trim["entry"], trim["flow"], "event" in trim) == (0, "flow1", False)
     # By the smoothed RTT: 145 ms become 105.
     assert trim["kept_segments"] / trim["window_segments"] == pytest.approx(105 / 145, abs=0.05)

@@ -30,7 +30,7 @@ congestion_control = "reno"
 BOTH = """\
 ip netns exec $ELEPHAN_PATH_FAR_NETNS $ELEPHAN iscsi target --lun disk.img --portal $ELEPHAN_PATH_FAR 2>target.log &
 until grep -q iscsi:// target.log; do sleep 0.1; done
-$ELEPHAN iscsi bench iscsi://$ELEPHAN_PATH_FAR/iqn.2026-01.elephan:disk/0 --stack reno --connections 2 \\
+$ELEPHAN iscsi bench iscsi://$ELEPHAN_PATH_FAR/iqn.2026-01.elephan:disk/0 --cc reno --connections 2 \\
     --reads 0 --overwrite --depth 16 --duration 1s --json
 """
 

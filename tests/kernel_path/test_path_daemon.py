@@ -140,8 +140,8 @@ def test_a_path_of_which_nobody_has_heard_goes(file: Path, number: signal.Signal
     # `up` is ended when the path is there, and before it has said so.
     code = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom elephan.path import daemon\n"
-        f"keep.show = lambda: os.kill(os.getpid(), {int(number)}) or []\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\nkeep.up(Path(sys.argv[1]))\n"
+        f"daemon.show = lambda: os.kill(os.getpid(), {int(number)}) or []\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\ndaemon.up(Path(sys.argv[1]))\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, timeout=60, check=False)
     assert done.returncode == -number, done.stderr

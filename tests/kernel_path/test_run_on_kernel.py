@@ -150,7 +150,7 @@ def test_control_c_ends_a_run_that_nobody_watches(long_backend: Backend) -> None
 
 def test_a_control_that_the_kernel_does_not_have_is_named(backend: Backend) -> None:
     with pytest.raises(OSError, match=r"flow mirror: TCP_CONGESTION = elephan_none: "):
-        backend.run(congestion="elephan_none")
+        backend.run(congestion_control="elephan_none")
 
 
 def test_a_host_that_is_not_there_is_named(backend: Backend) -> None:

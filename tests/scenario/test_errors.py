@@ -146,7 +146,8 @@ ONE_KEY = [
     ),
     (
         "flow.workload={ kind = 'replicate', trace = 'x', rate = '1MB/s' }",
-        'flow.backup.workload.rate = "1MB/s": absent, because trace says when writes come; slowdown changes their rate',
+        'flow.backup.workload.rate = "1MB/s": absent, because trace says when writes come; '
+        "time_scale changes their rate",
     ),
     (
         "flow.workload={ kind = 'replicate', rate = '1MB/s', loop = true }",

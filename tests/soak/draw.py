@@ -217,7 +217,7 @@ def workload(rng: random.Random, number: int) -> Table:
     if kind == "constant_rate":
         return {"kind": kind, "frame": rng.choice(["512B", "2112B", "9000B"]), "load": f"{rng.randint(1, 60)}%"}
     if kind == "short_flows":
-        sizes: Table = {"least": "5kB", "most": f"{rng.randint(1, 10)}MB", "tail": rng.choice([1.1, 1.5])}
+        sizes: Table = {"min": "5kB", "max": f"{rng.randint(1, 10)}MB", "pareto_shape": rng.choice([1.1, 1.5])}
         return {"kind": kind, "arrivals": rng.randint(2, 60)} | (
             sizes if rng.random() < 0.6 else {"median": "20kB", "sigma": 1.5}
         )
@@ -295,9 +295,9 @@ def managed(rng: random.Random) -> Table:
         "rate": rng.choice(["500kbit/s", "5Mbit/s"]),
         "volume": rng.choice(["0B", "100kB"]),
         "interval": rng.choice(["50ms", "200ms"]),
-        "sample": rng.choice([1, 10]),
-        "minimum_stay": rng.choice(["100ms", "1s"]),
-        "linger": "200ms",
+        "sampling_rate": rng.choice([1, 10]),
+        "min_dwell_time": rng.choice(["100ms", "1s"]),
+        "lightpath_timeout": "200ms",
         "refuse": rng.random() < 0.5,
     }
     if rng.random() < 0.5:

@@ -121,6 +121,6 @@ def test_the_week_of_a_workstation_where_it_is_to_be_had() -> None:
     if not week.exists():
         pytest.skip(f"{week} is not there: HP SRT trace, a week from 1992-05-30")
     found = replay(week, "cheetah-9lp")
-    assert (found["all"]["requests"], found["disks"], found["beyond"]) == (44_519, 2, 0)
+    assert (found["all"]["requests"], found["disks"], found["out_of_range"]) == (44_519, 2, 0)
     # docs/results/disk.md has this number beside DiskSim's 48.8 ms for other drives.
     assert found["all"]["response_mean_ns"] == pytest.approx(18.2e6, rel=0.01)

@@ -19,6 +19,7 @@ pub fn arrivals(run: &RunSpec, entry: &ShortFlowsSpec) -> impl Iterator<Item = T
 
 /// The random stream of `what` of an entry.
 pub fn stream(run: &RunSpec, entry: &ShortFlowsSpec, what: &str) -> Random {
+    // The streams keep the name that they had in 0.1.0: its runs are repeated to the byte.
     Random::new(stream_seed(run.seed, &format!("crowd/{}/{what}", entry.name)))
 }
 

@@ -155,7 +155,7 @@ pub struct WindowReduction {
     pub trimmed: Option<CwndReduction>,
 }
 
-/// What became of a crowd.
+/// Counters of one entry of short flows.
 pub struct ShortFlowsSummary {
     /// Its metrics.
     pub metrics: Metrics,

@@ -32,7 +32,7 @@ pub struct RunSpec {
     pub nodes: Vec<String>,
     /// One-way links.
     pub links: Vec<LinkSpec>,
-    /// What carries packets on the ground kernel, where it is not elephan's emulator: "netem". Of no account in the simulator.
+    /// What carries packets on the backend kernel, where it is not elephan's emulator: "netem". Of no account in the simulator.
     #[serde(default)]
     pub emulator: Option<String>,
     /// TCP flows, one entry per connection.

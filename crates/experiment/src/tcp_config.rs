@@ -22,7 +22,7 @@ impl Algorithms {
     pub fn controller(&mut self, flow: &str, transport: &TransportSpec) -> Result<Controller, RunError> {
         let algorithm = self.find(&transport.congestion_control)?;
         Controller::new(&algorithm, &transport.parameters)
-            .map_err(|e| RunError::Congestion(format!("flow {flow}: transport {}: {e}", transport.congestion_control)))
+            .map_err(|e| RunError::Congestion(format!("flow {flow}: congestion control {}: {e}", transport.congestion_control)))
     }
 
     fn find(&mut self, name: &str) -> Result<Algorithm, RunError> {
@@ -30,7 +30,9 @@ impl Algorithms {
             return congestion::find(name).ok_or_else(|| {
                 let known: Vec<_> = congestion::builtin().iter().map(Algorithm::name).collect();
                 let known = known.join(", ");
-                RunError::Congestion(format!("stack {name:?} is not known: one of {known}, or the path of a .c file"))
+                RunError::Congestion(format!(
+                    "congestion control {name:?} is not known: one of {known}, or the path of a .c file"
+                ))
             });
         }
         if let Some(algorithm) = self.compiled.get(name) {

@@ -27,7 +27,10 @@ struct Header {
     val_extra: u64,
 }
 
-const _: () = assert!(std::mem::size_of::<Header>() == 32, "memory per packet in flight is promised in docs/speed.md");
+const _: () = assert!(
+    std::mem::size_of::<Header>() == 32,
+    "memory per packet in flight is promised in docs/results/performance.md"
+);
 
 /// Bits of the segment's flags within the token; above them the number of SACK blocks.
 const FLAG_BITS: u32 = 12;

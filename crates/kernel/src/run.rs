@@ -102,7 +102,7 @@ fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
         return wrong(format!("the plan has {} flows, the spec {}", plan.flows.len(), spec.flows.len()));
     }
     if let Some(crowd) = spec.short_flows.first() {
-        return wrong(format!("crowd {}: short flows are the simulator's alone", crowd.name));
+        return wrong(format!("short flows {}: the simulator alone carries them", crowd.name));
     }
     let hosts = plan.hosts.len();
     for (flow, planned) in spec.flows.iter().zip(&plan.flows) {
@@ -110,7 +110,7 @@ fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
             return wrong(format!("flow {}: host {host} does not exist, there are {hosts}", flow.name));
         }
         if matches!(flow.workload, WorkloadSpec::Iscsi(_)) {
-            return wrong(format!("flow {}: workload \"iscsi\": this ground carries no sessions", flow.name));
+            return wrong(format!("flow {}: workload \"iscsi\": this backend carries no sessions", flow.name));
         }
     }
     Ok(())
@@ -176,7 +176,7 @@ fn outcome(
     notes.append(&mut report.missed_events);
     if spec.measure.pcap.is_some() {
         notes.push(
-            "no capture was written: the kernel ground has none; tcpdump in the namespaces of a path does it".into(),
+            "no capture was written: the kernel backend has none; tcpdump in the namespaces of a path does it".into(),
         );
     }
     summarize(

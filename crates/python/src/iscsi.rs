@@ -245,7 +245,7 @@ fn iscsi_bench(
     dict.set_item("elapsed_ns", report.elapsed_ns)?;
     dict.set_item("connections", report.connections)?;
     dict.set_item("agreed", report.agreed)?;
-    dict.set_item("congestion", report.congestion)?;
+    dict.set_item("congestion_control", report.congestion)?;
     dict.set_item("capacity_bytes", report.capacity_bytes)?;
     Ok(dict.unbind())
 }

@@ -72,8 +72,8 @@ pub fn check_transport(flow: &str, transport: &TransportSpec, before: Option<&Tr
 
 /// Whether the short flows of `entry` can be drawn and are not too many.
 pub fn check_short_flows(run: &RunSpec, entry: &ShortFlowsSpec) -> Result<(), RunError> {
-    let wrong = |text: &str| Err(RunError::Spec(format!("crowd {}: {text}", entry.name)));
-    let what = format!("crowd {}", entry.name);
+    let wrong = |text: &str| Err(RunError::Spec(format!("short flows {}: {text}", entry.name)));
+    let what = format!("short flows {}", entry.name);
     check_route(&what, "route", &entry.route, entry.source, entry.destination, &run.links)?;
     check_route(&what, "return_route", &entry.return_route, entry.destination, entry.source, &run.links)?;
     if distribution(&entry.sizes).is_none() {
