@@ -57,7 +57,7 @@ def replay(
             native().disk_replay(str(trace), form, disk, scheduler, closed, device, out_of_range, time_scale_e6)
         )
     except ValueError as error:
-        raise InputError(_hint(str(error))) from None
+        raise InputError(str(error)) from None
 
 
 def validate(trace: Path, disk: str) -> dict[str, Any]:
@@ -75,9 +75,3 @@ def validate(trace: Path, disk: str) -> dict[str, Any]:
 def _file(trace: Path) -> None:
     if trace.is_dir():
         raise InputError(f"{trace}: is a folder; a trace is a file")
-
-
-def _hint(text: str) -> str:
-    """Name the options of the command where the core names what they do."""
-    known = "leave such requests out, or take block"
-    return text.replace(known, "--out-of-range skip leaves such requests out, wrap takes block")

@@ -21,8 +21,9 @@ impl Algorithms {
     /// [`RunError::Congestion`]: a user's file cannot be compiled, or does not have such parameters; in a valid run nothing else.
     pub fn controller(&mut self, flow: &str, transport: &TransportSpec) -> Result<Controller, RunError> {
         let algorithm = self.find(&transport.congestion_control)?;
-        Controller::new(&algorithm, &transport.parameters)
-            .map_err(|e| RunError::Congestion(format!("flow {flow}: congestion control {}: {e}", transport.congestion_control)))
+        Controller::new(&algorithm, &transport.parameters).map_err(|e| {
+            RunError::Congestion(format!("flow {flow}: congestion control {}: {e}", transport.congestion_control))
+        })
     }
 
     fn find(&mut self, name: &str) -> Result<Algorithm, RunError> {

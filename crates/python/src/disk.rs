@@ -4,12 +4,22 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::fmt::Display;
-use storage::disk::{self, Device, OutOfRange as Beyond, ReplayPlan, Times};
+use storage::disk::{self, Device, OutOfRange, ReplayError, ReplayPlan, Times};
 use storage::trace::ValidationReader;
 use storage::Format;
 
 fn wrong(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// A replay's error. What the core can do about it is an option of the command, which is named here alone.
+fn refused(error: ReplayError) -> PyErr {
+    match error {
+        ReplayError::OutOfRange(text) => wrong(format!(
+            "{text}: --out-of-range skip leaves such requests out, wrap takes block numbers modulo the disk's size"
+        )),
+        other => wrong(other),
+    }
 }
 
 /// Names of the disks that are built in.
@@ -81,15 +91,15 @@ fn disk_replay<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let target = disk::device(disk_text).map_err(wrong)?;
     let scheduler = disk::scheduler(scheduler, &target).map_err(wrong)?;
-    let beyond = match out_of_range {
-        "skip" => Beyond::Skip,
-        "wrap" => Beyond::Wrap,
-        _ => Beyond::Refuse,
+    let out_of_range = match out_of_range {
+        "skip" => OutOfRange::Skip,
+        "wrap" => OutOfRange::Wrap,
+        _ => OutOfRange::Refuse,
     };
-    let plan = ReplayPlan { scheduler, closed, device, beyond, slowdown_e6: time_scale_e6 };
+    let plan = ReplayPlan { scheduler, closed, device, beyond: out_of_range, slowdown_e6: time_scale_e6 };
     let report = py.detach(|| {
         let reader = storage::stream(trace, Format::asked(format).map_err(wrong)?).map_err(wrong)?;
-        disk::replay(reader, &target, &plan).map_err(wrong)
+        disk::replay(reader, &target, &plan).map_err(refused)
     })?;
     let dict = PyDict::new(py);
     dict.set_item("disk", target.name())?;

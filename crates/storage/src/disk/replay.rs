@@ -79,9 +79,9 @@ pub struct ReplayReport {
 pub enum ReplayError {
     /// The trace.
     Trace(TraceError),
-    /// A request that the disk has no blocks for, and what to do.
+    /// A request that the disk has no blocks for; [`OutOfRange::Skip`] and [`OutOfRange::Wrap`] play such traces.
     OutOfRange(String),
-    /// Too many devices, or nothing to play.
+    /// Too many devices, nothing to play, or a request that the disk refuses.
     Plan(String),
 }
 
@@ -166,7 +166,7 @@ impl ReplayRun<'_> {
             done.extend(std::iter::from_fn(|| disk.poll_completion()));
         }
         // The id carries nothing: kind and times come back with the completion.
-        disk.handle_request(Time(at), self.number, extent).map_err(ReplayError::OutOfRange)?;
+        disk.handle_request(Time(at), self.number, extent).map_err(ReplayError::Plan)?;
         self.report.most_outstanding = self.report.most_outstanding.max(disk.outstanding());
         self.under_way += 1;
         self.report.bytes += u64::from(request.bytes);
@@ -192,8 +192,7 @@ impl ReplayRun<'_> {
                 Ok(Some(Extent { block, blocks, kind }))
             }
             _ => Err(ReplayError::OutOfRange(format!(
-                "request {}: sectors {} to before {} of device {}, but {} has {size}: leave such requests out, or take block \
-                 numbers modulo the disk's size",
+                "request {}: sectors {} to before {} of device {}, but {} has {size}",
                 self.number,
                 request.lba,
                 request.lba.saturating_add(blocks),
@@ -322,7 +321,7 @@ mod tests {
         let mut all = requests();
         all.push(request(u64::MAX / 4, 0, 99_999_999_999, Kind::Read));
         let error = play(&all, &plan()).unwrap_err();
-        assert!(error.contains("request 401: sectors 99999999999") && error.contains("modulo"), "{error}");
+        assert!(error.contains("request 401: sectors 99999999999"), "{error}");
         let skipped = play(&all, &ReplayPlan { beyond: OutOfRange::Skip, ..plan() }).unwrap();
         assert_eq!((skipped.beyond, skipped.reads.response.count()), (1, 266));
         let wrapped = play(&all, &ReplayPlan { beyond: OutOfRange::Wrap, ..plan() }).unwrap();
