@@ -1,5 +1,6 @@
 //! Compiles every algorithm of `congestion/` and writes the table of built-ins: a new file there needs no change here.
-//! Where there is a clang they are compiled for BPF as well; without one the kernel's are compiled when they are loaded.
+//! Where there is a clang they are compiled for BPF as well; without one the kernel's are compiled when they are
+//! loaded.
 
 #[path = "src/clang.rs"]
 mod clang;

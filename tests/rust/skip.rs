@@ -1,7 +1,8 @@
 //! A skipped test, counted as one: libtest knows only tests that are ignored when they are built.
 //!
-//! A test that lacks something calls [`skipped`] and returns. scripts/check.py finds the line and moves the test from those
-//! that passed to those that were skipped. Included by path, since a test of a crate without I/O may not depend on it otherwise.
+//! A test that lacks something calls [`skipped`] and returns. scripts/check.py finds the line and moves the test from
+//! those that passed to those that were skipped. Included by path, since a test of a crate without I/O may not depend
+//! on it otherwise.
 
 use std::io::Write;
 

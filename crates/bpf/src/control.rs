@@ -98,7 +98,8 @@ impl LoadedObject {
 pub struct Registration(Link);
 
 impl Registration {
-    /// Leaves it registered; [`crate::unregister`] ends that. A control that is linked ends with the process all the same.
+    /// Leaves it registered; [`crate::unregister`] ends that. A control that is linked ends with the process all the
+    /// same.
     pub fn keep(mut self) {
         self.0.disconnect();
     }

@@ -1,7 +1,8 @@
-//! The kernel's configuration, as far as objects ask for it (`CONFIG_HZ`, congestion/bpf/env.h), where it is not to be had.
+//! The kernel's configuration, as far as objects ask for it (`CONFIG_HZ`, congestion/bpf/env.h), where it is not to be
+//! had.
 //!
-//! libbpf reads it from a file and refuses an object where there is none, also one that could do without, as in a container of
-//! a distribution that keeps it under /boot alone. libbpf does not look for what it is told at opening.
+//! libbpf reads it from a file and refuses an object where there is none, also one that could do without, as in a
+//! container of a distribution that keeps it under /boot alone. libbpf does not look for what it is told at opening.
 
 use std::ffi::CString;
 use std::fs;

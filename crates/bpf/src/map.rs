@@ -22,7 +22,8 @@ impl Map {
         self.id
     }
 
-    /// Sets the value of a key, in one system call. Errors: key or value have another size than the map's, or the kernel's word.
+    /// Sets the value of a key, in one system call. Errors: key or value have another size than the map's, or the
+    /// kernel's word.
     pub fn update(&self, key: &[u8], value: &[u8]) -> Result<()> {
         for (what, given, room) in [("the key", key, self.map.key_size()), ("the value", value, self.map.value_size())]
         {

@@ -60,8 +60,8 @@ impl ObjectFile {
         let mut builder = ObjectBuilder::default();
         builder.name(name).map_err(refused)?;
         if let Some(text) = &configuration {
-            // SAFETY: the options are the builder's own and are not used elsewhere; the text lives until the object is open, and libbpf
-            // copies it.
+            // SAFETY: the options are the builder's own and are not used elsewhere; the text lives until the object is
+            // open, and libbpf copies it.
             unsafe { builder.as_libbpf_object().as_mut().kconfig = text.as_ptr() };
         }
         let (opened, messages) = messages::during(|| builder.open_memory(bytes));
@@ -113,7 +113,8 @@ impl ObjectFile {
             let mut room = vec![0; log.bytes()];
             program.set_log_level(log.level());
             let raw = program.as_libbpf_object().as_ptr();
-            // SAFETY: the program is alive. Its room is on the heap and is not touched until libbpf has let go of it below.
+            // SAFETY: the program is alive. Its room is on the heap and is not touched until libbpf has let go of it
+            // below.
             unsafe { libbpf_sys::bpf_program__set_log_buf(raw, room.as_mut_ptr().cast(), room.len() as _) };
             logs.push((program.name().to_string_lossy().into_owned(), room));
         }
@@ -167,7 +168,8 @@ impl ObjectFile {
     }
 }
 
-/// An object whose programs the kernel has taken. They go when it is dropped, but for those of a control that stays registered.
+/// An object whose programs the kernel has taken. They go when it is dropped, but for those of a control that stays
+/// registered.
 pub struct LoadedObject {
     object: Object,
     steps: u64,
@@ -235,10 +237,11 @@ pub struct Checked {
     pub steps: u64,
 }
 
-/// Puts an object through the kernel's verifier, with `settings` if they are given; with `register` it is registered, and stays.
+/// Puts an object through the kernel's verifier, with `settings` if they are given; with `register` it is registered,
+/// and stays.
 ///
-/// What is refused is put through once more with the verifier's steps, which name the line. Errors: [`Error::Load`] with them;
-/// [`Error::Call`] when it passed and the kernel does not register it.
+/// What is refused is put through once more with the verifier's steps, which name the line. Errors: [`Error::Load`]
+/// with them; [`Error::Call`] when it passed and the kernel does not register it.
 pub fn check(bytes: &[u8], name: &str, settings: Option<&Settings>, register: bool) -> Result<Checked> {
     let opened = || {
         let mut object = ObjectFile::open(bytes, name)?;

@@ -1,7 +1,7 @@
 //! Congestion controls that lie in the kernel: its struct_ops maps, by the name within.
 //!
-//! A control's label and parameters are constants of its object, in a map beside it: the one with the same type information (BTF),
-//! since each load of an object brings its own. Both live as long as the programs do.
+//! A control's label and parameters are constants of its object, in a map beside it: the one with the same type
+//! information (BTF), since each load of an object brings its own. Both live as long as the programs do.
 
 use crate::control::{LABEL, OPS, OPS_STRUCT, PARAMETER};
 use crate::error::{Error, Result};
@@ -44,7 +44,8 @@ pub struct Registered {
 pub struct Parameter {
     /// Its value.
     pub value: i64,
-    /// What CC_PARAMS said of it: unit, default, min, max, scale, doc; nothing where the kernel keeps no tags (before Linux 5.16).
+    /// What CC_PARAMS said of it: unit, default, min, max, scale, doc; nothing where the kernel keeps no tags (before
+    /// Linux 5.16).
     pub declared: BTreeMap<String, String>,
 }
 

@@ -33,8 +33,8 @@ pub(crate) fn variable(btf: &Btf<'_>, section: &str, name: &str) -> Option<Place
     variables(btf, section).into_iter().find(|(known, _)| known == name).map(|(_, place)| place)
 }
 
-/// Returns the text of each tag (`btf_decl_tag`) of a variable, by the variable's name; none where the kernel keeps no tags (before
-/// Linux 5.16).
+/// Returns the text of each tag (`btf_decl_tag`) of a variable, by the variable's name; none where the kernel keeps no
+/// tags (before Linux 5.16).
 pub(crate) fn tags(btf: &Btf<'_>) -> BTreeMap<String, String> {
     let tagged = btf.type_by_kind::<DeclTag<'_>>().filter_map(|tag| {
         let variable = btf.type_by_id::<Var<'_>>(tag.referenced_type_id())?;

@@ -1,7 +1,7 @@
 //! The algorithms of `congestion/` in the running kernel: through its verifier, and at work in its TCP.
 //!
-//! A part that this machine cannot do is skipped with a word on stderr: it needs clang, root, BTF and a kernel recent enough.
-//! Nothing stays behind: every registration is a link, which ends with its owner.
+//! A part that this machine cannot do is skipped with a word on stderr: it needs clang, root, BTF and a kernel recent
+//! enough. Nothing stays behind: every registration is a link, which ends with its owner.
 
 mod common;
 

@@ -187,7 +187,8 @@ fn compiler() -> Command {
     command
 }
 
-/// Out of the terminal's reach: a Ctrl-C there is for elephan, and a compiler that it kills would look like a wrong file.
+/// Out of the terminal's reach: a Ctrl-C there is for elephan, and a compiler that it kills would look like a wrong
+/// file.
 #[cfg_attr(not(unix), allow(unused_variables))]
 pub(crate) fn apart(command: &mut Command) {
     #[cfg(unix)]

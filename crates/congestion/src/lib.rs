@@ -2,8 +2,8 @@
 //!
 //! What it does: compiles every file of `congestion/` into this library, describes each (name, source, parameters with
 //! unit, range and default), and runs it on a flow through the hooks of Linux's `tcp_congestion_ops`. A user's own file
-//! is compiled by the system's compiler and loaded ([`compile`]), or compiled by clang for BPF ([`compile_bpf`]). What it does not: decide when a hook is called, that
-//! is TCP's part; load BPF into a kernel.
+//! is compiled by the system's compiler and loaded ([`compile`]), or compiled by clang for BPF ([`compile_bpf`]). What
+//! it does not: decide when a hook is called, that is TCP's part; load BPF into a kernel.
 //!
 //! **Invariant: an algorithm sees and does here what Linux would let it see and do, so that the same file can be loaded
 //! into the kernel.** Tests hold it: each built-in is also compiled for BPF and put through the kernel's verifier.
@@ -32,7 +32,8 @@ pub use descriptor::{Algorithm, ParamDesc};
 pub use diagnose::Problem;
 pub use sock::*;
 
-/// The headers of an algorithm, path below the include folder and text: cc.h, its environments, what records, listens and steps.
+/// The headers of an algorithm, path below the include folder and text: cc.h, its environments, what records, listens
+/// and steps.
 pub const HEADERS: [(&str, &str); 7] = [
     ("cc.h", include_str!("../../../congestion/cc.h")),
     ("native/sock.h", include_str!("../../../congestion/native/sock.h")),

@@ -10,8 +10,8 @@ pub(crate) use libloading::os::unix::Library;
 #[cfg(not(unix))]
 pub(crate) enum Library {}
 
-/// Loads the algorithm of a shared object that was made of `code`, the file at `path`; `divisions` are its lines that divide by
-/// what may be zero. The error says what is wrong with the object.
+/// Loads the algorithm of a shared object that was made of `code`, the file at `path`; `divisions` are its lines that
+/// divide by what may be zero. The error says what is wrong with the object.
 #[cfg(unix)]
 pub(crate) fn load(object: &Path, code: String, path: &Path, divisions: &[usize]) -> Result<Algorithm, String> {
     use crate::descriptor::RawAlgorithm;

@@ -59,7 +59,8 @@ fn far_below_w_max_growth_is_s_max_per_round() {
 
 #[test]
 fn the_whole_search_takes_the_rounds_that_its_three_parts_add_up_to() {
-    // From 7998 to 10000: 121 RTTs of additive increase, 4 ln(64 / 8) = 8.3 of binary search, 8 / 0.2 = 40 for the rest.
+    // From 7998 to 10000: 121 RTTs of additive increase, 4 ln(64 / 8) = 8.3 of binary search, 8 / 0.2 = 40 for the
+    // rest.
     let mut flow = after_loss(&[], 10_000);
     let mut rounds = 0;
     while flow.cwnd() < 10_000 {

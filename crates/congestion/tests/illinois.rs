@@ -67,7 +67,8 @@ fn the_reduction_is_beta_of_the_delay() {
         let kept = f64::from(flow.control.ssthresh()) / 10_000.0;
         near(1.0 - kept, beta(ms as f64, 100.0), 1.5);
     }
-    // The values of the paper's figure: 1/8 below a tenth of the longest queue, 1/2 above eight tenths, between in a line.
+    // The values of the paper's figure: 1/8 below a tenth of the longest queue, 1/2 above eight tenths, between in a
+    // line.
     assert_eq!(held(&[], 1000, BASE, 4).control.ssthresh(), 875);
     assert_eq!(held(&[], 1000, MOST, 4).control.ssthresh(), 500);
     assert_eq!(held(&[("beta_min", 250)], 1000, BASE, 4).control.ssthresh(), 750);
@@ -146,7 +147,8 @@ fn before_anything_is_known_a_loss_halves() {
 
 #[test]
 fn the_mean_window_under_random_loss_is_that_of_its_aimd() {
-    // Without a queue alpha 10 and beta 1/8: a loss every 1 / p segments gives W = sqrt((2 - b) a / (2 b p)) = 866 at 1e-4.
+    // Without a queue alpha 10 and beta 1/8: a loss every 1 / p segments gives W = sqrt((2 - b) a / (2 b p)) = 866 at
+    // 1e-4.
     let mut flow = held(&[], 866, BASE, 8);
     // The long RTT is of the past: what counts is that none is queued now.
     flow.per_ack = 4;

@@ -76,8 +76,8 @@ fn recovery_takes_as_many_round_trips_at_any_window() {
 
 #[test]
 fn the_window_under_loss_is_a_over_b_p() {
-    // Every 1 / p-th segment is lost. The window before a loss is a / (b p); the mean over round trips of an exponential
-    // between 1 - b and 1 is b / -ln(1 - b) of that.
+    // Every 1 / p-th segment is lost. The window before a loss is a / (b p); the mean over round trips of an
+    // exponential between 1 - b and 1 is b / -ln(1 - b) of that.
     for (a, b, p) in [(0.01, 0.125, 1e-4), (0.01, 0.125, 1e-6), (0.02, 0.125, 1e-5), (0.005, 0.5, 1e-5)] {
         let mut flow = avoiding(&[("a", (a * 1e6) as i64), ("b", (b * 1e6) as i64)], 1000);
         let highest = a / (b * p);

@@ -1,4 +1,5 @@
-//! Vegas against Brakmo and Peterson's equations as Linux has them: diff = W (RTT - base) / base, alpha 2, beta 4, gamma 1.
+//! Vegas against Brakmo and Peterson's equations as Linux has them: diff = W (RTT - base) / base, alpha 2, beta 4,
+//! gamma 1.
 
 mod common;
 

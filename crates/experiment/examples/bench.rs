@@ -1,4 +1,5 @@
-//! Runs one spec and prints one JSON line of what it cost: `cargo run --release -p experiment --example bench -- SPEC.json`.
+//! Runs one spec and prints one JSON line of what it cost: `cargo run --release -p experiment --example bench --
+//! SPEC.json`.
 
 use std::process::ExitCode;
 

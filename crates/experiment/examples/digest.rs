@@ -1,7 +1,7 @@
 //! Prints the SHA-256 of what runs gave, one line each: `cargo run -p experiment --example digest -- SPEC.json ...`.
 //!
-//! `tests/determinism/digest.py` computes the same of what Python gets: the form is described there. `make golden` compares the two, on
-//! two kinds of processor.
+//! `tests/determinism/digest.py` computes the same of what Python gets: the form is described there. `make golden`
+//! compares the two, on two kinds of processor.
 
 use experiment::{FlowSeries, LinkSeries, ManagerOutcome, Metric, Metrics, Outcome};
 use sha2::{Digest, Sha256};

@@ -50,7 +50,8 @@ impl Applications {
                 let writes = self.messages.writes(trace.as_ref(), writes.as_ref(), name(flow))?;
                 Stripe::writes(first, count, writes, self.from)
             }
-            // Each connection has its own: as much as it takes, a program, or the session that shares requests by itself.
+            // Each connection has its own: as much as it takes, a program, or the session that shares requests by
+            // itself.
             WorkloadSpec::Bulk { bytes: None } | WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) => return Ok(()),
         };
         for lane in 0..count {
@@ -106,8 +107,8 @@ struct Messages {
 }
 
 impl Messages {
-    /// What issues mirrored writes: those of a trace, or such as are drawn. `name` is that of their random streams: a flow's, whatever
-    /// the number of its connections.
+    /// What issues mirrored writes: those of a trace, or such as are drawn. `name` is that of their random streams: a
+    /// flow's, whatever the number of its connections.
     fn writes(
         &mut self,
         trace: Option<&TraceSpec>,

@@ -35,7 +35,8 @@ pub struct Background {
 }
 
 impl Background {
-    /// All sources of `run`, which begins at `begin`, with their routes: the packets of the i-th go to host `first_host` + i.
+    /// All sources of `run`, which begins at `begin`, with their routes: the packets of the i-th go to host
+    /// `first_host` + i.
     pub fn all(run: ValidRun<'_>, begin: Time, first_host: u32, routes: &mut Routes) -> Vec<Background> {
         let mut sources = vec![];
         for (index, source) in run.background.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! A capture of what one node sends and receives, as pcapng that Wireshark reads.
 //!
-//! A file appears under its name only when it is whole: it is written beside, then renamed. What is no file (a pipe that
-//! Wireshark reads, /dev/stdout) is written to directly.
+//! A file appears under its name only when it is whole: it is written beside, then renamed. What is no file (a pipe
+//! that Wireshark reads, /dev/stdout) is written to directly.
 
 use crate::error::RunError;
 use std::fs::{self, File};

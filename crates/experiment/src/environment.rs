@@ -1,5 +1,5 @@
-//! What acts on a run's network beside its flows: events, background sources, the manager. The simulator's world and an emulator in
-//! wall-clock time have the same.
+//! What acts on a run's network beside its flows: events, background sources, the manager. The simulator's world and an
+//! emulator in wall-clock time have the same.
 
 use crate::background::{Background, BackgroundPacket};
 use crate::counters::{BackgroundCounters, HoldBufferCounters, NetworkCounters};
@@ -32,7 +32,8 @@ pub struct Numbering {
     pub first_host: u32,
     /// Source number of the first background source.
     pub first_source: u32,
-    /// Timer of the first background source; then come the others', the manager's, one for the caller's use, and the sampler's.
+    /// Timer of the first background source; then come the others', the manager's, one for the caller's use, and the
+    /// sampler's.
     pub first_timer: u32,
 }
 
@@ -70,8 +71,8 @@ impl Environment {
         }
     }
 
-    /// Makes the routes known that packets of `flow` may come to take; `sides` are its first ones, from the sender and from the
-    /// receiver.
+    /// Makes the routes known that packets of `flow` may come to take; `sides` are its first ones, from the sender and
+    /// from the receiver.
     pub fn add_alternates(&self, run: ValidRun<'_>, flow: usize, sides: [RouteId; 2], routes: &mut Routes) {
         // Events name the flows of the spec alone.
         routes::add_of_flow(run.spec(), flow, sides, routes);
@@ -85,8 +86,8 @@ impl Environment {
         self.background = Background::all(run, self.begin, self.numbering.first_host, routes);
     }
 
-    /// All links of `run`, then the hold buffers of its events and of the manager, and the pacers that these share; `ahead`
-    /// as for [`network::links`].
+    /// All links of `run`, then the hold buffers of its events and of the manager, and the pacers that these share;
+    /// `ahead` as for [`network::links`].
     pub fn links<P: Packet>(&self, run: ValidRun<'_>, ahead: bool) -> (Vec<Link<P>>, Pacers) {
         let mut pacers = Pacers::default();
         let mut links = network::links(run, ahead, &mut pacers);

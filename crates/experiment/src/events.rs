@@ -43,8 +43,8 @@ pub enum EventStep {
 }
 
 impl ScheduledEvent {
-    /// All events of `run`, which begins at `begin`, as timers 0 and up of its network: those at a time go before packets of the
-    /// same ns; those that watch a flow look after them.
+    /// All events of `run`, which begins at `begin`, as timers 0 and up of its network: those at a time go before
+    /// packets of the same ns; those that watch a flow look after them.
     pub fn all(run: ValidRun<'_>, begin: Time) -> Vec<ScheduledEvent> {
         let mut events = vec![];
         for (index, event) in run.events.iter().enumerate() {
@@ -152,8 +152,8 @@ fn preparation(action: &ActionSpec) -> Option<(&[usize], Preparation, Span)> {
 /// `network::links` makes links that events change variable.
 const VARIABLE: &str = "a link that events change is variable";
 
-/// Does what an event asks for. The timer of the i-th source of `background` is `first_timer` + i; `routes` gives the routes of a
-/// flow's packets, from its sender and from its receiver; None where nobody runs the flow.
+/// Does what an event asks for. The timer of the i-th source of `background` is `first_timer` + i; `routes` gives the
+/// routes of a flow's packets, from its sender and from its receiver; None where nobody runs the flow.
 pub fn apply_action<P: Packet + Routed>(
     action: &ActionSpec,
     now: Time,

@@ -1,4 +1,5 @@
-//! The network of a spec for whoever carries packets over it: the simulator in virtual time, an emulator in wall-clock time.
+//! The network of a spec for whoever carries packets over it: the simulator in virtual time, an emulator in wall-clock
+//! time.
 
 use crate::hold_buffers;
 use crate::link_config::link_config;

@@ -23,8 +23,8 @@ impl<'a, T: Transport> Ends<'a, T> {
     }
 }
 
-/// Drives ends of flows in place of a workload: it is told what comes to them, writes to them, and says which of them have something
-/// new to send.
+/// Drives ends of flows in place of a workload: it is told what comes to them, writes to them, and says which of them
+/// have something new to send.
 pub trait Node<T: Transport> {
     /// The flows that it begins; the timer of the first is its own.
     fn flows(&self) -> Range<usize>;
@@ -54,8 +54,8 @@ pub trait Node<T: Transport> {
     fn done_at(&self) -> Option<Time>;
     /// The measured interval begins.
     fn begin_measuring(&mut self) {}
-    /// The run proper is over. `name` is that of its first flow. Returns what the requests over each of its flows came to, where it had
-    /// any; what a reader has to know goes to `notes`.
+    /// The run proper is over. `name` is that of its first flow. Returns what the requests over each of its flows came
+    /// to, where it had any; what a reader has to know goes to `notes`.
     fn finish(&mut self, _name: &str, _notes: &mut Vec<String>) -> Vec<RequestCounters> {
         vec![]
     }

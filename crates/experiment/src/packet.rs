@@ -18,8 +18,8 @@ pub struct Packet {
 const _: () = assert!(std::mem::size_of::<Packet>() == 16, "a packet moves in two registers");
 
 impl Packet {
-    /// Number `number` of source `source`, of `bytes`, on the route that starts at `hop`. `flags`: those of the segment in the lower 12
-    /// bits.
+    /// Number `number` of source `source`, of `bytes`, on the route that starts at `hop`. `flags`: those of the segment
+    /// in the lower 12 bits.
     #[inline]
     pub fn new(number: u32, hop: u32, source: u32, bytes: u32, flags: u16) -> Packet {
         debug_assert!(bytes <= u32::from(u16::MAX), "the front refuses larger packets");

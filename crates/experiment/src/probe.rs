@@ -35,7 +35,8 @@ pub trait ProbeView {
     fn queue(&mut self, index: usize) -> QueueObservation;
 }
 
-/// Something that is measured. A probe changes nothing of what it measures; it is called by its schedule and not by packet.
+/// Something that is measured. A probe changes nothing of what it measures; it is called by its schedule and not by
+/// packet.
 pub trait Probe {
     /// When it wants to measure next; [`Time::NEVER`]: not any more.
     fn poll_timeout(&self) -> Time;

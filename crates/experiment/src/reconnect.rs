@@ -1,8 +1,8 @@
 //! A TCP connection in place of a lost one: what the endpoints before it had counted.
 //!
-//! The endpoints of a flow are those of one connection at a time: what is still on its way from an earlier one finds nobody, as a
-//! segment to a port that is closed ([`crate::transport::SegmentPool::begin_connection`]). A host would answer it with a RST; nobody is there any
-//! more who would read that.
+//! The endpoints of a flow are those of one connection at a time: what is still on its way from an earlier one finds
+//! nobody, as a segment to a port that is closed ([`crate::transport::SegmentPool::begin_connection`]). A host would
+//! answer it with a RST; nobody is there any more who would read that.
 
 use tcp::Stats;
 

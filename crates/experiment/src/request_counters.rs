@@ -11,8 +11,8 @@ pub struct RequestKindCounters {
     pub bytes: u64,
     /// From when the application had a request to its status, ns.
     pub latency: Histogram,
-    /// Sums of the parts of that time, ns: until the command is handed to TCP; on the way, commands, R2Ts, data and status
-    /// together; at the disk, its queue included. Range: u128, since a run may have 10^9 requests of an hour.
+    /// Sums of the parts of that time, ns: until the command is handed to TCP; on the way, commands, R2Ts, data and
+    /// status together; at the disk, its queue included. Range: u128, since a run may have 10^9 requests of an hour.
     pub layers: [u128; 3],
 }
 

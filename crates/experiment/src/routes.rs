@@ -1,8 +1,8 @@
-//! The alternate routes that events may give packets, made known to the network before it runs: links that packets may come to leave by another
-//! way are then no longer handed packets ahead of time.
+//! The alternate routes that events may give packets, made known to the network before it runs: links that packets may
+//! come to leave by another way are then no longer handed packets ahead of time.
 //!
-//! A move whose mitigation keeps packets back has a gate, a link of its own after those of the specification, at the router where the
-//! new way parts from the others of what is moved.
+//! A move whose mitigation keeps packets back has a gate, a link of its own after those of the specification, at the
+//! router where the new way parts from the others of what is moved.
 
 use crate::side::Side;
 use crate::spec::{ActionSpec, HoldBufferSpec, LinkSpec, RunSpec};
@@ -33,7 +33,8 @@ pub fn of_event(run: &RunSpec, event: usize) -> Option<Vec<usize>> {
         _ => return None,
     };
     if let Some(gate) = hold_buffers(run).position(|(index, _)| index == event) {
-        // Whatever is moved has the same ends. Back to where it was: the gate stands where the other ways part from that.
+        // Whatever is moved has the same ends. Back to where it was: the gate stands where the other ways part from
+        // that.
         let others = run.events.iter().filter_map(|event| match &event.action {
             ActionSpec::Move { route, .. } => route.as_ref(),
             ActionSpec::MoveBackground { route, .. } => Some(route),

@@ -41,7 +41,8 @@ pub struct Progress {
 /// Runs `spec` to its end and measures. `progress` is called every few hundred thousand events.
 ///
 /// # Errors
-/// [`RunError`]: the spec does not hold together, a file that it names cannot be read or written, or `progress` said stop.
+/// [`RunError`]: the spec does not hold together, a file that it names cannot be read or written, or `progress` said
+/// stop.
 pub fn simulate(spec: &RunSpec, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Outcome, RunError> {
     let run = ValidSimulation::new(ValidRun::new(spec)?)?;
     let (sessions, of_ends) = sessions(run)?;

@@ -108,8 +108,8 @@ pub struct SenderSample {
 }
 
 impl ReverseSeries {
-    /// Adds a row for a connection: its other end, the bits per second that arrived of it, the segments that it has sent again so far;
-    /// None: it sends nothing.
+    /// Adds a row for a connection: its other end, the bits per second that arrived of it, the segments that it has
+    /// sent again so far; None: it sends nothing.
     pub fn sample(&mut self, sender: Option<(SenderSample, f64, u64)>) {
         self.cwnd_packets.push(sender.map_or(0, |(sample, ..)| sample.cwnd_packets));
         self.in_flight_bytes.push(sender.map_or(0, |(sample, ..)| sample.in_flight_bytes));

@@ -9,8 +9,8 @@ use crate::transport::Transport;
 use crate::validate::ValidSimulation;
 use units::{Histogram, Span, Time};
 
-/// The short flows of `run`, entry by entry in the order in which they begin; with each the index of its entry. Arrivals and sizes
-/// have a random stream each per entry.
+/// The short flows of `run`, entry by entry in the order in which they begin; with each the index of its entry.
+/// Arrivals and sizes have a random stream each per entry.
 pub fn members(run: ValidSimulation<'_>) -> Vec<(usize, FlowSpec)> {
     let mut found = vec![];
     for (index, entry) in run.short_flows.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! One validated run, as the Python front hands it over: JSON, every quantity an integer in the unit of its name.
 //!
-//! Nothing here has a default that a user could miss: the front resolves all of them, so that a stored spec is complete.
+//! Nothing here has a default that a user could miss: the front resolves all of them, so that a stored spec is
+//! complete.
 
 mod extrapolate;
 mod iscsi;
@@ -32,7 +33,8 @@ pub struct RunSpec {
     pub nodes: Vec<String>,
     /// One-way links.
     pub links: Vec<LinkSpec>,
-    /// What carries packets on the backend kernel, where it is not elephan's emulator: "netem". Of no account in the simulator.
+    /// What carries packets on the backend kernel, where it is not elephan's emulator: "netem". Of no account in the
+    /// simulator.
     #[serde(default)]
     pub emulator: Option<String>,
     /// TCP flows, one entry per connection.
@@ -241,8 +243,8 @@ pub struct TransportSpec {
     pub window_bytes: u64,
     /// Negotiate window scaling.
     pub window_scaling: bool,
-    /// Whether RFC 7323's largest shift of 14, a window of 1.07 GB, holds; if not, 15. Absent in specifications of before, where it
-    /// did, as the next two.
+    /// Whether RFC 7323's largest shift of 14, a window of 1.07 GB, holds; if not, 15. Absent in specifications of
+    /// before, where it did, as the next two.
     #[serde(default = "yes")]
     pub window_bound: bool,
     /// Forced shift.
@@ -395,8 +397,8 @@ pub enum ActionSpec {
         /// Index into `background`.
         source: usize,
     },
-    /// Connections change their way, each packet from the router on where its way and the new one part; what is past that router,
-    /// or waits in its queue, stays on the old way.
+    /// Connections change their way, each packet from the router on where its way and the new one part; what is past
+    /// that router, or waits in its queue, stays on the old way.
     Move {
         /// Indices into `flows`.
         flows: Vec<usize>,
@@ -440,7 +442,8 @@ pub struct HoldBufferSpec {
     pub delay_ns: u64,
     /// Links of the old way whose queues, at the moment of the move, are added to that.
     pub queues: Vec<QueueDelaySpec>,
-    /// By how much more than comes leaves it while it is shortened, parts per million; null = all at once after the delay.
+    /// By how much more than comes leaves it while it is shortened, parts per million; null = all at once after the
+    /// delay.
     pub share_ppm: Option<u32>,
     /// How fast it lets go at most, bit/s: as the line behind it sends, or slower.
     pub rate_bps: u64,

@@ -1,23 +1,23 @@
 //! Whether a series has become steady, from where on, and how well its mean is known.
 //!
-//! The start-up is cut off by MSER-m (White, Cobb and Spratt 2000: MSER-5): the cut after which the mean of what is left has the least
-//! standard error, over means of m observations. With m = 5 throughout, cycles of hundreds of observations would make a short
-//! rest look best; so m grows with the series. The rest is cut into 20 batches, or 10, whose means are taken as independent
-//! (method of batch means; Schmeiser 1982: 10 to 30 batches) where their von Neumann ratio does not speak against it (Fishman and
-//! Yarberry 1997).
+//! The start-up is cut off by MSER-m (White, Cobb and Spratt 2000: MSER-5): the cut after which the mean of what is
+//! left has the least standard error, over means of m observations. With m = 5 throughout, cycles of hundreds of
+//! observations would make a short rest look best; so m grows with the series. The rest is cut into 20 batches, or 10,
+//! whose means are taken as independent (method of batch means; Schmeiser 1982: 10 to 30 batches) where their von
+//! Neumann ratio does not speak against it (Fishman and Yarberry 1997).
 
 /// Observations of which MSER takes the mean, at least.
 const GROUP: usize = 5;
 /// Means that it looks at, at most, but for those of a rest.
 const GROUPS: usize = 128;
-/// Batches, and Student's t at 97.5 % for one degree of freedom less (Abramowitz and Stegun 1964, table 26.10). Fewer and longer ones are
-/// tried where the first are not independent.
+/// Batches, and Student's t at 97.5 % for one degree of freedom less (Abramowitz and Stegun 1964, table 26.10). Fewer
+/// and longer ones are tried where the first are not independent.
 const BATCHES: [(usize, f64); 2] = [(20, 2.0930), (10, 2.2622)];
 /// The normal distribution's 95 % point: correlation is looked for on one side.
 const Z_95: f64 = 1.645;
 
-/// Index of the first observation that is not start-up, in the first half: what changes beyond that shows in the batches, which are not
-/// independent then. None: too few to tell.
+/// Index of the first observation that is not start-up, in the first half: what changes beyond that shows in the
+/// batches, which are not independent then. None: too few to tell.
 ///
 /// `values` up to 2^36 each, 2^20 of them: sums of squares stay within 128 bits.
 pub fn first_steady(values: &[u64]) -> Option<usize> {
@@ -99,8 +99,8 @@ impl Batches {
         correlation <= Z_95 * ((n - 2.0) / (n * n - 1.0)).sqrt()
     }
 
-    /// Half of the 95 % interval of the mean over `ahead` further batches, as a part of the mean: how well the mean is known, and how
-    /// much so many may differ from it.
+    /// Half of the 95 % interval of the mean over `ahead` further batches, as a part of the mean: how well the mean is
+    /// known, and how much so many may differ from it.
     pub fn half_width(&self, ahead: f64) -> f64 {
         let n = self.count() as f64;
         let deviation = (self.spread() as f64 / n / (n - 1.0)).sqrt() / self.length as f64;

@@ -18,7 +18,8 @@ impl Algorithms {
     /// A controller for `transport`.
     ///
     /// # Errors
-    /// [`RunError::Congestion`]: a user's file cannot be compiled, or does not have such parameters; in a valid run nothing else.
+    /// [`RunError::Congestion`]: a user's file cannot be compiled, or does not have such parameters; in a valid run
+    /// nothing else.
     pub fn controller(&mut self, flow: &str, transport: &TransportSpec) -> Result<Controller, RunError> {
         let algorithm = self.find(&transport.congestion_control)?;
         Controller::new(&algorithm, &transport.parameters).map_err(|e| {

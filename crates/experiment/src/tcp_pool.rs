@@ -234,7 +234,7 @@ impl Flight {
         header
     }
 
-    /// Takes the header of a lost packet. Peak are refused when they are sent: then it is the newest, and leaves no gap.
+    /// Takes the header of a lost packet. Most are refused when they are sent: then it is the newest, and leaves no gap.
     fn discard(&mut self, number: u32, spare: &mut Spare) -> Header {
         if number.wrapping_add(1) != self.next || self.next % BLOCK == 0 {
             return self.take(number, spare);

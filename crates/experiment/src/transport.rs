@@ -10,8 +10,8 @@ use crate::workload::SendingEnd;
 use tcp::{CwndReduction, Stats, Train};
 use units::Time;
 
-/// An end of a connection, without I/O: segments and time go in by `handle_*`, segments and deadlines come out by `poll_*`. A new
-/// transport is one more type that has this; packets pass without a dynamic call.
+/// An end of a connection, without I/O: segments and time go in by `handle_*`, segments and deadlines come out by
+/// `poll_*`. A new transport is one more type that has this; packets pass without a dynamic call.
 pub trait Transport: SendingEnd {
     /// What the two ends send each other.
     type Segment: Copy + Default;
@@ -26,7 +26,8 @@ pub trait Transport: SendingEnd {
     fn handle_segment(&mut self, now: Time, segment: &Self::Segment);
     /// The time of [`Transport::poll_timeout`] has come, or an earlier one.
     fn handle_timeout(&mut self, now: Time);
-    /// What is to be sent: the first segment goes into `segment`; those that follow are as [`SegmentPool::pack`] makes them of it.
+    /// What is to be sent: the first segment goes into `segment`; those that follow are as [`SegmentPool::pack`] makes
+    /// them of it.
     fn poll_train(&mut self, now: Time, segment: &mut Self::Segment) -> Train;
     /// Whether [`Transport::poll_train`] would find nothing. May be false at any time.
     fn is_idle(&self) -> bool;
@@ -51,7 +52,8 @@ pub trait Transport: SendingEnd {
     }
     /// What it gave up is its own again.
     fn restore(&mut self, _now: Time) {}
-    /// Notes `count` segments from `segment` on in a capture of connection `flow`. A transport whose headers no format knows has none.
+    /// Notes `count` segments from `segment` on in a capture of connection `flow`. A transport whose headers no format
+    /// knows has none.
     fn capture(_to: &mut Capture, _now: Time, _flow: usize, _from_sender: bool, _segment: &Self::Segment, _count: u32) {
     }
 }

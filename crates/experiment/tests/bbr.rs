@@ -53,7 +53,8 @@ fn the_queue_is_what_one_phase_of_eight_puts_there() {
     let bytes = queue(&outcome);
     let product = 500_000;
     let mean = bytes.iter().sum::<u64>() / bytes.len() as u64;
-    // A quarter more for an RTT: a quarter of the product at its height, gone an RTT later; else nothing but a few packets.
+    // A quarter more for an RTT: a quarter of the product at its height, gone an RTT later; else nothing but a few
+    // packets.
     let top = bytes[bytes.len() * 99 / 100];
     assert!(mean < product / 16, "{mean}");
     assert!((product / 5..product * 3 / 10).contains(&top), "{top}");
@@ -78,7 +79,8 @@ fn two_of_them_share_the_line() {
 
 #[test]
 fn an_interactive_flow_keeps_its_estimate() {
-    // Bursts of 100 segments with pauses: rate samples of the bursts' ends are the application's, and must not lower it.
+    // Bursts of 100 segments with pauses: rate samples of the bursts' ends are the application's, and must not lower
+    // it.
     let work = json!({"kind": "constant_rate", "frame_bytes": 144_800, "rate_bps": 20_000_000, "credits": null});
     let outcome = Dumbbell { duration_ns: 20 * S, ..line(0).flow("f", bbr(), work) }.run();
     // 2 products of 333 segments, and what comes ahead of the rate, although a fifth of that is used.

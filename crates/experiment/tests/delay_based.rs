@@ -1,4 +1,5 @@
-//! Congestion controls that listen to delay, on a path: what they keep queued, what loss leaves them, against their equations.
+//! Congestion controls that listen to delay, on a path: what they keep queued, what loss leaves them, against their
+//! equations.
 
 mod common;
 
@@ -8,8 +9,9 @@ use serde_json::{json, Value};
 
 const RATE: u64 = 100_000_000;
 
-/// `flows` of one transport from the start over 100 Mbit/s and `rtt_ms`, with a buffer that holds them. They begin gently, so
-/// that each sees the path's own RTT before there is a queue: what all of them add to it is all that is looked at.
+/// `flows` of one transport from the start over 100 Mbit/s and `rtt_ms`, with a buffer that holds them. They begin
+/// gently, so that each sees the path's own RTT before there is a queue: what all of them add to it is all that is
+/// looked at.
 fn run(congestion: &str, parameters: Value, flows: usize, rtt_ms: u64) -> Outcome {
     let mut run = Dumbbell::new(RATE, rtt_ms * MS);
     for i in 0..flows {
@@ -84,8 +86,8 @@ fn mean_under_loss(congestion: &str) -> f64 {
 
 #[test]
 fn on_an_empty_path_loss_alone_sets_the_window() {
-    // Tan et al.: 0.25 / p^0.8, 404 segments. Liu et al.: additive 10, 1/8 given up, sqrt(75 / p), 866. Vegas is Reno there,
-    // sqrt(1.5 / p), 122; FAST with gamma alpha per two RTTs sqrt(37.5 / p), 612.
+    // Tan et al.: 0.25 / p^0.8, 404 segments. Liu et al.: additive 10, 1/8 given up, sqrt(75 / p), 866. Vegas is Reno
+    // there, sqrt(1.5 / p), 122; FAST with gamma alpha per two RTTs sqrt(37.5 / p), 612.
     for (congestion, segments) in
         [("compound", 404.7), ("illinois", 866.0), ("vegas", 122.5), ("fast", 612.4), ("reno", 122.5)]
     {

@@ -102,7 +102,8 @@ fn poisson_is_as_bursty_at_every_scale_on_off_is_not_and_a_heavy_tail_is_at_long
     }
     let (on_ns, off_ns) = (5 * MS, 15 * MS);
     let on_off = of(ArrivalsSpec::OnOff { on_ns, off_ns, pareto_shape_e3: None });
-    // Gap and on period are independent exponentials: for an interrupted Poisson process it tends to 1 + 2 rate_on off^2 on / (on + off)^2.
+    // Gap and on period are independent exponentials: for an interrupted Poisson process it tends to 1 + 2 rate_on
+    // off^2 on / (on + off)^2.
     let limit = 1.0 + 2.0 * (1440e6 / 8.0 / 65_536.0 * 4.0) * 0.015 * 0.015 * 0.005 / (0.02 * 0.02);
     let found = dispersion(&on_off, 500 * MS);
     assert!((found / limit - 1.0).abs() < 0.15, "{found}, not {limit}");

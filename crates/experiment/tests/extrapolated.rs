@@ -1,4 +1,5 @@
-//! Long copies of which a part is simulated: what is extrapolated is what the whole would have given, and what cannot be is said.
+//! Long copies of which a part is simulated: what is extrapolated is what the whole would have given, and what cannot
+//! be is said.
 
 mod common;
 

@@ -96,8 +96,8 @@ fn reads_take_a_round_trip_and_a_queue_fills_it() {
 
 #[test]
 fn what_is_asked_for_crosses_the_line_and_nothing_else() {
-    // 20 reads of 64 KiB in Data-In of 8 KiB: 48 bytes of header each, the status on the last. 20 writes: 8 KiB with the
-    // command, 56 KiB in Data-Out, one status.
+    // 20 reads of 64 KiB in Data-In of 8 KiB: 48 bytes of header each, the status on the last. 20 writes: 8 KiB with
+    // the command, 56 KiB in Data-Out, one status.
     let outcome = quick(session(json!({"queue_depth": 4}), requests(500_000, 64 * KIB, 40))).run();
     let (reads, writes) = (integer(&outcome, "reads"), integer(&outcome, "writes"));
     assert_eq!(reads + writes, 40);
@@ -173,8 +173,8 @@ fn a_file_servers_transactions_end_and_clients_share_the_line() {
         json!({"kind": "postmark", "files": 500, "smallest_bytes": 500, "largest_bytes": 10_000, "transactions": 500});
     let run = |depth: u64| quick(session(json!({"queue_depth": depth, "initial_r2t": false}), source.clone())).run();
     let one = run(1);
-    // A transaction has 1.5 requests for its file created or deleted and 1.5 for the one read or appended to; each takes a round
-    // trip, since no file has more than immediate data and a first burst.
+    // A transaction has 1.5 requests for its file created or deleted and 1.5 for the one read or appended to; each
+    // takes a round trip, since no file has more than immediate data and a first burst.
     let requests = integer(&one, "requests") as f64;
     assert!((1350.0..1650.0).contains(&requests), "{requests}");
     let taken = real(&one, "simulated_s") / 0.1 - 2.0;

@@ -1,4 +1,5 @@
-//! A session whose line is cut for so long that it is lost: it is made anew over fresh TCP connections, and every request answered.
+//! A session whose line is cut for so long that it is lost: it is made anew over fresh TCP connections, and every
+//! request answered.
 
 mod common;
 

@@ -9,8 +9,8 @@ use serde_json::{json, Value};
 /// Payload of a full packet with timestamps at MTU 1500.
 const MSS: f64 = 1448.0;
 
-/// One flow that loses every `period`-th packet over a line that stays empty: its mean window, rate x RTT, is `expected`
-/// segments or up to `less` percent below, since nothing is gained in the round trip that a recovery takes.
+/// One flow that loses every `period`-th packet over a line that stays empty: its mean window, rate x RTT, is
+/// `expected` segments or up to `less` percent below, since nothing is gained in the round trip that a recovery takes.
 #[track_caller]
 fn holds(congestion: &str, parameters: Value, period: u64, expected: f64, less: f64) {
     let near = json!({"parameters": parameters, "initial_ssthresh": expected as u32});

@@ -80,7 +80,8 @@ fn a_flow_that_the_core_limits_goes_to_the_lightpath_and_is_faster_there() {
     let (before, after) = (number(entry, "rate_before_bps"), number(entry, "rate_after_bps"));
     assert!((0.9e8..1.01e8).contains(&before), "{entry:?}");
     assert!(after > 2.0 * before, "{entry:?}");
-    // 100 Mbit/s of full queue before, nothing of it after: the IP way is empty, and the flow's bytes are on the lightpath.
+    // 100 Mbit/s of full queue before, nothing of it after: the IP way is empty, and the flow's bytes are on the
+    // lightpath.
     assert!(number(entry, "ip_load_before_bps") > 0.95e8 && number(entry, "ip_load_after_bps") < 0.3e8, "{entry:?}");
     let carried = number(&outcome.links[4], "delivered_bytes");
     let offloaded = number(&managed.metrics, "offloaded_bytes");
@@ -103,7 +104,8 @@ fn a_flow_that_its_window_limits_loses_nothing_by_the_move() {
 
 #[test]
 fn a_move_that_is_forecast_to_cost_more_than_it_gains_is_refused() {
-    // 98 ms of 100 Mbit/s are 817 packets, r3's queue takes 500; what the flow takes off the IP level is worth nothing here.
+    // 98 ms of 100 Mbit/s are 817 packets, r3's queue takes 500; what the flow takes off the IP level is worth nothing
+    // here.
     let at = |refuse: bool| {
         let mut manager = policy();
         manager["refuse"] = json!(refuse);
@@ -290,7 +292,8 @@ fn a_manager_that_may_hold_moves_without_a_duplicate_ack() {
 
 #[test]
 fn a_window_is_trimmed_where_the_receivers_line_is_full_and_the_move_is_not_refused() {
-    // As in the refusal above: 817 packets come too much, the queue takes 500, what is taken off the IP level is worth a thousandth.
+    // As in the refusal above: 817 packets come too much, the queue takes 500, what is taken off the IP level is worth
+    // a thousandth.
     let at = |mitigations: Option<Value>| {
         let mut manager = policy();
         manager["offload_weight_ppm"] = json!(1_000);
@@ -330,8 +333,8 @@ fn a_trimmed_window_is_given_back_when_the_operator_says_so() {
         let outcome = limited_by_the_sender(Some(mitigations(DIFFERENCE, false, Some(restore))));
         let entry = outcome.managed.as_ref().unwrap().ledger[0].clone();
         assert_eq!(text(&entry, "mitigation"), "cwnd_reduction", "{entry:?}");
-        // 600 kB are 414 packets, of which 333 are on the way: 81 wait before the sender's line. They come to the router after the
-        // move, and nothing keeps them back.
+        // 600 kB are 414 packets, of which 333 are on the way: 81 wait before the sender's line. They come to the
+        // router after the move, and nothing keeps them back.
         let (thought, duplicates) = (number(&entry, "forecast_overtaken_packets"), counts(&outcome)[0]);
         assert!((thought - 81.0).abs() < 6.0 && (duplicates - 81.0).abs() < 6.0, "{thought} {duplicates}");
         let at = number(&entry, "at_s");
@@ -349,8 +352,9 @@ fn a_trimmed_window_is_given_back_when_the_operator_says_so() {
     assert!(f64::from(back) >= 0.95 * f64::from(before), "{before} {back}");
 }
 
-/// Scenario D: `windows` bytes each of flows that share the receiver's line of 100 Mbit/s, before which 500 packets find room; D = 30 ms.
-/// With `others_mbit` of what stays on IP. Kept back is let go as that line sends: `line` says that gates know it.
+/// Scenario D: `windows` bytes each of flows that share the receiver's line of 100 Mbit/s, before which 500 packets
+/// find room; D = 30 ms. With `others_mbit` of what stays on IP. Kept back is let go as that line sends: `line` says
+/// that gates know it.
 fn sharing_the_receivers_line(windows: &[u64], others_mbit: u64, line: Option<usize>) -> Outcome {
     let mut manager = policy();
     manager["priorities"] = json!(vec![0; windows.len()]);
@@ -402,7 +406,8 @@ fn gates_that_let_go_for_one_line_share_it() {
 
 #[test]
 fn what_is_let_go_leaves_the_line_to_what_is_on_it() {
-    // Half of the receiver's line is others' who stay on IP: 250 of the packets on the way are the flow's, and as many of the 450 at r3.
+    // Half of the receiver's line is others' who stay on IP: 250 of the packets on the way are the flow's, and as many
+    // of the 450 at r3.
     let at = |line| {
         let outcome = sharing_the_receivers_line(&[687_000], 50, line);
         let entry = outcome.managed.as_ref().unwrap().ledger[0].clone();

@@ -8,8 +8,8 @@ use experiment::{simulate, Metric, Outcome};
 use serde_json::{json, Value};
 use std::ops::ControlFlow;
 
-/// s - r1 - r2 - r3 - d with a lightpath r1-r3. Links: 0 s-r1, 1 r1-r2, 2 r2-r3, 3 the lightpath, 4 r3-d, 5 back. A packet of
-/// 1500 B takes 120 us at 100 Mbit/s and 12 us at 1 Gbit/s.
+/// s - r1 - r2 - r3 - d with a lightpath r1-r3. Links: 0 s-r1, 1 r1-r2, 2 r2-r3, 3 the lightpath, 4 r3-d, 5 back. A
+/// packet of 1500 B takes 120 us at 100 Mbit/s and 12 us at 1 Gbit/s.
 struct Hybrid {
     access_bps: u64,
     core_bps: u64,
@@ -23,7 +23,8 @@ struct Hybrid {
     transport: Value,
 }
 
-/// AlternateRoute r2 it takes 20 ms, over the lightpath 4 ms, and back 18 ms; 1 ms before and behind: an RTT of 40 ms becomes 24 ms.
+/// AlternateRoute r2 it takes 20 ms, over the lightpath 4 ms, and back 18 ms; 1 ms before and behind: an RTT of 40 ms
+/// becomes 24 ms.
 const OLD_MS: u64 = 20;
 const NEW_MS: u64 = 4;
 /// Time of the move.
@@ -41,7 +42,8 @@ impl Hybrid {
 
     /// Scenario D: the receiver's line is the limit.
     fn receiver_limited(exit_queue: u64) -> Hybrid {
-        // A whole window from the start, over an access that sends it in one RTT (see `spec`): slow start would overflow the queue.
+        // A whole window from the start, over an access that sends it in one RTT (see `spec`): slow start would
+        // overflow the queue.
         let transport = json!({"recovery": "sack", "timestamps": true, "initial_cwnd": 347, "initial_ssthresh": 347,
                            "slow_start_after_idle": false});
         Hybrid { exit_bps: 100_000_000, exit_queue, window: 520_000, transport, ..Hybrid::plain() }
@@ -111,7 +113,8 @@ fn gate(delay_ns: u64, share_ppm: Option<u32>) -> Value {
     json!({"delay_ns": delay_ns, "queues": [], "share_ppm": share_ppm, "rate_bps": GBIT, "limit_bytes": null})
 }
 
-/// What a router that knows everything holds a packet for: 16 ms, and the time of a packet on the second link of the old way.
+/// What a router that knows everything holds a packet for: 16 ms, and the time of a packet on the second link of the
+/// old way.
 const EXACT: u64 = (OLD_MS - NEW_MS) * MS + 12_000;
 
 /// Goodput of each ms from `from` on, `count` of them, bit/s.
@@ -160,7 +163,8 @@ fn a_hold_too_long_by_a_tenth_leaves_a_gap_of_that_and_reorders_nothing() {
     let outcome = Hybrid::sender_limited().with(json!({"hold_buffer": gate(EXACT + EXACT / 10, None)})).run();
     assert_eq!(integer(&outcome, "duplicate_acks"), 0);
     assert!((metric(&outcome, "held_max_s") - 1.1 * EXACT as f64 / 1e9).abs() < 130e-6);
-    // Nothing comes for 1.6 ms, and for the 0.12 ms until the next packet: 7 to 9 fifths, where an exact hold leaves none.
+    // Nothing comes for 1.6 ms, and for the 0.12 ms until the next packet: 7 to 9 fifths, where an exact hold leaves
+    // none.
     assert!((7..=9).contains(&silence(&outcome)), "{}", silence(&outcome));
     let exact = Hybrid::sender_limited().with(json!({"hold_buffer": gate(EXACT, None)})).run();
     assert_eq!(silence(&exact), 0);
@@ -171,8 +175,9 @@ fn a_hold_too_short_by_a_tenth_needs_a_patient_sender() {
     let hybrid = || Hybrid { transport: json!({"recovery": "rack", "timestamps": true}), ..Hybrid::sender_limited() };
     let short = gate(EXACT - EXACT / 10, None);
     let outcome = hybrid().with(json!({"hold_buffer": short})).run();
-    // For 1.6 ms packets still come over r2, one per 120 us, and what was kept back overtakes those 13 at ten times their rate:
-    // three SACKed segments before any reordering has been seen make RACK, too, take what is missing for lost at once.
+    // For 1.6 ms packets still come over r2, one per 120 us, and what was kept back overtakes those 13 at ten times
+    // their rate: three SACKed segments before any reordering has been seen make RACK, too, take what is missing for
+    // lost at once.
     let again = integer(&outcome, "retransmitted_segments");
     assert!((1..=13).contains(&again), "{again}");
     // Not 1.6 ms: the last that was kept back left as soon as it came, and RACK compares with its round trip.
@@ -202,8 +207,8 @@ fn equalising_speeds_the_packets_up_by_its_share_and_no_more() {
 fn a_trimmed_window_leaves_the_receivers_line_full_and_its_queue_empty() {
     let plain = Hybrid::receiver_limited(70).run();
     assert!(integer(&plain, "dropped_packets") > 20, "{}", integer(&plain, "dropped_packets"));
-    // The window is 347 packets; after the move 147 of them do not fit the line. A hold cannot help: what it keeps back comes
-    // at the lightpath's rate in the end.
+    // The window is 347 packets; after the move 147 of them do not fit the line. A hold cannot help: what it keeps back
+    // comes at the lightpath's rate in the end.
     let held = Hybrid::receiver_limited(70).with(json!({"hold_buffer": gate(EXACT, None)})).run();
     assert!(integer(&held, "dropped_packets") > 20, "{}", integer(&held, "dropped_packets"));
     let trim = json!({"delay_ns": EXACT, "cwnd_fraction_ppm": null, "lead_ns": MS, "restore_ns": null});
@@ -243,7 +248,8 @@ fn a_gate_that_lets_go_at_the_receivers_rate_keeps_the_surplus_from_its_queue() 
     let before = goodput(&outcome, AT - 200 * MS, 200).iter().sum::<f64>() / 200.0;
     let least = goodput(&outcome, AT, 390).chunks(10).map(|ms| ms.iter().sum::<f64>() / 10.0).fold(f64::MAX, f64::min);
     assert!(least > 0.98 * before, "{least} of {before}");
-    // No window was cut, so what the shorter way has no room for stays at the gate: 100 Mbit/s for 16.012 ms, 133.4 packets.
+    // No window was cut, so what the shorter way has no room for stays at the gate: 100 Mbit/s for 16.012 ms, 133.4
+    // packets.
     assert!((metric(&outcome, "held_bytes_max") - 134.0 * 1500.0).abs() <= 1500.0);
     assert!((metric(&outcome, "held_max_s") - EXACT as f64 / 1e9).abs() < 250e-6);
     // Too long by a tenth: the line is idle for 1.6 ms less what waits in the queue, and nothing else happens.

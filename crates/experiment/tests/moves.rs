@@ -8,7 +8,8 @@ use experiment::{simulate, Outcome};
 use serde_json::{json, Value};
 use std::ops::ControlFlow;
 
-/// A sender s, routers r1, r2, r3, a receiver d. Links: 0 s-r1, 1 r1-r2, 2 r2-r3, 3 the lightpath r1-r3, 4 r3-d, and 5 back.
+/// A sender s, routers r1, r2, r3, a receiver d. Links: 0 s-r1, 1 r1-r2, 2 r2-r3, 3 the lightpath r1-r3, 4 r3-d, and 5
+/// back.
 struct Hybrid {
     core_bps: u64,
     access_bps: u64,
@@ -82,8 +83,8 @@ fn a_way_of_the_same_delay_changes_nothing_for_the_flow() {
 fn a_shorter_way_reorders_and_loses_nothing() {
     let outcome = Hybrid { events: vec![moved(2 * S, &NEW)], ..Hybrid::new(LONG / 2) }.run();
     assert_eq!(integer(&outcome, "dropped_packets"), 0);
-    // The window of 200 kB in 24 ms, less than the line: some 28 packets are sent in the 5 ms by which the way is shorter, and
-    // as many come before their turn.
+    // The window of 200 kB in 24 ms, less than the line: some 28 packets are sent in the 5 ms by which the way is
+    // shorter, and as many come before their turn.
     let duplicates = integer(&outcome, "duplicate_acks");
     assert!((1..200).contains(&duplicates), "{duplicates}");
     assert_eq!(outcome.event_times_s, [Some(2.0)]);
@@ -96,9 +97,10 @@ fn a_shorter_way_reorders_and_loses_nothing() {
 
 #[test]
 fn what_was_marked_in_vain_is_not_marked_again_as_in_linux() {
-    // The sender's line is the limit, 100 ms become 60, so that 333 packets are overtaken while they are on their way. Linux takes
-    // its first recovery back at the first late original, and RACK never marks again what it had marked until then: Linux
-    // 6.18 sent 183 to 193 segments again in seven runs of this, in two recoveries, both of them taken back.
+    // The sender's line is the limit, 100 ms become 60, so that 333 packets are overtaken while they are on their way.
+    // Linux takes its first recovery back at the first late original, and RACK never marks again what it had marked
+    // until then: Linux 6.18 sent 183 to 193 segments again in seven runs of this, in two recoveries, both of them
+    // taken back.
     let mut spec = Hybrid { core_bps: 622_080_000, events: vec![moved(6 * S, &NEW)], ..Hybrid::new(10 * MS) }.spec();
     spec.duration_ns = 8 * S;
     for (link, delay_ns) in spec.links.iter_mut().zip([0, 25 * MS, 25 * MS, 10 * MS, 0, 50 * MS]) {
@@ -133,7 +135,8 @@ fn background_moves_too_and_every_packet_arrives() {
     let outcome = Hybrid { background, events: vec![event], ..Hybrid::new(LONG / 2) }.run();
     let udp = &outcome.background[0];
     assert_eq!(udp["sent_packets"], udp["received_packets"]);
-    // 30 Mbit/s are 2500 packets of 1500 B per second, for 1.5 s; the first ms until it comes to r1 counts to the old way.
+    // 30 Mbit/s are 2500 packets of 1500 B per second, for 1.5 s; the first ms until it comes to r1 counts to the old
+    // way.
     assert!(carried(&outcome, 3).abs_diff(3750) <= 5, "{} packets", carried(&outcome, 3));
 }
 

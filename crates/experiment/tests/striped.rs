@@ -110,8 +110,8 @@ fn frames_do_not_wait_for_those_of_other_connections() {
     let run = Dumbbell { duration_ns: 120 * S, loss, ..Dumbbell::new(1_000_000_000, 100 * MS) };
     let work = json!({"kind": "constant_rate", "frame_bytes": 2112, "rate_bps": 5_000_000, "credits": null});
     let outcome = striped(run, 8, &work, 0, &json!({})).run();
-    // 35,400 frames, 30 of them before the connections are made. A loss makes those of one connection in eight late for a round
-    // trip or two, 160 at most; did the others wait for them, it would be 600 at least.
+    // 35,400 frames, 30 of them before the connections are made. A loss makes those of one connection in eight late for
+    // a round trip or two, 160 at most; did the others wait for them, it would be 600 at least.
     let late = real(&outcome, "latency_max_s");
     assert_eq!(integer(&outcome, "dropped_packets"), 20);
     assert!(late > 0.14 && real(&outcome, "latency_p99_s") < 0.06, "{late}");

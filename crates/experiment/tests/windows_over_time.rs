@@ -27,8 +27,8 @@ fn one_flow(congestion: &str, parameters: Value, queue_bytes: u64) -> Dumbbell {
 
 #[test]
 fn htcp_empties_the_queue_at_a_loss_and_no_more() {
-    // Leith and Shorten: RTT_min / RTT_max of the window is what the line holds. A queue of a quarter of the product, 83
-    // packets beside 333: from 417 segments back to 333, with the line full throughout. Reno's half leaves it idle.
+    // Leith and Shorten: RTT_min / RTT_max of the window is what the line holds. A queue of a quarter of the product,
+    // 83 packets beside 333: from 417 segments back to 333, with the line full throughout. Reno's half leaves it idle.
     let run = |parameters: Value| one_flow("htcp", parameters, 125_000).run();
     let adaptive = run(json!({}));
     let least = windows(&adaptive, 30.0).iter().map(|w| w.1).fold(f64::INFINITY, f64::min);
@@ -52,8 +52,8 @@ fn bic_rests_at_the_window_of_the_last_loss() {
 
 #[test]
 fn cubic_2_1_takes_a_wider_line_in_a_straight_line() {
-    // One loss at some 570 segments on a line that holds 16,667, RTT 200 ms. In 2.1: 160 segments/s once the curve would be
-    // steeper. In 2.3 the cubic function: 0.4 (t - K)^3 above W_max.
+    // One loss at some 570 segments on a line that holds 16,667, RTT 200 ms. In 2.1: 160 segments/s once the curve
+    // would be steeper. In 2.3 the cubic function: 0.4 (t - K)^3 above W_max.
     let run = |variant: u8| {
         let run = Dumbbell::new(1_000_000_000, 200 * MS);
         let change = json!({"parameters": {"variant": variant, "hystart": 0, "tcp_friendliness": 0},

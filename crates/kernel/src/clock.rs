@@ -59,17 +59,19 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time that the scheduler keeps for the thread, and in what time, ns. The time bounds how long a thread that has used up its
-/// share has to wait; the share leaves room for a second emulator on two cores (the kernel gives away 95 %, sched(7)).
+/// CPU time that the scheduler keeps for the thread, and in what time, ns. The time bounds how long a thread that has
+/// used up its share has to wait; the share leaves room for a second emulator on two cores (the kernel gives away 95 %,
+/// sched(7)).
 const KEPT_NS: u64 = 800_000;
 const PERIOD_NS: u64 = 1_000_000;
 
 /// Asks for exact timers and for precedence over ordinary programs, which would otherwise delay a wake-up by their time
 /// slice (milliseconds). True when it was granted; it needs CAP_SYS_NICE.
 ///
-/// SCHED_DEADLINE rather than SCHED_FIFO: the scheduler's fair server gives ordinary programs up to 50 ms in one piece ahead of
-/// SCHED_FIFO, every second in which they compete with a thread that is seldom idle. A thread whose deadline is nearer than the
-/// server's goes first. Where the kernel's share is given away already, the lowest SCHED_FIFO is what is left.
+/// SCHED_DEADLINE rather than SCHED_FIFO: the scheduler's fair server gives ordinary programs up to 50 ms in one piece
+/// ahead of SCHED_FIFO, every second in which they compete with a thread that is seldom idle. A thread whose deadline
+/// is nearer than the server's goes first. Where the kernel's share is given away already, the lowest SCHED_FIFO is
+/// what is left.
 pub(crate) fn precede() -> bool {
     let attributes = SchedAttr {
         size: std::mem::size_of::<SchedAttr>() as u32,
@@ -89,8 +91,8 @@ pub(crate) fn precede() -> bool {
     }
 }
 
-/// Asks for exact timers, and to go before other ordinary programs but not before the emulator: an application that is kept
-/// waiting by strangers measures them.
+/// Asks for exact timers, and to go before other ordinary programs but not before the emulator: an application that is
+/// kept waiting by strangers measures them.
 pub(crate) fn prefer() {
     // SAFETY: plain system calls on the calling thread. Without CAP_SYS_NICE the second is refused, and lateness tells.
     unsafe {

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Runs `work` in the network namespace whose file is `path`: on a thread of its own, since a thread is what moves, and that one
-/// ends. What `work` opens there (sockets, files of /proc/thread-self/net) stays there, whoever uses it later.
+/// Runs `work` in the network namespace whose file is `path`: on a thread of its own, since a thread is what moves, and
+/// that one ends. What `work` opens there (sockets, files of /proc/thread-self/net) stays there, whoever uses it later.
 ///
 /// # Errors
 /// The file cannot be opened, or the kernel does not let the thread in (CAP_SYS_ADMIN).

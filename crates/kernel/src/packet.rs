@@ -84,8 +84,8 @@ impl link::Packet for Token {
     }
 }
 
-/// Sizes of slots, bytes. What is larger than [`COPIED`] is not copied after it was read: the largest slot changes places with
-/// the buffer that is read into.
+/// Sizes of slots, bytes. What is larger than [`COPIED`] is not copied after it was read: the largest slot changes
+/// places with the buffer that is read into.
 const SIZES: [usize; 4] = [256, 2048, COPIED, MOST];
 
 /// Up to here a packet is copied into a slot of its size, so that many small packets do not hold much memory.
@@ -123,9 +123,9 @@ impl Pool {
         self.read[..len].get(PREFIX..)
     }
 
-    /// Keeps what was read, `len` bytes with the prefix, which source `source` sends on the route from `hop` on; packets of
-    /// nobody are told apart by what they hold. Gives a token for each packet that the line sees. Costs a copy of at most
-    /// [`COPIED`] bytes.
+    /// Keeps what was read, `len` bytes with the prefix, which source `source` sends on the route from `hop` on;
+    /// packets of nobody are told apart by what they hold. Gives a token for each packet that the line sees. Costs a
+    /// copy of at most [`COPIED`] bytes.
     pub fn take(&mut self, len: usize, hop: u32, source: Option<u32>) -> impl Iterator<Item = Token> {
         let framed = &self.read[..len];
         let packet = &framed[PREFIX..];
@@ -157,8 +157,8 @@ impl Pool {
         number
     }
 
-    /// Hands a packet to `device`, marked if a queue has marked it; `count` packets from `token` on that were cut from one are
-    /// handed over as one. False: the kernel did not take it.
+    /// Hands a packet to `device`, marked if a queue has marked it; `count` packets from `token` on that were cut from
+    /// one are handed over as one. False: the kernel did not take it.
     pub fn write(&mut self, device: &Tun, token: &Token, count: u16) -> bool {
         let Some(slot) = token.slot else { return true };
         let slot = &mut self.slots[slot.get() as usize];

@@ -1,4 +1,5 @@
-//! What this machine needs to know beside the spec: hosts, ports, socket settings; JSON as the Python front hands it over.
+//! What this machine needs to know beside the spec: hosts, ports, socket settings; JSON as the Python front hands it
+//! over.
 
 use serde::Deserialize;
 use std::net::Ipv4Addr;
@@ -43,11 +44,12 @@ pub struct FlowPlan {
     pub pacing: bool,
     /// `TCP_RTO_MAX_MS`; null = the kernel's.
     pub rto_max_ms: Option<u32>,
-    /// Number of the BPF map in which the sender's congestion control looks for orders (congestion/bpf/trim.h); null = it does not.
+    /// Number of the BPF map in which the sender's congestion control looks for orders (congestion/bpf/trim.h); null =
+    /// it does not.
     #[serde(default)]
     pub orders: Option<u32>,
-    /// What makes the connections, in place of sockets with these options. Its hosts are of no other flow: what they exchange is
-    /// the flow, on whichever ports.
+    /// What makes the connections, in place of sockets with these options. Its hosts are of no other flow: what they
+    /// exchange is the flow, on whichever ports.
     #[serde(default)]
     pub program: Option<ProgramPlan>,
 }

@@ -22,7 +22,8 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What carries packets between the hosts of a run.
 pub trait Carrier: Sync {
-    /// Begins, if it has not begun; events follow `clock`. `progress` holds, per flow, the payload bytes that it has delivered.
+    /// Begins, if it has not begun; events follow `clock`. `progress` holds, per flow, the payload bytes that it has
+    /// delivered.
     ///
     /// # Errors
     /// What in the plan does not hold together.
@@ -68,13 +69,13 @@ impl Carrier for Emulator {
     }
 }
 
-/// Runs `spec` with the sockets of `plan` over `carrier`, which connects the plan's hosts, up and with their
-/// addresses, and which was not started. `report_progress` is called on this thread some twenty times a second with the time since the run
-/// began and the time at which it ends; draining may follow. The carrier is stopped at the end, whatever it is.
+/// Runs `spec` with the sockets of `plan` over `carrier`, which connects the plan's hosts, up and with their addresses,
+/// and which was not started. `report_progress` is called on this thread some twenty times a second with the time since
+/// the run began and the time at which it ends; draining may follow. The carrier is stopped at the end, whatever it is.
 ///
 /// # Errors
-/// [`KernelError`]: spec and plan do not hold together, the kernel refused something (it says which flow), or `report_progress` said stop.
-/// A connection that is lost on the way is none: it is a note of the outcome.
+/// [`KernelError`]: spec and plan do not hold together, the kernel refused something (it says which flow), or
+/// `report_progress` said stop. A connection that is lost on the way is none: it is a note of the outcome.
 pub fn run(
     spec: &RunSpec,
     plan: &HostPlan,
@@ -190,7 +191,8 @@ fn outcome(
             flow_series: measured.series,
             link_series: std::mem::take(&mut report.link_series),
             event_times: report.event_times.clone(),
-            // What senders made of their commands lies in the kernel until the controls are unloaded: the Python front looks.
+            // What senders made of their commands lies in the kernel until the controls are unloaded: the Python front
+            // looks.
             window_reductions: vec![],
             short_flows: vec![],
             // Real time is waited for: what is extrapolated is the simulator's.

@@ -1,8 +1,10 @@
-//! Packets as a TUN device gives and takes them: behind a header that tells what segmentation and checksums are still to do.
+//! Packets as a TUN device gives and takes them: behind a header that tells what segmentation and checksums are still
+//! to do.
 //!
-//! A transport hands down up to 64 KB of a TCP connection as one packet and leaves it to the device to cut it into segments (TSO).
-//! Here they are cut, so that the link model sees each segment as an IP packet of its own, as on a line. Each gets the header
-//! that a network card would give it; checksums over payload stay undone and are marked so, since no bit can flip here.
+//! A transport hands down up to 64 KB of a TCP connection as one packet and leaves it to the device to cut it into
+//! segments (TSO). Here they are cut, so that the link model sees each segment as an IP packet of its own, as on a
+//! line. Each gets the header that a network card would give it; checksums over payload stay undone and are marked so,
+//! since no bit can flip here.
 
 /// The header before a packet: struct virtio_net_hdr, ten bytes, in the machine's byte order (virtio 1.2, 5.1.6).
 pub(crate) const PREFIX: usize = 10;
@@ -10,7 +12,7 @@ pub(crate) const PREFIX: usize = 10;
 /// Largest IPv4 packet with its prefix, bytes.
 pub(crate) const MOST: usize = PREFIX + 65_535;
 
-/// Peak headers of one packet with the prefix: IPv4 and TCP, each with all options that they can have, bytes.
+/// Most headers of one packet with the prefix: IPv4 and TCP, each with all options that they can have, bytes.
 pub(crate) const HEADERS: usize = PREFIX + 60 + 60;
 
 /// VIRTIO_NET_HDR_F_NEEDS_CSUM: the checksum field holds the sum of the pseudo-header; the rest is to be added.
@@ -81,8 +83,8 @@ impl Cut {
         (begin + usize::from(part) * size, (begin + (usize::from(part) + usize::from(count)) * size).min(framed.len()))
     }
 
-    /// Writes prefix and headers of parts `part` to `part + count` of `framed` as one packet into `into`; how many bytes. More
-    /// than one part is a packet that the receiver's transport takes as joined by its network card.
+    /// Writes prefix and headers of parts `part` to `part + count` of `framed` as one packet into `into`; how many
+    /// bytes. More than one part is a packet that the receiver's transport takes as joined by its network card.
     pub fn write_headers(&self, framed: &[u8], part: u16, count: u16, ce: bool, into: &mut [u8; HEADERS]) -> usize {
         let (ip, headers, size) = (usize::from(self.ip), usize::from(self.headers), usize::from(self.size));
         let (from, to) = self.payload(framed, part, count);
@@ -148,7 +150,8 @@ fn pseudo_sum(packet: &[u8], bytes: usize) -> u16 {
     folded(u32::from(sum_of(&packet[12..20])) + u32::from(TCP) + bytes as u32)
 }
 
-/// Sets "congestion experienced" in an IPv4 packet and mends the header's checksum by the difference (RFC 1624, equation 3).
+/// Sets "congestion experienced" in an IPv4 packet and mends the header's checksum by the difference (RFC 1624,
+/// equation 3).
 pub(crate) fn mark(packet: &mut [u8]) {
     let old = u16::from_be_bytes([packet[0], packet[1]]);
     packet[1] |= 3;
@@ -165,8 +168,8 @@ mod tests {
     const PAYLOAD: usize = 4000;
     const SIZE: usize = 1448;
 
-    /// A packet of 4000 payload bytes as a transport hands it to a device, to be cut at 1448; all flags that segments treat
-    /// differently are set.
+    /// A packet of 4000 payload bytes as a transport hands it to a device, to be cut at 1448; all flags that segments
+    /// treat differently are set.
     fn super_packet() -> Vec<u8> {
         let headers = 20 + 32;
         let mut framed = vec![NEEDS_CHECKSUM, TCP_SEGMENTS | WITH_CWR];

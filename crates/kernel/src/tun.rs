@@ -25,8 +25,8 @@ impl std::error::Error for TunError {}
 pub struct Tun(File);
 
 impl Tun {
-    /// Makes the device `name` in the namespace whose file is `namespace`. It never exists in any other: a device belongs
-    /// to the namespace in which /dev/net/tun is opened.
+    /// Makes the device `name` in the namespace whose file is `namespace`. It never exists in any other: a device
+    /// belongs to the namespace in which /dev/net/tun is opened.
     ///
     /// # Errors
     /// Which step the kernel refused, and why.
@@ -52,7 +52,8 @@ impl Tun {
         }
     }
 
-    /// Hands one packet, with its prefix, to the namespace's transport, in two pieces. False: the kernel did not take it.
+    /// Hands one packet, with its prefix, to the namespace's transport, in two pieces. False: the kernel did not take
+    /// it.
     #[inline]
     pub fn write(&self, head: &[u8], tail: &[u8]) -> bool {
         let piece = |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
@@ -92,7 +93,8 @@ fn open_here(name: &str) -> Result<Tun, TunError> {
     if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &request) } != 0 {
         return Err(failed("making a TUN device")(io::Error::last_os_error()));
     }
-    // What the transport may leave to the device: checksums, and cutting TCP into segments, packets that carry CWR among them.
+    // What the transport may leave to the device: checksums, and cutting TCP into segments, packets that carry CWR
+    // among them.
     let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO_ECN;
     // SAFETY: the descriptor is open; the argument is a number.
     if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::c_ulong::from(offloads)) } != 0 {

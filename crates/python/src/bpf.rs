@@ -165,8 +165,9 @@ impl PyMap {
     }
 }
 
-/// Puts an object through the kernel's verifier, as `settings` make it; with `register` its congestion control is registered, and
-/// stays. Returns the number of programs and the steps of the verifier. BpfError: it is refused, or not registered.
+/// Puts an object through the kernel's verifier, as `settings` make it; with `register` its congestion control is
+/// registered, and stays. Returns the number of programs and the steps of the verifier. BpfError: it is refused, or not
+/// registered.
 #[pyfunction]
 #[pyo3(signature = (compiled, settings=None, register=false))]
 fn check_object(
@@ -179,8 +180,9 @@ fn check_object(
     checked.map(|checked| (checked.programs, checked.steps)).map_err(|error| raised(py, &error))
 }
 
-/// The congestion controls in the kernel whose names begin with `mark`, as dicts: name, map_id, in_use, label, hashes (numbers of the
-/// hash maps beside it, by name) and parameters (by name a value and its declaration). BpfError: the kernel does not let us look.
+/// The congestion controls in the kernel whose names begin with `mark`, as dicts: name, map_id, in_use, label, hashes
+/// (numbers of the hash maps beside it, by name) and parameters (by name a value and its declaration). BpfError: the
+/// kernel does not let us look.
 #[pyfunction]
 fn registered_controls<'py>(py: Python<'py>, mark: &str) -> PyResult<Bound<'py, PyList>> {
     let found = py.detach(|| bpf::registered(mark)).map_err(|error| raised(py, &error))?;

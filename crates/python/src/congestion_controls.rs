@@ -16,8 +16,8 @@ fn congestion_controls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     PyList::new(py, all)
 }
 
-/// Compiles and checks the algorithm in the C file `path`; returns its description and its warnings. CompileError carries
-/// what is wrong as text and, as `problems`, place by place.
+/// Compiles and checks the algorithm in the C file `path`; returns its description and its warnings. CompileError
+/// carries what is wrong as text and, as `problems`, place by place.
 #[pyfunction]
 fn compile_cc<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
     let (algorithm, warnings) = congestion::compile_and_warn(Path::new(path)).map_err(|e| refused(py, &e))?;
@@ -27,7 +27,8 @@ fn compile_cc<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> 
 }
 
 /// Compiles the text `code` of the C file `path` for BPF; returns the object's bytes, the compiler's name and its
-/// warnings. NoClang when there is no compiler for it. `build`: "kernel", "record" or "step", as `congestion::BpfBuild`.
+/// warnings. NoClang when there is no compiler for it. `build`: "kernel", "record" or "step", as
+/// `congestion::BpfBuild`.
 #[pyfunction]
 #[pyo3(signature = (path, code, kernel_name=None, build="kernel"))]
 fn compile_bpf<'py>(
@@ -53,7 +54,8 @@ fn compile_bpf<'py>(
     Ok((PyBytes::new(py, &object.bytes), object.clang, listed(py, &object.warnings)?))
 }
 
-/// The BPF object of the built-in congestion control `name`, made when this module was; None when there was no clang then.
+/// The BPF object of the built-in congestion control `name`, made when this module was; None when there was no clang
+/// then.
 #[pyfunction]
 fn builtin_object<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyBytes>> {
     congestion::builtin_object(name).map(|bytes| PyBytes::new(py, bytes))

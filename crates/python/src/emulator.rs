@@ -26,9 +26,9 @@ impl PyEmulator {
         py.detach(|| Emulator::open(&hosts)).map(PyEmulator).map_err(|e| PyOSError::new_err(e.to_string()))
     }
 
-    /// Carries packets over the network of `spec_json` from now on, and begins the run. The spec's flows are not run: where the
-    /// plan names them, their packets are told by their ports; events that wait for a flow's rate never happen.
-    /// ValueError: spec or plan are wrong.
+    /// Carries packets over the network of `spec_json` from now on, and begins the run. The spec's flows are not run:
+    /// where the plan names them, their packets are told by their ports; events that wait for a flow's rate never
+    /// happen. ValueError: spec or plan are wrong.
     fn start(&mut self, py: Python<'_>, spec_json: &str, plan_json: &str) -> PyResult<()> {
         let mut spec: RunSpec = parsed("the run's spec", spec_json)?;
         // Nobody takes series from here, and a path may be open for days.
@@ -39,8 +39,8 @@ impl PyEmulator {
             .map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
-    /// Packets of flow `flow` go over `links` from now on: its data, or, with `back`, its acknowledgements. ValueError: there is no
-    /// such flow, or the links do not lead there.
+    /// Packets of flow `flow` go over `links` from now on: its data, or, with `back`, its acknowledgements. ValueError:
+    /// there is no such flow, or the links do not lead there.
     #[pyo3(signature = (flow, links, back=false))]
     fn set_route(&self, py: Python<'_>, flow: usize, links: Vec<usize>, back: bool) -> PyResult<()> {
         let direction = if back { Direction::Reverse } else { Direction::Forward };

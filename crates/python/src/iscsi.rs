@@ -139,8 +139,8 @@ fn iscsi_memory(
     Ok((least, first_burst, wanted))
 }
 
-/// Does what may take long in a thread of its own, while this one looks for signals: by `told`, a wait of so many seconds that says
-/// whether one came, or by what Python's handlers raise.
+/// Does what may take long in a thread of its own, while this one looks for signals: by `told`, a wait of so many
+/// seconds that says whether one came, or by what Python's handlers raise.
 fn watched<T: Send>(
     py: Python<'_>,
     told: Option<&Py<PyAny>>,
@@ -178,7 +178,8 @@ fn watched<T: Send>(
     }
 }
 
-/// An initiator of its own, whoever else uses its name: a second session of the same port would take the place of the first.
+/// An initiator of its own, whoever else uses its name: a second session of the same port would take the place of the
+/// first.
 fn initiator(name: &str, target: Option<&str>) -> InitiatorConfig {
     let [a, b, c, d, e] = storage_net::entropy();
     // "Random" format (RFC 7143, 11.12.5).
@@ -189,8 +190,8 @@ fn initiator(name: &str, target: Option<&str>) -> InitiatorConfig {
     }
 }
 
-/// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused. `told` is a wait for signals
-/// that are to end it.
+/// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused. `told` is a
+/// wait for signals that are to end it.
 #[pyfunction]
 #[pyo3(signature = (address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed, congestion_control=None, told=None))]
 #[allow(clippy::too_many_arguments)]

@@ -14,15 +14,16 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs the spec (JSON, form of crates/experiment/src/spec.rs) with the sockets of the plan (JSON, form of crates/kernel/src/plan.rs)
-/// over `carrier`: an `Emulator` that has the plan's hosts, configured, and was not started, and that is stopped afterwards; or, where
-/// something else carries already, a function that returns its links' counters (`delivered_packets`, `delivered_bytes`,
-/// `dropped_by_queue`, `dropped_by_loss`) in the spec's order. Returns what `simulate` returns, and what the emulator did, as
-/// `Emulator.stop` gives it. What such a function does not count is not in the result.
+/// Runs the spec (JSON, form of crates/experiment/src/spec.rs) with the sockets of the plan (JSON, form of
+/// crates/kernel/src/plan.rs) over `carrier`: an `Emulator` that has the plan's hosts, configured, and was not started,
+/// and that is stopped afterwards; or, where something else carries already, a function that returns its links'
+/// counters (`delivered_packets`, `delivered_bytes`, `dropped_by_queue`, `dropped_by_loss`) in the spec's order.
+/// Returns what `simulate` returns, and what the emulator did, as `Emulator.stop` gives it. What such a function does
+/// not count is not in the result.
 ///
-/// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the exception
-/// passes on; when it returns True, the run stops with Stopped. On the main thread a signal ends the run, too. ValueError: spec,
-/// plan or a file they name is wrong. OSError: the kernel refused something; it names the flow.
+/// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the
+/// exception passes on; when it returns True, the run stops with Stopped. On the main thread a signal ends the run,
+/// too. ValueError: spec, plan or a file they name is wrong. OSError: the kernel refused something; it names the flow.
 #[pyfunction]
 #[pyo3(signature = (spec_json, plan_json, carrier, progress=None, progress_interval_s=0.1))]
 fn run_on_kernel<'py>(

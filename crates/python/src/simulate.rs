@@ -49,9 +49,9 @@ pub(crate) struct RunResult {
 
 /// Simulates the spec (JSON, form of crates/experiment/src/spec.rs).
 ///
-/// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the exception
-/// passes on; when it returns True, the run stops with Stopped. ValueError: the spec or a file it names is wrong.
-/// OSError: the capture cannot be written.
+/// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the
+/// exception passes on; when it returns True, the run stops with Stopped. ValueError: the spec or a file it names is
+/// wrong. OSError: the capture cannot be written.
 #[pyfunction]
 #[pyo3(signature = (spec_json, progress=None, progress_interval_s=0.1))]
 fn simulate(
@@ -73,8 +73,8 @@ fn simulate(
     convert(py, outcome)
 }
 
-/// Reads the trace at `path` and returns what is in it, by name (`format` "auto": told by the content). ValueError names
-/// file and place.
+/// Reads the trace at `path` and returns what is in it, by name (`format` "auto": told by the content). ValueError
+/// names file and place.
 #[pyfunction]
 fn check_trace<'py>(py: Python<'py>, path: &str, format: &str) -> PyResult<Bound<'py, PyDict>> {
     let found = py.detach(|| experiment::check_trace(path, format));

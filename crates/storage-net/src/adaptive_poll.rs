@@ -1,8 +1,8 @@
 //! Adaptive polling: a connection spins briefly before it sleeps if its last wait was short.
 //!
 //! Sleep and wake-up of a thread cost more than a small read from the page cache, most of all on a virtual machine
-//! (docs/results/iscsi.md). Linux does the same below: halt_poll_ns of KVM, SO_BUSY_POLL of network cards. On a path of 1 ms
-//! or more a connection spins in vain once.
+//! (docs/results/iscsi.md). Linux does the same below: halt_poll_ns of KVM, SO_BUSY_POLL of network cards. On a path of
+//! 1 ms or more a connection spins in vain once.
 
 use crate::clock;
 use crate::waker::Waker;

@@ -107,7 +107,8 @@ pub(crate) fn rate_of(bytes: u64, span: Span) -> Rate {
     Rate(u64::try_from(bits_ns / u128::from(span.0.max(1))).unwrap_or(u64::MAX))
 }
 
-/// The largest flows, up to a fixed number: a Space-Saving summary over estimated bytes, with the activity of each flow in it.
+/// The largest flows, up to a fixed number: a Space-Saving summary over estimated bytes, with the activity of each flow
+/// in it.
 #[derive(Clone, Debug)]
 pub struct FlowTable {
     summary: SpaceSaving<FlowKey>,

@@ -88,8 +88,9 @@ impl Conversation {
         }
     }
 
-    /// Headers of a segment that the client (or the server) sent. Segments must come in the order of sending at least as far
-    /// as SYNs go, since windows are scaled as these agreed: both offered a shift, or there is none (RFC 7323, section 2.2).
+    /// Headers of a segment that the client (or the server) sent. Segments must come in the order of sending at least
+    /// as far as SYNs go, since windows are scaled as these agreed: both offered a shift, or there is none (RFC 7323,
+    /// section 2.2).
     pub fn headers(&mut self, from_client: bool, segment: &SegmentFields) -> Headers {
         let syn = segment.flags & tcp_flags::SYN != 0;
         let side = usize::from(!from_client);

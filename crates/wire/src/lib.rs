@@ -1,9 +1,9 @@
 //! What crosses real wires: views and builders of packets, and capture files.
 //!
-//! What it does: IPv4 and TCP headers as plain values that parse from and emit to bytes ([`Ipv4Header`], [`TcpHeader`]), a
-//! conversation that turns a simulated segment's unbounded numbers into them ([`Conversation`]), pcapng files that
-//! Wireshark reads ([`pcapng`]), and iSCSI PDUs ([`iscsi`]). What it does not: payload bytes of simulated connections (there are
-//! none: they count as zeros), fragments, IPv6, files (any `std::io::Write` will do).
+//! What it does: IPv4 and TCP headers as plain values that parse from and emit to bytes ([`Ipv4Header`],
+//! [`TcpHeader`]), a conversation that turns a simulated segment's unbounded numbers into them ([`Conversation`]),
+//! pcapng files that Wireshark reads ([`pcapng`]), and iSCSI PDUs ([`iscsi`]). What it does not: payload bytes of
+//! simulated connections (there are none: they count as zeros), fragments, IPv6, files (any `std::io::Write` will do).
 //!
 //! **Invariant: what is emitted parses back to the same value, and its checksums are right.**
 

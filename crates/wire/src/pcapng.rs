@@ -1,4 +1,5 @@
-//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng): one section, one interface of raw IPv4 packets, times in ns.
+//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng): one section, one interface of raw IPv4 packets, times
+//! in ns.
 
 use crate::error::{require, WireError};
 use std::io::{self, Write};

@@ -1,4 +1,5 @@
-//! TCP headers (RFC 9293) with the options that Linux sends: MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018).
+//! TCP headers (RFC 9293) with the options that Linux sends: MSS, window scale and timestamps (RFC 7323), SACK (RFC
+//! 2018).
 
 use crate::checksum;
 use crate::error::{require, WireError};

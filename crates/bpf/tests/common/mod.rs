@@ -34,7 +34,8 @@ pub fn object(stem: &str, code: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether this machine cannot load BPF or make a network namespace, with a word on why: root in a container often may not.
+/// Whether this machine cannot load BPF or make a network namespace, with a word on why: root in a container often may
+/// not.
 pub fn lacks() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -75,7 +76,8 @@ pub fn is_registered(name: &str) -> bool {
     listed.split_whitespace().any(|known| known == name)
 }
 
-/// Whether it has gone, or goes within 2 s: a compiler that another test has just begun holds every descriptor until it is executed.
+/// Whether it has gone, or goes within 2 s: a compiler that another test has just begun holds every descriptor until it
+/// is executed.
 #[allow(clippy::disallowed_methods)]
 pub fn goes(name: &str) -> bool {
     (0..200).any(|_| {
@@ -96,7 +98,8 @@ pub struct Carried {
     pub first_window: u32,
 }
 
-/// Registers a control and sends so many bytes under `name` over a loopback of their own. The error says which call failed.
+/// Registers a control and sends so many bytes under `name` over a loopback of their own. The error says which call
+/// failed.
 pub fn carried(object: &[u8], settings: &Settings, name: &str, bytes: usize) -> Result<Carried, String> {
     let mut file = ObjectFile::open(object, "algorithm").expect("it opens");
     file.configure(settings).expect("it has all that");

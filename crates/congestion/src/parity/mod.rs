@@ -1,9 +1,9 @@
 //! One source, two builds: calls that a BPF build answered, made again natively and compared, one by one.
 //!
 //! A recording is a sequence of [`Seen`], each call once before and once after. It comes from the running kernel
-//! (congestion/bpf/record.h), or its inputs from [`synthetic`] and its answers from BPF programs that are run one at a time
-//! (congestion/bpf/step.h). Each call is replayed from the recorded state, so that one difference does not hide the
-//! next; that the algorithm's own state is the same before a call as after the one before it is checked apart, and
+//! (congestion/bpf/record.h), or its inputs from [`synthetic`] and its answers from BPF programs that are run one at a
+//! time (congestion/bpf/step.h). Each call is replayed from the recorded state, so that one difference does not hide
+//! the next; that the algorithm's own state is the same before a call as after the one before it is checked apart, and
 //! with both the whole sequence is the same.
 
 mod synthetic;

@@ -60,8 +60,8 @@ impl Draw {
     }
 }
 
-/// `count` calls under `algorithm` with the parameters `values`, as the first halves ([`Seen::after`] = 0) of a recording.
-/// Each call begins where the native build left the one before, but for what TCP changes in between.
+/// `count` calls under `algorithm` with the parameters `values`, as the first halves ([`Seen::after`] = 0) of a
+/// recording. Each call begins where the native build left the one before, but for what TCP changes in between.
 ///
 /// # Errors
 /// A parameter that the algorithm does not have, or a value outside its range.

@@ -1,8 +1,8 @@
 //! iSCSI sessions over simulated TCP: `storage`'s initiator and target at the two ends of its connections.
 //!
-//! The cores decide everything, login included. What lies between them here: the bytes of each PDU are written to TCP and the PDU is
-//! handed on when TCP has delivered them; an operation takes the time of the disk behind; requests come from a source. No
-//! payload is made.
+//! The cores decide everything, login included. What lies between them here: the bytes of each PDU are written to TCP
+//! and the PDU is handed on when TCP has delivered them; an operation takes the time of the disk behind; requests come
+//! from a source. No payload is made.
 
 mod backing;
 mod build;

@@ -1,8 +1,9 @@
 //! Postmark's pattern of a file server (Katcher, TR3022, 1997) as block requests.
 //!
-//! A pool of small files, whose sizes are drawn evenly; transactions of two halves each: a file is created or deleted, and a file is
-//! read whole or appended to, either with the same probability. A client goes through its transactions one request after the
-//! other; as many clients run as the queue is deep. There is no cache: what a file system would find in memory is asked for.
+//! A pool of small files, whose sizes are drawn evenly; transactions of two halves each: a file is created or deleted,
+//! and a file is read whole or appended to, either with the same probability. A client goes through its transactions
+//! one request after the other; as many clients run as the queue is deep. There is no cache: what a file system would
+//! find in memory is asked for.
 
 use super::backing::BLOCK_BYTES;
 use super::request::Request;
@@ -179,7 +180,8 @@ mod tests {
         // 100 places of three pieces, and seven pieces of metadata.
         assert_eq!(blocks, (100 * 3 + 7) * 8);
         assert!(all.iter().all(|w| w.block + u64::from(w.blocks) <= blocks && (8..=24).contains(&w.blocks)));
-        // Per transaction: half a create (two writes), half a delete (one), half a read (one), half an append (two writes).
+        // Per transaction: half a create (two writes), half a delete (one), half a read (one), half an append (two
+        // writes).
         let reads = all.iter().filter(|w| w.read).count() as f64 / 10_000.0;
         let writes = all.iter().filter(|w| !w.read).count() as f64 / 10_000.0;
         assert!((0.48..0.56).contains(&reads) && (2.4..2.6).contains(&writes), "{reads} and {writes}");

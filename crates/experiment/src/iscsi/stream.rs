@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use units::Time;
 use wire::iscsi::{Framing, Pdu};
 
-/// Bytes that TCP has not sent yet above which no further PDU is handed over. A target has to be able to put a status in front
-/// of the data that it has not begun to send, as it does on a socket; and this is more than an ACK lets go at once.
+/// Bytes that TCP has not sent yet above which no further PDU is handed over. A target has to be able to put a status
+/// in front of the data that it has not begun to send, as it does on a socket; and this is more than an ACK lets go at
+/// once.
 const UNSENT_BYTES: u64 = 256 << 10;
 
 /// One direction of a connection.

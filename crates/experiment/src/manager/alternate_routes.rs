@@ -1,7 +1,8 @@
 //! The routes of flows over lightpaths, with the hold buffers at moving routers in them.
 //!
-//! Each flow has a hold buffer of its own before each lightpath, where the operator lets moving routers keep packets back: flows
-//! that are on the lightpath already do not wait for the one that comes. Buffers for one line let go in turn ([`crate::hold_buffers`]).
+//! Each flow has a hold buffer of its own before each lightpath, where the operator lets moving routers keep packets
+//! back: flows that are on the lightpath already do not wait for the one that comes. Buffers for one line let go in
+//! turn ([`crate::hold_buffers`]).
 
 use crate::hold_buffers::Lines;
 use crate::routes;
@@ -72,8 +73,8 @@ impl AlternateRoute {
         self.mitigation.as_ref()?.cwnd_reduction.as_ref().filter(|_| plan.mitigation.reduces_cwnd())
     }
 
-    /// What may be done, where the ways differ by `difference`, `wait` tells the time that a packet waits before a link and `load` what a
-    /// line carries of which others take their part.
+    /// What may be done, where the ways differ by `difference`, `wait` tells the time that a packet waits before a link
+    /// and `load` what a line carries of which others take their part.
     pub fn means(
         &self,
         difference: Span,

@@ -1,5 +1,5 @@
-//! What is done about the manager's moves so that they hurt less: hold buffers at moving routers, commands to senders, and what came
-//! of them. Both are those of a move by an event ([`crate::events`]).
+//! What is done about the manager's moves so that they hurt less: hold buffers at moving routers, commands to senders,
+//! and what came of them. Both are those of a move by an event ([`crate::events`]).
 
 use super::observed::{Observed, PendingMove};
 use crate::events::begin_hold;
@@ -50,7 +50,8 @@ impl Mitigations {
         &self.earlier
     }
 
-    /// The manager has decided: what its plan needs before the move is done now, the move when the pause that this makes has come to the router.
+    /// The manager has decided: what its plan needs before the move is done now, the move when the pause that this
+    /// makes has come to the router.
     pub fn begin<P: Packet + Routed>(
         &mut self,
         now: Time,

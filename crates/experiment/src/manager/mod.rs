@@ -1,4 +1,5 @@
-//! The manager at work on a run's network, whichever backend carries the packets: what it sees, and what its decisions do.
+//! The manager at work on a run's network, whichever backend carries the packets: what it sees, and what its decisions
+//! do.
 
 mod alternate_routes;
 mod metrics;

@@ -149,7 +149,8 @@ impl View for Observed {
         let (over, core) = (of.over[lightpath].as_ref()?, self.slowest(&route[from..=to])?);
         let (old, new) = (self.one_way(&route[from..=to], of.packet), self.one_way(bypass, of.packet));
         let difference = Span((old + core.wait()).0.saturating_sub(new.0));
-        // What others leave of a line that both ways lead over; one that only lightpaths lead over has all that is let go for it.
+        // What others leave of a line that both ways lead over; one that only lightpaths lead over has all that is let
+        // go for it.
         let load = |line: usize| {
             let shared = route[to + 1..].contains(&line);
             shared.then(|| self.views[line]).filter(|view| Some(view.capacity) == over.pace()).map(|view| view.load)

@@ -24,8 +24,8 @@ pub fn insert_lag_of(metrics: &mut Metrics, run: &RunSpec, times: &MessageTimes,
     }
 }
 
-/// Round trips from a flow's start within which its windows are still opening: slow start doubles them once each, and 2^20 packets are
-/// more than any path here holds.
+/// Round trips from a flow's start within which its windows are still opening: slow start doubles them once each, and
+/// 2^20 packets are more than any path here holds.
 const START_UP_ROUND_TRIPS: u64 = 20;
 
 /// A note where the longest of the times, far above the others, was at the start, and nothing was left out.

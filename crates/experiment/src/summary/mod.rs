@@ -49,7 +49,8 @@ pub struct Outcome {
     pub link_series: LinkSeries,
 }
 
-/// Sums up a finished run. Counters and rates are those of the run proper; lag and drain tell of what came after as well.
+/// Sums up a finished run. Counters and rates are those of the run proper; lag and drain tell of what came after as
+/// well.
 ///
 /// # Panics
 /// When `measured` is of another spec: flows, links and background sources must be as many as the spec has.

@@ -125,7 +125,8 @@ pub fn of_run(spec: &RunSpec, measured: &MeasuredRun, of_flows: &[Metrics], of_e
     metrics
 }
 
-/// From the opening of the first connection to the last byte of all, where all that is sent is copies and all have ended.
+/// From the opening of the first connection to the last byte of all, where all that is sent is copies and all have
+/// ended.
 fn completion(spec: &RunSpec, measured: &MeasuredRun) -> Option<Span> {
     let ends = spec.flows.iter().zip(&measured.flows).map(|(flow, of_it)| match flow.workload {
         WorkloadSpec::Bulk { bytes: Some(_) } | WorkloadSpec::Program { bytes: Some(_), .. } => of_it.workload.done_at,

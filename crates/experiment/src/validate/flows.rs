@@ -36,7 +36,8 @@ pub fn check(run: &RunSpec, spec: &FlowSpec) -> Result<(), RunError> {
 /// Whether `flows`, which are a group, share a workload, where it is to be one.
 pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
     let flow = &flows[0];
-    // Of the others each connection has its own: as much as it takes, a program, or the session that shares requests by itself.
+    // Of the others each connection has its own: as much as it takes, a program, or the session that shares requests by
+    // itself.
     let shares = match flow.workload {
         WorkloadSpec::Bulk { bytes: Some(_) } | WorkloadSpec::ConstantRate { .. } | WorkloadSpec::Replicate { .. } => {
             flow.distribution == DistributionSpec::Striped
@@ -50,8 +51,8 @@ pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
     }
 }
 
-/// Whether a simulated endpoint can be as `transport` says, as far as no file has to be opened for it. `before`: the one that was found
-/// right last, since most flows are alike.
+/// Whether a simulated endpoint can be as `transport` says, as far as no file has to be opened for it. `before`: the
+/// one that was found right last, since most flows are alike.
 pub fn check_transport(flow: &str, transport: &TransportSpec, before: Option<&TransportSpec>) -> Result<(), RunError> {
     if recovery(&transport.recovery).is_none() {
         let other = &transport.recovery;

@@ -1,5 +1,5 @@
-//! The one place where a specification is found right or wrong. What is built of a run is built of a checked value alone, so that
-//! construction meets no other faults than those of files that it opens.
+//! The one place where a specification is found right or wrong. What is built of a run is built of a checked value
+//! alone, so that construction meets no other faults than those of files that it opens.
 
 mod events;
 mod flows;
@@ -60,7 +60,8 @@ impl<'a> ValidSimulation<'a> {
     /// `run`, when the simulator can build it.
     ///
     /// # Errors
-    /// [`RunError::Spec`] names the part and what would be right; [`RunError::Congestion`] a congestion control that is not known.
+    /// [`RunError::Spec`] names the part and what would be right; [`RunError::Congestion`] a congestion control that is
+    /// not known.
     pub fn new(run: ValidRun<'a>) -> Result<ValidSimulation<'a>, RunError> {
         let mut before = None;
         for (name, transport) in run.flows.iter().map(|flow| (&flow.name, &flow.transport)) {

@@ -6,8 +6,9 @@ use super::sending_end::SendingEnd;
 use crate::request_counters::RequestCounters;
 use units::{Span, Time};
 
-/// An application at the end of a connection: it writes to anything that takes bytes. `received` counts the payload that has come in
-/// order to the application's other part: the far end of what it sends, or the near end of what it answers.
+/// An application at the end of a connection: it writes to anything that takes bytes. `received` counts the payload
+/// that has come in order to the application's other part: the far end of what it sends, or the near end of what it
+/// answers.
 pub trait Application {
     /// It starts; returns when it wants to be called again.
     fn start(&mut self, now: Time, end: &mut impl SendingEnd) -> Time;
@@ -38,7 +39,7 @@ pub struct Replicate {
     generator: Generator,
     /// Bytes delivered so far.
     received: u64,
-    /// Peak bytes issued and not delivered.
+    /// Most bytes issued and not delivered.
     pub at_risk: Peak,
     /// Its writes.
     pub messages: Messages,
@@ -149,7 +150,8 @@ impl Workload {
         }
     }
 
-    /// Age of the oldest message not delivered, and bytes issued and not delivered; zero for bulk, where they say nothing.
+    /// Age of the oldest message not delivered, and bytes issued and not delivered; zero for bulk, where they say
+    /// nothing.
     pub fn lag(&self, now: Time, received: u64) -> (Span, u64) {
         self.messages().map_or((Span::ZERO, 0), |m| (m.lag(now), m.issued_bytes.saturating_sub(received)))
     }

@@ -92,7 +92,8 @@ impl Frames {
     }
 
     fn due(&self) -> Time {
-        // From the series' start, so that no rounding error adds up. u128: sent * 2^16 B * 8e9 passes u64 after 35,000 frames.
+        // From the series' start, so that no rounding error adds up. u128: sent * 2^16 B * 8e9 passes u64 after 35,000
+        // frames.
         let bits_ns = u128::from(self.sent) * u128::from(self.size.0) * 8 * u128::from(NS_PER_S);
         let offset = bits_ns / u128::from(self.rate.0.max(1));
         self.base + Span(u64::try_from(offset).unwrap_or(u64::MAX))

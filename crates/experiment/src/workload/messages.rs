@@ -44,7 +44,7 @@ impl MessageTimes {
     }
 }
 
-/// Peak bytes that were issued and not delivered: data at risk.
+/// Most bytes that were issued and not delivered: data at risk.
 #[derive(Default)]
 pub struct Peak {
     from: Time,
@@ -86,8 +86,8 @@ impl Messages {
         Messages { times: MessageTimes::new(from), ..Messages::default() }
     }
 
-    /// `due` is when the application has it, which on a real machine is a little before it gets to write it: the wait is part
-    /// of the latency, or a slow machine would hide its own delay.
+    /// `due` is when the application has it, which on a real machine is a little before it gets to write it: the wait
+    /// is part of the latency, or a slow machine would hide its own delay.
     pub(super) fn issue(&mut self, due: Time, bytes: u64) {
         self.issued += 1;
         self.issued_bytes += bytes;

@@ -100,7 +100,8 @@ impl Order {
         self.times.record(issued, now);
     }
 
-    /// Bytes issued that a disaster now would lose: in order all behind the first byte that is missing, else what has not arrived.
+    /// Bytes issued that a disaster now would lose: in order all behind the first byte that is missing, else what has
+    /// not arrived.
     pub fn lag_bytes(&self) -> u64 {
         if !self.in_order {
             return self.issued_bytes - self.received_bytes;
@@ -110,8 +111,8 @@ impl Order {
             - self.waiting.front().map_or(0, |&lane| self.lanes[lane as usize].part())
     }
 
-    /// The part of it that `lane` carries: age of the oldest message that does not count as there, and bytes that add up to
-    /// [`Order::lag_bytes`].
+    /// The part of it that `lane` carries: age of the oldest message that does not count as there, and bytes that add
+    /// up to [`Order::lag_bytes`].
     pub fn lag_of(&self, lane: usize, now: Time) -> (Span, u64) {
         let of = &self.lanes[lane];
         let age = of.pending.front().map_or(Span::ZERO, |&(_, issued)| now.since(issued));

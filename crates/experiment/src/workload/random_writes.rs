@@ -52,7 +52,8 @@ enum Period {
 }
 
 impl RandomWrites {
-    /// Whether writes as `spec` says can be drawn: no rate, size, weight or time is zero, and distributions have a mean.
+    /// Whether writes as `spec` says can be drawn: no rate, size, weight or time is zero, and distributions have a
+    /// mean.
     pub fn is_possible(spec: &WritesSpec) -> bool {
         let arrivals = match spec.arrivals {
             ArrivalsSpec::Constant | ArrivalsSpec::Poisson => true,

@@ -1,8 +1,8 @@
 //! One workload over several connections: which connection a message goes to, and when the far side has it in order.
 //!
-//! A message goes whole to the connection with the least backlog, which is what is written to it and not acknowledged, in turn
-//! among equals: one that repairs a loss gets no more until it has caught up. DRBD's load-balanced TCP transport chooses by the
-//! same number (its `sk_stream_min_wspace`).
+//! A message goes whole to the connection with the least backlog, which is what is written to it and not acknowledged,
+//! in turn among equals: one that repairs a loss gets no more until it has caught up. DRBD's load-balanced TCP
+//! transport chooses by the same number (its `sk_stream_min_wspace`).
 
 use super::application::{Application, Workload};
 use super::generator::Generator;
@@ -37,7 +37,7 @@ pub struct Stripe {
     stopped: bool,
     /// Lanes to which something was written, or which have nothing more to write.
     touched: Vec<usize>,
-    /// Peak bytes issued and not applied at the far side.
+    /// Most bytes issued and not applied at the far side.
     pub at_risk: Peak,
 }
 
@@ -51,7 +51,8 @@ enum Load {
 }
 
 impl Stripe {
-    /// `bytes` over `lanes` connections from flow `first` on; each takes the next block when it has next to nothing left to send.
+    /// `bytes` over `lanes` connections from flow `first` on; each takes the next block when it has next to nothing
+    /// left to send.
     pub fn copy(first: usize, lanes: usize, bytes: u64) -> Stripe {
         Stripe::new(first, lanes, Load::Copy { left: bytes }, false, Time::ZERO)
     }
@@ -144,7 +145,8 @@ impl Stripe {
         Time::NEVER
     }
 
-    /// `received` bytes have arrived in order over `lane`. Returns a new time for the timer where that unblocked the source.
+    /// `received` bytes have arrived in order over `lane`. Returns a new time for the timer where that unblocked the
+    /// source.
     pub fn handle_delivered(&mut self, now: Time, lane: usize, received: u64, lanes: &mut impl Lanes) -> Option<Time> {
         if self.is_copy() {
             return None;
@@ -215,7 +217,8 @@ impl Stripe {
         }
     }
 
-    /// The open lane with the least backlog, established ones first; in turn among equals. Costs as many steps as there are lanes.
+    /// The open lane with the least backlog, established ones first; in turn among equals. Costs as many steps as there
+    /// are lanes.
     fn choose(&mut self, lanes: &mut impl Lanes) -> usize {
         let count = self.lanes();
         let mut best: Option<((bool, u64), usize)> = None;

@@ -1,4 +1,5 @@
-//! An application of a page: it sends back what comes. A node gives it the far end of a flow, whose near end has the scenario's workload.
+//! An application of a page: it sends back what comes. A node gives it the far end of a flow, whose near end has the
+//! scenario's workload.
 
 use crate::common::{transport, Dumbbell, MS, S};
 use experiment::{simulate_with, Application, Ends, Node, NodeNumber, Parts, SendingEnd, Side, Transport};

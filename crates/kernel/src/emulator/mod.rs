@@ -1,8 +1,9 @@
-//! The emulated network: the scenario's links, routes, events and background traffic in wall-clock time between TUN devices.
+//! The emulated network: the scenario's links, routes, events and background traffic in wall-clock time between TUN
+//! devices.
 //!
-//! One thread has everything: the simulator's own [`sim::Network`] over the scenario's links, advanced to the present before
-//! each look at a device. A host is a device in a namespace, standing directly at its node; routers are inside the network.
-//! Its time runs from when the thread starts, so that packets are carried before the run begins, too.
+//! One thread has everything: the simulator's own [`sim::Network`] over the scenario's links, advanced to the present
+//! before each look at a device. A host is a device in a namespace, standing directly at its node; routers are inside
+//! the network. Its time runs from when the thread starts, so that packets are carried before the run begins, too.
 
 mod direction;
 mod report;
@@ -66,8 +67,9 @@ impl Emulator {
         Ok(Emulator { devices: devices.into(), running: None })
     }
 
-    /// Carries packets from here on; events and background sources follow `clock`. `progress` holds, per flow of the spec, the
-    /// payload bytes that it has delivered, for events that wait for a flow's rate. Does nothing when started already.
+    /// Carries packets from here on; events and background sources follow `clock`. `progress` holds, per flow of the
+    /// spec, the payload bytes that it has delivered, for events that wait for a flow's rate. Does nothing when started
+    /// already.
     ///
     /// # Errors
     /// What in the plan does not hold together.
@@ -136,8 +138,8 @@ impl Emulator {
         Ok(())
     }
 
-    /// Packets of flow `flow` go over `links` from here on, each from the router on where its way and this one part; those past
-    /// it stay on theirs.
+    /// Packets of flow `flow` go over `links` from here on, each from the router on where its way and this one part;
+    /// those past it stay on theirs.
     ///
     /// # Errors
     /// There is no such flow, the links do not lead from its one end to the other, or nothing is carried.

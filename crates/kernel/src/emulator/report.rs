@@ -32,8 +32,8 @@ pub struct EmulatorReport {
     pub joined: u64,
     /// Packets for which there is no route, dropped.
     pub unroutable: u64,
-    /// How often the thread was kept from its work, or from waking up, for 5 ms or more: the machine's doing, as when the host of
-    /// a virtual machine gives it no time.
+    /// How often the thread was kept from its work, or from waking up, for 5 ms or more: the machine's doing, as when
+    /// the host of a virtual machine gives it no time.
     pub stalls: u64,
     /// How long that was in all, ns.
     pub stalled_ns: u64,

@@ -16,7 +16,8 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender};
 use units::Time;
 
-/// Packets read from one host before the next host's turn: at a few us each, what is due elsewhere waits for tens of us.
+/// Packets read from one host before the next host's turn: at a few us each, what is due elsewhere waits for tens of
+/// us.
 const BURST: usize = 16;
 
 /// More events than one advance of the network ever has.
@@ -91,8 +92,8 @@ impl Runner {
         }
     }
 
-    /// Brings the network to the present. Each event happens at its own time, not at the time at which we look: being late does
-    /// not change what the model decides.
+    /// Brings the network to the present. Each event happens at its own time, not at the time at which we look: being
+    /// late does not change what the model decides.
     fn advance(&mut self) -> Time {
         let now = self.world.look();
         self.net.run(&mut self.world, now, ALL);

@@ -1,4 +1,5 @@
-//! Commands to senders: written into the map in which a flow's congestion control looks on each ACK (congestion/bpf/trim.h).
+//! Commands to senders: written into the map in which a flow's congestion control looks on each ACK
+//! (congestion/bpf/trim.h).
 
 use crate::clock;
 use crate::plan::HostPlan;
@@ -88,8 +89,8 @@ impl CommandMaps {
         CommandMaps { maps, flows: flows.collect() }
     }
 
-    /// Gives a command, which was due at `due`, `due_monotonic_ns` by the clock. `number`: its move, events first, then the entries of
-    /// the manager's log. None: there is nothing to tell.
+    /// Gives a command, which was due at `due`, `due_monotonic_ns` by the clock. `number`: its move, events first, then
+    /// the entries of the manager's log. None: there is nothing to tell.
     pub fn give(
         &self,
         told: &AddressedCommand,
@@ -104,7 +105,8 @@ impl CommandMaps {
                 at_ns: 0,
                 shorter_us: trim.delay_ns / 1_000,
                 number: number_of(number),
-                // The control takes 0 for "by the RTT"; a part of less than a millionth leaves the least window just as well.
+                // The control takes 0 for "by the RTT"; a part of less than a millionth leaves the least window just as
+                // well.
                 keep_ppm: trim.cwnd_fraction_ppm.map_or(0, |ppm| ppm.max(1)),
                 restores: 0,
             },

@@ -29,7 +29,8 @@ pub(super) struct Entry {
 pub(super) struct Table {
     /// Host by address.
     hosts: BTreeMap<[u8; 4], u32>,
-    /// By host that sends, host that receives, ports of TCP that are the flow's: destination port of data, source port back.
+    /// By host that sends, host that receives, ports of TCP that are the flow's: destination port of data, source port
+    /// back.
     data: BTreeMap<(u32, u16), Entry>,
     acks: BTreeMap<(u32, u16), Entry>,
     /// By pair of hosts.
@@ -50,7 +51,8 @@ fn wrong(text: String) -> RunError {
 }
 
 impl Table {
-    /// The ways of `plan` over the links of `spec`; routes are added to `routes` and end at hosts by their index in the plan.
+    /// The ways of `plan` over the links of `spec`; routes are added to `routes` and end at hosts by their index in the
+    /// plan.
     ///
     /// # Errors
     /// What in the plan does not fit the spec.
@@ -121,8 +123,8 @@ impl Table {
         }
     }
 
-    /// By flow of the spec: the routes of its data and its ACKs. Where the plan runs no flows, those between the ends of the first
-    /// flow, which are what any program's packets follow; None for the others.
+    /// By flow of the spec: the routes of its data and its ACKs. Where the plan runs no flows, those between the ends
+    /// of the first flow, which are what any program's packets follow; None for the others.
     pub fn flow_routes(&self, spec: &RunSpec, plan: &HostPlan) -> Vec<Option<[RouteId; 2]>> {
         let of_flow = |index: usize| {
             if let Some(planned) = plan.flows.get(index) {

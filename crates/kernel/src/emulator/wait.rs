@@ -1,23 +1,26 @@
-//! Waiting for packets and for the time: sleep until shortly before something is due, then watch the clock, within bounds.
+//! Waiting for packets and for the time: sleep until shortly before something is due, then watch the clock, within
+//! bounds.
 
 use crate::clock;
 use std::io;
 use std::os::fd::RawFd;
 
-/// Least and most time before a packet is due from which on the thread watches the clock instead of sleeping. In between it
-/// is what wake-ups take (microseconds on a busy core, a tenth of a millisecond where a virtual machine has to be woken).
+/// Least and most time before a packet is due from which on the thread watches the clock instead of sleeping. In
+/// between it is what wake-ups take (microseconds on a busy core, a tenth of a millisecond where a virtual machine has
+/// to be woken).
 const MARGIN: (u64, u64) = (5_000, 100_000);
 
-/// Share of the time that may be spent watching the clock: one part in this many. A thread with real-time priority that never
-/// sleeps takes its core from the very programs whose packets it carries, until the scheduler takes the core from it, for tens of
-/// ms (fair server, sched(7)).
+/// Share of the time that may be spent watching the clock: one part in this many. A thread with real-time priority that
+/// never sleeps takes its core from the very programs whose packets it carries, until the scheduler takes the core from
+/// it, for tens of ms (fair server, sched(7)).
 const WATCH_SHARE: i64 = 4;
 
-/// Peak time that can be saved up for watching, ns.
+/// Most time that can be saved up for watching, ns.
 const WATCH_MOST: i64 = 2_000_000;
 
-/// Least sleep where the clock may not be watched any more and something is always due, ns: a sleep costs as much CPU time as handing
-/// over several packets, so they are handed over in batches. Half of it is what they are late by; well below 0.2 ms.
+/// Least sleep where the clock may not be watched any more and something is always due, ns: a sleep costs as much CPU
+/// time as handing over several packets, so they are handed over in batches. Half of it is what they are late by; well
+/// below 0.2 ms.
 const REST: u64 = 50_000;
 
 /// Longest sleep, ns, so that nothing that was missed stays so.

@@ -1,5 +1,5 @@
-//! What the network's ends do: packets that arrive go to their host's device; what acts on the network is the simulator's
-//! [`Environment`].
+//! What the network's ends do: packets that arrive go to their host's device; what acts on the network is the
+//! simulator's [`Environment`].
 
 use super::report::{CarrierCounters, EmulatorReport};
 use super::sender_commands::{CommandMaps, IssuedCommand};
@@ -78,11 +78,12 @@ struct Group {
     due: Vec<Time>,
 }
 
-/// From here on a thread did not just take long over a packet, nor did the scheduler just make it wait for its next share: the
-/// machine was held up, as a virtual one is by its host.
+/// From here on a thread did not just take long over a packet, nor did the scheduler just make it wait for its next
+/// share: the machine was held up, as a virtual one is by its host.
 const STALL: Span = Span::from_millis(5);
 
-/// From this lateness on packets are joined with [`Join::Late`]: just below what is a fault, above what batches and wake-ups take.
+/// From this lateness on packets are joined with [`Join::Late`]: just below what is a fault, above what batches and
+/// wake-ups take.
 const JOIN_AFTER: Span = Span::from_micros(150);
 
 impl World {

@@ -1,5 +1,5 @@
-//! Whole runs: this kernel's TCP between two namespaces over the emulated line. Bounds are what holds however busy the machine is:
-//! nothing arrives before the line lets it, and what was asked for happens in the end.
+//! Whole runs: this kernel's TCP between two namespaces over the emulated line. Bounds are what holds however busy the
+//! machine is: nothing arrives before the line lets it, and what was asked for happens in the end.
 
 use super::*;
 use crate::plan::HostSpec;

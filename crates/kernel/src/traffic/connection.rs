@@ -10,7 +10,8 @@ use std::io;
 use std::net::SocketAddrV4;
 use units::{Rate, Span, Time};
 
-/// A flow that stops in the middle has at most this much of the line's time unsent in the kernel: what it cannot take back.
+/// A flow that stops in the middle has at most this much of the line's time unsent in the kernel: what it cannot take
+/// back.
 const UNSENT: Span = Span::from_millis(5);
 /// And this many bytes at least: a segment of the kernel's offload.
 const UNSENT_LEAST: u64 = 64 << 10;
@@ -43,7 +44,7 @@ pub(crate) struct Connection {
     sampled: (u64, Time),
     /// Smoothed round-trip times sampled: how many, and their sum, us.
     srtt: (u64, u64),
-    /// Peak that was seen in flight, bytes.
+    /// Most that was seen in flight, bytes.
     most_in_flight: u64,
 }
 
@@ -167,7 +168,8 @@ impl Connection {
         }
     }
 
-    /// Samples the sender; a row goes to `series` where there is one, with the lag of its messages, in time and in bytes.
+    /// Samples the sender; a row goes to `series` where there is one, with the lag of its messages, in time and in
+    /// bytes.
     pub fn sample(&mut self, now: Time, lag: (Span, u64), series: Option<&mut FlowSeries>) -> io::Result<()> {
         let info = self.sender.socket.info()?;
         let raw = info.raw();
@@ -192,9 +194,9 @@ impl Connection {
         let (info, far) = (self.sender.socket.info()?, receiver.info()?);
         let (raw, start) = (info.raw(), &self.sender.at_start);
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        // Neither end has the whole: the sender hears half a round trip later, and the receiver takes segments that the emulator
-        // joined for one (a packet from a TUN device tells no number of segments). Both are below the truth, but for duplicates
-        // that the receiver has yet to report.
+        // Neither end has the whole: the sender hears half a round trip later, and the receiver takes segments that the
+        // emulator joined for one (a packet from a TUN device tells no number of segments). Both are below the truth,
+        // but for duplicates that the receiver has yet to report.
         let heard = since(info.delivered(), start.delivered());
         let counted = info.duplicates().map(|known| u64::from(far.raw().data_segs_in).saturating_sub(known));
         counters.delivered_packets = heard.max(counted);
@@ -228,8 +230,8 @@ impl Connection {
             }
             None => {}
         }
-        // The kernel keeps to the clamp only as long as it is told (`Socket::clamp_window`). Windows are multiples of 2^scale, at
-        // most 16 KiB.
+        // The kernel keeps to the clamp only as long as it is told (`Socket::clamp_window`). Windows are multiples of
+        // 2^scale, at most 16 KiB.
         let asked = spec.transport.window_bytes;
         if self.most_in_flight > asked + asked / 50 + (16 << 10) {
             let most = self.most_in_flight;
@@ -239,8 +241,8 @@ impl Connection {
     }
 }
 
-/// How much may wait unsent in the kernel: bounded only where the application stops in the middle and takes the rest back, and where
-/// the rest may be another connection's.
+/// How much may wait unsent in the kernel: bounded only where the application stops in the middle and takes the rest
+/// back, and where the rest may be another connection's.
 fn unsent_bound(spec: &RunSpec, flow: &FlowSpec, workload: &Workload) -> Option<u64> {
     if workload.share().is_some() && matches!(flow.workload, WorkloadSpec::Bulk { .. }) {
         return Some(BLOCK_BYTES);

@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::RawFd;
 use units::{Span, Time};
 
-/// `struct tcp_info` of Linux 6.18, as far as it is used (include/uapi/linux/tcp.h). The kernel appends fields and never moves
-/// any, and copies as much as both sides know: an older one fills less.
+/// `struct tcp_info` of Linux 6.18, as far as it is used (include/uapi/linux/tcp.h). The kernel appends fields and
+/// never moves any, and copies as much as both sides know: an older one fills less.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RawInfo {
@@ -86,7 +86,8 @@ pub(crate) struct Info {
     bytes: usize,
 }
 
-/// A field that came after Linux 4.6, the first with `struct tcp_info` up to `data_segs_out`; None when the kernel is older.
+/// A field that came after Linux 4.6, the first with `struct tcp_info` up to `data_segs_out`; None when the kernel is
+/// older.
 macro_rules! since {
     ($self:ident, $field:ident) => {{
         let end = std::mem::offset_of!(RawInfo, $field) + std::mem::size_of_val(&$self.raw.$field);
@@ -172,7 +173,8 @@ impl Info {
         Info { bytes, ..self }
     }
 
-    /// What a row of the series has of it; `goodput_bps` and `retransmitted_segments` are the flow's, and so is the lag.
+    /// What a row of the series has of it; `goodput_bps` and `retransmitted_segments` are the flow's, and so is the
+    /// lag.
     pub fn row(
         &self,
         time: Time,

@@ -1,7 +1,8 @@
 //! The traffic of a run on this machine: one thread, all senders and receivers, the simulator's own workloads.
 //!
-//! Sender and receiver are in one process, so that issue and delivery are read from one clock. What is sent is nothing but
-//! zeroes, and what arrives is not copied. Flows that real programs carry are started, watched and counted beside them.
+//! Sender and receiver are in one process, so that issue and delivery are read from one clock. What is sent is nothing
+//! but zeroes, and what arrives is not copied. Flows that real programs carry are started, watched and counted beside
+//! them.
 
 mod connection;
 mod diag;
@@ -38,8 +39,8 @@ const NAP: Span = Span::from_millis(20);
 /// Interval of the samples of the smoothed round-trip time where no series is asked for.
 const SAMPLE: Span = Span::from_millis(10);
 
-/// What is on its way at the end is waited for: as long as the run took, or this long where it was shorter. (In virtual time one
-/// waits for longer; here somebody does.)
+/// What is on its way at the end is waited for: as long as the run took, or this long where it was shorter. (In virtual
+/// time one waits for longer; here somebody does.)
 const DRAIN_LEAST: Span = Span::from_secs(60);
 
 /// Flows, and everything that happens to them in time.
@@ -134,8 +135,9 @@ impl<'a> Traffic<'a> {
         })
     }
 
-    /// Runs everything from time zero of `clock` to the end of the run, and until the messages on their way have arrived. `progress`
-    /// is told per flow what was delivered. `at_end` is called when the run proper has ended, before that.
+    /// Runs everything from time zero of `clock` to the end of the run, and until the messages on their way have
+    /// arrived. `progress` is told per flow what was delivered. `at_end` is called when the run proper has ended,
+    /// before that.
     ///
     /// # Errors
     /// [`KernelError::Stopped`] when `stop` was set; which flow the kernel refused.
@@ -426,8 +428,8 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    /// Applications write no more. Messages go on to the far end; data without end or without messages is cut off where it
-    /// is, as the simulator discards what was not sent: it must not be in their way.
+    /// Applications write no more. Messages go on to the far end; data without end or without messages is cut off where
+    /// it is, as the simulator discards what was not sent: it must not be in their way.
     fn end_applications(&mut self, now: Time) -> Result<(), KernelError> {
         for index in 0..self.stripes.len() {
             self.stop_stripe(now, index)?;
@@ -469,8 +471,8 @@ const LATE: Span = Span::from_millis(1);
 /// Descriptors of a flow: sender, listener, receiver, its namespace's counters.
 const DESCRIPTORS: u64 = 4;
 
-/// Raises this process' bound on open files, as far as it may, so that `more` can be opened: the usual one of 1024 ends at 250
-/// flows. Where that is not enough, opening says so.
+/// Raises this process' bound on open files, as far as it may, so that `more` can be opened: the usual one of 1024 ends
+/// at 250 flows. Where that is not enough, opening says so.
 fn allow_descriptors(more: u64) {
     // What everything else has open, with room to spare.
     let wanted = more + 512;

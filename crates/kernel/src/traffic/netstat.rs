@@ -25,8 +25,8 @@ impl Netstat {
     /// # Errors
     /// The namespace or its /proc cannot be entered or read.
     pub fn open(namespace: &str) -> io::Result<Netstat> {
-        // Of the thread, not of the process: /proc/net would be the namespace of the process' first thread. An open file stays
-        // in the namespace that it was opened in.
+        // Of the thread, not of the process: /proc/net would be the namespace of the process' first thread. An open
+        // file stays in the namespace that it was opened in.
         namespace::within(namespace, || File::open("/proc/thread-self/net/netstat"))?.map(Netstat)
     }
 

@@ -64,8 +64,8 @@ impl Poll {
     /// The kernel's; it has no epoll_pwait2 before Linux 5.11.
     pub fn wait(&mut self, left: Span, into: &mut Vec<Event>) -> io::Result<()> {
         let time = libc::timespec { tv_sec: (left.0 / NS_PER_S) as i64, tv_nsec: (left.0 % NS_PER_S) as i64 };
-        // SAFETY: the list is valid for its length, the time is valid, no signal mask. Not through libc's function, which older
-        // C libraries lack.
+        // SAFETY: the list is valid for its length, the time is valid, no signal mask. Not through libc's function,
+        // which older C libraries lack.
         let count = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,

@@ -14,12 +14,13 @@ pub(crate) struct Process {
     ended: Option<ExitStatus>,
 }
 
-/// Peak of what a program said that goes into an error, bytes.
+/// Most of what a program said that goes into an error, bytes.
 const WORDS: usize = 400;
 
 impl Process {
-    /// Starts `words` in the network namespace whose file is `namespace` and in `folder`, where what it says goes to `name`.out and
-    /// `name`.err. It has an environment of its own, so that nothing comes from the user's settings, and dies with this thread.
+    /// Starts `words` in the network namespace whose file is `namespace` and in `folder`, where what it says goes to
+    /// `name`.out and `name`.err. It has an environment of its own, so that nothing comes from the user's settings, and
+    /// dies with this thread.
     ///
     /// # Errors
     /// The program or the namespace is not there.
@@ -76,7 +77,8 @@ impl Process {
         Ok(self.ended)
     }
 
-    /// The last of what it said, as one line; of both streams, since iperf3 and ftp clients differ in which they complain to.
+    /// The last of what it said, as one line; of both streams, since iperf3 and ftp clients differ in which they
+    /// complain to.
     pub fn words(&self) -> String {
         let texts = self.said.iter().rev().map(|file| std::fs::read(file).unwrap_or_default());
         let lines: Vec<String> = texts.map(|text| one_line(&String::from_utf8_lossy(&text))).collect();

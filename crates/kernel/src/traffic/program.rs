@@ -49,7 +49,7 @@ pub(crate) struct Program {
     sampled: (u64, Time),
     /// Smoothed round-trip times sampled: how many, and their sum, us.
     srtt: (u64, u64),
-    /// Peak that was seen in flight, bytes.
+    /// Most that was seen in flight, bytes.
     most_in_flight: u64,
 }
 
@@ -186,8 +186,8 @@ impl Program {
     /// Looks at its connections anew.
     ///
     /// # Errors
-    /// The kernel's; a congestion control other than the one that was asked for; a program that says that all is sent when it is
-    /// not.
+    /// The kernel's; a congestion control other than the one that was asked for; a program that says that all is sent
+    /// when it is not.
     pub fn look(&mut self, now: Time) -> Result<(), Failed> {
         let failed = |error| ("sock_diag".to_owned(), error);
         let near = self.near.look().map_err(failed)?;
@@ -240,7 +240,8 @@ impl Program {
         if self.near.all.is_empty() || self.far.all.is_empty() {
             return Ok(counters);
         }
-        // The SYN counts as delivered; see `Connection::counters` for why there are two counts, of which neither has the whole.
+        // The SYN counts as delivered; see `Connection::counters` for why there are two counts, of which neither has
+        // the whole.
         let heard = self.near.sum_told(|info| info.delivered().map(|n| n.saturating_sub(1)));
         let known = self.near.sum_told(Info::duplicates);
         let counted = known.map(|n| self.far.sum(|s| u64::from(s.info.raw().data_segs_in)).saturating_sub(n));

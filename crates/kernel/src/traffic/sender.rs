@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use units::Time;
 
-/// Peak bytes handed over at once, so that one flow does not keep the others waiting: half a ms at 5 Gbit/s.
+/// Most bytes handed over at once, so that one flow does not keep the others waiting: half a ms at 5 Gbit/s.
 const TURN: u64 = 256 << 10;
 
 /// Where the connection stands.
@@ -113,8 +113,8 @@ impl SendingEnd for Sender {
         }
     }
 
-    /// The kernel gives nothing back that it has taken. A flow that is to stop in the middle has had little unsent data in the
-    /// kernel all along (`TCP_NOTSENT_LOWAT`); that little is still sent, and counted as written.
+    /// The kernel gives nothing back that it has taken. A flow that is to stop in the middle has had little unsent data
+    /// in the kernel all along (`TCP_NOTSENT_LOWAT`); that little is still sent, and counted as written.
     fn discard_unsent(&mut self, _now: Time) {}
 
     fn bytes_written(&self) -> u64 {

@@ -10,14 +10,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 /// Longest back-off of the retransmission timer, ms (Linux 6.15; include/uapi/linux/tcp.h; not in libc's list yet).
 const TCP_RTO_MAX_MS: libc::c_int = 44;
 
-/// What is sent: nobody looks at it. It is never written to, so that all of its pages are the kernel's one page of zeroes,
-/// which the cache holds.
+/// What is sent: nobody looks at it. It is never written to, so that all of its pages are the kernel's one page of
+/// zeroes, which the cache holds.
 static ZEROES: [u8; CHUNK] = [0; CHUNK];
 
-/// Peak bytes handed over by one call: one segment of the kernel's offload is 64 KiB.
+/// Most bytes handed over by one call: one segment of the kernel's offload is 64 KiB.
 const CHUNK: usize = 256 << 10;
 
-/// Peak bytes taken by one call.
+/// Most bytes taken by one call.
 const SWEEP: usize = 4 << 20;
 
 /// An open socket; closing it resets the connection, so that nothing lingers.
@@ -37,8 +37,8 @@ impl Socket {
         // The simulator's endpoint has no Nagle either: a message goes when the window lets it.
         socket.set("TCP_NODELAY", libc::IPPROTO_TCP, libc::TCP_NODELAY, 1 as libc::c_int)?;
         if flow.pacing {
-            // Any bound but "none" (all ones) has the kernel pace at what the congestion control's window and RTT give; this one
-            // is never reached.
+            // Any bound but "none" (all ones) has the kernel pace at what the congestion control's window and RTT give;
+            // this one is never reached.
             socket.set("SO_MAX_PACING_RATE", libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX - 1)?;
         }
         if let Some(ms) = flow.rto_max_ms {
@@ -95,9 +95,10 @@ impl Socket {
         self.set("TCP_NOTSENT_LOWAT", libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, int(bytes))
     }
 
-    /// Bounds the window that is offered. To be done again after data has come: when the kernel finds that segments take more or less
-    /// memory than it thought, it sets the clamp to what the whole receive buffer holds (seen on Linux 6.18; tcp_measure_rcv_mss in
-    /// net/ipv4/tcp_input.c). Costs a system call; to set what is set already does nothing.
+    /// Bounds the window that is offered. To be done again after data has come: when the kernel finds that segments
+    /// take more or less memory than it thought, it sets the clamp to what the whole receive buffer holds (seen on
+    /// Linux 6.18; tcp_measure_rcv_mss in net/ipv4/tcp_input.c). Costs a system call; to set what is set already does
+    /// nothing.
     pub fn clamp_window(&self, bytes: u64) -> Result<(), Failed> {
         self.set("TCP_WINDOW_CLAMP", libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, int(bytes))
     }
@@ -159,7 +160,8 @@ impl Socket {
         Ok(u64::try_from(bytes).unwrap_or(0))
     }
 
-    /// Takes what has arrived, without copying it anywhere (MSG_TRUNC, tcp(7)); None when nothing waits, 0 at the stream's end.
+    /// Takes what has arrived, without copying it anywhere (MSG_TRUNC, tcp(7)); None when nothing waits, 0 at the
+    /// stream's end.
     pub fn take(&self) -> io::Result<Option<u64>> {
         // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer.
         let got = unsafe { libc::recv(self.fd(), std::ptr::null_mut(), SWEEP, libc::MSG_TRUNC) };

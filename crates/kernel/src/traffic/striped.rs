@@ -25,7 +25,8 @@ impl Lanes for Ends<'_> {
 }
 
 impl Traffic<'_> {
-    /// Place of the first connection of a stripe; the others follow, since a stripe's flows are all of one's own sockets.
+    /// Place of the first connection of a stripe; the others follow, since a stripe's flows are all of one's own
+    /// sockets.
     fn first(&self, stripe: usize) -> usize {
         let flow = self.stripes[stripe].first;
         self.connections.partition_point(|connection| connection.flow < flow)

@@ -111,7 +111,8 @@ fn tcp_info_is_read_where_the_kernel_puts_it() {
     assert_eq!(counters.delivered_packets, Some(3));
     assert_eq!((counters.retransmitted_segments, counters.retransmitted_bytes), (Some(0), Some(0)));
     assert!(counters.acks.is_some_and(|acks| (1..=5).contains(&acks)), "{counters:?}");
-    // One host sends and receives: its namespace's counters are not the flow's alone... of two addresses in one namespace.
+    // One host sends and receives: its namespace's counters are not the flow's alone... of two addresses in one
+    // namespace.
     assert_eq!(counters.duplicate_acks, None);
 }
 

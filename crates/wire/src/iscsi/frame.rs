@@ -55,8 +55,8 @@ impl Framing {
     /// Before anything is negotiated: no digests, 8192 bytes (RFC 7143, 13.12).
     pub const LOGIN: Framing = Framing { header_digest: false, data_digest: false, max_data_bytes: 8192 };
 
-    /// Takes one PDU off the front of `bytes`; None when it is not complete, and then `bytes` is left alone. The data shares its
-    /// memory with `bytes`.
+    /// Takes one PDU off the front of `bytes`; None when it is not complete, and then `bytes` is left alone. The data
+    /// shares its memory with `bytes`.
     ///
     /// # Errors
     /// The stream cannot be read further: too long a segment, a header digest or header segments that are wrong.
@@ -122,8 +122,8 @@ impl Framing {
         Ok(Some(Layout { header, ahs, data: data_at..data_at + data_bytes, digest_at, all }))
     }
 
-    /// How many bytes from the front on the next PDU needs, as far as `bytes` tell: never less than a header. Without a bound: ask
-    /// after [`Framing::decode`] found the lengths within theirs.
+    /// How many bytes from the front on the next PDU needs, as far as `bytes` tell: never less than a header. Without a
+    /// bound: ask after [`Framing::decode`] found the lengths within theirs.
     pub fn needed(&self, bytes: &[u8]) -> usize {
         if bytes.len() < BHS_BYTES {
             return BHS_BYTES;
@@ -146,7 +146,8 @@ impl Framing {
     /// The bytes before the data segment.
     ///
     /// # Panics
-    /// When the data segment has 2^24 bytes or the header segments have more than [`MAX_AHS_BYTES`]: no negotiation allows it.
+    /// When the data segment has 2^24 bytes or the header segments have more than [`MAX_AHS_BYTES`]: no negotiation
+    /// allows it.
     pub fn head(&self, pdu: &Pdu, into: &mut BytesMut) {
         let start = into.len();
         let mut bhs = pdu.header.emit();

@@ -1,7 +1,7 @@
 //! The basic header segment of each PDU as a plain value.
 //!
-//! Reserved bits are not looked at when parsing (RFC 7143, 11) and zero when emitted. TotalAHSLength and DataSegmentLength are
-//! left to the frame.
+//! Reserved bits are not looked at when parsing (RFC 7143, 11) and zero when emitted. TotalAHSLength and
+//! DataSegmentLength are left to the frame.
 
 use super::field::{bits, byte, flag, half, long, raw, word};
 use super::BHS_BYTES;

@@ -1,11 +1,12 @@
 //! iSCSI PDUs (RFC 7143, section 11): headers as plain values, frames with digests and padding, text of negotiations.
 //!
-//! A [`Pdu`] is a [`Header`], additional header segments and a [`Payload`]. A payload is either bytes or a length alone: simulated
-//! connections carry lengths, real ones bytes, and the state machines above do not tell them apart. [`Framing`] turns PDUs into
-//! bytes and back; [`Outgoing`] queues them for a socket without copying large payloads.
+//! A [`Pdu`] is a [`Header`], additional header segments and a [`Payload`]. A payload is either bytes or a length
+//! alone: simulated connections carry lengths, real ones bytes, and the state machines above do not tell them apart.
+//! [`Framing`] turns PDUs into bytes and back; [`Outgoing`] queues them for a socket without copying large payloads.
 //!
-//! Three promises of the decoder: any bytes give a PDU, a wish for more bytes, or an error that says what would be right; what is
-//! emitted parses back to the same value; and nothing is kept before its length was found to be within the limit.
+//! Three promises of the decoder: any bytes give a PDU, a wish for more bytes, or an error that says what would be
+//! right; what is emitted parses back to the same value; and nothing is kept before its length was found to be within
+//! the limit.
 
 mod error;
 mod field;
@@ -66,8 +67,8 @@ impl Pdu {
     }
 }
 
-/// Whether `a` comes before `b` in serial number arithmetic (RFC 1982): numbers wrap at 2^32, and those at most 2^31 - 1 ahead
-/// come later.
+/// Whether `a` comes before `b` in serial number arithmetic (RFC 1982): numbers wrap at 2^32, and those at most 2^31 -
+/// 1 ahead come later.
 pub fn serial_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }

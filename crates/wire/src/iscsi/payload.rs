@@ -3,16 +3,16 @@
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Pieces of a [`Rope`] below this are copied behind the one before, bytes. What a piece costs beside its data (its place, the
-/// header that came with it) is a few percent of so much.
+/// Pieces of a [`Rope`] below this are copied behind the one before, bytes. What a piece costs beside its data (its
+/// place, the header that came with it) is a few percent of so much.
 const COPY_BELOW: usize = 4096;
 /// A piece that has so many bytes gets no more behind it: what was copied is not copied again as it grows.
 const JOINED: usize = 65_536;
 
 /// The data of a PDU.
 ///
-/// The simulator moves no payload: there a payload is a length, and counts as zeros where somebody looks. Cloning and cutting
-/// copy no data.
+/// The simulator moves no payload: there a payload is a length, and counts as zeros where somebody looks. Cloning and
+/// cutting copy no data.
 #[derive(Clone, Debug)]
 pub enum Payload {
     /// Real data.
@@ -122,8 +122,8 @@ impl Rope {
         self.pieces.iter()
     }
 
-    /// Adds data at the end. Lengths join, so that simulated data of any size is one piece. Small pieces are copied together: a
-    /// peer that sends byte by byte would else have a piece kept for each, and the buffer that it came in.
+    /// Adds data at the end. Lengths join, so that simulated data of any size is one piece. Small pieces are copied
+    /// together: a peer that sends byte by byte would else have a piece kept for each, and the buffer that it came in.
     pub fn push(&mut self, data: Payload) {
         if data.is_empty() {
             return;
