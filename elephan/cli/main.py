@@ -11,10 +11,10 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from elephan.cli.console import drop_output, emit, failed
+from elephan.cli.options import Group
 from elephan.errors import ElephanError, InputError
 from elephan.renamed import COMMANDS, OPTIONS
 from elephan.writability import is_disk_fault
@@ -36,19 +36,7 @@ MODULES = {
 """The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""
 
 
-class _Group(TyperGroup):
-    """Commands whose list has the whole first paragraph of their help: click's own list cuts it off."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """See typer."""
-        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        texts = {name: command.help or "" for name, command in commands.items() if command is not None}
-        rows = [(name, " ".join(text.split("\n\n")[0].split())) for name, text in texts.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-
-class _Lazy(_Group):
+class _Lazy(Group):
     """The commands by `MODULES`. A module adds its own by `register`, or is a group by its `app`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -75,9 +63,7 @@ def _loaded(name: str) -> Mapping[str, Any]:
     if hasattr(module, "register"):
         module.register(holder)
     else:
-        holder.add_typer(module.app, name=name)
-    for group in holder.registered_groups:
-        group.cls = _Group
+        holder.add_typer(module.app, name=name, cls=Group)
     return typer.main.get_group(holder).commands
 
 
