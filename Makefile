@@ -118,7 +118,7 @@ docs: setup ## write anew what is generated from the code: scenario schema and r
 
 .PHONY: clean
 clean: ## remove everything that was built (stored results stay)
-	rm -rf $(VENV) target out elephan/_native*.so .pytest_cache .ruff_cache
+	rm -rf $(VENV) target out elephan/_native*.so .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Set-up, in steps that each leave a stamp. A changed input runs its step again and those after it.

@@ -26,6 +26,7 @@ SUMMARY = ROOT / "target" / "check-summary.txt"
 SKIPPED = re.compile(r"SKIPPED (\w+(?:::\w+)+): ")
 """A Rust test that was skipped while it ran, by crate and name; it may say so of several of its parts. The harness
 writes to another stream, and may have begun the line."""
+STUBTEST = ["mypy.stubtest", "--mypy-config-file", "pyproject.toml", "elephan._native"]
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;", re.MULTILINE)
 
 
@@ -119,6 +120,8 @@ def pytest() -> Count:
 CHECKS: list[tuple[str, str, Callable[[], Count]]] = [
     ("lint", "cargo fmt", lint(["cargo", "fmt", "--all", "--check"])),
     ("lint", "ruff", lint([sys.executable, "-m", "ruff", "check", "."])),
+    ("lint", "mypy", lint([sys.executable, "-m", "mypy"])),
+    ("lint", "stubtest", lint([sys.executable, "-m", *STUBTEST])),
     ("lint", "clippy", lint(["cargo", "clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("test", "cargo test", cargo_test),
     ("test", "pytest", pytest),

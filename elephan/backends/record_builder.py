@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elephan.backends.host import host_facts
 from elephan.backends.job import Job
@@ -12,6 +12,9 @@ from elephan.core import native, version
 from elephan.record import InputFile, Record, SeriesInfo
 from elephan.report.notes import extrapolated
 from elephan.store.series import Series
+
+if TYPE_CHECKING:
+    from elephan._native import RunResult
 
 PROGRESS_INTERVAL_S = 0.1
 """Wall time between two calls of a run's progress, s: smooth to the eye, and the GIL is taken ten times a second."""
@@ -26,7 +29,7 @@ def measured(
     job: Job,
     inputs: list[InputFile],
     spec: dict[str, Any],
-    result: Any,
+    result: RunResult,
     metrics: dict[str, Any],
     notes: list[str],
     host: dict[str, Any] | None = None,

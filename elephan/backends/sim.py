@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from elephan.backends.job import Job, Progress, Stopped
 from elephan.backends.record_builder import PROGRESS_INTERVAL_S, measured, one_line
@@ -12,6 +13,9 @@ from elephan.errors import InputError, RunError
 from elephan.record import Record, canonical_json
 from elephan.store.series import Series
 from elephan.writability import is_disk_fault
+
+if TYPE_CHECKING:
+    from elephan._native import RunResult
 
 BACKEND = "sim"
 
@@ -27,7 +31,7 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     # Of this thread alone, so that workers beside it do not count; the core runs on the thread that calls it.
     began_s = time.thread_time()
     try:
-        result = core.simulate(canonical_json(job.spec), progress, PROGRESS_INTERVAL_S)
+        result: RunResult = core.simulate(canonical_json(job.spec), progress, PROGRESS_INTERVAL_S)
     except core.CompileError as error:
         # The compiler's text has many lines, and every one of them is what the user needs.
         raise InputError(str(error)) from error

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from elephan.cli.console import console, counted, emit, say
-from elephan.cli.options import Out
+from elephan.cli.options import Group, Out
 from elephan.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ DEFAULT = "show"
 """What `elephan cc ...` means when the word after it is no command."""
 
 
-class _ShowIsDefault(TyperGroup):
+class _ShowIsDefault(Group):
     """`elephan cc` and `elephan cc reno` are short for `elephan cc show` and `... show reno`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from elephan.cli.console import console, emit
 from elephan.record import Record, finite
 from elephan.report.difference import Difference, Section, difference
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
 
 TEXT_LINES = 60
 """Lines of the scenario files' difference that are shown."""
@@ -37,7 +41,8 @@ def _table(section: Section) -> object:
     from rich.text import Text
 
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2), show_header=True)
-    for head, justify in (("", "left"), ("A", "right"), ("B", "right"), ("B to A", "right")):
+    heads: tuple[tuple[str, JustifyMethod], ...] = (("", "left"), ("A", "right"), ("B", "right"), ("B to A", "right"))
+    for head, justify in heads:
         table.add_column(head, justify=justify, overflow="fold")
     for change in section.changes:
         table.add_row(*(Text(text) for text in (change.name, change.old_text, change.new_text, change.relative_text)))

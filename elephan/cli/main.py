@@ -6,15 +6,15 @@ Exit codes: 0 done; 1 a result could not be written, read or reproduced; 2 the i
 from __future__ import annotations
 
 import sys
-from functools import partial
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from elephan.cli.console import drop_output, emit, failed
+from elephan.cli.options import Group
 from elephan.errors import ElephanError, InputError
 from elephan.renamed import COMMANDS, OPTIONS
 from elephan.writability import is_disk_fault
@@ -36,7 +36,7 @@ MODULES = {
 """The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""
 
 
-class _Lazy(TyperGroup):
+class _Lazy(Group):
     """The commands by `MODULES`. A module adds its own by `register`, or is a group by its `app`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -53,12 +53,8 @@ class _Lazy(TyperGroup):
                 self.commands.update(_loaded(name))
         return self.commands.get(cmd_name)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """See typer."""
-        _format_commands(self, ctx, formatter)
 
-
-def _loaded(name: str) -> dict[str, Any]:
+def _loaded(name: str) -> Mapping[str, Any]:
     """Load the module that has a command, and return its commands."""
     module = import_module(f"elephan.cli.{MODULES[name]}")
     holder = typer.Typer(rich_markup_mode=None)
@@ -67,20 +63,8 @@ def _loaded(name: str) -> dict[str, Any]:
     if hasattr(module, "register"):
         module.register(holder)
     else:
-        holder.add_typer(module.app, name=name)
-    found = typer.main.get_group(holder).commands
-    for command in found.values():
-        if isinstance(command, TyperGroup):
-            command.format_commands = partial(_format_commands, command)
-    return found
-
-
-def _format_commands(group: TyperGroup, ctx: Any, formatter: Any) -> None:
-    """List the commands of a group with the whole first paragraph of their help: click's own list cuts it off."""
-    commands = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
-    rows = [(name, " ".join((found.help or "").split("\n\n")[0].split())) for name, found in commands.items()]
-    with formatter.section("Commands"):
-        formatter.write_dl(rows)
+        holder.add_typer(module.app, name=name, cls=Group)
+    return typer.main.get_group(holder).commands
 
 
 app = typer.Typer(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from elephan.errors import InputError
 from elephan.writability import why_not_writable
@@ -73,3 +74,15 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="Where report and plots go.", show_default=False, callback=writable),
 ]
+
+
+class Group(TyperGroup):
+    """Commands whose list has the whole first paragraph of their help: click's own list cuts it off."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """See typer."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        texts = {name: command.help or "" for name, command in commands.items() if command is not None}
+        rows = [(name, " ".join(text.split("\n\n")[0].split())) for name, text in texts.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)

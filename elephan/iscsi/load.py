@@ -79,12 +79,14 @@ class Result:
     @property
     def bytes_per_s(self) -> float:
         """Data of reads and writes, B/s; 0 where nothing was done."""
-        return sum(self.core[kind]["bytes"] / self._seconds for kind in self.kinds)
+        rate: float = sum(self.core[kind]["bytes"] / self._seconds for kind in self.kinds)
+        return rate
 
     @property
     def commands_per_s(self) -> float:
         """Commands done per second."""
-        return sum(self.core[kind]["done"] / self._seconds for kind in self.kinds)
+        rate: float = sum(self.core[kind]["done"] / self._seconds for kind in self.kinds)
+        return rate
 
     @property
     def latency_mean_s(self) -> float | None:

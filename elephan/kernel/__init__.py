@@ -8,7 +8,6 @@ mark, and is a struct_ops map of that name, is ever touched.** (before.py notes 
 
 from elephan.kernel.control import Removed, clean, default, load, unload, values_of
 from elephan.kernel.machine import check
-from elephan.kernel.maps import Loaded, loaded
-from elephan.kernel.names import MARK
+from elephan.kernel.maps import MARK, Loaded, loaded
 
 __all__ = ["MARK", "Loaded", "Removed", "check", "clean", "default", "load", "loaded", "unload", "values_of"]

@@ -20,8 +20,8 @@ from elephan.congestion_control import CongestionControl, find
 from elephan.errors import InputError, RunError
 from elephan.kernel.control import Removed, chosen, unload, values_of
 from elephan.kernel.deployment import exact
-from elephan.kernel.maps import loaded
-from elephan.kernel.names import MARK, kernel_name, named
+from elephan.kernel.maps import MARK, loaded
+from elephan.kernel.names import kernel_name, named
 
 UNITS = Path("etc/systemd/system")
 WANTED_BY = "multi-user.target"

@@ -11,8 +11,8 @@ from elephan.congestion_control import CongestionControl, find, verify
 from elephan.core import native
 from elephan.errors import InputError
 from elephan.kernel import namespaces, runs, saved_default, stale_files
-from elephan.kernel.maps import Loaded, loaded, remove
-from elephan.kernel.names import MARK, kernel_name, named
+from elephan.kernel.maps import MARK, Loaded, loaded, remove
+from elephan.kernel.names import kernel_name, named
 
 
 @dataclass(frozen=True)

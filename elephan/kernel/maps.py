@@ -6,11 +6,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from elephan.congestion_control import Parameter
 from elephan.core import native
 from elephan.errors import InputError
+
+if TYPE_CHECKING:
+    from elephan._native import BpfMap, _RegisteredControl
 
 MARK = "elephan_"
 NAME = re.compile(rf"{MARK}[a-z0-9_]{{1,7}}")
@@ -45,13 +48,13 @@ def loaded() -> list[Loaded]:
 
 
 @contextmanager
-def hashes(names: Collection[str]) -> Iterator[dict[str, dict[str, Any]]]:
-    """Give the hash maps that lie beside registered controls (`native().BpfMap`), by the control's and the map's name.
+def hashes(names: Collection[str]) -> Iterator[dict[str, dict[str, BpfMap]]]:
+    """Give the hash maps that lie beside registered controls, by the control's and the map's name.
 
     They stay for as long as the context lasts, whatever becomes of the controls. Raises `InputError` as `loaded` does.
     """
     core = native()
-    found: dict[str, dict[str, Any]] = {name: {} for name in names}
+    found: dict[str, dict[str, BpfMap]] = {name: {} for name in names}
     try:
         for one in _registered():
             if one["in_use"] and one["name"] in found:
@@ -69,15 +72,15 @@ def remove(one: Loaded) -> None:
         raise InputError(f"{one.name}: {error}") from error
 
 
-def _registered() -> list[dict[str, Any]]:
+def _registered() -> list[_RegisteredControl]:
     try:
-        found: list[dict[str, Any]] = native().registered_controls(MARK)
+        found: list[_RegisteredControl] = native().registered_controls(MARK)
     except native().BpfError as error:
         raise InputError(f"{error} (needs root)") from error
     return [one for one in found if NAME.fullmatch(one["name"])]
 
 
-def _described(one: Mapping[str, Any]) -> Loaded:
+def _described(one: _RegisteredControl) -> Loaded:
     """Return it with its parameters as a scenario writes them, as far as the kernel tells."""
     values, written, changed = {}, {}, []
     for key, (value, declared) in one["parameters"].items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from elephan.congestion_control import congestion_controls
 from elephan.errors import InputError
@@ -49,7 +49,11 @@ def named(name: str, among: Iterable[Loaded]) -> Loaded | None:
     control's, or both with "=" between, as it was loaded.
     """
     registered = [one for one in among if one.registered]
-    for wanted in (lambda one: one.name in (name, MARK + name), lambda one: name in (one.variant, one.label)):
+    conditions: tuple[Callable[[Loaded], bool], ...] = (
+        lambda one: one.name in (name, MARK + name),
+        lambda one: name in (one.variant, one.label),
+    )
+    for wanted in conditions:
         for one in registered:
             if wanted(one):
                 return one

@@ -99,8 +99,8 @@ def show(done: PaperRun, console: Console) -> None:
         console.print(line)
         if item.verdict in (Verdict.ORDERING_HOLDS, Verdict.DIFFERS) and item.claim.why:
             console.print(Text(f"  {item.claim.why}", style="dim"))
-    for line in kernel.lines if kernel is not None else ():
-        console.print(Text(line, style="dim"))
+    for note in kernel.lines if kernel is not None else ():
+        console.print(Text(note, style="dim"))
     console.print()
     console.print(Text(summary(done.judgements), style="bold"))
 

@@ -130,7 +130,8 @@ def megabytes_per_s(bits_per_s: float | int | None) -> float:
 def round_trip_s(record: Record, flow: int = 0) -> float:
     """Return the propagation round-trip time of a flow, s: the sum over its links, both ways."""
     spec = record.spec["flows"][flow]
-    return sum(record.spec["links"][link]["delay_ns"] for link in (*spec["route"], *spec["return_route"])) / 1e9
+    delay_ns: int = sum(record.spec["links"][link]["delay_ns"] for link in (*spec["route"], *spec["return_route"]))
+    return delay_ns / 1e9
 
 
 def line_bps(record: Record, flow: int = 0) -> int:

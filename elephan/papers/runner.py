@@ -70,7 +70,8 @@ def run(
     kernel = None if there is None else _run_on_kernel(paper, chosen, there, keep, workers, again, watcher)
     evaluation = code_of(paper)(PaperResults(paper, results, kernel))
     judgements = tuple(_judged(claim, evaluation) for claim in chosen)
-    page, images = None, ()
+    page: Path | None = None
+    images: tuple[Path, ...] = ()
     if out is not None:
         from elephan.papers.page import write
 
@@ -104,7 +105,7 @@ def _run_all(
     watcher: Watcher,
 ) -> tuple[tuple[Runs, Results], ...]:
     """Run every scenario that the claims name, once, in one pool: a short one does not leave a core idle."""
-    entries: list[tuple[Runs, list[Job]]] = []
+    entries: list[tuple[Runs, Sequence[Job]]] = []
     for runs in (runs for claim in claims for runs in claim.runs):
         if any(runs == known for known, _ in entries):
             continue

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from elephan.congestion_control import CongestionControl, verify
 from elephan.core import native
@@ -16,6 +16,9 @@ from elephan.parity.recording import record
 from elephan.parity.stepping import answered
 from elephan.parity.windows import Windows, beside, case_of
 from elephan.path import testbed
+
+if TYPE_CHECKING:
+    from elephan._native import _Comparison
 
 CALLS = 20_000
 """Synthetic calls under each set of parameters."""
@@ -32,7 +35,7 @@ class Run:
     """"recorded" or "synthetic"."""
     about: str
     """The path, or the parameters."""
-    found: Mapping[str, Any]
+    found: _Comparison
     missed: int = 0
     """Records that found no room in the ring buffer."""
 
@@ -105,15 +108,15 @@ def check(
     return Outcome(cc, tuple(runs), lacking, windows)
 
 
-def synthetic(cc: CongestionControl, values: Mapping[str, int], calls: int = CALLS, seed: int = 1) -> dict[str, Any]:
+def synthetic(cc: CongestionControl, values: Mapping[str, int], calls: int = CALLS, seed: int = 1) -> _Comparison:
     """Compare calls that reach the ends of every range."""
     given = native().synthetic_calls(cc.path or cc.name, dict(values), seed, calls)
     return replayed(cc, values, answered(cc, given))
 
 
-def replayed(cc: CongestionControl, values: Mapping[str, int], recording: bytes) -> dict[str, Any]:
+def replayed(cc: CongestionControl, values: Mapping[str, int], recording: bytes) -> _Comparison:
     """Compare the calls of a recording with what the native build does."""
-    found: dict[str, Any] = native().replay_calls(cc.path or cc.name, dict(values), recording)
+    found: _Comparison = native().replay_calls(cc.path or cc.name, dict(values), recording)
     return found
 
 

@@ -171,7 +171,7 @@ def _same(old: Any, new: Any) -> bool:
 def _relative(old: Any, new: Any) -> float | None:
     if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in (old, new)) or old == 0:
         return None
-    return (new - old) / abs(old)
+    return float((new - old) / abs(old))
 
 
 def _text(value: Any, show: Show | None = None) -> str:

@@ -89,7 +89,7 @@ def write_report(records: Sequence[Record], load: Loader, folder: Path, tell: Te
     headline = headline_of(points, colours)
     distributions = distribution_panels(points, colours)
     panels = panels_of(points, load, colours)
-    sweeps = [*load_figures(points, colours), *sweep_figures(points, colours)]
+    sweeps: list[SweepFigure | LoadFigure] = [*load_figures(points, colours), *sweep_figures(points, colours)]
     figures: dict[str, Figure] = {}
     for group in (distributions, panels):
         for panel in group:

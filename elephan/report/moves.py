@@ -77,12 +77,14 @@ class Course:
     @property
     def since_s(self) -> Floats:
         """Ends of the series' intervals since the moment, from 0 on."""
-        return self.time_s[self.first :] - self.time_s[self.first]
+        since_s: Floats = self.time_s[self.first :] - self.time_s[self.first]
+        return since_s
 
     @property
     def delivered_bits(self) -> Floats:
         """Payload delivered since the moment, at those times."""
-        return self.bits[self.first :] - self.bits[self.first]
+        delivered: Floats = self.bits[self.first :] - self.bits[self.first]
+        return delivered
 
     def before_bps(self, over_s: float) -> float:
         """Mean over the time `over_s` before."""

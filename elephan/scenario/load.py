@@ -72,7 +72,7 @@ class Points(Sequence[Point]):
     def __init__(self, scenario: Scenario) -> None:
         """Make none yet."""
         self._scenario = scenario
-        self._last: tuple[int, Mapping[str, Any], Document] | None = None
+        self._last: tuple[int, dict[str, Any], Document] | None = None
         """The combination asked for last: its repetitions follow."""
 
     def __len__(self) -> int:

@@ -55,7 +55,8 @@ def _schema_of(table: type[Table], tables: dict[str, type[Table]], definitions: 
             definitions[inner] = _schema_of(tables[inner], tables, definitions)
         return {"$ref": f"#/$defs/{inner}", **node}
 
-    return with_references(generated)
+    result: dict[str, Any] = with_references(generated)
+    return result
 
 
 def _tables(table: type[Table]) -> Iterator[type[Table]]:
@@ -78,7 +79,9 @@ def _docstrings(module: str) -> dict[str, dict[str, str]]:
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     found: dict[str, dict[str, str]] = {}
     for item in tree.body:
-        for field, text in pairwise(item.body) if isinstance(item, ast.ClassDef) else ():
+        if not isinstance(item, ast.ClassDef):
+            continue
+        for field, text in pairwise(item.body):
             match field, text:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
                     found.setdefault(item.name, {})[name] = inspect.cleandoc(said)

@@ -6,6 +6,7 @@ run of the same point replaces.
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import random
 import time
@@ -71,6 +72,10 @@ class Summary:
     seed: str
     series: tuple[str, ...]
     """Names of its series files."""
+
+
+def _summary(run_id: str, created: str, scenario: str, backend: str, version: str, seed: str, *series: str) -> Summary:
+    return Summary(run_id, created, scenario, backend, version, seed, tuple(name for name in series if name))
 
 
 COLUMNS = ("format", "created", "scenario", "backend", "version", "build", "seed")
@@ -273,18 +278,18 @@ class Store:
                 raise StoreError(str(one))
         return [one for one in found if isinstance(one, Record)]
 
-    def read(self, which: Filter | None = None) -> list[Record | Damaged]:
+    def read(self, which: Filter | None = None) -> builtins.list[Record | Damaged]:
         """Return runs, newest first, those that cannot be read among them. Raises `StoreError`."""
         query, values = _fitting("id, record, sha256", which or Filter())
         with self._reading() as execute:
             return [_read(*row) for row in execute(query, values)]
 
-    def summaries(self, which: Filter | None = None) -> list[Summary]:
+    def summaries(self, which: Filter | None = None) -> builtins.list[Summary]:
         """Return runs by their columns, newest first. Raises `StoreError`."""
         columns = "id, created, scenario, backend, version, seed, flow_series, link_series"
         query, values = _fitting(columns, which or Filter())
         with self._reading() as execute:
-            return [Summary(*row[:6], tuple(name for name in row[6:] if name)) for row in execute(query, values)]
+            return [_summary(*row) for row in execute(query, values)]
 
     def parameters(self) -> dict[str, dict[str, str]]:
         """Return the parameters of every run by its id, values as text. Raises `StoreError`."""

@@ -198,7 +198,9 @@ def is_conflict(error: BaseException | None) -> bool:
     origin = getattr(error, "orig", None)
     if getattr(origin, "sqlstate", None) in CONFLICTS:
         return True
-    return type(origin).__module__.startswith("pymysql") and origin.args[:1] == (DEADLOCK_IN_MARIADB,)
+    if origin is None or not type(origin).__module__.startswith("pymysql"):
+        return False
+    return bool(origin.args[:1] == (DEADLOCK_IN_MARIADB,))
 
 
 def reason_of(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elephan.backends.job import Job, Progress
 from elephan.backends.kernel import controls, cwnd_reductions, metrics, programs
@@ -18,6 +18,9 @@ from elephan.path import netem, report, testbed
 from elephan.path.session import opened
 from elephan.record import Record, canonical_json
 from elephan.store.series import Series
+
+if TYPE_CHECKING:
+    from elephan._native import RunResult
 
 BACKEND = "kernel"
 
@@ -71,7 +74,9 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     return record, series
 
 
-def _run(job: Job, layout: Layout, progress: Progress | None) -> tuple[Any, report.Told, list[dict[str, Any]], int]:
+def _run(
+    job: Job, layout: Layout, progress: Progress | None
+) -> tuple[RunResult, report.Told, list[dict[str, Any]], int]:
     """Return the core's result, what carried the packets, what senders were told, CPU time of the core's threads."""
     about = {"what": "run", "of": job.scenario.file or job.scenario.name}
     with (

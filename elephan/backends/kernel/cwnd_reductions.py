@@ -10,11 +10,14 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elephan.backends.kernel.plan import FIRST_PORT, Layout
 from elephan.errors import RunError
 from elephan.kernel import maps
+
+if TYPE_CHECKING:
+    from elephan._native import BpfMap
 
 ENDS = struct.Struct("=4s4s2s2sI")
 """struct cc_ends: source, destination, port of the destination, own port, number of the order."""
@@ -35,10 +38,8 @@ WHY_NOT = {
 class Listening:
     """The maps of the controls that listen, by the control's number."""
 
-    orders: Mapping[int, Any]
-    """`native().BpfMap`."""
-    answers: Mapping[int, Any]
-    """`native().BpfMap`."""
+    orders: Mapping[int, BpfMap]
+    answers: Mapping[int, BpfMap]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elephan.backends.kernel.mapping import (
     Machine,
@@ -20,6 +20,9 @@ from elephan.backends.kernel.programs import lacks
 from elephan.congestion_control import find
 from elephan.errors import InputError
 from elephan.path.testbed import MOST_HOSTS, Host, address
+
+if TYPE_CHECKING:
+    from elephan._native import BpfMap
 
 FIRST_PORT = 10_000
 MOST_FLOWS = 50_000
@@ -55,12 +58,12 @@ class Layout:
         names: list[str],
         spec: Mapping[str, Any],
         programs: Mapping[int, dict[str, Any]] | None = None,
-        orders: Mapping[int, Any] | None = None,
+        orders: Mapping[int, BpfMap] | None = None,
     ) -> dict[str, Any]:
         """Return the plan of crates/kernel/src/plan.rs.
 
         `hosts` of the site, `names` that the controls were given, `programs` by the number of their flow, `orders` the
-        map for orders (`native().BpfMap`) by the number of the control.
+        map for orders by the number of the control.
         """
         flows = [
             {

@@ -35,7 +35,8 @@ def arrivals(series: Series, link: int, packet_bytes: int) -> Floats:
     rows = series.link.column("link").to_numpy() == link
     time_s = series.link.column("time_s").to_numpy()[rows]
     grown = np.diff(series.link.column("delivered_bytes").to_numpy()[rows].astype(np.int64), prepend=0)
-    return time_s[grown == packet_bytes]
+    arrived_s: Floats = time_s[grown == packet_bytes]
+    return arrived_s
 
 
 def ack_bytes(record: Record) -> int:
@@ -83,7 +84,8 @@ def cwnd_by_step(series: Series, start_s: float) -> npt.NDArray[np.int64]:
     steps = int((time_s[-1] - start_s) / STEP_S) - 1
     # Twice the interval past the end of a step, so that what happened at the end is in it.
     ends = start_s + (np.arange(steps) + 1) * STEP_S + 2e-5
-    return cwnd[np.searchsorted(time_s, ends)].astype(np.int64)
+    at_ends: npt.NDArray[np.int64] = cwnd[np.searchsorted(time_s, ends)].astype(np.int64)
+    return at_ends
 
 
 def _draw(

@@ -71,7 +71,7 @@ def table1(results: PaperResults) -> Evaluation:
             linewidths=1.3,
             label=reference.label,
         )
-        mark_paper(left, ink, *zip(*paper, strict=True), size=90)
+        mark_paper(left, ink, [rtt for rtt, _ in paper], [value for _, value in paper], size=90)
         left.set_ylim(0, 125)
         left.set_xlim(66, 208)
         framed(right, ink, "round-trip time, ms", "measured less paper, %")
@@ -181,7 +181,7 @@ def figure9(results: PaperResults) -> Evaluation:
                 label_line(axes, 2, load + 1.0, names[load], colour, va="bottom")
             else:
                 label_line(axes, -3, line[0][1], names[load], colour, ha="right")
-        mark_paper(axes, ink, *zip(*paper, strict=True))
+        mark_paper(axes, ink, [rtt for rtt, _ in paper], [value for _, value in paper])
         axes.set_ylim(0, 128)
         axes.set_xlim(-21, 206)
         axes.set_xticks(range(0, 201, 20))

@@ -3,7 +3,7 @@ time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, part
 from elephan.papers.iscsi.connections import CLAIM
@@ -52,6 +52,10 @@ def assumptions(results: PaperResults) -> Evaluation:
         found.setdefault(change_of(record), {})[cc_of(record), connections_of(record)] = record
     points = [(cc, n) for n in (1, 5) for cc in CCS]
     heads = ("changed", *(f"{CCS[cc][0]}, {n}" for cc, n in points))
+    forms: tuple[tuple[str, Callable[[Record], str]], ...] = (
+        ("One assumption changed: throughput, MB/s", lambda record: f"{throughput(record):.2f}"),
+        ("One assumption changed: packets dropped", lambda record: str(drops(record))),
+    )
     tables = [
         Table(
             CLAIM,
@@ -63,9 +67,6 @@ def assumptions(results: PaperResults) -> Evaluation:
             ),
             "The session of figure 7 for 300 s; congestion control and number of connections.",
         )
-        for title, form in (
-            ("One assumption changed: throughput, MB/s", lambda record: f"{throughput(record):.2f}"),
-            ("One assumption changed: packets dropped", lambda record: str(drops(record))),
-        )
+        for title, form in forms
     ]
     return Evaluation({}, [], tables)

@@ -77,7 +77,8 @@ class Lossy:
     @property
     def constant(self) -> float:
         """Mean window times the square root of the loss rate."""
-        return self.mean * self.loss**0.5
+        root: float = self.loss**0.5
+        return self.mean * root
 
 
 def _recovery(results: PaperResults, record: Record) -> Recovery:

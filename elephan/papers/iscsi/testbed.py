@@ -41,7 +41,7 @@ def figure6(results: PaperResults) -> Evaluation:
 
 
 def _measured(found: Curves) -> dict[str, float]:
-    measured = {}
+    measured: dict[str, float] = {}
     for cc, values in found.items():
         few, many = (mean({n: values[n] for n in points}) for points in (FEW, MANY))
         measured |= {f"{cc}_few": few, f"{cc}_many": many, f"{cc}_gain": many / few}

@@ -43,7 +43,7 @@ def queue_share(record: Record) -> float:
     """Return the line's queue as a part of rate x RTT."""
     flow = record.spec["flows"][0]
     link = record.spec["links"][flow["route"][-1]]
-    rtt_s = sum(record.spec["links"][i]["delay_ns"] for i in (*flow["route"], *flow["return_route"])) / 1e9
+    rtt_s: float = sum(record.spec["links"][i]["delay_ns"] for i in (*flow["route"], *flow["return_route"])) / 1e9
     return float(link["queue"]["limit_bytes"]) * 8 / (float(link["rate_bps"]) * rtt_s)
 
 

@@ -1,5 +1,7 @@
 """Runs with their metrics and parameters."""
 
+from typing import TypedDict
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.mysql import LONGTEXT
@@ -9,11 +11,22 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+
+class TextOptions(TypedDict):
+    """Keywords of a table that only these servers read."""
+
+    mysql_charset: str
+    mysql_collate: str
+    mariadb_charset: str
+    mariadb_collate: str
+
+
 # As in `elephan.store.schema`.
-TEXT_OPTIONS = {
-    f"{server}_{option}": value
-    for server in ("mysql", "mariadb")
-    for option, value in (("charset", "utf8mb4"), ("collate", "utf8mb4_bin"))
+TEXT_OPTIONS: TextOptions = {
+    "mysql_charset": "utf8mb4",
+    "mysql_collate": "utf8mb4_bin",
+    "mariadb_charset": "utf8mb4",
+    "mariadb_collate": "utf8mb4_bin",
 }
 LONG_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 

@@ -1,0 +1,497 @@
+# Types of the native core (crates/python/src), which says what each name does. stubtest compares the two.
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NotRequired, Self, TypeAlias, TypedDict, final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "BpfError",
+    "BpfMap",
+    "BpfObject",
+    "CompileError",
+    "ControlSettings",
+    "Emulator",
+    "HOOKS",
+    "IscsiServer",
+    "NoClang",
+    "QUANTILES_PER_MILLE",
+    "RunResult",
+    "SEEN_BYTES",
+    "Stopped",
+    "builtin_object",
+    "builtin_objects_compiler",
+    "check_object",
+    "check_trace",
+    "compile_bpf",
+    "compile_cc",
+    "congestion_controls",
+    "detection_trial",
+    "disk_describe",
+    "disk_names",
+    "disk_replay",
+    "disk_schedulers",
+    "disk_validate",
+    "iscsi_bench",
+    "iscsi_discover",
+    "iscsi_memory",
+    "kernel_has_struct",
+    "parse_rate",
+    "parse_size",
+    "parse_span",
+    "registered_controls",
+    "replay_calls",
+    "run_on_kernel",
+    "simulate",
+    "synthetic_calls",
+    "trace_formats",
+    "unregister_control",
+    "version",
+]
+
+version: str
+HOOKS: list[str]
+QUANTILES_PER_MILLE: list[int]
+SEEN_BYTES: int
+
+_Column: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.int32] | npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
+_Metrics: TypeAlias = dict[str, int | float | str | list[float]]
+# metrics; lightpaths and move_log; timeline.
+_Manager: TypeAlias = dict[str, _Metrics | list[_Metrics] | dict[str, list[float] | list[int]]]
+_Secret: TypeAlias = tuple[str, str]  # Name and secret.
+_Told: TypeAlias = Callable[[int, int], object]  # Told of now and the end of the run, ns; true: the run is to stop.
+
+# Exceptions. The core sets their attributes where it raises them.
+
+class BpfError(Exception):
+    kind: Literal["load", "call", "object"]
+    reason: str
+    errno: int | None
+    program: str
+    log: str
+    messages: list[str]
+
+class CompileError(ValueError):
+    problems: list[_Problem]
+
+class NoClang(ValueError): ...
+class Stopped(Exception): ...
+
+# What functions return.
+
+class _Problem(TypedDict):
+    line: int | None
+    what: str
+    code: str
+    hint: str | None
+
+class _Param(TypedDict):
+    name: str
+    unit: str
+    default: int
+    min: int
+    max: int
+    scale: int
+    doc: str
+
+class _CongestionControl(TypedDict):
+    name: str
+    summary: str
+    source: str
+    hooks: list[str]
+    code: str
+    params: list[_Param]
+    warnings: NotRequired[list[_Problem]]  # Of `compile_cc` alone.
+
+class _RegisteredControl(TypedDict):
+    name: str
+    map_id: int
+    in_use: bool
+    label: str
+    hashes: dict[str, int]
+    parameters: dict[str, tuple[int, dict[str, str]]]
+
+class _Difference(TypedDict):
+    step: int
+    connection: int
+    hook: str
+    field: str
+    bpf: int
+    native: int
+
+class _Comparison(TypedDict):
+    steps: int
+    by_hook: dict[str, int]
+    connections: int
+    unpaired: int
+    breaks: int
+    ticked: int
+    differing: int
+    differences: list[_Difference]
+    reductions: list[tuple[int, int, int]]
+    cwnd_range: tuple[int, int] | None
+
+class _Trace(TypedDict):
+    format: str
+    requests: int
+    reads: int
+    writes: int
+    read_bytes: int
+    written_bytes: int
+    smallest_bytes: int
+    largest_bytes: int
+    first_ns: int
+    span_ns: int
+    sequential: int
+    end_lba: int
+    responses: int
+    response_ns: int
+    devices: dict[int, int]
+
+_Zone: TypeAlias = tuple[int, int, int, int, int]  # First and last cylinder, sectors, slips, remaps.
+
+class _Drive(TypedDict):
+    kind: Literal["drive"]
+    name: str
+    blocks: int
+    scheduler: str
+    rpm: int
+    surfaces: int
+    cylinders: int
+    zones: list[_Zone]
+    seek_one_ns: int | None
+    seek_third_ns: int | None
+    seek_full_ns: int | None
+    block_ns: int
+    segments: int
+    segment_blocks: int
+    write_back: bool
+
+class _Flash(TypedDict):
+    kind: Literal["flash"]
+    name: str
+    blocks: int
+    scheduler: str
+    channels: int
+    dies: int
+    page_blocks: int
+    read_ns: int
+    program_ns: int
+    queue_depth: int
+
+class _Requests(TypedDict):
+    requests: int
+    response_mean_ns: float | None
+    response_p50_ns: int | None
+    response_p95_ns: int | None
+    response_p99_ns: int | None
+    response_p999_ns: int | None
+    response_max_ns: int | None
+    service_mean_ns: float | None
+    service_p50_ns: int | None
+    service_p95_ns: int | None
+    service_p99_ns: int | None
+    service_p999_ns: int | None
+    service_max_ns: int | None
+
+class _Replay(TypedDict):
+    disk: str
+    scheduler: str
+    disks: int
+    bytes: int
+    out_of_range: int
+    others: int
+    span_ns: int
+    most_outstanding: int
+    mean_outstanding: float
+    busy: float | None
+    recorded_response_ns: float | None
+    reads: _Requests
+    writes: _Requests
+    all: _Requests
+
+class _Validation(TypedDict):
+    disk: str
+    requests: int
+    simulated_ns: int
+    measured_ns: int
+    demerit_ns: int
+    disksim_rms_ns: int
+    percentiles_ns: list[tuple[int, int]]
+
+class _Commands(TypedDict):
+    done: int
+    bytes: int
+    latency_mean_ns: float | None
+    latency_p50_ns: int | None
+    latency_p99_ns: int | None
+    latency_max_ns: int | None
+
+class _Bench(TypedDict):
+    reads: _Commands
+    writes: _Commands
+    failed: int
+    first_failure: str | None
+    unfinished: int
+    lost: int
+    window_is_limit: bool
+    window_waits: int
+    window_width: int
+    ended: str | None
+    elapsed_ns: int
+    connections: int
+    agreed: str
+    congestion_control: str
+    capacity_bytes: int
+
+class _Detection(TypedDict):
+    flows: int
+    bytes: int
+    active_max: int
+    elephants: int
+    elephant_bytes: int
+    misses: int
+    unfound_bytes: int
+    false_positives: int
+    near_false_positives: int
+    evictions: int
+    delay_sum_s: float
+
+class _Link(TypedDict):
+    delivered_packets: int
+    delivered_bytes: int
+    dropped_packets: int
+    dropped_by_queue: int
+    dropped_by_aqm: int
+    dropped_by_loss: int
+    dropped_by_outage: int
+    marked_packets: int
+    queue_max_packets: int
+    queue_max_bytes: int
+
+class _Background(TypedDict):
+    sent_packets: int
+    received_packets: int
+    dropped_packets: int
+
+class _Counters(TypedDict):
+    at_ns: int
+    links: list[_Link]
+    background: list[_Background]
+    flow_dropped_packets: list[int]
+
+class _Order(TypedDict):
+    event: int
+    flow: int
+    number: int
+    due_s: float
+    due_monotonic_ns: int
+    given_monotonic_ns: int
+    refused: str | None
+
+class _Report(_Counters):
+    late_count: int
+    late_p50_ns: int | None
+    late_p99_ns: int | None
+    late_max_ns: int | None
+    waited_count: int
+    waited_p50_ns: int | None
+    waited_p99_ns: int | None
+    waited_max_ns: int | None
+    refused_packets: int
+    joined_packets: int
+    unroutable_packets: int
+    stalls: int
+    stalled_ns: int
+    cpu_ns: int
+    traffic_cpu_ns: int
+    elapsed_ns: int
+    precedence: bool
+    failure: str | None
+    event_times_s: list[float | None]
+    orders: list[_Order]
+
+class _Settings(TypedDict, total=False):
+    header_digest: _Digest
+    data_digest: _Digest
+    max_connections: int
+    initial_r2t: bool
+    immediate_data: bool
+    max_recv_bytes: int
+    max_burst_bytes: int
+    first_burst_bytes: int
+    max_outstanding_r2t: int
+
+_Digest: TypeAlias = Literal["off", "allowed", "preferred", "required"]
+
+# BPF objects, maps and congestion controls in the kernel.
+
+@final
+class ControlSettings:
+    def __new__(
+        cls,
+        name: str,
+        parameters: dict[str, int] = ...,
+        label: str = "",
+        restricted: bool = False,
+        listens: bool = False,
+        linked: bool = False,
+    ) -> Self: ...
+
+@final
+class BpfObject:
+    def __new__(cls, compiled: bytes, settings: ControlSettings | None = None) -> Self: ...
+    def variables_bytes(self) -> int: ...
+    def variables(self) -> bytes: ...
+    def run(self, program: str, variables: bytes) -> bytes: ...
+    def record(self, map: str) -> None: ...
+    def collect(self) -> None: ...
+    def records(self, map: str) -> bytes: ...
+    def register(self) -> None: ...
+    def close(self) -> None: ...
+
+@final
+class BpfMap:
+    def __new__(cls, id: int) -> Self: ...
+    @property
+    def id(self) -> int: ...
+    def entries(self) -> dict[bytes, bytes]: ...
+
+def check_object(
+    compiled: bytes, settings: ControlSettings | None = None, register: bool = False
+) -> tuple[int, int]: ...
+def registered_controls(mark: str) -> list[_RegisteredControl]: ...
+def unregister_control(map_id: int) -> None: ...
+def kernel_has_struct(name: str) -> bool: ...
+
+# Congestion controls, and their two builds side by side.
+
+def congestion_controls() -> list[_CongestionControl]: ...
+def compile_cc(path: str) -> _CongestionControl: ...
+def compile_bpf(
+    path: str, code: str, kernel_name: str | None = None, build: Literal["kernel", "record", "step"] = "kernel"
+) -> tuple[bytes, str, list[_Problem]]: ...
+def builtin_object(name: str) -> bytes | None: ...
+def builtin_objects_compiler() -> str | None: ...
+def replay_calls(name: str, values: dict[str, int], recording: bytes) -> _Comparison: ...
+def synthetic_calls(name: str, values: dict[str, int], seed: int, count: int) -> bytes: ...
+
+# Runs.
+
+@final
+class RunResult:
+    @property
+    def metrics(self) -> _Metrics: ...
+    @property
+    def flows(self) -> list[_Metrics]: ...
+    @property
+    def flow_groups(self) -> list[_Metrics]: ...
+    @property
+    def links(self) -> list[_Metrics]: ...
+    @property
+    def background(self) -> list[_Metrics]: ...
+    @property
+    def short_flows(self) -> list[_Metrics]: ...
+    @property
+    def manager(self) -> _Manager | None: ...
+    @property
+    def extrapolation(self) -> _Metrics | None: ...
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def event_times_s(self) -> list[float | None]: ...
+    @property
+    def cwnd_reductions(self) -> list[_Metrics]: ...
+    @property
+    def flow_series(self) -> dict[str, _Column]: ...
+    @property
+    def link_series(self) -> dict[str, _Column]: ...
+
+@final
+class Emulator:
+    def __new__(cls, hosts_json: str) -> Self: ...
+    def start(self, spec_json: str, plan_json: str) -> None: ...
+    def set_route(self, flow: int, links: Sequence[int], back: bool = False) -> None: ...
+    def has_failed(self) -> bool: ...
+    def snapshot(self) -> _Counters | None: ...
+    def stop(self) -> _Report | None: ...
+
+def simulate(spec_json: str, progress: _Told | None = None, progress_interval_s: float = 0.1) -> RunResult: ...
+def run_on_kernel(
+    spec_json: str,
+    plan_json: str,
+    carrier: Emulator | Callable[[], Sequence[dict[str, int]]],
+    progress: _Told | None = None,
+    progress_interval_s: float = 0.1,
+) -> tuple[RunResult, _Report]: ...
+def detection_trial(spec_json: str) -> _Detection: ...
+
+# Traces and disks.
+
+def check_trace(path: str, format: str) -> _Trace: ...
+def trace_formats() -> list[str]: ...
+def disk_names() -> list[str]: ...
+def disk_schedulers() -> list[str]: ...
+def disk_describe(text: str) -> _Drive | _Flash: ...
+def disk_replay(
+    trace: str,
+    format: str,
+    disk_text: str,
+    scheduler: str | None,
+    closed: int | None,
+    device: int | None,
+    out_of_range: str,
+    time_scale_e6: int,
+) -> _Replay: ...
+def disk_validate(trace: str, disk_text: str) -> _Validation: ...
+
+# iSCSI on real sockets.
+
+@final
+class IscsiServer:
+    def __new__(
+        cls,
+        name: str,
+        luns: Sequence[tuple[str, bool, bool, int]],
+        portals: Sequence[str],
+        chap: _Secret | None,
+        mutual: _Secret | None,
+        own: _Settings,
+        max_connections: int,
+        window: int,
+        memory_bytes: int,
+        congestion_control: str | None = None,
+    ) -> Self: ...
+    def addresses(self) -> list[str]: ...
+    def drain_log(self) -> list[str]: ...
+    def counts(self) -> tuple[int, int, int]: ...
+    def request_logout(self, seconds: int) -> None: ...
+    def stop(self) -> None: ...
+
+def iscsi_memory(max_connections: int, memory_bytes: int, window: int, own: _Settings) -> tuple[int, int, int]: ...
+def iscsi_discover(address_text: str, name: str, chap: _Secret | None) -> list[tuple[str, str]]: ...
+def iscsi_bench(
+    address_text: str,
+    name: str,
+    target: str,
+    lun: int,
+    chap: _Secret | None,
+    mutual: _Secret | None,
+    own: _Settings,
+    connections: int,
+    read_percent: int,
+    io_bytes: int,
+    depth: int,
+    random: bool,
+    duration_ns: int,
+    seed: int,
+    congestion_control: str | None = None,
+    told: Callable[[float], object] | None = None,
+) -> _Bench: ...
+
+# Quantities.
+
+def parse_span(text: str) -> int: ...
+def parse_rate(text: str) -> int: ...
+def parse_size(text: str) -> int: ...
