@@ -85,6 +85,7 @@ impl<T: Transport> Senders<Packet> for Connections<T> {
     }
 }
 
+// `#[inline(never)]`: the loop that runs packets holds what each packet needs and no more, for the instruction cache.
 impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
     /// Whether every mirrored write has arrived, or can never arrive.
     pub fn drained(&self) -> bool {
@@ -110,6 +111,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
         of.pump(now, index, Side::Sender, net);
     }
 
+    #[inline(never)]
     fn handle_delivered(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let of = &mut self.connections;
         let flow = &mut of.flows[index];
@@ -151,6 +153,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
         }
     }
 
+    #[inline(never)]
     fn begin_measuring(&mut self) {
         for flow in &mut self.connections.flows {
             flow.received_at_warmup = [flow.received(Side::Sender), flow.received(Side::Receiver)];
@@ -158,6 +161,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
         self.nodes.begin_measuring();
     }
 
+    #[inline(never)]
     fn sample(&mut self, now: Time, net: &mut Network<Packet>) {
         let Some(interval) = self.series_interval else { return };
         let of = &mut self.connections;
@@ -199,6 +203,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
     }
 
     /// The timer of a probe fired: that of the copy under observation, where there is one, then the others'.
+    #[inline(never)]
     fn probe(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let timer = self.connections.timers.probe(index);
         let mut view = View { connections: &self.connections, now, net };
@@ -214,6 +219,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
         }
     }
 
+    #[inline(never)]
     fn handle_endpoint_timer(&mut self, now: Time, index: usize, side: Side, net: &mut Network<Packet>) {
         let of = &mut self.connections;
         let flow = &mut of.flows[index];
@@ -225,6 +231,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
         }
     }
 
+    #[inline(never)]
     fn handle_application_timer(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         let of = &mut self.connections;
         let flow = &mut of.flows[index];
@@ -242,6 +249,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
         of.pump(now, index, Side::Sender, net);
     }
 
+    #[inline(never)]
     fn handle_stop(&mut self, now: Time, index: usize, net: &mut Network<Packet>) {
         if let Some(node) = self.connections.flows[index].nodes[Side::Sender as usize] {
             return self.nodes.stop(now, node, &mut self.connections, net);

@@ -1,4 +1,7 @@
 //! Nodes in the world: what packets and timers mean to them.
+//!
+//! Nothing here is inlined into the loop that runs packets: a node holds a whole protocol, and its code in that loop
+//! displaces the packets' own from the instruction cache.
 
 use super::connections::Connections;
 use crate::node::{Ends, Node};
@@ -29,6 +32,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
     }
 
     /// A segment came to an end of connection `index` of node `number`, and the transport has it.
+    #[inline(never)]
     pub fn handle_arrival(
         &mut self,
         now: Time,
@@ -44,6 +48,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
     }
 
     /// The timer of an end of connection `index` of node `number` fired, and the transport knows.
+    #[inline(never)]
     pub fn handle_transport_timeout(
         &mut self,
         now: Time,
@@ -58,6 +63,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
     }
 
     /// The timer of the application of flow `index` fired; for a node it is that of the first that it begins.
+    #[inline(never)]
     pub fn handle_timer(
         &mut self,
         now: Time,
@@ -80,6 +86,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
     }
 
     /// The application stops.
+    #[inline(never)]
     pub fn stop(
         &mut self,
         now: Time,
@@ -92,11 +99,13 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
     }
 
     /// The measured interval begins.
+    #[inline(never)]
     pub fn begin_measuring(&mut self) {
         self.all.iter_mut().for_each(Node::begin_measuring);
     }
 
     /// Sends what a node has handed to transports, sets its timer, notes its end.
+    #[inline(never)]
     fn settle(&mut self, now: Time, number: NodeNumber, of: &mut Connections<M::Transport>, net: &mut Network<Packet>) {
         while let Some(flow) = self.all[number.index()].poll_reconnect() {
             self.reconnect(now, flow, of);
@@ -120,6 +129,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
     }
 
     /// Gives a flow fresh endpoints, and opens their connection.
+    #[inline(never)]
     fn reconnect(&mut self, now: Time, index: usize, of: &mut Connections<M::Transport>) {
         let made = self.maker.make(&of.flows[index].spec, now);
         let [sender, receiver] = made.unwrap_or_else(|_| unreachable!("what was made once of a flow is made again"));
