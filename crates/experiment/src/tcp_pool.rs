@@ -1,12 +1,13 @@
-//! What crosses the simulated links: a token of 16 bytes per packet; its TCP header waits at the sender's end of the flight.
+//! What crosses the simulated links: a token of 16 bytes per packet; its TCP header waits at the sender's end of the
+//! flight.
 //!
-//! A packet crosses several links and each moves it once, so what moves is kept to two registers. The header is written when
-//! the packet is sent and read when it arrives, in the same order but for losses, so headers of one direction of a flow lie
-//! in a queue: a large window is read and written from one end to the other, which the processor's prefetcher follows, where
-//! a free list would scatter it over the cache. No queue is shared: a packet that stands still would keep the headers of all
-//! that were sent after it. SACK blocks are rare and have a pool. Nothing is allocated in the steady state. Together a packet in
-//! flight holds 32 bytes here, 24 in the link that keeps it, 16 in each link that it has been computed to pass, and 24 in the
-//! sender's scoreboard.
+//! A packet crosses several links and each moves it once, so what moves is kept to two registers. The header is written
+//! when the packet is sent and read when it arrives, in the same order but for losses, so headers of one direction of a
+//! flow lie in a queue: a large window is read and written from one end to the other, which the processor's prefetcher
+//! follows, where a free list would scatter it over the cache. No queue is shared: a packet that stands still would
+//! keep the headers of all that were sent after it. SACK blocks are rare and have a pool. Nothing is allocated in the
+//! steady state. Together a packet in flight holds 32 bytes here, 24 in the link that keeps it, 16 in each link that it
+//! has been computed to pass, and 24 in the sender's scoreboard.
 
 use crate::packet::Packet;
 use crate::transport::SegmentPool;
@@ -15,8 +16,8 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use tcp::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
 
-/// The TCP header of a packet in flight, as far as the token does not tell it: its payload is what the token's bytes leave
-/// after headers and options.
+/// The TCP header of a packet in flight, as far as the token does not tell it: its payload is what the token's bytes
+/// leave after headers and options.
 #[derive(Clone, Copy, Default)]
 struct Header {
     seq: u64,
@@ -65,8 +66,8 @@ impl SegmentPool for Pool {
         Pool { flights: (0..sources).map(|_| Flight::default()).collect(), ..Pool::default() }
     }
 
-    /// What `segment` of `source` and those that follow it on the route that starts at `hop` have in common. SACK blocks are
-    /// good for one packet.
+    /// What `segment` of `source` and those that follow it on the route that starts at `hop` have in common. SACK
+    /// blocks are good for one packet.
     #[inline]
     fn template(&mut self, segment: &Segment, hop: u32, source: u32) -> Template {
         let extra = if segment.flags & flags::SYN != 0 {
@@ -157,7 +158,8 @@ impl Default for Block {
 #[allow(clippy::vec_box)]
 type Spare = Vec<Box<Block>>;
 
-/// Headers of one source, in the order of sending. A number is good for 2^32 packets, six thousand of the largest windows.
+/// Headers of one source, in the order of sending. A number is good for 2^32 packets, six thousand of the largest
+/// windows.
 ///
 /// Nearly all are taken in that order: then a packet costs its header and nothing else of the block.
 #[derive(Default)]
@@ -234,7 +236,8 @@ impl Flight {
         header
     }
 
-    /// Takes the header of a lost packet. Most are refused when they are sent: then it is the newest, and leaves no gap.
+    /// Takes the header of a lost packet. Most are refused when they are sent: then it is the newest, and leaves no
+    /// gap.
     fn discard(&mut self, number: u32, spare: &mut Spare) -> Header {
         if number.wrapping_add(1) != self.next || self.next % BLOCK == 0 {
             return self.take(number, spare);

@@ -32,7 +32,8 @@ pub struct Connections<T: Transport> {
 }
 
 impl<T: Transport> Connections<T> {
-    /// Of `flows`, the first `named` of which are the spec's own. `stop_when_done`: the run ends with the last finite work.
+    /// Of `flows`, the first `named` of which are the spec's own. `stop_when_done`: the run ends with the last finite
+    /// work.
     pub fn new(
         flows: Vec<Flow<T>>,
         named: usize,
@@ -60,7 +61,8 @@ impl<T: Transport> Connections<T> {
         self.pool.unpack(packet, &mut self.scratch);
     }
 
-    /// Whether `packet`, which was unpacked last, is of its flow's present connection: for one of an earlier nobody is there.
+    /// Whether `packet`, which was unpacked last, is of its flow's present connection: for one of an earlier nobody is
+    /// there.
     pub fn is_current(&mut self, packet: Packet) -> bool {
         self.pool.is_current(packet)
     }
@@ -94,8 +96,8 @@ impl<T: Transport> Connections<T> {
         if !self.flows[index].endpoint(side).is_idle() {
             self.transmit(now, index, side, net);
         }
-        // The timer may fire early: then the endpoint says its real deadline. So moving a deadline back on every ACK, as
-        // the retransmission timer does, costs nothing here.
+        // The timer may fire early: then the endpoint says its real deadline. So moving a deadline back on every ACK,
+        // as the retransmission timer does, costs nothing here.
         let flow = &mut self.flows[index];
         let due = flow.endpoint(side).poll_timeout();
         if due < flow.armed[side as usize] {

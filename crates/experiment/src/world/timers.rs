@@ -30,7 +30,8 @@ impl Timers {
         Timers { events: events as u32, flows: flows as u32, background: background as u32, probes: probes as u32 }
     }
 
-    /// What the environment has to know of it. Of hosts and sources, 2 f is the sender of flow f and 2 f + 1 its receiver.
+    /// What the environment has to know of it. Of hosts and sources, 2 f is the sender of flow f and 2 f + 1 its
+    /// receiver.
     pub fn numbering(&self) -> Numbering {
         let ends = 2 * self.flows;
         Numbering { first_host: ends, first_source: ends, first_timer: self.first_background() }
