@@ -27,7 +27,7 @@ mod types;
 pub use control::{Registration, Settings};
 pub use error::{Error, Result};
 pub use map::Map;
-pub use object::{check, Checked, LoadedObject, Log, ObjectFile};
+pub use object::{check, loaded, Checked, LoadedObject, Log, ObjectFile};
 pub use records::Records;
 pub use registered::{registered, unregister, Parameter, Registered};
 pub use types::kernel_has_struct;

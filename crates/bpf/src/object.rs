@@ -8,6 +8,8 @@ use libbpf_rs::{
 };
 use libbpf_rs::{ProgramInput, ProgramMut};
 use std::ffi::OsStr;
+use std::thread;
+use std::time::Duration;
 
 /// Section of an object's constants, and end of its map's name.
 pub(crate) const CONSTANTS: &str = ".rodata";
@@ -20,6 +22,10 @@ const LINKED: u32 = 1 << 13;
 
 /// Bytes that are kept of the end of a verifier's log.
 const LOG_KEPT: usize = 20_000;
+
+/// Between two attempts to load what the verifier gave up, and how many there are: 5 s in all.
+const PAUSE: Duration = Duration::from_millis(20);
+const PAUSES: usize = 250;
 
 /// How much the verifier tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,14 +254,27 @@ pub fn check(bytes: &[u8], name: &str, settings: Option<&Settings>, register: bo
         settings.map(|settings| configure(&mut object, settings)).transpose()?;
         Ok(object)
     };
-    let mut loaded = match opened()?.load(Log::Statistics) {
-        Err(Error::Load { .. }) => opened()?.load(Log::Steps)?,
+    let mut loaded = match loaded(opened, Log::Statistics) {
+        Err(Error::Load { .. }) => loaded(opened, Log::Steps)?,
         other => other?,
     };
     if register {
         loaded.register()?.keep();
     }
     Ok(Checked { programs: loaded.programs(), steps: loaded.verifier_steps() })
+}
+
+/// Loads what `opened` gives, again after a pause where the kernel says EAGAIN: its verifier gives up when a signal is
+/// pending (do_check, kernel/bpf/verifier.c), and libbpf's own five attempts follow each other at once.
+#[allow(clippy::disallowed_methods, reason = "the crate is the edge to the kernel, no core: nothing else can be done")]
+pub fn loaded(opened: impl Fn() -> Result<ObjectFile>, log: Log) -> Result<LoadedObject> {
+    for _ in 0..PAUSES {
+        match opened()?.load(log) {
+            Err(Error::Load { errno: libc::EAGAIN, .. }) => thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+    opened()?.load(log)
 }
 
 /// Whether a map's name is this one, or that of a section, before which stand 8 characters of the object's name.

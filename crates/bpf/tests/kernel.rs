@@ -5,8 +5,8 @@
 
 mod common;
 
-use bpf::{check, Error, Log, ObjectFile, Settings};
-use common::{carried, goes, is_registered, kernel_since, lacks, object, CONG_CONTROL, EVERYTHING, LINKS};
+use bpf::{check, Error, Settings};
+use common::{carried, goes, is_registered, kernel_since, lacks, loaded_with, object, CONG_CONTROL, EVERYTHING, LINKS};
 use congestion::builtin;
 use std::process;
 
@@ -96,12 +96,7 @@ fn a_name_that_is_taken_is_refused_and_the_first_stays() {
         return;
     }
     let settings = linked(93);
-    let loaded = || {
-        let mut file = ObjectFile::open(&object, "algorithm").expect("it opens");
-        file.configure(&settings).expect("it may");
-        file.load(Log::Statistics).expect("it loads")
-    };
-    let (mut first, mut second) = (loaded(), loaded());
+    let (mut first, mut second) = (loaded_with(&object, &settings), loaded_with(&object, &settings));
     let registration = first.register().expect("the name is free");
     let error = second.register().expect_err("the name is taken");
     assert_eq!(error.errno(), Some(libc::EEXIST), "{error}");

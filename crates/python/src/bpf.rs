@@ -76,12 +76,12 @@ impl PyObject {
     #[new]
     #[pyo3(signature = (compiled, settings=None))]
     fn new(py: Python<'_>, compiled: &[u8], settings: Option<&PySettings>) -> PyResult<PyObject> {
-        let loaded = py.detach(|| {
+        let opened = || {
             let mut object = ObjectFile::open(compiled, "algorithm")?;
             settings.map(|settings| object.configure(&settings.0)).transpose()?;
-            object.load(Log::Statistics)
-        });
-        let object = loaded.map_err(|error| raised(py, &error))?;
+            Ok(object)
+        };
+        let object = py.detach(|| bpf::loaded(opened, Log::Statistics)).map_err(|error| raised(py, &error))?;
         Ok(PyObject { registration: None, records: BTreeMap::new(), object: Some(object) })
     }
 

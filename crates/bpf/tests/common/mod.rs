@@ -3,7 +3,7 @@
 #[path = "../../../../tests/rust/skip.rs"]
 mod skip;
 
-use bpf::{Log, ObjectFile, Settings};
+use bpf::{loaded, LoadedObject, Log, ObjectFile, Settings};
 use congestion::{compile_bpf, CompileError};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -98,12 +98,20 @@ pub struct Carried {
     pub first_window: u32,
 }
 
+/// The object, loaded as `settings` make it.
+pub fn loaded_with(object: &[u8], settings: &Settings) -> LoadedObject {
+    let opened = || {
+        let mut file = ObjectFile::open(object, "algorithm")?;
+        file.configure(settings)?;
+        Ok(file)
+    };
+    loaded(opened, Log::Statistics).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
 /// Registers a control and sends so many bytes under `name` over a loopback of their own. The error says which call
 /// failed.
 pub fn carried(object: &[u8], settings: &Settings, name: &str, bytes: usize) -> Result<Carried, String> {
-    let mut file = ObjectFile::open(object, "algorithm").expect("it opens");
-    file.configure(settings).expect("it has all that");
-    let mut loaded = file.load(Log::Statistics).unwrap_or_else(|error| panic!("{error:?}"));
+    let mut loaded = loaded_with(object, settings);
     let _registration = loaded.register().expect("it is registered");
     // A thread has a network namespace of its own, which goes with it.
     let name = name.to_owned();
