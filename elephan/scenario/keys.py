@@ -9,12 +9,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from elephan.renamed import new_key
 from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
 from elephan.scenario.hybrid import Lightpath
 from elephan.scenario.path import Link, Node
-from elephan.scenario.problem import Location, Problem, renamed, unknown
+from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.run import Background, Event
 from elephan.scenario.table import Table
 
@@ -94,10 +93,8 @@ def _select(raw: dict[str, Any], head: str, rest: list[str], parts: list[str]) -
         if first == "*":
             rest = rest[1:]
         elif first not in keys:
-            now = new_key([table.__name__ for table in _ARRAYS[head].__mro__], first)
-            if now is not None:
-                raise Problem(parts, renamed(first, now))
-            raise Problem(parts, unknown(f"{head} or key of a {head}", first, [*names, *keys]))
+            instead = _ARRAYS[head].renamed_key(first)
+            raise Problem(parts, instead or unknown(f"{head} or key of a {head}", first, [*names, *keys]))
     if not rest:
         raise Problem(parts, f'a key of this {head}, such as "{".".join(parts)}.{keys[0]}"')
     return [(index, rest) for index in chosen]

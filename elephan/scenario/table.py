@@ -57,6 +57,12 @@ class Table(BaseModel):
         """The keys as a user writes them."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
+    @classmethod
+    def renamed_key(cls, key: str) -> str | None:
+        """Return what to write in place of `key` where version 0.1.0 called a key of this table so; else None."""
+        now = new_key([table.__name__ for table in cls.__mro__], key)
+        return None if now is None else renamed(key, now)
+
     @model_validator(mode="before")
     @classmethod
     def _no_unknown_key(cls, value: Any) -> Any:
@@ -65,8 +71,7 @@ class Table(BaseModel):
             known = cls.keys()
             for key in value:
                 if key not in known:
-                    now = new_key([table.__name__ for table in cls.__mro__], key)
-                    raise wrong(unknown("key", key, known) if now is None else renamed(key, now), key)
+                    raise wrong(cls.renamed_key(key) or unknown("key", key, known), key)
         return value
 
 

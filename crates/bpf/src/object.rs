@@ -112,8 +112,8 @@ impl ObjectFile {
         map.set_map_flags(LINKED).map_err(|error| Error::call("set a flag of the map of operations", &error))
     }
 
-    /// Puts the object through the kernel's verifier. Nothing is registered yet.
-    pub fn load(mut self, log: Log) -> Result<LoadedObject> {
+    /// Puts the object through the kernel's verifier, once; see [`loaded`]. Nothing is registered yet.
+    fn load(mut self, log: Log) -> Result<LoadedObject> {
         let mut logs: Vec<(String, Vec<u8>)> = vec![];
         for mut program in self.object.progs_mut() {
             let mut room = vec![0; log.bytes()];
