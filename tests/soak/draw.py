@@ -254,7 +254,7 @@ def background(rng: random.Random, number: int, duration: int, ends: Table) -> T
 
 def event(rng: random.Random, duration: int, links: list[str], top: Table, routes: list[list[str]]) -> Table:
     """Return a change: of a line, of a source, of a flow's way."""
-    made: Table = {"at": f"{rng.randint(0, duration)}ms"}
+    made: Table = {"at": f"{rng.randint(0, duration - 1)}ms"}
     elastic = [one["name"] for one in top["flow"] if one["workload"]["kind"] != "short_flows"]
     kinds = ["bandwidth", "loss", "link_down", "link_up", "delay"]
     kinds += ["background"] * ("background" in top) + ["move"] * (2 if routes and elastic else 0)
