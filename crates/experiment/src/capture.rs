@@ -80,7 +80,7 @@ impl Capture {
         })
     }
 
-    /// Whether packets of a host at `node` are seen here.
+    /// Returns true if packets of a host at `node` are captured here.
     #[inline]
     pub fn sees(&self, node: usize) -> bool {
         node == self.node
@@ -106,7 +106,7 @@ impl Capture {
         }
     }
 
-    /// Whether writing has failed: no use going on with the run.
+    /// Returns true after a write failed: the run need not go on.
     pub fn has_failed(&self) -> bool {
         self.error.is_some()
     }

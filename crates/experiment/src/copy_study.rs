@@ -15,7 +15,7 @@ pub struct CopyStudy {
     spec: ExtrapolateSpec,
     /// Bytes of the copy.
     bytes: u64,
-    /// Whether lines lose packets at random.
+    /// True if lines lose packets at random.
     loses_at_random: bool,
     /// Bytes delivered, episodes so far, and bytes in flight, by interval.
     delivered: Vec<u64>,
@@ -30,7 +30,7 @@ pub struct CopyStudy {
     next: Time,
 }
 
-/// What came of it.
+/// The study's result.
 #[derive(Clone, Debug)]
 pub enum CopyVerdict {
     /// It is steady.
@@ -131,13 +131,13 @@ impl CopyStudy {
         Time(u64::try_from(end).unwrap_or(u64::MAX)).max(now)
     }
 
-    /// What came of it; None: the copy has ended before.
+    /// Returns the result; None if the copy ended before it.
     pub fn into_found(self) -> Option<CopyVerdict> {
         self.found
     }
 
     fn look(&mut self, now: Time) {
-        // What is left takes no longer than what has been.
+        // The rest of the copy takes no longer to simulate than the part so far.
         if self.bytes - self.last.received_bytes <= self.last.received_bytes {
             self.next_packets = u64::MAX;
             return;

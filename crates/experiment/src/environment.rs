@@ -1,5 +1,5 @@
-//! What acts on a run's network beside its flows: events, background sources, the manager. The simulator's world and an
-//! emulator in wall-clock time have the same.
+//! Everything that acts on a run's network beside its flows: events, background sources, the manager. The simulator's
+//! world and an emulator in wall-clock time have the same.
 
 use crate::background::{Background, BackgroundPacket};
 use crate::counters::{BackgroundCounters, HoldBufferCounters, NetworkCounters};
@@ -25,7 +25,7 @@ pub trait Senders<P> {
     fn tell(&mut self, now: Time, told: &AddressedCommand, net: &mut Network<P>);
 }
 
-/// Where the numbers of background sources and of timers begin. Timers of events are 0 and up.
+/// First numbers of background sources and of timers. Timers of events are 0 and up.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbering {
     /// Host to which packets of the first background source go; those of the others follow.
@@ -226,7 +226,7 @@ impl Environment {
         true
     }
 
-    /// What the network has counted so far; `names` are those of the flows.
+    /// Returns the network's counters so far; `names` are those of the flows.
     pub fn counters<P: Packet + Routed>(&self, net: &Network<P>, names: &[&str]) -> NetworkCounters {
         let mut hold_buffers = HoldBufferCounters::of(net);
         hold_buffers.kept.extend(self.management.iter().flat_map(|management| management.kept_before()));
@@ -238,7 +238,7 @@ impl Environment {
         }
     }
 
-    /// What background sources have counted so far.
+    /// Returns the counters of the background sources so far.
     pub fn background_counters(&self) -> Vec<BackgroundCounters> {
         let of = |source: &Background| BackgroundCounters {
             sent: source.sent_packets,

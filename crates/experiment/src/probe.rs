@@ -1,4 +1,4 @@
-//! What is measured in the course of a run, with its own schedule.
+//! Measurements in the course of a run, each with its own schedule.
 
 use std::ops::ControlFlow;
 use units::Time;
@@ -25,7 +25,7 @@ pub struct QueueObservation {
     pub bytes: u64,
 }
 
-/// What a probe may look at.
+/// The state that a probe may read.
 pub trait ProbeView {
     /// Flows of the specification.
     fn flows(&self) -> usize;

@@ -6,7 +6,7 @@
 
 use tcp::Stats;
 
-/// What the endpoints of earlier connections of a flow had come to, by side.
+/// Counters of the endpoints of a flow's earlier connections, by side.
 #[derive(Default)]
 pub struct Earlier {
     pub stats: [Stats; 2],

@@ -33,7 +33,7 @@ pub fn of_event(run: &RunSpec, event: usize) -> Option<Vec<usize>> {
         _ => return None,
     };
     if let Some(gate) = hold_buffers(run).position(|(index, _)| index == event) {
-        // Whatever is moved has the same ends. Back to where it was: the gate stands where the other ways part from
+        // A move keeps its ends. If it leads back to the first route, the buffer stands where the other routes leave
         // that.
         let others = run.events.iter().filter_map(|event| match &event.action {
             ActionSpec::Move { route, .. } => route.as_ref(),

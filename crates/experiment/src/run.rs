@@ -27,7 +27,7 @@ const EVENTS_PER_CALL: u64 = 1 << 18;
 /// Mirrored writes that are still on their way at the end are waited for: at most this many times the run's duration.
 pub const DRAIN_LIMIT: u64 = 100;
 
-/// Where a run stands.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Simulated time so far.

@@ -1,4 +1,4 @@
-//! What senders are told about moves of their packets, by events and by the manager alike.
+//! Commands to senders about moves of their packets, by events and by the manager alike.
 
 use crate::spec::{CwndReductionSpec, ReorderingToleranceSpec};
 use tcp::{CwndReduction, Endpoint};
@@ -13,7 +13,7 @@ pub enum MoveId {
     Entry(usize),
 }
 
-/// What a sender does before a move.
+/// A sender's preparation for a move.
 #[derive(Clone, Debug)]
 pub struct Preparation {
     /// It reduces its window.
@@ -22,7 +22,7 @@ pub struct Preparation {
     pub tolerate: Option<ReorderingToleranceSpec>,
 }
 
-/// What the sender of a flow is told.
+/// A command to the sender of a flow.
 #[derive(Clone, Debug)]
 pub enum SenderCommand {
     /// A move comes.
@@ -38,7 +38,7 @@ pub struct AddressedCommand {
     pub flow: usize,
     /// For which move.
     pub why: MoveId,
-    /// What its sender is told.
+    /// The command.
     pub command: SenderCommand,
 }
 

@@ -46,7 +46,7 @@ pub struct ReverseSeries {
     pub retransmitted_segments: Vec<u64>,
 }
 
-/// What the series has of a flow at one time.
+/// The values of a flow at one time in the series.
 pub struct FlowRow {
     /// Since the start of the run.
     pub time: Time,
@@ -94,7 +94,7 @@ pub fn ssthresh(packets: u32) -> Option<u32> {
     (packets != INFINITE_SSTHRESH).then_some(packets)
 }
 
-/// What the series shows of a sender.
+/// The values of a sender in the series.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SenderSample {
     /// Segments; what a transport without a window may have in flight.

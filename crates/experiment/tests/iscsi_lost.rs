@@ -55,7 +55,7 @@ fn a_session_that_was_lost_is_made_anew_and_every_request_answered() {
         let [note] = &outcome.notes[..] else { panic!("{:?}", outcome.notes) };
         // 15 s of silence since the last PDU that came whole, and 15 s for an answer to the ping.
         assert!(note.contains("lost once, first at 32.9") && note.contains("no answer to a ping"), "{note}");
-        // What is sent again is the line's as well: no request is counted twice, but bytes are.
+        // Retransmissions count on the line as well: no request is counted twice, but bytes are.
         let (up, down) = (integer(&outcome, "delivered_bytes"), integer(&outcome, "reverse_delivered_bytes"));
         assert!(up >= integer(&outcome, "written_bytes") && down >= integer(&outcome, "read_bytes"));
         let took = real(&outcome, "simulated_s");

@@ -129,7 +129,7 @@ fn a_move_that_is_forecast_to_cost_more_than_it_gains_is_refused() {
     let there = &ledger(&moved)[0];
     assert_eq!(text(there, "reason"), "elephant", "{there:?}");
     assert!(number(there, "forecast_cost_bytes") > number(there, "forecast_gain_bytes"), "{there:?}");
-    // What the refusal spares: 817 packets come at once, and 500 have room.
+    // The refusal avoids this loss: 817 packets come at once, and 500 have room.
     assert!(number(there, "lost_packets") >= 300.0, "{there:?}");
 }
 

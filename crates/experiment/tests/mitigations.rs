@@ -1,4 +1,4 @@
-//! What keeps a move from hurting, with numbers worked out by hand.
+//! Mitigation of moves, with numbers worked out by hand.
 
 mod common;
 
@@ -113,8 +113,7 @@ fn gate(delay_ns: u64, share_ppm: Option<u32>) -> Value {
     json!({"delay_ns": delay_ns, "queues": [], "share_ppm": share_ppm, "rate_bps": GBIT, "limit_bytes": null})
 }
 
-/// What a router that knows everything holds a packet for: 16 ms, and the time of a packet on the second link of the
-/// old way.
+/// Hold time of a router that knows everything: 16 ms, and the time of a packet on the second link of the old path.
 const EXACT: u64 = (OLD_MS - NEW_MS) * MS + 12_000;
 
 /// Goodput of each ms from `from` on, `count` of them, bit/s.

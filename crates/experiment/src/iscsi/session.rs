@@ -15,10 +15,10 @@ use storage::scsi::status;
 use units::Time;
 use wire::iscsi::{Header, Payload};
 
-/// Where the target says that connections come to; nobody looks.
+/// Address of the target's portal, which nothing reads.
 const PORTAL: &str = "127.0.0.1:3260";
 
-/// How far a connection is, as the initiator's end has it.
+/// Phase of a connection at the initiator's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Phase {
     #[default]
@@ -31,7 +31,7 @@ enum Phase {
 #[derive(Default)]
 struct Connection {
     phase: Phase,
-    /// Whether there was one, so that the next is made of fresh endpoints.
+    /// True after a first connection: the next one is made of fresh endpoints.
     used: bool,
     /// The target's number of the one that was lost, until the target hears of the next.
     lost: Option<ConnectionId>,
@@ -39,7 +39,7 @@ struct Connection {
     id: Option<ConnectionId>,
     /// From the initiator, to it.
     streams: [Stream; 2],
-    /// Whether the core at either end may have PDUs for it.
+    /// By side: true if the core there may have PDUs for it.
     wants: [bool; 2],
     counters: RequestCounters,
 }
@@ -72,7 +72,7 @@ pub struct Session {
     pumps: Vec<(usize, Side)>,
     /// When its timer is set to fire: at its deadline or before.
     armed: Time,
-    /// Whether its deadline may have moved.
+    /// True if its deadline may have moved.
     moved: bool,
     /// No request is issued any more.
     stopped: bool,
@@ -129,7 +129,7 @@ impl Session {
         !self.stopped && self.under_way < self.depth
     }
 
-    /// Whether an end of a connection has just come to be open.
+    /// Opens a connection's end if it is established; returns true if it just was.
     fn connect<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) -> bool {
         let flow = self.first + index;
         let connection = &mut self.connections[index];
@@ -139,7 +139,7 @@ impl Session {
                 self.initiator.handle_connected(now, index);
                 true
             }
-            // What a lost connection has left there is not the next one.
+            // The remains of a lost connection there are not the next one.
             Side::Receiver
                 if connection.phase != Phase::Down
                     && connection.id.is_none()
@@ -355,7 +355,7 @@ impl<T: Transport> Node<T> for Session {
 
     fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
         let index = flow - self.first;
-        // What goes out makes room for what the target takes in.
+        // Sending makes room for the target to receive.
         self.fill(now, index, side, ends);
         if self.connect(now, index, side, ends) | self.deliver(now, index, side, ends) {
             self.advance(now, ends);

@@ -22,7 +22,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Whether there is room for another PDU.
+    /// Returns true if there is room for another PDU.
     #[inline]
     pub fn has_room(&self, end: &impl Transport) -> bool {
         end.bytes_unsent() + (self.end - self.written) < UNSENT_BYTES

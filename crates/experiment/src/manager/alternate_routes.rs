@@ -21,7 +21,7 @@ pub struct AlternateRoute {
     gate: Option<usize>,
     /// The number of the line for which that lets go.
     pub line: Option<usize>,
-    /// What may be done.
+    /// Allowed mitigations.
     pub mitigation: Option<MitigationSpec>,
 }
 
@@ -63,18 +63,18 @@ impl AlternateRoute {
         self.gate
     }
 
-    /// How fast its gate lets go at most.
+    /// Returns the highest release rate of its hold buffer.
     pub fn pace(&self) -> Option<Rate> {
         Some(Rate(self.gate()?.rate_bps))
     }
 
-    /// What its sender is told, where `plan` says so.
+    /// Returns the window reduction of its sender, if `plan` has one.
     pub fn trim(&self, plan: &Plan) -> Option<&CwndReductionSpec> {
         self.mitigation.as_ref()?.cwnd_reduction.as_ref().filter(|_| plan.mitigation.reduces_cwnd())
     }
 
-    /// What may be done, where the ways differ by `difference`, `wait` tells the time that a packet waits before a link
-    /// and `load` what a line carries of which others take their part.
+    /// Returns the allowed mitigations, given the `difference` of the paths' delays, the `wait` of a packet before a
+    /// link and the `load` of other traffic on a line.
     pub fn means(
         &self,
         difference: Span,

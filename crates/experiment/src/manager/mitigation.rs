@@ -1,5 +1,5 @@
-//! What is done about the manager's moves so that they hurt less: hold buffers at moving routers, commands to senders,
-//! and what came of them. Both are those of a move by an event ([`crate::events`]).
+//! Mitigation of the manager's moves: hold buffers at moving routers, commands to senders, and their effects. Both are
+//! those of a move by an event ([`crate::events`]).
 
 use super::observed::{Observed, PendingMove};
 use crate::events::begin_hold;
@@ -30,7 +30,7 @@ pub(super) struct Mitigations {
     pending: Vec<(Time, Pending)>,
     commands: VecDeque<AddressedCommand>,
     holding: Vec<Holding>,
-    /// What gates kept back for moves before their latest.
+    /// Statistics of hold buffers for moves before their latest.
     earlier: Vec<hold_buffer::Stats>,
 }
 
@@ -40,12 +40,12 @@ impl Mitigations {
         self.pending.iter().map(|&(at, _)| at).min().unwrap_or(Time::NEVER)
     }
 
-    /// What senders have to be told.
+    /// Returns the next command to a sender.
     pub fn poll_command(&mut self) -> Option<AddressedCommand> {
         self.commands.pop_front()
     }
 
-    /// What gates have kept back for moves before their latest.
+    /// Returns the statistics of hold buffers for moves before their latest.
     pub fn earlier(&self) -> &[hold_buffer::Stats] {
         &self.earlier
     }

@@ -70,12 +70,12 @@ impl Management {
         hold_buffers::make(alternates.filter_map(|over| Some((over.line?, over.gate()?))), pacers)
     }
 
-    /// What senders have to be told, after each [`Management::handle_timer`].
+    /// Returns the next command to a sender. To be called after each [`Management::handle_timer`].
     pub fn poll_command(&mut self) -> Option<AddressedCommand> {
         self.mitigations.poll_command()
     }
 
-    /// What gates have kept back for moves before their latest, which [`crate::counters::gates_of`] tells.
+    /// Returns the statistics of hold buffers for moves before their latest.
     pub fn kept_before(&self) -> &[hold_buffer::Stats] {
         self.mitigations.earlier()
     }
@@ -88,7 +88,7 @@ impl Management {
         flow.bytes += u64::from(bytes);
     }
 
-    /// What it did, with the names of flows.
+    /// Returns the manager's outcome, with the flows' `names`.
     pub fn outcome(&self, names: &[&str]) -> ManagerOutcome {
         let lightpaths: Vec<_> = self.net.lightpaths.iter().map(|(name, _)| name.as_str()).collect();
         metrics::outcome(&self.manager, self.begin, names, &lightpaths, self.net.flows.len())
@@ -117,7 +117,7 @@ impl Management {
             at > now
         });
         let interval = manager.interval();
-        // What is kept back now decides how fast it is let go.
+        // The packets held now decide the rate of their release.
         self.mitigations.report(now, manager, net);
         if now >= self.next_sample {
             self.net.sample(now, net);
@@ -149,7 +149,7 @@ impl Management {
         manager.handle_interval(now, &self.net);
     }
 
-    /// What is kept back for lines of `number` is let go at `rate` altogether.
+    /// Sets the total release rate of the hold buffers that feed line `number`.
     fn set_pace<P: Packet + Routed>(&self, number: usize, rate: Rate, net: &mut Network<P>) {
         for (flow, managed) in (0u64..).zip(&self.net.flows) {
             if let Place::On(lightpath) = self.manager.place(flow) {

@@ -1,4 +1,4 @@
-//! What follows for a whole copy from its steady part.
+//! Extrapolation of a whole copy from its steady part.
 
 use super::interval::bottleneck;
 use crate::copy_study::{CopyVerdict, Steady};

@@ -1,4 +1,4 @@
-//! How long messages took, and how much of them was at risk.
+//! Metrics of messages: their delays and the data at risk.
 
 use crate::metric::{insert_distribution, insert_ends, insert_quantiles, Metric, Metrics};
 use crate::spec::{FlowSpec, RunSpec};

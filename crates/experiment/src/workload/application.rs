@@ -1,4 +1,4 @@
-//! What the application at the sending end writes, and how far the receiving end has it: the same on every backend.
+//! The application at the sending end, and its data's progress at the far end: the same on every backend.
 
 use super::generator::Generator;
 use super::messages::{Messages, Peak};
@@ -62,7 +62,7 @@ pub enum Source {
     Shared(Share),
 }
 
-/// Which part of which stripe a connection carries.
+/// The part of a stripe that a connection carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
     /// Index of the stripe.
@@ -74,15 +74,15 @@ pub struct Share {
 /// A source and what the connection's send buffer has not taken of it yet.
 #[repr(C)]
 pub struct Workload {
-    /// Whether deliveries have to be looked at per packet.
+    /// True if it has to see deliveries per packet.
     pub watches_delivery: bool,
-    /// Whether free buffer space has to be.
+    /// True if it has to see free space in the send buffer.
     pub watches_buffer: bool,
     /// The application writes no more.
     stopped: bool,
     /// Bytes waiting for room in the send buffer. Range: u64.
     backlog: u64,
-    /// What the application is.
+    /// The application.
     pub source: Source,
     /// When all that was written had arrived, after the application stopped.
     pub done_at: Option<Time>,
@@ -119,7 +119,7 @@ impl Workload {
     /// A connection of an iSCSI session.
     pub fn iscsi() -> Workload {
         let mut workload = Workload::new(Source::Iscsi(Box::default()), false, false);
-        // Who drives the session writes, and says when it is done.
+        // The session's node writes, and tells when it is done.
         workload.stopped = true;
         workload
     }

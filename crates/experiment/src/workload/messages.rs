@@ -12,7 +12,7 @@ pub struct Due {
     pub bytes: u64,
 }
 
-/// How long messages took from their issue to their delivery.
+/// Delays of messages from their issue to their delivery.
 #[derive(Default)]
 pub struct MessageTimes {
     /// Messages issued before are of the start-up.

@@ -6,7 +6,7 @@ use units::{Span, Time};
 
 /// Messages that are on their way over several lanes.
 pub struct Order {
-    /// Whether a message counts as there only when all before it are there too: a mirror applies writes in their order.
+    /// True if a message counts as delivered only after all before it: a mirror applies writes in their order.
     in_order: bool,
     lanes: Vec<Lane>,
     /// In order: the lane of each message that does not count as there, oldest first.
@@ -25,7 +25,7 @@ pub struct Order {
 struct Lane {
     /// Messages that do not count as there: (first byte after it, time of issue), ascending in both.
     pending: VecDeque<(u64, Time)>,
-    /// How many of them have arrived and wait for messages of other lanes.
+    /// Messages that have arrived and wait for messages of other lanes.
     arrived: usize,
     /// Messages issued to it.
     issued: u64,

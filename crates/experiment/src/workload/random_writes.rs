@@ -45,15 +45,15 @@ enum Arrivals {
     OnOff { gap: Geometric, on: Period, off: Period, on_left_ps: u64 },
 }
 
-/// How long on and off periods are, ps.
+/// Distribution of on and off periods, ps.
 enum Period {
     Exponential(Geometric),
     Pareto(Distribution),
 }
 
 impl RandomWrites {
-    /// Whether writes as `spec` says can be drawn: no rate, size, weight or time is zero, and distributions have a
-    /// mean.
+    /// Returns true if writes can be drawn as `spec` says: no rate, size, weight or time is zero, and distributions
+    /// have a mean.
     pub fn is_possible(spec: &WritesSpec) -> bool {
         let arrivals = match spec.arrivals {
             ArrivalsSpec::Constant | ArrivalsSpec::Poisson => true,

@@ -12,11 +12,11 @@ pub trait SendingEnd {
     fn discard_unsent(&mut self, now: Time);
     /// Bytes taken so far and not taken back.
     fn bytes_written(&self) -> u64;
-    /// Whether the connection is made, and not lost.
+    /// Returns true if the connection is established and not lost.
     fn is_established(&self) -> bool;
     /// Bytes taken and not acknowledged by the other end's TCP.
     fn unacknowledged(&self) -> u64;
-    /// Whether it takes data, and has less than `unsent` bytes that it has not begun to send.
+    /// Returns true if it takes data and has less than `unsent` bytes that it has not begun to send.
     fn has_room(&self, unsent: u64) -> bool;
 }
 

@@ -18,9 +18,9 @@ pub const BLOCK_BYTES: u64 = 256 << 10;
 pub trait Lanes {
     /// Their sending end.
     type End: SendingEnd;
-    /// Whether the connection was begun.
+    /// Returns true if the connection was begun.
     fn is_open(&self, lane: usize) -> bool;
-    /// What a connection has of the workload, and its sending end.
+    /// Returns a connection's part of the workload, and its sending end.
     fn lane(&mut self, lane: usize) -> (&mut Workload, &mut Self::End);
 }
 
@@ -42,7 +42,7 @@ pub struct Stripe {
 }
 
 enum Load {
-    /// What is left of a copy, bytes.
+    /// The rest of a copy, bytes.
     Copy { left: u64 },
     /// Frames: each counts when it has arrived itself.
     Frames { generator: Generator, credits: Option<u64>, blocked: bool },
@@ -85,12 +85,12 @@ impl Stripe {
         self.order.lanes()
     }
 
-    /// Whether it is one copy, without messages.
+    /// Returns true if it is one copy, without messages.
     pub fn is_copy(&self) -> bool {
         matches!(self.load, Load::Copy { .. })
     }
 
-    /// Whether it is mirrored writes.
+    /// Returns true if it is mirrored writes.
     pub fn is_mirror(&self) -> bool {
         matches!(self.load, Load::Writes { .. })
     }
