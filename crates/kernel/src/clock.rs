@@ -34,7 +34,7 @@ impl Clock {
         (Clock { epoch_ns }, Time(self.epoch_ns - epoch_ns))
     }
 
-    /// What CLOCK_MONOTONIC shows at `time`, ns, for timers of the kernel.
+    /// Returns the CLOCK_MONOTONIC time of `time`, ns, for timers of the kernel.
     pub fn monotonic_ns_at(&self, time: Time) -> u64 {
         self.epoch_ns.saturating_add(time.0)
     }

@@ -1,5 +1,4 @@
-//! What this machine needs to know beside the spec: hosts, ports, socket settings; JSON as the Python front hands it
-//! over.
+//! The hosts' part of a run beside the spec: hosts, ports, socket settings; JSON from the Python front.
 
 use serde::Deserialize;
 use std::net::Ipv4Addr;
@@ -48,8 +47,8 @@ pub struct FlowPlan {
     /// it does not.
     #[serde(default)]
     pub orders: Option<u32>,
-    /// What makes the connections, in place of sockets with these options. Its hosts are of no other flow: what they
-    /// exchange is the flow, on whichever ports.
+    /// The program that makes the connections, in place of sockets with these options. No other flow uses its hosts:
+    /// all their packets are the flow's, on any port.
     #[serde(default)]
     pub program: Option<ProgramPlan>,
 }
@@ -58,13 +57,13 @@ pub struct FlowPlan {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramPlan {
-    /// What people call it.
+    /// Name for messages.
     pub name: String,
     /// Command line of the server, which listens on the flow's port until it is ended.
     pub server: Vec<String>,
     /// Command line of the client, which ends when everything has been sent.
     pub client: Vec<String>,
-    /// Whether it ends well only when the server has said that it has everything.
+    /// True if the client ends well only after the server has confirmed all data.
     pub confirmed: bool,
     /// Folder that both start in and that takes what they say.
     pub folder: String,

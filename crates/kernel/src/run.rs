@@ -20,7 +20,7 @@ const LEAD: Span = Span::from_millis(20);
 /// Between two reports of progress.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What carries packets between the hosts of a run.
+/// The carrier of packets between the hosts of a run.
 pub trait Carrier: Sync {
     /// Begins, if it has not begun; events follow `clock`. `progress` holds, per flow, the payload bytes that it has
     /// delivered.
@@ -38,7 +38,7 @@ pub trait Carrier: Sync {
     /// The network's counters now; None when they cannot be had.
     fn snapshot(&self) -> Option<CarrierCounters>;
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     fn has_failed(&self) -> bool;
 
     /// Ends it and says what it did; None where there is nothing to say.
@@ -191,8 +191,8 @@ fn outcome(
             flow_series: measured.series,
             link_series: std::mem::take(&mut report.link_series),
             event_times: report.event_times.clone(),
-            // What senders made of their commands lies in the kernel until the controls are unloaded: the Python front
-            // looks.
+            // The senders' records of their commands lie in the kernel until the controls are unloaded: the Python
+            // front reads them.
             window_reductions: vec![],
             short_flows: vec![],
             // Real time is waited for: what is extrapolated is the simulator's.

@@ -1,4 +1,5 @@
-//! What tests of the real thing share: network namespaces without a name, which nothing can leave behind, and specs.
+//! Helpers for tests on the running kernel: specs, and network namespaces without a name, which end with their
+//! processes.
 
 use crate::plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec};
 use crate::skip::skipped_for_kernel;
@@ -54,7 +55,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Whether namespaces and devices can be made here; if not, the test that asks is counted as skipped.
+/// Returns true if namespaces and devices can be made here; if not, the test is counted as skipped.
 pub(crate) fn able(what: &str) -> bool {
     let missing = missing();
     if let Some(missing) = missing {

@@ -34,7 +34,7 @@ fn disk_schedulers() -> Vec<&'static str> {
     disk::Scheduler::ALL.map(disk::Scheduler::name).to_vec()
 }
 
-/// What a disk is, by name. ValueError names file, line and what would be right.
+/// Returns the name, size and parameters of a disk. ValueError names file, line and what would be right.
 #[pyfunction]
 fn disk_describe<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict>> {
     let device = disk::device(text).map_err(wrong)?;

@@ -47,7 +47,7 @@ impl PyEmulator {
         py.detach(|| self.0.set_route(flow, direction, &links)).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     fn has_failed(&self) -> bool {
         self.0.has_failed()
     }
@@ -67,7 +67,7 @@ impl PyEmulator {
     }
 }
 
-/// What the emulator did, its own part beside the network's.
+/// Returns the emulator's report: its own counters beside the network's.
 pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     insert_counters(&dict, &report.counters)?;

@@ -10,7 +10,7 @@ use storage::iscsi::{Credentials, Digest, InitiatorConfig, Secret, Settings, Tar
 use storage_net::{BenchConfig, BenchKind, LunFile, Server, ServerConfig};
 use units::Span;
 
-/// How often signals are looked for, s.
+/// Interval between checks for signals, s.
 const LOOK_S: f64 = 0.05;
 
 /// A secret as (name, secret).
@@ -99,12 +99,12 @@ impl IscsiServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the addresses on which it listens.
     fn addresses(&self) -> Vec<String> {
         self.0.addresses().iter().map(ToString::to_string).collect()
     }
 
-    /// Why connections ended since the last call.
+    /// Returns the reasons for which connections ended since the last call.
     fn drain_log(&self) -> Vec<String> {
         self.0.drain_log()
     }

@@ -49,7 +49,7 @@ impl Progress {
         ControlFlow::Break(())
     }
 
-    /// What the callable has raised.
+    /// Raises the exception of the callable, if any.
     pub fn check(self) -> PyResult<()> {
         self.raised.map_or(Ok(()), Err)
     }

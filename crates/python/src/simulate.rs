@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 create_exception!(_native, Stopped, PyException, "The progress callback asked the run to stop.");
 
-/// What a run gave: metrics as dicts, series as dicts of numpy arrays that own the core's memory.
+/// Result of a run: metrics as dicts, series as dicts of numpy arrays that own the core's memory.
 #[pyclass(frozen, module = "elephan._native")]
 pub(crate) struct RunResult {
     #[pyo3(get)]
@@ -30,7 +30,7 @@ pub(crate) struct RunResult {
     short_flows: Vec<Py<PyDict>>,
     #[pyo3(get)]
     manager: Option<Py<PyDict>>,
-    /// What was extrapolated of a long copy, or why nothing was.
+    /// Extrapolation of a long copy, or the reason that there is none.
     #[pyo3(get)]
     extrapolation: Option<Py<PyDict>>,
     #[pyo3(get)]

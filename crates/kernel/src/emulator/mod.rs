@@ -159,7 +159,7 @@ impl Emulator {
         answered.recv().ok()
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     pub fn has_failed(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.thread.is_finished())
     }

@@ -63,7 +63,7 @@ pub struct IssuedCommand {
     pub due_monotonic_ns: u64,
     /// When it was given, ns.
     pub given_monotonic_ns: u64,
-    /// Why nobody will hear it.
+    /// Reason that it could not be delivered.
     pub refused: Option<String>,
 }
 

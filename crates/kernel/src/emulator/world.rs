@@ -1,5 +1,5 @@
-//! What the network's ends do: packets that arrive go to their host's device; what acts on the network is the
-//! simulator's [`Environment`].
+//! The hosts' ends of the emulated network: packets that arrive go to their host's device; the simulator's
+//! [`Environment`] acts on the network.
 
 use super::report::{CarrierCounters, EmulatorReport};
 use super::sender_commands::{CommandMaps, IssuedCommand};
@@ -39,7 +39,7 @@ pub(super) struct HostSenders {
     pub routes: Vec<Option<[RouteId; 2]>>,
     /// By flow of the spec: payload bytes that it has delivered.
     pub progress: Arc<[AtomicU64]>,
-    /// How senders are told.
+    /// Maps that carry the commands to senders.
     pub maps: CommandMaps,
     /// Shows the network's time.
     pub clock: Clock,

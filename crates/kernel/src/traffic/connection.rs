@@ -26,12 +26,12 @@ pub(crate) struct Connection {
     pub workload: Workload,
     /// When the application wants to be called.
     pub due: Time,
-    /// Whether the application has begun.
+    /// True if the application has begun.
     pub opened: bool,
     /// Payload that the receiving application has taken, bytes.
     pub received: u64,
     pub received_at_warmup: u64,
-    /// Why the connection was lost, or never made.
+    /// Reason that the connection was lost or never made.
     pub lost: Option<io::Error>,
     /// The run is over for it: nothing that happens to it counts any more.
     pub cut: bool,
@@ -105,12 +105,12 @@ impl Connection {
         self.cut = true;
     }
 
-    /// Whether there is anything to be seen of it.
+    /// Returns true if the connection is open and can still change.
     pub fn is_alive(&self) -> bool {
         self.opened && !self.cut && self.lost.is_none()
     }
 
-    /// What kept it from ever carrying a byte, where that is not the network: a long silence would be.
+    /// Returns the error that kept the connection from being made, unless it is a timeout, which is the network's.
     pub fn mistake(&mut self) -> Option<io::Error> {
         let made = self.receiver.is_some() || self.cut;
         self.lost.take_if(|error| !made && error.kind() != io::ErrorKind::TimedOut)
@@ -161,7 +161,7 @@ impl Connection {
         Ok(bytes)
     }
 
-    /// What a write has met makes it lost.
+    /// Marks the connection lost if a write has failed.
     pub fn notice_failure(&mut self) {
         if let Some(error) = self.sender.error.take() {
             self.lose(error);
@@ -215,7 +215,7 @@ impl Connection {
         Ok(counters)
     }
 
-    /// What a reader of the numbers has to know.
+    /// Returns the notes for a reader of the metrics.
     pub fn notes(&self, spec: &FlowSpec, end: Time) -> Vec<String> {
         let name = &spec.name;
         let mut notes = vec![];
@@ -241,8 +241,8 @@ impl Connection {
     }
 }
 
-/// How much may wait unsent in the kernel: bounded only where the application stops in the middle and takes the rest
-/// back, and where the rest may be another connection's.
+/// Returns the limit of unsent bytes in the kernel. There is one only if the application stops before its end and takes
+/// the rest back, or if another connection may send the rest.
 fn unsent_bound(spec: &RunSpec, flow: &FlowSpec, workload: &Workload) -> Option<u64> {
     if workload.share().is_some() && matches!(flow.workload, WorkloadSpec::Bulk { .. }) {
         return Some(BLOCK_BYTES);

@@ -63,7 +63,7 @@ impl Diag {
         self.dump(TALKING)
     }
 
-    /// Whether somebody listens on `port`.
+    /// Returns true if a socket listens on `port`.
     ///
     /// # Errors
     /// The kernel's.

@@ -39,8 +39,8 @@ const NAP: Span = Span::from_millis(20);
 /// Interval of the samples of the smoothed round-trip time where no series is asked for.
 const SAMPLE: Span = Span::from_millis(10);
 
-/// What is on its way at the end is waited for: as long as the run took, or this long where it was shorter. (In virtual
-/// time one waits for longer; here somebody does.)
+/// Least time to wait for data in flight at the end of a run; a longer run waits for its own duration. (The simulator
+/// waits longer, at no cost.)
 const DRAIN_LEAST: Span = Span::from_secs(60);
 
 /// Flows, and everything that happens to them in time.
@@ -74,7 +74,7 @@ enum Timer {
     Sample,
 }
 
-/// What the traffic of a run came to.
+/// The results of a run's traffic.
 pub(crate) struct MeasuredTraffic {
     pub end: Time,
     pub drained_at: Time,
@@ -157,7 +157,7 @@ impl<'a> Traffic<'a> {
         while !(over.load(Ordering::Relaxed) || clock.now() >= limit || self.is_done()) {
             self.turn(clock, limit, progress, stop, &mut events)?;
         }
-        // What is due and what has arrived by now.
+        // Handle all timers and arrivals up to now.
         self.turn(clock, Time::ZERO, progress, stop, &mut events)?;
         let end = clock.now();
         self.look_at_programs(end, progress)?;
@@ -196,7 +196,7 @@ impl<'a> Traffic<'a> {
         self.spec.stop_when_done && self.unfinished == 0 && !self.spec.flows.is_empty()
     }
 
-    /// Whether every message has arrived, or can never arrive.
+    /// Returns true if every message has arrived or can never arrive.
     fn is_drained(&self) -> bool {
         self.connections.iter().all(|connection| {
             let waiting = match connection.workload.share() {
@@ -207,7 +207,7 @@ impl<'a> Traffic<'a> {
         })
     }
 
-    /// Whether messages of a connection are followed: what tells when it is done with them.
+    /// Returns true if the messages of a connection are followed: they tell when it is done.
     fn has_messages(&self, connection: &Connection) -> bool {
         match connection.workload.share() {
             Some(share) => !self.stripes[share.stripe].is_copy(),
@@ -343,7 +343,7 @@ impl<'a> Traffic<'a> {
             };
             connection.sample(now, lag, series).map_err(|e| KernelError::machine("TCP_INFO", e))?;
         }
-        // What was missed is not made up for.
+        // Missed samples are skipped.
         let next = due + Span(interval.0 * (1 + now.since(due).0 / interval.0));
         self.timers.push(Reverse((next, Timer::Sample, 0)));
         Ok(())
@@ -474,7 +474,7 @@ const DESCRIPTORS: u64 = 4;
 /// Raises this process' bound on open files, as far as it may, so that `more` can be opened: the usual one of 1024 ends
 /// at 250 flows. Where that is not enough, opening says so.
 fn allow_descriptors(more: u64) {
-    // What everything else has open, with room to spare.
+    // Descriptors for everything else, with room to spare.
     let wanted = more + 512;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid to write to and to read from.

@@ -70,7 +70,7 @@ fn parse(text: &str) -> io::Result<Recoveries> {
 }
 
 impl Recoveries {
-    /// What came since `earlier`.
+    /// Returns the increase since `earlier`.
     pub fn since(&self, earlier: &Recoveries) -> Recoveries {
         Recoveries {
             fast: self.fast - earlier.fast,

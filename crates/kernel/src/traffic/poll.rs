@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use units::{Span, NS_PER_S};
 
-/// Which end of a flow something happened to.
+/// The end of a flow at which an event happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     Listener,

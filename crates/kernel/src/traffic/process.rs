@@ -69,7 +69,7 @@ impl Process {
         Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
     }
 
-    /// How it ended; None while it runs.
+    /// Returns the exit status; None while it runs.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait()?;

@@ -16,10 +16,10 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use units::{Span, Time};
 
-/// How long a server has until it listens.
+/// Time for a server to begin to listen.
 const PATIENCE: Span = Span::from_secs(10);
 
-/// How long connections may live on when their program has ended, before their counters are taken as they are.
+/// Time for connections to close after their program has ended, before their counters are taken as they are.
 const SETTLING: Span = Span::from_secs(2);
 
 /// A flow that a program carries.
@@ -168,12 +168,12 @@ impl Program {
         Ok(())
     }
 
-    /// Whether all that it was told to send has been sent and counted.
+    /// Returns true if all data has been sent and counted.
     pub fn is_done(&self) -> bool {
         self.settled
     }
 
-    /// Whether there may be anything new to see.
+    /// Returns true if its counters may still change.
     pub fn is_alive(&self) -> bool {
         self.client.is_some() && !self.settled
     }
@@ -266,12 +266,12 @@ impl Program {
         self.client = None;
     }
 
-    /// What it was asked for and when that was done; server and client end with this.
+    /// Returns the workload: its bytes and the time of its end. Ends server and client.
     pub fn into_workload(self) -> Workload {
         self.workload
     }
 
-    /// What a reader of the numbers has to know.
+    /// Returns the notes for a reader of the metrics.
     pub fn notes(&self, spec: &FlowSpec, end: Time) -> Vec<String> {
         let (name, program) = (&spec.name, &self.plan.name);
         let mut notes = vec![];

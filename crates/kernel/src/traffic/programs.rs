@@ -1,4 +1,4 @@
-//! What happens to the flows that programs carry, among those of one's own sockets.
+//! Events of flows that programs carry.
 
 use super::socket::Failed;
 use super::Traffic;

@@ -10,7 +10,7 @@ use units::Time;
 /// Most bytes handed over at once, so that one flow does not keep the others waiting: half a ms at 5 Gbit/s.
 const TURN: u64 = 256 << 10;
 
-/// Where the connection stands.
+/// The state of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConnectionState {
     /// Not begun.
@@ -34,9 +34,9 @@ pub(crate) struct Sender {
     blocked: bool,
     /// The turn was over before the data.
     pub wants_turn: bool,
-    /// What the connection met while data was handed over.
+    /// Error of a write.
     pub error: Option<io::Error>,
-    /// What the kernel had counted when the connection was made: the SYN and its repetitions, which are no data.
+    /// The kernel's counters when the connection was made: the SYN and its repetitions, which are no data.
     pub at_start: Info,
 }
 

@@ -10,8 +10,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 /// Longest back-off of the retransmission timer, ms (Linux 6.15; include/uapi/linux/tcp.h; not in libc's list yet).
 const TCP_RTO_MAX_MS: libc::c_int = 44;
 
-/// What is sent: nobody looks at it. It is never written to, so that all of its pages are the kernel's one page of
-/// zeroes, which the cache holds.
+/// Bytes to send; no receiver reads their values. The array is never written, so all its pages are the kernel's zero
+/// page, which stays in the cache.
 static ZEROES: [u8; CHUNK] = [0; CHUNK];
 
 /// Most bytes handed over by one call: one segment of the kernel's offload is 64 KiB.
@@ -23,7 +23,7 @@ const SWEEP: usize = 4 << 20;
 /// An open socket; closing it resets the connection, so that nothing lingers.
 pub(crate) struct Socket(OwnedFd);
 
-/// What went wrong with an option, with the option's name and value.
+/// Error of an option, with its name and value.
 pub(crate) type Failed = (String, io::Error);
 
 impl Socket {
@@ -208,7 +208,7 @@ impl Socket {
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
-    /// What the kernel says of the connection.
+    /// Returns the kernel's values of the connection.
     pub fn info(&self) -> io::Result<Info> {
         Info::of(self.fd())
     }

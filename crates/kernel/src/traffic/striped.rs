@@ -90,7 +90,7 @@ impl Traffic<'_> {
         self.settle_stripe(now, index)
     }
 
-    /// What writing to connections has met, and whether they are done.
+    /// Handles the results of writes to connections, and those that are done.
     fn settle_stripe(&mut self, now: Time, index: usize) -> Result<(), KernelError> {
         let first = self.first(index);
         while let Some(lane) = self.stripes[index].poll_ready() {

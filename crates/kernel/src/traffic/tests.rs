@@ -312,7 +312,7 @@ fn a_run_is_summed_up_as_the_simulator_does() {
     assert_eq!(outcome.metrics.get("delivered_bytes"), Some(&Metric::Integer(1_000_000)));
     let Some(Metric::Real(completion)) = outcome.flows[0].get("completion_s") else { panic!("it completed") };
     assert!(*completion > 0.0 && *completion < 20.0);
-    // What this backend cannot know is not there.
+    // Metrics that this backend cannot know are absent.
     assert_eq!(outcome.metrics.get("duplicate_acks"), None);
     assert_eq!(outcome.metrics.get("rtt_max_s"), None);
 }
