@@ -91,7 +91,7 @@ def _losses(number: int) -> str:
 
 
 def _draws_losses(spec: Mapping[str, Any]) -> bool:
-    """Whether a link loses packets at random, from the beginning or by an event."""
+    """Return True if a link loses packets at random, from the beginning or by an event."""
     certain = 10**12
     return any(
         loss.get("kind") in RANDOM_LOSS and loss.get("probability_e12") != certain for loss in _loss_models(spec)

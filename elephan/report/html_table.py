@@ -30,14 +30,14 @@ class Head:
 
     title: str
     text: str = ""
-    """What it is, shown when the pointer is on it."""
+    """Explanation, shown when the pointer is on it."""
     of_row: bool = False
-    """Whether it names the row: to the left, in front of the numbers."""
+    """True if it names the row: to the left, in front of the numbers."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a column."""
+    """A cell of a table."""
 
     text: str
     small: str = ""
