@@ -20,7 +20,7 @@ MODELS: dict[str, Callable[..., Cycle]] = {
 
 
 def is_published(cc: dict[str, Any]) -> bool:
-    """Whether there is a cycle to hold it against."""
+    """Return True if there is a cycle to hold it against."""
     return cc["name"] in RESPONSES or "model" in cc
 
 

@@ -68,7 +68,7 @@ def test_in_two_processes(tmp_path: Path) -> None:
 
 
 def test_another_seed_gives_another_run(tmp_path: Path) -> None:
-    """What the tests above compare does depend on the randomness."""
+    """The records that the tests above compare do depend on the randomness."""
     results = elephan.run(SCENARIO, {"run.repetitions": 2}, store="none")
     for first, second in zip(results[::2], results[1::2], strict=True):
         assert (first.seed, second.seed) == (42, 43)

@@ -66,7 +66,7 @@ def main() -> int:
 
 
 Wanted = tuple[tuple[str, ...], dict[str, Any]]
-"""What a run is called, and its specification."""
+"""Name of a run, and its specification."""
 
 
 class Measurement:
