@@ -22,7 +22,7 @@ RANDOM_LOSS = frozenset({"independent", "gilbert_elliott", "bit_error_rate"})
 def losses(record: Record) -> int:
     """Return the packets that a run's flows lost on lines and in queues.
 
-    Where the flows do not know, which is so under netem, these are all that its links dropped.
+    Under netem the flows do not know them: these are then all packets that the links dropped.
     """
     own = [flow["dropped_packets"] for flow in record.flows if flow.get("dropped_packets") is not None]
     if own:

@@ -1,8 +1,8 @@
-"""Tables of a page that fit wherever they are read, without cutting a number off.
+"""Tables of a page that fit every width without cutting a number off.
 
-Where a table is wider than its place, its rows become columns, as on a narrow terminal. Where there are too many rows
-for that, each row becomes a block of its own, its numbers with their titles. Container queries do it, with widths that
-are estimated here from the longest texts.
+If a table is wider than its place, its rows become columns, as on a narrow terminal. If there are too many rows for
+that, each row becomes a block of its own, its numbers with their titles. Container queries do it, with widths that are
+estimated here from the longest texts.
 """
 
 from __future__ import annotations

@@ -312,7 +312,7 @@ class Store:
     def delete(self, ids: Sequence[str]) -> None:
         """Remove runs by their ids, and then their series. Raises `StoreError`.
 
-        What ends it in between leaves series without a run, which `results prune --files` removes.
+        An interruption leaves series without a run, which `results prune --files` removes.
         """
         self._write(lambda execute: _delete(execute, ids))
         for run_id in ids:

@@ -1,6 +1,6 @@
 """Same scenario, seed and version: same bytes, whoever runs it (invariant 3 of ARCHITECTURE.md).
 
-What the machine decides is left out by `Record.reproducible`: host, date, processor time, and where files lie.
+`Record.reproducible` leaves out the machine's part: host, date, processor time, and the places of files.
 """
 
 from __future__ import annotations

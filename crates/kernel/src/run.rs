@@ -26,7 +26,7 @@ pub trait Carrier: Sync {
     /// delivered.
     ///
     /// # Errors
-    /// What in the plan does not hold together.
+    /// The contradiction in the plan.
     fn start(
         &mut self,
         run: ValidRun<'_>,

@@ -29,7 +29,7 @@ impl Tun {
     /// belongs to the namespace in which /dev/net/tun is opened.
     ///
     /// # Errors
-    /// Which step the kernel refused, and why.
+    /// The step that the kernel refused, with its reason.
     pub fn open(namespace: &str, name: &str) -> Result<Tun, TunError> {
         let failed = |error| TunError { what: format!("entering the namespace {namespace}"), error };
         namespace::within(namespace, || open_here(name)).map_err(failed)?

@@ -1,7 +1,7 @@
 """Map each key of a transport to this machine's TCP: a sysctl, an attribute of the route, an option of the socket.
 
-What it has not is refused before anything is made, with the key and what would be right, or noted in the record where
-it changes next to nothing; docs/reference/kernel-settings.md has the table. Sources are Linux's ip-sysctl, ip-route(8),
+A key that it does not have is refused before anything is made, with the expected value, or noted in the record if it
+changes next to nothing. docs/reference/kernel-settings.md has the table. Sources are Linux's ip-sysctl, ip-route(8),
 tcp(7).
 """
 

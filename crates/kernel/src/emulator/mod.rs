@@ -60,7 +60,7 @@ impl Emulator {
     /// Makes the devices. Nothing is carried before [`Emulator::start`], so that they can be configured first.
     ///
     /// # Errors
-    /// Which step the kernel refused, and why.
+    /// The step that the kernel refused, with its reason.
     pub fn open(hosts: &[HostSpec]) -> Result<Emulator, TunError> {
         let devices =
             hosts.iter().map(|host| Tun::open(&host.namespace, &host.device)).collect::<Result<Vec<_>, _>>()?;
@@ -72,7 +72,7 @@ impl Emulator {
     /// already.
     ///
     /// # Errors
-    /// What in the plan does not hold together.
+    /// The contradiction in the plan.
     pub fn start(
         &mut self,
         run: ValidRun<'_>,

@@ -56,7 +56,7 @@ impl Table {
     /// plan.
     ///
     /// # Errors
-    /// What in the plan does not fit the spec.
+    /// The part of the plan that does not fit the spec.
     pub fn new(spec: &RunSpec, plan: &HostPlan, routes: &mut Routes) -> Result<Table, RunError> {
         let mut table = Table::default();
         let count = plan.hosts.len();

@@ -90,7 +90,7 @@ impl<'a> Traffic<'a> {
     /// Makes all sockets; nothing is sent yet. The devices and addresses of `plan` must be there.
     ///
     /// # Errors
-    /// Which flow's socket or option the kernel refused, or which of its workload's files cannot be read.
+    /// The flow's socket or option that the kernel refused, or the file of its workload that cannot be read.
     pub fn open(run: ValidRun<'a>, plan: &HostPlan) -> Result<Traffic<'a>, KernelError> {
         let spec = run.spec();
         allow_descriptors(spec.flows.len() as u64 * DESCRIPTORS);
