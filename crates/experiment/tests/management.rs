@@ -12,15 +12,16 @@ use std::ops::ControlFlow;
 fn hybrid(rates: [u64; 5], flows: Vec<Value>, manager: Value, change: impl Fn(&mut Value)) -> RunSpec {
     let link = |name: &str, from: usize, to: usize, rate: u64, delay: u64| {
         json!({"name": name, "from": from, "to": to, "rate_bps": rate, "delay_ns": delay,
-               "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 500}, "loss": {"kind": "none"}, "jitter": null})
+               "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 500},
+               "loss": {"kind": "none"}, "jitter": null})
     };
     let mut spec = json!({
         "format": 2, "seed": 1, "duration_ns": 30 * S, "stop_when_done": false,
         "nodes": ["s", "r1", "r2", "r3", "d"],
         "links": [
-            link("s-r1", 0, 1, rates[0], 0), link("r1-r2", 1, 2, rates[1], 10 * MS), link("r2-r3", 2, 3, rates[2], 10 * MS),
-            link("r3-d", 3, 4, rates[4], 0), link("r1-r3", 1, 3, rates[3], 4 * MS),
-            link("d-r3", 4, 3, 1_000_000_000, 0), link("r3-r2", 3, 2, 1_000_000_000, 10 * MS),
+            link("s-r1", 0, 1, rates[0], 0), link("r1-r2", 1, 2, rates[1], 10 * MS),
+            link("r2-r3", 2, 3, rates[2], 10 * MS), link("r3-d", 3, 4, rates[4], 0),
+            link("r1-r3", 1, 3, rates[3], 4 * MS), link("d-r3", 4, 3, 1_000_000_000, 0), link("r3-r2", 3, 2, 1_000_000_000, 10 * MS),
             link("r2-r1", 2, 1, 1_000_000_000, 10 * MS), link("r1-s", 1, 0, 1_000_000_000, 0),
         ],
         "flows": flows, "background": [], "events": [], "manager": manager,
@@ -40,11 +41,14 @@ fn elephant(name: &str, window: u64) -> Value {
 
 fn policy() -> Value {
     json!({
-        "interval_ns": S, "sampling_rate": 1, "flow_table_size": 64, "inactive_timeout_ns": 5 * S, "rate_bps": 20_000_000, "volume_bytes": 5_000_000,
-        "confidence_sigmas_e3": 1000, "return_rate_bps": 10_000_000, "min_dwell_time_ns": 10 * S, "lightpath_timeout_ns": 5 * S,
-        "lightpaths_max": 1, "max_utilization_ppm": 900_000, "offload_weight_ppm": 100_000, "congestion_threshold_ppm": 900_000, "refuse": true,
+        "interval_ns": S, "sampling_rate": 1, "flow_table_size": 64, "inactive_timeout_ns": 5 * S,
+        "rate_bps": 20_000_000, "volume_bytes": 5_000_000, "confidence_sigmas_e3": 1000, "return_rate_bps": 10_000_000,
+        "min_dwell_time_ns": 10 * S, "lightpath_timeout_ns": 5 * S, "lightpaths_max": 1,
+        "max_utilization_ppm": 900_000, "offload_weight_ppm": 100_000, "congestion_threshold_ppm": 900_000,
+        "refuse": true,
         "observation_window_ns": 5 * S, "cc_beta_ppm": 700_000, "priorities": [0],
-        "lightpaths": [{"name": "lambda", "route": [4], "capacity_bps": 600_000_000u64, "set_up_ns": 2 * S, "cost_bytes": 0}],
+        "lightpaths": [{"name": "lambda", "route": [4], "capacity_bps": 600_000_000u64, "set_up_ns": 2 * S,
+                        "cost_bytes": 0}],
     })
 }
 
@@ -247,7 +251,8 @@ fn mitigations(difference_ns: u64, hold: bool, trim: Option<Option<u64>>) -> Val
     let trim = trim.map(
         |restore| json!({"delay_ns": difference_ns, "cwnd_fraction_ppm": null, "lead_ns": 0, "restore_ns": restore}),
     );
-    let mitigation = json!({"hold_buffer": if hold { gate } else { Value::Null }, "cwnd_reduction": trim, "reordering_tolerance": null});
+    let hold_buffer = if hold { gate } else { Value::Null };
+    let mitigation = json!({"hold_buffer": hold_buffer, "cwnd_reduction": trim, "reordering_tolerance": null});
     json!([{"route": [0, 1, 2, 3], "lightpath": 0, "mitigation": mitigation}])
 }
 

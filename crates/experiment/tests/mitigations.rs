@@ -62,8 +62,9 @@ impl Hybrid {
 
     fn spec(&self) -> RunSpec {
         let link = |name: &str, from: usize, to: usize, rate_bps: u64, delay_ns: u64, packets: u64| {
-            json!({"name": name, "from": from, "to": to, "rate_bps": rate_bps, "delay_ns": delay_ns, "loss": {"kind": "none"},
-                   "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": packets}, "jitter": null})
+            json!({"name": name, "from": from, "to": to, "rate_bps": rate_bps, "delay_ns": delay_ns,
+                   "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": packets},
+                   "loss": {"kind": "none"}, "jitter": null})
         };
         let mut settings = self.transport.clone();
         settings["window_bytes"] = json!(self.window);
@@ -98,7 +99,8 @@ impl Hybrid {
                       link("r3-d", 3, 4, self.exit_bps, MS, self.exit_queue),
                       link("back", 4, 0, GBIT, 18 * MS, 10_000)],
             "flows": [flow], "background": [], "events": events,
-            "measure": {"series_interval_ns": SAMPLE, "warmup_ns": 0, "pcap": null, "pcap_node": 0, "pcap_packets": null},
+            "measure": {"series_interval_ns": SAMPLE, "warmup_ns": 0, "pcap": null, "pcap_node": 0,
+                        "pcap_packets": null},
         });
         serde_json::from_value(spec).expect("the form of spec.rs")
     }

@@ -30,8 +30,9 @@ impl Hybrid {
 
     fn spec(&self) -> RunSpec {
         let link = |name: &str, from: usize, to: usize, rate_bps: u64, delay_ns: u64| {
-            json!({"name": name, "from": from, "to": to, "rate_bps": rate_bps, "delay_ns": delay_ns, "loss": {"kind": "none"},
-                   "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 10_000}, "jitter": null})
+            json!({"name": name, "from": from, "to": to, "rate_bps": rate_bps, "delay_ns": delay_ns,
+                   "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 10_000},
+                   "loss": {"kind": "none"}, "jitter": null})
         };
         let mut flow = flow("f", 0, transport("reno", json!({"window_bytes": 200_000})), bulk(), 0);
         flow["destination"] = json!(4);
@@ -44,7 +45,8 @@ impl Hybrid {
                       link("r2-r3", 2, 3, self.core_bps, LONG / 2), link("light", 1, 3, self.core_bps, self.light_ns),
                       link("r3-d", 3, 4, self.core_bps, MS), link("back", 4, 0, self.core_bps, 12 * MS)],
             "flows": [flow], "background": self.background, "events": self.events,
-            "measure": {"series_interval_ns": 100 * MS, "warmup_ns": 0, "pcap": null, "pcap_node": 0, "pcap_packets": null},
+            "measure": {"series_interval_ns": 100 * MS, "warmup_ns": 0, "pcap": null, "pcap_node": 0,
+                        "pcap_packets": null},
         });
         serde_json::from_value(spec).expect("the form of spec.rs")
     }

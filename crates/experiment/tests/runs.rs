@@ -111,9 +111,8 @@ fn offered_frames_below_the_line_arrive_at_the_offered_rate_with_path_latency() 
 #[test]
 fn changes_of_the_path_take_effect_at_their_time() {
     let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("cubic", json!({})), bulk());
-    let events = vec![
-        json!({"when": {"kind": "at", "time_ns": 5 * S}, "action": {"kind": "rate", "link": 0, "rate_bps": 20_000_000}}),
-    ];
+    let events = vec![json!({"when": {"kind": "at", "time_ns": 5 * S},
+               "action": {"kind": "rate", "link": 0, "rate_bps": 20_000_000}})];
     let outcome = Dumbbell { events, warmup_ns: 8 * S, duration_ns: 18 * S, ..run }.run();
     let goodput = real(&outcome, "goodput_bps");
     assert!((goodput / (20e6 * MSS / 1500.0) - 1.0).abs() < 0.02, "{goodput}");

@@ -112,17 +112,17 @@ impl Line {
 
     pub fn flow(mut self, workload: Value) -> Line {
         let transport = json!({
-            "congestion_control": "cubic", "parameters": {}, "recovery": "rack", "initial_cwnd": 10, "initial_ssthresh": null,
-            "window_bytes": self.window_bytes, "window_scaling": true, "window_scale": null, "receive_autotuning": false,
-            "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true, "delayed_ack": true,
-            "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,
+            "congestion_control": "cubic", "parameters": {}, "recovery": "rack", "initial_cwnd": 10,
+            "initial_ssthresh": null, "window_bytes": self.window_bytes, "window_scaling": true, "window_scale": null,
+            "receive_autotuning": false, "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true,
+            "delayed_ack": true, "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,
             "rto_min_ns": 200 * MS, "rto_max_ns": 120 * S, "reordering": 3, "limited_transmit": true, "frto": true,
             "fast_retransmit": true, "cwnd_clamp": null,
         });
         let name = format!("f{}", self.flows.len());
         self.flows.push(json!({
-            "name": name, "group": 0, "source": 0, "destination": 1, "route": [0], "return_route": [1], "transport": transport,
-            "start_ns": 0, "stop_ns": null, "workload": workload,
+            "name": name, "group": 0, "source": 0, "destination": 1, "route": [0], "return_route": [1],
+            "transport": transport, "start_ns": 0, "stop_ns": null, "workload": workload,
         }));
         self
     }

@@ -11,9 +11,9 @@ create_exception!(
     _native,
     BpfError,
     PyException,
-    "The kernel or libbpf refused something. `kind`: \"load\" (of an object, of which `program`, `log` and `messages` say more), \
-     \"call\", or \"object\" when the fault is that of whoever asked; `errno` is the number of the first two, else None; \
-     `reason` is the text without the attempt."
+    "The kernel or libbpf refused something. `kind`: \"load\" (of an object, of which `program`, `log` and `messages` \
+     say more), \"call\", or \"object\" when the fault is that of whoever asked; `errno` is the number of the first \
+     two, else None; `reason` is the text without the attempt."
 );
 
 fn raised(py: Python<'_>, error: &Error) -> PyErr {

@@ -66,7 +66,9 @@ impl IscsiServer {
     /// cannot be opened, BlockingIOError a file that is in use.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, congestion_control=None))]
+    #[pyo3(signature = (
+        name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, congestion_control=None
+    ))]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -193,7 +195,10 @@ fn initiator(name: &str, target: Option<&str>) -> InitiatorConfig {
 /// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused. `told` is a
 /// wait for signals that are to end it.
 #[pyfunction]
-#[pyo3(signature = (address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed, congestion_control=None, told=None))]
+#[pyo3(signature = (
+    address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns,
+    seed, congestion_control=None, told=None
+))]
 #[allow(clippy::too_many_arguments)]
 fn iscsi_bench(
     py: Python<'_>,

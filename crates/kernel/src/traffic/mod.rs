@@ -458,7 +458,8 @@ impl<'a> Traffic<'a> {
         if let Some(late) = self.lateness.quantile(990).filter(|&ns| generated && ns > LATE.0) {
             let late_ms = late as f64 / 1e6;
             notes.push(format!(
-                "TRAFFIC: the generator of messages was late by {late_ms:.1} ms (p99); their latency and lag contain that"
+                "TRAFFIC: the generator of messages was late by {late_ms:.1} ms (p99); their latency and lag contain \
+                 that"
             ));
         }
         notes

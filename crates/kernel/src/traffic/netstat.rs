@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn counters_are_found_by_their_names_wherever_they_stand() {
-        let text = "TcpExt: Other TCPLossUndo TCPFullUndo TCPSackRecovery TCPRenoRecovery TCPPartialUndo TCPLossProbes TCPDSACKUndo\n\
+        let text = "TcpExt: Other TCPLossUndo TCPFullUndo TCPSackRecovery TCPRenoRecovery TCPPartialUndo \
+                    TCPLossProbes TCPDSACKUndo\n\
                     TcpExt: 99 1 2 4 8 16 32 64\nIpExt: TCPLossProbes\nIpExt: 7\n";
         assert_eq!(parse(text).unwrap(), Recoveries { fast: 12, probes: 32, undone: 83 });
     }
