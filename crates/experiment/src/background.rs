@@ -14,7 +14,7 @@ pub trait BackgroundPacket: Packet + Routed {
     fn background(bytes: u32, hop: u32, source: u32) -> Self;
 }
 
-/// One source. MessageTimes in `spec` are those of the network that it sends into.
+/// A background source. Times in `spec` are those of the network that it sends into.
 pub struct Background {
     /// Rate, route and packet sizes.
     pub spec: BackgroundSpec,

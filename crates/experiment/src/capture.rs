@@ -111,7 +111,7 @@ impl Capture {
         self.error.is_some()
     }
 
-    /// Writes what is buffered. Returns (packets captured, packets beyond the limit).
+    /// Writes the buffered packets. Returns (packets captured, packets beyond the limit).
     pub fn finish(self) -> Result<(u64, u64), RunError> {
         let Capture { path, mut beside, writer, error, captured, skipped, .. } = self;
         let written = match error {
@@ -122,7 +122,7 @@ impl Capture {
     }
 }
 
-/// The segment as `wire` wants it; its flags in the header's 8 bits, its ECN bits where IP has them.
+/// The segment as `wire` takes it: flags in the header's 8 bits, ECN bits in the IP header.
 fn fields(segment: &Segment) -> SegmentFields {
     let ecn = match (segment.has(flags::CE), segment.has(flags::ECT)) {
         (true, _) => Ecn::Ce,

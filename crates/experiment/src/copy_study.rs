@@ -10,7 +10,7 @@ use units::{Span, Time, NS_PER_S};
 /// Observations that the steady part has at least: five to each of 20 batches.
 const OBSERVATIONS_MIN: usize = 100;
 
-/// A copy and what was seen of it.
+/// A copy and the observations of it.
 pub struct CopyStudy {
     spec: ExtrapolateSpec,
     /// Bytes of the copy.
@@ -23,7 +23,7 @@ pub struct CopyStudy {
     in_flight: Vec<u64>,
     /// All its connections together.
     last: FlowObservation,
-    /// Packets after which it is looked at next.
+    /// Packets after which the next study of the series is due.
     next_packets: u64,
     found: Option<CopyVerdict>,
     /// When it is observed next.
@@ -44,7 +44,7 @@ pub enum CopyVerdict {
 pub struct Steady {
     /// From when on.
     pub from: Time,
-    /// When that was known: the end of what was simulated.
+    /// End of the simulated part, at which the steady state was known.
     pub until: Time,
     /// Bytes delivered by then.
     pub received_bytes: u64,
@@ -124,7 +124,7 @@ impl CopyStudy {
         Time(self.spec.from_ns)
     }
 
-    /// When it will have been looked at for the last time, at the pace so far: what a progress display counts down to.
+    /// Returns the expected time of the last study, at the pace so far, for a progress display.
     pub fn expected_end(&self, now: Time) -> Time {
         let packets = u128::from(self.last.packets.max(1));
         let end = u128::from(now.0) * u128::from(self.spec.most_packets.max(1)) / packets;

@@ -127,7 +127,7 @@ impl HoldBufferCounters {
     }
 }
 
-/// The network's own counters: what the model decided.
+/// Counters of the network as its model decided.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkCounters {
     /// In the order of the spec.
@@ -140,18 +140,18 @@ pub struct NetworkCounters {
     pub managed: Option<ManagerOutcome>,
 }
 
-/// A sender that was told to trim its window.
+/// A sender that was told to reduce its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowReduction {
     /// For which move.
     pub why: MoveId,
     /// Index of the flow.
     pub flow: usize,
-    /// When it was told, since the run began.
+    /// Time of the command since the run began.
     pub at: Time,
     /// Its smoothed RTT then.
     pub srtt: Span,
-    /// None: it was not to be done then.
+    /// None: the sender could not reduce it then.
     pub trimmed: Option<CwndReduction>,
 }
 
@@ -159,13 +159,13 @@ pub struct WindowReduction {
 pub struct ShortFlowsSummary {
     /// Its metrics.
     pub metrics: Metrics,
-    /// MessageTimes from the beginning of a flow to the delivery of its last byte, ns.
+    /// Times from the beginning of a flow to the delivery of its last byte, ns.
     pub completion: Histogram,
 }
 
 /// A run.
 pub struct MeasuredRun {
-    /// When the run proper ended, before what was on its way drained.
+    /// End of the run proper, before the packets in flight drained.
     pub end: Time,
     /// When it ended altogether.
     pub drained_at: Time,
@@ -181,7 +181,7 @@ pub struct MeasuredRun {
     pub link_series: LinkSeries,
     /// When each event happened, in the order of the spec; None: it did not.
     pub event_times: Vec<Option<Time>>,
-    /// In the order in which they were told; none where the backend knows of them only afterwards.
+    /// In the order of the commands; empty if the backend knows of them only afterwards.
     pub window_reductions: Vec<WindowReduction>,
     /// Of each entry of short flows.
     pub short_flows: Vec<ShortFlowsSummary>,

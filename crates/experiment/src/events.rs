@@ -24,19 +24,19 @@ pub struct ScheduledEvent {
     begin: Time,
     /// Bytes that the watched flow had delivered when the averaging window began.
     received_before: u64,
-    /// True if senders have been told of a move.
+    /// True if senders have been told of the move.
     told: bool,
-    /// When windows that were trimmed are given back.
+    /// Time at which the reduced windows are restored.
     restore_at: Option<Time>,
 }
 
 /// Result of a step of an event.
 pub enum EventStep {
-    /// Senders are told now; look again then, if at all.
+    /// Tell senders now; the next step is due at the time, if any.
     Tell(Vec<AddressedCommand>, Option<Time>),
-    /// It happens now; look again then, if at all.
+    /// The action happens now; the next step is due at the time, if any.
     Now(ActionSpec, Option<Time>),
-    /// Look again then.
+    /// The next step is due at this time.
     Later(Time),
     /// It has happened before.
     Done,
@@ -91,7 +91,7 @@ impl ScheduledEvent {
         times
     }
 
-    /// Looks at it; `received` tells the payload bytes that a flow has delivered.
+    /// Makes a step of the event; `received` returns the payload bytes that a flow has delivered.
     pub fn handle_timer(&mut self, now: Time, received: impl Fn(usize) -> u64) -> EventStep {
         if self.happened.is_some() {
             return match (self.restore_at.take_if(|at| *at <= now), &self.spec.action) {
@@ -203,7 +203,7 @@ pub fn apply_action<P: Packet + Routed>(
     }
 }
 
-/// Starts the gate on `route`, if it has one; returns the gate and for how long it keeps packets back.
+/// Starts the hold buffer on `route`, if it has one; returns the buffer and its hold time.
 pub fn begin_hold<P: Packet + Routed>(
     route: &[usize],
     mitigation: Option<&MitigationSpec>,

@@ -1,4 +1,4 @@
-//! One TCP connection of a run: two endpoints, where their packets go, what the application does.
+//! One TCP connection of a run: two endpoints, the routes of their packets, the application.
 
 use crate::counters::{FlowCounters, ReverseCounters, Rtt};
 use crate::node_number::EndNodes;

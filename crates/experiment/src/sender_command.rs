@@ -4,7 +4,7 @@ use crate::spec::{CwndReductionSpec, ReorderingToleranceSpec};
 use tcp::{CwndReduction, Endpoint};
 use units::{Span, Time};
 
-/// The move about which a sender is told.
+/// The move that a command is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MoveId {
     /// Index of the event in the spec.
@@ -31,7 +31,7 @@ pub enum SenderCommand {
     Restore,
 }
 
-/// A command on its way to a sender.
+/// A command to a sender.
 #[derive(Clone, Debug)]
 pub struct AddressedCommand {
     /// Index of the flow.
@@ -43,7 +43,7 @@ pub struct AddressedCommand {
 }
 
 impl Preparation {
-    /// Tells `sender`; returns what it has given up of its window.
+    /// Gives `sender` the command; returns the window that it gave up.
     pub fn apply(&self, now: Time, sender: &mut Endpoint) -> Option<CwndReduction> {
         let trim = self.trim.as_ref();
         let trimmed = trim.and_then(|trim| sender.reduce_cwnd(now, Span(trim.delay_ns), trim.cwnd_fraction_ppm));

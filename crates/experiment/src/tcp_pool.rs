@@ -250,7 +250,7 @@ impl Flight {
         block.headers[(number % BLOCK) as usize]
     }
 
-    /// Moves `head` over what was taken before its turn, and gives back the blocks below it.
+    /// Moves `head` over the headers that were taken before their turn, and frees the blocks below it.
     fn advance(&mut self, spare: &mut Spare) {
         loop {
             if self.head % BLOCK == 0 {
@@ -269,7 +269,7 @@ impl Flight {
     }
 }
 
-/// Slots of a chunk: 8 KiB. A vector that doubles would hold up to twice what is wanted.
+/// Slots of a chunk: 8 KiB. A vector that doubles would hold up to twice as much.
 const CHUNK: usize = 256;
 
 /// SACK blocks of one packet, start and end, from the number that it acknowledges on: a window has less than 2^30 bytes

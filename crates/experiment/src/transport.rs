@@ -45,7 +45,7 @@ pub trait Transport: SendingEnd {
     fn stats(&self) -> &Stats;
     /// Returns the sending side's values for the series.
     fn sample(&self) -> SenderSample;
-    /// It is told of a move that comes; returns what it has given up of its window. None: it does nothing about moves.
+    /// Prepares for a move that comes; returns the window that it gave up. None: it does nothing about moves.
     fn prepare(&mut self, _now: Time, _preparation: &Preparation) -> Option<CwndReduction> {
         None
     }
@@ -70,11 +70,11 @@ pub trait SegmentPool {
     fn template(&mut self, segment: &Self::Segment, hop: u32, source: u32) -> Self::Template;
     /// Packs the next segment of `template`.
     fn pack(&mut self, template: &mut Self::Template) -> Packet;
-    /// Unpacks `packet` into `segment` and forgets what was kept.
+    /// Unpacks `packet` into `segment` and forgets the stored header.
     fn unpack(&mut self, packet: Packet, segment: &mut Self::Segment);
     /// Returns true if `packet`, which was unpacked last, is of the present connection of its source.
     fn is_current(&mut self, packet: Packet) -> bool;
-    /// Forgets what was kept of a lost packet.
+    /// Forgets the stored header of a lost packet.
     fn discard(&mut self, packet: Packet);
     /// `source` sends from here on for another connection.
     fn begin_connection(&mut self, source: u32);

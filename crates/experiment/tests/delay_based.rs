@@ -1,4 +1,4 @@
-//! Congestion controls that listen to delay, on a path: what they keep queued, what loss leaves them, against their
+//! Congestion controls that react to delay, on a path: their queues and their rates under loss, against their
 //! equations.
 
 mod common;

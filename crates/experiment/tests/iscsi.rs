@@ -1,4 +1,4 @@
-//! iSCSI sessions over simulated TCP: what each setting costs in round trips, and that nothing is lost on the way.
+//! iSCSI sessions over simulated TCP: the cost of each setting in round trips; no request is lost.
 
 mod common;
 
@@ -158,7 +158,7 @@ fn a_disk_takes_its_time_and_a_stripe_shares_it() {
         Dumbbell { duration_ns: 1000 * S, stop_when_done: true, ..run }.run()
     };
     let one = read(disk(json!("cheetah-9lp"), 1), 1);
-    // 5.4 ms of seek and 3 ms of rotation on average, and what the controller adds.
+    // 5.4 ms of seek and 3 ms of rotation on average, and the controller's overhead.
     let mean = real(&one, "disk_mean_s");
     assert!((0.006..0.012).contains(&mean), "{mean}");
     let sum = real(&one, "queue_mean_s") + real(&one, "network_mean_s") + mean;

@@ -1,5 +1,5 @@
-//! A session whose line is cut for so long that it is lost: it is made anew over fresh TCP connections, and every
-//! request answered.
+//! A session is lost when its line is cut for long: it is established again over fresh TCP connections, and every
+//! request is answered.
 
 mod common;
 
@@ -10,7 +10,7 @@ use serde_json::{json, Value};
 const KIB: u64 = 1024;
 const REQUESTS: u64 = 400;
 
-/// 64 KiB requests, half of them reads, on 10 Mbit/s: about 11 s of work each way.
+/// 64 KiB requests, half of them reads, on 10 Mbit/s: about 11 s of work in each direction.
 fn session(requests: u64) -> Value {
     json!({
         "kind": "iscsi", "initial_r2t": true, "immediate_data": true, "max_burst_bytes": 262_144,

@@ -1,4 +1,4 @@
-//! Whole runs: what the line, the window and the loss decide, and that a run is a function of its spec.
+//! Whole runs: limits by the line, the window and the loss; a run is a function of its spec.
 
 mod common;
 
@@ -93,7 +93,7 @@ fn adding_a_flow_does_not_change_the_losses_of_another() {
     let both = lossy(Dumbbell::new(100_000_000_000, 20 * MS).flow("a", small(), bulk()).flow("b", small(), bulk()));
     let drops = of_flow(&alone, 0, "dropped_packets");
     assert!(drops > 30, "{drops}");
-    // Packets of the two may share a ns on the line, which shifts times a little; what is lost does not change.
+    // Packets of the two may share a ns on the line, which shifts times a little; the losses do not change.
     assert!(of_flow(&both, 0, "dropped_packets").abs_diff(drops) <= 2);
 }
 
@@ -194,7 +194,7 @@ fn the_warm_up_counts_for_latency_lag_and_data_at_risk_and_stands_apart() {
             assert_eq!(integer(&all, "lag_max_bytes"), integer(&steady, "startup_lag_max_bytes"));
             assert!(integer(&steady, "lag_max_bytes") < integer(&all, "lag_max_bytes") / 2);
         }
-        // Somebody who leaves nothing out is told what the longest is.
+        // Without a warm-up the note explains the longest one.
         assert!(all.notes.iter().any(|note| note.contains("measure.warmup")), "{:?}", all.notes);
         assert!(steady.notes.is_empty(), "{:?}", steady.notes);
     }

@@ -27,7 +27,7 @@ pub struct FlowPlan {
     pub source: usize,
     /// Host of the receiver.
     pub destination: usize,
-    /// Port that the receiver listens on, one per flow: how flows are told apart.
+    /// Port that the receiver listens on, one per flow: it tells flows apart.
     pub port: u16,
     /// `TCP_CONGESTION` of the sender.
     pub congestion_control: String,
@@ -37,14 +37,14 @@ pub struct FlowPlan {
     pub receive_buffer_bytes: Option<u64>,
     /// `SO_SNDBUFFORCE`, bytes; null = the kernel's autotuning.
     pub send_buffer_bytes: Option<u64>,
-    /// `TCP_MAXSEG`, bytes; null = what the MTU gives.
+    /// `TCP_MAXSEG`, bytes; null = from the MTU.
     pub max_segment_bytes: Option<u32>,
     /// Paced by the kernel always.
     pub pacing: bool,
     /// `TCP_RTO_MAX_MS`; null = the kernel's.
     pub rto_max_ms: Option<u32>,
-    /// Number of the BPF map in which the sender's congestion control looks for orders (congestion/bpf/trim.h); null =
-    /// it does not.
+    /// Number of the BPF map in which the sender's congestion control finds commands (congestion/bpf/trim.h); null = it
+    /// has none.
     #[serde(default)]
     pub orders: Option<u32>,
     /// The program that makes the connections, in place of sockets with these options. No other flow uses its hosts:
@@ -65,7 +65,7 @@ pub struct ProgramPlan {
     pub client: Vec<String>,
     /// True if the client ends well only after the server has confirmed all data.
     pub confirmed: bool,
-    /// Folder that both start in and that takes what they say.
+    /// Folder in which both start, and for their output.
     pub folder: String,
 }
 

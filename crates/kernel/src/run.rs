@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{Span, Time};
 
-/// From when everything is ready to time zero: what the emulator's thread takes to be up.
+/// Time from the start of all parts to time zero, for the emulator's thread to begin.
 const LEAD: Span = Span::from_millis(20);
 
 /// Between two reports of progress.
@@ -41,7 +41,7 @@ pub trait Carrier: Sync {
     /// Returns true if it has ended by itself.
     fn has_failed(&self) -> bool;
 
-    /// Ends it and says what it did; None where there is nothing to say.
+    /// Ends it and returns its report; None if there is none.
     fn stop(&mut self) -> Option<EmulatorReport>;
 }
 
@@ -133,7 +133,7 @@ fn carry(
         scope.spawn(move || {
             let mut counters = None;
             let ran = traffic.run(clock, progress, stop, over, |_| counters = carrier.snapshot());
-            // Nobody listens when a report of progress panicked.
+            // The receiver is gone if a report of progress panicked.
             let _ = tell.send(ran.map(|tally| (tally, counters)));
         });
         let ends = EndsIt(stop);
@@ -195,7 +195,7 @@ fn outcome(
             // front reads them.
             window_reductions: vec![],
             short_flows: vec![],
-            // Real time is waited for: what is extrapolated is the simulator's.
+            // A run in real time is not extrapolated: the simulator does that.
             copy: None,
             notes,
         },

@@ -129,7 +129,7 @@ impl PyObject {
         Ok(())
     }
 
-    /// Unregisters its control and lets go of programs and maps.
+    /// Unregisters its control and releases programs and maps.
     fn close(&mut self) {
         self.registration = None;
         self.records.clear();

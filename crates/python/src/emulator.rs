@@ -31,7 +31,7 @@ impl PyEmulator {
     /// happen. ValueError: spec or plan are wrong.
     fn start(&mut self, py: Python<'_>, spec_json: &str, plan_json: &str) -> PyResult<()> {
         let mut spec: RunSpec = parsed("the run's spec", spec_json)?;
-        // Nobody takes series from here, and a path may be open for days.
+        // No caller takes series from here, and a path may be open for days.
         spec.measure.series_interval_ns = None;
         let plan: HostPlan = parsed("the plan", plan_json)?;
         let emulator = &mut self.0;
@@ -60,7 +60,7 @@ impl PyEmulator {
         Ok(Some(dict.unbind()))
     }
 
-    /// Ends it; what it did, as a dict; None when it was not started.
+    /// Ends it; returns its report as a dict, or None if it was not started.
     fn stop(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let emulator = &mut self.0;
         py.detach(|| emulator.stop()).map(|report| report_dict(py, &report).map(Bound::unbind)).transpose()

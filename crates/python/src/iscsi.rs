@@ -35,7 +35,7 @@ fn digest(name: &str) -> PyResult<Digest> {
     })
 }
 
-/// Settings from a dict; what is not there is as usual.
+/// Settings from a dict; missing keys have their defaults.
 fn settings(from: &Bound<'_, PyDict>) -> PyResult<Settings> {
     let mut settings = Settings::default();
     for (key, value) in from {
@@ -192,8 +192,8 @@ fn initiator(name: &str, target: Option<&str>) -> InitiatorConfig {
     }
 }
 
-/// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused. `told` is a
-/// wait for signals that are to end it.
+/// Puts a load on a unit; returns its result as a dict. OSError names the refusal of the target or the network. `told`
+/// is a wait for signals that are to end it.
 #[pyfunction]
 #[pyo3(signature = (
     address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns,
@@ -256,7 +256,7 @@ fn iscsi_bench(
     Ok(dict.unbind())
 }
 
-/// Asks a portal for its targets: (name, address) of each. OSError says what the portal or the network refused.
+/// Asks a portal for its targets: (name, address) of each. OSError names the refusal of the portal or the network.
 #[pyfunction]
 fn iscsi_discover(
     py: Python<'_>,

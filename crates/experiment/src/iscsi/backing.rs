@@ -165,7 +165,7 @@ impl Backing {
         disks.chain(self.syncing.iter().map(|&(until, _)| until)).min().unwrap_or(Time::NEVER)
     }
 
-    /// Completes what is done by `now`.
+    /// Completes the work that is done by `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         for at in 0..self.disks.len() {
             self.disks[at].handle_timeout(now);

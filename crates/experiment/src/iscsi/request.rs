@@ -1,4 +1,4 @@
-//! A read or a write that an application wants.
+//! A read or a write of an application.
 
 use units::Time;
 

@@ -78,7 +78,7 @@ pub struct Session {
     stopped: bool,
     /// When all requests were done, and no more came.
     done_at: Option<Time>,
-    /// MessageTimes that the session was lost; when first, and why.
+    /// Number of times that the session was lost; the first time and its reason.
     losses: u64,
     lost: Option<(Time, String)>,
     /// When attempts to reconnect were given up.
@@ -234,7 +234,7 @@ impl Session {
         }
     }
 
-    /// Closes what either core wants closed; returns whether there was something.
+    /// Closes the connections that either core wants closed; returns true if there were any.
     fn close<T: Transport>(&mut self, now: Time, ends: &mut Ends<'_, T>) -> bool {
         let mut any = false;
         for (index, connection) in self.connections.iter_mut().enumerate() {
@@ -247,7 +247,7 @@ impl Session {
             }
             for id in [&mut connection.id, &mut connection.lost] {
                 if let Some(closed) = id.filter(|&id| self.target.poll_close(id).is_some()) {
-                    // The initiator finds that out by its pings: its end hears nothing more.
+                    // The initiator finds that out by its pings: its end receives nothing more.
                     ends.end(flow, Side::Receiver).abort(now);
                     self.target.handle_closed(closed);
                     *id = None;
@@ -326,7 +326,7 @@ impl Session {
             if let Header::ScsiCommand(command) = &out.pdu.header {
                 let under_way = self.initiator.command_of(command.itt).and_then(|id| self.commands.get(id));
                 if let Some(under_way) = under_way {
-                    // The first time: what a lost session costs is the network's.
+                    // The first loss, since the network causes its cost.
                     under_way.sent.get_or_insert(now);
                 }
             }

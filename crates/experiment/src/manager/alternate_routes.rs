@@ -16,16 +16,16 @@ use units::{Rate, Size, Span};
 pub struct AlternateRoute {
     /// Its links.
     pub links: Vec<usize>,
-    /// The same with the gate before the lightpath, where it has one.
+    /// The same with the hold buffer before the lightpath, if it has one.
     pub way: Vec<usize>,
     gate: Option<usize>,
-    /// The number of the line for which that lets go.
+    /// Number of the line that paces its release.
     pub line: Option<usize>,
     /// Allowed mitigations.
     pub mitigation: Option<MitigationSpec>,
 }
 
-/// Gives flows their ways over lightpaths and the gates in them.
+/// Gives flows their routes over lightpaths and the hold buffers in them.
 pub struct AlternateRoutes<'a> {
     spec: &'a ManagerSpec,
     next: usize,
@@ -53,12 +53,12 @@ impl<'a> AlternateRoutes<'a> {
 }
 
 impl AlternateRoute {
-    /// Its gate, as the network has to make it.
+    /// The settings of its hold buffer, for the network.
     pub fn gate(&self) -> Option<&HoldBufferSpec> {
         self.mitigation.as_ref()?.hold_buffer.as_ref()
     }
 
-    /// Its gate, as the network has it.
+    /// The link number of its hold buffer in the network.
     pub fn link(&self) -> Option<usize> {
         self.gate
     }

@@ -8,7 +8,7 @@ use sim::{Network, Routed};
 use te::{LinkView, Paths, Plan, View};
 use units::{Rate, Size, Span, Time};
 
-/// A flow as the manager's network knows it: its ways and what is on them.
+/// A flow as the manager's network knows it: its routes and their hold buffers.
 pub struct ManagedFlow {
     pub route: Vec<usize>,
     /// By lightpath: its data's links over it; None where it does not pass both ends.

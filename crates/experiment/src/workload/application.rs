@@ -10,15 +10,15 @@ use units::{Span, Time};
 /// that has come in order to the application's other part: the far end of what it sends, or the near end of what it
 /// answers.
 pub trait Application {
-    /// It starts; returns when it wants to be called again.
+    /// The application starts; returns the time of the next call.
     fn start(&mut self, now: Time, end: &mut impl SendingEnd) -> Time;
-    /// The time that it asked for has come; returns when it wants to be called again.
+    /// The next call is due; returns the time of the one after it.
     fn handle_timer(&mut self, now: Time, end: &mut impl SendingEnd) -> Time;
     /// `received` bytes have come by now. Returns a new time for its timer, where that changed it.
     fn handle_delivered(&mut self, now: Time, received: u64, end: &mut impl SendingEnd) -> Option<Time>;
     /// The connection may have room again.
     fn flush(&mut self, now: Time, end: &mut impl SendingEnd);
-    /// It writes no more; what is written is still delivered.
+    /// The application writes no more; data that is written is still delivered.
     fn stop(&mut self, now: Time, end: &mut impl SendingEnd);
     /// When all that it wrote had arrived, after it stopped.
     fn done_at(&self) -> Option<Time>;
@@ -71,7 +71,7 @@ pub struct Share {
     pub lane: usize,
 }
 
-/// A source and what the connection's send buffer has not taken of it yet.
+/// A source and the bytes that the connection's send buffer has not taken yet.
 #[repr(C)]
 pub struct Workload {
     /// True if it has to see deliveries per packet.

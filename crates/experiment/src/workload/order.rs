@@ -100,8 +100,8 @@ impl Order {
         self.times.record(issued, now);
     }
 
-    /// Bytes issued that a disaster now would lose: in order all behind the first byte that is missing, else what has
-    /// not arrived.
+    /// Bytes issued that are at risk: in order all behind the first byte that is missing, else those that have not
+    /// arrived.
     pub fn lag_bytes(&self) -> u64 {
         if !self.in_order {
             return self.issued_bytes - self.received_bytes;

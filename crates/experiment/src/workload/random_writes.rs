@@ -6,7 +6,7 @@ use link::random::{stream_seed, Geometric, Random};
 use te::traffic_model::Distribution;
 use units::{Span, Time, NS_PER_S};
 
-/// MessageTimes are added up in ps, so that no rounding adds up: 4 KiB at 400 Gbit/s are 81,920.
+/// Times are added up in ps, so that no rounding adds up: 4 KiB at 400 Gbit/s are 81,920.
 const PS_PER_NS: u128 = 1000;
 const PS_PER_S: u128 = NS_PER_S as u128 * PS_PER_NS;
 

@@ -6,9 +6,10 @@ use units::Time;
 pub trait SendingEnd {
     /// Hands over up to `bytes` of data; returns how many were taken.
     fn write(&mut self, now: Time, bytes: u64) -> u64;
-    /// No more will be written: the end of the stream follows what was. May be called again, to no effect.
+    /// No more will be written: the end of the stream follows the data written before. May be called again, to no
+    /// effect.
     fn close(&mut self, now: Time);
-    /// Takes back what was written and never sent, as far as this end can.
+    /// Takes back the data that was written and never sent, as far as this end can.
     fn discard_unsent(&mut self, now: Time);
     /// Bytes taken so far and not taken back.
     fn bytes_written(&self) -> u64;

@@ -104,7 +104,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
         self.all.iter_mut().for_each(Node::begin_measuring);
     }
 
-    /// Sends what a node has handed to transports, sets its timer, notes its end.
+    /// Sends the data that a node has handed to transports, sets its timer, notes its end.
     #[inline(never)]
     fn settle(&mut self, now: Time, number: NodeNumber, of: &mut Connections<M::Transport>, net: &mut Network<Packet>) {
         while let Some(flow) = self.all[number.index()].poll_reconnect() {

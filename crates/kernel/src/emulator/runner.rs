@@ -16,8 +16,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender};
 use units::Time;
 
-/// Packets read from one host before the next host's turn: at a few us each, what is due elsewhere waits for tens of
-/// us.
+/// Packets read from one host before the next host's turn: at a few us each, events due elsewhere wait for tens of us.
 const BURST: usize = 16;
 
 /// More events than one advance of the network ever has.
@@ -92,8 +91,8 @@ impl Runner {
         }
     }
 
-    /// Brings the network to the present. Each event happens at its own time, not at the time at which we look: being
-    /// late does not change what the model decides.
+    /// Brings the network to the present. Each event happens at its own time, not at the time of this call: lateness
+    /// does not change the model's decisions.
     fn advance(&mut self) -> Time {
         let now = self.world.look();
         self.net.run(&mut self.world, now, ALL);
@@ -132,7 +131,7 @@ impl Runner {
         }
     }
 
-    /// Does what it is told; true when that is to stop.
+    /// Handles the commands; returns true if one of them is to stop.
     fn obey(&mut self) -> bool {
         self.wake.clear();
         while let Ok(command) = self.commands.try_recv() {

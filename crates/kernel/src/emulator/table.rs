@@ -15,7 +15,7 @@ pub(super) fn source_of(flow: usize, direction: Direction) -> u32 {
     2 * flow as u32 + u32::from(direction == Direction::Reverse)
 }
 
-/// A way into the network.
+/// A route's entry into the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     /// First hop of the route.
@@ -24,7 +24,7 @@ pub(super) struct Entry {
     pub source: Option<u32>,
 }
 
-/// All ways into the network.
+/// All entries into the network.
 #[derive(Default)]
 pub(super) struct Table {
     /// Host by address.

@@ -44,7 +44,7 @@ pub(super) struct Waiter {
     allowance: Allowance,
 }
 
-/// Time that may be spent watching the clock; what was spent too much is owed.
+/// Time that may be spent watching the clock; time spent beyond it is owed.
 struct Allowance {
     left_ns: i64,
     /// When it was last brought up to date.
@@ -99,7 +99,7 @@ impl Waiter {
         if watch && left_ns <= self.margin_ns {
             self.poll(0)?;
             self.allowance.spend(clock::monotonic_ns());
-            // Without a sleep nothing is learnt about wake-ups: try a shorter margin in a while.
+            // Without a sleep there is no measurement of wake-ups: try a shorter margin in a while.
             self.margin_ns = (self.margin_ns - self.margin_ns / 1024).max(MARGIN.0);
             return Ok(Waited::default());
         }

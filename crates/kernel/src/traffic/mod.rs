@@ -59,7 +59,7 @@ pub(crate) struct Traffic<'a> {
     series: FlowSeries,
     /// Flows whose finite work is not delivered yet.
     unfinished: usize,
-    /// When applications were called against when they wanted to be, ns.
+    /// Lateness of the applications' calls, ns.
     lateness: Histogram,
 }
 
@@ -428,8 +428,8 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    /// Applications write no more. Messages go on to the far end; data without end or without messages is cut off where
-    /// it is, as the simulator discards what was not sent: it must not be in their way.
+    /// Applications write no more. Messages go on to the far end. Data without end or without messages is cut off, as
+    /// the simulator discards unsent data: it must not delay the messages.
     fn end_applications(&mut self, now: Time) -> Result<(), KernelError> {
         for index in 0..self.stripes.len() {
             self.stop_stripe(now, index)?;

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 /// The counters of one namespace, to be read as often as one likes.
 pub(crate) struct Netstat(File);
 
-/// Those that tell of the sender's recovery.
+/// Counters of the sender's recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recoveries {
     /// Loss recoveries entered without a time-out: TCPSackRecovery + TCPRenoRecovery.

@@ -26,7 +26,7 @@ const SETTLING: Span = Span::from_secs(2);
 pub(crate) struct Program {
     /// Index of the flow in the spec.
     pub flow: usize,
-    /// Bulk, since that is what the programs do: of what was asked for, and when it was done.
+    /// Bulk, as for all programs: the requested bytes and the time of the end.
     pub workload: Workload,
     pub received_at_warmup: u64,
     plan: ProgramPlan,
@@ -65,7 +65,7 @@ impl End {
         Ok(End { diag: Diag::open(namespace)?, peer, all: BTreeMap::new() })
     }
 
-    /// Looks anew; whether there is a connection.
+    /// Reads the connections again; returns true if there is one.
     fn look(&mut self) -> io::Result<bool> {
         let live = self.diag.connections()?;
         for (_, lives) in self.all.values_mut() {
@@ -153,7 +153,7 @@ impl Program {
         Ok(self.end.insert(end))
     }
 
-    /// The client has ended: well, or with what it said.
+    /// The client has ended, well or with an error.
     pub fn handle_end(&mut self, now: Time) -> Result<(), Failed> {
         let name = self.plan.name.clone();
         let failed = |error| (name.clone(), error);
@@ -183,7 +183,7 @@ impl Program {
         self.far.sum(|seen| seen.info.raw().bytes_received.saturating_sub(seen.unread))
     }
 
-    /// Looks at its connections anew.
+    /// Reads its connections again.
     ///
     /// # Errors
     /// The kernel's; a congestion control other than the one that was asked for; a program that says that all is sent
@@ -261,7 +261,7 @@ impl Program {
         Ok(counters)
     }
 
-    /// Ends the client, with all that is on its way.
+    /// Ends the client, with all data in flight.
     pub fn cut(&mut self) {
         self.client = None;
     }

@@ -23,7 +23,7 @@ impl Traffic<'_> {
         program.handle_end(now).map_err(|failed| self.failed(flow, failed))
     }
 
-    /// Looks at what all of them have done by now.
+    /// Reads the progress of all of them.
     pub(super) fn look_at_programs(&mut self, now: Time, progress: &Arc<[AtomicU64]>) -> Result<(), KernelError> {
         let mut done = 0;
         let mut looked = Ok(());
