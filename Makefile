@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= $(shell nproc)
 
-# What the native module is built from: when none of it changed, setup does nothing.
+# Sources of the native module: when none of them changed, setup does nothing.
 NATIVE_SOURCES := Cargo.toml Cargo.lock $(shell find crates congestion -type f \
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.c' -o -name '*.h' \) -not -path '*/tests/*' 2>/dev/null)
 

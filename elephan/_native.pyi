@@ -78,7 +78,7 @@ class CompileError(ValueError):
 class NoClang(ValueError): ...
 class Stopped(Exception): ...
 
-# What functions return.
+# Dicts that functions return.
 
 class _Problem(TypedDict):
     line: int | None

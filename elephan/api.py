@@ -1,4 +1,4 @@
-"""What a notebook or a script calls: the same as the command, with objects instead of text."""
+"""The interface for notebooks and scripts: the same as the command, with objects instead of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in a block trace of any format that the core reads."""
+"""Summary of a block trace in any format that the core reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class BlockTrace:
-    """What one pass over a trace finds."""
+    """The counts of one pass over a trace."""
 
     path: str
     format: str

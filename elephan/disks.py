@@ -11,7 +11,7 @@ from elephan.core import native
 from elephan.errors import InputError
 
 Beyond = Literal["refuse", "skip", "wrap"]
-"""What becomes of a request that goes beyond the disk."""
+"""Treatment of a request that goes beyond the disk."""
 
 
 def names() -> list[str]:

@@ -10,7 +10,7 @@ Overrides and isolates of writing direction (Unicode UAX 9) turn round what stan
 
 
 def has_control(text: str) -> bool:
-    """Whether a terminal would act on a part of `text`, tabs and line feeds aside."""
+    """Return True if a terminal would act on a part of `text`, tabs and line feeds aside."""
     return _CONTROL.search(text) is not None
 
 

@@ -22,7 +22,7 @@ FORMAT = 2
 """Form of a record. Raise it when a key changes its name or meaning, and teach `upgrade` the old one."""
 
 HOST_DEPENDENT_METRICS = frozenset({"cpu_s", "wall_s", "peak_memory_bytes"})
-"""What the machine, and not the scenario, decides. Left out when two records are compared."""
+"""Metrics that the machine decides, not the scenario. Left out when two records are compared."""
 
 Value = bool | int | float | str | list[Any] | dict[str, Any] | None
 """A parameter's value: as written in the scenario, units and all."""
@@ -52,7 +52,7 @@ def finite(value: Any) -> Any:
 
 
 class ScenarioInfo(BaseModel):
-    """Which scenario a run belongs to."""
+    """The scenario of a run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -61,13 +61,13 @@ class ScenarioInfo(BaseModel):
     title: str = ""
     """Heading of reports; the name when empty."""
     description: str = ""
-    """What it is to show."""
+    """Purpose of the scenario."""
     file: str | None = None
-    """Where it was read from."""
+    """File from which it was read."""
     text: str = ""
     """The TOML as it was."""
     overrides: list[str] = []
-    """What `--set` and `--seed` changed, as `key=value`."""
+    """Changes by `--set` and `--seed`, as `key=value`."""
 
 
 class InputFile(BaseModel):
@@ -83,7 +83,7 @@ class InputFile(BaseModel):
 
 
 class SeriesInfo(BaseModel):
-    """What the time series beside the record hold."""
+    """The columns of the time series beside the record."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -103,7 +103,7 @@ class Record(BaseModel):
     """16 hex digits, see `run_id`."""
     scenario: ScenarioInfo
     backend: str
-    """Where it ran: "sim" or "kernel"."""
+    """Backend of the run: "sim" or "kernel"."""
     parameters: dict[str, Value]
     """Flat, dotted; the swept keys among them."""
     seed: int = Field(ge=0, lt=2**64)
@@ -132,14 +132,14 @@ class Record(BaseModel):
     """Distributions over the whole run: `per_mille`, and per name, such as `lag_s`, the value for each of these. Flows
     have theirs as `lag_quantiles_s`. Empty in records of before, and where nothing was counted."""
     manager: dict[str, Any] | None = None
-    """What the manager did: `metrics`, `lightpaths`, `move_log` and the columns of its `timeline`."""
+    """Results of the manager: `metrics`, `lightpaths`, `move_log` and the columns of its `timeline`."""
     notes: list[str] = []
-    """What a reader must know to trust the numbers; the report shows every one."""
+    """Notes that a reader needs to trust the numbers; the report shows every one."""
     host: dict[str, Any]
     created: str
     """UTC, ISO 8601, seconds."""
     spec: dict[str, Any]
-    """What the backend was given, complete; see crates/experiment/src/spec.rs."""
+    """The complete specification that the backend was given; see crates/experiment/src/spec.rs."""
     inputs: list[InputFile] = []
     series: SeriesInfo | None = None
 

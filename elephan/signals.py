@@ -29,12 +29,12 @@ class Mark:
         self._is_set = True
 
     def is_set(self) -> bool:
-        """Whether it is set."""
+        """Return True if it is set."""
         return self._is_set
 
 
 IMPORT_POLL_S = 0.01
-"""How often an interrupt that came inside an import looks whether that has ended, s."""
+"""Interval at which an interrupt that came inside an import looks for the import's end, s."""
 
 
 def interrupt_between_imports() -> None:
@@ -72,7 +72,7 @@ def _interrupt(_: int, frame: FrameType | None) -> None:
 
 
 def _interrupt_later() -> None:
-    # Whoever handles SIGINT by then is asked.
+    # The handler of SIGINT at that time is called.
     signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     signal.setitimer(signal.ITIMER_REAL, IMPORT_POLL_S)
 

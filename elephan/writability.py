@@ -1,4 +1,4 @@
-"""Whether a run may leave its results at a place: asked before it begins, and without leaving a trace."""
+"""Test that a run may write its results to a place, before it begins and without leaving a trace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def problem(folder: Path) -> OSError | None:
 
 
 def is_disk_fault(error: BaseException) -> bool:
-    """Whether a disk is full or broken: no other path would have been right."""
+    """Return True if a disk is full or broken: no other path would have been right."""
     return isinstance(error, OSError) and error.errno in DISK_FAULTS
 
 

@@ -1,2 +1,1 @@
-"""What elephan is measured by: performance, fidelity, congestion controls, detection of elephants, mitigations of
-moves."""
+"""Evaluation of elephan: performance, fidelity, congestion controls, detection of elephants, mitigations of moves."""

@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 seconds=${1:?usage: run.sh SECONDS [FUNCTION ...]}
 shift
 [ $# -gt 0 ] || set -- wire text trace disksim target session
-# What libFuzzer needs of the compiler (cargo-fuzz gives the same); stable Rust takes it.
+# Compiler flags that libFuzzer needs (cargo-fuzz gives the same); stable Rust takes them.
 export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing"

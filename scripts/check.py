@@ -32,7 +32,7 @@ CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+
 
 @dataclass
 class Count:
-    """What one runner reported."""
+    """Counts that one runner reported."""
 
     passed: int = 0
     failed: int = 0

@@ -27,7 +27,7 @@ act=$1
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
 
-# Whether the need behind a package is met already, whoever installed it (a compiler under /usr/local, pyenv's Python).
+# Tests that the need behind a package is met already, from any source (a compiler under /usr/local, pyenv's Python).
 met() {
     case "$1" in
         gcc|libc6-dev) command -v cc >/dev/null && echo 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null ;;

@@ -29,7 +29,7 @@ REQUIRED = os.environ.get("ELEPHAN_REQUIRE_KERNEL") == "1"
 
 
 def touches_kernel(item: pytest.Item) -> bool:
-    """Whether a test is in one of those folders, or marked as one that looks at what the kernel has."""
+    """Return True if a test is in one of those folders, or marked as one that looks at what the kernel has."""
     return item.path.parent.name in KERNEL or item.get_closest_marker("looks_at_kernel") is not None
 
 

@@ -1,4 +1,4 @@
-"""Whether processes run, for tests that none is left behind."""
+"""Look at processes, for tests that none is left behind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def runs(pid: int) -> bool:
-    """Whether a process runs: one that has ended and that init has not taken note of does not."""
+    """Return True if a process runs: one that has ended and that init has not taken note of does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
@@ -16,7 +16,7 @@ def runs(pid: int) -> bool:
 
 
 def end(pids: Iterable[int], within_s: float = 5.0) -> bool:
-    """Whether all of them have ended within a time: a signal that was sent takes effect a little later."""
+    """Return True if all of them have ended within a time: a signal that was sent takes effect a little later."""
     left, deadline_s = set(pids), time.monotonic() + within_s
     while (left := {pid for pid in left if runs(pid)}) and time.monotonic() < deadline_s:
         time.sleep(0.02)

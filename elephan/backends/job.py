@@ -1,4 +1,4 @@
-"""What a backend is handed: one validated point, and whom to tell how far it is."""
+"""The job that a backend is given: one validated point, and the receiver of its progress."""
 
 from __future__ import annotations
 

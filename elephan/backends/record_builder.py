@@ -1,4 +1,4 @@
-"""What every backend makes of the native core's result: the record and its series."""
+"""Build a record and its series from the native core's result, for every backend."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from elephan.kernel.deployment import Needs
 
 DEFAULT = "show"
-"""What `elephan cc ...` means when the word after it is no command."""
+"""Command of `elephan cc ...` when the word after it is no command."""
 
 
 class _ShowIsDefault(Group):

@@ -1,4 +1,4 @@
-"""Where the command writes: results to stdout, everything else to stderr."""
+"""The command's output: results to stdout, everything else to stderr."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SETTINGS = ("initial_r2t", "immediate_data")
 SIZES = ("max_recv", "max_burst", "first_burst")
 COUNTS = ("max_outstanding_r2t", "max_connections")
 MAX_BURST = 1 << 20
-"""What max_burst is unless it is set, bytes."""
+"""Default of max_burst, bytes."""
 DEPTHS = "1,2,4,8,16,32,64,128"
 CONNECTIONS = "1,2,4"
 """Loads of a sweep unless it is told otherwise; 128 is the command window that targets mostly have."""

@@ -1,4 +1,4 @@
-"""What is loaded, as lines and as JSON."""
+"""Loaded congestion controls, as lines and as JSON."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def call(arguments: list[str]) -> int:
         drop_output()
         return 0
     except OSError as error:
-        # What is written elsewhere has errors of its own.
+        # Writing to other files has errors of its own.
         if not is_disk_fault(error):
             raise
         drop_output()

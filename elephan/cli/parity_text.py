@@ -1,4 +1,4 @@
-"""What `elephan kernel parity` found, as lines."""
+"""Result of `elephan kernel parity`, as lines."""
 
 from __future__ import annotations
 

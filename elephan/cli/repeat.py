@@ -50,7 +50,7 @@ def all_same(ids: Sequence[str], location: str | None) -> bool:
 
 
 def another_build(record: Record) -> bool:
-    """Whether another elephan than this one stored the record."""
+    """Return True if another elephan than this one stored the record."""
     return record.version != version() or record.host.get("build") != build_digest()
 
 
@@ -100,7 +100,7 @@ def job_of(record: Record, folder: Path) -> tuple[Job, dict[str, str]]:
 
 
 def unchanged(item: InputFile) -> bool:
-    """Whether a file is there and has the contents it had."""
+    """Return True if a file is there and has the contents it had."""
     flow: dict[str, Any] = {
         "transport": {"congestion_control": item.path if item.text is not None else ""},
         "workload": {},

@@ -29,8 +29,7 @@ LONG_QUEUE, SHORT_QUEUE = 0.5, 0.1
 """Mean queueing delay as a part of the least RTT: from the one on it is said to be long, below the other short."""
 
 FAIR_FROM, FAIR_TO = 0.8, 1.25
-"""What a reno neighbour keeps, as a part of what it gets beside reno, within which a congestion control counts as fair
-to it."""
+"""A congestion control counts as fair to a reno neighbour that keeps a part in this range of its rate beside reno."""
 
 REPEATED = 1.5
 """Segments sent again per packet lost, from which a congestion control repeats in vain."""
@@ -162,15 +161,15 @@ def _over_episodes(run: Run, count: float, part: float) -> float | None:
 
 
 def _from(item: Measured, number: Number) -> bool:
-    """Whether a number is 0 or more for certain."""
+    """Return True if a number is 0 or more for certain."""
     return item.samples(number) is not None and bounds(item.estimate(number))[0] >= 0
 
 
 def _above(item: Measured, number: Number) -> bool:
-    """Whether a number is more than 0 for certain."""
+    """Return True if a number is more than 0 for certain."""
     return item.samples(number) is not None and bounds(item.estimate(number))[0] > 0
 
 
 def _below(item: Measured, number: Number) -> bool:
-    """Whether a number is less than 0 for certain."""
+    """Return True if a number is less than 0 for certain."""
     return item.samples(number) is not None and bounds(item.estimate(number))[1] < 0

@@ -41,11 +41,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Key:
-    """What a rank may be by."""
+    """A key to rank by."""
 
     title: str
     higher: bool
-    """Whether more is better."""
+    """True if more is better."""
     number: Number
     """Of one repetition; this is compared."""
     show: Callable[[float | None], str]

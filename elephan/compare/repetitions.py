@@ -1,4 +1,4 @@
-"""How often a comparison is repeated: as often as the losses need, within a budget of processor time.
+"""Number of repetitions of a comparison: as many as the losses need, within a budget of processor time.
 
 A scenario that draws something by chance is run with several seeds. Their number follows from the first repetition:
 from the losses that the line takes, and from the processor time. `run.repetitions` in the scenario decides instead.
@@ -32,7 +32,7 @@ BUDGET_S = {"sim": 600.0, "kernel": 3600.0}
 
 
 def chance_in(spec: Mapping[str, Any]) -> bool:
-    """Whether the seed of a specification can change its numbers: whether anything is drawn by chance."""
+    """Return True if the seed of a specification can change its numbers: something is drawn at random."""
     losses = [link["loss"] for link in spec["links"]]
     losses += [event["action"]["loss"] for event in spec["events"] if event["action"]["kind"] == "loss"]
     return (
@@ -57,11 +57,11 @@ def repeated(job: Job, repetition: int) -> Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """How many repetitions a comparison has, and why."""
+    """Number of repetitions of a comparison, and its reason."""
 
     repetitions: int
     exact: bool = False
-    """Whether every seed gives the same."""
+    """True if every seed gives the same."""
     wanted: int = 0
     """Repetitions that the losses need; more than `repetitions` where the budget does not allow them."""
     text: str = ""

@@ -23,7 +23,7 @@ class Run:
     """Part of the workload's data that was delivered, or is on its way for no longer than two round trips; None for a
     workload without end."""
     load_share: float | None
-    """What the workload offers, as a part of the line's rate; None for a workload without a rate of its own."""
+    """The workload's rate as a part of the line's; None for a workload without a rate of its own."""
     caused_drops: float
     """Packets that queues dropped, full or by AQM: the loss that the congestion control itself causes. Alone."""
     line_drops: float
@@ -59,7 +59,7 @@ class Measured:
     path_packets: float
     """Packets that the line holds without a queue."""
     exact: bool
-    """Whether nothing is drawn by chance: every seed gives the same numbers, and one repetition has no error."""
+    """True if nothing is drawn by chance: every seed gives the same numbers, and one repetition has no error."""
 
     def estimate(self, number: Number) -> Estimate | None:
         """Return the mean over the repetitions and half its 95 % interval; None when no repetition has it."""
@@ -78,7 +78,7 @@ class Measured:
 
     @property
     def neighbour_kept(self) -> Estimate | None:
-        """What the neighbour gets, as a part of what it gets beside reno; None when that is nothing.
+        """The neighbour's goodput, as a part of its goodput beside reno; None when that is zero.
 
         The ratio of the means; its interval is that of the residuals (Cochran 1977, 2.11), which pairs both by seed.
         """

@@ -47,9 +47,9 @@ class Comparison:
     neighbour: str
     """Name of the neighbour in those runs."""
     backend: str = "sim"
-    """Where all of them ran."""
+    """Backend of all runs."""
     plan: Plan = field(default_factory=lambda: Plan(1))
-    """How often each was run, and why."""
+    """Number of repetitions, and its reason."""
 
     def records_of(self, row: Row) -> list[Record]:
         """Return the records of a row's runs alone, by repetition."""

@@ -1,4 +1,4 @@
-"""Which congestion controls are compared: the text after --cc."""
+"""The congestion controls of a comparison: parse the text after --cc."""
 
 from __future__ import annotations
 

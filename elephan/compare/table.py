@@ -24,7 +24,7 @@ class Column:
 
     title: str
     text: str
-    """What it is a number of."""
+    """Meaning of the number."""
     show: Callable[[Row], str]
     spread: Callable[[Row], str] = lambda row: ""
     """Half of its 95 % interval; "" where there is none."""
@@ -108,7 +108,7 @@ def _of_row(title: str, text: str, show: Callable[[float | None], str], of: Call
 
 
 def shows(row: Row) -> bool:
-    """Whether a row's numbers have intervals that are worth showing."""
+    """Return True if a row's numbers have intervals that are worth showing."""
     return len(row.numbers.runs) > 1 and not row.numbers.exact
 
 

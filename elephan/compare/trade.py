@@ -43,11 +43,11 @@ class Box:
     high: float
 
     def meets(self, other: Box) -> bool:
-        """Whether the two have a point in common."""
+        """Return True if the two have a point in common."""
         return self.left < other.right and other.left < self.right and self.low < other.high and other.low < self.high
 
     def holds(self, other: Box) -> bool:
-        """Whether the other lies within."""
+        """Return True if the other lies within."""
         inside = self.left <= other.left and other.right <= self.right
         return inside and self.low <= other.low and other.high <= self.high
 
@@ -216,7 +216,7 @@ def _around(point: tuple[float, ...], size: tuple[float, float], dot: float, rea
 
 
 def _crossed(box: Box, point: tuple[float, ...], others: Sequence[Box]) -> bool:
-    """Whether the line from a box to its point passes through another one."""
+    """Return True if the line from a box to its point passes through another one."""
     part_x, part_y = _relative(box, (point[0], point[1]))
     start = (box.left + part_x * (box.right - box.left), box.low + part_y * (box.high - box.low))
     steps = 24

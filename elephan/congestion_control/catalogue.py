@@ -48,7 +48,7 @@ class Parameter:
 
     @property
     def is_switch(self) -> bool:
-        """Whether it is on or off."""
+        """Return True if it is on or off."""
         return self.scale == 1 and (self.minimum, self.maximum) == (0, 1) and not self.choices
 
     @property
@@ -84,13 +84,13 @@ class CongestionControl:
     code: str
     """Its C file."""
     path: str | None = None
-    """Where the file lies; None for a built-in one."""
+    """The file's path; None for a built-in one."""
     warnings: tuple[dict[str, Any], ...] = ()
-    """What the compiler warns of, and divisions that may be by zero: `line`, `what`, `code`, `hint`."""
+    """Warnings of the compiler, and divisions that may be by zero: `line`, `what`, `code`, `hint`."""
 
     @property
     def kernel(self) -> str:
-        """Where it can run beside the simulator: what its file says, else what follows from its hooks."""
+        """The kernels in which it can run, as its file says, or else as its hooks need."""
         from elephan.congestion_control import header
 
         said = header.said_of(self.code, "Kernel").rstrip(".")

@@ -1,4 +1,4 @@
-"""What a congestion control does, simulated: its window over time after one loss, and its mean window under loss.
+"""Simulate a congestion control: its window over time after one loss, and its mean window under loss.
 
 Both are runs like any other, over a path on which nothing but the congestion control and the named losses decides.
 """
@@ -109,7 +109,7 @@ class AfterLoss:
 
     @property
     def sentence(self) -> str:
-        """What happened, in words."""
+        """The result in words."""
         share = f"{100 * self.kept / self.before:.0f} %" if self.before else ""
         fell = f"falls from {self.before:.0f} to {self.kept:.0f} packets ({share})"
         stays = self.kept >= STAYS * self.before
@@ -130,13 +130,13 @@ class ResponseRow:
     window: float | None
     """Packets delivered per round trip, simulated; None where the line, and not the loss, was the limit."""
     steady: bool
-    """Whether the two halves of what was measured agree; else the window was still growing or shrinking."""
+    """True if the two halves of what was measured agree; else the window was still growing or shrinking."""
     published: float | None
     """Packets, by the source's formula; None where there is none."""
 
     @property
     def fills_line(self) -> bool:
-        """Whether the line, and not the loss, was the limit."""
+        """Return True if the line, and not the loss, was the limit."""
         return self.window is None
 
 
@@ -152,7 +152,7 @@ class Curves:
 
     @property
     def of_what(self) -> str:
-        """What parameters it was simulated with."""
+        """The parameters of the simulation."""
         return ", ".join(self.settings) or "default parameters"
 
 

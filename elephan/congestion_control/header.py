@@ -26,7 +26,7 @@ class Paragraph:
     section: str
     """Word that it opens a section with; "" within one."""
     apart: bool
-    """Whether an empty line stands before it."""
+    """True if an empty line stands before it."""
 
     @property
     def text(self) -> str:

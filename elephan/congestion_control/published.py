@@ -1,4 +1,4 @@
-"""What the source of an algorithm says of its mean window under loss: segments, at the algorithm's default parameters.
+"""Published mean windows of algorithms under loss: segments, at the algorithm's default parameters.
 
 Every formula assumes one loss in 1/p packets, and a window that nothing but loss bounds.
 """

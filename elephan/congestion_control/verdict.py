@@ -1,4 +1,4 @@
-"""What the kernel's verifier says, in plain words: which line of the C file, what is wrong, what would be right."""
+"""The kernel's verifier in plain words: the line of the C file, its fault, and the remedy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whether a congestion control can run in this machine's kernel: compiled for BPF by clang, put through the kernel's
-verifier.
+"""Test that a congestion control can run in this machine's kernel: clang compiles it for BPF, and the kernel's verifier
+reads it.
 
 Nothing is registered and nothing stays. What this machine lacks is said, and is no fault of the congestion control's.
 """

@@ -8,7 +8,7 @@ from elephan.errors import InputError
 def control(name: str) -> str:
     """Return the kernel's name of a control: its own (cubic), or one of `elephan kernel load` (fast, elephan_fast).
 
-    Where both have one of that name, the kernel's own is meant; with the mark, elephan's. Raises `InputError`.
+    If both have one of that name, it is the kernel's own; with the mark, elephan's. Raises `InputError`.
     """
     from elephan.kernel import namespaces
     from elephan.kernel.names import kernel_name

@@ -17,7 +17,7 @@ IO_BYTES_MAX = 16 << 20
 DEPTH_MAX = 65536
 CONNECTIONS_MAX = 256
 TOLD = "told to stop"
-"""Why a load was over when a signal came, in the core's words."""
+"""The core's reason for the end of a load after a signal."""
 RATES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 KINDS = ("reads", "writes")
 TIMES = ((1.0, ""), (1e-3, "m"), (1e-6, "u"))
@@ -25,7 +25,7 @@ TIMES = ((1.0, ""), (1e-3, "m"), (1e-6, "u"))
 
 @dataclass(frozen=True)
 class Load:
-    """What is asked of a unit."""
+    """A load on a unit."""
 
     io_bytes: int
     depth: int
@@ -56,13 +56,13 @@ class Load:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a load, as the core gives it."""
+    """Result of a load, as the core gives it."""
 
     core: dict[str, Any]
 
     @property
     def ended(self) -> str | None:
-        """Why it was over before its time."""
+        """The reason that it ended before its time; None if it did not."""
         ended: str | None = self.core["ended"]
         return ended
 

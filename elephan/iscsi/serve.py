@@ -16,11 +16,11 @@ from elephan.iscsi.url import portal
 from elephan.signals import termination_requested
 
 LOOK_S = 0.2
-"""How often connections that ended are reported, s."""
+"""Interval between reports of connections that ended, s."""
 LOGOUT_S = 3
-"""How long initiators have to log out when the target ends, s."""
+"""Time for initiators to log out when the target ends, s."""
 MEMORY_BYTES = 256 << 20
-"""What a target takes for its initiators unless it is told otherwise."""
+"""Default memory of a target for its initiators, bytes."""
 COMMAND_WINDOW_MAX = 4096
 """Commands of a session; as of the key `command_window` of workload `iscsi`."""
 NAME = re.compile(r"(iqn\.\d{4}-\d{2}\.[a-z0-9.-]+(:\S*)?|eui\.[0-9A-Fa-f]{16}|naa\.[0-9A-Fa-f]{16,32})")

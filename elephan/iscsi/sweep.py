@@ -42,7 +42,7 @@ class Sweep:
     knee: Knee | None
     notes: tuple[str, ...]
     ended: str | None
-    """Why it was over before its time; None where all was measured."""
+    """The reason that it ended before its time; None if all was measured."""
 
     def as_json(self) -> dict[str, Any]:
         """Return all that was measured, as the core gives it, and the knee's depth and connections."""

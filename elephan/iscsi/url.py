@@ -1,4 +1,6 @@
-"""Where a unit is and who asks: URLs as libiscsi, qemu and others write them, secrets from files or the environment."""
+"""Addresses and credentials of a unit: URLs as libiscsi, qemu and others write them, secrets from files or the
+environment.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ BOOTED = Path("/run/systemd/system")
 
 @dataclass(frozen=True)
 class Enabled:
-    """What `enable` did."""
+    """Result of `enable`."""
 
     name: str
     """In the kernel."""
@@ -44,7 +44,7 @@ class Enabled:
     changed: bool
     """False when the very same unit was enabled already."""
     started: bool
-    """Whether systemd runs here and has started it."""
+    """True if systemd runs here and has started it."""
 
 
 def enable(
@@ -102,13 +102,13 @@ def _be_only_default(place: Path) -> None:
 
 @dataclass(frozen=True)
 class Disabled:
-    """What `disable` did."""
+    """Result of `disable`."""
 
     name: str
     unit: Path | None
     """The unit that was removed; None: there was none."""
     removed: Removed | None
-    """What was unloaded; None: it was not loaded, or `root` is another system's."""
+    """The unloaded controls; None if it was not loaded, or `root` is another system's."""
 
 
 def disable(what: str, root: Path | None = None) -> Disabled:
@@ -131,7 +131,7 @@ def disable(what: str, root: Path | None = None) -> Disabled:
         raise InputError(f"{error.filename}: cannot be removed: {error.strerror}") from error
     removed = unload(name) if root is None and named(name, loaded()) else None
     if was and running:
-        # What the unit would have done when it stops is done.
+        # This call has already done the work of the unit's stop command.
         _systemctl("stop", place.name)
         _systemctl("daemon-reload")
     return Disabled(name, place if was else None, removed)

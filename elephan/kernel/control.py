@@ -17,11 +17,11 @@ from elephan.kernel.names import kernel_name, named
 
 @dataclass(frozen=True)
 class Removed:
-    """What `unload` and `clean` have done, and what they found and left."""
+    """Result of `unload` and `clean`."""
 
     unloaded: list[Loaded]
     default: tuple[str, str] | None
-    """What this namespace's default was and is again; None when it was none of those."""
+    """This namespace's default before and now; None if it was none of those."""
     elsewhere: list[namespaces.Elsewhere]
     """Namespaces that have one of those as their default, and keep it."""
     folders: list[Path]

@@ -30,7 +30,7 @@ WRITE = (4096, 16_384, 4_194_304)
 
 @dataclass(frozen=True)
 class Deployment:
-    """How to put one congestion control into use."""
+    """Commands that put one congestion control into use."""
 
     name: str
     """In the kernel."""
@@ -114,7 +114,7 @@ class Needs:
 
     @property
     def path_bytes(self) -> int:
-        """What the path holds without a queue: rate times RTT."""
+        """Capacity of the path without a queue: rate times RTT."""
         return self.rate_bps * self.rtt_ns // 8_000_000_000
 
     @property

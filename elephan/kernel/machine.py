@@ -1,4 +1,4 @@
-"""What this machine has and lacks for congestion controls in its kernel."""
+"""Support of this machine's kernel for congestion controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a congestion control is called in the kernel, whose names have 15 characters."""
+"""Name of a congestion control in the kernel, whose names have 15 characters."""
 
 from __future__ import annotations
 

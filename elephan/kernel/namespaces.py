@@ -16,13 +16,14 @@ from elephan.errors import InputError
 DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
-"""What a program without CAP_NET_ADMIN may choose. All three answer for the reader's network namespace."""
+"""Congestion controls that a program without CAP_NET_ADMIN may choose. All three files are those of the reader's
+network namespace."""
 
 FIRST_ONLY = Path("/proc/sys/net/core/netdev_max_backlog")
 """A setting of the whole machine, which Linux shows in its first network namespace alone."""
 
 NAMED = Path("/run/netns")
-"""Where ip-netns(8) keeps namespaces by name."""
+"""Folder of the namespaces that ip-netns(8) names."""
 
 NETNS_COOKIE = 71
 """SO_NETNS_COOKIE (Linux 5.14): a number of a namespace that none after it gets again, as its inode may be."""

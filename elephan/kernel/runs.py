@@ -20,11 +20,11 @@ def name_of(run: str, number: int) -> str:
 
 
 def is_of_run(name: str) -> bool:
-    """Whether it is the name of a run's control."""
+    """Return True if it is the name of a run's control."""
     return NAME.fullmatch(name) is not None
 
 
 def lives(name: str) -> bool:
-    """Whether it is the name of a control of a run that goes on."""
+    """Return True if it is the name of a control of a run that goes on."""
     match = NAME.fullmatch(name)
     return match is not None and any(run.startswith(match[1]) for run in living())

@@ -1,4 +1,5 @@
-"""What a namespace's default was before it was one of elephan's: a small file for each, until the machine restarts.
+"""Remember a namespace's default from before it became one of elephan's: a small file for each, until the machine
+restarts.
 
 **Invariant: an entry counts only as long as the default is what elephan made it.** Whoever has set another one since
 then is right, and an entry that is left of a namespace that has gone says nothing of the next one.

@@ -1,4 +1,4 @@
-"""How many connections use each congestion control, as ss(8) of this network namespace tells."""
+"""Count connections by congestion control, from ss(8) in this network namespace."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def remove() -> list[Path]:
 
 
 def _is_used(folder: Path, changed_s: float) -> bool:
-    """Whether somebody may be at work there, or it is none of these folders."""
+    """Return True if a process may use the folder, or if it is none of these folders."""
     match = NAME.fullmatch(folder.name)
     if match is not None:
         return Path("/proc", match[1]).exists()

@@ -1,4 +1,4 @@
-"""Whether a congestion control does the same in the kernel as in the simulator, call by call.
+"""Compare a congestion control in the kernel with the same one in the simulator, call by call.
 
 Two sources of calls, one comparison (crates/congestion/src/parity). *Recorded*: connections of this machine's own TCP
 over an emulated path, under a build of the congestion control that tells what each hook was given and what it left.

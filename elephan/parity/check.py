@@ -41,7 +41,7 @@ class Run:
 
     @property
     def same(self) -> bool:
-        """Whether the two builds did the same."""
+        """Return True if the two builds did the same."""
         return not self.found["differing"] and not self.found["breaks"]
 
 
@@ -52,7 +52,7 @@ class Outcome:
     cc: CongestionControl
     runs: tuple[Run, ...]
     lacking: str
-    """Why nothing was recorded; "" when it was."""
+    """The reason that nothing was recorded; "" if something was."""
     windows: Windows | None = None
     """Simulator and kernel under the same losses."""
 
@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def same(self) -> bool:
-        """Whether the two builds did the same everywhere."""
+        """Return True if the two builds did the same everywhere."""
         return all(run.same for run in self.runs)
 
     def hooks(self, source: str) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""What a congestion control does in this machine's kernel, recorded call by call while it carries connections."""
+"""Record a congestion control in this machine's kernel, call by call, while it carries connections."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Recording:
     missed: int
     """Records for which the ring buffer had no room."""
     told: bytes | None
-    """What TCP_INFO said of the connection at its end."""
+    """TCP_INFO of the connection at its end."""
 
 
 class _Recorder:

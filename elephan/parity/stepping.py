@@ -1,4 +1,4 @@
-"""What a congestion control's BPF programs answer to given calls, one by one, without a connection."""
+"""Make single calls to a congestion control's BPF programs, without a connection."""
 
 from __future__ import annotations
 

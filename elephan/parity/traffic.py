@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 COMMAND = [sys.executable, "-c", "from elephan.parity.traffic import main; main()"]
-"""What runs this program; a JSON text is to follow."""
+"""Command that runs this program; a JSON text is to follow."""
 
 PORT = 10_000
 SIOCOUTQ = 0x5411

@@ -38,7 +38,7 @@ SOCK_BYTES = 368
 
 @dataclass(frozen=True)
 class Windows:
-    """What both made of the same losses."""
+    """The windows of both after the same losses."""
 
     simulated: tuple[int, ...]
     """Slow start thresholds, one after the other, segments."""
@@ -47,7 +47,7 @@ class Windows:
     median: float
     """Of the windows' difference over time, as a part of the simulated one."""
     p90: float
-    """What 9 of 10 are below."""
+    """The value that 9 of 10 are below."""
 
 
 def case_of(losses: Sequence[int] = LOSSES) -> Case:

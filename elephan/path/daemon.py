@@ -26,13 +26,13 @@ from elephan.path.session import ends_of, opened, spec_of
 from elephan.signals import termination_requested
 
 WHAT = "up"
-"""How the lock file calls a path of this kind."""
+"""Name of this kind of path in the lock file."""
 
 STAY = b"stay\n"
 """The answer to what the keeper tells."""
 
 PATIENCE_S = 30.0
-"""How long a path has to come up, or to go down, s."""
+"""Time for a path to come up or to go down, s."""
 
 
 @dataclass(frozen=True)

@@ -24,31 +24,31 @@ from elephan.path.namespace import within
 from elephan.path.testbed import DEVICE, NETWORK, Host, Site, ip
 
 ETHERNET_BYTES = 14
-"""Which the kernel counts with each packet, and elephan does not."""
+"""Bytes that the kernel counts with each packet, and elephan does not."""
 MAC = "02:00:00:00:00:01"
 """Of every device: what is sent without ARP carries its sender's address, and the receiver takes it for its own."""
 LINE = "line"
 ROUTERS = ("left", "middle", "right")
 ROOM_PACKETS = 1_000_000
-"""What may be on its way; the queue is bounded before."""
+"""Limit of the packets on the way; the queue is bounded before."""
 UNBOUNDED_BPS = 100_000_000_000
 """A rate that delays nothing: a netem that has one keeps packets in order, whatever their jitter."""
 
 
 @dataclass(frozen=True)
 class Direction:
-    """What netem is told for one direction of the line, as words of tc-netem(8)."""
+    """Settings of netem for one direction of the line, as words of tc-netem(8)."""
 
     line: tuple[str, ...]
     """Of the router where it begins: rate and queue."""
     way: tuple[str, ...]
     """Of the one in the middle: delay, jitter, loss."""
     queue_packets: int
-    """How many may wait."""
+    """Limit of the queue, packets."""
 
 
 def wanted(spec: Mapping[str, Any]) -> bool:
-    """Whether a specification asks for netem."""
+    """Return True if a specification asks for netem."""
     return spec.get("emulator") == "netem"
 
 
@@ -178,7 +178,7 @@ class Netem:
 
     @property
     def carrier(self) -> Callable[[], list[dict[str, int]]]:
-        """What `_native.run_on_kernel` takes for it: how its links' counters are read."""
+        """Return the carrier for `_native.run_on_kernel`: a function that reads the counters of the links."""
         return self.counters
 
     def start(self, spec: Mapping[str, Any]) -> None:

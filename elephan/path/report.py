@@ -1,4 +1,4 @@
-"""What a path did: the network's part, as the scenario asked for, and the emulator's own, told apart."""
+"""Report of a path: the network's part, as the scenario asked for, apart from the emulator's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU_SHARE_MOST = 0.95
 
 @dataclass(frozen=True)
 class Report:
-    """What the emulator gave back, and the devices' counters."""
+    """Counters of the emulator and of the devices."""
 
     names: tuple[str, ...]
     """Of the links."""
@@ -40,7 +40,7 @@ class Report:
         return float(self.core["cpu_ns"] / max(self.core["elapsed_ns"], 1))
 
     def faults(self) -> list[str]:
-        """What the emulator did wrong, in words; empty when the path was what the scenario says."""
+        """Faults of the emulator, in words; empty if the path was as the scenario says."""
         found = []
         late, waited = self.core["late_p99_ns"], self.core["waited_p99_ns"]
         if late is not None and late > LATE_P99_NS:
@@ -118,7 +118,7 @@ NEVER = ("dropped_by_aqm", "dropped_by_outage", "marked_packets")
 
 @dataclass(frozen=True)
 class NetemReport:
-    """What netem did (elephan/path/netem.py), which tells less of itself than elephan's emulator."""
+    """Counters of netem (elephan/path/netem.py), which reports less of itself than elephan's emulator."""
 
     names: Sequence[str]
     """Of the links."""
@@ -129,13 +129,13 @@ class NetemReport:
     """Packets that devices lost, or the kernel before its protocols: not netem."""
 
     def faults(self) -> list[str]:
-        """What went wrong beside the path, in words."""
+        """Faults beside the path, in words."""
         if not self.own_drops:
             return []
         return [f"{self.own_drops} packets were dropped by devices or in the kernel's backlog, not by netem"]
 
     def notes(self) -> list[str]:
-        """What a reader of the record has to know."""
+        """Notes for a reader of the record."""
         rooms = ", ".join(f"{room} packets ({name})" for name, room in zip(self.names, self.queues, strict=True))
         return [f"netem carried the packets: queues of {rooms}; losses and jitter are the kernel's and follow no seed"]
 
@@ -144,7 +144,7 @@ class NetemReport:
         return {name: value for name, value in link.items() if not name.startswith("queue_") and name not in NEVER}
 
     def metrics(self) -> dict[str, float | None]:
-        """What a record says of it; how late it was nobody measures."""
+        """Metrics for a record; netem does not tell its lateness."""
         return {"emulator_own_drops": self.own_drops}
 
     def text(self) -> str:
@@ -164,7 +164,7 @@ def of(names: Sequence[str], core: dict[str, Any], counters: list[dict[str, Any]
     return Report(
         names=tuple(names),
         core=core,
-        # What a device sends goes to the emulator, what it receives comes from there.
+        # A device sends to the emulator, and receives from it.
         overflowed=sum(int(device["tx"]["dropped"]) for device in counters),
         undelivered=sum(int(device["rx"]["dropped"]) for device in counters),
     )

@@ -36,7 +36,7 @@ class Opened:
 
     @property
     def carrier(self) -> Any:
-        """What `_native.run_on_kernel` takes for it."""
+        """Return the carrier for `_native.run_on_kernel`."""
         return self.emulator
 
     def report(self, spec: Mapping[str, Any], core: dict[str, Any]) -> report.Report:
@@ -93,7 +93,7 @@ def spec_of(file: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], str]:
 
 
 def _network(spec: dict[str, Any]) -> list[Any]:
-    """What of a specification the path is made of."""
+    """Return the parts of a specification that make the path."""
     ends = [spec["flows"][0][key] for key in ("source", "destination", "route", "return_route")]
     return [spec["links"], spec["events"], spec["background"], ends, spec.get("emulator")]
 

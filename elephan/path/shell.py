@@ -74,7 +74,7 @@ def _run_there(place: testbed.Site, words: list[str], told: _Told) -> int:
 
 @dataclass
 class _Told:
-    """What signals do and have done."""
+    """Signals to pass on, and those that came."""
 
     program: int | None = None
     """To whom they go."""
@@ -100,7 +100,7 @@ def _signals() -> Iterator[_Told]:
     if threading.current_thread() is not threading.main_thread():
         yield told
         return
-    # What is ignored stays so, for the program too: SIGHUP under nohup.
+    # An ignored signal stays ignored, for the program too: SIGHUP under nohup.
     heard = [number for number in END_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, pass_on) for number in heard}
     try:

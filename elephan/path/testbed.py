@@ -30,10 +30,10 @@ from elephan.path.namespace import within
 MARK = "elephan"
 LOCKS = Path("/run/elephan")
 NAMESPACES = Path("/run/netns")
-"""Where ip-netns(8) keeps them."""
+"""Folder of ip-netns(8)."""
 DEVICE = "path"
 FOLDERS = Path("/tmp")
-"""Where a run's folder is, elephan-run-ID: what programs need that are its traffic."""
+"""Parent of a run's folder, elephan-run-ID, which holds files for the programs of its traffic."""
 NETWORK = "198.18.0.0/15"
 """Set apart for tests of network devices (RFC 2544, C.2.2); seen in the namespaces only."""
 ADDRESSES = ("198.18.0.1", "198.18.0.2")
@@ -43,7 +43,7 @@ MOST_HOSTS = 64
 QUEUE_PACKETS = 20_000
 """Packets that may wait in the device for the emulator: 0.24 s at 1 Gbit/s. What overflows is the emulator's own."""
 PATIENCE_S = 2.0
-"""How long a program that is left in a namespace has to end before it is killed, s."""
+"""Time for a program that is left in a namespace to end before it is killed, s."""
 TRIES = 100
 """Ids that are tried before giving up: of 2^16 beginnings a few are in use."""
 
@@ -129,7 +129,7 @@ class Site:
 
     @property
     def prefix(self) -> str:
-        """How the names of all its namespaces begin, those of hosts and others."""
+        """Beginning of the names of all its namespaces, those of hosts and others."""
         return f"{MARK}-{self.id}-"
 
     @property
@@ -231,7 +231,7 @@ def _new_id() -> tuple[str, int]:
             lock = os.open(LOCKS / run, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             continue
-        # Whoever asks just now whether it lives holds it for a moment.
+        # A process that tests whether the run lives holds the lock for a moment.
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             # A `clean` that came between the two calls took it for what a killed run has left.
@@ -374,7 +374,7 @@ def living() -> dict[str, dict[str, Any]]:
 
 
 def lives(run: str) -> bool:
-    """Whether a run's process is there: it holds the lock."""
+    """Return True if a run's process is there: it holds the lock."""
     try:
         lock = os.open(LOCKS / run, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -24,7 +24,7 @@ NO_SUID, NO_DEV, BIND, RECURSIVE = 2, 4, 4096, 16384
 
 RUN = "/run"
 OWN = ("netns", "elephan")
-"""What in there ip-netns(8) and a path's lock write to."""
+"""Folders of /run that ip-netns(8) and a path's lock write to in there."""
 
 TUN = "/dev/net/tun"
 

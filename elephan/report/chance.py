@@ -22,7 +22,7 @@ RANDOM_LOSS = frozenset({"independent", "gilbert_elliott", "bit_error_rate"})
 def losses(record: Record) -> int:
     """Return the packets that a run's flows lost on lines and in queues.
 
-    Where the flows do not know, which is so under netem, these are all that its links dropped.
+    Under netem the flows do not know them: these are then all packets that the links dropped.
     """
     own = [flow["dropped_packets"] for flow in record.flows if flow.get("dropped_packets") is not None]
     if own:
@@ -91,7 +91,7 @@ def _losses(number: int) -> str:
 
 
 def _draws_losses(spec: Mapping[str, Any]) -> bool:
-    """Whether a link loses packets at random, from the beginning or by an event."""
+    """Return True if a link loses packets at random, from the beginning or by an event."""
     certain = 10**12
     return any(
         loss.get("kind") in RANDOM_LOSS and loss.get("probability_e12") != certain for loss in _loss_models(spec)

@@ -16,7 +16,7 @@ COUNTED_BY = {
     "read_latency_s": "reads",
     "write_latency_s": "writes",
 }
-"""What the weight of a connection among others is: how many values its table is of."""
+"""By metric: the metric that counts its values, which is the weight of a connection among others."""
 
 
 @dataclass(frozen=True)

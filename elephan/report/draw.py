@@ -1,4 +1,4 @@
-"""How figures are drawn: matplotlib without a window, PNG for files, SVG that takes its colours from the page."""
+"""Draw figures with matplotlib, without a window: PNG for files, SVG that takes its colours from the page."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ FONT_POINTS = 7.5
 
 @dataclass(frozen=True)
 class End:
-    """Where a curve ends, in the units of its axes."""
+    """End of a curve, in the units of its axes."""
 
     label: str
     colour: str

@@ -1,4 +1,5 @@
-"""What is drawn, without how: figures over time for each panel, and figures of metrics against swept parameters.
+"""Choose the figures, apart from their drawing: figures over time for each panel, and figures of metrics against swept
+parameters.
 
 A panel puts together what belongs side by side: the congestion controls at one point of a sweep, or the flows of one
 run.
@@ -35,7 +36,7 @@ LOG_FROM = 30.0
 """Largest over smallest value from which an axis is logarithmic."""
 
 LONG_TAIL = 4.0
-"""How many times as long as the shortest the longest run of a figure may be before its tail is left out."""
+"""The tail of a figure is left out if its longest run is longer than this many times the shortest."""
 
 ZOOM = 2.0
 """Then the figure ends at so many times the shortest run."""
@@ -66,7 +67,7 @@ class TimeFigure:
     curves: tuple[Curve, ...]
     log: bool
     end_s: float
-    """Where the time axis ends."""
+    """End of the time axis."""
     events: tuple[tuple[float, str], ...] = ()
     """Changes of the path: time in s and what changed."""
 
@@ -374,7 +375,7 @@ def _figure(
 
 
 def _wide(values: Sequence[Floats]) -> bool:
-    """Whether typical values of the curves are so far apart that one would lie on the axis."""
+    """Return True if typical values of the curves are so far apart that one would lie on the axis."""
     typical = [float(np.median(item[item > 0])) for item in values if np.any(item > 0)]
     largest = max((float(np.nanmax(item)) for item in values), default=0.0)
     return bool(typical) and min(typical) > 0 and largest / min(typical) > LOG_FROM
@@ -393,7 +394,7 @@ def _floored(curves: Sequence[Curve]) -> list[Curve]:
 def _events(record: Record) -> tuple[tuple[float, str], ...]:
     """Return changes when they happened; what happens to both directions of a link at once is one change."""
     warmup_s = record.spec.get("measure", {}).get("warmup_ns", 0) / 1e9
-    # Where start-up and steady state meet: numbers are of what comes after.
+    # End of the start-up: metrics are of the time after it.
     found: dict[tuple[float, str], None] = {(warmup_s, "end of warm-up"): None} if warmup_s else {}
     for index, event in enumerate(record.spec.get("events", [])):
         when, action = event["when"], event["action"]

@@ -1,4 +1,4 @@
-"""What a storage engineer wants to see first: how far the copy is behind, what is at risk, and at which price."""
+"""The first numbers for a storage engineer: lag of the copy, data at risk, and their price."""
 
 from __future__ import annotations
 

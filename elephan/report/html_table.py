@@ -1,8 +1,8 @@
-"""Tables of a page that fit wherever they are read, without cutting a number off.
+"""Tables of a page that fit every width without cutting a number off.
 
-Where a table is wider than its place, its rows become columns, as on a narrow terminal. Where there are too many rows
-for that, each row becomes a block of its own, its numbers with their titles. Container queries do it, with widths that
-are estimated here from the longest texts.
+If a table is wider than its place, its rows become columns, as on a narrow terminal. If there are too many rows for
+that, each row becomes a block of its own, its numbers with their titles. Container queries do it, with widths that are
+estimated here from the longest texts.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Head:
 
     title: str
     text: str = ""
-    """What it is, shown when the pointer is on it."""
+    """Explanation, shown when the pointer is on it."""
     of_row: bool = False
-    """Whether it names the row: to the left, in front of the numbers."""
+    """True if it names the row: to the left, in front of the numbers."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a column."""
+    """A cell of a table."""
 
     text: str
     small: str = ""

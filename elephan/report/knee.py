@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 METHOD = "greatest power, throughput / mean time of a request (Kleinrock 1979)"
-"""How the knee is found, for captions."""
+"""Method that finds the knee, for captions."""
 
 
 @dataclass(frozen=True)

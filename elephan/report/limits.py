@@ -41,12 +41,12 @@ class Entry:
 
     @property
     def window_bps(self) -> float:
-        """What its windows, or send buffers, let through per round trip together, bit/s of payload."""
+        """Limit by its windows or send buffers together per round trip, bit/s of payload."""
         return sum(8.0 * _window_bytes(spec) for spec in self.specs) / self.rtt_s
 
     @property
     def payload_bps(self) -> float:
-        """What the line carries of payload in full packets, bit/s."""
+        """Payload rate of the line in full packets, bit/s."""
         tcp = self.specs[0]["transport"]
         mtu = int(tcp["mtu_bytes"])
         headers = TCP_IP_BYTES + (TIMESTAMP_BYTES if tcp["timestamps"] else 0)

@@ -24,7 +24,7 @@ class LoadCurve:
     """Points that differ in queue depth and connections alone."""
 
     name: str
-    """What else was varied, with its value; "" where nothing was."""
+    """Other varied parameter, with its value; "" if there is none."""
     points: tuple[Point, ...]
     loads: tuple[LoadPoint | None, ...]
     """Of each point."""
@@ -65,7 +65,9 @@ def load_curves(points: Sequence[Point]) -> list[LoadCurve]:
 
 
 def _is_load(key: str, record: Record) -> bool:
-    """Whether a parameter is a load of a session: of a run with other flows, connections are those of one it names."""
+    """Return True if a parameter is a load of a session. In a run with other flows too, connections are those of a
+    session that the key names.
+    """
     *path, last = key.split(".")
     sessions = {str(flow["name"]).split(".")[0] for flow in record.flows if flow.get("workload") == "iscsi"}
     others = [flow for flow in record.flows if flow.get("workload") != "iscsi"]

@@ -1,4 +1,6 @@
-"""What a hybrid network's manager did: its ledger as a table; over time each flow's way and the loads of the ways."""
+"""Results of a hybrid network's manager: its move log as a table; over time each flow's path and the loads of the
+paths.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,7 @@ class Managed:
     left_out: int
     svg: str
     data: str
-    """What the page steps through, JSON."""
+    """Data of the page's steps, JSON."""
 
 
 def managed_of(records: Sequence[Record], load: Loader) -> list[Managed]:

@@ -309,7 +309,7 @@ def _all() -> tuple[Metric, ...]:
 
 
 def _of_the_start_up() -> tuple[Metric, ...]:
-    """What the measured interval leaves out: of messages that were issued during `measure.warmup`."""
+    """Return the metrics outside the measured interval: of messages that were issued during `measure.warmup`."""
     time, during = units.duration, "issued during the warm-up"
     return (
         Metric("startup_lag_p99_s", "start-up lag p99", "s", time, "lower", f"As `lag_p99_s`, of writes {during}."),
@@ -328,7 +328,9 @@ def _of_the_start_up() -> tuple[Metric, ...]:
 
 
 def _of_requests() -> tuple[Metric, ...]:
-    """What workload `iscsi` adds: block requests, done after the warm-up; of a run those of all its sessions."""
+    """Return the metrics of workload `iscsi`: block requests done after the warm-up; of a run those of all its
+    sessions.
+    """
     count, time, size, speed = units.count, units.duration, units.size, units.byte_rate
     since = "from when the application has the request to its status at the initiator"
     found = [
@@ -429,7 +431,7 @@ def _of_the_manager() -> tuple[Metric, ...]:
 
 
 def _of_the_emulator() -> tuple[Metric, ...]:
-    """What the backend kernel says of its own part; on no other backend."""
+    """Return the metrics of the emulator itself, which only the backend kernel has."""
     late = "later than the network model says, by the emulator's doing"
     time = units.duration
     return (

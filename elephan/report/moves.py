@@ -1,4 +1,4 @@
-"""What a move cost: rates before and after, duplicate ACKs and losses in its wake, and when the flow was back.
+"""Cost of a move: rates before and after, duplicate ACKs and losses after it, and the time until the flow was back.
 
 From a record and its series alone, so that it holds for either backend. Rates are payload handed to the receiving
 application; the series' interval says how finely they can be told. A move between two samples, as on the backend
@@ -35,12 +35,12 @@ take for a rate that what waited for a lost segment is delivered all at once."""
 
 WAKE_RTTS = 20
 WAKE_S = 10.0
-"""What happens within so many round trips of the old way, and at least so many seconds, is put down to the move."""
+"""Least time after a move in which events count as its effects; it is at least so many round trips of the old path."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """What flows did before and after a moment, together, and what links lost."""
+    """Rates of flows together before and after a moment, and losses of links."""
 
     time_s: Floats
     """Ends of the series' intervals."""

@@ -22,7 +22,7 @@ REPETITION_KEYS = frozenset({"seed", "repetition", "repeat"})
 
 @dataclass(frozen=True)
 class Entity:
-    """What a row of a table is about: a whole run, or one flow entry of it with all its connections."""
+    """The subject of a row: a whole run, or one flow entry of it with all its connections."""
 
     name: str
     """The flow's name; "" for the run."""
@@ -41,9 +41,9 @@ class Point:
     cc: str
     """Congestion controls of the run; "reno + cubic" when flows differ."""
     names_cc: bool
-    """Whether points differ in the congestion control."""
+    """True if points differ in the congestion control."""
     backend: str = ""
-    """Where it ran, when points differ in that; else ""."""
+    """Backend, if points differ in it; else ""."""
 
     @property
     def first(self) -> Record:

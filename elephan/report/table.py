@@ -71,9 +71,9 @@ class Row:
     """Point's parameters, congestion control, flow: as many as the table has head columns."""
     cells: tuple[Cell, ...]
     of_run: bool
-    """Whether it sums up a run whose flows follow."""
+    """True if it sums up a run whose flows follow."""
     is_knee: bool = False
-    """Whether it is the knee of a load curve."""
+    """True if it is the knee of a load curve."""
 
 
 @dataclass(frozen=True)
@@ -87,19 +87,19 @@ class Table:
     """Most repetitions that a point has."""
     notes: tuple[str, ...]
     beside: str = ""
-    """What the columns are, where each is not a metric."""
+    """Meaning of the columns, if each is not a metric."""
     load: str = ""
-    """What each of several connections carries, where that matters."""
+    """Load of each of several connections, if it matters."""
 
     @property
     def ranks(self) -> bool:
-        """Whether the best of a column is marked: along a load curve the knee is, in its place."""
+        """Return True if the best of a column is marked: along a load curve the knee is, in its place."""
         cells = [cell for row in self.rows for cell in row.cells]
         return any(cell.best for cell in cells) or not any(row.is_knee for row in self.rows)
 
     @property
     def caption(self) -> str:
-        """What the numbers are of."""
+        """Caption: the meaning of the numbers."""
         if self.repetitions > 1:
             text = f"mean ± 95 % confidence interval over {self.repetitions} repetitions (Student's t)"
         else:
@@ -217,7 +217,7 @@ def shortened(label: str) -> str:
 
 
 def adds_up(column: Metric) -> bool:
-    """Whether a flow entry's value is the sum over its connections, and not their mean."""
+    """Return True if a flow entry's value is the sum over its connections, and not their mean."""
     return column.name in SUMMED_OVER_CONNECTIONS or column.unit in ("packets", "segments", "ACKs", "B/s", "1/s")
 
 

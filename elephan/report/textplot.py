@@ -14,7 +14,7 @@ Show = Callable[[float | None], str]
 
 
 def unicode_output() -> bool:
-    """Whether stdout can show braille dots and blocks."""
+    """Return True if stdout can show braille dots and blocks."""
     return "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
 
 

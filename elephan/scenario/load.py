@@ -111,7 +111,7 @@ class Scenario:
         self.overrides = tuple(overrides)
         self.base = file.resolve().parent
         self._overridden: dict[Location, str] = {}
-        """Which override set which place."""
+        """The override of each place that has one."""
         self._swept_anew: dict[str, str] = {}
         """Keys that the command line sweeps, and by which override."""
         try:
@@ -132,14 +132,14 @@ class Scenario:
             raise self._error(problem.location, problem.expected, {}, {**self._raw, "sweep": sweep}) from None
         self.axes = self._distinct(self.axes)
         self.runs = self._counted(sweep)
-        """How many runs there are, and which each is."""
+        """The runs and their number."""
         self.looked_at = self.runs.sample()
         """Numbers of the combinations that were validated: all, unless the sweep is very large."""
         self._documents: dict[int, Document] = {}
         """Of a sweep that was validated whole, by combination."""
         self._look(tell)
 
-    # What it is
+    # Properties
 
     @property
     def name(self) -> str:
@@ -153,7 +153,7 @@ class Scenario:
 
     @property
     def description(self) -> str:
-        """What it is to show; may be empty."""
+        """Its purpose; may be empty."""
         return str(self._raw.get("description", ""))
 
     @property
@@ -174,7 +174,7 @@ class Scenario:
 
     @property
     def is_looked_at_whole(self) -> bool:
-        """Whether every combination was validated."""
+        """Return True if every combination was validated."""
         return len(self.looked_at) == self.runs.combinations
 
     def document(self, combination: int, values: Mapping[str, Any]) -> Document:
@@ -182,7 +182,7 @@ class Scenario:
         known = self._documents.get(combination)
         return self._validated(values) if known is None else known
 
-    # How it gets there
+    # Loading and validation
 
     @cached_property
     def _lines(self) -> dict[Location, int]:
@@ -281,8 +281,7 @@ class Scenario:
         if document.run.seed + document.run.repetitions - 1 > U64_MAX:
             expected = f"at most {U64_MAX}, together with the repetitions"
             raise self._error(("run", "seed"), expected, values, raw)
-        # What only the whole shows (routes, congestion controls, traces) is checked now too, not when half the sweep
-        # has run.
+        # Check the rest of the document now (routes, congestion controls, traces), not after half of the sweep.
         try:
             specify(document, self.base, document.run.seed)
         except Problem as problem:
@@ -412,7 +411,7 @@ def _repetitions(raw: Mapping[str, Any]) -> int:
 
 
 def _location(item: Any) -> Location:
-    """Where an error of pydantic is: tags of unions left out, the key that a validator named put on."""
+    """Return the location of a pydantic error: tags of unions left out, the key that a validator named put on."""
     location = [step for step in item["loc"] if not (isinstance(step, str) and step.startswith("~"))]
     if item["type"] == "scenario":
         location += item["ctx"]["key"]
@@ -435,7 +434,7 @@ def _reach(raw: Any, location: Location) -> tuple[Location, Any]:
 
 
 def _within(place: Location, other: Location) -> bool:
-    """Whether a place is another one or lies inside it."""
+    """Return True if a place is another one or lies inside it."""
     return place[: len(other)] == other
 
 

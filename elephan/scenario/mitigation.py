@@ -201,7 +201,7 @@ ManagersMitigations = Annotated[list[ManagersMitigation], _OneOrMore()]
 
 
 def conflict(mitigations: Sequence[HoldBuffer | DelayEqualization | CwndReduction | ReorderingTolerance]) -> str | None:
-    """What would be right where kinds exclude each other."""
+    """Return the expected text if kinds exclude each other, else None."""
     kinds = [mitigation.kind for mitigation in mitigations]
     for kind in kinds:
         if kinds.count(kind) > 1:

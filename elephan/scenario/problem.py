@@ -1,4 +1,4 @@
-"""What is wrong with a scenario, said once and completely."""
+"""A complete message for a fault of a scenario."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
 
 
 def renamed(old: str, new: str) -> str:
-    """What to write in place of a name of version 0.1.0."""
+    """Return the expected text for a name of version 0.1.0."""
     return f'"{new}", which is what "{old}" is called now'
 
 

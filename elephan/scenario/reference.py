@@ -93,7 +93,7 @@ def _section(heading: str, model: dict[str, Any], headings: dict[str, str]) -> s
 
 
 def _rank(key: str) -> int:
-    """What an entry is called and where it goes comes first; all else stays in the models' order."""
+    """Return the sort key of an entry: names and ends first; all else stays in the models' order."""
     first = ("name", "title", "description", "from", "to", "route", "return_route")
     return first.index(key) if key in first else len(first)
 

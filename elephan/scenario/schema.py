@@ -38,7 +38,7 @@ def _schema_of(table: type[Table], tables: dict[str, type[Table]], definitions: 
     properties = generated["properties"]
     for field, text in meanings(table).items():
         key = table.model_fields[field].alias or field
-        # Where pydantic would put it.
+        # Sorted, as pydantic would have it.
         properties[key] = dict(sorted({**properties[key], "description": text}.items()))
 
     def with_references(node: Any) -> Any:
@@ -66,7 +66,7 @@ def _tables(table: type[Table]) -> Iterator[type[Table]]:
 
 
 def meanings(table: type[Table]) -> dict[str, str]:
-    """What each field of a table means, by its name in Python."""
+    """Return the description of each field of a table, by its name in Python."""
     texts: dict[str, str] = {}
     for base in reversed(table.__mro__):
         texts |= _docstrings(base.__module__).get(base.__name__, {}) if issubclass(base, Table) else {}

@@ -1,4 +1,4 @@
-"""What all tables of a scenario have in common: no unknown key, no silent conversion, no change afterwards."""
+"""Base of all tables of a scenario: no unknown key, no silent conversion, no change afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INNER_TABLE = "x-table"
 """Stands in a table's JSON schema for the table of that name."""
 
 _inside_a_table: ContextVar[bool] = ContextVar("_inside_a_table", default=False)
-"""Whether the validator of a table is being built, in this thread."""
+"""True if the validator of a table is being built, in this thread."""
 
 
 class Table(BaseModel):
@@ -104,7 +104,7 @@ class Tagged:
     short: str | None
     expected: str
     numbers: bool = False
-    """Whether the short form may be a number."""
+    """True if the short form may be a number."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         # Tags begin with "~": they are no keys of the file, and messages leave them out.
@@ -144,5 +144,5 @@ class Tagged:
 
 
 def one_of(value: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
-    """Which of these keys a table has."""
+    """Return those of these keys that a table has."""
     return [key for key in keys if key in value]

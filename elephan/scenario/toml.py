@@ -78,7 +78,7 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True)
 class Flaw:
-    """What no key of a scenario may hold."""
+    """A value that no key of a scenario may hold."""
 
     location: tuple[str | int, ...]
     value: Any

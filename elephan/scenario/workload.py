@@ -1,4 +1,4 @@
-"""What a flow carries."""
+"""Workloads of a flow."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from elephan.store.database import Damaged, Store, Stored, columns_of, digest_of
 
 @dataclass
 class Checked:
-    """How many runs were looked at, and what was found."""
+    """Numbers of runs that were checked, had no digest, or are damaged."""
 
     runs: int = 0
     without_digest: int = 0

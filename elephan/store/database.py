@@ -30,7 +30,7 @@ LEAST_PREFIX = 4
 """Hex digits of an id that a person must give at least."""
 
 ATTEMPTS = 8
-"""How often a transaction is tried that the database takes back in favour of another one."""
+"""Attempts at a transaction that the database takes back in favour of another one."""
 
 AT_ONCE = 500
 """Ids in one statement: SQLite takes 999 values, the other databases more."""
@@ -38,7 +38,7 @@ AT_ONCE = 500
 
 @dataclass(frozen=True)
 class Filter:
-    """Which runs to list; what is None does not restrict."""
+    """Selection of runs to list; None does not restrict."""
 
     scenario: str | None = None
     """The scenario's name."""
@@ -104,7 +104,7 @@ class Stored:
     sha256: str | None
     series: dict[str, str | None]
     columns: dict[str, object]
-    """What stands beside the record to choose runs by."""
+    """Columns beside the record, to choose runs by."""
 
 
 class Store:
@@ -199,7 +199,7 @@ class Store:
         except BaseException:
             if new:
                 for path in paths_of(self.series_folder, stem):
-                    # What keeps it from being removed has kept it from being written.
+                    # The removal may fail for the same reason as the writing.
                     with suppress(OSError):
                         path.unlink(missing_ok=True)
             raise
@@ -312,7 +312,7 @@ class Store:
     def delete(self, ids: Sequence[str]) -> None:
         """Remove runs by their ids, and then their series. Raises `StoreError`.
 
-        What ends it in between leaves series without a run, which `results prune --files` removes.
+        An interruption leaves series without a run, which `results prune --files` removes.
         """
         self._write(lambda execute: _delete(execute, ids))
         for run_id in ids:
@@ -400,7 +400,7 @@ def digest_of(text: str) -> str:
 def _read(run_id: str, text: Any, sha256: str | None) -> Record | Damaged:
     """Return a record, or what is wrong with it; 0.1.0 stored no digest."""
     if sha256 is not None and isinstance(text, str) and digest_of(text) != sha256:
-        # Where it is no record at all, that says more.
+        # If it is no record at all, that error says more.
         try:
             Record.from_json(text)
         except StoreError as error:

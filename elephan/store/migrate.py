@@ -25,7 +25,7 @@ from elephan.store.sql import Fault, engine_of
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 LOCK_TIMEOUT_S = 30
-"""How long to wait for another command that makes or upgrades the tables, s: either takes less than one."""
+"""Time to wait for another command that makes or upgrades the tables, s: either takes less than one."""
 
 
 def bring_up_to_date(place: Place) -> None:

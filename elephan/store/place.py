@@ -1,4 +1,4 @@
-"""Where a store is: its location as text, its URL, the folder of its series, and whether there can be one.
+"""Location of a store: its text, its URL, the folder of its series, and a check that a store can be there.
 
 **Invariant: nothing is made before it is clear that a store can be there.**
 """
@@ -74,7 +74,7 @@ def named(location: str) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a store is."""
+    """Location of a store."""
 
     given: str
     """As the user named it, without a password."""
@@ -85,7 +85,7 @@ class Place:
     series: Path
     """Folder of the time series."""
     former_series: Path | None
-    """Where series lay before each database of a server had a folder of its own; to read from."""
+    """Folder of the series before each database of a server had a folder of its own; for reading."""
     by_url: URL | None
     """The URL that was given; None for the name of a file."""
 
@@ -115,7 +115,7 @@ class Place:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a database to open; of a server's it is not known before."""
+        """Return True if there is a database to open; of a server's it is not known before."""
         return self.file is None or os.path.lexists(self.file)
 
     def prepare(self) -> None:
@@ -181,7 +181,7 @@ def _name_of(url: URL) -> str:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether a disk is full or broken: no other place, and no other input, would mend that."""
+    """Return True if a disk is full or broken: no other place, and no other input, would mend that."""
     origin = getattr(error, "orig", None) or error
     if writability.is_disk_fault(origin):
         return True
@@ -194,7 +194,7 @@ def is_fault(error: BaseException) -> bool:
 
 
 def is_conflict(error: BaseException | None) -> bool:
-    """Whether a transaction was taken back in favour of another one, and may succeed when it is done again."""
+    """Return True if a transaction was taken back in favour of another one, and may succeed when it is done again."""
     origin = getattr(error, "orig", None)
     if getattr(origin, "sqlstate", None) in CONFLICTS:
         return True

@@ -40,7 +40,7 @@ def moment(age: str, now: datetime | None = None) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """Which runs may go: those that every part which is set says so of."""
+    """Selection of runs to remove: those that match every part that is set."""
 
     before: str | None = None
     """Runs of before this moment, as records write it."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from elephan.store.place import Place
 
 BUSY_TIMEOUT_MS = 30_000
-"""How long SQLite waits for another writer, ms: longer than any single store of a run."""
+"""Time that SQLite waits for another writer, ms: longer than any single store of a run."""
 
 Values = Mapping[str, Any]
 Execute = Callable[[str, Values | Sequence[Values]], list[tuple[Any, ...]]]
@@ -40,7 +40,7 @@ class Fault(Exception):
 
 
 class Database(Protocol):
-    """Where statements go. Everything raises `Fault`."""
+    """A database that executes statements. Every method raises `Fault`."""
 
     def transaction(self, writing: bool = False) -> AbstractContextManager[Execute]:
         """Give what executes in one transaction, committed at the end, or rolled back by an exception."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Backend = Callable[[Job, Progress | None], "tuple[Record, Series]"]
 
 POLL_S = 0.1
-"""How often the calling thread shows progress and looks for Ctrl-C, s."""
+"""Interval at which the calling thread shows progress and looks for Ctrl-C, s."""
 
 SERIES_IN_MEMORY_BYTES = 256 * 2**20
 """Stored series are kept in memory as well up to this sum, bytes; beyond, they are read when asked for."""
@@ -39,14 +39,14 @@ SERIES_IN_MEMORY_BYTES = 256 * 2**20
 
 @dataclass
 class Outcome:
-    """What became of a job."""
+    """Result of a job."""
 
     job: Job
     record: Record
     series: Series | None
     """None when it is to be read from the store."""
     reused: bool
-    """Whether it was in the store already."""
+    """True if it was in the store already."""
 
 
 class Interrupted(ElephanError):

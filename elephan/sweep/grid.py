@@ -39,7 +39,7 @@ class Axis:
     key: str
     values: Sequence[Any]
     location: tuple[str, ...]
-    """Where it stands in the file."""
+    """Location in the file."""
 
 
 def parse_axes(table: Any) -> tuple[list[Axis], Mode]:
@@ -148,7 +148,7 @@ def _parsers() -> dict[str, Callable[[str], int]]:
 
 
 def _kind(unit: str) -> str | None:
-    """What a unit is one of; None where it can be converted to no other."""
+    """Return the kind of a unit; None if it can be converted to no other."""
     return next((kind for kind, parse in _parsers().items() if _parsed(parse, unit)), None)
 
 

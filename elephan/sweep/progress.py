@@ -1,4 +1,6 @@
-"""How far a sweep is: bars on a terminal, a line now and then elsewhere, nothing for what is over in a second."""
+"""Progress of a sweep: bars on a terminal, a line now and then elsewhere, nothing for runs that take less than a
+second.
+"""
 
 from __future__ import annotations
 
@@ -72,18 +74,18 @@ class NoProgress:
 
 @dataclass(frozen=True)
 class _Running:
-    """How far a run is, in its own time."""
+    """Progress of a run, in its own time."""
 
     title: str
     done: str
-    """What has been done with that time."""
+    """Participle for its time, such as "simulated"."""
     connections: int = 1
     now_ns: int = 0
     total_ns: int = 0
     """0 until it moves."""
     began_s: float = 0.0
     set_up_s: float = 0.0
-    """How long it took until it moved."""
+    """Time until it moved, s."""
 
     @property
     def share(self) -> float:

@@ -1,4 +1,6 @@
-"""How far a scenario's points are looked at when it is read: its runs are said at once where there are very many."""
+"""Progress of the check of a scenario's points when it is read: the number of its runs is said first if it is very
+large.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ SAID_FROM = 1_000
 """Runs above which it is said at once how many there are."""
 
 SILENT_S = 1.0
-"""What takes less shows nothing, s."""
+"""Least time of a check that is shown, s."""
 
 LINE_INTERVAL_S = 10.0
 """Time between two lines where there is no terminal, s."""

@@ -45,9 +45,9 @@ class Cell:
     kind: str
     """Name of the function in evaluation/congestion_control/measuring.py."""
     key: tuple[Any, ...]
-    """What it is a run of."""
+    """Row and seed of the run."""
     spec: dict[str, Any]
-    """What runs (crates/experiment/src/spec.rs)."""
+    """Specification of the run (crates/experiment/src/spec.rs)."""
     options: dict[str, Any]
     """Arguments of the measuring function."""
 

@@ -32,12 +32,12 @@ class Point:
 
     @property
     def holds(self) -> bool:
-        """Whether it is steady and its ratio within its tolerance; what has nothing published is not judged."""
+        """Return True if it is steady and its ratio within its tolerance; what has nothing published is not judged."""
         return self.ratio is None or (self.low <= self.ratio <= self.high and self.is_steady)
 
     @property
     def is_steady(self) -> bool:
-        """Whether its cycles are alike."""
+        """Return True if its cycles are alike."""
         return abs(self.drift) <= self.steady
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Point:
 
 @dataclass
 class Sharing:
-    """How a congestion control shares a line: medians over seeds."""
+    """Sharing of a line by a congestion control: medians over seeds."""
 
     cc: str
     jain: dict[int, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What is measured of a run: from the core's result to a handful of numbers."""
+"""Measure a run: reduce the core's result to a handful of numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from evaluation.performance.dumbbell import NS_PER_S, PAYLOAD_BYTES
 
 Numbers = dict[str, Any]
-"""What is kept of a run: numbers and lists of numbers that JSON can hold."""
+"""Measured values of a run: numbers and lists of numbers that JSON can hold."""
 
 
 def response(result: Any, period: int, warmup: int, counted: int, rtt_ns: int) -> Numbers:

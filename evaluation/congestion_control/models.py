@@ -20,7 +20,7 @@ MODELS: dict[str, Callable[..., Cycle]] = {
 
 
 def is_published(cc: dict[str, Any]) -> bool:
-    """Whether there is a cycle to hold it against."""
+    """Return True if there is a cycle to hold it against."""
     return cc["name"] in RESPONSES or "model" in cc
 
 
@@ -36,7 +36,7 @@ def cycle_of(cc: dict[str, Any], loss: float, rtt_s: float) -> Cycle | None:
 def reno_in_segments(period: int, recovery: int) -> float:
     """Return Reno's mean window in whole segments, with so many round trips at the window kept before growth resumes.
 
-    What the formula leaves out and a small window feels: cwnd is a whole number, and a loss takes a round trip to be
+    The formula leaves out two effects on a small window: cwnd is a whole number, and a loss takes a round trip to be
     noticed, in which the window is at its peak, and one to be repaired, in which it does not grow.
     """
     starts: dict[int, tuple[int, int]] = {}

@@ -133,7 +133,9 @@ def independent_table(rows: dict[str, dict[float, tuple[float, float | None]]]) 
 
 
 def published_list(congestion_controls: Sequence[dict[str, Any]]) -> str:
-    """What is published of each congestion control, why there is nothing, and why the measured window is another."""
+    """List the published results of each congestion control, the reason if there is none, and the reason of a different
+    window.
+    """
     lines = []
     for cc in congestion_controls:
         said = cc["published"] if "published" in cc else f"nothing published: {cc['none']}"

@@ -1,1 +1,1 @@
-"""How well the manager of a hybrid network tells elephants from mice, by sampling and by memory."""
+"""Evaluate how well the manager of a hybrid network tells elephants from mice, by sampling rate and flow table size."""

@@ -1,4 +1,4 @@
-"""What theory says of Reno: rates in segments per second, times in s, windows in segments, losses per segment."""
+"""Theory of Reno: rates in segments per second, times in s, windows in segments, losses per segment."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether the ratio lies within its tolerance."""
+        """Return True if the ratio lies within its tolerance."""
         return self.low is None or self.high is None or self.low <= self.ratio <= self.high
 
     def __str__(self) -> str:

@@ -49,7 +49,8 @@ PAYLOAD_BYTES = 1460
 FIRST_WINDOW = 65_535
 """Largest `initial_cwnd`."""
 D_QUEUE_PACKETS = 250
-"""What waits at r3 before the move in D: half of its queue, as CUBIC's probing leaves it on average (figure 7: 343)."""
+"""Packets that wait at r3 before the move in D: half of its queue, as CUBIC's probing leaves it on average (figure 7:
+343)."""
 
 
 @dataclass(frozen=True, order=True)

@@ -191,7 +191,7 @@ def circumstances() -> dict[str, Any]:
         "changed": bool(git("status", "--porcelain", "--untracked-files=no", "--", *sources)),
         "cpu": model,
         "cores": os.cpu_count(),
-        # What a distributor adds to the version says nothing here.
+        # The suffix of a distributor does not matter here.
         "kernel": platform.release().partition("-")[0],
         "rustc": engines.output_of(["rustc", "--version"]).split()[1],
         "load": round(os.getloadavg()[2], 2),

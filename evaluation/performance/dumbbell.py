@@ -14,7 +14,7 @@ from typing import Any
 PACKET_BYTES = 1500
 """An IP packet with a full segment."""
 PAYLOAD_BYTES = 1448
-"""What it carries beside 20 bytes of IP, 20 of TCP and 12 of timestamps."""
+"""Payload of a packet, beside 20 bytes of IP, 20 of TCP and 12 of timestamps."""
 LARGEST_WINDOW_BYTES = 65_535 << 14
 """RFC 7323, section 2.3."""
 ACCESS_FACTOR = 4

@@ -34,7 +34,7 @@ class Unavailable(Exception):
 
 @dataclass
 class Result:
-    """What one run cost."""
+    """Cost of one run."""
 
     engine: str
     workload: str

@@ -53,7 +53,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Load:
-    """What a generator did: commands per second, and all of them."""
+    """Result of a generator: commands per second, and all of them."""
 
     per_s: float
     commands: int
@@ -182,7 +182,7 @@ def rounds(peers: list[Peer], load: Callable[[Peer], Load], size: int, count: in
     """Return the medians for each peer over rounds in turn."""
     seen: list[list[Measured]] = [[] for _ in peers]
     for number in range(count):
-        # Who comes first changes, so that what grows or warms up favours nobody.
+        # The order of the peers rotates, so that warming up favours none.
         for at in sorted(range(len(peers)), key=lambda at: (at + number) % len(peers)):
             cpu = peers[at].cpu_s()
             done = load(peers[at])

@@ -1,7 +1,7 @@
-"""What the iSCSI paper does not ask: `python -m evaluation.performance.iscsi_beyond` prints the tables of
+"""Extend the iSCSI paper's questions: `python -m evaluation.performance.iscsi_beyond` prints the tables of
 docs/results/iscsi.md.
 
-How many connections a path wants, what a write's settings cost in round trips, queue depth against latency, and the
+Number of connections for a path, cost of a write's settings in round trips, queue depth against latency, and the
 paper's session on today's congestion controls: examples/iscsi-{connections,write,depth,today}.toml, in the simulator.
 """
 

@@ -18,11 +18,11 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 class Judged(Protocol):
-    """What was held against a tolerance, and says in words what it is."""
+    """A row that is judged by a tolerance, with its text."""
 
     @property
     def holds(self) -> bool:
-        """Whether it lies within its tolerance."""
+        """Return True if it lies within its tolerance."""
 
 
 def verdict(judged: Sequence[Judged], what: str) -> str:

@@ -168,7 +168,7 @@ def rates_table(workloads: list[dict[str, Any]]) -> str:
 
 
 def peers_table(workloads: list[dict[str, Any]]) -> str:
-    """What part of its run each peer's rate is from."""
+    """List the part of its run that each peer's rate is from."""
     rows = []
     for entry in workloads:
         for found in entry["results"]:

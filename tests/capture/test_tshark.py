@@ -63,7 +63,7 @@ FIELDS = (
 
 @dataclass
 class Packet:
-    """What tshark says of a packet."""
+    """A packet as tshark shows it."""
 
     from_sender: bool
     seq: int
@@ -77,7 +77,8 @@ class Packet:
 
     @property
     def reports_a_duplicate(self) -> bool:
-        """Whether the first block is a DSACK (RFC 2883, section 4): acknowledged already, or within the second."""
+        """Return True if the first block is a DSACK (RFC 2883, section 4): acknowledged already, or within the second.
+        """
         if not self.sacks:
             return False
         start, end = self.sacks[0]

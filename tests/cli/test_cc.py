@@ -72,7 +72,7 @@ def test_one_cc_shows_its_equations_its_window_and_its_response(elephan: Run, tm
 def test_one_cc_is_simulated_with_other_parameters(elephan: Run) -> None:
     code, out, err = elephan("cc", "storage_friendly", "--set", "reduction=1/4")
     assert (code, err) == (0, "")
-    # What is published is of the default: nothing stands beside it.
+    # Published values are of the default: none stands beside it.
     assert "falls from 500 to 375 packets" in out and "10 Gbit/s, reduction=1/4." in out and "Published" not in out
     code, _, err = elephan("cc", "storage_friendly", "--set", "reduction=7")
     assert code == 2 and err.startswith("error: --set reduction = 7") and "from 0.001 to 9/10" in err

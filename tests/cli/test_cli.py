@@ -276,7 +276,7 @@ def process(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def stored(folder: Path) -> int:
-    """How many runs are in the store."""
+    """Return the number of runs in the store."""
     try:
         connection = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
         try:

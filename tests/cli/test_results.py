@@ -49,7 +49,7 @@ def change(folder: Path, statement: str, *values: object) -> None:
 
 
 DAMAGE: list[object] = ["{", "[1, 2", '{"format": 1}', "[" * 100_000, 7, b"\xff\xfe{}", '{"format": 99}']
-"""What may stand where a record was: cut off, of another form, not text at all, not UTF-8, of a newer elephan."""
+"""Damaged records: cut off, of another form, not text at all, not UTF-8, of a newer elephan."""
 
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=[str(item)[:12] for item in DAMAGE])

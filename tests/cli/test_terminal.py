@@ -1,4 +1,4 @@
-"""What a terminal sends, and what is sent to it: Ctrl-C at any moment, control characters, an output that is gone."""
+"""Input from a terminal and output to it: Ctrl-C at any moment, control characters, an output that is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a comparison is repeated, and that what it says is not the luck of one seed."""
+"""A comparison's repetitions: their number, and results that do not depend on one seed."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_nothing_is_explained_that_another_seed_might_turn_round() -> None:
     assert explanations.limit(of(line_share=[0.95, 0.94, 0.95, 0.93, 0.94])) == "fills the line"
     mixed = of(line_share=[0.5, 0.55, 0.5, 0.45], caused_drops=400, line_drops=[1, 0, 3, 2], recoveries=[4, 3, 4, 5])
     assert explanations.limit(mixed).startswith("does not fill the line")
-    # What never lost a packet and still does not fill the line has no loss to blame.
+    # Without certain losses, a low share of the line cannot be due to loss.
     unlucky = of(line_share=[0.5, 0.55, 0.5, 0.45], line_drops=[0, 1, 2, 1], recoveries=[0, 1, 2, 1])
     assert explanations.limit(unlucky).startswith("slow to open its window")
     assert explanations.drops(of(caused_drops=[0, 3000, 100, 2000, 0])) == ""

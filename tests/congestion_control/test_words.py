@@ -1,5 +1,4 @@
-"""What is said of a congestion control: its header as text, a verifier's log in plain words, what is measured off a
-window."""
+"""Texts about a congestion control: its header, a verifier's log in plain words, values read off a window."""
 
 from __future__ import annotations
 

@@ -16,5 +16,5 @@ def test_every_golden_record_has_a_digest() -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_a_golden_record_is_the_same(name: str) -> None:
-    """Where a change is meant to change records: python -m tests.determinism.golden --write, and say so."""
+    """A change that is meant to change records runs python -m tests.determinism.golden --write, and says so."""
     assert digest_of(SPECS[name]) == digests()[name]

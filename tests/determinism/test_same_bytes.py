@@ -1,6 +1,6 @@
 """Same scenario, seed and version: same bytes, whoever runs it (invariant 3 of ARCHITECTURE.md).
 
-What the machine decides is left out by `Record.reproducible`: host, date, processor time, and where files lie.
+`Record.reproducible` leaves out the machine's part: host, date, processor time, and the places of files.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_in_two_processes(tmp_path: Path) -> None:
 
 
 def test_another_seed_gives_another_run(tmp_path: Path) -> None:
-    """What the tests above compare does depend on the randomness."""
+    """The records that the tests above compare do depend on the randomness."""
     results = elephan.run(SCENARIO, {"run.repetitions": 2}, store="none")
     for first, second in zip(results[::2], results[1::2], strict=True):
         assert (first.seed, second.seed) == (42, 43)

@@ -43,10 +43,10 @@ CHANGING = [
         (r"detected at insn \d+", "INSN"),
     )
 ]
-"""What differs between machines and days, and what stands for it when outputs are compared."""
+"""Patterns that differ between machines and days, each with its replacement when outputs are compared."""
 
 NOISE = re.compile(r"Running as user|\d+ of \d+ runs, \d+%|a repetition took ")
-"""What depends on who runs it and on how fast: tshark's warning for root, progress without a terminal, plans."""
+"""Lines that depend on the user and on the speed: tshark's warning for root, progress without a terminal, plans."""
 
 ID = re.compile(r"(?<= )[0-9a-f]{10}\b")
 """A run's id in a command: stands for the newest run in the store, since ids change with the version."""

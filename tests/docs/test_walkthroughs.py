@@ -29,12 +29,12 @@ def spans(page: Path) -> Iterator[str]:
 
 
 def is_path(span: str) -> bool:
-    """Whether a span names a file or folder of the source tree."""
+    """Return True if a span names a file or folder of the source tree."""
     return " " not in span and span.split("/")[0] in TOP_LEVEL and ("/" in span or "." in span)
 
 
 def is_module(span: str) -> bool:
-    """Whether a span names a module of elephan, or something in one."""
+    """Return True if a span names a module of elephan, or something in one."""
     return re.fullmatch(r"elephan(\.\w+)+", span) is not None
 
 

@@ -1,5 +1,4 @@
-"""What docs/results/fidelity.md says of the kernel backend: cells, what is kept of a run, how two backends are
-judged."""
+"""The kernel backend in docs/results/fidelity.md: cells, stored values of a run, judgement of two backends."""
 
 from __future__ import annotations
 

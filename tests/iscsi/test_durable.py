@@ -1,4 +1,4 @@
-"""What was acknowledged as durable: on the drive when the answer comes, and there after kill -9."""
+"""Data acknowledged as durable is on the drive when the answer comes, and still there after kill -9."""
 
 from __future__ import annotations
 

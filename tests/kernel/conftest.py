@@ -1,4 +1,4 @@
-"""What tests of the kernel share: a network namespace to try things in, and that nothing of theirs stays."""
+"""Fixtures for tests of the kernel: a network namespace to try things in, and a check that nothing of theirs stays."""
 
 from __future__ import annotations
 

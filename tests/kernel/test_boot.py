@@ -151,7 +151,7 @@ def test_a_file_of_one_s_own_is_named_by_its_whole_path(tmp_path: Path, monkeypa
 
 
 def test_one_unit_alone_makes_its_control_the_default(tmp_path: Path) -> None:
-    """Which of two came last at boot nobody could tell."""
+    """Two defaults at boot would have no certain order."""
     boot.enable("cubic", default=True, root=tmp_path)
     boot.enable("cubic", default=True, root=tmp_path)
     with pytest.raises(InputError, match=r"makes elephan_cubic the default at boot; first: .* kernel disable cubic"):

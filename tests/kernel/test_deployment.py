@@ -1,4 +1,4 @@
-"""What is printed to put a congestion control into use: commands and sysctls that do so."""
+"""The commands and sysctls that put a congestion control into use, as printed."""
 
 from __future__ import annotations
 

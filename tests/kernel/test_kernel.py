@@ -120,7 +120,7 @@ def test_killed_at_any_time_nothing_is_hidden_and_clean_takes_it(
     assert "elephan_qk_last" in {one.name for one in removed.unloaded}
     assert left in removed.folders and old in removed.folders
     assert sorted(work.iterdir()) == sorted([working, work / "elephan-cc-other", new])
-    # What is not registered any more goes as soon as no processor is in it.
+    # A control that is not registered any more goes as soon as no processor is in it.
     assert not {one.map_id for one in loaded() if one.registered and not runs.lives(one.name)} - kernel_alone
     assert not [name for name in ours() if name.startswith("elephan_qk")]
 
@@ -152,7 +152,7 @@ def test_without_root_one_line_and_exit_code_2(
     assert "CAP_NET_ADMIN" in said and "still works: simulation" in said
     assert call(["kernel", "load", "reno", "--set", "nonsense=1"]) == 2
     assert call(["kernel", "load", "reno=Upper"]) == 2
-    # What an empty variable of a script gives.
+    # An empty variable of a script gives this.
     capsys.readouterr()
     assert call(["kernel", "load", "reno="]) == 2
     assert "write reno, or reno=mine" in capsys.readouterr().err

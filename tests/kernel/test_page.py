@@ -50,7 +50,7 @@ def test_every_command_of_the_page_does_what_it_shows(kernel_alone: set[int], tm
                 code, output = guide.run(inside + shlex.quote(step.command), tmp_path)
                 assert code == 0, f"{step.command}\n{output}"
                 if step.command == "elephan kernel list":
-                    # Whatever else this machine has loaded is listed as well, and makes columns wider.
+                    # This machine's other controls are listed as well, and make columns wider.
                     names = {line.split()[0] for line in step.output.splitlines()}
                     output = "".join(line for line in output.splitlines(True) if line.split()[0] in names)
                     output, step.output = re.sub(" +", " ", output), re.sub(" +", " ", step.output)

@@ -38,7 +38,7 @@ BODY
 CC_ALGORITHM(bad, "bad", "none", (ssthresh, half), (cong_avoid, grow), (undo_cwnd, cc_undo_cwnd));
 """
 LINE = 19
-"""Where BODY begins when BEFORE is an empty line."""
+"""Line of BODY's beginning when BEFORE is an empty line."""
 
 DEEP = """
 static __attribute__((noinline)) u32 deeper(u32 acked)

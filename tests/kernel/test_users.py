@@ -1,4 +1,4 @@
-"""Who may use what is loaded: every program, or only those with CAP_NET_ADMIN."""
+"""Permissions of a loaded control: every program may use it, or only those with CAP_NET_ADMIN."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def sending(file: Path, namespaces: int, sends: Callable[[str], bool]) -> str:
 
 
 def connected(run: str) -> bool:
-    """Whether the last host of a run has a connection."""
+    """Return True if the last host of a run has a connection."""
     return "ESTAB" in sockets(testbed.namespaces_of(run)[-1], "-tn")
 
 
@@ -120,6 +120,6 @@ def host_stays_as_it_was(kernel: None) -> Iterator[None]:
 
 
 def readable(path: Path) -> bool:
-    """Whether a sysctl can be read and does not change by itself."""
-    # What is loaded by others in the meantime is listed there; the key of TCP Fast Open needs its own rights.
+    """Return True if a sysctl can be read and does not change by itself."""
+    # The first lists controls that others load in the meantime; the key of TCP Fast Open needs its own rights.
     return "congestion_control" not in path.name and "key" not in path.name

@@ -1,4 +1,4 @@
-"""What each key becomes on this machine, and what is refused before anything is made. Needs neither root nor a run."""
+"""Translation of each key on this machine, and refusals before anything is made. Needs neither root nor a run."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def layout(file: Path, machine: Machine) -> Layout:
     return layout_of(jobs_of(load(file), backend="kernel")[0].spec, machine)
 
 
-# What a run of them gives
+# A run of programs
 
 
 @pytest.mark.usefixtures("installed", "host_stays_as_it_was")
@@ -85,7 +85,7 @@ def test_each_program_carries_its_bytes_and_is_measured_as_own_traffic_is(elepha
             # A part of a second of the line.
             assert 50_000 < flow["delivered_bytes"] < 5_000_000 and "completion_s" not in flow
         else:
-            # What ssh adds is below 1 %. All flows together take more than half a second.
+            # ssh adds less than 1 %. All flows together take more than half a second.
             assert BYTES <= flow["delivered_bytes"] <= 1.02 * BYTES + 10_000, flow
             assert 0.4 < flow["completion_s"] < 20
         assert flow["workload"] == name and flow["congestion_control"].startswith("storage_friendly")
@@ -111,7 +111,7 @@ def test_the_simulator_plays_a_program_as_bulk_and_says_so(file: Path) -> None:
     assert 100_000 < iperf3["delivered_bytes"] < 5_000_000
 
 
-# What goes wrong, and what stays
+# Failures and their remains
 
 
 def running(file: Path) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
@@ -120,7 +120,7 @@ def running(file: Path) -> AbstractContextManager[tuple[subprocess.Popen[str], s
 
 
 def carries(run: str) -> bool:
-    """Whether bytes were acknowledged under the run's own control: what a server answers has the host's."""
+    """Return True if bytes were acknowledged under the run's own control: what a server answers has the host's."""
     seen = sockets(f"elephan-{run}-0", "-tin", "state", "established")
     return f"elephan_k{run[:4]}00" in seen and "bytes_acked" in seen
 
@@ -164,7 +164,7 @@ def test_programs_and_their_files_go_with_the_run(elephan: Elephan, file: Path, 
         assert end(programs_there)
 
 
-# What is refused, and what each key becomes; needs neither root nor a run
+# Refusals, and the translation of each key; needs neither root nor a run
 
 MACHINE = Machine(
     (6, 18), frozenset({"tcp_rto_max_ms"}), frozenset(c for needs in programs.NEEDS.values() for c in needs)

@@ -1,4 +1,4 @@
-"""What took effect: sockets and routes inside a run's namespaces, as ss(8) and ip(8) show them while it goes on."""
+"""Effective settings: sockets and routes inside a run's namespaces, as ss(8) and ip(8) show them while it goes on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SYSCTLS = ("tcp_recovery", "tcp_early_retrans", "tcp_slow_start_after_idle", "tc
 
 @dataclass(frozen=True)
 class Seen:
-    """What ss(8) says of the two ends of a connection, and ip(8) of the sender's route."""
+    """The two ends of a connection as ss(8) shows them, and the sender's route as ip(8) does."""
 
     sender: str
     receiver: str

@@ -108,7 +108,7 @@ def test_what_cannot_come_up_is_said_in_one_line_and_leaves_nothing(file: Path) 
 
 
 def test_down_without_an_id_takes_nothing(path: daemon.Shown) -> None:
-    # What an empty variable of a script gives; it is the beginning of every id.
+    # An empty variable of a script gives this; it is the beginning of every id.
     with pytest.raises(InputError, match="no path ''"):
         daemon.down("")
     assert path.id in testbed.living()
@@ -117,7 +117,7 @@ def test_down_without_an_id_takes_nothing(path: daemon.Shown) -> None:
 def test_down_of_what_has_just_gone_is_one_line(path: daemon.Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     before = testbed.living()
     daemon.down(path.id)
-    # What was seen a moment ago: another `down` was faster.
+    # The path was seen a moment ago: another `down` was faster.
     with monkeypatch.context() as patch:
         patch.setattr(testbed, "living", lambda: before)
         with pytest.raises(InputError, match="has just gone"):

@@ -1,4 +1,4 @@
-"""What packets meet on a path is what the scenario says: real packets, measured at both ends. Needs root.
+"""Packets on a path meet the conditions of the scenario: real packets, measured at both ends. Needs root.
 
 Bounds are those of statistics and of the emulator's own claims. No packet may be early; being late is judged by the
 middle of many, since a machine that does other things delays single ones.
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}
 HERE = Path(__file__).parent
 MS = 1_000_000
 LATE_NS = MS // 2
-"""What the middle packet may take beyond the model: being read, waking up, being handed over."""
+"""Time that the middle packet may take beyond the model: to be read, to wake up, to be handed over."""
 
 
 class Seen:
-    """What a program printed within a path, and what the path said at the end."""
+    """Output of a program within a path, and the path's report at the end."""
 
     def __init__(self, out: dict[str, Any], report: str) -> None:
         self.out = out

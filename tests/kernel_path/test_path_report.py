@@ -1,4 +1,4 @@
-"""What the emulator did wrong is told apart from what the network did; without root there is one line."""
+"""The report tells the emulator's faults from the network's losses; without root it is one line of error."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_without_root_there_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.setattr(testbed.os, "geteuid", lambda: 1000)
     assert call(["path", "clean"]) == 2
-    # What users may have without root is in test_path_unprivileged.py.
+    # test_path_unprivileged.py tests the paths that users may have without root.
     monkeypatch.setattr(unprivileged, "TUN", "/dev/net/none")
     assert call(["path", "shell", "any.toml", "--", "true"]) == 2
     lines = capsys.readouterr().err.splitlines()

@@ -1,4 +1,4 @@
-"""What holds for every paper: its files, its claims and its code fit together."""
+"""Rules that hold for every paper: its files, its claims and its code fit together."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SMALLEST = {
 
 
 def changes(*limited: str) -> dict[str, str]:
-    """What leaves the cell of 100 Mbit/s and 10 ms; `limited` links are its bottleneck."""
+    """Return the changes that leave the cell of 100 Mbit/s and 10 ms; `limited` links are its bottleneck."""
     links = ("sender-r1", "r1-r2", "r2-r3", "light", "r3-receiver")
     rates = {
         f"sweep.link.{link}.bandwidth": '["100Mbit/s"]' if link in limited else '["622.08Mbit/s"]' for link in links

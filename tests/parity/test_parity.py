@@ -124,7 +124,7 @@ def test_a_parameter_set_before_loading_is_what_the_kernel_does(paths: None) -> 
             assert threshold == max(window * (1_000_000 - value) // 1_000_000, 2), about
         _, _, threshold = found["reductions"][0]
         assert window_after_recovery(recording) == threshold, about
-        # What the kernel did is what these parameters say, and not what others do.
+        # The kernel's results follow these parameters and not others.
         other = replayed(cc, {"reduction": value - 100_000}, recording.calls)
         assert other["differing"] >= 1 and other["differences"][0]["field"] == "result"
 
@@ -168,7 +168,7 @@ TCP_INFO = {
     "delivered": ("I", 192),
     "delivered_ce": ("I", 196),
 }
-"""Where struct tcp_info (linux/tcp.h) has them."""
+"""Offsets in struct tcp_info (linux/tcp.h)."""
 
 
 def test_the_accessors_read_what_the_kernel_says_of_the_connection(paths: None) -> None:

@@ -1,4 +1,4 @@
-"""What a browser makes of the pages: from a telephone to a wide screen nothing is cut off, and names can be read.
+"""Layout of the pages in a browser: from a telephone to a wide screen nothing is cut off, and names can be read.
 
 Pictures are compared with those in `references`. When a page is to look otherwise:
 `ELEPHAN_WRITE_REFERENCES=1 python -m pytest tests/report/test_layout.py`, then look at them.

@@ -28,7 +28,7 @@ name = "copy"
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Notes:
-    """What follows from a run of the scenario above with changes: `__` in a name stands for a dot."""
+    """Return the limits of a run of the scenario above with changes: `__` in a name stands for a dot."""
 
     def run(**changes: object) -> list[str]:
         file = tmp_path / "limits.toml"
@@ -54,7 +54,7 @@ def test_a_run_shorter_than_ten_round_trips_is_said(notes: Notes) -> None:
     ]
     assert notes(run__duration="510ms") == []
     assert notes(run__duration="2s", measure__warmup="1.6s")[0].startswith("flow copy: measured for 8 round trips")
-    # Whoever copies a megabyte asks how long that takes.
+    # A short copy is no fault.
     assert notes(run__duration="10s", flow__copy__workload={"kind": "bulk", "bytes": "100kB"}) == []
 
 
@@ -141,7 +141,7 @@ def test_a_route_that_passes_a_node_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_data_that_never_arrives_is_at_risk(tmp_path: Path) -> None:
-    """Where nothing arrived it read 0 B: the lag was looked at before deliveries alone."""
+    """If nothing arrived it read 0 B: the lag was looked at before deliveries alone."""
     file = tmp_path / "lost.toml"
     file.write_text(BULK)
     writes = {"kind": "replicate", "rate": "1MB/s", "size": "64KiB"}

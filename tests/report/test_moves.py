@@ -1,4 +1,4 @@
-"""What a move cost, read off a record and series made by hand."""
+"""Cost of a move, from a record and series made by hand."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_a_backend_does_not_know_is_none_and_a_move_that_did_not_happen_is_
 
 
 def test_a_hole_that_is_filled_is_no_rate() -> None:
-    # What waited for a lost segment comes in the tenth before the move: 3 Gbit/s over a link of 1 Gbit/s.
+    # Data that waited for a lost segment comes in the tenth before the move: 3 Gbit/s over a link of 1 Gbit/s.
     (move,) = moves_of(record_of(), series_of([1e9] * 49 + [3e9] + [1e9] * 80))
     assert move.before_bps == 1e9
     assert move.dip == pytest.approx(0)

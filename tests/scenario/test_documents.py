@@ -1,4 +1,4 @@
-"""What is generated from the models, and what is shown to users, holds."""
+"""Documents that are generated from the models are current, and examples shown to users run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever stands in a file, a user gets a scenario or one line of error: never a traceback."""
+"""Junk in a file gives a scenario or one line of error: never a traceback."""
 
 from __future__ import annotations
 

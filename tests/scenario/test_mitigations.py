@@ -1,4 +1,4 @@
-"""What keeps a move from hurting, as a user writes it and as the core takes it."""
+"""Mitigations of moves, as a user writes them and as the core takes them."""
 
 from __future__ import annotations
 

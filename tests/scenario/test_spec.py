@@ -1,4 +1,4 @@
-"""What a scenario means in integers: the specification that the core gets."""
+"""A scenario in integers: the specification that the core gets."""
 
 from __future__ import annotations
 
@@ -436,6 +436,6 @@ def test_a_choice_is_written_by_its_name(scenario: Load) -> None:
     switch = {"on": 1, "false": 0, "true": 1, "0": 0, "1": 1}
     for text, value in (names | switch).items():
         assert parameters(f"flow.congestion_control.hystart={text}") == {"hystart": value}
-    # Where nothing can be off, only the names: 1 would not say which.
+    # Without "off" only the names are allowed: 1 would not say which.
     for text, value in [("2.3", 0), ("2.1", 1), ("'2.1'", 1)]:
         assert parameters(f"flow.congestion_control.variant={text}") == {"variant": value}

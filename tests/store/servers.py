@@ -18,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 from elephan.store.place import as_url
 
 START_S = 60.0
-"""How long a server may take to start, s."""
+"""Time for a server to start, s."""
 
 PROGRAMS = {"postgresql": "postgres", "mariadb": "mariadbd"}
 """The program of each server."""

@@ -283,7 +283,7 @@ class Closed(io.StringIO):
         self.terminal = terminal
 
     def isatty(self) -> bool:
-        """Whether it was a terminal."""
+        """Return True if it was a terminal."""
         return self.terminal
 
     def write(self, text: str) -> int:

@@ -15,7 +15,7 @@ PAGES = [ROOT / "docs" / "design" / f"add-a-{what}.md" for what in ("probe", "tr
 ITEM = re.compile(
     r"\b(?:struct|enum|trait|fn|type|const|mod)\s+(\w+)|^\s*(?:pub\s+)?(\w+)(?::|,$|\s*\{$|\()", re.MULTILINE
 )
-"""What Rust source declares: items, fields and variants."""
+"""Declarations in Rust source: items, fields and variants."""
 
 
 def declared() -> set[str]:

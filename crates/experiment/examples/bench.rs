@@ -1,4 +1,4 @@
-//! Runs one spec and prints one JSON line of what it cost: `cargo run --release -p experiment --example bench --
+//! Runs one spec and prints its cost as one JSON line: `cargo run --release -p experiment --example bench --
 //! SPEC.json`.
 
 use std::process::ExitCode;

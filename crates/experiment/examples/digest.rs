@@ -77,7 +77,9 @@ impl Value {
 }
 
 macro_rules! integers {
-    ($($kind:ty)*) => { $(impl From<$kind> for Value { fn from(value: $kind) -> Value { Value::Integer(value.into()) } })* };
+    ($($kind:ty)*) => {
+        $(impl From<$kind> for Value { fn from(value: $kind) -> Value { Value::Integer(value.into()) } })*
+    };
 }
 integers!(u64 u32 i32);
 

@@ -107,8 +107,8 @@ struct Messages {
 }
 
 impl Messages {
-    /// What issues mirrored writes: those of a trace, or such as are drawn. `name` is that of their random streams: a
-    /// flow's, whatever the number of its connections.
+    /// Returns the generator of mirrored writes, from a trace or drawn at random. `name` is that of their random
+    /// streams: a flow's, whatever the number of its connections.
     fn writes(
         &mut self,
         trace: Option<&TraceSpec>,

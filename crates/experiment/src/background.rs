@@ -14,13 +14,13 @@ pub trait BackgroundPacket: Packet + Routed {
     fn background(bytes: u32, hop: u32, source: u32) -> Self;
 }
 
-/// One source. MessageTimes in `spec` are those of the network that it sends into.
+/// A background source. Times in `spec` are those of the network that it sends into.
 pub struct Background {
-    /// What it sends.
+    /// Rate, route and packet sizes.
     pub spec: BackgroundSpec,
     /// First hop of its route.
     pub hop: u32,
-    /// Whether it is on.
+    /// True while it sends.
     pub enabled: bool,
     random: Random,
     gap: Span,
@@ -84,7 +84,7 @@ impl Background {
         now.max(Time(self.spec.start_ns))
     }
 
-    /// Whether a packet goes now, and when to ask again.
+    /// Returns true if a packet is due now, and the time of the next call.
     pub fn handle_timer(&mut self, now: Time) -> (bool, Time) {
         if !self.enabled || self.spec.stop_ns.is_some_and(|stop| now.0 >= stop) {
             return (false, Time::NEVER);

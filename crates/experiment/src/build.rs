@@ -21,15 +21,15 @@ use storage::trace::Summary;
 use storage::Format;
 use units::{Span, Time};
 
-/// What a run is made of beside its specification.
+/// The parts of a run beside its specification.
 pub struct Parts<M, N> {
     /// Makes the ends of connections.
     pub maker: M,
-    /// What drives ends of flows in place of their workloads.
+    /// Nodes, which drive ends of flows in place of their workloads.
     pub nodes: Vec<N>,
     /// By flow of the specification: the nodes that drive its sender and its receiver.
     pub of_ends: Vec<EndNodes>,
-    /// What is measured beside the series.
+    /// Measurements beside the series.
     pub probes: Vec<Box<dyn Probe>>,
 }
 
@@ -132,7 +132,7 @@ impl<M: TransportMaker> Builder<'_, M> {
     }
 }
 
-/// What is in a trace, and its format; `format` as in a [`crate::spec::TraceSpec`]. Holds one request at a time.
+/// Returns the format and a summary of a trace. Holds one request at a time.
 ///
 /// # Errors
 /// [`RunError::Trace`] names file, place and what would be right.

@@ -80,7 +80,7 @@ impl Capture {
         })
     }
 
-    /// Whether packets of a host at `node` are seen here.
+    /// Returns true if packets of a host at `node` are captured here.
     #[inline]
     pub fn sees(&self, node: usize) -> bool {
         node == self.node
@@ -106,12 +106,12 @@ impl Capture {
         }
     }
 
-    /// Whether writing has failed: no use going on with the run.
+    /// Returns true after a write failed: the run need not go on.
     pub fn has_failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// Writes what is buffered. Returns (packets captured, packets beyond the limit).
+    /// Writes the buffered packets. Returns (packets captured, packets beyond the limit).
     pub fn finish(self) -> Result<(u64, u64), RunError> {
         let Capture { path, mut beside, writer, error, captured, skipped, .. } = self;
         let written = match error {
@@ -122,7 +122,7 @@ impl Capture {
     }
 }
 
-/// The segment as `wire` wants it; its flags in the header's 8 bits, its ECN bits where IP has them.
+/// The segment as `wire` takes it: flags in the header's 8 bits, ECN bits in the IP header.
 fn fields(segment: &Segment) -> SegmentFields {
     let ecn = match (segment.has(flags::CE), segment.has(flags::ECT)) {
         (true, _) => Ecn::Ce,

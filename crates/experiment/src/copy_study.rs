@@ -10,12 +10,12 @@ use units::{Span, Time, NS_PER_S};
 /// Observations that the steady part has at least: five to each of 20 batches.
 const OBSERVATIONS_MIN: usize = 100;
 
-/// A copy and what was seen of it.
+/// A copy and the observations of it.
 pub struct CopyStudy {
     spec: ExtrapolateSpec,
     /// Bytes of the copy.
     bytes: u64,
-    /// Whether lines lose packets at random.
+    /// True if lines lose packets at random.
     loses_at_random: bool,
     /// Bytes delivered, episodes so far, and bytes in flight, by interval.
     delivered: Vec<u64>,
@@ -23,14 +23,14 @@ pub struct CopyStudy {
     in_flight: Vec<u64>,
     /// All its connections together.
     last: FlowObservation,
-    /// Packets after which it is looked at next.
+    /// Packets after which the next study of the series is due.
     next_packets: u64,
     found: Option<CopyVerdict>,
     /// When it is observed next.
     next: Time,
 }
 
-/// What came of it.
+/// The study's result.
 #[derive(Clone, Debug)]
 pub enum CopyVerdict {
     /// It is steady.
@@ -44,7 +44,7 @@ pub enum CopyVerdict {
 pub struct Steady {
     /// From when on.
     pub from: Time,
-    /// When that was known: the end of what was simulated.
+    /// End of the simulated part, at which the steady state was known.
     pub until: Time,
     /// Bytes delivered by then.
     pub received_bytes: u64,
@@ -124,20 +124,20 @@ impl CopyStudy {
         Time(self.spec.from_ns)
     }
 
-    /// When it will have been looked at for the last time, at the pace so far: what a progress display counts down to.
+    /// Returns the expected time of the last study, at the pace so far, for a progress display.
     pub fn expected_end(&self, now: Time) -> Time {
         let packets = u128::from(self.last.packets.max(1));
         let end = u128::from(now.0) * u128::from(self.spec.most_packets.max(1)) / packets;
         Time(u64::try_from(end).unwrap_or(u64::MAX)).max(now)
     }
 
-    /// What came of it; None: the copy has ended before.
+    /// Returns the result; None if the copy ended before it.
     pub fn into_found(self) -> Option<CopyVerdict> {
         self.found
     }
 
     fn look(&mut self, now: Time) {
-        // What is left takes no longer than what has been.
+        // The rest of the copy takes no longer to simulate than the part so far.
         if self.bytes - self.last.received_bytes <= self.last.received_bytes {
             self.next_packets = u64::MAX;
             return;

@@ -1,4 +1,4 @@
-//! What a backend counted in a run, whichever backend it was: the form that [`crate::summarize`] makes an outcome of.
+//! The counters of a run on any backend, from which [`crate::summarize`] makes an outcome.
 //!
 //! A count that a backend cannot know is None, and its metric is absent.
 
@@ -17,7 +17,7 @@ use units::{Histogram, Span, Time};
 /// Round-trip times that the sender of a connection has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rtt {
-    /// What the mean is over: (number of values, their sum in us).
+    /// Values of the mean: (number, their sum in us).
     pub mean: Option<(u64, u64)>,
     /// Least sample, us.
     pub min_us: Option<u64>,
@@ -109,10 +109,10 @@ pub struct BackgroundCounters {
     pub received: u64,
 }
 
-/// What hold buffers of moves have kept back, in the order of the spec's events, and their counters.
+/// Statistics of the hold buffers of moves, in the order of the spec's events, and their counters.
 #[derive(Clone, Debug, Default)]
 pub struct HoldBufferCounters {
-    /// What they have kept back.
+    /// Packets held and their delays.
     pub kept: Vec<Kept>,
     /// Their counters.
     pub stats: Vec<Stats>,
@@ -127,7 +127,7 @@ impl HoldBufferCounters {
     }
 }
 
-/// The network's own counters: what the model decided.
+/// Counters of the network as its model decided.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkCounters {
     /// In the order of the spec.
@@ -136,22 +136,22 @@ pub struct NetworkCounters {
     pub background: Vec<BackgroundCounters>,
     /// Of hold buffers at moving routers.
     pub hold_buffers: HoldBufferCounters,
-    /// What the manager did, where there is one.
+    /// Outcome of the manager, if there is one.
     pub managed: Option<ManagerOutcome>,
 }
 
-/// A sender that was told to trim its window.
+/// A sender that was told to reduce its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowReduction {
     /// For which move.
     pub why: MoveId,
     /// Index of the flow.
     pub flow: usize,
-    /// When it was told, since the run began.
+    /// Time of the command since the run began.
     pub at: Time,
     /// Its smoothed RTT then.
     pub srtt: Span,
-    /// None: it was not to be done then.
+    /// None: the sender could not reduce it then.
     pub trimmed: Option<CwndReduction>,
 }
 
@@ -159,13 +159,13 @@ pub struct WindowReduction {
 pub struct ShortFlowsSummary {
     /// Its metrics.
     pub metrics: Metrics,
-    /// MessageTimes from the beginning of a flow to the delivery of its last byte, ns.
+    /// Times from the beginning of a flow to the delivery of its last byte, ns.
     pub completion: Histogram,
 }
 
 /// A run.
 pub struct MeasuredRun {
-    /// When the run proper ended, before what was on its way drained.
+    /// End of the run proper, before the packets in flight drained.
     pub end: Time,
     /// When it ended altogether.
     pub drained_at: Time,
@@ -181,12 +181,12 @@ pub struct MeasuredRun {
     pub link_series: LinkSeries,
     /// When each event happened, in the order of the spec; None: it did not.
     pub event_times: Vec<Option<Time>>,
-    /// In the order in which they were told; none where the backend knows of them only afterwards.
+    /// In the order of the commands; empty if the backend knows of them only afterwards.
     pub window_reductions: Vec<WindowReduction>,
     /// Of each entry of short flows.
     pub short_flows: Vec<ShortFlowsSummary>,
-    /// What came of looking whether a copy is steady, where that was asked for and the copy had not ended before.
+    /// Result of the copy study, if one was asked for and the copy had not ended before it.
     pub copy: Option<CopyVerdict>,
-    /// What a reader of the numbers has to know beside what the numbers themselves say.
+    /// Notes that a reader of the metrics needs.
     pub notes: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! What acts on a run's network beside its flows: events, background sources, the manager. The simulator's world and an
-//! emulator in wall-clock time have the same.
+//! Everything that acts on a run's network beside its flows: events, background sources, the manager. The simulator's
+//! world and an emulator in wall-clock time have the same.
 
 use crate::background::{Background, BackgroundPacket};
 use crate::counters::{BackgroundCounters, HoldBufferCounters, NetworkCounters};
@@ -19,13 +19,14 @@ use units::{Span, Time};
 pub trait Senders<P> {
     /// Payload bytes that flow `flow` has delivered.
     fn delivered_bytes(&self, flow: usize) -> u64;
-    /// The routes of a flow's packets, from its sender and from its receiver; None where nobody runs the flow.
+    /// Returns the routes of a flow's packets, from its sender and from its receiver; None if this machine does not run
+    /// the flow.
     fn routes(&self, flow: usize) -> Option<[RouteId; 2]>;
     /// Tells a sender.
     fn tell(&mut self, now: Time, told: &AddressedCommand, net: &mut Network<P>);
 }
 
-/// Where the numbers of background sources and of timers begin. Timers of events are 0 and up.
+/// First numbers of background sources and of timers. Timers of events are 0 and up.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbering {
     /// Host to which packets of the first background source go; those of the others follow.
@@ -37,7 +38,7 @@ pub struct Numbering {
     pub first_timer: u32,
 }
 
-/// Events, background sources, the manager, and what is sampled of links.
+/// Events, background sources, the manager, and the samples of links.
 pub struct Environment {
     events: Vec<ScheduledEvent>,
     background: Vec<Background>,
@@ -71,8 +72,8 @@ impl Environment {
         }
     }
 
-    /// Makes the routes known that packets of `flow` may come to take; `sides` are its first ones, from the sender and
-    /// from the receiver.
+    /// Adds the alternate routes of packets of `flow`; `sides` are its first routes, from the sender and from the
+    /// receiver.
     pub fn add_alternates(&self, run: ValidRun<'_>, flow: usize, sides: [RouteId; 2], routes: &mut Routes) {
         // Events name the flows of the spec alone.
         routes::add_of_flow(run.spec(), flow, sides, routes);
@@ -122,7 +123,7 @@ impl Environment {
         }
     }
 
-    /// Timer `timer` of an event, a background source or the manager fired; false: it is of somebody else.
+    /// Handles timer `timer` of an event, a background source or the manager; returns false if it is none of these.
     pub fn handle_timer<P: BackgroundPacket>(
         &mut self,
         now: Time,
@@ -210,7 +211,7 @@ impl Environment {
         }
     }
 
-    /// A packet has come to `host`; false: that is not the end of a background source's route.
+    /// Handles a packet that has come to `host`; returns false if that is not the end of a background source's route.
     #[inline]
     pub fn handle_arrival(&mut self, host: u32) -> bool {
         let Some(index) = host.checked_sub(self.numbering.first_host) else { return false };
@@ -218,7 +219,7 @@ impl Environment {
         true
     }
 
-    /// A packet of `source` is lost in the network; false: that is no background source.
+    /// Counts a packet of `source` that was lost in the network; returns false if that is no background source.
     pub fn handle_drop(&mut self, source: u32) -> bool {
         let index = source.checked_sub(self.numbering.first_source);
         let Some(background) = index.and_then(|index| self.background.get_mut(index as usize)) else { return false };
@@ -226,7 +227,7 @@ impl Environment {
         true
     }
 
-    /// What the network has counted so far; `names` are those of the flows.
+    /// Returns the network's counters so far; `names` are those of the flows.
     pub fn counters<P: Packet + Routed>(&self, net: &Network<P>, names: &[&str]) -> NetworkCounters {
         let mut hold_buffers = HoldBufferCounters::of(net);
         hold_buffers.kept.extend(self.management.iter().flat_map(|management| management.kept_before()));
@@ -238,7 +239,7 @@ impl Environment {
         }
     }
 
-    /// What background sources have counted so far.
+    /// Returns the counters of the background sources so far.
     pub fn background_counters(&self) -> Vec<BackgroundCounters> {
         let of = |source: &Background| BackgroundCounters {
             sent: source.sent_packets,

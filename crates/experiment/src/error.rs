@@ -1,6 +1,6 @@
 //! Everything that can be wrong with a spec or the files it names.
 
-/// Why a run could not be built or finished.
+/// Reason that a run could not be built or finished.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The spec does not hold together; the text names the field and what would be right.

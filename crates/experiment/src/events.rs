@@ -16,7 +16,7 @@ use units::{Rate, Size, Span, Time};
 pub struct ScheduledEvent {
     /// The event, its times since the run began.
     pub spec: EventSpec,
-    /// Where it stands in the spec's list.
+    /// Index in the spec's list.
     pub index: usize,
     /// When it happened, in the network's time.
     pub happened: Option<Time>,
@@ -24,19 +24,19 @@ pub struct ScheduledEvent {
     begin: Time,
     /// Bytes that the watched flow had delivered when the averaging window began.
     received_before: u64,
-    /// Whether senders have been told of a move.
+    /// True if senders have been told of the move.
     told: bool,
-    /// When windows that were trimmed are given back.
+    /// Time at which the reduced windows are restored.
     restore_at: Option<Time>,
 }
 
-/// What a look at an event gave.
+/// Result of a step of an event.
 pub enum EventStep {
-    /// Senders are told now; look again then, if at all.
+    /// Tell senders now; the next step is due at the time, if any.
     Tell(Vec<AddressedCommand>, Option<Time>),
-    /// It happens now; look again then, if at all.
+    /// The action happens now; the next step is due at the time, if any.
     Now(ActionSpec, Option<Time>),
-    /// Look again then.
+    /// The next step is due at this time.
     Later(Time),
     /// It has happened before.
     Done,
@@ -91,7 +91,7 @@ impl ScheduledEvent {
         times
     }
 
-    /// Looks at it; `received` tells the payload bytes that a flow has delivered.
+    /// Makes a step of the event; `received` returns the payload bytes that a flow has delivered.
     pub fn handle_timer(&mut self, now: Time, received: impl Fn(usize) -> u64) -> EventStep {
         if self.happened.is_some() {
             return match (self.restore_at.take_if(|at| *at <= now), &self.spec.action) {
@@ -138,7 +138,7 @@ impl ScheduledEvent {
     }
 }
 
-/// What senders of which flows do before `action`, and how long before it.
+/// Returns the flows whose senders prepare for `action`, their preparation, and the time from it to the action.
 fn preparation(action: &ActionSpec) -> Option<(&[usize], Preparation, Span)> {
     let ActionSpec::Move { flows, mitigation: Some(mitigation), .. } = action else { return None };
     let MitigationSpec { cwnd_reduction: trim, reordering_tolerance: tolerate, .. } = mitigation.clone();
@@ -203,7 +203,7 @@ pub fn apply_action<P: Packet + Routed>(
     }
 }
 
-/// Starts the gate on `route`, if it has one; returns the gate and for how long it keeps packets back.
+/// Starts the hold buffer on `route`, if it has one; returns the buffer and its hold time.
 pub fn begin_hold<P: Packet + Routed>(
     route: &[usize],
     mitigation: Option<&MitigationSpec>,
@@ -214,7 +214,7 @@ pub fn begin_hold<P: Packet + Routed>(
     let at = *route.iter().find(|&&link| net.links()[link].as_hold_buffer().is_some())?;
     let mut delay = Span(gate.delay_ns);
     for &QueueDelaySpec { link, rate_bps } in &gate.queues {
-        // What is being sent is in no queue: the delay has the time of a packet on each line.
+        // The queue does not count the packet in transmission: the delay includes the time of one packet on each line.
         let (_, bytes) = net.links_mut()[link].queue(now);
         delay = delay + Rate(rate_bps).time_for(Size(bytes));
     }

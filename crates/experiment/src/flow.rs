@@ -1,4 +1,4 @@
-//! One TCP connection of a run: two endpoints, where their packets go, what the application does.
+//! One TCP connection of a run: two endpoints, the routes of their packets, the application.
 
 use crate::counters::{FlowCounters, ReverseCounters, Rtt};
 use crate::node_number::EndNodes;
@@ -75,7 +75,7 @@ impl<T: Transport> Flow<T> {
         })
     }
 
-    /// Whether both ends send data: the same node drives them.
+    /// Returns true if both ends send data: the same node drives them.
     pub fn is_two_way(&self) -> bool {
         self.nodes[0].is_some() && self.nodes[0] == self.nodes[1]
     }
@@ -110,7 +110,7 @@ impl<T: Transport> Flow<T> {
         now + self.earlier.as_ref().map_or(0, |earlier| earlier.received[side as usize])
     }
 
-    /// What an end has counted, over all connections.
+    /// Returns the counters of an end, over all its connections.
     pub fn stats(&self, side: Side) -> Stats {
         let now = match side {
             Side::Sender => self.sender.stats(),

@@ -1,4 +1,4 @@
-//! Gates at moving routers, and the lines for which they let go what they kept back.
+//! Hold buffers at moving routers, and the lines that pace their release.
 
 use crate::spec::HoldBufferSpec;
 use link::hold_buffer::Config;
@@ -6,12 +6,12 @@ use link::{Link, Pacers, Packet};
 use std::collections::BTreeMap;
 use units::Rate;
 
-/// Numbers for those lines: one for each link and rate, one for each gate that names no link.
+/// Numbers of those lines: one for each link and rate, one for each buffer that names no link.
 #[derive(Default)]
 pub struct Lines(Vec<Option<(usize, u64)>>);
 
 impl Lines {
-    /// The number of the line of `gate`.
+    /// Returns the number of the line of `gate`, a hold buffer.
     pub fn number(&mut self, gate: &HoldBufferSpec) -> usize {
         let key = gate.line.map(|line| (line, gate.rate_bps));
         let known = key.and_then(|_| self.0.iter().position(|other| *other == key));
@@ -22,7 +22,7 @@ impl Lines {
     }
 }
 
-/// Makes gates, each with the number of its line.
+/// Makes hold buffers, each with the number of its line.
 pub fn make<'a, P: Packet>(
     gates: impl Iterator<Item = (usize, &'a HoldBufferSpec)>,
     pacers: &mut Pacers,

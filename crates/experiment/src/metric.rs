@@ -33,7 +33,7 @@ pub fn insert_quantiles(metrics: &mut Metrics, name: &'static str, histogram: &H
     }
 }
 
-/// Inserts what the worst of a distribution were.
+/// Inserts the 99th percentile and the largest value of a distribution, s.
 pub fn insert_ends(metrics: &mut Metrics, histogram: &Histogram, names: [&'static str; 2]) {
     let values = [histogram.quantile(990), histogram.max()].map(|ns| ns.map(|ns| Span(ns).as_secs_f64()));
     insert_values(metrics, names.into_iter().zip(values));

@@ -1,5 +1,4 @@
-//! The network of a spec for whoever carries packets over it: the simulator in virtual time, an emulator in wall-clock
-//! time.
+//! The network of a spec for its carrier: the simulator in virtual time, an emulator in wall-clock time.
 
 use crate::hold_buffers;
 use crate::link_config::link_config;

@@ -23,18 +23,18 @@ impl<'a, T: Transport> Ends<'a, T> {
     }
 }
 
-/// Drives ends of flows in place of a workload: it is told what comes to them, writes to them, and says which of them
-/// have something new to send.
+/// Drives ends of flows in place of a workload: it receives their arrivals, writes to them, and names those with new
+/// data to send.
 pub trait Node<T: Transport> {
     /// The flows that it begins; the timer of the first is its own.
     fn flows(&self) -> Range<usize>;
-    /// The time has come to begin.
+    /// The run begins for this node.
     fn start(&mut self, now: Time, ends: &mut Ends<'_, T>);
     /// It begins nothing new.
     fn stop(&mut self, now: Time);
     /// Something came to an end that it drives: data, room to send, a connection.
     fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>);
-    /// An end that it drives has sent what it had: there may be room.
+    /// An end that it drives has sent its data: there may be room.
     fn handle_sent(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>);
     /// The timer of a transport that it drives fired: a connection may have been given up.
     fn handle_transport_timeout(&mut self, _now: Time, _flow: usize, _ends: &mut Ends<'_, T>) {}

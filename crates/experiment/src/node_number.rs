@@ -1,4 +1,4 @@
-//! Which node an end of a connection is driven by.
+//! The number of the node that drives an end of a connection.
 
 use std::num::NonZeroU32;
 

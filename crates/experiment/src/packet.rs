@@ -1,4 +1,4 @@
-//! What crosses the simulated links: a token of 16 bytes per packet, which is two registers.
+//! A packet on the simulated links: a token of 16 bytes, which is two registers.
 
 use crate::background::BackgroundPacket;
 use link::Packet as LinkPacket;

@@ -1,4 +1,4 @@
-//! What is measured in the course of a run, with its own schedule.
+//! Measurements in the course of a run, each with its own schedule.
 
 use std::ops::ControlFlow;
 use units::Time;
@@ -25,7 +25,7 @@ pub struct QueueObservation {
     pub bytes: u64,
 }
 
-/// What a probe may look at.
+/// The state that a probe may read.
 pub trait ProbeView {
     /// Flows of the specification.
     fn flows(&self) -> usize;
@@ -35,11 +35,10 @@ pub trait ProbeView {
     fn queue(&mut self, index: usize) -> QueueObservation;
 }
 
-/// Something that is measured. A probe changes nothing of what it measures; it is called by its schedule and not by
-/// packet.
+/// A measurement. A probe changes nothing of the run; it is called by its schedule and not by packet.
 pub trait Probe {
-    /// When it wants to measure next; [`Time::NEVER`]: not any more.
+    /// Returns the time of the next measurement; [`Time::NEVER`]: no more.
     fn poll_timeout(&self) -> Time;
-    /// That time has come. Break: the run may end, because what was to be measured is known.
+    /// Measures. Break: the run may end, since the probe has its result.
     fn handle_timeout(&mut self, now: Time, view: &mut dyn ProbeView) -> ControlFlow<()>;
 }

@@ -1,4 +1,4 @@
-//! A TCP connection in place of a lost one: what the endpoints before it had counted.
+//! A TCP connection in place of a lost one, with the counters of the endpoints before it.
 //!
 //! The endpoints of a flow are those of one connection at a time: what is still on its way from an earlier one finds
 //! nobody, as a segment to a port that is closed ([`crate::transport::SegmentPool::begin_connection`]). A host would
@@ -6,7 +6,7 @@
 
 use tcp::Stats;
 
-/// What the endpoints of earlier connections of a flow had come to, by side.
+/// Counters of the endpoints of a flow's earlier connections, by side.
 #[derive(Default)]
 pub struct Earlier {
     pub stats: [Stats; 2],

@@ -1,4 +1,4 @@
-//! What the requests over a connection came to.
+//! Counters of the requests over a connection.
 
 use units::Histogram;
 

@@ -8,7 +8,7 @@ use crate::side::Side;
 use crate::spec::{ActionSpec, HoldBufferSpec, LinkSpec, RunSpec};
 use sim::{RouteId, Routes};
 
-/// The gates of `run`, each with the index of its event; the i-th is link `run.links.len() + i`.
+/// The hold buffers of `run`, each with the index of its event; the i-th is link `run.links.len() + i`.
 pub fn hold_buffers(run: &RunSpec) -> impl Iterator<Item = (usize, &HoldBufferSpec)> {
     run.events.iter().enumerate().filter_map(|(index, event)| {
         let mitigation = match &event.action {
@@ -21,7 +21,7 @@ pub fn hold_buffers(run: &RunSpec) -> impl Iterator<Item = (usize, &HoldBufferSp
     })
 }
 
-/// The way of event `event`'s data with its gate in it; None where it moves none.
+/// The route of event `event`'s data with its hold buffer in it; None if it moves none.
 pub fn of_event(run: &RunSpec, event: usize) -> Option<Vec<usize>> {
     let (mut way, firsts): (_, Vec<&Vec<usize>>) = match &run.events[event].action {
         ActionSpec::Move { flows, route, .. } => {
@@ -33,7 +33,7 @@ pub fn of_event(run: &RunSpec, event: usize) -> Option<Vec<usize>> {
         _ => return None,
     };
     if let Some(gate) = hold_buffers(run).position(|(index, _)| index == event) {
-        // Whatever is moved has the same ends. Back to where it was: the gate stands where the other ways part from
+        // A move keeps its ends. If it leads back to the first route, the buffer stands where the other routes leave
         // that.
         let others = run.events.iter().filter_map(|event| match &event.action {
             ActionSpec::Move { route, .. } => route.as_ref(),

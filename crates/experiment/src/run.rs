@@ -24,10 +24,10 @@ use units::Time;
 /// Events between two reports of progress: some 20 ms of work, so that Ctrl-C is prompt and a report costs nothing.
 const EVENTS_PER_CALL: u64 = 1 << 18;
 
-/// Mirrored writes that are still on their way at the end are waited for: at most this many times the run's duration.
+/// The drain of mirrored writes lasts at most this many times the run's duration.
 pub const DRAIN_LIMIT: u64 = 100;
 
-/// Where a run stands.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Simulated time so far.
@@ -124,7 +124,7 @@ fn simulate_built<M: TransportMaker, N: Node<M::Transport>>(
     Ok(outcome)
 }
 
-/// Programs that were simulated as what they come to.
+/// Programs that were simulated as bulk transfers.
 fn stand_ins(spec: &RunSpec) -> Vec<String> {
     let mut notes: Vec<String> = vec![];
     for flow in &spec.flows {

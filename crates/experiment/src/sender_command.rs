@@ -1,10 +1,10 @@
-//! What senders are told about moves of their packets, by events and by the manager alike.
+//! Commands to senders about moves of their packets, by events and by the manager alike.
 
 use crate::spec::{CwndReductionSpec, ReorderingToleranceSpec};
 use tcp::{CwndReduction, Endpoint};
 use units::{Span, Time};
 
-/// The move about which a sender is told.
+/// The move that a command is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MoveId {
     /// Index of the event in the spec.
@@ -13,7 +13,7 @@ pub enum MoveId {
     Entry(usize),
 }
 
-/// What a sender does before a move.
+/// A sender's preparation for a move.
 #[derive(Clone, Debug)]
 pub struct Preparation {
     /// It reduces its window.
@@ -22,7 +22,7 @@ pub struct Preparation {
     pub tolerate: Option<ReorderingToleranceSpec>,
 }
 
-/// What the sender of a flow is told.
+/// A command to the sender of a flow.
 #[derive(Clone, Debug)]
 pub enum SenderCommand {
     /// A move comes.
@@ -31,19 +31,19 @@ pub enum SenderCommand {
     Restore,
 }
 
-/// A command on its way to a sender.
+/// A command to a sender.
 #[derive(Clone, Debug)]
 pub struct AddressedCommand {
     /// Index of the flow.
     pub flow: usize,
     /// For which move.
     pub why: MoveId,
-    /// What its sender is told.
+    /// The command.
     pub command: SenderCommand,
 }
 
 impl Preparation {
-    /// Tells `sender`; returns what it has given up of its window.
+    /// Gives `sender` the command; returns the window that it gave up.
     pub fn apply(&self, now: Time, sender: &mut Endpoint) -> Option<CwndReduction> {
         let trim = self.trim.as_ref();
         let trimmed = trim.and_then(|trim| sender.reduce_cwnd(now, Span(trim.delay_ns), trim.cwnd_fraction_ppm));

@@ -29,11 +29,11 @@ pub struct FlowSeries {
     pub lag_s: Vec<f64>,
     /// bytes issued and not delivered; 0 for bulk
     pub lag_bytes: Vec<u64>,
-    /// The other direction, where any flow of the run has data both ways: as many rows, 0 for flows that have not.
+    /// The other direction, if any flow of the run has data both ways: as many rows, 0 for flows without such data.
     pub reverse: ReverseSeries,
 }
 
-/// Columns of what the other end of a connection sends.
+/// Columns of the data that the other end of a connection sends.
 #[derive(Default)]
 pub struct ReverseSeries {
     /// segments
@@ -46,7 +46,7 @@ pub struct ReverseSeries {
     pub retransmitted_segments: Vec<u64>,
 }
 
-/// What the series has of a flow at one time.
+/// The values of a flow at one time in the series.
 pub struct FlowRow {
     /// Since the start of the run.
     pub time: Time,
@@ -94,10 +94,10 @@ pub fn ssthresh(packets: u32) -> Option<u32> {
     (packets != INFINITE_SSTHRESH).then_some(packets)
 }
 
-/// What the series shows of a sender.
+/// The values of a sender in the series.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SenderSample {
-    /// Segments; what a transport without a window may have in flight.
+    /// Segments; for a transport without a window its limit of data in flight.
     pub cwnd_packets: u32,
     /// Segments; None: there is no threshold.
     pub ssthresh_packets: Option<u32>,

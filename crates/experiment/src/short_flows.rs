@@ -39,7 +39,7 @@ fn member(entry: &ShortFlowsSpec, number: usize, start: Time, bytes: u64, group:
     }
 }
 
-/// What had become of an entry's flows when the run proper ended.
+/// Summarizes an entry's flows at the `end` of the run proper.
 pub fn summarize<T: Transport>(entry: &ShortFlowsSpec, flows: &[&Flow<T>], end: Time) -> ShortFlowsSummary {
     let mut completion = Histogram::default();
     let (mut delivered, mut offered, mut sent_again) = (0, 0, 0);

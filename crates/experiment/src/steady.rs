@@ -1,4 +1,4 @@
-//! Whether a series has become steady, from where on, and how well its mean is known.
+//! Detects that a series has become steady, from where on, and how well its mean is known.
 //!
 //! The start-up is cut off by MSER-m (White, Cobb and Spratt 2000: MSER-5): the cut after which the mean of what is
 //! left has the least standard error, over means of m observations. With m = 5 throughout, cycles of hundreds of
@@ -85,7 +85,7 @@ impl Batches {
         self.count() as u128 * squares - sum * sum
     }
 
-    /// Whether nothing speaks against the batches being independent, at 5 %: no trend, no cycle longer than a batch.
+    /// Returns true if the batches look independent at the 5 % level: no trend, no cycle longer than a batch.
     fn are_independent(&self) -> bool {
         let spread = self.spread();
         if spread == 0 {

@@ -1,5 +1,4 @@
-//! What crosses the simulated links: a token of 16 bytes per packet; its TCP header waits at the sender's end of the
-//! flight.
+//! A packet on the simulated links: a token of 16 bytes; its TCP header waits at the sender's end of the flight.
 //!
 //! A packet crosses several links and each moves it once, so what moves is kept to two registers. The header is written
 //! when the packet is sent and read when it arrives, in the same order but for losses, so headers of one direction of a
@@ -66,8 +65,8 @@ impl SegmentPool for Pool {
         Pool { flights: (0..sources).map(|_| Flight::default()).collect(), ..Pool::default() }
     }
 
-    /// What `segment` of `source` and those that follow it on the route that starts at `hop` have in common. SACK
-    /// blocks are good for one packet.
+    /// Returns the common part of `segment` of `source` and those that follow it on the route that starts at `hop`.
+    /// SACK blocks are good for one packet.
     #[inline]
     fn template(&mut self, segment: &Segment, hop: u32, source: u32) -> Template {
         let extra = if segment.flags & flags::SYN != 0 {
@@ -98,7 +97,7 @@ impl SegmentPool for Pool {
         template.packet.numbered(number)
     }
 
-    /// What `source` sends from here on is of another connection.
+    /// `source` sends from here on for another connection.
     fn begin_connection(&mut self, source: u32) {
         self.flights[source as usize].begin_connection();
     }
@@ -199,7 +198,7 @@ impl Flight {
         self.connection_from = Some(self.next);
     }
 
-    /// Whether the header of `number`, which was just taken, is of the present connection.
+    /// Returns true if the header of `number`, which was just taken, is of the present connection.
     #[cold]
     fn is_of_connection(&mut self, number: u32) -> bool {
         // Fewer than 2^31 packets of a source are in flight.
@@ -251,7 +250,7 @@ impl Flight {
         block.headers[(number % BLOCK) as usize]
     }
 
-    /// Moves `head` over what was taken before its turn, and gives back the blocks below it.
+    /// Moves `head` over the headers that were taken before their turn, and frees the blocks below it.
     fn advance(&mut self, spare: &mut Spare) {
         loop {
             if self.head % BLOCK == 0 {
@@ -270,7 +269,7 @@ impl Flight {
     }
 }
 
-/// Slots of a chunk: 8 KiB. A vector that doubles would hold up to twice what is wanted.
+/// Slots of a chunk: 8 KiB. A vector that doubles would hold up to twice as much.
 const CHUNK: usize = 256;
 
 /// SACK blocks of one packet, start and end, from the number that it acknowledges on: a window has less than 2^30 bytes

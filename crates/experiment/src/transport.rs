@@ -1,4 +1,4 @@
-//! What a flow runs over: the two ends of a connection, and how what they send crosses the network.
+//! The transport under a flow: the two ends of a connection, and the way of their segments across the network.
 
 use crate::capture::Capture;
 use crate::error::RunError;
@@ -13,7 +13,7 @@ use units::Time;
 /// An end of a connection, without I/O: segments and time go in by `handle_*`, segments and deadlines come out by
 /// `poll_*`. A new transport is one more type that has this; packets pass without a dynamic call.
 pub trait Transport: SendingEnd {
-    /// What the two ends send each other.
+    /// The unit that the two ends send each other.
     type Segment: Copy + Default;
     /// Keeps segments while their packets cross the network.
     type Pool: SegmentPool<Segment = Self::Segment>;
@@ -26,10 +26,9 @@ pub trait Transport: SendingEnd {
     fn handle_segment(&mut self, now: Time, segment: &Self::Segment);
     /// The time of [`Transport::poll_timeout`] has come, or an earlier one.
     fn handle_timeout(&mut self, now: Time);
-    /// What is to be sent: the first segment goes into `segment`; those that follow are as [`SegmentPool::pack`] makes
-    /// them of it.
+    /// Puts the first segment to be sent into `segment`; [`SegmentPool::pack`] makes those that follow from it.
     fn poll_train(&mut self, now: Time, segment: &mut Self::Segment) -> Train;
-    /// Whether [`Transport::poll_train`] would find nothing. May be false at any time.
+    /// Returns true if [`Transport::poll_train`] would find nothing. May be false at any time.
     fn is_idle(&self) -> bool;
     /// When [`Transport::handle_timeout`] is to be called at the latest.
     fn poll_timeout(&self) -> Time;
@@ -37,20 +36,20 @@ pub trait Transport: SendingEnd {
     fn bytes_received(&self) -> u64;
     /// Bytes written that were never sent.
     fn bytes_unsent(&self) -> u64;
-    /// Whether there ever was a connection.
+    /// Returns true if there ever was a connection.
     fn was_established(&self) -> bool;
-    /// Whether the connection is over, or was given up.
+    /// Returns true if the connection is over or was given up.
     fn is_closed(&self) -> bool;
 
-    /// What this end has counted.
+    /// Returns this end's counters.
     fn stats(&self) -> &Stats;
-    /// What the series shows of the sending side.
+    /// Returns the sending side's values for the series.
     fn sample(&self) -> SenderSample;
-    /// It is told of a move that comes; returns what it has given up of its window. None: it does nothing about moves.
+    /// Prepares for a move that comes; returns the window that it gave up. None: it does nothing about moves.
     fn prepare(&mut self, _now: Time, _preparation: &Preparation) -> Option<CwndReduction> {
         None
     }
-    /// What it gave up is its own again.
+    /// The sender takes back the window that it gave up.
     fn restore(&mut self, _now: Time) {}
     /// Notes `count` segments from `segment` on in a capture of connection `flow`. A transport whose headers no format
     /// knows has none.
@@ -60,30 +59,30 @@ pub trait Transport: SendingEnd {
 
 /// Segments in flight: a packet is a token of 16 bytes, and its segment waits here.
 pub trait SegmentPool {
-    /// What is kept.
+    /// The segment that is kept.
     type Segment;
     /// Segments to be packed that are alike but for their numbers.
     type Template;
 
     /// A pool for packets of sources `0..sources`.
     fn new(sources: usize) -> Self;
-    /// What `segment` of `source` and those that follow it on the route that starts at `hop` have in common.
+    /// Returns the common part of `segment` of `source` and those that follow it on the route that starts at `hop`.
     fn template(&mut self, segment: &Self::Segment, hop: u32, source: u32) -> Self::Template;
     /// Packs the next segment of `template`.
     fn pack(&mut self, template: &mut Self::Template) -> Packet;
-    /// Unpacks `packet` into `segment` and forgets what was kept.
+    /// Unpacks `packet` into `segment` and forgets the stored header.
     fn unpack(&mut self, packet: Packet, segment: &mut Self::Segment);
-    /// Whether `packet`, which was unpacked last, is of the present connection of its source.
+    /// Returns true if `packet`, which was unpacked last, is of the present connection of its source.
     fn is_current(&mut self, packet: Packet) -> bool;
-    /// Forgets what was kept of a lost packet.
+    /// Forgets the stored header of a lost packet.
     fn discard(&mut self, packet: Packet);
-    /// What `source` sends from here on is of another connection.
+    /// `source` sends from here on for another connection.
     fn begin_connection(&mut self, source: u32);
 }
 
 /// Makes the two ends of connections.
 pub trait TransportMaker {
-    /// What it makes.
+    /// The transport that it makes.
     type Transport: Transport;
 
     /// The sending and the receiving end of `flow`.

@@ -6,7 +6,7 @@ use common::*;
 use experiment::{Metric, Outcome};
 use serde_json::json;
 
-/// Share of what the line can carry in full segments.
+/// Share of the line's capacity in full segments.
 fn share(outcome: &Outcome, flow: usize) -> f64 {
     match outcome.flows[flow].get("goodput_bps") {
         Some(Metric::Real(bps)) => bps / (100e6 * 1448.0 / 1500.0),
@@ -38,7 +38,7 @@ fn queue(outcome: &Outcome) -> Vec<u64> {
 
 #[test]
 fn losses_of_the_line_do_not_matter() {
-    // Pacing leaves 1 %; 200 ms and a round trip of every 10 s go to probe_rtt; what is lost is sent again.
+    // Pacing leaves 1 %; 200 ms and a round trip of every 10 s go to probe_rtt; lost segments are sent again.
     for (loss, least) in [(0, 0.96), (100_000_000, 0.96), (10_000_000_000, 0.94), (50_000_000_000, 0.87)] {
         let outcome = line(loss).flow("f", bbr(), bulk()).run();
         let got = share(&outcome, 0);
@@ -92,7 +92,7 @@ fn an_interactive_flow_keeps_its_estimate() {
     assert!(settled.iter().all(|&cwnd| (650..800).contains(&cwnd)), "{settled:?}");
     let goodput = real(&outcome, "goodput_bps");
     assert!((goodput / 20e6 - 1.0).abs() < 0.01, "{goodput}");
-    // 100 segments at the line's rate are 12 ms; half of the 40 ms on the way.
+    // 100 segments at the line's rate are 12 ms; half of the 40 ms of the path.
     let latency = real(&outcome, "latency_p50_s");
     assert!((0.032..0.034).contains(&latency), "{latency}");
 }

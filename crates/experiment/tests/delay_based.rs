@@ -1,4 +1,4 @@
-//! Congestion controls that listen to delay, on a path: what they keep queued, what loss leaves them, against their
+//! Congestion controls that react to delay, on a path: their queues and their rates under loss, against their
 //! equations.
 
 mod common;
@@ -98,7 +98,7 @@ fn on_an_empty_path_loss_alone_sets_the_window() {
 
 #[test]
 fn westwood_gives_up_next_to_nothing_where_there_is_no_queue() {
-    // What keeps its window down is the line, not the loss: Reno gets 122 segments of 333, and stays there.
+    // The line limits its window, not the loss: Reno gets 122 segments of 333, and stays there.
     let goodput = |congestion: &str| {
         let run = Dumbbell::new(RATE, 40 * MS).flow("f", transport(congestion, json!({})), bulk());
         let loss = json!({"kind": "independent", "probability_e12": 100_000_000u64});

@@ -1,5 +1,4 @@
-//! Long copies of which a part is simulated: what is extrapolated is what the whole would have given, and what cannot
-//! be is said.
+//! Long copies of which a part is simulated: the extrapolation agrees with the whole, and a refusal gives its reason.
 
 mod common;
 

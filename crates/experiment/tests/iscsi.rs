@@ -1,4 +1,4 @@
-//! iSCSI sessions over simulated TCP: what each setting costs in round trips, and that nothing is lost on the way.
+//! iSCSI sessions over simulated TCP: the cost of each setting in round trips; no request is lost.
 
 mod common;
 
@@ -16,7 +16,8 @@ fn session(change: Value, source: Value) -> Value {
         "first_burst_bytes": 65_536, "initiator_max_recv_bytes": 8192, "target_max_recv_bytes": 8192,
         "max_outstanding_r2t": 1, "header_digest": false, "data_digest": false, "command_window": 128, "queue_depth": 1,
         "allegiance": "round_robin",
-        "disk": {"model": null, "drive": null, "scheduler": null, "count": 1, "stripe_bytes": 65_536, "size_bytes": 1u64 << 40},
+        "disk": {"model": null, "drive": null, "scheduler": null, "count": 1, "stripe_bytes": 65_536,
+                 "size_bytes": 1u64 << 40},
         "source": source,
     });
     for (key, value) in change.as_object().expect("a table of changes") {
@@ -145,7 +146,10 @@ fn losses_in_both_directions_delay_and_lose_nothing() {
 
 #[test]
 fn a_disk_takes_its_time_and_a_stripe_shares_it() {
-    let disk = |model: Value, count: u64| json!({"model": model, "drive": null, "scheduler": null, "count": count, "stripe_bytes": 65_536, "size_bytes": 0});
+    let disk = |model: Value, count: u64| {
+        json!({"model": model, "drive": null, "scheduler": null, "count": count, "stripe_bytes": 65_536,
+               "size_bytes": 0})
+    };
     let read = |disk: Value, depth: u64| {
         let source = json!({"kind": "mix", "reads_e6": 1_000_000, "request_bytes": 4096, "random": true,
                             "think_ns": 0, "requests": 400, "span_bytes": null});
@@ -154,7 +158,7 @@ fn a_disk_takes_its_time_and_a_stripe_shares_it() {
         Dumbbell { duration_ns: 1000 * S, stop_when_done: true, ..run }.run()
     };
     let one = read(disk(json!("cheetah-9lp"), 1), 1);
-    // 5.4 ms of seek and 3 ms of rotation on average, and what the controller adds.
+    // 5.4 ms of seek and 3 ms of rotation on average, and the controller's overhead.
     let mean = real(&one, "disk_mean_s");
     assert!((0.006..0.012).contains(&mean), "{mean}");
     let sum = real(&one, "queue_mean_s") + real(&one, "network_mean_s") + mean;
@@ -216,7 +220,8 @@ fn a_session_that_does_not_hold_together_is_refused() {
         (json!({"first_burst_bytes": 300_000}), "RFC 7143"),
         (json!({"queue_depth": 0}), "queue depth"),
         (
-            json!({"disk": {"model": "cheetah", "drive": null, "scheduler": null, "count": 1, "stripe_bytes": 512, "size_bytes": 0}}),
+            json!({"disk": {"model": "cheetah", "drive": null, "scheduler": null, "count": 1, "stripe_bytes": 512,
+                            "size_bytes": 0}}),
             "cheetah-9lp",
         ),
         (json!({"source": requests(0, 100, 1)}), "multiple of 512"),

@@ -1,5 +1,5 @@
-//! A session whose line is cut for so long that it is lost: it is made anew over fresh TCP connections, and every
-//! request answered.
+//! A session is lost when its line is cut for long: it is established again over fresh TCP connections, and every
+//! request is answered.
 
 mod common;
 
@@ -10,14 +10,15 @@ use serde_json::{json, Value};
 const KIB: u64 = 1024;
 const REQUESTS: u64 = 400;
 
-/// 64 KiB requests, half of them reads, on 10 Mbit/s: about 11 s of work each way.
+/// 64 KiB requests, half of them reads, on 10 Mbit/s: about 11 s of work in each direction.
 fn session(requests: u64) -> Value {
     json!({
         "kind": "iscsi", "initial_r2t": true, "immediate_data": true, "max_burst_bytes": 262_144,
         "first_burst_bytes": 65_536, "initiator_max_recv_bytes": 8192, "target_max_recv_bytes": 8192,
-        "max_outstanding_r2t": 1, "header_digest": false, "data_digest": false, "command_window": 128, "queue_depth": 16,
-        "allegiance": "round_robin",
-        "disk": {"model": null, "drive": null, "scheduler": null, "count": 1, "stripe_bytes": 65_536, "size_bytes": 1u64 << 40},
+        "max_outstanding_r2t": 1, "header_digest": false, "data_digest": false, "command_window": 128,
+        "queue_depth": 16, "allegiance": "round_robin",
+        "disk": {"model": null, "drive": null, "scheduler": null, "count": 1, "stripe_bytes": 65_536,
+                 "size_bytes": 1u64 << 40},
         "source": {"kind": "mix", "reads_e6": 500_000, "request_bytes": 64 * KIB, "random": true, "think_ns": 0,
                    "requests": requests, "span_bytes": null},
     })
@@ -55,7 +56,7 @@ fn a_session_that_was_lost_is_made_anew_and_every_request_answered() {
         let [note] = &outcome.notes[..] else { panic!("{:?}", outcome.notes) };
         // 15 s of silence since the last PDU that came whole, and 15 s for an answer to the ping.
         assert!(note.contains("lost once, first at 32.9") && note.contains("no answer to a ping"), "{note}");
-        // What is sent again is the line's as well: no request is counted twice, but bytes are.
+        // Retransmissions count on the line as well: no request is counted twice, but bytes are.
         let (up, down) = (integer(&outcome, "delivered_bytes"), integer(&outcome, "reverse_delivered_bytes"));
         assert!(up >= integer(&outcome, "written_bytes") && down >= integer(&outcome, "read_bytes"));
         let took = real(&outcome, "simulated_s");

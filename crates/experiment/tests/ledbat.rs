@@ -1,4 +1,4 @@
-//! LEDBAT++ on a line: alone it takes it, at its target delay; beside others it gets out of the way.
+//! LEDBAT++ on a line: alone it takes it, at its target delay; beside other flows it yields.
 
 mod common;
 
@@ -59,7 +59,7 @@ fn it_gets_out_of_the_way_of_reno_and_cubic() {
         let (backup, user) = (share(&outcome, 0), share(&outcome, 1));
         let alone = share(&alone, 0);
         assert!(user > 0.97 * alone, "{neighbour} gets {user} instead of {alone}");
-        // Not starved for good either: slow start after each slowdown finds what is left.
+        // Not starved for good either: slow start after each slowdown finds the free rate.
         assert!(backup > 0.0005 && backup < 0.03, "beside {neighbour} it takes {backup}");
     }
 }

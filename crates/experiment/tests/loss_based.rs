@@ -59,7 +59,7 @@ fn a_cap_bounds_what_an_overflow_loses() {
         let outcome = overflows(u32::try_from(cap).expect("small"));
         let (dropped, times) = (integer(&outcome, "dropped_packets"), integer(&outcome, "fast_retransmits"));
         assert!(times >= 3, "{times} overflows under a cap of {cap}");
-        // What a round trip adds, and a quarter more while RACK waits for reordering.
+        // A round trip adds this much, and a quarter more while RACK waits for reordering.
         assert!(dropped <= times * (cap + cap / 4 + 2), "{dropped} packets in {times} overflows under a cap of {cap}");
         assert!(dropped < last);
         last = dropped;

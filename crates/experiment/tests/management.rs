@@ -12,15 +12,17 @@ use std::ops::ControlFlow;
 fn hybrid(rates: [u64; 5], flows: Vec<Value>, manager: Value, change: impl Fn(&mut Value)) -> RunSpec {
     let link = |name: &str, from: usize, to: usize, rate: u64, delay: u64| {
         json!({"name": name, "from": from, "to": to, "rate_bps": rate, "delay_ns": delay,
-               "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 500}, "loss": {"kind": "none"}, "jitter": null})
+               "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 500},
+               "loss": {"kind": "none"}, "jitter": null})
     };
     let mut spec = json!({
         "format": 2, "seed": 1, "duration_ns": 30 * S, "stop_when_done": false,
         "nodes": ["s", "r1", "r2", "r3", "d"],
         "links": [
-            link("s-r1", 0, 1, rates[0], 0), link("r1-r2", 1, 2, rates[1], 10 * MS), link("r2-r3", 2, 3, rates[2], 10 * MS),
-            link("r3-d", 3, 4, rates[4], 0), link("r1-r3", 1, 3, rates[3], 4 * MS),
-            link("d-r3", 4, 3, 1_000_000_000, 0), link("r3-r2", 3, 2, 1_000_000_000, 10 * MS),
+            link("s-r1", 0, 1, rates[0], 0), link("r1-r2", 1, 2, rates[1], 10 * MS),
+            link("r2-r3", 2, 3, rates[2], 10 * MS), link("r3-d", 3, 4, rates[4], 0),
+            link("r1-r3", 1, 3, rates[3], 4 * MS), link("d-r3", 4, 3, 1_000_000_000, 0),
+            link("r3-r2", 3, 2, 1_000_000_000, 10 * MS),
             link("r2-r1", 2, 1, 1_000_000_000, 10 * MS), link("r1-s", 1, 0, 1_000_000_000, 0),
         ],
         "flows": flows, "background": [], "events": [], "manager": manager,
@@ -40,11 +42,14 @@ fn elephant(name: &str, window: u64) -> Value {
 
 fn policy() -> Value {
     json!({
-        "interval_ns": S, "sampling_rate": 1, "flow_table_size": 64, "inactive_timeout_ns": 5 * S, "rate_bps": 20_000_000, "volume_bytes": 5_000_000,
-        "confidence_sigmas_e3": 1000, "return_rate_bps": 10_000_000, "min_dwell_time_ns": 10 * S, "lightpath_timeout_ns": 5 * S,
-        "lightpaths_max": 1, "max_utilization_ppm": 900_000, "offload_weight_ppm": 100_000, "congestion_threshold_ppm": 900_000, "refuse": true,
+        "interval_ns": S, "sampling_rate": 1, "flow_table_size": 64, "inactive_timeout_ns": 5 * S,
+        "rate_bps": 20_000_000, "volume_bytes": 5_000_000, "confidence_sigmas_e3": 1000, "return_rate_bps": 10_000_000,
+        "min_dwell_time_ns": 10 * S, "lightpath_timeout_ns": 5 * S, "lightpaths_max": 1,
+        "max_utilization_ppm": 900_000, "offload_weight_ppm": 100_000, "congestion_threshold_ppm": 900_000,
+        "refuse": true,
         "observation_window_ns": 5 * S, "cc_beta_ppm": 700_000, "priorities": [0],
-        "lightpaths": [{"name": "lambda", "route": [4], "capacity_bps": 600_000_000u64, "set_up_ns": 2 * S, "cost_bytes": 0}],
+        "lightpaths": [{"name": "lambda", "route": [4], "capacity_bps": 600_000_000u64, "set_up_ns": 2 * S,
+                        "cost_bytes": 0}],
     })
 }
 
@@ -80,7 +85,7 @@ fn a_flow_that_the_core_limits_goes_to_the_lightpath_and_is_faster_there() {
     let (before, after) = (number(entry, "rate_before_bps"), number(entry, "rate_after_bps"));
     assert!((0.9e8..1.01e8).contains(&before), "{entry:?}");
     assert!(after > 2.0 * before, "{entry:?}");
-    // 100 Mbit/s of full queue before, nothing of it after: the IP way is empty, and the flow's bytes are on the
+    // 100 Mbit/s of full queue before, nothing of it after: the IP path is empty, and the flow's bytes are on the
     // lightpath.
     assert!(number(entry, "ip_load_before_bps") > 0.95e8 && number(entry, "ip_load_after_bps") < 0.3e8, "{entry:?}");
     let carried = number(&outcome.links[4], "delivered_bytes");
@@ -104,8 +109,7 @@ fn a_flow_that_its_window_limits_loses_nothing_by_the_move() {
 
 #[test]
 fn a_move_that_is_forecast_to_cost_more_than_it_gains_is_refused() {
-    // 98 ms of 100 Mbit/s are 817 packets, r3's queue takes 500; what the flow takes off the IP level is worth nothing
-    // here.
+    // 98 ms of 100 Mbit/s are 817 packets, r3's queue takes 500; offloaded bytes are worth nothing here.
     let at = |refuse: bool| {
         let mut manager = policy();
         manager["refuse"] = json!(refuse);
@@ -120,7 +124,7 @@ fn a_move_that_is_forecast_to_cost_more_than_it_gains_is_refused() {
     let (kept, moved) = (at(true), at(false));
     let ledger = |outcome: &Outcome| outcome.managed.as_ref().unwrap().ledger.clone();
     let refusals = ledger(&kept);
-    // Looked at again when the stay of 10 s is over, not every second.
+    // The next decision is due when the dwell time of 10 s is over, not every second.
     assert!((1..=3).contains(&refusals.len()), "{refusals:?}");
     for entry in &refusals {
         assert_eq!(text(entry, "reason"), "refused", "{entry:?}");
@@ -129,11 +133,11 @@ fn a_move_that_is_forecast_to_cost_more_than_it_gains_is_refused() {
     let there = &ledger(&moved)[0];
     assert_eq!(text(there, "reason"), "elephant", "{there:?}");
     assert!(number(there, "forecast_cost_bytes") > number(there, "forecast_gain_bytes"), "{there:?}");
-    // What the refusal spares: 817 packets come at once, and 500 have room.
+    // The refusal avoids this loss: 817 packets come at once, and 500 have room.
     assert!(number(there, "lost_packets") >= 300.0, "{there:?}");
 }
 
-/// When flow `name` was moved, either way, s.
+/// Times at which flow `name` was moved, in either direction, s.
 fn moves_of(outcome: &Outcome, name: &str) -> Vec<f64> {
     let ledger = &outcome.managed.as_ref().unwrap().ledger;
     let of_it = ledger.iter().filter(|e| text(e, "flow") == name && text(e, "reason") != "refused");
@@ -155,10 +159,10 @@ fn a_flow_of_a_higher_priority_takes_the_place_of_a_lower_one_that_has_stayed_lo
     assert_eq!(reasons, [("low", "elephant"), ("low", "preempted"), ("high", "elephant")]);
     assert_eq!(managed.metrics["preemptions"], Metric::Integer(1));
     let (low, high) = (moves_of(&outcome, "low"), moves_of(&outcome, "high"));
-    // The stay of 10 s holds for the one that makes way, and for its return.
+    // The dwell time of 10 s holds for the flow that yields, and for its return.
     assert!(low.windows(2).all(|pair| pair[1] - pair[0] >= 10.0), "{low:?}");
     assert_eq!(high, [low[1]]);
-    // The price of the place: back on the core's 100 Mbit/s it lacks what it had on the lightpath.
+    // The cost of the move: back on the core's 100 Mbit/s it lacks the rate that it had on the lightpath.
     assert!(number(&managed.ledger[1], "cost_bytes") > 1e7, "{:?}", managed.ledger[1]);
 }
 
@@ -240,21 +244,23 @@ fn short_flows_come_at_their_rate_are_counted_together_and_leave_series_and_flow
     assert_eq!(outcome.metrics["short_flows"], web["flows"]);
 }
 
-/// Gate and trim for the move of what goes over 0, 1, 2, 3 to the lightpath, ways that differ by `difference_ns`.
+/// Hold buffer and window reduction for the move from 0, 1, 2, 3 to the lightpath, paths that differ by
+/// `difference_ns`.
 fn mitigations(difference_ns: u64, hold: bool, trim: Option<Option<u64>>) -> Value {
     let gate = json!({"delay_ns": difference_ns, "queues": [{"link": 1, "rate_bps": FAST}], "share_ppm": null,
                       "rate_bps": FAST, "line": 4, "limit_bytes": null});
     let trim = trim.map(
         |restore| json!({"delay_ns": difference_ns, "cwnd_fraction_ppm": null, "lead_ns": 0, "restore_ns": restore}),
     );
-    let mitigation = json!({"hold_buffer": if hold { gate } else { Value::Null }, "cwnd_reduction": trim, "reordering_tolerance": null});
+    let hold_buffer = if hold { gate } else { Value::Null };
+    let mitigation = json!({"hold_buffer": hold_buffer, "cwnd_reduction": trim, "reordering_tolerance": null});
     json!([{"route": [0, 1, 2, 3], "lightpath": 0, "mitigation": mitigation}])
 }
 
 /// 16 ms, and a packet's 19.29 us on one line more.
 const DIFFERENCE: u64 = 16 * MS + 19_290;
 
-/// Scenario B, the sender's line of 100 Mbit/s, with a window of 600 kB for the 500 kB of the old way.
+/// Scenario B, the sender's line of 100 Mbit/s, with a window of 600 kB for the 500 kB of the old path.
 fn limited_by_the_sender(mitigations: Option<Value>) -> Outcome {
     let mut manager = policy();
     if let Some(mitigations) = mitigations {
@@ -281,7 +287,7 @@ fn a_manager_that_may_hold_moves_without_a_duplicate_ack() {
     // 19 us less than the routers' D is no pause worth a packet.
     assert!(number(after, "forecast_cost_bytes") < 1500.0, "{after:?}");
     assert_eq!(number(after, "forecast_overtaken_packets"), 0.0);
-    // Kept back: r D, as forecast to a tenth.
+    // Held: r D, as forecast to a tenth.
     let kept = number(after, "held_bytes");
     assert!((180_000.0..220_000.0).contains(&kept), "{after:?}");
     assert!((number(after, "forecast_held_bytes") / kept - 1.0).abs() < 0.1, "{after:?}");
@@ -292,8 +298,7 @@ fn a_manager_that_may_hold_moves_without_a_duplicate_ack() {
 
 #[test]
 fn a_window_is_trimmed_where_the_receivers_line_is_full_and_the_move_is_not_refused() {
-    // As in the refusal above: 817 packets come too much, the queue takes 500, what is taken off the IP level is worth
-    // a thousandth.
+    // As in the refusal above: 817 packets come too much, the queue takes 500, an offloaded byte is worth a thousandth.
     let at = |mitigations: Option<Value>| {
         let mut manager = policy();
         manager["offload_weight_ppm"] = json!(1_000);
@@ -333,8 +338,8 @@ fn a_trimmed_window_is_given_back_when_the_operator_says_so() {
         let outcome = limited_by_the_sender(Some(mitigations(DIFFERENCE, false, Some(restore))));
         let entry = outcome.managed.as_ref().unwrap().ledger[0].clone();
         assert_eq!(text(&entry, "mitigation"), "cwnd_reduction", "{entry:?}");
-        // 600 kB are 414 packets, of which 333 are on the way: 81 wait before the sender's line. They come to the
-        // router after the move, and nothing keeps them back.
+        // 600 kB are 414 packets, of which 333 are in flight: 81 wait before the sender's line. They come to the router
+        // after the move, and no buffer holds them.
         let (thought, duplicates) = (number(&entry, "forecast_overtaken_packets"), counts(&outcome)[0]);
         assert!((thought - 81.0).abs() < 6.0 && (duplicates - 81.0).abs() < 6.0, "{thought} {duplicates}");
         let at = number(&entry, "at_s");
@@ -353,8 +358,8 @@ fn a_trimmed_window_is_given_back_when_the_operator_says_so() {
 }
 
 /// Scenario D: `windows` bytes each of flows that share the receiver's line of 100 Mbit/s, before which 500 packets
-/// find room; D = 30 ms. With `others_mbit` of what stays on IP. Kept back is let go as that line sends: `line` says
-/// that gates know it.
+/// find room; D = 30 ms. `others_mbit` stay on IP. Held packets are released at that line's rate: `line` tells the hold
+/// buffers.
 fn sharing_the_receivers_line(windows: &[u64], others_mbit: u64, line: Option<usize>) -> Outcome {
     let mut manager = policy();
     manager["priorities"] = json!(vec![0; windows.len()]);
@@ -380,7 +385,7 @@ fn sharing_the_receivers_line(windows: &[u64], others_mbit: u64, line: Option<us
 
 #[test]
 fn gates_that_let_go_for_one_line_share_it() {
-    // 60 ms of 100 Mbit/s are 500 packets; 400 more wait at r3, and 250 are kept back.
+    // 60 ms of 100 Mbit/s are 500 packets; 400 more wait at r3, and 250 are held.
     for windows in [vec![326_000; 4], vec![650_000, 330_000, 165_000, 158_000]] {
         let dropped = |line| {
             let outcome = sharing_the_receivers_line(&windows, 0, line);
@@ -406,7 +411,7 @@ fn gates_that_let_go_for_one_line_share_it() {
 
 #[test]
 fn what_is_let_go_leaves_the_line_to_what_is_on_it() {
-    // Half of the receiver's line is others' who stay on IP: 250 of the packets on the way are the flow's, and as many
+    // Half of the receiver's line is others' who stay on IP: 250 of the packets in flight are the flow's, and as many
     // of the 450 at r3.
     let at = |line| {
         let outcome = sharing_the_receivers_line(&[687_000], 50, line);

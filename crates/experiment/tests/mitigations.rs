@@ -1,4 +1,4 @@
-//! What keeps a move from hurting, with numbers worked out by hand.
+//! Mitigation of moves, with numbers worked out by hand.
 
 mod common;
 
@@ -62,8 +62,9 @@ impl Hybrid {
 
     fn spec(&self) -> RunSpec {
         let link = |name: &str, from: usize, to: usize, rate_bps: u64, delay_ns: u64, packets: u64| {
-            json!({"name": name, "from": from, "to": to, "rate_bps": rate_bps, "delay_ns": delay_ns, "loss": {"kind": "none"},
-                   "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": packets}, "jitter": null})
+            json!({"name": name, "from": from, "to": to, "rate_bps": rate_bps, "delay_ns": delay_ns,
+                   "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": packets},
+                   "loss": {"kind": "none"}, "jitter": null})
         };
         let mut settings = self.transport.clone();
         settings["window_bytes"] = json!(self.window);
@@ -98,7 +99,8 @@ impl Hybrid {
                       link("r3-d", 3, 4, self.exit_bps, MS, self.exit_queue),
                       link("back", 4, 0, GBIT, 18 * MS, 10_000)],
             "flows": [flow], "background": [], "events": events,
-            "measure": {"series_interval_ns": SAMPLE, "warmup_ns": 0, "pcap": null, "pcap_node": 0, "pcap_packets": null},
+            "measure": {"series_interval_ns": SAMPLE, "warmup_ns": 0, "pcap": null, "pcap_node": 0,
+                        "pcap_packets": null},
         });
         serde_json::from_value(spec).expect("the form of spec.rs")
     }
@@ -108,13 +110,12 @@ impl Hybrid {
     }
 }
 
-/// The gate of a hold of `delay_ns`.
+/// The hold buffer of a hold of `delay_ns`.
 fn gate(delay_ns: u64, share_ppm: Option<u32>) -> Value {
     json!({"delay_ns": delay_ns, "queues": [], "share_ppm": share_ppm, "rate_bps": GBIT, "limit_bytes": null})
 }
 
-/// What a router that knows everything holds a packet for: 16 ms, and the time of a packet on the second link of the
-/// old way.
+/// Hold time of a router that knows everything: 16 ms, and the time of a packet on the second link of the old path.
 const EXACT: u64 = (OLD_MS - NEW_MS) * MS + 12_000;
 
 /// Goodput of each ms from `from` on, `count` of them, bit/s.
@@ -175,12 +176,12 @@ fn a_hold_too_short_by_a_tenth_needs_a_patient_sender() {
     let hybrid = || Hybrid { transport: json!({"recovery": "rack", "timestamps": true}), ..Hybrid::sender_limited() };
     let short = gate(EXACT - EXACT / 10, None);
     let outcome = hybrid().with(json!({"hold_buffer": short})).run();
-    // For 1.6 ms packets still come over r2, one per 120 us, and what was kept back overtakes those 13 at ten times
-    // their rate: three SACKed segments before any reordering has been seen make RACK, too, take what is missing for
-    // lost at once.
+    // For 1.6 ms packets still come over r2, one per 120 us, and the held packets overtake those 13 at ten times their
+    // rate. Three SACKed segments before any reordering has been seen make RACK, too, mark the missing ones lost at
+    // once.
     let again = integer(&outcome, "retransmitted_segments");
     assert!((1..=13).contains(&again), "{again}");
-    // Not 1.6 ms: the last that was kept back left as soon as it came, and RACK compares with its round trip.
+    // Not 1.6 ms: the last held packet left as soon as it came, and RACK compares with its round trip.
     let tolerate = json!({"delay_ns": EXACT + MS, "duration_ns": null});
     let outcome = hybrid().with(json!({"hold_buffer": short, "reordering_tolerance": tolerate})).run();
     assert_eq!(integer(&outcome, "retransmitted_segments"), 0);
@@ -207,8 +208,8 @@ fn equalising_speeds_the_packets_up_by_its_share_and_no_more() {
 fn a_trimmed_window_leaves_the_receivers_line_full_and_its_queue_empty() {
     let plain = Hybrid::receiver_limited(70).run();
     assert!(integer(&plain, "dropped_packets") > 20, "{}", integer(&plain, "dropped_packets"));
-    // The window is 347 packets; after the move 147 of them do not fit the line. A hold cannot help: what it keeps back
-    // comes at the lightpath's rate in the end.
+    // The window is 347 packets; after the move 147 of them do not fit the line. A hold cannot help: its packets come
+    // at the lightpath's rate in the end.
     let held = Hybrid::receiver_limited(70).with(json!({"hold_buffer": gate(EXACT, None)})).run();
     assert!(integer(&held, "dropped_packets") > 20, "{}", integer(&held, "dropped_packets"));
     let trim = json!({"delay_ns": EXACT, "cwnd_fraction_ppm": null, "lead_ns": MS, "restore_ns": null});
@@ -219,7 +220,7 @@ fn a_trimmed_window_leaves_the_receivers_line_full_and_its_queue_empty() {
     let before = goodput(&both, AT - 200 * MS, 200).iter().sum::<f64>() / 200.0;
     let least = goodput(&both, AT, 390).chunks(10).map(|ms| ms.iter().sum::<f64>() / 10.0).fold(f64::MAX, f64::min);
     assert!(least > 0.95 * before, "{least} of {before}");
-    // The outcome says what was trimmed.
+    // The outcome contains the reduction.
     let [trimmed] = both.window_reductions.as_slice() else { panic!("{:?}", both.window_reductions) };
     let of = |name: &str| match trimmed[name] {
         Metric::Integer(value) => value as f64,
@@ -229,7 +230,7 @@ fn a_trimmed_window_leaves_the_receivers_line_full_and_its_queue_empty() {
     let (window, kept) = (of("window_segments"), of("kept_segments"));
     assert!((kept - window * (1.0 - EXACT as f64 / 1e9 / of("srtt_s"))).abs() <= 1.0, "{kept} of {window}");
     assert!(plain.window_reductions.is_empty() && held.window_reductions.is_empty());
-    // The pause comes to r1 when the move does: there is next to nothing to keep back.
+    // The pause comes to r1 when the move does: there is next to nothing to hold.
     let (alone, with) = (metric(&held, "held_bytes_max"), metric(&both, "held_bytes_max"));
     assert!(with < 0.3 * alone, "{with} of {alone}");
 }
@@ -248,8 +249,8 @@ fn a_gate_that_lets_go_at_the_receivers_rate_keeps_the_surplus_from_its_queue() 
     let before = goodput(&outcome, AT - 200 * MS, 200).iter().sum::<f64>() / 200.0;
     let least = goodput(&outcome, AT, 390).chunks(10).map(|ms| ms.iter().sum::<f64>() / 10.0).fold(f64::MAX, f64::min);
     assert!(least > 0.98 * before, "{least} of {before}");
-    // No window was cut, so what the shorter way has no room for stays at the gate: 100 Mbit/s for 16.012 ms, 133.4
-    // packets.
+    // No window was cut, so packets that the shorter path has no room for stay in the hold buffer: 100 Mbit/s for
+    // 16.012 ms, 133.4 packets.
     assert!((metric(&outcome, "held_bytes_max") - 134.0 * 1500.0).abs() <= 1500.0);
     assert!((metric(&outcome, "held_max_s") - EXACT as f64 / 1e9).abs() < 250e-6);
     // Too long by a tenth: the line is idle for 1.6 ms less what waits in the queue, and nothing else happens.

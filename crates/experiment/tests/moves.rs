@@ -1,4 +1,4 @@
-//! Flows that move to another way while they run.
+//! Flows that move to another route while they run.
 
 mod common;
 
@@ -30,8 +30,9 @@ impl Hybrid {
 
     fn spec(&self) -> RunSpec {
         let link = |name: &str, from: usize, to: usize, rate_bps: u64, delay_ns: u64| {
-            json!({"name": name, "from": from, "to": to, "rate_bps": rate_bps, "delay_ns": delay_ns, "loss": {"kind": "none"},
-                   "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 10_000}, "jitter": null})
+            json!({"name": name, "from": from, "to": to, "rate_bps": rate_bps, "delay_ns": delay_ns,
+                   "queue": {"kind": "drop_tail", "limit_bytes": null, "limit_packets": 10_000},
+                   "loss": {"kind": "none"}, "jitter": null})
         };
         let mut flow = flow("f", 0, transport("reno", json!({"window_bytes": 200_000})), bulk(), 0);
         flow["destination"] = json!(4);
@@ -44,7 +45,8 @@ impl Hybrid {
                       link("r2-r3", 2, 3, self.core_bps, LONG / 2), link("light", 1, 3, self.core_bps, self.light_ns),
                       link("r3-d", 3, 4, self.core_bps, MS), link("back", 4, 0, self.core_bps, 12 * MS)],
             "flows": [flow], "background": self.background, "events": self.events,
-            "measure": {"series_interval_ns": 100 * MS, "warmup_ns": 0, "pcap": null, "pcap_node": 0, "pcap_packets": null},
+            "measure": {"series_interval_ns": 100 * MS, "warmup_ns": 0, "pcap": null, "pcap_node": 0,
+                        "pcap_packets": null},
         });
         serde_json::from_value(spec).expect("the form of spec.rs")
     }
@@ -83,7 +85,7 @@ fn a_way_of_the_same_delay_changes_nothing_for_the_flow() {
 fn a_shorter_way_reorders_and_loses_nothing() {
     let outcome = Hybrid { events: vec![moved(2 * S, &NEW)], ..Hybrid::new(LONG / 2) }.run();
     assert_eq!(integer(&outcome, "dropped_packets"), 0);
-    // The window of 200 kB in 24 ms, less than the line: some 28 packets are sent in the 5 ms by which the way is
+    // The window of 200 kB in 24 ms, less than the line: some 28 packets are sent in the 5 ms by which the path is
     // shorter, and as many come before their turn.
     let duplicates = integer(&outcome, "duplicate_acks");
     assert!((1..200).contains(&duplicates), "{duplicates}");
@@ -97,10 +99,9 @@ fn a_shorter_way_reorders_and_loses_nothing() {
 
 #[test]
 fn what_was_marked_in_vain_is_not_marked_again_as_in_linux() {
-    // The sender's line is the limit, 100 ms become 60, so that 333 packets are overtaken while they are on their way.
-    // Linux takes its first recovery back at the first late original, and RACK never marks again what it had marked
-    // until then: Linux 6.18 sent 183 to 193 segments again in seven runs of this, in two recoveries, both of them
-    // taken back.
+    // The sender's line is the limit, 100 ms become 60, so that 333 packets are overtaken in flight. Linux undoes its
+    // first recovery at the first late original, and RACK never marks a segment again that it had marked until then:
+    // Linux 6.18 sent 183 to 193 segments again in seven runs of this, in two recoveries, and undid both.
     let mut spec = Hybrid { core_bps: 622_080_000, events: vec![moved(6 * S, &NEW)], ..Hybrid::new(10 * MS) }.spec();
     spec.duration_ns = 8 * S;
     for (link, delay_ns) in spec.links.iter_mut().zip([0, 25 * MS, 25 * MS, 10 * MS, 0, 50 * MS]) {
@@ -136,7 +137,7 @@ fn background_moves_too_and_every_packet_arrives() {
     let udp = &outcome.background[0];
     assert_eq!(udp["sent_packets"], udp["received_packets"]);
     // 30 Mbit/s are 2500 packets of 1500 B per second, for 1.5 s; the first ms until it comes to r1 counts to the old
-    // way.
+    // path.
     assert!(carried(&outcome, 3).abs_diff(3750) <= 5, "{} packets", carried(&outcome, 3));
 }
 

@@ -1,4 +1,4 @@
-//! Whole runs: what the line, the window and the loss decide, and that a run is a function of its spec.
+//! Whole runs: limits by the line, the window and the loss; a run is a function of its spec.
 
 mod common;
 
@@ -93,7 +93,7 @@ fn adding_a_flow_does_not_change_the_losses_of_another() {
     let both = lossy(Dumbbell::new(100_000_000_000, 20 * MS).flow("a", small(), bulk()).flow("b", small(), bulk()));
     let drops = of_flow(&alone, 0, "dropped_packets");
     assert!(drops > 30, "{drops}");
-    // Packets of the two may share a ns on the line, which shifts times a little; what is lost does not change.
+    // Packets of the two may share a ns on the line, which shifts times a little; the losses do not change.
     assert!(of_flow(&both, 0, "dropped_packets").abs_diff(drops) <= 2);
 }
 
@@ -111,9 +111,8 @@ fn offered_frames_below_the_line_arrive_at_the_offered_rate_with_path_latency() 
 #[test]
 fn changes_of_the_path_take_effect_at_their_time() {
     let run = Dumbbell::new(100_000_000, 20 * MS).flow("f", transport("cubic", json!({})), bulk());
-    let events = vec![
-        json!({"when": {"kind": "at", "time_ns": 5 * S}, "action": {"kind": "rate", "link": 0, "rate_bps": 20_000_000}}),
-    ];
+    let events = vec![json!({"when": {"kind": "at", "time_ns": 5 * S},
+               "action": {"kind": "rate", "link": 0, "rate_bps": 20_000_000}})];
     let outcome = Dumbbell { events, warmup_ns: 8 * S, duration_ns: 18 * S, ..run }.run();
     let goodput = real(&outcome, "goodput_bps");
     assert!((goodput / (20e6 * MSS / 1500.0) - 1.0).abs() < 0.02, "{goodput}");
@@ -195,7 +194,7 @@ fn the_warm_up_counts_for_latency_lag_and_data_at_risk_and_stands_apart() {
             assert_eq!(integer(&all, "lag_max_bytes"), integer(&steady, "startup_lag_max_bytes"));
             assert!(integer(&steady, "lag_max_bytes") < integer(&all, "lag_max_bytes") / 2);
         }
-        // Somebody who leaves nothing out is told what the longest is.
+        // Without a warm-up the note explains the longest one.
         assert!(all.notes.iter().any(|note| note.contains("measure.warmup")), "{:?}", all.notes);
         assert!(steady.notes.is_empty(), "{:?}", steady.notes);
     }

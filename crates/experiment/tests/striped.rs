@@ -91,7 +91,7 @@ fn every_write_arrives_and_counts_once_whichever_connection_carried_it() {
 
 #[test]
 fn a_write_waits_for_an_earlier_one_on_another_connection() {
-    // The first data packet of each connection is on its way at the same time; one of them is lost.
+    // The first data packets of the connections are in flight at the same time; one of them is lost.
     let loss = json!({"kind": "list", "packets": [400]});
     let run = || Dumbbell { duration_ns: 2 * S, loss: loss.clone(), ..Dumbbell::new(1_000_000_000, 100 * MS) };
     let outcome = striped(run(), 8, &slowed(20), 0, &json!({})).run();

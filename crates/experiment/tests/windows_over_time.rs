@@ -1,4 +1,4 @@
-//! Windows over time on a path, against what the papers of BIC, CUBIC and H-TCP say.
+//! Windows over time on a path, against the papers of BIC, CUBIC and H-TCP.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn one_flow(congestion: &str, parameters: Value, queue_bytes: u64) -> Dumbbell {
 
 #[test]
 fn htcp_empties_the_queue_at_a_loss_and_no_more() {
-    // Leith and Shorten: RTT_min / RTT_max of the window is what the line holds. A queue of a quarter of the product,
+    // Leith and Shorten: RTT_min / RTT_max of the window is the line's capacity. A queue of a quarter of the product,
     // 83 packets beside 333: from 417 segments back to 333, with the line full throughout. Reno's half leaves it idle.
     let run = |parameters: Value| one_flow("htcp", parameters, 125_000).run();
     let adaptive = run(json!({}));

@@ -28,13 +28,13 @@ impl Clock {
         Time(monotonic_ns().saturating_sub(self.epoch_ns))
     }
 
-    /// A clock that has begun by now, and what it shows when this one's run begins.
+    /// A clock that has begun by now, and its reading when this one's run begins.
     pub(crate) fn including_now(&self) -> (Clock, Time) {
         let epoch_ns = self.epoch_ns.min(monotonic_ns());
         (Clock { epoch_ns }, Time(self.epoch_ns - epoch_ns))
     }
 
-    /// What CLOCK_MONOTONIC shows at `time`, ns, for timers of the kernel.
+    /// Returns the CLOCK_MONOTONIC time of `time`, ns, for timers of the kernel.
     pub fn monotonic_ns_at(&self, time: Time) -> u64 {
         self.epoch_ns.saturating_add(time.0)
     }
@@ -50,7 +50,7 @@ pub(crate) fn monotonic_ns() -> u64 {
 pub(crate) fn nap(time: Span) {
     let asked =
         libc::timespec { tv_sec: (time.0 / units::NS_PER_S) as i64, tv_nsec: (time.0 % units::NS_PER_S) as i64 };
-    // SAFETY: the time is valid; what a signal leaves of it does not matter.
+    // SAFETY: the time is valid; the rest after a signal does not matter.
     unsafe { libc::nanosleep(&asked, std::ptr::null_mut()) };
 }
 

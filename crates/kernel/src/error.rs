@@ -3,7 +3,7 @@
 use experiment::RunError;
 use std::io;
 
-/// Why a run could not be made or finished.
+/// Reason that a run could not be made or finished.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// The spec or the plan does not hold together, or a file that they name cannot be read.
@@ -22,7 +22,7 @@ pub enum KernelError {
     /// The machine refused something that every run needs.
     #[error("{what}: {error}")]
     Machine {
-        /// What.
+        /// The action that failed.
         what: String,
         /// The kernel's word.
         error: io::Error,

@@ -5,19 +5,19 @@ use crate::tun::Tun;
 use experiment::BackgroundPacket;
 use std::num::NonZeroU32;
 
-/// What the link model moves: an IP packet, as the line sees it.
+/// An IP packet as the link model sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
-    /// Where its bytes are; None: a packet without content.
+    /// Slot of its bytes; None: a packet without content.
     slot: Option<Number>,
-    /// Which part of what is in the slot.
+    /// Index of its part of the packet in the slot.
     part: u16,
     ect: bool,
     ce: bool,
     /// Up to 65,535, an IP packet's most.
     bytes: u32,
     hop: u32,
-    /// Who sent it; None: nobody whom the scenario knows.
+    /// Number of its sender; None for a sender that the scenario does not know.
     source: Option<Number>,
     flow: u64,
 }
@@ -44,7 +44,7 @@ impl Token {
         self.source.map(Number::get)
     }
 
-    /// Whether `next` was cut from the same packet just behind this one, so that both can be joined again.
+    /// Returns true if `next` was cut from the same packet just behind this one, so that both can be joined again.
     pub fn is_followed_by(&self, next: &Token) -> bool {
         self.slot == next.slot && self.part + 1 == next.part && self.ce == next.ce
     }
@@ -101,7 +101,7 @@ struct Slot {
     class: u8,
 }
 
-/// What was read, in slots that are used again: memory follows the most that was ever inside.
+/// The bytes of packets, in slots that are used again: memory follows the peak.
 pub(crate) struct Pool {
     read: Box<[u8]>,
     slots: Vec<Slot>,
@@ -113,7 +113,7 @@ impl Pool {
         Pool { read: vec![0; MOST].into_boxed_slice(), slots: Vec::new(), free: Default::default() }
     }
 
-    /// Where to read the next packet to, with its prefix.
+    /// Returns the buffer for the next packet, with its prefix.
     pub fn buffer(&mut self) -> &mut [u8] {
         &mut self.read
     }

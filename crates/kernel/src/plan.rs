@@ -1,5 +1,4 @@
-//! What this machine needs to know beside the spec: hosts, ports, socket settings; JSON as the Python front hands it
-//! over.
+//! The hosts' part of a run beside the spec: hosts, ports, socket settings; JSON from the Python front.
 
 use serde::Deserialize;
 use std::net::Ipv4Addr;
@@ -28,7 +27,7 @@ pub struct FlowPlan {
     pub source: usize,
     /// Host of the receiver.
     pub destination: usize,
-    /// Port that the receiver listens on, one per flow: how flows are told apart.
+    /// Port that the receiver listens on, one per flow: it tells flows apart.
     pub port: u16,
     /// `TCP_CONGESTION` of the sender.
     pub congestion_control: String,
@@ -38,18 +37,18 @@ pub struct FlowPlan {
     pub receive_buffer_bytes: Option<u64>,
     /// `SO_SNDBUFFORCE`, bytes; null = the kernel's autotuning.
     pub send_buffer_bytes: Option<u64>,
-    /// `TCP_MAXSEG`, bytes; null = what the MTU gives.
+    /// `TCP_MAXSEG`, bytes; null = from the MTU.
     pub max_segment_bytes: Option<u32>,
     /// Paced by the kernel always.
     pub pacing: bool,
     /// `TCP_RTO_MAX_MS`; null = the kernel's.
     pub rto_max_ms: Option<u32>,
-    /// Number of the BPF map in which the sender's congestion control looks for orders (congestion/bpf/trim.h); null =
-    /// it does not.
+    /// Number of the BPF map in which the sender's congestion control finds commands (congestion/bpf/trim.h); null = it
+    /// has none.
     #[serde(default)]
     pub orders: Option<u32>,
-    /// What makes the connections, in place of sockets with these options. Its hosts are of no other flow: what they
-    /// exchange is the flow, on whichever ports.
+    /// The program that makes the connections, in place of sockets with these options. No other flow uses its hosts:
+    /// all their packets are the flow's, on any port.
     #[serde(default)]
     pub program: Option<ProgramPlan>,
 }
@@ -58,15 +57,15 @@ pub struct FlowPlan {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramPlan {
-    /// What people call it.
+    /// Name for messages.
     pub name: String,
     /// Command line of the server, which listens on the flow's port until it is ended.
     pub server: Vec<String>,
     /// Command line of the client, which ends when everything has been sent.
     pub client: Vec<String>,
-    /// Whether it ends well only when the server has said that it has everything.
+    /// True if the client ends well only after the server has confirmed all data.
     pub confirmed: bool,
-    /// Folder that both start in and that takes what they say.
+    /// Folder in which both start, and for their output.
     pub folder: String,
 }
 

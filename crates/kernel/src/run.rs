@@ -14,19 +14,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{Span, Time};
 
-/// From when everything is ready to time zero: what the emulator's thread takes to be up.
+/// Time from the start of all parts to time zero, for the emulator's thread to begin.
 const LEAD: Span = Span::from_millis(20);
 
 /// Between two reports of progress.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What carries packets between the hosts of a run.
+/// The carrier of packets between the hosts of a run.
 pub trait Carrier: Sync {
     /// Begins, if it has not begun; events follow `clock`. `progress` holds, per flow, the payload bytes that it has
     /// delivered.
     ///
     /// # Errors
-    /// What in the plan does not hold together.
+    /// The contradiction in the plan.
     fn start(
         &mut self,
         run: ValidRun<'_>,
@@ -38,10 +38,10 @@ pub trait Carrier: Sync {
     /// The network's counters now; None when they cannot be had.
     fn snapshot(&self) -> Option<CarrierCounters>;
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     fn has_failed(&self) -> bool;
 
-    /// Ends it and says what it did; None where there is nothing to say.
+    /// Ends it and returns its report; None if there is none.
     fn stop(&mut self) -> Option<EmulatorReport>;
 }
 
@@ -133,7 +133,7 @@ fn carry(
         scope.spawn(move || {
             let mut counters = None;
             let ran = traffic.run(clock, progress, stop, over, |_| counters = carrier.snapshot());
-            // Nobody listens when a report of progress panicked.
+            // The receiver is gone if a report of progress panicked.
             let _ = tell.send(ran.map(|tally| (tally, counters)));
         });
         let ends = EndsIt(stop);
@@ -191,11 +191,11 @@ fn outcome(
             flow_series: measured.series,
             link_series: std::mem::take(&mut report.link_series),
             event_times: report.event_times.clone(),
-            // What senders made of their commands lies in the kernel until the controls are unloaded: the Python front
-            // looks.
+            // The senders' records of their commands lie in the kernel until the controls are unloaded: the Python
+            // front reads them.
             window_reductions: vec![],
             short_flows: vec![],
-            // Real time is waited for: what is extrapolated is the simulator's.
+            // A run in real time is not extrapolated: the simulator does that.
             copy: None,
             notes,
         },

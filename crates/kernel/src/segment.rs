@@ -23,14 +23,14 @@ const TCP_SEGMENTS: u8 = 1;
 const WITH_CWR: u8 = 0x80;
 /// IP protocol number.
 const TCP: u8 = 6;
-/// Where the TCP header has its checksum, bytes from its start.
+/// Offset of the checksum in the TCP header, bytes.
 const TCP_CHECKSUM: usize = 16;
 /// TCP flags that only the last of several segments carries: FIN and PSH.
 const LAST_ONLY: u8 = 0x01 | 0x08;
 /// The flag that only the first carries: CWR (RFC 3168, 6.1.2).
 const FIRST_ONLY: u8 = 0x80;
 
-/// How a packet is cut.
+/// The segments into which a packet is cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cut {
     /// Bytes of the IP header.
@@ -42,7 +42,7 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// How `framed`, a prefix and a packet, is to be cut.
+    /// Returns the cut of `framed`, a prefix and a packet.
     pub fn of(framed: &[u8]) -> Cut {
         let whole = Cut { ip: 0, headers: 0, size: 0 };
         let (prefix, packet) = framed.split_at(PREFIX);
@@ -77,7 +77,7 @@ impl Cut {
         (usize::from(self.headers) + to - from) as u32
     }
 
-    /// Where in `framed` the payload of `count` parts from `part` on lies.
+    /// Returns the range of the payload of `count` parts from `part` on in `framed`.
     pub fn payload(&self, framed: &[u8], part: u16, count: u16) -> (usize, usize) {
         let (begin, size) = (PREFIX + usize::from(self.headers), usize::from(self.size));
         (begin + usize::from(part) * size, (begin + (usize::from(part) + usize::from(count)) * size).min(framed.len()))
@@ -126,7 +126,7 @@ impl Cut {
         end
     }
 
-    /// Whether the packet stays whole.
+    /// Returns true if the packet stays whole.
     pub fn is_whole(&self) -> bool {
         self.size == 0
     }
@@ -187,7 +187,7 @@ mod tests {
         framed
     }
 
-    /// What a receiver's card would make of a packet whose checksum is left to it: the finished packet.
+    /// Completes the checksum of a packet as a receiver's network card does.
     fn finished(prefix: &[u8], packet: &mut [u8]) {
         assert_eq!(prefix[0], NEEDS_CHECKSUM);
         let start = usize::from(u16::from_ne_bytes([prefix[6], prefix[7]]));

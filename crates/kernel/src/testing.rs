@@ -1,4 +1,5 @@
-//! What tests of the real thing share: network namespaces without a name, which nothing can leave behind, and specs.
+//! Helpers for tests on the running kernel: specs, and network namespaces without a name, which end with their
+//! processes.
 
 use crate::plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec};
 use crate::skip::skipped_for_kernel;
@@ -54,7 +55,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Whether namespaces and devices can be made here; if not, the test that asks is counted as skipped.
+/// Returns true if namespaces and devices can be made here; if not, the test is counted as skipped.
 pub(crate) fn able(what: &str) -> bool {
     let missing = missing();
     if let Some(missing) = missing {
@@ -111,17 +112,17 @@ impl Line {
 
     pub fn flow(mut self, workload: Value) -> Line {
         let transport = json!({
-            "congestion_control": "cubic", "parameters": {}, "recovery": "rack", "initial_cwnd": 10, "initial_ssthresh": null,
-            "window_bytes": self.window_bytes, "window_scaling": true, "window_scale": null, "receive_autotuning": false,
-            "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true, "delayed_ack": true,
-            "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,
+            "congestion_control": "cubic", "parameters": {}, "recovery": "rack", "initial_cwnd": 10,
+            "initial_ssthresh": null, "window_bytes": self.window_bytes, "window_scaling": true, "window_scale": null,
+            "receive_autotuning": false, "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true,
+            "delayed_ack": true, "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,
             "rto_min_ns": 200 * MS, "rto_max_ns": 120 * S, "reordering": 3, "limited_transmit": true, "frto": true,
             "fast_retransmit": true, "cwnd_clamp": null,
         });
         let name = format!("f{}", self.flows.len());
         self.flows.push(json!({
-            "name": name, "group": 0, "source": 0, "destination": 1, "route": [0], "return_route": [1], "transport": transport,
-            "start_ns": 0, "stop_ns": null, "workload": workload,
+            "name": name, "group": 0, "source": 0, "destination": 1, "route": [0], "return_route": [1],
+            "transport": transport, "start_ns": 0, "stop_ns": null, "workload": workload,
         }));
         self
     }

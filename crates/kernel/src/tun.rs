@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Why a device could not be made.
+/// Reason that a device could not be made.
 #[derive(Debug)]
 pub struct TunError {
     what: String,
@@ -29,7 +29,7 @@ impl Tun {
     /// belongs to the namespace in which /dev/net/tun is opened.
     ///
     /// # Errors
-    /// Which step the kernel refused, and why.
+    /// The step that the kernel refused, with its reason.
     pub fn open(namespace: &str, name: &str) -> Result<Tun, TunError> {
         let failed = |error| TunError { what: format!("entering the namespace {namespace}"), error };
         namespace::within(namespace, || open_here(name)).map_err(failed)?
@@ -93,8 +93,8 @@ fn open_here(name: &str) -> Result<Tun, TunError> {
     if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &request) } != 0 {
         return Err(failed("making a TUN device")(io::Error::last_os_error()));
     }
-    // What the transport may leave to the device: checksums, and cutting TCP into segments, packets that carry CWR
-    // among them.
+    // Work that the transport may leave to the device: checksums, and cutting TCP into segments, packets with CWR among
+    // them.
     let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO_ECN;
     // SAFETY: the descriptor is open; the argument is a number.
     if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::c_ulong::from(offloads)) } != 0 {

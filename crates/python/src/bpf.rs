@@ -11,9 +11,9 @@ create_exception!(
     _native,
     BpfError,
     PyException,
-    "The kernel or libbpf refused something. `kind`: \"load\" (of an object, of which `program`, `log` and `messages` say more), \
-     \"call\", or \"object\" when the fault is that of whoever asked; `errno` is the number of the first two, else None; \
-     `reason` is the text without the attempt."
+    "The kernel or libbpf refused something. `kind`: \"load\" (of an object, of which `program`, `log` and `messages` \
+     say more), \"call\", or \"object\" when the fault is that of whoever asked; `errno` is the number of the first \
+     two, else None; `reason` is the text without the attempt."
 );
 
 fn raised(py: Python<'_>, error: &Error) -> PyErr {
@@ -129,7 +129,7 @@ impl PyObject {
         Ok(())
     }
 
-    /// Unregisters its control and lets go of programs and maps.
+    /// Unregisters its control and releases programs and maps.
     fn close(&mut self) {
         self.registration = None;
         self.records.clear();
@@ -155,7 +155,7 @@ impl PyMap {
         self.0.id()
     }
 
-    /// What is in a map that nobody changes meanwhile, as a dict of bytes.
+    /// Returns the entries of a map as a dict of bytes. No other program may change the map meanwhile.
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = PyDict::new(py);
         for (key, value) in self.0.entries().map_err(|error| raised(py, &error))? {
@@ -210,7 +210,7 @@ fn unregister_control(py: Python<'_>, map_id: u32) -> PyResult<()> {
     bpf::unregister(map_id).map_err(|error| raised(py, &error))
 }
 
-/// Whether the kernel has a struct of this name, by its own types (BTF). BpfError: it describes none.
+/// Returns true if the kernel has a struct of this name, by its own types (BTF). BpfError: it describes none.
 #[pyfunction]
 fn kernel_has_struct(py: Python<'_>, name: &str) -> PyResult<bool> {
     py.detach(|| bpf::kernel_has_struct(name)).map_err(|error| raised(py, &error))

@@ -45,8 +45,7 @@ struct TrialSpec {
     standard_errors_e3: u32,
 }
 
-/// Runs a trial of detection (JSON: see `TrialSpec`) and returns what was found, by name. ValueError says what is
-/// wrong.
+/// Runs a trial of detection (JSON: see `TrialSpec`) and returns its results, by name. ValueError says what is wrong.
 #[pyfunction]
 fn detection_trial<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Bound<'py, PyDict>> {
     let spec: TrialSpec =

@@ -34,7 +34,7 @@ fn disk_schedulers() -> Vec<&'static str> {
     disk::Scheduler::ALL.map(disk::Scheduler::name).to_vec()
 }
 
-/// What a disk is, by name. ValueError names file, line and what would be right.
+/// Returns the name, size and parameters of a disk. ValueError names file, line and what would be right.
 #[pyfunction]
 fn disk_describe<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict>> {
     let device = disk::device(text).map_err(wrong)?;
@@ -137,7 +137,7 @@ fn kind<'py>(py: Python<'py>, times: &Times) -> PyResult<Bound<'py, PyDict>> {
     Ok(dict)
 }
 
-/// Holds a drive against a validation trace; see `storage::disk::validate`. ValueError says what is wrong.
+/// Compares a drive with a validation trace; see `storage::disk::validate`. ValueError names the fault.
 #[pyfunction]
 fn disk_validate<'py>(py: Python<'py>, trace: &str, disk_text: &str) -> PyResult<Bound<'py, PyDict>> {
     let Device::Drive(drive) = disk::device(disk_text).map_err(wrong)? else {

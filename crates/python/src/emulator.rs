@@ -31,7 +31,7 @@ impl PyEmulator {
     /// happen. ValueError: spec or plan are wrong.
     fn start(&mut self, py: Python<'_>, spec_json: &str, plan_json: &str) -> PyResult<()> {
         let mut spec: RunSpec = parsed("the run's spec", spec_json)?;
-        // Nobody takes series from here, and a path may be open for days.
+        // No caller takes series from here, and a path may be open for days.
         spec.measure.series_interval_ns = None;
         let plan: HostPlan = parsed("the plan", plan_json)?;
         let emulator = &mut self.0;
@@ -47,7 +47,7 @@ impl PyEmulator {
         py.detach(|| self.0.set_route(flow, direction, &links)).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     fn has_failed(&self) -> bool {
         self.0.has_failed()
     }
@@ -60,14 +60,14 @@ impl PyEmulator {
         Ok(Some(dict.unbind()))
     }
 
-    /// Ends it; what it did, as a dict; None when it was not started.
+    /// Ends it; returns its report as a dict, or None if it was not started.
     fn stop(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let emulator = &mut self.0;
         py.detach(|| emulator.stop()).map(|report| report_dict(py, &report).map(Bound::unbind)).transpose()
     }
 }
 
-/// What the emulator did, its own part beside the network's.
+/// Returns the emulator's report: its own counters beside the network's.
 pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     insert_counters(&dict, &report.counters)?;

@@ -10,7 +10,7 @@ use storage::iscsi::{Credentials, Digest, InitiatorConfig, Secret, Settings, Tar
 use storage_net::{BenchConfig, BenchKind, LunFile, Server, ServerConfig};
 use units::Span;
 
-/// How often signals are looked for, s.
+/// Interval between checks for signals, s.
 const LOOK_S: f64 = 0.05;
 
 /// A secret as (name, secret).
@@ -35,7 +35,7 @@ fn digest(name: &str) -> PyResult<Digest> {
     })
 }
 
-/// Settings from a dict; what is not there is as usual.
+/// Settings from a dict; missing keys have their defaults.
 fn settings(from: &Bound<'_, PyDict>) -> PyResult<Settings> {
     let mut settings = Settings::default();
     for (key, value) in from {
@@ -66,7 +66,9 @@ impl IscsiServer {
     /// cannot be opened, BlockingIOError a file that is in use.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, congestion_control=None))]
+    #[pyo3(signature = (
+        name, luns, portals, chap, mutual, own, max_connections, window, memory_bytes, congestion_control=None
+    ))]
     fn new(
         py: Python<'_>,
         name: &str,
@@ -99,12 +101,12 @@ impl IscsiServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the addresses on which it listens.
     fn addresses(&self) -> Vec<String> {
         self.0.addresses().iter().map(ToString::to_string).collect()
     }
 
-    /// Why connections ended since the last call.
+    /// Returns the reasons for which connections ended since the last call.
     fn drain_log(&self) -> Vec<String> {
         self.0.drain_log()
     }
@@ -190,10 +192,13 @@ fn initiator(name: &str, target: Option<&str>) -> InitiatorConfig {
     }
 }
 
-/// Puts a load on a unit; what came of it, as a dict. OSError says what the target or the network refused. `told` is a
-/// wait for signals that are to end it.
+/// Puts a load on a unit; returns its result as a dict. OSError names the refusal of the target or the network. `told`
+/// is a wait for signals that are to end it.
 #[pyfunction]
-#[pyo3(signature = (address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns, seed, congestion_control=None, told=None))]
+#[pyo3(signature = (
+    address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns,
+    seed, congestion_control=None, told=None
+))]
 #[allow(clippy::too_many_arguments)]
 fn iscsi_bench(
     py: Python<'_>,
@@ -251,7 +256,7 @@ fn iscsi_bench(
     Ok(dict.unbind())
 }
 
-/// Asks a portal for its targets: (name, address) of each. OSError says what the portal or the network refused.
+/// Asks a portal for its targets: (name, address) of each. OSError names the refusal of the portal or the network.
 #[pyfunction]
 fn iscsi_discover(
     py: Python<'_>,

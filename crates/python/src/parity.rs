@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Makes every call of a recording natively, under the congestion control `name` (or a .c file) with the parameters
-/// `values`, and compares; what was found, as a dict. ValueError: no such congestion control or parameter.
+/// `values`, and returns the differences as a dict. ValueError: no such congestion control or parameter.
 #[pyfunction]
 fn replay_calls<'py>(
     py: Python<'py>,

@@ -1,8 +1,8 @@
-//! Telling Python how far a run is, now and then, and hearing whether it is to stop.
+//! Report the progress of a run to Python, now and then, and ask it for a stop.
 
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
-// The edge may look at the clock: how often Python is called back is no part of a result.
+// The binding may read the clock: the times of callbacks to Python are no part of a result.
 #[allow(clippy::disallowed_types)]
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ impl Progress {
         }
     }
 
-    /// Hears Ctrl-C where nobody is told of the progress: on the main thread Python's signal handlers run.
+    /// Handles Ctrl-C if there is no progress callback: on the main thread Python's signal handlers run.
     pub fn hear_signals(&mut self) -> ControlFlow<()> {
         match Python::attach(|py| py.check_signals()) {
             Ok(()) => ControlFlow::Continue(()),
@@ -49,7 +49,7 @@ impl Progress {
         ControlFlow::Break(())
     }
 
-    /// What the callable has raised.
+    /// Raises the exception of the callable, if any.
     pub fn check(self) -> PyResult<()> {
         self.raised.map_or(Ok(()), Err)
     }

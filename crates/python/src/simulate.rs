@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 create_exception!(_native, Stopped, PyException, "The progress callback asked the run to stop.");
 
-/// What a run gave: metrics as dicts, series as dicts of numpy arrays that own the core's memory.
+/// Result of a run: metrics as dicts, series as dicts of numpy arrays that own the core's memory.
 #[pyclass(frozen, module = "elephan._native")]
 pub(crate) struct RunResult {
     #[pyo3(get)]
@@ -30,7 +30,7 @@ pub(crate) struct RunResult {
     short_flows: Vec<Py<PyDict>>,
     #[pyo3(get)]
     manager: Option<Py<PyDict>>,
-    /// What was extrapolated of a long copy, or why nothing was.
+    /// Extrapolation of a long copy, or the reason that there is none.
     #[pyo3(get)]
     extrapolation: Option<Py<PyDict>>,
     #[pyo3(get)]
@@ -38,7 +38,7 @@ pub(crate) struct RunResult {
     /// When each event of the spec happened, s since the run began; None: it did not.
     #[pyo3(get)]
     event_times_s: Vec<Option<f64>>,
-    /// Of each sender that was told to trim its window.
+    /// Of each sender that was told to reduce its window.
     #[pyo3(get)]
     cwnd_reductions: Vec<Py<PyDict>>,
     #[pyo3(get)]
@@ -73,8 +73,8 @@ fn simulate(
     convert(py, outcome)
 }
 
-/// Reads the trace at `path` and returns what is in it, by name (`format` "auto": told by the content). ValueError
-/// names file and place.
+/// Reads the trace at `path` and returns its summary, by name (`format` "auto": told by the content). ValueError names
+/// file and place.
 #[pyfunction]
 fn check_trace<'py>(py: Python<'py>, path: &str, format: &str) -> PyResult<Bound<'py, PyDict>> {
     let found = py.detach(|| experiment::check_trace(path, format));

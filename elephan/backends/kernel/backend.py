@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BACKEND = "kernel"
 
 FAULT = "EMULATOR: "
-"""How the notes begin that say what the emulator could not honour."""
+"""Beginning of the notes about faults of the emulator."""
 
 
 def missing() -> str | None:
@@ -116,6 +116,6 @@ def _programs(spec: dict[str, Any], layout: Layout, place: testbed.Site, names: 
 
 
 def _programs_of(spec: dict[str, Any]) -> dict[str, Any]:
-    """What a record says of the programs that carried a run's flows."""
+    """Return the versions of the programs that carried a run's flows, for the record."""
     used = dict.fromkeys(flow["workload"]["program"] for flow in spec["flows"] if "program" in flow["workload"])
     return {"programs": programs.versions(used)} if used else {}

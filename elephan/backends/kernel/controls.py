@@ -38,7 +38,8 @@ def in_kernel(run: str, controls: Sequence[Control], listening: Collection[int] 
 
 def sweep() -> list[str]:
     """Unload those of runs that live no more; return their names."""
-    # What is loaded is asked for before who lives: a run that begins in between is not taken for one that was killed.
+    # List the loaded controls before the living runs: a run that begins in between is not taken for one that was
+    # killed.
     left = [one.name for one in loaded() if one.registered and runs.is_of_run(one.name) and not runs.lives(one.name)]
     _unload(left)
     return left

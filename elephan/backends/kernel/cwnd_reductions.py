@@ -26,7 +26,7 @@ ANSWER = struct.Struct("=Q6I")
 """struct cc_answer: time (CLOCK_MONOTONIC, ns), what, window, kept, smoothed RTT (us), window and threshold before."""
 
 TRIMMED, RESTORED = 1, 2
-"""What was done; what else is in WHY_NOT."""
+"""Kinds of an entry; the others are in WHY_NOT."""
 
 WHY_NOT = {
     3: "its sender had no ACK that may raise the window within a round trip: it repaired losses, or sent nothing",

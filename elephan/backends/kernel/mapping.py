@@ -1,8 +1,7 @@
-"""What this machine's TCP has for each key of a transport: a sysctl, an attribute of the route, an option of
-the socket.
+"""Map each key of a transport to this machine's TCP: a sysctl, an attribute of the route, an option of the socket.
 
-What it has not is refused before anything is made, with the key and what would be right, or noted in the record where
-it changes next to nothing; docs/reference/kernel-settings.md has the table. Sources are Linux's ip-sysctl, ip-route(8),
+A key that it does not have is refused before anything is made, with the expected value, or noted in the record if it
+changes next to nothing. docs/reference/kernel-settings.md has the table. Sources are Linux's ip-sysctl, ip-route(8),
 tcp(7).
 """
 
@@ -33,7 +32,7 @@ QUICK_ACKS = 16
 """TCP_MAX_QUICKACKS of include/net/tcp.h."""
 
 RTO_MAX_MS = (1_000, 120_000)
-"""What TCP_RTO_MAX_MS takes (Linux 6.15)."""
+"""Range of TCP_RTO_MAX_MS (Linux 6.15)."""
 
 RACK_NO_DUPTHRESH = 4
 """Of net.ipv4.tcp_recovery (Linux's ip-sysctl)."""
@@ -50,7 +49,7 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Machine:
-    """What of the kernel decides which keys it can follow."""
+    """The kernel's properties that decide which keys it can follow."""
 
     release: tuple[int, int]
     sysctls: frozenset[str]
@@ -72,7 +71,7 @@ class Machine:
 
 @dataclass(frozen=True, order=True)
 class Settings:
-    """What of a transport holds for a whole namespace: flows that agree in it, at one node, share a host."""
+    """The part of a transport that holds for a whole namespace: flows that agree in it, at one node, share a host."""
 
     mtu_bytes: int
     sysctls: tuple[tuple[str, str], ...]
@@ -190,7 +189,7 @@ def _sysctls(transport: Transport) -> dict[str, str]:
 
     largest = INT_MAX
     if transport["receive_autotuning"]:
-        # What autotuning may grow the buffer to; the window itself ends at TCP_WINDOW_CLAMP.
+        # Limit of the buffer that autotuning may reach; the window itself ends at TCP_WINDOW_CLAMP.
         largest = min(2 * BUFFER_PER_WINDOW * transport["window_bytes"], INT_MAX)
     return {
         "tcp_sack": "0" if transport["recovery"] == "newreno" else "1",

@@ -37,7 +37,7 @@ Control = tuple[str, tuple[tuple[str, int], ...]]
 
 @dataclass(frozen=True)
 class Layout:
-    """What a run needs on this machine."""
+    """The hosts, ends and controls that a run needs on this machine."""
 
     hosts: tuple[Host, ...]
     settings: tuple[Settings, ...]

@@ -34,7 +34,7 @@ VERSIONS = {
     "vsftpd": ("-v", r"version (\S+)"),
     "curl": ("--version", r"curl (\S+)"),
 }
-"""What makes a command tell its version, and where that is in its text."""
+"""By command: the argument that prints its version, and a pattern that finds it."""
 
 CARRY = {"iperf3": ("iperf3",), "scp": ("ssh",), "ftp": ("vsftpd", "curl")}
 """Commands whose version a record tells, by program."""

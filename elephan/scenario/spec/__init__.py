@@ -62,7 +62,7 @@ def specify(document: Document, base: Path, seed: int, pcap: Path | None = None)
 
 
 def _emulator(document: Document) -> dict[str, Any]:
-    """What carries the packets, where it is not elephan: specifications without it stay as they were, ids and all."""
+    """Return the emulator if it is not elephan's: specifications without it stay as they were, ids and all."""
     named = "elephan" if document.path is None else document.path.emulator
     return {} if named == "elephan" else {"emulator": named}
 

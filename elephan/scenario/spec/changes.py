@@ -106,7 +106,7 @@ def _when(document: Document, flows: list[dict[str, Any]], index: int, event: Ev
 
 
 def actions(document: Document, network: Network, index: int, event: Event) -> list[dict[str, Any]]:
-    """What one event entry changes. Raises `Problem` for names that do not exist."""
+    """Return the changes of one event entry. Raises `Problem` for names that do not exist."""
     where = ("event", index)
     found: list[dict[str, Any]] = []
 

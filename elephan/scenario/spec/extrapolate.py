@@ -1,4 +1,4 @@
-"""Which runs are one long copy, of which the steady part says the rest."""
+"""Find runs of one long copy, which its steady part can stand for."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def _is_one_copy(document: Document) -> bool:
 
 
 def _stays_as_it_is(document: Document) -> bool:
-    """Whether nothing comes or goes at a time of the scenario's."""
+    """Return True if nothing comes or goes at a time of the scenario's."""
     others = all(source.start == 0 and source.stop is None for source in document.background)
     return others and not document.event and document.manager is None
 
 
 def _draws(document: Document, network: Network, used: list[int]) -> bool:
-    """Whether anything on these lines is drawn at random."""
+    """Return True if anything on these lines is drawn at random."""
     for line in (network.lines[index] for index in used):
         if loss_spec(line.loss)["kind"] in ("independent", "gilbert_elliott", "bit_error_rate"):
             return True

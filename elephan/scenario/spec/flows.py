@@ -57,12 +57,12 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
 
 
 def is_shared(flow: Flow) -> bool:
-    """Whether several connections of a flow share a workload that would be another one if each had it."""
+    """Return True if several connections of a flow share a workload that would be another one if each had it."""
     return flow.connections > 1 and flow.distribution == "striped" and is_bounded(flow.workload)
 
 
 def is_bounded(workload: Any) -> bool:
-    """Whether a workload is a rate or an amount, which grows when each of several connections carries it."""
+    """Return True if a workload is a rate or an amount, which grows when each of several connections carries it."""
     match workload:
         case ConstantRate() | Replicate():
             return True
@@ -73,7 +73,7 @@ def is_bounded(workload: Any) -> bool:
 
 
 def _part(workload: dict[str, Any], connection: int, connections: int) -> dict[str, Any]:
-    """What the core is told of one connection: programs share nothing while they run, so each has a file of its own."""
+    """Return the workload of one connection: programs share nothing while they run, so each has a file of its own."""
     if workload["kind"] != "program":
         return workload
     share, rest = divmod(workload["bytes"], connections)

@@ -19,7 +19,9 @@ def mitigation_spec(
     old: list[int],
     new: list[int],
 ) -> dict[str, Any]:
-    """What `mitigations` are for data that goes from the way `old` to the way `new`, lists of lines."""
+    """Return the specification of `mitigations` for data that moves from the path `old` to the path `new`, lists of
+    lines.
+    """
     spec: dict[str, Any] = {"hold_buffer": None, "cwnd_reduction": None, "reordering_tolerance": None}
     before, old_rest, new_rest = parted(old, new)
     for mitigation in mitigations:
@@ -55,8 +57,9 @@ def mitigation_spec(
 def _release(
     network: Network, mitigation: HoldBuffer | DelayEqualization, parts: list[int], onward: list[int]
 ) -> dict[str, int]:
-    """How fast a gate lets go at most and for which line; `parts` begins with the one beyond it, `onward` is the way to
-    the receiver."""
+    """Return the highest release rate of a hold buffer and its line; `parts` begins with the line after the buffer,
+    `onward` is the path to the receiver.
+    """
     release = mitigation.release if isinstance(mitigation, HoldBuffer) else "line"
     if isinstance(release, int):
         return {"rate_bps": release, "line": parts[0]}

@@ -44,7 +44,7 @@ class Line:
 
 @dataclass
 class Move:
-    """What an event moves, and where to."""
+    """The flows and sources that an event moves, and their new routes."""
 
     connections: list[tuple[int, int | None]] = field(default_factory=list)
     """Flow entries, each with one of its connections from 0, or None for all."""
@@ -54,17 +54,17 @@ class Move:
     return_route: list[int] | None = None
 
     def has(self, group: int) -> bool:
-        """Whether a connection of a flow entry is among them."""
+        """Return True if a connection of a flow entry is among them."""
         return any(moved == group for moved, _ in self.connections)
 
 
 @dataclass
 class Network:
-    """What a run's packets cross. Indices are those of the specification."""
+    """The network of a run. Indices are those of the specification."""
 
     nodes: list[str] = field(default_factory=list)
     short_form: bool = False
-    """Whether it was a `[path]`."""
+    """True if it was a `[path]`."""
     lines: list[Line] = field(default_factory=list)
     flow_routes: list[tuple[list[int], list[int]]] = field(default_factory=list)
     """Per flow entry: lines for data, lines for ACKs."""
@@ -253,7 +253,9 @@ def _graph(document: Document) -> Network:
 
 
 def _move(document: Document, network: Network, index: int, event: Event) -> Move:
-    """What one event entry moves; every way leads from one end of what is moved to the other. Raises `Problem`."""
+    """Return the flows and sources that one event entry moves; every route leads from one of their ends to the other.
+    Raises `Problem`.
+    """
     where: Location = ("event", index)
     move = Move()
     for name in event.move or ():

@@ -81,7 +81,7 @@ def _value(parameter: Parameter, value: Any, location: Location) -> int:
 
 def _choice(parameter: Parameter, value: Any, location: Location) -> int:
     names = parameter.choices
-    # What can be switched off is switched on by the name after "off": true and false, on and 1 say so as well.
+    # A choice with "off" has a default: the name after "off". It also stands for true, "on" and 1.
     if names[0] == "off" and (isinstance(value, bool) or value in (0, 1, "on")):
         return int(bool(value))
     # A name may look like a number: 2.1 for "2.1".

@@ -1,7 +1,7 @@
-"""`make backend`: measures on the kernel backend what measured.jsonl lacks. Needs root; takes hours the first time.
+"""`make backend`: measures the runs that measured.jsonl lacks on the kernel backend. Needs root; takes hours at first.
 
-What is there is not measured again, so it can be stopped at any time and goes on; a run that the emulator did not
-honour is tried again, alone.
+It can be stopped at any time and goes on with the missing runs. A run that the emulator did not honour is tried again,
+alone.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 Wanted = tuple[tuple[str, ...], dict[str, Any]]
-"""What a run is called, and its specification."""
+"""Name of a run, and its specification."""
 
 
 class Measurement:

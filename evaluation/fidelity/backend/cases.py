@@ -12,7 +12,7 @@ from evaluation.fidelity.cases import BPS_PER_MBPS, NS_PER_MS
 from evaluation.performance.dumbbell import Dumbbell, run_spec
 
 LIKE_LINUX = {"sack_compression": True}
-"""What the dumbbell's flows lack of Linux's defaults."""
+"""Settings of Linux's defaults that the dumbbell's flows lack."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Cell:
     loss: float
     flows: int
     rival: bool
-    """Whether the last flow is Reno, to share the line with."""
+    """True if the last flow is Reno, to share the line with."""
     specs: tuple[dict[str, Any], ...]
     """One for each seed."""
 
     @property
     def name(self) -> tuple[str, ...]:
-        """What it is called in a table."""
+        """Name in a table."""
         flows = "beside Reno" if self.rival else "1 flow" if self.flows == 1 else f"{self.flows} flows"
         return self.cc, f"{self.rtt_ms} ms", f"{self.loss:g}", flows
 

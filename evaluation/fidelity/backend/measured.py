@@ -1,4 +1,5 @@
-"""What the kernel backend gave, one line of JSON per run, appended as each ends: what is stopped can go on."""
+"""Results of the kernel backend, one line of JSON per run, appended as each ends: an interrupted evaluation can go on.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def append(run: dict[str, Any], file: Path = FILE) -> None:
 
 
 def honoured(run: dict[str, Any]) -> bool:
-    """Whether the emulator did what the scenario says."""
+    """Return True if the emulator did what the scenario says."""
     return not run["faults"]
 
 
@@ -54,7 +55,7 @@ def kept(key: str, cell: tuple[str, ...], seed: int, record: Any) -> dict[str, A
         "metrics": {name: record.metrics[name] for name in KEPT if record.metrics.get(name) is not None},
         "flow_goodput_bps": [flow.get("goodput_bps") for flow in record.flows],
         "faults": [note for note in record.notes if note.startswith("EMULATOR:")],
-        # What a distributor or a machine's owner adds to the version says nothing here.
+        # The suffix of a distributor or of a machine's owner does not matter here.
         "kernel": ".".join(record.host["kernel"].split(".")[:2]),
         "version": record.version,
         "date": record.created[:10],

@@ -21,7 +21,7 @@ from evaluation.fidelity.running import simulate_spec
 from evaluation.performance.dumbbell import NS_PER_S, Dumbbell, run_spec
 
 NAME = "script"
-"""What marks its runs among those that are kept."""
+"""Mark of its runs among those that are kept."""
 
 INFINITE = 2**31 - 1
 """ssthresh before the first reduction, segments."""
@@ -29,7 +29,7 @@ INFINITE = 2**31 - 1
 
 @dataclass(frozen=True)
 class Windows:
-    """What is kept of a flow's series."""
+    """Values of a flow's series."""
 
     cwnd: tuple[int, ...]
     """Segments, at each multiple of the series' interval."""

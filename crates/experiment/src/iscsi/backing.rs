@@ -1,4 +1,4 @@
-//! What is behind the target: disks that take their time, or a medium that takes none.
+//! Storage behind the target: disks that take their time, or a medium that takes none.
 
 use std::collections::VecDeque;
 use storage::disk::{Disk, Extent};
@@ -17,7 +17,7 @@ pub struct Finished {
     pub work: u64,
     /// The initiator's number of its command.
     pub command: Option<u64>,
-    /// What came of it.
+    /// Result of the work.
     pub outcome: Outcome,
     /// When it reached the disk, and when it was over.
     pub began: Time,
@@ -61,7 +61,7 @@ impl Backing {
     /// Copies of `disk`, with `stripe_blocks` on one before the next.
     pub fn striped(disk: &Disk, count: usize, stripe_blocks: u64) -> Backing {
         let each = disk.device().blocks();
-        // What does not fill a stripe is not used, where there are several.
+        // Several disks use whole stripes only.
         let each = if count > 1 { each - each % stripe_blocks } else { each };
         Backing::new(vec![disk.clone(); count], stripe_blocks, each * count as u64)
     }
@@ -165,7 +165,7 @@ impl Backing {
         disks.chain(self.syncing.iter().map(|&(until, _)| until)).min().unwrap_or(Time::NEVER)
     }
 
-    /// Completes what is done by `now`.
+    /// Completes the work that is done by `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         for at in 0..self.disks.len() {
             self.disks[at].handle_timeout(now);

@@ -185,8 +185,9 @@ fn fit(
                     return Err(wrong(
                         flow,
                         &format!(
-                            "{path}: request {number}: sectors {from} to before {}, but the unit has {unit_blocks}: out_of_range = \
-                             \"skip\" leaves such requests out, \"wrap\" takes their place modulo the unit's size",
+                            "{path}: request {number}: sectors {from} to before {}, but the unit has {unit_blocks}: \
+                             out_of_range = \"skip\" leaves such requests out, \"wrap\" takes their place \
+                             modulo the unit's size",
                             request.lba.saturating_add(blocks)
                         ),
                     ));

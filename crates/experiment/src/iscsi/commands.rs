@@ -12,7 +12,7 @@ pub struct UnderWay {
     pub read: bool,
     /// Its data, bytes.
     pub bytes: u32,
-    /// Whose request it is, as its source numbers them.
+    /// Number of the place whose request it is, from its source.
     pub place: u32,
     /// When its command went to TCP.
     pub sent: Option<Time>,

@@ -11,7 +11,7 @@ use link::random::Random;
 use std::collections::VecDeque;
 use units::Time;
 
-/// What a file takes of the unit comes in such pieces, bytes: a usual block of file systems.
+/// A file takes space in pieces of this size, bytes: a usual block of file systems.
 pub const PIECE_BYTES: u64 = 4096;
 const PIECE_BLOCKS: u64 = PIECE_BYTES / BLOCK_BYTES as u64;
 /// Files that share a piece of metadata: inodes of 256 bytes (ext4's default).
@@ -20,7 +20,7 @@ const FILES_PER_PIECE: u64 = 16;
 /// Number of a place for a file.
 type Place = u32;
 
-/// What a client has to do next.
+/// A read or write that a client does next.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     read: bool,
@@ -77,7 +77,7 @@ impl Postmark {
         self.ready.front().map_or(Time::NEVER, |&(since, _)| since)
     }
 
-    /// Whether no request comes any more.
+    /// Returns true if no request comes any more.
     pub fn is_over(&self) -> bool {
         self.left == Some(0) && self.clients.iter().all(|client| client.steps.is_empty())
     }
@@ -114,7 +114,7 @@ impl Postmark {
     }
 
     fn transact(&mut self, steps: &mut VecDeque<Step>) {
-        // Where the pool is empty or its places are used up there is no choice.
+        // An empty pool forces a creation, a full one a deletion.
         let creates = self.stream.below(2) == 0 && !self.empty.is_empty() || self.files.is_empty();
         let place = if creates { self.empty.pop() } else { None };
         if let Some(place) = place {

@@ -1,4 +1,4 @@
-//! A read or a write that an application wants.
+//! A read or a write of an application.
 
 use units::Time;
 
@@ -13,6 +13,6 @@ pub struct Request {
     pub block: u64,
     /// Blocks; above zero.
     pub blocks: u32,
-    /// Whose it is, where the source tells its clients apart.
+    /// Number of the client's place, if the source tells its clients apart.
     pub place: u32,
 }

@@ -1,4 +1,4 @@
-//! Where the requests of a session come from.
+//! Sources of a session's requests.
 
 use super::postmark::Postmark;
 use super::request::Request;
@@ -30,7 +30,7 @@ pub struct Mix {
 
 /// Requests of a trace.
 pub struct Traced {
-    /// What comes next, and when.
+    /// The next request and its time.
     pub player: Player,
     /// As recorded; else as fast as the queue lets.
     pub timed: bool,
@@ -97,7 +97,7 @@ impl Requests {
         }
     }
 
-    /// Whether no request comes any more.
+    /// Returns true if no request comes any more.
     pub fn is_over(&self) -> bool {
         match self {
             Requests::Mix(mix) => mix.left == Some(0),

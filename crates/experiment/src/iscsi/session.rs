@@ -15,10 +15,10 @@ use storage::scsi::status;
 use units::Time;
 use wire::iscsi::{Header, Payload};
 
-/// Where the target says that connections come to; nobody looks.
+/// Address of the target's portal, which nothing reads.
 const PORTAL: &str = "127.0.0.1:3260";
 
-/// How far a connection is, as the initiator's end has it.
+/// Phase of a connection at the initiator's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Phase {
     #[default]
@@ -31,7 +31,7 @@ enum Phase {
 #[derive(Default)]
 struct Connection {
     phase: Phase,
-    /// Whether there was one, so that the next is made of fresh endpoints.
+    /// True after a first connection: the next one is made of fresh endpoints.
     used: bool,
     /// The target's number of the one that was lost, until the target hears of the next.
     lost: Option<ConnectionId>,
@@ -39,7 +39,7 @@ struct Connection {
     id: Option<ConnectionId>,
     /// From the initiator, to it.
     streams: [Stream; 2],
-    /// Whether the core at either end may have PDUs for it.
+    /// By side: true if the core there may have PDUs for it.
     wants: [bool; 2],
     counters: RequestCounters,
 }
@@ -72,13 +72,13 @@ pub struct Session {
     pumps: Vec<(usize, Side)>,
     /// When its timer is set to fire: at its deadline or before.
     armed: Time,
-    /// Whether its deadline may have moved.
+    /// True if its deadline may have moved.
     moved: bool,
     /// No request is issued any more.
     stopped: bool,
     /// When all requests were done, and no more came.
     done_at: Option<Time>,
-    /// MessageTimes that the session was lost; when first, and why.
+    /// Number of times that the session was lost; the first time and its reason.
     losses: u64,
     lost: Option<(Time, String)>,
     /// When attempts to reconnect were given up.
@@ -129,7 +129,7 @@ impl Session {
         !self.stopped && self.under_way < self.depth
     }
 
-    /// Whether an end of a connection has just come to be open.
+    /// Opens a connection's end if it is established; returns true if it just was.
     fn connect<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) -> bool {
         let flow = self.first + index;
         let connection = &mut self.connections[index];
@@ -139,7 +139,7 @@ impl Session {
                 self.initiator.handle_connected(now, index);
                 true
             }
-            // What a lost connection has left there is not the next one.
+            // The remains of a lost connection there are not the next one.
             Side::Receiver
                 if connection.phase != Phase::Down
                     && connection.id.is_none()
@@ -234,7 +234,7 @@ impl Session {
         }
     }
 
-    /// Closes what either core wants closed; returns whether there was something.
+    /// Closes the connections that either core wants closed; returns true if there were any.
     fn close<T: Transport>(&mut self, now: Time, ends: &mut Ends<'_, T>) -> bool {
         let mut any = false;
         for (index, connection) in self.connections.iter_mut().enumerate() {
@@ -247,7 +247,7 @@ impl Session {
             }
             for id in [&mut connection.id, &mut connection.lost] {
                 if let Some(closed) = id.filter(|&id| self.target.poll_close(id).is_some()) {
-                    // The initiator finds that out by its pings: its end hears nothing more.
+                    // The initiator finds that out by its pings: its end receives nothing more.
                     ends.end(flow, Side::Receiver).abort(now);
                     self.target.handle_closed(closed);
                     *id = None;
@@ -326,7 +326,7 @@ impl Session {
             if let Header::ScsiCommand(command) = &out.pdu.header {
                 let under_way = self.initiator.command_of(command.itt).and_then(|id| self.commands.get(id));
                 if let Some(under_way) = under_way {
-                    // The first time: what a lost session costs is the network's.
+                    // The first loss, since the network causes its cost.
                     under_way.sent.get_or_insert(now);
                 }
             }
@@ -355,7 +355,7 @@ impl<T: Transport> Node<T> for Session {
 
     fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
         let index = flow - self.first;
-        // What goes out makes room for what the target takes in.
+        // Sending makes room for the target to receive.
         self.fill(now, index, side, ends);
         if self.connect(now, index, side, ends) | self.deliver(now, index, side, ends) {
             self.advance(now, ends);

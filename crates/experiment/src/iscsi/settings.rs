@@ -1,9 +1,9 @@
-//! What the ends of a session propose to each other.
+//! Parameters that the ends of a session propose to each other.
 
 use crate::spec::IscsiSpec;
 use storage::iscsi::{Digest, Settings};
 
-/// What the initiator and the target of a session of `count` connections propose.
+/// Returns the proposals of the initiator and of the target of a session of `count` connections.
 pub fn settings(spec: &IscsiSpec, count: usize) -> (Settings, Settings) {
     let digest = |on: bool| if on { Digest::Required } else { Digest::Off };
     let initiator = Settings {

@@ -1,4 +1,4 @@
-//! PDUs on their way through a simulated connection: where each ends in the stream of bytes.
+//! PDUs in transit through a simulated connection: the end of each in the stream of bytes.
 
 use crate::transport::Transport;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Whether there is room for another PDU.
+    /// Returns true if there is room for another PDU.
     #[inline]
     pub fn has_room(&self, end: &impl Transport) -> bool {
         end.bytes_unsent() + (self.end - self.written) < UNSENT_BYTES
@@ -34,7 +34,7 @@ impl Stream {
         self.pdus.push_back((self.end, pdu));
     }
 
-    /// Hands to TCP what it takes; returns whether that was anything.
+    /// Hands the PDUs to TCP as far as it takes them; returns true if it took any.
     #[inline]
     pub fn write(&mut self, now: Time, end: &mut impl Transport) -> bool {
         if self.written == self.end {

@@ -16,16 +16,16 @@ use units::{Rate, Size, Span};
 pub struct AlternateRoute {
     /// Its links.
     pub links: Vec<usize>,
-    /// The same with the gate before the lightpath, where it has one.
+    /// The same with the hold buffer before the lightpath, if it has one.
     pub way: Vec<usize>,
     gate: Option<usize>,
-    /// The number of the line for which that lets go.
+    /// Number of the line that paces its release.
     pub line: Option<usize>,
-    /// What may be done.
+    /// Allowed mitigations.
     pub mitigation: Option<MitigationSpec>,
 }
 
-/// Gives flows their ways over lightpaths and the gates in them.
+/// Gives flows their routes over lightpaths and the hold buffers in them.
 pub struct AlternateRoutes<'a> {
     spec: &'a ManagerSpec,
     next: usize,
@@ -53,28 +53,28 @@ impl<'a> AlternateRoutes<'a> {
 }
 
 impl AlternateRoute {
-    /// Its gate, as the network has to make it.
+    /// The settings of its hold buffer, for the network.
     pub fn gate(&self) -> Option<&HoldBufferSpec> {
         self.mitigation.as_ref()?.hold_buffer.as_ref()
     }
 
-    /// Its gate, as the network has it.
+    /// The link number of its hold buffer in the network.
     pub fn link(&self) -> Option<usize> {
         self.gate
     }
 
-    /// How fast its gate lets go at most.
+    /// Returns the highest release rate of its hold buffer.
     pub fn pace(&self) -> Option<Rate> {
         Some(Rate(self.gate()?.rate_bps))
     }
 
-    /// What its sender is told, where `plan` says so.
+    /// Returns the window reduction of its sender, if `plan` has one.
     pub fn trim(&self, plan: &Plan) -> Option<&CwndReductionSpec> {
         self.mitigation.as_ref()?.cwnd_reduction.as_ref().filter(|_| plan.mitigation.reduces_cwnd())
     }
 
-    /// What may be done, where the ways differ by `difference`, `wait` tells the time that a packet waits before a link
-    /// and `load` what a line carries of which others take their part.
+    /// Returns the allowed mitigations, given the `difference` of the paths' delays, the `wait` of a packet before a
+    /// link and the `load` of other traffic on a line.
     pub fn means(
         &self,
         difference: Span,

@@ -1,10 +1,10 @@
-//! What a manager did, as metrics with names and units.
+//! A manager's actions in a run, as metrics with names and units.
 
 use crate::metric::{Metric, Metrics};
 use te::{Forecast, HoldStats, Limit, Manager, Mitigation, MoveRecord, Observation, Plan, Reason};
 use units::{Span, Time};
 
-/// What a manager did in a run.
+/// A manager's actions in a run.
 #[derive(Clone, Debug, Default)]
 pub struct ManagerOutcome {
     /// Counts over the run.
@@ -38,7 +38,7 @@ pub struct Timeline {
     pub ip_dropped_packets: Vec<u64>,
 }
 
-/// What `manager` did since `begin`, with the `names` of its `flows` and of its `lightpaths`.
+/// Returns the outcome of `manager` since `begin`, with the `names` of its `flows` and of its `lightpaths`.
 pub fn outcome(manager: &Manager, begin: Time, names: &[&str], lightpaths: &[&str], flows: usize) -> ManagerOutcome {
     let ledger = manager.move_log().records();
     let name = |entry: &MoveRecord| names[entry.flow as usize].to_owned();
@@ -129,7 +129,7 @@ fn of_entry(entry: &MoveRecord, begin: Time, flow: String, lightpath: String) ->
     if let Some(cost) = entry.cost {
         integer("cost_bytes", cost.0);
     }
-    // Where every packet is counted there is no error to tell.
+    // Without sampling, counts have no error.
     let errors = [
         ("rate_before_error_bps", entry.before.rate_error.0),
         ("rate_after_error_bps", entry.after.as_ref().map_or(0, |after| after.rate_error.0)),

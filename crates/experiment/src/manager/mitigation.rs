@@ -1,5 +1,5 @@
-//! What is done about the manager's moves so that they hurt less: hold buffers at moving routers, commands to senders,
-//! and what came of them. Both are those of a move by an event ([`crate::events`]).
+//! Mitigation of the manager's moves: hold buffers at moving routers, commands to senders, and their effects. Both are
+//! those of a move by an event ([`crate::events`]).
 
 use super::observed::{Observed, PendingMove};
 use crate::events::begin_hold;
@@ -16,7 +16,7 @@ enum Pending {
     Restore(PendingMove),
 }
 
-/// A gate that keeps packets back for a move, or has.
+/// A hold buffer that holds packets for a move, or did.
 struct Holding {
     entry: usize,
     gate: usize,
@@ -30,28 +30,28 @@ pub(super) struct Mitigations {
     pending: Vec<(Time, Pending)>,
     commands: VecDeque<AddressedCommand>,
     holding: Vec<Holding>,
-    /// What gates kept back for moves before their latest.
+    /// Statistics of hold buffers for moves before their latest.
     earlier: Vec<hold_buffer::Stats>,
 }
 
 impl Mitigations {
-    /// When it wants to be called.
+    /// Returns the time of the next call.
     pub fn poll_timeout(&self) -> Time {
         self.pending.iter().map(|&(at, _)| at).min().unwrap_or(Time::NEVER)
     }
 
-    /// What senders have to be told.
+    /// Returns the next command to a sender.
     pub fn poll_command(&mut self) -> Option<AddressedCommand> {
         self.commands.pop_front()
     }
 
-    /// What gates have kept back for moves before their latest.
+    /// Returns the statistics of hold buffers for moves before their latest.
     pub fn earlier(&self) -> &[hold_buffer::Stats] {
         &self.earlier
     }
 
-    /// The manager has decided: what its plan needs before the move is done now, the move when the pause that this
-    /// makes has come to the router.
+    /// The manager has decided to move: takes the mitigations that its plan needs before the move now, and makes the
+    /// move when the sender's pause has reached the router.
     pub fn begin<P: Packet + Routed>(
         &mut self,
         now: Time,
@@ -74,12 +74,12 @@ impl Mitigations {
         self.commands.push_back(AddressedCommand { flow, why: MoveId::Entry(entry), command });
     }
 
-    /// The flow is moved back: what is still to come of its move is not.
+    /// The flow is moved back: cancels the rest of its move.
     pub fn forget(&mut self, flow: usize) {
         self.pending.retain(|(_, pending)| !matches!(pending, Pending::Move(of) if of.flow == flow));
     }
 
-    /// Does what is due.
+    /// Does the work that is due.
     pub fn handle_timer<P: Packet + Routed>(
         &mut self,
         now: Time,
@@ -122,7 +122,7 @@ impl Mitigations {
         self.pending.extend(restore.map(|after| (now + Span(after), Pending::Restore(pending))));
     }
 
-    /// Reports to the manager what has been kept back so far.
+    /// Reports the packets held so far to the manager.
     pub fn report<P: Packet + Routed>(&mut self, now: Time, manager: &mut Manager, net: &mut Network<P>) {
         self.holding.retain(|holding| {
             let dropped = net.links()[holding.gate].stats().dropped();

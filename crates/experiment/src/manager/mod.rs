@@ -1,5 +1,4 @@
-//! The manager at work on a run's network, whichever backend carries the packets: what it sees, and what its decisions
-//! do.
+//! The manager at work on a run's network on any backend: its observations and the effects of its decisions.
 
 mod alternate_routes;
 mod metrics;
@@ -22,7 +21,8 @@ use sim::{Network, RouteId, Routed, Routes};
 use te::{Decision, LightpathConfig, Manager, Place, Policy, Sampler, State, Thresholds};
 use units::{Rate, Size, Span, Time};
 
-/// Samples of the queues per interval, at equal distances: one would often find empty what is full for half the time.
+/// Samples of the queues per interval, at equal distances. A single one would often find a queue empty that is full for
+/// half the time.
 const SAMPLES: u64 = 10;
 
 /// A manager, the counters it reads and the lightpaths it commands.
@@ -30,7 +30,7 @@ pub struct Management {
     manager: Manager,
     sampler: Sampler,
     net: Observed,
-    /// Set-ups and releases that are under way: when they are done.
+    /// Set-ups and releases in progress: the time of their end.
     under_way: Vec<(Time, usize)>,
     mitigations: Mitigations,
     /// When the queues are sampled next.
@@ -57,7 +57,7 @@ impl Management {
         })
     }
 
-    /// Makes the routes known that data of flow `flow`, whose first is `route`, may come to take.
+    /// Adds the alternate routes of flow `flow`'s data, whose first route is `route`.
     pub fn add_alternates(&self, flow: usize, route: RouteId, routes: &mut Routes) {
         for over in self.net.flows[flow].over.iter().flatten() {
             routes.add_path(route, &over.way);
@@ -70,12 +70,12 @@ impl Management {
         hold_buffers::make(alternates.filter_map(|over| Some((over.line?, over.gate()?))), pacers)
     }
 
-    /// What senders have to be told, after each [`Management::handle_timer`].
+    /// Returns the next command to a sender. To be called after each [`Management::handle_timer`].
     pub fn poll_command(&mut self) -> Option<AddressedCommand> {
         self.mitigations.poll_command()
     }
 
-    /// What gates have kept back for moves before their latest, which [`crate::counters::gates_of`] tells.
+    /// Returns the statistics of hold buffers for moves before their latest.
     pub fn kept_before(&self) -> &[hold_buffer::Stats] {
         self.mitigations.earlier()
     }
@@ -88,13 +88,13 @@ impl Management {
         flow.bytes += u64::from(bytes);
     }
 
-    /// What it did, with the names of flows.
+    /// Returns the manager's outcome, with the flows' `names`.
     pub fn outcome(&self, names: &[&str]) -> ManagerOutcome {
         let lightpaths: Vec<_> = self.net.lightpaths.iter().map(|(name, _)| name.as_str()).collect();
         metrics::outcome(&self.manager, self.begin, names, &lightpaths, self.net.flows.len())
     }
 
-    /// When it wants to be called.
+    /// Returns the time of the next call.
     pub fn poll_timeout(&self) -> Time {
         let first = self.manager.poll_timeout().min(self.next_sample).min(self.mitigations.poll_timeout());
         self.under_way.iter().map(|&(at, _)| at).fold(first, Time::min)
@@ -117,7 +117,7 @@ impl Management {
             at > now
         });
         let interval = manager.interval();
-        // What is kept back now decides how fast it is let go.
+        // The packets held now decide the rate of their release.
         self.mitigations.report(now, manager, net);
         if now >= self.next_sample {
             self.net.sample(now, net);
@@ -149,7 +149,7 @@ impl Management {
         manager.handle_interval(now, &self.net);
     }
 
-    /// What is kept back for lines of `number` is let go at `rate` altogether.
+    /// Sets the total release rate of the hold buffers that feed line `number`.
     fn set_pace<P: Packet + Routed>(&self, number: usize, rate: Rate, net: &mut Network<P>) {
         for (flow, managed) in (0u64..).zip(&self.net.flows) {
             if let Place::On(lightpath) = self.manager.place(flow) {
@@ -167,7 +167,7 @@ impl Management {
         }
     }
 
-    /// Does what the manager decided.
+    /// Carries out the manager's decisions.
     fn act<P: Packet + Routed>(&mut self, now: Time, route: impl Fn(usize) -> Option<RouteId>, net: &mut Network<P>) {
         while let Some(decision) = self.manager.poll_decision() {
             match decision {

@@ -1,4 +1,4 @@
-//! What the manager sees of the network: counters and queues of links, and the routes that its flows may take.
+//! The network as the manager observes it: counters and queues of links, and the routes that its flows may take.
 
 use super::alternate_routes::{AlternateRoute, AlternateRoutes};
 use crate::routes::between;
@@ -8,7 +8,7 @@ use sim::{Network, Routed};
 use te::{LinkView, Paths, Plan, View};
 use units::{Rate, Size, Span, Time};
 
-/// A flow as the manager's network knows it: its ways and what is on them.
+/// A flow as the manager's network knows it: its routes and their hold buffers.
 pub struct ManagedFlow {
     pub route: Vec<usize>,
     /// By lightpath: its data's links over it; None where it does not pass both ends.
@@ -30,7 +30,7 @@ pub struct PendingMove {
     pub entry: usize,
 }
 
-/// What the manager's view is made of.
+/// The source of the manager's view.
 pub struct Observed {
     pub links: Vec<LinkSpec>,
     pub flows: Vec<ManagedFlow>,
@@ -149,8 +149,7 @@ impl View for Observed {
         let (over, core) = (of.over[lightpath].as_ref()?, self.slowest(&route[from..=to])?);
         let (old, new) = (self.one_way(&route[from..=to], of.packet), self.one_way(bypass, of.packet));
         let difference = Span((old + core.wait()).0.saturating_sub(new.0));
-        // What others leave of a line that both ways lead over; one that only lightpaths lead over has all that is let
-        // go for it.
+        // Load of other traffic on a line that both paths cross; a line of lightpaths only has all of its release rate.
         let load = |line: usize| {
             let shared = route[to + 1..].contains(&line);
             shared.then(|| self.views[line]).filter(|view| Some(view.capacity) == over.pace()).map(|view| view.load)
@@ -177,7 +176,7 @@ impl View for Observed {
     }
 }
 
-/// What fits into a queue; packets are taken to be of 1500 bytes.
+/// Returns the capacity of a queue, bytes; packets are taken to be of 1500 bytes.
 fn queue_limit(queue: &QueueSpec) -> Size {
     let packets = |count: u64| count.saturating_mul(1500);
     Size(match *queue {

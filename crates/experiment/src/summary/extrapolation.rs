@@ -1,4 +1,4 @@
-//! What follows for a whole copy from its steady part.
+//! Extrapolation of a whole copy from its steady part.
 
 use super::interval::bottleneck;
 use crate::copy_study::{CopyVerdict, Steady};
@@ -7,8 +7,8 @@ use crate::metric::{Metric, Metrics};
 use crate::spec::{RunSpec, WorkloadSpec};
 use units::Time;
 
-/// Puts what the copy comes to into the metrics of the run and of its flow, and returns how it was found, or why it was
-/// not. All other metrics stay those of the part that was simulated.
+/// Adds the extrapolated values to the metrics of the run and of its flow, and returns the method, or the reason that
+/// there are none. All other metrics stay those of the part that was simulated.
 pub fn apply(spec: &RunSpec, measured: &MeasuredRun, found: &CopyVerdict, all: [&mut Metrics; 2]) -> Metrics {
     let bytes = match spec.flows[0].workload {
         WorkloadSpec::Bulk { bytes: Some(bytes) } => bytes,

@@ -1,4 +1,4 @@
-//! How long messages took, and how much of them was at risk.
+//! Metrics of messages: their delays and the data at risk.
 
 use crate::metric::{insert_distribution, insert_ends, insert_quantiles, Metric, Metrics};
 use crate::spec::{FlowSpec, RunSpec};
@@ -43,8 +43,8 @@ pub fn longest_at_start(
     let stands_out = longest.0 > 2 * times.measured.quantile(500)?;
     (run.measure.warmup_ns == 0 && stands_out && after.0 < START_UP_ROUND_TRIPS * rtt_ns).then(|| {
         format!(
-            "flow {name}: the longest {what} is from its first {START_UP_ROUND_TRIPS} round trips; measure.warmup tells start-up and \
-             steady state apart"
+            "flow {name}: the longest {what} is from its first {START_UP_ROUND_TRIPS} round trips; measure.warmup \
+             tells start-up and steady state apart"
         )
     })
 }

@@ -1,4 +1,4 @@
-//! What a run measured. Names carry units; what does not apply is absent, never zero.
+//! Metrics of a run. Names carry units; what does not apply is absent, never zero.
 
 mod extrapolation;
 mod flow;
@@ -33,11 +33,11 @@ pub struct Outcome {
     pub background: Vec<Metrics>,
     /// Of each entry of short flows.
     pub short_flows: Vec<Metrics>,
-    /// What the manager did, where there is one.
+    /// Outcome of the manager, if there is one.
     pub managed: Option<ManagerOutcome>,
-    /// What was extrapolated of a copy, or why nothing was.
+    /// Extrapolation of a copy, or the reason that there is none.
     pub extrapolation: Option<Metrics>,
-    /// What a reader of the numbers has to know.
+    /// Notes that a reader of the metrics needs.
     pub notes: Vec<String>,
     /// When each event of the spec happened, s since the run began; None: it did not.
     pub event_times_s: Vec<Option<f64>>,
@@ -104,7 +104,7 @@ pub fn summarize(spec: &RunSpec, measured: MeasuredRun) -> Outcome {
     }
 }
 
-/// What came of telling a sender; without `kept_segments` it was not done.
+/// Returns the metrics of a command to reduce a window; without `kept_segments` the sender did not.
 fn of_window_reduction(spec: &RunSpec, reduction: &WindowReduction) -> Metrics {
     let mut metrics = Metrics::from([
         match reduction.why {

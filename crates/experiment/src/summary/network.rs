@@ -36,7 +36,7 @@ pub fn of_background(name: &str, counters: &BackgroundCounters) -> Metrics {
     ])
 }
 
-/// Of gates at moving routers, where the spec has some.
+/// Of hold buffers at moving routers, if the spec has any.
 pub fn insert_kept(metrics: &mut Metrics, measured: &MeasuredRun) {
     let most = |of: fn(&link::hold_buffer::Stats) -> u64| measured.network.hold_buffers.kept.iter().map(of).max();
     let (Some(bytes), Some(longest)) = (most(|kept| kept.max_bytes), most(|kept| kept.max_delay.0)) else { return };

@@ -1,4 +1,4 @@
-//! What requests came to, as metrics.
+//! Metrics of requests.
 
 use crate::counters::ReverseCounters;
 use crate::metric::{insert_quantiles, insert_values, Metric, Metrics};

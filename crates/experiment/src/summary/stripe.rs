@@ -57,7 +57,7 @@ pub fn metrics(run: &RunSpec, stripe: &Stripe, measured: &MeasuredRun, notes: &m
     metrics
 }
 
-/// What a connection of `stripe` carried of its workload.
+/// Inserts a connection's share of the workload of `stripe`.
 pub fn insert_share(metrics: &mut Metrics, spec: &FlowSpec, flow: &MeasuredFlow, stripe: &Stripe, lane: usize) {
     if stripe.is_copy() {
         if let Some(done) = flow.workload.done_at {

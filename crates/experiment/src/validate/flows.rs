@@ -14,7 +14,7 @@ fn wrong(flow: &FlowSpec, what: &str) -> RunError {
     RunError::Spec(format!("flow {}: {what}", flow.name))
 }
 
-/// Whether `spec` leads from its end to its other and carries what can be carried.
+/// Checks the routes of `spec` between its ends, and its workload.
 pub fn check(run: &RunSpec, spec: &FlowSpec) -> Result<(), RunError> {
     let what = format!("flow {}", spec.name);
     check_route(&what, "route", &spec.route, spec.source, spec.destination, &run.links)?;
@@ -33,7 +33,7 @@ pub fn check(run: &RunSpec, spec: &FlowSpec) -> Result<(), RunError> {
     }
 }
 
-/// Whether `flows`, which are a group, share a workload, where it is to be one.
+/// Checks that the group `flows` shares one workload, if it has to.
 pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
     let flow = &flows[0];
     // Of the others each connection has its own: as much as it takes, a program, or the session that shares requests by
@@ -51,8 +51,8 @@ pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
     }
 }
 
-/// Whether a simulated endpoint can be as `transport` says, as far as no file has to be opened for it. `before`: the
-/// one that was found right last, since most flows are alike.
+/// Checks the settings of a simulated endpoint in `transport`, without opening a file. `before` is the transport that
+/// was found right last: most flows are alike.
 pub fn check_transport(flow: &str, transport: &TransportSpec, before: Option<&TransportSpec>) -> Result<(), RunError> {
     if recovery(&transport.recovery).is_none() {
         let other = &transport.recovery;
@@ -71,7 +71,7 @@ pub fn check_transport(flow: &str, transport: &TransportSpec, before: Option<&Tr
     Algorithms::default().controller(flow, transport).map(drop)
 }
 
-/// Whether the short flows of `entry` can be drawn and are not too many.
+/// Checks that the short flows of `entry` can be drawn and are not too many.
 pub fn check_short_flows(run: &RunSpec, entry: &ShortFlowsSpec) -> Result<(), RunError> {
     let wrong = |text: &str| Err(RunError::Spec(format!("short flows {}: {text}", entry.name)));
     let what = format!("short flows {}", entry.name);

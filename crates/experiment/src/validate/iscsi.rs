@@ -11,7 +11,7 @@ const BLOCK_BYTES: u32 = 512;
 /// Largest unit, blocks: of 2^63 bytes.
 const MOST_BLOCKS: u64 = 1 << 54;
 
-/// Whether `flows`, the first of which is to be a connection of a session as `spec` says, are one.
+/// Checks that `flows` are the connections of one session as `spec` says; the first describes it.
 pub fn check(flows: &[FlowSpec], spec: &IscsiSpec) -> Result<(), RunError> {
     let flow = &flows[0];
     flows.iter().try_for_each(|other| check_alike(flow, spec, other))?;

@@ -5,7 +5,7 @@ use crate::error::RunError;
 use crate::routes::between;
 use crate::spec::{ManagerSpec, RunSpec};
 
-/// Whether `spec` is a manager of `run`, whose links and flows are in order.
+/// Checks `spec` as a manager of `run`, whose links and flows have been checked.
 pub fn check(spec: &ManagerSpec, run: &RunSpec) -> Result<(), RunError> {
     let wrong = |text: String| Err(RunError::Spec(text));
     if spec.interval_ns == 0 || spec.lightpaths.is_empty() {

@@ -4,7 +4,7 @@ use crate::error::RunError;
 use crate::link_config::link_config;
 use crate::spec::{BackgroundSpec, HoldBufferSpec, LinkSpec, RunSpec};
 
-/// Whether `spec` is a link between nodes of `run`.
+/// Checks `spec` as a link between nodes of `run`.
 pub fn check_link(run: &RunSpec, spec: &LinkSpec) -> Result<(), RunError> {
     if spec.from >= run.nodes.len() || spec.to >= run.nodes.len() {
         return Err(RunError::Spec(format!("link {}: its nodes do not exist", spec.name)));
@@ -15,7 +15,7 @@ pub fn check_link(run: &RunSpec, spec: &LinkSpec) -> Result<(), RunError> {
     link_config(spec).check().map_err(|e| RunError::Spec(format!("link {}: {e}", spec.name)))
 }
 
-/// Whether `spec` is a source in `run`.
+/// Checks `spec` as a source in `run`.
 pub fn check_background(run: &RunSpec, spec: &BackgroundSpec) -> Result<(), RunError> {
     let what = format!("background {}", spec.name);
     check_chain(&what, "route", &spec.route, &run.links)?;
@@ -25,7 +25,7 @@ pub fn check_background(run: &RunSpec, spec: &BackgroundSpec) -> Result<(), RunE
     Ok(())
 }
 
-/// Whether `route` is one link after the other, each from where the one before ends. `what` and `key` begin the error.
+/// Checks that each link of `route` begins where the one before ends. `what` and `key` begin the error.
 pub fn check_chain(what: &str, key: &str, route: &[usize], links: &[LinkSpec]) -> Result<(), RunError> {
     if route.is_empty() {
         return Err(RunError::Spec(format!("{what}: {key} is empty: at least one link")));
@@ -42,7 +42,7 @@ pub fn check_chain(what: &str, key: &str, route: &[usize], links: &[LinkSpec]) -
     Ok(())
 }
 
-/// Whether `route` leads from node `from` to node `to`.
+/// Checks that `route` leads from node `from` to node `to`.
 ///
 /// # Errors
 /// [`RunError::Spec`] begins with `what` and `key` and names the link that is wrong.
@@ -61,7 +61,7 @@ pub fn check_route(
     Ok(())
 }
 
-/// What is wrong with `gate`, a link's index or its rate.
+/// Returns the error of a hold buffer with a missing link or a zero rate.
 pub fn hold_buffer_problem(gate: &HoldBufferSpec, links: &[LinkSpec]) -> Option<String> {
     let waits = gate.queues.iter().map(|wait| wait.link);
     if gate.rate_bps == 0 {

@@ -1,4 +1,4 @@
-//! What the application at the sending end writes, and how far the receiving end has it: the same on every backend.
+//! The application at the sending end, and its data's progress at the far end: the same on every backend.
 
 use super::generator::Generator;
 use super::messages::{Messages, Peak};
@@ -10,15 +10,15 @@ use units::{Span, Time};
 /// that has come in order to the application's other part: the far end of what it sends, or the near end of what it
 /// answers.
 pub trait Application {
-    /// It starts; returns when it wants to be called again.
+    /// The application starts; returns the time of the next call.
     fn start(&mut self, now: Time, end: &mut impl SendingEnd) -> Time;
-    /// The time that it asked for has come; returns when it wants to be called again.
+    /// The next call is due; returns the time of the one after it.
     fn handle_timer(&mut self, now: Time, end: &mut impl SendingEnd) -> Time;
     /// `received` bytes have come by now. Returns a new time for its timer, where that changed it.
     fn handle_delivered(&mut self, now: Time, received: u64, end: &mut impl SendingEnd) -> Option<Time>;
     /// The connection may have room again.
     fn flush(&mut self, now: Time, end: &mut impl SendingEnd);
-    /// It writes no more; what is written is still delivered.
+    /// The application writes no more; data that is written is still delivered.
     fn stop(&mut self, now: Time, end: &mut impl SendingEnd);
     /// When all that it wrote had arrived, after it stopped.
     fn done_at(&self) -> Option<Time>;
@@ -62,7 +62,7 @@ pub enum Source {
     Shared(Share),
 }
 
-/// Which part of which stripe a connection carries.
+/// The part of a stripe that a connection carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
     /// Index of the stripe.
@@ -71,18 +71,18 @@ pub struct Share {
     pub lane: usize,
 }
 
-/// A source and what the connection's send buffer has not taken of it yet.
+/// A source and the bytes that the connection's send buffer has not taken yet.
 #[repr(C)]
 pub struct Workload {
-    /// Whether deliveries have to be looked at per packet.
+    /// True if it has to see deliveries per packet.
     pub watches_delivery: bool,
-    /// Whether free buffer space has to be.
+    /// True if it has to see free space in the send buffer.
     pub watches_buffer: bool,
     /// The application writes no more.
     stopped: bool,
     /// Bytes waiting for room in the send buffer. Range: u64.
     backlog: u64,
-    /// What the application is.
+    /// The application.
     pub source: Source,
     /// When all that was written had arrived, after the application stopped.
     pub done_at: Option<Time>,
@@ -119,7 +119,7 @@ impl Workload {
     /// A connection of an iSCSI session.
     pub fn iscsi() -> Workload {
         let mut workload = Workload::new(Source::Iscsi(Box::default()), false, false);
-        // Who drives the session writes, and says when it is done.
+        // The session's node writes, and tells when it is done.
         workload.stopped = true;
         workload
     }

@@ -56,7 +56,7 @@ impl Generator {
         }
     }
 
-    /// Goes on at `now` after it had to wait for credits: what it could not issue meanwhile is not made up for.
+    /// Goes on at `now` after a wait for credits; the messages missed meanwhile are not made up for.
     pub fn resume(&mut self, now: Time) {
         match self {
             Generator::Frames(frames) => frames.restart(now),

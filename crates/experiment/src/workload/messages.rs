@@ -1,4 +1,4 @@
-//! Messages on their way, and how long they take.
+//! Messages in transit and their delays.
 
 use std::collections::VecDeque;
 use units::{Histogram, Span, Time};
@@ -12,7 +12,7 @@ pub struct Due {
     pub bytes: u64,
 }
 
-/// How long messages took from their issue to their delivery.
+/// Delays of messages from their issue to their delivery.
 #[derive(Default)]
 pub struct MessageTimes {
     /// Messages issued before are of the start-up.
@@ -104,7 +104,7 @@ impl Messages {
         }
     }
 
-    /// Age of the oldest message not yet delivered: what a disaster now would lose, in time.
+    /// Age of the oldest message not yet delivered: the data at risk, in time.
     pub fn lag(&self, now: Time) -> Span {
         self.outstanding.front().map_or(Span::ZERO, |&(_, issued)| now.since(issued))
     }

@@ -1,4 +1,4 @@
-//! What flows carry, and how far the far end has it: the same on every backend.
+//! Workloads of flows, and their progress at the far end: the same on every backend.
 
 mod application;
 mod generator;

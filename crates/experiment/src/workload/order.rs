@@ -6,7 +6,7 @@ use units::{Span, Time};
 
 /// Messages that are on their way over several lanes.
 pub struct Order {
-    /// Whether a message counts as there only when all before it are there too: a mirror applies writes in their order.
+    /// True if a message counts as delivered only after all before it: a mirror applies writes in their order.
     in_order: bool,
     lanes: Vec<Lane>,
     /// In order: the lane of each message that does not count as there, oldest first.
@@ -25,7 +25,7 @@ pub struct Order {
 struct Lane {
     /// Messages that do not count as there: (first byte after it, time of issue), ascending in both.
     pending: VecDeque<(u64, Time)>,
-    /// How many of them have arrived and wait for messages of other lanes.
+    /// Messages that have arrived and wait for messages of other lanes.
     arrived: usize,
     /// Messages issued to it.
     issued: u64,
@@ -100,8 +100,8 @@ impl Order {
         self.times.record(issued, now);
     }
 
-    /// Bytes issued that a disaster now would lose: in order all behind the first byte that is missing, else what has
-    /// not arrived.
+    /// Bytes issued that are at risk: in order all behind the first byte that is missing, else those that have not
+    /// arrived.
     pub fn lag_bytes(&self) -> u64 {
         if !self.in_order {
             return self.issued_bytes - self.received_bytes;

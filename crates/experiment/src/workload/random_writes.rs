@@ -6,7 +6,7 @@ use link::random::{stream_seed, Geometric, Random};
 use te::traffic_model::Distribution;
 use units::{Span, Time, NS_PER_S};
 
-/// MessageTimes are added up in ps, so that no rounding adds up: 4 KiB at 400 Gbit/s are 81,920.
+/// Times are added up in ps, so that no rounding adds up: 4 KiB at 400 Gbit/s are 81,920.
 const PS_PER_NS: u128 = 1000;
 const PS_PER_S: u128 = NS_PER_S as u128 * PS_PER_NS;
 
@@ -45,15 +45,15 @@ enum Arrivals {
     OnOff { gap: Geometric, on: Period, off: Period, on_left_ps: u64 },
 }
 
-/// How long on and off periods are, ps.
+/// Distribution of on and off periods, ps.
 enum Period {
     Exponential(Geometric),
     Pareto(Distribution),
 }
 
 impl RandomWrites {
-    /// Whether writes as `spec` says can be drawn: no rate, size, weight or time is zero, and distributions have a
-    /// mean.
+    /// Returns true if writes can be drawn as `spec` says: no rate, size, weight or time is zero, and distributions
+    /// have a mean.
     pub fn is_possible(spec: &WritesSpec) -> bool {
         let arrivals = match spec.arrivals {
             ArrivalsSpec::Constant | ArrivalsSpec::Poisson => true,

@@ -6,17 +6,18 @@ use units::Time;
 pub trait SendingEnd {
     /// Hands over up to `bytes` of data; returns how many were taken.
     fn write(&mut self, now: Time, bytes: u64) -> u64;
-    /// No more will be written: the end of the stream follows what was. May be called again, to no effect.
+    /// No more will be written: the end of the stream follows the data written before. May be called again, to no
+    /// effect.
     fn close(&mut self, now: Time);
-    /// Takes back what was written and never sent, as far as this end can.
+    /// Takes back the data that was written and never sent, as far as this end can.
     fn discard_unsent(&mut self, now: Time);
     /// Bytes taken so far and not taken back.
     fn bytes_written(&self) -> u64;
-    /// Whether the connection is made, and not lost.
+    /// Returns true if the connection is established and not lost.
     fn is_established(&self) -> bool;
     /// Bytes taken and not acknowledged by the other end's TCP.
     fn unacknowledged(&self) -> u64;
-    /// Whether it takes data, and has less than `unsent` bytes that it has not begun to send.
+    /// Returns true if it takes data and has less than `unsent` bytes that it has not begun to send.
     fn has_room(&self, unsent: u64) -> bool;
 }
 

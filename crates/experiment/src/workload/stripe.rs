@@ -18,9 +18,9 @@ pub const BLOCK_BYTES: u64 = 256 << 10;
 pub trait Lanes {
     /// Their sending end.
     type End: SendingEnd;
-    /// Whether the connection was begun.
+    /// Returns true if the connection was begun.
     fn is_open(&self, lane: usize) -> bool;
-    /// What a connection has of the workload, and its sending end.
+    /// Returns a connection's part of the workload, and its sending end.
     fn lane(&mut self, lane: usize) -> (&mut Workload, &mut Self::End);
 }
 
@@ -42,7 +42,7 @@ pub struct Stripe {
 }
 
 enum Load {
-    /// What is left of a copy, bytes.
+    /// The rest of a copy, bytes.
     Copy { left: u64 },
     /// Frames: each counts when it has arrived itself.
     Frames { generator: Generator, credits: Option<u64>, blocked: bool },
@@ -85,12 +85,12 @@ impl Stripe {
         self.order.lanes()
     }
 
-    /// Whether it is one copy, without messages.
+    /// Returns true if it is one copy, without messages.
     pub fn is_copy(&self) -> bool {
         matches!(self.load, Load::Copy { .. })
     }
 
-    /// Whether it is mirrored writes.
+    /// Returns true if it is mirrored writes.
     pub fn is_mirror(&self) -> bool {
         matches!(self.load, Load::Writes { .. })
     }
@@ -105,7 +105,7 @@ impl Stripe {
         self.touched.pop()
     }
 
-    /// Connection `lane` is begun, and the application with the first of them; returns when it wants to be called.
+    /// Begins connection `lane`, and with the first one the application; returns the time of the next call.
     pub fn open(&mut self, now: Time, lane: usize, lanes: &mut impl Lanes) -> Option<Time> {
         self.fill(now, lane, lanes);
         if std::mem::replace(&mut self.begun, true) {
@@ -118,7 +118,7 @@ impl Stripe {
         Some(self.handle_timer(now, lanes))
     }
 
-    /// The time it asked for has come; returns when it wants to be called again.
+    /// The next call is due; returns the time of the one after it.
     pub fn handle_timer(&mut self, now: Time, lanes: &mut impl Lanes) -> Time {
         if self.stopped {
             return Time::NEVER;
@@ -165,7 +165,7 @@ impl Stripe {
         Some(self.handle_timer(now, lanes))
     }
 
-    /// `lane` may have room again. Returns whether it was given more of the copy, and may want more still.
+    /// `lane` may have room again. Returns true if it was given more of the copy and may take still more.
     pub fn fill(&mut self, now: Time, lane: usize, lanes: &mut impl Lanes) -> bool {
         let (workload, end) = lanes.lane(lane);
         workload.flush(now, end);
@@ -183,7 +183,7 @@ impl Stripe {
         true
     }
 
-    /// The application writes no more; what is written is still delivered.
+    /// The application writes no more; data that is written is still delivered.
     pub fn stop(&mut self, now: Time, lanes: &mut impl Lanes) {
         if !self.stopped {
             if let Load::Copy { left } = &mut self.load {

@@ -17,7 +17,7 @@ pub struct Connections<T: Transport> {
     pub flows: Vec<Flow<T>>,
     /// Flows of the spec's own.
     pub named: usize,
-    /// Whether a flow's application has begun.
+    /// By flow: true if its application has begun.
     pub opened: Vec<bool>,
     pub timers: Timers,
     pub capture: Option<Capture>,
@@ -61,8 +61,8 @@ impl<T: Transport> Connections<T> {
         self.pool.unpack(packet, &mut self.scratch);
     }
 
-    /// Whether `packet`, which was unpacked last, is of its flow's present connection: for one of an earlier nobody is
-    /// there.
+    /// Returns true if `packet`, which was unpacked last, is of its flow's present connection. An earlier connection
+    /// has no endpoint any more.
     pub fn is_current(&mut self, packet: Packet) -> bool {
         self.pool.is_current(packet)
     }

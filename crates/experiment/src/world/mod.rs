@@ -36,7 +36,7 @@ pub struct World<M: TransportMaker, N> {
     pub short_flows: Vec<usize>,
     /// A copy that may be extrapolated.
     pub study: Option<CopyStudy>,
-    /// What else is measured.
+    /// Measurements beside the series.
     pub probes: Vec<Box<dyn Probe>>,
     pub flow_series: FlowSeries,
     pub series_interval: Option<Span>,
@@ -87,7 +87,7 @@ impl<T: Transport> Senders<Packet> for Connections<T> {
 
 // `#[inline(never)]`: the loop that runs packets holds what each packet needs and no more, for the instruction cache.
 impl<M: TransportMaker, N: Node<M::Transport>> World<M, N> {
-    /// Whether every mirrored write has arrived, or can never arrive.
+    /// Returns true if every mirrored write has arrived or can never arrive.
     pub fn drained(&self) -> bool {
         self.connections.flows.iter().all(|f| {
             let waiting = match f.workload.share() {

@@ -26,7 +26,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
         Nodes { all: nodes, maker }
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -104,7 +104,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
         self.all.iter_mut().for_each(Node::begin_measuring);
     }
 
-    /// Sends what a node has handed to transports, sets its timer, notes its end.
+    /// Sends the data that a node has handed to transports, sets its timer, notes its end.
     #[inline(never)]
     fn settle(&mut self, now: Time, number: NodeNumber, of: &mut Connections<M::Transport>, net: &mut Network<Packet>) {
         while let Some(flow) = self.all[number.index()].poll_reconnect() {
@@ -113,7 +113,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
         let node = &mut self.all[number.index()];
         while let Some((flow, side)) = node.poll_pump() {
             of.pump(now, flow, side, net);
-            // What went makes room.
+            // Sending makes room.
             node.handle_sent(now, flow, side, &mut Ends::new(&mut of.flows));
         }
         if let Some(due) = node.poll_timer() {
@@ -136,7 +136,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
         of.reconnect(now, index, sender, receiver);
     }
 
-    /// What the nodes did goes to their flows, and what a reader has to know to the notes.
+    /// Gives the counters of the nodes to their flows, and adds their remarks to the notes.
     pub fn finish(&mut self, of: &mut Connections<M::Transport>, notes: &mut Vec<String>) {
         for node in &mut self.all {
             let flows = node.flows();

@@ -44,7 +44,7 @@ impl Stripes {
         (stripe, ends)
     }
 
-    /// The time of flow `index`, whose part is `share`, has come to connect.
+    /// Connects flow `index`, whose part is `share`: its time has come.
     pub fn open_lane<T: Transport>(
         &mut self,
         now: Time,
@@ -53,7 +53,7 @@ impl Stripes {
         of: &mut Connections<T>,
         net: &mut Network<Packet>,
     ) {
-        // All was written before this connection was wanted.
+        // All data was written before this connection was needed.
         if of.flows[index].workload.done_at.is_some() {
             return;
         }
@@ -127,7 +127,7 @@ impl Stripes {
         stripe.stop(now, &mut ends);
     }
 
-    /// Sends what was written to connections, and looks whether they are done.
+    /// Sends the data that was written to connections, and notes those that are done.
     fn settle<T: Transport>(&mut self, now: Time, index: usize, of: &mut Connections<T>, net: &mut Network<Packet>) {
         let first = self.0[index].first;
         while let Some(lane) = self.0[index].poll_ready() {

@@ -1,4 +1,4 @@
-//! Which timer of the network is whose.
+//! The numbers of the network's timers.
 
 use crate::environment::Numbering;
 use crate::side::Side;
@@ -13,7 +13,7 @@ pub struct Timers {
     probes: u32,
 }
 
-/// What a timer is for.
+/// The purpose of a timer.
 pub enum Timer {
     /// An event, a background source or the manager.
     Environment,
@@ -30,7 +30,7 @@ impl Timers {
         Timers { events: events as u32, flows: flows as u32, background: background as u32, probes: probes as u32 }
     }
 
-    /// What the environment has to know of it. Of hosts and sources, 2 f is the sender of flow f and 2 f + 1 its
+    /// Returns the first numbers for the environment. Of hosts and sources, 2 f is the sender of flow f and 2 f + 1 its
     /// receiver.
     pub fn numbering(&self) -> Numbering {
         let ends = 2 * self.flows;

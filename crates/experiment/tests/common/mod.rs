@@ -86,7 +86,8 @@ pub fn bulk() -> Value {
 /// Linux's defaults around `congestion`, with `change` on top.
 pub fn transport(congestion: &str, change: Value) -> Value {
     let mut transport = json!({
-        "congestion_control": congestion, "parameters": {}, "recovery": "rack", "initial_cwnd": 10, "initial_ssthresh": null,
+        "congestion_control": congestion, "parameters": {}, "recovery": "rack", "initial_cwnd": 10,
+        "initial_ssthresh": null,
         "window_bytes": 1u64 << 30, "window_scaling": true, "window_scale": null, "receive_autotuning": false,
         "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true, "delayed_ack": true, "sack_compression": true,
         "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,

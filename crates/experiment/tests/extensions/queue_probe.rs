@@ -47,7 +47,7 @@ fn a_probe_measures_by_its_own_schedule_and_changes_nothing() {
     assert_eq!(seen.len(), 10_000 / 7);
     let largest = seen.iter().map(|(_, queue)| queue.bytes).max().unwrap_or(0);
     assert!((60_000..=125_000).contains(&largest), "the queue holds one bandwidth-delay product: {largest}");
-    // Where the series has a sample at the same time, both say the same.
+    // A sample of the series at the same time agrees.
     let series = &measured.link_series;
     let rows = || series.time_s.iter().zip(&series.link).zip(&series.queue_bytes).filter(|((_, &link), _)| link == 0);
     for (at, queue) in seen.iter().filter(|(at, _)| at.0 % S == 0) {

@@ -25,7 +25,7 @@ pub struct StopAndWait {
     written: u64,
     acknowledged: u64,
     received: u64,
-    /// When what is in flight is sent again.
+    /// Time at which the data in flight is sent again.
     retry_at: Option<Time>,
     wants_to_send: bool,
     wants_to_acknowledge: bool,

@@ -44,7 +44,8 @@ struct Running {
 
 impl Running {
     fn tell(&self, command: Command) {
-        // A thread that has ended hears nothing: whoever waits for an answer learns that from the closed channel.
+        // A thread that has ended receives nothing: a caller that waits for an answer learns that from the closed
+        // channel.
         let _ = self.commands.send(command);
         self.wake.set();
     }
@@ -60,7 +61,7 @@ impl Emulator {
     /// Makes the devices. Nothing is carried before [`Emulator::start`], so that they can be configured first.
     ///
     /// # Errors
-    /// Which step the kernel refused, and why.
+    /// The step that the kernel refused, with its reason.
     pub fn open(hosts: &[HostSpec]) -> Result<Emulator, TunError> {
         let devices =
             hosts.iter().map(|host| Tun::open(&host.namespace, &host.device)).collect::<Result<Vec<_>, _>>()?;
@@ -72,7 +73,7 @@ impl Emulator {
     /// already.
     ///
     /// # Errors
-    /// What in the plan does not hold together.
+    /// The contradiction in the plan.
     pub fn start(
         &mut self,
         run: ValidRun<'_>,
@@ -104,7 +105,7 @@ impl Emulator {
             }
         }
         environment.add_background(run, &mut routes);
-        // Not ahead of time: a loss counts when it happens, and any route may come to lead over any link.
+        // Not ahead of time: a loss counts when it happens, and any route may come to cross any link.
         let (links, pacers) = environment.links(run, false);
         let (timers, early) = (environment.sampler_timer() as usize + 1, environment.early_timers());
         let senders = HostSenders {
@@ -138,8 +139,8 @@ impl Emulator {
         Ok(())
     }
 
-    /// Packets of flow `flow` go over `links` from here on, each from the router on where its way and this one part;
-    /// those past it stay on theirs.
+    /// Moves packets of flow `flow` to `links`, each at the router at which its old and its new route part; packets
+    /// past it stay on the old one.
     ///
     /// # Errors
     /// There is no such flow, the links do not lead from its one end to the other, or nothing is carried.
@@ -159,12 +160,12 @@ impl Emulator {
         answered.recv().ok()
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     pub fn has_failed(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.thread.is_finished())
     }
 
-    /// Ends it and says what it did; None when it was not started. The devices stay until this is dropped.
+    /// Ends it and returns its report; None if it was not started. The devices stay until this is dropped.
     pub fn stop(&mut self) -> Option<EmulatorReport> {
         let running = self.running.take()?;
         running.tell(Command::Stop);

@@ -1,10 +1,10 @@
-//! What the emulator gives back: the network's doing and its own, apart.
+//! The emulator's report: counters of the network and of the emulator itself.
 
 use super::sender_commands::IssuedCommand;
 use experiment::{LinkSeries, NetworkCounters};
 use units::{Histogram, Time};
 
-/// What carries packets has counted: what the model decided, not its own faults.
+/// Counters of the emulated network, as its model decided.
 #[derive(Clone, Debug, Default)]
 pub struct CarrierCounters {
     /// When they were read, since the run began.
@@ -32,10 +32,10 @@ pub struct EmulatorReport {
     pub joined: u64,
     /// Packets for which there is no route, dropped.
     pub unroutable: u64,
-    /// How often the thread was kept from its work, or from waking up, for 5 ms or more: the machine's doing, as when
-    /// the host of a virtual machine gives it no time.
+    /// Times that the thread could not run or wake up for 5 ms or more, for example because the host of a virtual
+    /// machine gave it no CPU time.
     pub stalls: u64,
-    /// How long that was in all, ns.
+    /// Sum of these times, ns.
     pub stalled_ns: u64,
     /// CPU time of the thread, ns: that which both stacks spend on a packet while it is handed over included.
     pub cpu_ns: u64,
@@ -43,9 +43,9 @@ pub struct EmulatorReport {
     pub traffic_cpu_ns: u64,
     /// Time that the thread ran, ns.
     pub elapsed_ns: u64,
-    /// Whether the scheduler gave it precedence over ordinary programs.
+    /// True if the scheduler gave it precedence over ordinary programs.
     pub precedence: bool,
-    /// Why it ended before it was asked to.
+    /// Reason that it ended before it was asked to.
     pub failure: Option<String>,
     /// When each event of the spec happened, since the run began; None: it did not.
     pub event_times: Vec<Option<Time>>,

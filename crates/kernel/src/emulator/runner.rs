@@ -16,14 +16,13 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender};
 use units::Time;
 
-/// Packets read from one host before the next host's turn: at a few us each, what is due elsewhere waits for tens of
-/// us.
+/// Packets read from one host before the next host's turn: at a few us each, events due elsewhere wait for tens of us.
 const BURST: usize = 16;
 
 /// More events than one advance of the network ever has.
 const ALL: u64 = 1 << 40;
 
-/// What the thread is told from outside.
+/// A command to the emulator's thread.
 pub(super) enum Command {
     SetRoute { flow: usize, direction: Direction, links: Vec<usize>, done: Sender<Result<(), RunError>> },
     Snapshot(Sender<CarrierCounters>),
@@ -92,8 +91,8 @@ impl Runner {
         }
     }
 
-    /// Brings the network to the present. Each event happens at its own time, not at the time at which we look: being
-    /// late does not change what the model decides.
+    /// Brings the network to the present. Each event happens at its own time, not at the time of this call: lateness
+    /// does not change the model's decisions.
     fn advance(&mut self) -> Time {
         let now = self.world.look();
         self.net.run(&mut self.world, now, ALL);
@@ -106,7 +105,7 @@ impl Runner {
         for _ in 0..BURST {
             let got = self.world.devices[host].read(self.world.pool.buffer());
             let got = got.map_err(|e| format!("reading from the device of {}: {e}", self.plan.hosts[host].address))?;
-            // What fell due meanwhile goes first: the model's time must not go back.
+            // Events due meanwhile are handled first: the model's time must not go back.
             let now = self.advance();
             let Some(len) = got else {
                 self.empty_at[host] = now;
@@ -118,7 +117,7 @@ impl Runner {
         Ok(true)
     }
 
-    /// What was read from `host`, `len` bytes, enters the network now.
+    /// Admits the `len` bytes read from `host` to the network.
     fn admit(&mut self, host: usize, len: usize) {
         let packet = self.world.pool.packet(len);
         let Some(entry) = packet.and_then(|packet| self.table.entry(host as u32, packet)) else {
@@ -132,7 +131,7 @@ impl Runner {
         }
     }
 
-    /// Does what it is told; true when that is to stop.
+    /// Handles the commands; returns true if one of them is to stop.
     fn obey(&mut self) -> bool {
         self.wake.clear();
         while let Ok(command) = self.commands.try_recv() {
@@ -140,7 +139,7 @@ impl Runner {
                 Command::Stop => return true,
                 Command::Snapshot(to) => {
                     let now = self.advance();
-                    // Who asked may have gone.
+                    // The asking thread may have ended.
                     let _ = to.send(self.world.counters(now, &self.net));
                 }
                 Command::SetRoute { flow, direction, links, done } => {

@@ -1,4 +1,4 @@
-//! Commands to senders: written into the map in which a flow's congestion control looks on each ACK
+//! Commands to senders: written into the map that a flow's congestion control reads on each ACK
 //! (congestion/bpf/trim.h).
 
 use crate::clock;
@@ -16,7 +16,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// Its bytes: behind the port that of the sender and the number of an order, both 0 for whoever gives one.
+    /// Bytes of struct cc_ends; in an order the sender's port and the number are 0.
     fn bytes(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&self.source.to_ne_bytes());
@@ -63,11 +63,11 @@ pub struct IssuedCommand {
     pub due_monotonic_ns: u64,
     /// When it was given, ns.
     pub given_monotonic_ns: u64,
-    /// Why nobody will hear it.
+    /// Reason that it could not be delivered.
     pub refused: Option<String>,
 }
 
-/// The maps of a run and who is told by which key.
+/// The maps of a run, and the keys of its senders.
 pub(super) struct CommandMaps {
     /// By number; where one cannot be opened, why not.
     maps: BTreeMap<u32, Result<Map, bpf::Error>>,

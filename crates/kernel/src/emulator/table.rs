@@ -1,4 +1,4 @@
-//! Which way a packet takes: by flow where its port says so, else by pair of hosts.
+//! Routes of packets: by flow if a port tells the flow, else by pair of hosts.
 
 use super::direction::Direction;
 use crate::plan::{FlowPlan, HostPlan};
@@ -15,16 +15,16 @@ pub(super) fn source_of(flow: usize, direction: Direction) -> u32 {
     2 * flow as u32 + u32::from(direction == Direction::Reverse)
 }
 
-/// A way into the network.
+/// A route's entry into the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     /// First hop of the route.
     pub hop: u32,
-    /// Who sends: [`source_of`]; None: nobody whom the scenario knows.
+    /// Number of the sender: [`source_of`]; None for a sender that the scenario does not know.
     pub source: Option<u32>,
 }
 
-/// All ways into the network.
+/// All entries into the network.
 #[derive(Default)]
 pub(super) struct Table {
     /// Host by address.
@@ -37,7 +37,8 @@ pub(super) struct Table {
     pairs: BTreeMap<(u32, u32), Entry>,
 }
 
-/// Who sends to whom. Hosts of a program are its own, so that every packet between them is the flow's.
+/// Returns the sending and the receiving host. Hosts of a program are its own, so that every packet between them is the
+/// flow's.
 fn pair_of(planned: &FlowPlan, direction: Direction) -> (u32, u32) {
     let (source, destination) = (planned.source as u32, planned.destination as u32);
     match direction {
@@ -55,7 +56,7 @@ impl Table {
     /// plan.
     ///
     /// # Errors
-    /// What in the plan does not fit the spec.
+    /// The part of the plan that does not fit the spec.
     pub fn new(spec: &RunSpec, plan: &HostPlan, routes: &mut Routes) -> Result<Table, RunError> {
         let mut table = Table::default();
         let count = plan.hosts.len();
@@ -143,7 +144,8 @@ impl Table {
         (0..spec.flows.len()).map(|index| of_flow(index).map(|sides| sides.map(|entry| RouteId(entry.hop)))).collect()
     }
 
-    /// Where a packet of host `from` goes; None when there is no way. Cost: logarithmic in flows and hosts.
+    /// Returns the route entry of a packet from host `from`; None if it has no route. Cost: logarithmic in flows and
+    /// hosts.
     pub fn entry(&self, from: u32, packet: &[u8]) -> Option<Entry> {
         if packet.len() < 20 || packet[0] >> 4 != 4 {
             return None;

@@ -26,25 +26,25 @@ const REST: u64 = 50_000;
 /// Longest sleep, ns, so that nothing that was missed stays so.
 const NAP: u64 = 50_000_000;
 
-/// How a wait went.
+/// The result of a wait.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Waited {
     /// It would have ended when a packet came.
     pub listened: bool,
-    /// How much longer it took than was asked for, ns.
+    /// Time that the wait took beyond its limit, ns.
     pub over_ns: u64,
 }
 
-/// What the thread waits on, and what it has learnt about waiting.
+/// Descriptors that the thread waits on, and its measurements of past waits.
 pub(super) struct Waiter {
     polled: Vec<libc::pollfd>,
-    /// How long before something is due to stop sleeping, ns.
+    /// Time before an event at which the sleep ends, ns.
     margin_ns: u64,
     watching: bool,
     allowance: Allowance,
 }
 
-/// Time that may be spent watching the clock; what was spent too much is owed.
+/// Time that may be spent watching the clock; time spent beyond it is owed.
 struct Allowance {
     left_ns: i64,
     /// When it was last brought up to date.
@@ -79,7 +79,7 @@ impl Waiter {
         }
     }
 
-    /// Whether descriptor `index` had something to read when the last wait ended.
+    /// Returns true if descriptor `index` had something to read when the last wait ended.
     pub fn is_ready(&self, index: usize) -> bool {
         self.polled[index].revents != 0
     }
@@ -99,7 +99,7 @@ impl Waiter {
         if watch && left_ns <= self.margin_ns {
             self.poll(0)?;
             self.allowance.spend(clock::monotonic_ns());
-            // Without a sleep nothing is learnt about wake-ups: try a shorter margin in a while.
+            // Without a sleep there is no measurement of wake-ups: try a shorter margin in a while.
             self.margin_ns = (self.margin_ns - self.margin_ns / 1024).max(MARGIN.0);
             return Ok(Waited::default());
         }

@@ -20,7 +20,7 @@ impl Wake {
     }
 
     pub fn set(&self) {
-        // A counter of 2^64 - 1 wake-ups that nobody read is the only thing that can refuse this.
+        // The write can fail only if 2^64 - 1 wake-ups are unread.
         let _ = (&*self.0).write(&1u64.to_ne_bytes());
     }
 

@@ -1,5 +1,5 @@
-//! What the network's ends do: packets that arrive go to their host's device; what acts on the network is the
-//! simulator's [`Environment`].
+//! The hosts' ends of the emulated network: packets that arrive go to their host's device; the simulator's
+//! [`Environment`] acts on the network.
 
 use super::report::{CarrierCounters, EmulatorReport};
 use super::sender_commands::{CommandMaps, IssuedCommand};
@@ -21,7 +21,7 @@ pub(super) struct World {
     pub report: EmulatorReport,
     pub environment: Environment,
     pub senders: HostSenders,
-    /// When the clock was last looked at.
+    /// Latest reading of the clock.
     looked: Time,
     /// Names of the spec's flows.
     names: Vec<String>,
@@ -35,11 +35,12 @@ pub(super) struct World {
 
 /// The senders of flows, which are this machine's.
 pub(super) struct HostSenders {
-    /// By flow of the spec: routes of its packets, from its sender and from its receiver; None: nobody runs it.
+    /// By flow of the spec: routes of its packets, from its sender and from its receiver; None: this machine does not
+    /// run it.
     pub routes: Vec<Option<[RouteId; 2]>>,
     /// By flow of the spec: payload bytes that it has delivered.
     pub progress: Arc<[AtomicU64]>,
-    /// How senders are told.
+    /// Maps that carry the commands to senders.
     pub maps: CommandMaps,
     /// Shows the network's time.
     pub clock: Clock,
@@ -82,8 +83,7 @@ struct Group {
 /// share: the machine was held up, as a virtual one is by its host.
 const STALL: Span = Span::from_millis(5);
 
-/// From this lateness on packets are joined with [`Join::Late`]: just below what is a fault, above what batches and
-/// wake-ups take.
+/// Least lateness at which packets are joined with [`Join::Late`]: just below a fault, above batches and wake-ups.
 const JOIN_AFTER: Span = Span::from_micros(150);
 
 impl World {
@@ -152,7 +152,7 @@ impl World {
         self.pool.give_back(&token, 1);
     }
 
-    /// Hands over what waits to be joined with more.
+    /// Hands over the packets that wait to be joined with more.
     pub fn hand_over(&mut self) {
         while let Some(host) = self.waiting.pop() {
             self.hand_over_to(host);
@@ -161,7 +161,7 @@ impl World {
 
     fn hand_over_to(&mut self, host: u32) {
         let Some(token) = self.groups[host as usize].first.take() else { return };
-        // Before the write: what the far transport does with a packet, which the write waits for, is its own.
+        // Before the write: the work of the far transport on a packet, which the write waits for, is its own.
         let now = self.look();
         let group = &mut self.groups[host as usize];
         let count = group.due.len() as u16;

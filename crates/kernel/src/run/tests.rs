@@ -124,7 +124,7 @@ fn a_frame_is_on_its_way_for_as_long_as_the_line_takes() {
     let line = Line::new(50_000_000, 40 * MS, 2 * S).flow(frames);
     let (outcome, _) = Hosts::new().run(&line);
     let flow = &outcome.flows[0];
-    // The first waits for the handshake; the median is a one-way trip and what this machine adds.
+    // The first waits for the handshake; the median is a one-way trip and this machine's overhead.
     let median = real(flow, "latency_p50_s");
     assert!((0.020..0.030).contains(&median), "{median}");
     assert!(real(flow, "latency_max_s") >= 0.060);
@@ -138,13 +138,13 @@ fn mirrored_writes_all_arrive_and_the_drain_is_waited_for() {
         return;
     }
     let trace = std::env::temp_dir().join(format!("elephan-kernel-{}.trace", std::process::id()));
-    // One write of 64 KiB each ms: ten times what the line carries.
+    // One write of 64 KiB each ms: ten times the line's rate.
     let writes: String = (0..100).map(|n| format!("{} 0 {} 128 0\n", n * 1_000_000, n * 128)).collect();
     std::fs::write(&trace, writes).unwrap();
     let mirrored = json!({"kind": "replicate", "trace": {
         "path": trace, "format": "mqsim", "time_scale_e6": 1_000_000, "looped": false, "header_bytes": 48}});
     let line = Line::new(50_000_000, 20 * MS, 200 * MS).flow(mirrored);
-    // Beside it a flow that never ends by itself: it must not be in the way of what is waited for.
+    // A second flow never ends by itself: it must not delay the end.
     let line = Line { series_interval_ns: Some(10 * MS), ..line }.flow(bulk(None));
     let (outcome, _) = Hosts::new().run(&line);
     std::fs::remove_file(&trace).unwrap();

@@ -10,8 +10,8 @@ use std::io;
 use std::net::SocketAddrV4;
 use units::{Rate, Span, Time};
 
-/// A flow that stops in the middle has at most this much of the line's time unsent in the kernel: what it cannot take
-/// back.
+/// A flow that stops in the middle has at most this much of the line's time unsent in the kernel, since that data
+/// cannot be taken back.
 const UNSENT: Span = Span::from_millis(5);
 /// And this many bytes at least: a segment of the kernel's offload.
 const UNSENT_LEAST: u64 = 64 << 10;
@@ -24,21 +24,21 @@ pub(crate) struct Connection {
     pub listener: Option<Socket>,
     pub receiver: Option<Socket>,
     pub workload: Workload,
-    /// When the application wants to be called.
+    /// Time of the application's next call.
     pub due: Time,
-    /// Whether the application has begun.
+    /// True if the application has begun.
     pub opened: bool,
     /// Payload that the receiving application has taken, bytes.
     pub received: u64,
     pub received_at_warmup: u64,
-    /// Why the connection was lost, or never made.
+    /// Reason that the connection was lost or never made.
     pub lost: Option<io::Error>,
     /// The run is over for it: nothing that happens to it counts any more.
     pub cut: bool,
     to: SocketAddrV4,
     congestion: String,
     window_bytes: u64,
-    /// Counters of the sender's namespace, where no other flow has a part in them, and what they were at the start.
+    /// Counters of the sender's namespace, if no other flow has a part in them, and their values at the start.
     netstat: Option<(Netstat, Recoveries)>,
     /// At the latest sample: payload received, and when that was.
     sampled: (u64, Time),
@@ -97,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// Ends it at once, with all that is on its way.
+    /// Ends it at once, with all data in flight.
     pub fn cut(&mut self) {
         self.sender.standing = ConnectionState::Lost;
         self.sender.socket.abort();
@@ -105,12 +105,12 @@ impl Connection {
         self.cut = true;
     }
 
-    /// Whether there is anything to be seen of it.
+    /// Returns true if the connection is open and can still change.
     pub fn is_alive(&self) -> bool {
         self.opened && !self.cut && self.lost.is_none()
     }
 
-    /// What kept it from ever carrying a byte, where that is not the network: a long silence would be.
+    /// Returns the error that kept the connection from being made, unless it is a timeout, which is the network's.
     pub fn mistake(&mut self) -> Option<io::Error> {
         let made = self.receiver.is_some() || self.cut;
         self.lost.take_if(|error| !made && error.kind() != io::ErrorKind::TimedOut)
@@ -135,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// A connection that the kernel gave another congestion control would be measured as what it is not.
+    /// Checks that the kernel uses the congestion control that was asked for.
     fn check_congestion(&self) -> io::Result<()> {
         let got = self.sender.socket.congestion()?;
         if got == self.congestion {
@@ -150,7 +150,7 @@ impl Connection {
         self.lost.get_or_insert(error);
     }
 
-    /// Takes what has arrived; how much it was.
+    /// Takes the data that has arrived; returns its bytes.
     pub fn take(&mut self) -> io::Result<u64> {
         let Some(receiver) = &self.receiver else { return Ok(0) };
         let bytes = receiver.take()?.unwrap_or(0);
@@ -161,7 +161,7 @@ impl Connection {
         Ok(bytes)
     }
 
-    /// What a write has met makes it lost.
+    /// Marks the connection lost if a write has failed.
     pub fn notice_failure(&mut self) {
         if let Some(error) = self.sender.error.take() {
             self.lose(error);
@@ -187,16 +187,17 @@ impl Connection {
         Ok(())
     }
 
-    /// The counters now; what the kernel does not tell is absent, and all of them where there never was a connection.
+    /// Returns the counters now; those that the kernel does not tell are absent, and all of them if there never was a
+    /// connection.
     pub fn counters(&mut self) -> io::Result<FlowCounters> {
         let mut counters = FlowCounters { received_bytes: self.received, ..FlowCounters::default() };
         let Some(receiver) = &self.receiver else { return Ok(counters) };
         let (info, far) = (self.sender.socket.info()?, receiver.info()?);
         let (raw, start) = (info.raw(), &self.sender.at_start);
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        // Neither end has the whole: the sender hears half a round trip later, and the receiver takes segments that the
-        // emulator joined for one (a packet from a TUN device tells no number of segments). Both are below the truth,
-        // but for duplicates that the receiver has yet to report.
+        // Neither end has the whole count: the sender learns half a round trip later, and the receiver takes segments
+        // that the emulator joined for one (a packet from a TUN device tells no number of segments). Both are below the
+        // truth, but for duplicates that the receiver has yet to report.
         let heard = since(info.delivered(), start.delivered());
         let counted = info.duplicates().map(|known| u64::from(far.raw().data_segs_in).saturating_sub(known));
         counters.delivered_packets = heard.max(counted);
@@ -215,7 +216,7 @@ impl Connection {
         Ok(counters)
     }
 
-    /// What a reader of the numbers has to know.
+    /// Returns the notes for a reader of the metrics.
     pub fn notes(&self, spec: &FlowSpec, end: Time) -> Vec<String> {
         let name = &spec.name;
         let mut notes = vec![];
@@ -230,7 +231,7 @@ impl Connection {
             }
             None => {}
         }
-        // The kernel keeps to the clamp only as long as it is told (`Socket::clamp_window`). Windows are multiples of
+        // The kernel keeps to the clamp only until it sets another (`Socket::clamp_window`). Windows are multiples of
         // 2^scale, at most 16 KiB.
         let asked = spec.transport.window_bytes;
         if self.most_in_flight > asked + asked / 50 + (16 << 10) {
@@ -241,8 +242,8 @@ impl Connection {
     }
 }
 
-/// How much may wait unsent in the kernel: bounded only where the application stops in the middle and takes the rest
-/// back, and where the rest may be another connection's.
+/// Returns the limit of unsent bytes in the kernel. There is one only if the application stops before its end and takes
+/// the rest back, or if another connection may send the rest.
 fn unsent_bound(spec: &RunSpec, flow: &FlowSpec, workload: &Workload) -> Option<u64> {
     if workload.share().is_some() && matches!(flow.workload, WorkloadSpec::Bulk { .. }) {
         return Some(BLOCK_BYTES);

@@ -1,4 +1,4 @@
-//! Connections of other programs, as the kernel tells of them from outside: sock_diag(7), with the same `TCP_INFO`.
+//! Connections of other programs, from outside: sock_diag(7), with the same `TCP_INFO`.
 
 use super::info::Info;
 use crate::namespace;
@@ -40,7 +40,7 @@ pub(crate) struct Seen {
 /// Asks about the TCP sockets of one namespace.
 pub(crate) struct Diag {
     asks: OwnedFd,
-    /// Hears of sockets that go, with their last counters.
+    /// Socket that reports closed sockets, with their last counters.
     hears: OwnedFd,
     buffer: Vec<u8>,
 }
@@ -63,7 +63,7 @@ impl Diag {
         self.dump(TALKING)
     }
 
-    /// Whether somebody listens on `port`.
+    /// Returns true if a socket listens on `port`.
     ///
     /// # Errors
     /// The kernel's.
@@ -80,7 +80,7 @@ impl Diag {
         loop {
             match receive(&self.hears, &mut self.buffer, libc::MSG_DONTWAIT) {
                 Ok(length) => parse(&self.buffer[..length], &mut found).map(drop)?,
-                // More went than its buffer holds: what is missing is what was seen of those before.
+                // More sockets closed than its buffer holds: the last values seen of the missing ones count.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(found),
                 Err(error) => return Err(error),
@@ -111,7 +111,7 @@ fn socket(groups: u32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor was just made and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     // SAFETY: sockaddr_nl is plain data, for which zeroes are valid.
     let mut name: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
@@ -251,7 +251,7 @@ mod tests {
         assert!(diag.gone().unwrap().is_empty());
         drop((far, near));
         let mut gone = vec![];
-        // The kernel tells of it from a queue of its own.
+        // The kernel reports it from a queue of its own.
         for _ in 0..100_000 {
             gone.extend(diag.gone().unwrap());
             if gone.len() == 2 {

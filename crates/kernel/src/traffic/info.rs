@@ -1,4 +1,4 @@
-//! What the kernel's TCP says of a connection: `TCP_INFO`.
+//! The kernel's own values of a connection: `TCP_INFO`.
 
 use experiment::{ssthresh, FlowRow};
 use std::io;
@@ -118,7 +118,7 @@ impl Info {
         Ok(Info { raw, bytes })
     }
 
-    /// What the kernel has told of a connection in another way, in the same form: `bytes` is `struct tcp_info`.
+    /// Returns the values of `bytes`, a `struct tcp_info` that the kernel gave by another way.
     pub fn told(bytes: &[u8]) -> Info {
         let mut raw = RawInfo::default();
         let length = bytes.len().min(std::mem::size_of::<RawInfo>());
@@ -173,8 +173,7 @@ impl Info {
         Info { bytes, ..self }
     }
 
-    /// What a row of the series has of it; `goodput_bps` and `retransmitted_segments` are the flow's, and so is the
-    /// lag.
+    /// Returns a row of the series; `goodput_bps` and `retransmitted_segments` are the flow's, and so is the lag.
     pub fn row(
         &self,
         time: Time,

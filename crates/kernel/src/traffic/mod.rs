@@ -39,8 +39,8 @@ const NAP: Span = Span::from_millis(20);
 /// Interval of the samples of the smoothed round-trip time where no series is asked for.
 const SAMPLE: Span = Span::from_millis(10);
 
-/// What is on its way at the end is waited for: as long as the run took, or this long where it was shorter. (In virtual
-/// time one waits for longer; here somebody does.)
+/// Least time to wait for data in flight at the end of a run; a longer run waits for its own duration. (The simulator
+/// waits longer, at no cost.)
 const DRAIN_LEAST: Span = Span::from_secs(60);
 
 /// Flows, and everything that happens to them in time.
@@ -59,7 +59,7 @@ pub(crate) struct Traffic<'a> {
     series: FlowSeries,
     /// Flows whose finite work is not delivered yet.
     unfinished: usize,
-    /// When applications were called against when they wanted to be, ns.
+    /// Lateness of the applications' calls, ns.
     lateness: Histogram,
 }
 
@@ -74,7 +74,7 @@ enum Timer {
     Sample,
 }
 
-/// What the traffic of a run came to.
+/// The results of a run's traffic.
 pub(crate) struct MeasuredTraffic {
     pub end: Time,
     pub drained_at: Time,
@@ -90,7 +90,7 @@ impl<'a> Traffic<'a> {
     /// Makes all sockets; nothing is sent yet. The devices and addresses of `plan` must be there.
     ///
     /// # Errors
-    /// Which flow's socket or option the kernel refused, or which of its workload's files cannot be read.
+    /// The flow's socket or option that the kernel refused, or the file of its workload that cannot be read.
     pub fn open(run: ValidRun<'a>, plan: &HostPlan) -> Result<Traffic<'a>, KernelError> {
         let spec = run.spec();
         allow_descriptors(spec.flows.len() as u64 * DESCRIPTORS);
@@ -157,7 +157,7 @@ impl<'a> Traffic<'a> {
         while !(over.load(Ordering::Relaxed) || clock.now() >= limit || self.is_done()) {
             self.turn(clock, limit, progress, stop, &mut events)?;
         }
-        // What is due and what has arrived by now.
+        // Handle all timers and arrivals up to now.
         self.turn(clock, Time::ZERO, progress, stop, &mut events)?;
         let end = clock.now();
         self.look_at_programs(end, progress)?;
@@ -196,7 +196,7 @@ impl<'a> Traffic<'a> {
         self.spec.stop_when_done && self.unfinished == 0 && !self.spec.flows.is_empty()
     }
 
-    /// Whether every message has arrived, or can never arrive.
+    /// Returns true if every message has arrived or can never arrive.
     fn is_drained(&self) -> bool {
         self.connections.iter().all(|connection| {
             let waiting = match connection.workload.share() {
@@ -207,7 +207,7 @@ impl<'a> Traffic<'a> {
         })
     }
 
-    /// Whether messages of a connection are followed: what tells when it is done with them.
+    /// Returns true if the messages of a connection are followed: they tell when it is done.
     fn has_messages(&self, connection: &Connection) -> bool {
         match connection.workload.share() {
             Some(share) => !self.stripes[share.stripe].is_copy(),
@@ -343,7 +343,7 @@ impl<'a> Traffic<'a> {
             };
             connection.sample(now, lag, series).map_err(|e| KernelError::machine("TCP_INFO", e))?;
         }
-        // What was missed is not made up for.
+        // Missed samples are skipped.
         let next = due + Span(interval.0 * (1 + now.since(due).0 / interval.0));
         self.timers.push(Reverse((next, Timer::Sample, 0)));
         Ok(())
@@ -428,8 +428,8 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    /// Applications write no more. Messages go on to the far end; data without end or without messages is cut off where
-    /// it is, as the simulator discards what was not sent: it must not be in their way.
+    /// Applications write no more. Messages go on to the far end. Data without end or without messages is cut off, as
+    /// the simulator discards unsent data: it must not delay the messages.
     fn end_applications(&mut self, now: Time) -> Result<(), KernelError> {
         for index in 0..self.stripes.len() {
             self.stop_stripe(now, index)?;
@@ -458,7 +458,8 @@ impl<'a> Traffic<'a> {
         if let Some(late) = self.lateness.quantile(990).filter(|&ns| generated && ns > LATE.0) {
             let late_ms = late as f64 / 1e6;
             notes.push(format!(
-                "TRAFFIC: the generator of messages was late by {late_ms:.1} ms (p99); their latency and lag contain that"
+                "TRAFFIC: the generator of messages was late by {late_ms:.1} ms (p99); their latency and lag contain \
+                 that"
             ));
         }
         notes
@@ -474,7 +475,7 @@ const DESCRIPTORS: u64 = 4;
 /// Raises this process' bound on open files, as far as it may, so that `more` can be opened: the usual one of 1024 ends
 /// at 250 flows. Where that is not enough, opening says so.
 fn allow_descriptors(more: u64) {
-    // What everything else has open, with room to spare.
+    // Descriptors for everything else, with room to spare.
     let wanted = more + 512;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid to write to and to read from.

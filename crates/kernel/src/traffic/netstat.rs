@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 /// The counters of one namespace, to be read as often as one likes.
 pub(crate) struct Netstat(File);
 
-/// Those that tell of the sender's recovery.
+/// Counters of the sender's recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recoveries {
     /// Loss recoveries entered without a time-out: TCPSackRecovery + TCPRenoRecovery.
@@ -70,7 +70,7 @@ fn parse(text: &str) -> io::Result<Recoveries> {
 }
 
 impl Recoveries {
-    /// What came since `earlier`.
+    /// Returns the increase since `earlier`.
     pub fn since(&self, earlier: &Recoveries) -> Recoveries {
         Recoveries {
             fast: self.fast - earlier.fast,
@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn counters_are_found_by_their_names_wherever_they_stand() {
-        let text = "TcpExt: Other TCPLossUndo TCPFullUndo TCPSackRecovery TCPRenoRecovery TCPPartialUndo TCPLossProbes TCPDSACKUndo\n\
+        let text = "TcpExt: Other TCPLossUndo TCPFullUndo TCPSackRecovery TCPRenoRecovery TCPPartialUndo \
+                    TCPLossProbes TCPDSACKUndo\n\
                     TcpExt: 99 1 2 4 8 16 32 64\nIpExt: TCPLossProbes\nIpExt: 7\n";
         assert_eq!(parse(text).unwrap(), Recoveries { fast: 12, probes: 32, undone: 83 });
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use units::{Span, NS_PER_S};
 
-/// Which end of a flow something happened to.
+/// The end of a flow at which an event happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     Listener,
@@ -33,12 +33,12 @@ impl Poll {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just made and has no other owner.
         let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Poll { epoll, events: vec![libc::epoll_event { events: 0, u64: 0 }; BATCH] })
     }
 
-    /// Tells of `socket` from here on, once per change: readable where it receives, writable where it sends.
+    /// Reports changes of `socket` from here on, once per change: readable if it receives, writable if it sends.
     pub fn add(&self, socket: &Socket, flow: usize, end: End) -> io::Result<()> {
         self.watch(socket.fd(), flow, end)
     }

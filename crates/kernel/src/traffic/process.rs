@@ -1,4 +1,4 @@
-//! A real program in a namespace: started, waited for, ended, and what it said.
+//! A real program in a namespace: start, wait, end, and output.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ pub(crate) struct Process {
     ended: Option<ExitStatus>,
 }
 
-/// Most of what a program said that goes into an error, bytes.
+/// Limit of a program's output in an error, bytes.
 const WORDS: usize = 400;
 
 impl Process {
@@ -65,11 +65,11 @@ impl Process {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just made and has no other owner.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
     }
 
-    /// How it ended; None while it runs.
+    /// Returns the exit status; None while it runs.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait()?;
@@ -77,8 +77,8 @@ impl Process {
         Ok(self.ended)
     }
 
-    /// The last of what it said, as one line; of both streams, since iperf3 and ftp clients differ in which they
-    /// complain to.
+    /// Returns the end of its output as one line, from both streams: iperf3 and ftp clients use different ones for
+    /// errors.
     pub fn words(&self) -> String {
         let texts = self.said.iter().rev().map(|file| std::fs::read(file).unwrap_or_default());
         let lines: Vec<String> = texts.map(|text| one_line(&String::from_utf8_lossy(&text))).collect();
@@ -87,7 +87,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// With what it has started, as far as that stayed in its group; the rest goes with the namespace.
+    /// Ends it with its children, as far as they stayed in its group; the rest ends with the namespace.
     fn drop(&mut self) {
         if self.ended.is_none() {
             // SAFETY: a plain system call; the group is the child's own and has it in it until it is waited for.

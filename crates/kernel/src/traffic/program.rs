@@ -16,17 +16,17 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use units::{Span, Time};
 
-/// How long a server has until it listens.
+/// Time for a server to begin to listen.
 const PATIENCE: Span = Span::from_secs(10);
 
-/// How long connections may live on when their program has ended, before their counters are taken as they are.
+/// Time for connections to close after their program has ended, before their counters are taken as they are.
 const SETTLING: Span = Span::from_secs(2);
 
 /// A flow that a program carries.
 pub(crate) struct Program {
     /// Index of the flow in the spec.
     pub flow: usize,
-    /// Bulk, since that is what the programs do: of what was asked for, and when it was done.
+    /// Bulk, as for all programs: the requested bytes and the time of the end.
     pub workload: Workload,
     pub received_at_warmup: u64,
     plan: ProgramPlan,
@@ -65,7 +65,7 @@ impl End {
         Ok(End { diag: Diag::open(namespace)?, peer, all: BTreeMap::new() })
     }
 
-    /// Looks anew; whether there is a connection.
+    /// Reads the connections again; returns true if there is one.
     fn look(&mut self) -> io::Result<bool> {
         let live = self.diag.connections()?;
         for (_, lives) in self.all.values_mut() {
@@ -153,7 +153,7 @@ impl Program {
         Ok(self.end.insert(end))
     }
 
-    /// The client has ended: well, or with what it said.
+    /// The client has ended, well or with an error.
     pub fn handle_end(&mut self, now: Time) -> Result<(), Failed> {
         let name = self.plan.name.clone();
         let failed = |error| (name.clone(), error);
@@ -168,12 +168,12 @@ impl Program {
         Ok(())
     }
 
-    /// Whether all that it was told to send has been sent and counted.
+    /// Returns true if all data has been sent and counted.
     pub fn is_done(&self) -> bool {
         self.settled
     }
 
-    /// Whether there may be anything new to see.
+    /// Returns true if its counters may still change.
     pub fn is_alive(&self) -> bool {
         self.client.is_some() && !self.settled
     }
@@ -183,7 +183,7 @@ impl Program {
         self.far.sum(|seen| seen.info.raw().bytes_received.saturating_sub(seen.unread))
     }
 
-    /// Looks at its connections anew.
+    /// Reads its connections again.
     ///
     /// # Errors
     /// The kernel's; a congestion control other than the one that was asked for; a program that says that all is sent
@@ -261,17 +261,17 @@ impl Program {
         Ok(counters)
     }
 
-    /// Ends the client, with all that is on its way.
+    /// Ends the client, with all data in flight.
     pub fn cut(&mut self) {
         self.client = None;
     }
 
-    /// What it was asked for and when that was done; server and client end with this.
+    /// Returns the workload: its bytes and the time of its end. Ends server and client.
     pub fn into_workload(self) -> Workload {
         self.workload
     }
 
-    /// What a reader of the numbers has to know.
+    /// Returns the notes for a reader of the metrics.
     pub fn notes(&self, spec: &FlowSpec, end: Time) -> Vec<String> {
         let (name, program) = (&spec.name, &self.plan.name);
         let mut notes = vec![];

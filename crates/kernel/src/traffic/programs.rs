@@ -1,4 +1,4 @@
-//! What happens to the flows that programs carry, among those of one's own sockets.
+//! Events of flows that programs carry.
 
 use super::socket::Failed;
 use super::Traffic;
@@ -23,7 +23,7 @@ impl Traffic<'_> {
         program.handle_end(now).map_err(|failed| self.failed(flow, failed))
     }
 
-    /// Looks at what all of them have done by now.
+    /// Reads the progress of all of them.
     pub(super) fn look_at_programs(&mut self, now: Time, progress: &Arc<[AtomicU64]>) -> Result<(), KernelError> {
         let mut done = 0;
         let mut looked = Ok(());

@@ -7,15 +7,15 @@ use std::io;
 use std::net::SocketAddrV4;
 use units::Time;
 
-/// Most bytes handed over at once, so that one flow does not keep the others waiting: half a ms at 5 Gbit/s.
+/// Limit of a write, bytes, so that one flow does not keep the others waiting: half a ms at 5 Gbit/s.
 const TURN: u64 = 256 << 10;
 
-/// Where the connection stands.
+/// The state of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConnectionState {
     /// Not begun.
     Idle,
-    /// The SYN is on its way.
+    /// The SYN is in flight.
     Connecting,
     /// Takes data.
     Open,
@@ -34,9 +34,9 @@ pub(crate) struct Sender {
     blocked: bool,
     /// The turn was over before the data.
     pub wants_turn: bool,
-    /// What the connection met while data was handed over.
+    /// Error of a write.
     pub error: Option<io::Error>,
-    /// What the kernel had counted when the connection was made: the SYN and its repetitions, which are no data.
+    /// The kernel's counters when the connection was made: the SYN and its repetitions, which are no data.
     pub at_start: Info,
 }
 
@@ -78,7 +78,7 @@ impl Sender {
 }
 
 impl SendingEnd for Sender {
-    /// Before the connection is made it takes nothing: the workload keeps what it has.
+    /// Before the connection is made it takes nothing: the workload keeps its data.
     fn write(&mut self, _now: Time, bytes: u64) -> u64 {
         self.wants_turn = false;
         if self.standing != ConnectionState::Open || self.blocked {
@@ -130,7 +130,7 @@ impl SendingEnd for Sender {
         self.socket.unacknowledged().unwrap_or(0)
     }
 
-    /// The kernel refuses what would be beyond its own bound of what is unsent (`Socket::set_unsent_bound`).
+    /// The kernel refuses data beyond its own limit of unsent bytes (`Socket::set_unsent_bound`).
     fn has_room(&self, _unsent: u64) -> bool {
         self.standing == ConnectionState::Open && !self.blocked
     }

@@ -10,11 +10,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 /// Longest back-off of the retransmission timer, ms (Linux 6.15; include/uapi/linux/tcp.h; not in libc's list yet).
 const TCP_RTO_MAX_MS: libc::c_int = 44;
 
-/// What is sent: nobody looks at it. It is never written to, so that all of its pages are the kernel's one page of
-/// zeroes, which the cache holds.
+/// Bytes to send; no receiver reads their values. The array is never written, so all its pages are the kernel's zero
+/// page, which stays in the cache.
 static ZEROES: [u8; CHUNK] = [0; CHUNK];
 
-/// Most bytes handed over by one call: one segment of the kernel's offload is 64 KiB.
+/// Limit of a write, bytes: one segment of the kernel's offload is 64 KiB.
 const CHUNK: usize = 256 << 10;
 
 /// Most bytes taken by one call.
@@ -23,7 +23,7 @@ const SWEEP: usize = 4 << 20;
 /// An open socket; closing it resets the connection, so that nothing lingers.
 pub(crate) struct Socket(OwnedFd);
 
-/// What went wrong with an option, with the option's name and value.
+/// Error of an option, with its name and value.
 pub(crate) type Failed = (String, io::Error);
 
 impl Socket {
@@ -37,8 +37,8 @@ impl Socket {
         // The simulator's endpoint has no Nagle either: a message goes when the window lets it.
         socket.set("TCP_NODELAY", libc::IPPROTO_TCP, libc::TCP_NODELAY, 1 as libc::c_int)?;
         if flow.pacing {
-            // Any bound but "none" (all ones) has the kernel pace at what the congestion control's window and RTT give;
-            // this one is never reached.
+            // With any limit but "none" (all ones) the kernel paces at the rate of the congestion control's window and
+            // RTT; this one is never reached.
             socket.set("SO_MAX_PACING_RATE", libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX - 1)?;
         }
         if let Some(ms) = flow.rto_max_ms {
@@ -68,7 +68,7 @@ impl Socket {
         // SAFETY: a plain system call.
         let made = namespace::within(namespace, || check(unsafe { libc::socket(libc::AF_INET, kind, 0) }));
         let fd = made.and_then(|fd| fd).map_err(|e| (format!("a socket in {namespace}"), e))?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
+        // SAFETY: the descriptor was just made and has no other owner.
         let socket = Socket(unsafe { OwnedFd::from_raw_fd(fd) });
         let reset = libc::linger { l_onoff: 1, l_linger: 0 };
         socket.set("SO_LINGER", libc::SOL_SOCKET, libc::SO_LINGER, reset)?;
@@ -137,7 +137,7 @@ impl Socket {
         let (none, flags) = (std::ptr::null_mut(), libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
         // SAFETY: a plain system call; the peer's address is not asked for.
         match check(unsafe { libc::accept4(self.fd(), none, std::ptr::null_mut(), flags) }) {
-            // SAFETY: the descriptor was just made and belongs to nobody else.
+            // SAFETY: the descriptor was just made and has no other owner.
             Ok(fd) => Ok(Some(Socket(unsafe { OwnedFd::from_raw_fd(fd) }))),
             Err(error) if would_block(&error) || error.kind() == io::ErrorKind::ConnectionAborted => Ok(None),
             Err(error) => Err(error),
@@ -160,7 +160,7 @@ impl Socket {
         Ok(u64::try_from(bytes).unwrap_or(0))
     }
 
-    /// Takes what has arrived, without copying it anywhere (MSG_TRUNC, tcp(7)); None when nothing waits, 0 at the
+    /// Takes the data that has arrived, without copying it (MSG_TRUNC, tcp(7)); None if there is none, 0 at the
     /// stream's end.
     pub fn take(&self) -> io::Result<Option<u64>> {
         // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer.
@@ -168,13 +168,13 @@ impl Socket {
         taken(got)
     }
 
-    /// The stream ends after what was sent.
+    /// Ends the stream after the data that was sent.
     pub fn shut_down(&self) -> io::Result<()> {
         // SAFETY: a plain system call on an open descriptor.
         check(unsafe { libc::shutdown(self.fd(), libc::SHUT_WR) }).map(drop)
     }
 
-    /// The connection is reset, and what has not been sent is thrown away.
+    /// Resets the connection and discards unsent data.
     pub fn abort(&self) {
         // SAFETY: sockaddr is plain data, for which zeroes are valid: AF_UNSPEC.
         let nobody: libc::sockaddr = unsafe { std::mem::zeroed() };
@@ -208,7 +208,7 @@ impl Socket {
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
-    /// What the kernel says of the connection.
+    /// Returns the kernel's values of the connection.
     pub fn info(&self) -> io::Result<Info> {
         Info::of(self.fd())
     }

@@ -40,7 +40,7 @@ impl Traffic<'_> {
     }
 
     pub(super) fn open_lane(&mut self, due: Time, place: usize, share: Share) -> Result<(), KernelError> {
-        // All was written before this connection was wanted.
+        // All data was written before this connection was needed.
         if self.connections[place].workload.done_at.is_some() {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl Traffic<'_> {
     pub(super) fn fill_lane(&mut self, now: Time, place: usize, share: Share) -> Result<(), KernelError> {
         let (stripe, mut ends) = self.stripe(share.stripe);
         if stripe.fill(now, share.lane, &mut ends) {
-            // It may want more, after the others' turn.
+            // It may take more, after the others' turn.
             self.turns.push((place, End::Sender));
         }
         self.settle_stripe(now, share.stripe)
@@ -90,7 +90,7 @@ impl Traffic<'_> {
         self.settle_stripe(now, index)
     }
 
-    /// What writing to connections has met, and whether they are done.
+    /// Handles the results of writes to connections, and those that are done.
     fn settle_stripe(&mut self, now: Time, index: usize) -> Result<(), KernelError> {
         let first = self.first(index);
         while let Some(lane) = self.stripes[index].poll_ready() {

@@ -103,7 +103,7 @@ fn tcp_info_is_read_where_the_kernel_puts_it() {
     assert_eq!((far.raw().bytes_received, far.raw().data_segs_in), (3_001, 3));
     assert_eq!((near.bytes_retrans(), raw.bytes_sent), (Some(0), 3_000));
     assert!(near.min_rtt_us().is_some_and(|us| us <= u64::from(raw.rtt_us)), "{near:?}");
-    // Between what was asked for and what the buffer holds: the clamp works from the first data on.
+    // Between the requested window and the buffer's size: the clamp works from the first data on.
     assert!((10_000..=40_000).contains(&raw.snd_wnd), "{near:?}");
     assert_eq!(raw.max_pacing_rate, u64::MAX - 1);
     assert!(raw.pacing_rate < u64::MAX - 1 && raw.pacing_rate > 0);
@@ -312,7 +312,7 @@ fn a_run_is_summed_up_as_the_simulator_does() {
     assert_eq!(outcome.metrics.get("delivered_bytes"), Some(&Metric::Integer(1_000_000)));
     let Some(Metric::Real(completion)) = outcome.flows[0].get("completion_s") else { panic!("it completed") };
     assert!(*completion > 0.0 && *completion < 20.0);
-    // What this backend cannot know is not there.
+    // Metrics that this backend cannot know are absent.
     assert_eq!(outcome.metrics.get("duplicate_acks"), None);
     assert_eq!(outcome.metrics.get("rtt_max_s"), None);
 }
