@@ -27,14 +27,13 @@ def section(
     versions = ", ".join(sorted({run["version"] for run in used}))
     marked = len(runs) - len(used)
     text = (
-        f"The same specifications over the TCP of {measured.kernels(used)}, with elephan's own C files loaded into it: "
-        f"`make backend` measures (last on {dates[-1]}, elephan {versions}), `make fidelity` simulates the same seeds. "
-        f"{backend['rate_mbps']} Mbit/s, queue of one bandwidth-delay product, independent loss, "
-        f"{page.numbers(backend['seconds'])} s for RTTs of {page.numbers(backend['rtt_ms'])} ms; medians of "
-        f"{_seeds(rows)}. The same packets of a flow, by number, are "
-        f"lost on both backends. Allowed: {page.between(backend['tolerance_line'])} where the line decides (both above "
-        f"90 % of it), {page.between(backend['tolerance_loss'])} where loss does. Shown is the kernel's goodput, "
-        f"Mbit/s, and in brackets the simulator's over it. "
+        f"The same specifications over the TCP of {measured.kernels(used)} with elephan's own C files: `make backend` "
+        f"measures (last on {dates[-1]}, elephan {versions}), `make fidelity` simulates the same seeds, so that the "
+        f"same packets of a flow are lost. {backend['rate_mbps']} Mbit/s, queue of one bandwidth-delay product, "
+        f"independent loss, {page.numbers(backend['seconds'])} s for RTTs of {page.numbers(backend['rtt_ms'])} ms; "
+        f"medians of {_seeds(rows)}. Allowed: {page.between(backend['tolerance_line'])} where both are above 90 % of the line, "
+        f"{page.between(backend['tolerance_loss'])} else. The kernel's goodput, Mbit/s, and in brackets the "
+        "simulator's over it. "
         + (
             f"Left out: {pluralize(marked, 'run')} that the emulator did not honour."
             if marked
@@ -48,11 +47,9 @@ def section(
         pair = backend["fairness"]
         parts.append(
             f"Beside one Reno flow on the same line ({pair['rtt_ms']} ms, loss {pair['loss']:g}, {pair['seconds']} s), "
-            "the control's part of what both get. Without losses or chance it would be a matter of phases which flow a "
-            "full queue drops, and for the whole run; the simulator's hosts answer up to "
-            f"{pair['jitter_us'] / 1000:g} ms late. "
-            "By phases: least and most of all seeds with hosts that answer up to "
-            f"{page.numbers(pair['phases_us'])} us late. "
+            "the control's part of what both get. Phases decide which flow a full queue drops, so the simulator's "
+            f"hosts answer up to {pair['jitter_us'] / 1000:g} ms late. By phases: least and most with hosts that "
+            f"answer up to {page.numbers(pair['phases_us'])} us late. "
             f"Allowed: {page.between(backend['tolerance_share'])}."
         )
         cells = [
@@ -84,6 +81,7 @@ def _goodputs(rows: list[Beside]) -> str:
     lines: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
         cc, rtt, loss, flows = row.row.name
+        flows = flows.split()[0]
         cell = f"{page.mbps(row.row.reference)} ({page.ratio(row.row)})"
         lines.setdefault((cc, rtt, flows), {})[loss] = cell
     cells = [[*line, *(by_loss.get(loss, "") for loss in losses)] for line, by_loss in lines.items()]
@@ -94,9 +92,8 @@ def _script_text(script: dict[str, Any]) -> str:
     numbers = ", ".join(str(number) for number in lost(script)[:4])
     return (
         f"### Windows over time\n\nOne flow over {script['rtt_ms']} ms and a queue that never fills, for "
-        f"{script['seconds']} s: packets {numbers} and so on of the line are lost, and no others. Compared are "
-        f"ssthresh after each reduction and cwnd every {script['series_ms']} ms. Errors are means over the reductions "
-        "and over the run, as parts of the kernel's."
+        f"{script['seconds']} s: packets {numbers} and so on of the line are lost. Errors of ssthresh after each "
+        f"reduction and of cwnd every {script['series_ms']} ms are means, as parts of the kernel's."
     )
 
 
