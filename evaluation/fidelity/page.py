@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import statistics
 import textwrap
 from collections.abc import Sequence
@@ -135,6 +136,38 @@ def goodput_table(head: list[str], reference: str, rows: list[Row]) -> str:
             line.append("" if row.least is None or row.most is None else f"{mbps(row.least)} to {mbps(row.most)}")
         cells.append([*line, ratio(row)])
     return table([*head, reference, "elephan", *(["least to most"] if scatter else []), "ratio"], cells)
+
+
+def ns2_table(rows: list[Row]) -> str:
+    """Return a line for each algorithm and RTT, a column for each loss rate: ns-2's goodput, ours, the ratio."""
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        algorithm, rtt, loss = labels(row)
+        cell = f"{mbps(row.reference)}, {mbps(row.measured)} ({ratio(row)})"
+        lines.setdefault((algorithm, rtt), {})[loss] = cell
+    losses = list(dict.fromkeys(loss for by_loss in lines.values() for loss in by_loss))
+    cells = [[*line, *(by_loss.get(loss, "") for loss in losses)] for line, by_loss in lines.items()]
+    return table(["algorithm", "RTT", *(f"loss {loss}" for loss in losses)], cells)
+
+
+def write_ns2(rows: list[Row]) -> None:
+    """Write the comparison with ns-2 with the scatter over seeds."""
+    lines = []
+    for row in rows:
+        algorithm, rtt, loss = labels(row)
+        scatter = ("", "") if row.least is None or row.most is None else (mbps(row.least), mbps(row.most))
+        numbers = (mbps(row.reference), mbps(row.measured), *scatter, f"{row.ratio:.2f}")
+        lines.append([algorithm, rtt.removesuffix(" ms"), loss, *numbers])
+    head = ["algorithm", "rtt_ms", "loss", "ns2_mbps", "elephan_mbps", "least_mbps", "most_mbps", "ratio"]
+    write_csv("ns2", head, lines)
+
+
+def write_csv(name: str, head: list[str], lines: list[list[str]]) -> None:
+    """Write a table with every cell beside the page."""
+    with PAGE.with_name(f"fidelity-{name}.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(lines)
 
 
 def grid_text(grid: dict[str, Any]) -> str:
