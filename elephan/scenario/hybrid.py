@@ -68,7 +68,7 @@ _Priorities = Annotated[
     dict[str, int],
     PlainValidator(_priorities),
     WithJsonSchema(
-        {"type": "object", "additionalProperties": {"type": "integer"}, "x-type": "table of whole numbers by flow"}
+        {"type": "object", "additionalProperties": {"type": "integer"}, "x-type": "table of integers by flow"}
     ),
 ]
 

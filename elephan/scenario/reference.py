@@ -22,7 +22,7 @@ _HEAD = ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
 _ABSENT = re.compile(r" ?When absent: (.*?)\.(?= [A-Z]|$)")
 #: Types whose notation the page shows once.
 _SHOWN = re.compile(
-    r"(time|rate|size|probability|probability per bit|share|whole number|number|true or false|text)\b(?! or)"
+    r"(time|rate|size|probability|probability per bit|share|whole number|number|integer|boolean|string)\b(?! or)"
 )
 
 #: Sections in reading order: heading, model, where it stands in a file.
@@ -175,21 +175,21 @@ def _type(item: dict[str, Any], headings: dict[str, str]) -> str:
     if "x-type" in item:
         return str(item["x-type"])
     if "$ref" in item:
-        return f"table {_link(item['$ref'], headings)}"
+        return _link(item["$ref"], headings)
     if "anyOf" in item:
         refs = [headings[choice["$ref"].rpartition("/")[2]] for choice in item["anyOf"] if "$ref" in choice]
         # Several forms are found under the heading that they share.
         tables = dict.fromkeys(_group(heading) or heading for heading in refs)
         simple = [choice["type"] for choice in item["anyOf"] if "type" in choice]
-        short = "text or number" if ["string", "number"] in simple else "text" if simple else ""
-        return " or ".join(part for part in (short, *(f"table {_to(heading)}" for heading in tables)) if part)
+        short = "string or number" if ["string", "number"] in simple else "string" if simple else ""
+        return " or ".join(part for part in (short, *(_to(heading) for heading in tables)) if part)
     if "enum" in item:
         return ", ".join(_code(choice) for choice in item["enum"])
     if "const" in item:
         return _code(item["const"])
     if item.get("type") == "array":
         return f"list of {_type(item['items'], headings)}"
-    return {"boolean": "true or false", "string": "text"}[item["type"]]
+    return {"boolean": "boolean", "string": "string"}[item["type"]]
 
 
 def _link(reference: str, headings: dict[str, str]) -> str:
