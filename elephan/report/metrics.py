@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -42,8 +43,8 @@ def _all() -> tuple[Metric, ...]:
             share,
             "higher",
             "Goodput as a part of the bottleneck's line rate. Headers take the rest of a full line: with 1500-byte "
-            "packets and timestamps at most 1448/1500 = 96.5 %. The bottleneck is the slowest line of the way on which "
-            "the flow begins, at its first rate: who is moved to a faster way can have more than all of it.",
+            "packets and timestamps at most 1448/1500 = 96.5 %. The bottleneck is the slowest line of the flow's first "
+            "path at its first rate; a flow that moves to a faster one can exceed it.",
         ),
         Metric(
             "delivered_bytes",
@@ -59,8 +60,7 @@ def _all() -> tuple[Metric, ...]:
             "packets",
             count,
             "higher",
-            "Distinct data segments that arrived at their receiver. Backend `kernel`: those that the sender had heard "
-            "of, or that the receiver counted less reported duplicates, whichever are more; up to a window too few.",
+            "Distinct data segments that arrived at their receiver. Backend `kernel`: up to a window too few.",
         ),
         Metric(
             "offered_bytes",
@@ -92,8 +92,7 @@ def _all() -> tuple[Metric, ...]:
             "packets",
             count,
             "lower",
-            "Packets lost on their way, by full queues, active queue management and the lines themselves; "
-            "of a run over all links, of a flow its own.",
+            "Packets lost by full queues, active queue management and lines.",
         ),
         Metric(
             "held_packets",
@@ -101,7 +100,7 @@ def _all() -> tuple[Metric, ...]:
             "packets",
             count,
             "neither",
-            "Packets that moving routers kept back (the mitigations hold and equalise).",
+            "Packets that moving routers kept back (`hold_buffer`, `delay_equalization`).",
         ),
         Metric(
             "held_bytes_max",
@@ -176,9 +175,8 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Mean of the sender's round-trip time samples. Backend `kernel`: mean of the smoothed round-trip time, "
-            "read "
-            "every `measure.series`, or every 10 ms without one.",
+            "Mean of the sender's round-trip time samples. Backend `kernel`: of the smoothed one, read every "
+            "`measure.series`, or every 10 ms.",
         ),
         Metric("rtt_min_s", "RTT min", "s", time, "lower", "Least round-trip time sample."),
         Metric("rtt_max_s", "RTT max", "s", time, "lower", "Largest round-trip time sample."),
@@ -363,8 +361,8 @@ def _of_requests() -> tuple[Metric, ...]:
 
 
 LAYERS = {
-    "queue": "until its command was handed to TCP: for a place in the queue, the session, the command window",
-    "network": "on the way: command, R2Ts, data and status, with all that TCP makes of it",
+    "queue": "until its command was handed to TCP: queue, session, command window",
+    "network": "in the network: command, R2Ts, data and status",
     "disk": "at the disk, its queue included",
 }
 """Parts of a request's time; they add up to its latency."""
@@ -542,13 +540,14 @@ def present(metrics: Iterable[dict[str, int | float | None]], names: Iterable[st
 
 HEADER = """# Metrics
 
-Every number of a record, under `metrics` for the run and under `flows` for a connection where it makes sense.
-Names carry units; what does not apply or could not be measured is `null` or absent, never a made-up zero. This page
-is generated: `python -m elephan.report.metrics --write`.
+Every number of a record, under `metrics` for the run and under `flows` for a connection where it makes sense. Names
+carry units; what does not apply or could not be measured is `null` or absent, never a made-up zero. Of several names in
+a row the text says the first; `p50` is the median, `p99` what 99 of 100 stay within. This page is generated: `python -m
+elephan.report.metrics --write`.
 
-Under `quantiles` a record has distributions of the whole run: `per_mille` is the list of places, and of `lag_s`,
-`latency_s`, `read_latency_s`, `write_latency_s` and `short_completion_s` there is the value for each of them, where the
-workload has such. Flows have their own as `lag_quantiles_s` and so on, up to 32 connections; a report draws them.
+Under `quantiles` a record has whole distributions: `per_mille` lists the places, and `lag_s`, `latency_s`,
+`read_latency_s`, `write_latency_s` and `short_completion_s` have the value for each, where the workload has such. Flows
+have their own, as `lag_quantiles_s`, up to 32 connections.
 
 """
 
@@ -561,11 +560,33 @@ def as_markdown() -> str:
 
 
 def _rows(catalogue: dict[str, Metric]) -> str:
-    return COLUMNS + "".join(
-        f"| `{item.name}` | {item.unit if item.unit != '1' else 'part of 1'} | "
-        f"{'' if item.better == 'neither' else item.better} | {item.text} |\n"
-        for item in catalogue.values()
-    )
+    """Return a row per quantity: its statistics share one, and so do reads and writes."""
+    rows: dict[tuple[str, str, str], list[Metric]] = {}
+    for item in catalogue.values():
+        quantity = _STATISTIC.sub("", item.name)
+        key = (quantity if _STATISTIC.search(item.name) else item.name, item.unit, item.better)
+        rows.setdefault(key, []).append(item)
+    of_reads = {_as_write(items[0].text): items for items in rows.values() if _READ.search(items[0].text)}
+    lines = []
+    for items in rows.values():
+        first = items[0]
+        if first.text in of_reads:
+            continue
+        writes = next((other for other in rows.values() if other[0].text == _as_write(first.text) != first.text), [])
+        text = _READ.sub(lambda match: f"{match[0]} ({_as_write(match[0])})", first.text) if writes else first.text
+        names = ", ".join(f"`{item.name}`" for item in [*items, *writes])
+        unit = "part of 1" if first.unit == "1" else first.unit
+        lines.append(f"| {names} | {unit} | {'' if first.better == 'neither' else first.better} | {text} |\n")
+    return COLUMNS + "".join(lines)
+
+
+_STATISTIC = re.compile(r"_(mean|p50|p95|p99|min|max)(?=_s$)")
+_READ = re.compile(r"\b[Rr]eads?\b(?! data| and| every)('s)?")
+
+
+def _as_write(text: str) -> str:
+    """Return what a text on reads says of writes."""
+    return text.replace("read", "write").replace("Read", "Write")
 
 
 if __name__ == "__main__":

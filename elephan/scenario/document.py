@@ -48,14 +48,14 @@ _SWEEP_SCHEMA = WithJsonSchema(
 
 
 class Document(Table):
-    """One scenario file with one value for every key: what is left when sweeps are expanded."""
+    """A scenario file with one value for every key, as sweeps are expanded to."""
 
     name: Name | None = setting(None, examples=["replicate-oltp"])
-    """Name of the scenario in tables and in the store. When absent: the file's name without its ending."""
+    """Name in tables and in the store. When absent: the file's name without its ending."""
     title: str | None = setting(None, examples=["An OLTP volume mirrored over 67 ms"])
     """Heading of the report. When absent: the name."""
     description: str = setting("", examples=["What does the far copy lag behind?"])
-    """What the scenario is to show; the report prints it."""
+    """Printed by the report."""
     run: Run
     """Length, seed and repetitions."""
     path: Path | None = None
@@ -82,7 +82,7 @@ class Document(Table):
     sweep: Annotated[dict[str, Any] | None, _SWEEP_SCHEMA] = setting(
         None, examples=[{"path.loss": [0, 1e-4], "flow.congestion_control": ["reno", "cubic"]}]
     )
-    """Keys that take several values; see Sweeps. Gone before a point is validated."""
+    """Keys that take several values; see Sweeps."""
 
     @model_validator(mode="before")
     @classmethod

@@ -76,8 +76,8 @@ class FlowSettings(Table):
     congestion_control: Annotated[dict[str, Any], PlainValidator(_cc), _CC_SCHEMA] = setting(
         "cubic", examples=["reno", "./mine.c", {"name": "storage_friendly", "reduction": "1/8"}]
     )
-    """Congestion control: a name that `elephan cc` lists, a C file of your own (relative to the scenario file), or
-    a table with `name` and the parameters that `elephan cc` lists for it."""
+    """A name that `elephan cc` lists, a C file of your own (relative to the scenario), or a table of `name` and
+    parameters."""
     workload: Workload = setting({"kind": "bulk"}, examples=["bulk", {"kind": "constant_rate", "load": "90%"}])
     """What the flow carries."""
     start: Span = setting("0s", examples=["5s"])
@@ -85,72 +85,70 @@ class FlowSettings(Table):
     stop: Span | None = setting(None, examples=["25s"])
     """When the application stops writing. When absent: when its workload ends."""
     connections: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[4])
-    """Number of parallel connections; `distribution` says what each carries. Of workload `iscsi`: connections of its
-    one session, which share its requests."""
+    """Parallel connections; `distribution` says what each carries. Of workload `iscsi`: connections of its one
+    session."""
     distribution: Literal["striped", "each"] = setting("striped", examples=["each"])
-    """What several connections carry. "striped": the workload is the flow's, and its connections share it (see Several
-    connections). "each": every connection carries the whole workload."""
+    """"striped": connections share the flow's workload (see Several connections). "each": every one carries all of
+    it."""
     stagger: Span = setting("0s", examples=["100ms"])
-    """Time between the starts of two connections of this flow."""
+    """Time between the starts of two connections."""
     direction: Literal["forward", "reverse"] = setting("forward", examples=["reverse"])
     """Short form only: data from left to right, or from right to left."""
     window: Annotated[int | None, PlainValidator(_window), _WINDOW_SCHEMA] = setting("auto", examples=["8MB"])
-    """Largest receive window. "auto": twice the bandwidth-delay product plus the queues of the route, so that it never
-    is the limit (as far as TCP can express it). Without window scaling at most 65,535 B; "64KiB" is taken as that."""
+    """Largest receive window. "auto": twice the bandwidth-delay product and the route's queues, as far as TCP can
+    express it. Without window scaling at most 65,535 B; "64KiB" is taken as that."""
     window_bound: Literal["rfc7323", "none"] = setting("rfc7323", examples=["none"])
-    """Largest window there can be: 1,073,725,440 B (RFC 7323), or, as in a simulator that knows no such bound, twice
-    that. No real TCP has the latter."""
+    """Largest possible window: 1,073,725,440 B (RFC 7323), or twice that, which no real TCP has."""
     window_scaling: bool = setting(True, examples=[False])
     """Negotiate window scaling (RFC 7323)."""
     window_scale: Annotated[int, Whole(0, WINDOW_SHIFT_MAX)] | None = setting(None, examples=[10])
-    """Shift to announce. When absent: the smallest that can express the window, as Linux."""
+    """Shift to announce. When absent: the smallest that can express the window."""
     receive_autotuning: bool = setting(False, examples=[True])
-    """Grow the advertised window with use up to `window`, as Linux (tcp_moderate_rcvbuf); off: all of it at once."""
+    """Grow the advertised window up to `window` with use (Linux tcp_moderate_rcvbuf); off: all of it at once."""
     send_buffer: PositiveSize | None = setting(None, examples=["4MB"])
-    """Bytes written and not yet acknowledged that the sender may hold. When absent: no limit."""
+    """Bytes written and not yet acknowledged. When absent: no limit."""
     mtu: Mtu | None = setting(None, examples=["1500B"])
-    """Largest IP packet of this flow. When absent: the smallest MTU on its route."""
+    """Largest IP packet. When absent: the smallest MTU on the route."""
     recovery: Literal["newreno", "sack", "rack"] = setting("rack", examples=["sack"])
-    """Loss recovery: RFC 6582 without SACK; RFC 6675; or RACK-TLP (RFC 8985) with PRR (RFC 6937), as Linux."""
+    """Loss recovery: RFC 6582 without SACK; RFC 6675; or RACK-TLP (RFC 8985) with PRR (RFC 6937)."""
     initial_cwnd: Annotated[int, Whole(1, 65535)] = setting(10, examples=[1])
-    """Initial window in segments (RFC 6928: 10)."""
+    """Initial window, segments (RFC 6928)."""
     initial_ssthresh: Annotated[int, Whole(2, U32_MAX)] | None = setting(None, examples=[64])
-    """Initial slow start threshold in segments. When absent: infinite."""
+    """Initial slow start threshold, segments. When absent: infinite."""
     cwnd_clamp: Annotated[int, Whole(1, U32_MAX)] | None = setting(None, examples=[1000])
-    """Upper bound of the congestion window in segments. When absent: none."""
+    """Upper bound of the congestion window, segments. When absent: none."""
     timestamps: bool = setting(True, examples=[False])
     """Negotiate timestamps (RFC 7323)."""
     delayed_ack: bool = setting(True, examples=[False])
-    """Delay ACKs: every second full segment, or when the timer fires (RFC 5681, 4.2)."""
+    """ACK every second full segment, or when the timer fires (RFC 5681, 4.2)."""
     sack_compression: bool = setting(True, examples=[False])
     """With recovery = "rack": after three duplicate ACKs for a hole, one for up to 45 segments of 1 ms or, if less,
-    RTT/20, as Linux (tcp_comp_sack_delay_ns, tcp_comp_sack_nr); off: one for each."""
+    RTT/20 (Linux tcp_comp_sack_delay_ns, tcp_comp_sack_nr); off: one for each."""
     quickack_segments: Annotated[int, Whole(0, 65535)] = setting(16, examples=[0])
     """Segments acknowledged at once at the start (Linux TCP_MAX_QUICKACKS)."""
     ecn: bool = setting(False, examples=[True])
     """Negotiate and react to ECN (RFC 3168)."""
     pacing: bool = setting(False, examples=[True])
-    """Pace segments even when the congestion control does not ask for it."""
+    """Pace even when the congestion control does not ask for it."""
     slow_start_after_idle: bool = setting(True, examples=[False])
-    """Restart from the initial window after idle (RFC 5681, 4.1; Linux tcp_slow_start_after_idle)."""
+    """Restart from the initial window after idle (RFC 5681, 4.1)."""
     rto_min: PositiveSpan = setting("200ms", examples=["1s"])
-    """Lower bound of the retransmission time-out (Linux 200 ms; RFC 6298 says 1 s)."""
+    """Lower bound of the retransmission time-out (RFC 6298: 1 s; Linux 200 ms)."""
     rto_max: PositiveSpan = setting("120s", examples=["60s"])
-    """Upper bound of the retransmission time-out (Linux 120 s)."""
+    """Upper bound of the retransmission time-out."""
     reordering: Annotated[int, Whole(1, 1000)] = setting(3, examples=[3])
     """Duplicate ACK threshold at the start (Linux tcp_reordering)."""
     max_reordering: Annotated[int, Whole(1, 1_000_000)] = setting(300, examples=[3])
-    """Largest threshold that reordering, once seen, may raise it to (Linux tcp_max_reordering); as `reordering`: it
-    stays."""
+    """Largest threshold to which reordering may raise it (Linux tcp_max_reordering)."""
     undo: bool = setting(True, examples=[False])
-    """Take a reduction of the window back when timestamps, DSACK or F-RTO prove that nothing was lost (RFC 3522, 3708,
-    5682), as Linux; off: never, as ns-2."""
+    """Take a reduction back when timestamps, DSACK or F-RTO prove that nothing was lost (RFC 3522, 3708, 5682); off:
+    never, as ns-2."""
     limited_transmit: bool = setting(True, examples=[False])
     """Send new data on the first duplicate ACKs (RFC 3042)."""
     frto: bool = setting(True, examples=[False])
     """Detect spurious time-outs (RFC 5682)."""
     fast_retransmit: bool = setting(True, examples=[False])
-    """Fast retransmit and recovery; off: only the time-out repairs (the dsan paper's figure 5)."""
+    """Fast retransmit and recovery; off: only the time-out repairs."""
 
     @model_validator(mode="after")
     def _consistent(self) -> FlowSettings:
@@ -186,16 +184,16 @@ class FlowSettings(Table):
 
 
 class Flow(FlowSettings):
-    """One TCP flow; `connections` of them make one entry, whose metrics are also added up."""
+    """A TCP flow of one or several connections."""
 
     name: Name | None = setting(None, examples=["backup"])
-    """Unique name. When absent: flow1, flow2, ... by place in the file."""
+    """Unique name. When absent: flow1, flow2, ... by place."""
     from_: Name | None = setting(None, alias="from", examples=["host1"])
     """Long form only, required there: sending node."""
     to: Name | None = setting(None, examples=["host2"])
     """Long form only, required there: receiving node."""
     route: list[str] | None = setting(None, examples=[["host1", "r1", "r2", "host2"]])
-    """Long form only: nodes that data passes; a link's name between two nodes says which of several links. When absent:
-    the route with the fewest links, of these the one with the least delay, of these the one first in the file."""
+    """Long form only: nodes that data passes; a link's name between two nodes chooses one of several. When absent: the
+    fewest links, then the least delay, then the first in the file."""
     return_route: list[str] | None = setting(None, examples=[["host2", "r2", "r1", "host1"]])
-    """Long form only: nodes that ACKs pass. When absent: an explicit `route` backwards, else found as `route`."""
+    """Long form only: nodes that ACKs pass. When absent: `route` backwards, else found as `route`."""

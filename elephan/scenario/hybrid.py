@@ -68,32 +68,28 @@ _Priorities = Annotated[
     dict[str, int],
     PlainValidator(_priorities),
     WithJsonSchema(
-        {"type": "object", "additionalProperties": {"type": "integer"}, "x-type": "table of whole numbers by flow"}
+        {"type": "object", "additionalProperties": {"type": "integer"}, "x-type": "table of integers by flow"}
     ),
 ]
 
 
 class Lightpath(Table):
-    """A lightpath that the manager may set up: links between two routers, for nothing but what it moves there.
-
-    Its links are no part of any way that is found without being named.
-    """
+    """Links between two routers that only the manager uses."""
 
     name: Name = setting(examples=["lambda1"])
     """Unique name."""
     route: list[str] = setting(examples=[["r1", "r3"], ["r1", "lambda", "r3"]])
-    """From the router where flows leave their IP way to the one where they come back, written as a flow's route. Only
-    data goes over it; ACKs stay."""
+    """From the router where flows leave their IP path to the one where they return. ACKs stay."""
     capacity: Rate | None = setting(None, examples=["10Gbit/s"])
     """What the manager may put on it. When absent: the rate of its slowest link."""
     set_up: Span = setting("0s", examples=["5s"])
-    """From the decision to set it up until it carries."""
+    """From the decision until it carries."""
     cost: Size = setting("0B", examples=["500MB"])
-    """What a set-up costs, as the amount of data that moving a flow there must gain before it is worth it."""
+    """Cost of a set-up, as data that a move must gain."""
 
 
 class Manager(Table):
-    """Who moves elephants to lightpaths: the operator's policy. Long form only, with at least one `[[lightpath]]`."""
+    """Moves elephants to lightpaths. Long form only, with at least one `[[lightpath]]`."""
 
     rate: Rate = setting(examples=["100Mbit/s"])
     """Rate in the latest interval, in bits of IP packets, at which a flow is an elephant ..."""
@@ -102,43 +98,40 @@ class Manager(Table):
     interval: PositiveSpan = setting("1s", examples=["5s"])
     """Time between two looks at the counters."""
     sampling_rate: Annotated[int, Whole(1, U32_MAX)] = setting(1, examples=[1000])
-    """One packet in so many is sampled (sFlow, sampled NetFlow or IPFIX); 1: all are counted."""
+    """One packet in so many is counted."""
     confidence_sigmas: _Errors = setting(1, examples=[2.5])
-    """So many standard errors are taken off an estimate from samples before it is compared with `rate` and `volume`."""
+    """Standard errors taken off an estimate from samples before it is compared."""
     flow_table_size: Annotated[int, Whole(1, 10_000_000)] = setting(1024, examples=[64])
-    """Flows in the table at most (Space-Saving); the flow counted least makes place."""
+    """Flows in the table (Space-Saving)."""
     inactive_timeout: PositiveSpan = setting("10s", examples=["15s"])
-    """A flow of which nothing was seen for so long is over."""
+    """Silence after which a flow is over."""
     return_rate: Rate | None = setting(None, examples=["50Mbit/s"])
-    """Mean rate of four intervals below which a moved flow goes back. When absent: half of `rate`."""
+    """Mean rate of four intervals below which a flow goes back. When absent: half of `rate`."""
     min_dwell_time: PositiveSpan = setting("30s", examples=["1min"])
-    """A flow stays where it is for so long after each move: no flapping."""
+    """Time for which a flow stays after each move."""
     lightpath_timeout: Span = setting("10s", examples=["1min"])
-    """A lightpath that carries nothing is kept for so long."""
+    """Time for which an empty lightpath is kept."""
     lightpaths: Annotated[int, Whole(0, 1000)] | None = setting(None, examples=[1])
-    """Lightpaths set up at once at most; 0: the manager looks on. When absent: all."""
+    """Lightpaths set up at once; 0: the manager looks on. When absent: all."""
     max_utilization: _Part = setting("90%", examples=["80%"])
-    """Part of a lightpath's capacity that is given away; a flow that is alone there may have all of it."""
+    """Part of a lightpath's capacity that is given away; a flow alone there may have all."""
     offload_weight: _Part = setting("10%", examples=["50%"])
-    """What a byte taken off the IP level is worth, as a share of a byte delivered ..."""
+    """Worth of a byte taken off the IP level, as a share of one delivered ..."""
     congestion_threshold: _Part = setting("90%", examples=["70%"])
-    """... unless the slowest link of the bypassed IP way is loaded so much: then others wait for the room, and it is
-    worth as much."""
+    """... unless the slowest link of the IP path is loaded so much: then in full."""
     refuse: bool = setting(True, examples=[False])
     """Refuse moves that are forecast to cost more than they gain."""
     observation_window: PositiveSpan = setting("10s", examples=["30s"])
-    """Time after a move during which what a flow lacks is the move's cost."""
+    """Time after a move during which what a flow lacks is the cost."""
     cc_beta: _Part = setting(0.7, examples=[0.5])
-    """Part of the window that the flows' congestion control keeps at a loss, for the forecast (CUBIC 0.7, Reno 0.5)."""
+    """Part of the window kept at a loss, for the forecast (CUBIC 0.7, Reno 0.5)."""
     pareto_shape: _Tail = setting(2, examples=[1.2])
-    """Index of the Pareto tail of flows' sizes: a flow that has sent x is expected to send x / (tail - 1) more. 2: as
-    much again; the nearer to 1, the more."""
+    """Index of the Pareto tail of flows' sizes: after x sent, x / (index - 1) more are expected."""
     mitigations: ManagersMitigations | None = setting(None, examples=["hold_buffer", ["hold_buffer", "cwnd_reduction"]])
-    """What may be done about a move to a lightpath so that it does not hurt: mitigations as an event's, of which the
-    manager chooses what the move needs. A hold's or equaliser's `buffer` is what the moving router can keep back for a
-    lightpath; `trim` says that senders listen. When absent: flows are moved as they are."""
+    """Allowed mitigations, as an event's. `buffer` is what the moving router can keep back for a lightpath;
+    `cwnd_reduction` says that senders listen. When absent: none."""
     priorities: _Priorities = setting({}, examples=[{"backup": 2}])
-    """Priority of flows by name; more goes first, and may take a place on a lightpath from less. When absent: 0."""
+    """Priority by name; more goes first and may displace less. When absent: 0."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Manager:

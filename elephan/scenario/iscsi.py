@@ -41,22 +41,22 @@ def whole_sectors(table: Table, *keys: str) -> None:
 
 
 class Mix(Table):
-    """Requests of one size, as many under way as the queue depth. A `source` that has no `kind` is this."""
+    """Requests of one size, as many as the queue depth. A `source` without `kind` is this."""
 
     kind: Literal["mix"] = setting("mix", examples=["mix"])
     """Kind of source."""
     reads: Part = setting(1, examples=["70%", 0.5])
-    """Share of reads; the others are writes."""
+    """Share of reads."""
     size: Annotated[int, Bytes(_SECTOR, _TRANSFER_MAX)] = setting("64KiB", examples=["4KiB"])
     """Data of a request; a multiple of 512 B."""
     order: Literal["random", "sequential"] = setting("random", examples=["sequential"])
-    """Anywhere on the unit, each place as likely as another, or one after the other."""
+    """Anywhere on the unit, or one after the other."""
     think: Span = setting("0s", examples=["1ms"])
-    """Time between the end of a request and the next one that takes its place in the queue."""
+    """Time from the end of a request to the next one in its place."""
     requests: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[1000])
     """Requests in all. When absent: without end."""
     span: PositiveSize | None = setting(None, examples=["10GB"])
-    """Part of the unit that is used, from its beginning; a multiple of 512 B. When absent: all of it."""
+    """Part of the unit, from its beginning; a multiple of 512 B. When absent: all of it."""
 
     @model_validator(mode="after")
     def _sectors(self) -> Mix:
@@ -74,33 +74,33 @@ class TraceSource(Table):
     trace: str = setting(examples=["traces/tpcc-small.trace"])
     """Trace file; relative to the scenario file."""
     format: TraceFormat = setting("auto", examples=["msr"])
-    """Form of the trace (docs/reference/traces.md says what each is). "auto": told by how the file begins."""
+    """Form (docs/reference/traces.md). "auto": told by how the file begins."""
     pace: Literal["timed", "closed"] = setting("timed", examples=["closed"])
-    """Requests come when they were recorded, and wait for a place in the queue; or as fast as the queue depth lets."""
+    """As recorded, if the queue has a place; or as fast as the queue depth lets."""
     time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
-    """Factor on all times: 2 is half as fast as recorded; held to 10^-6."""
+    """Factor on all times: 2 is half as fast; held to 10^-6."""
     loop: bool = setting(False, examples=[True])
     """Begin again when the trace ends."""
     device: Annotated[int, Whole(0, U32_MAX)] | None = setting(None, examples=[0])
-    """Only the requests to this device of the trace. When absent: those to all, on the one unit."""
+    """Only requests to this device. When absent: all."""
     out_of_range: Literal["refuse", "skip", "wrap"] = setting("refuse", examples=["wrap"])
-    """A request beyond the unit ends the run before it begins, is left out, or is taken modulo the unit's size."""
+    """A request beyond the unit: refused before the run, left out, or taken modulo the size."""
 
 
 class Postmark(Table):
-    """Postmark's pattern of a file server (Katcher 1997): a file is created or deleted, then one read or appended to.
-    Each place of the queue is a client; docs/reference/iscsi.md says what of Postmark this is."""
+    """Postmark's file server (Katcher 1997), a client per place of the queue (docs/reference/iscsi.md says what is
+    modelled)."""
 
     kind: Literal["postmark"]
     """Kind of source."""
     files: Annotated[int, Whole(1, 2**30)] = setting(500, examples=[20_000])
     """Files at the start."""
     smallest: Annotated[int, Bytes(1, _TRANSFER_MAX // 2)] = setting("500B", examples=["500B"])
-    """Size of the smallest file. The default is Postmark's."""
+    """Size of the smallest file."""
     largest: Annotated[int, Bytes(1, _TRANSFER_MAX // 2)] = setting("10kB", examples=["1MB"])
-    """Size of the largest file. The default is near Postmark's 9.77 kB."""
+    """Size of the largest file; Postmark's is 9.77 kB."""
     transactions: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[500])
-    """Transactions in all; each has two of the four operations. When absent: without end."""
+    """Transactions, of two operations each. When absent: without end."""
 
     @model_validator(mode="after")
     def _sizes(self) -> Postmark:
@@ -122,35 +122,35 @@ Source = Annotated[
 
 
 class Iscsi(Table):
-    """One iSCSI session (RFC 7143): the initiator at the flow's `from`, the target with a disk at its `to`. The flow's
-    `connections` are the connections of this one session. Defaults are those of the RFC where it has one."""
+    """One iSCSI session (RFC 7143, whose defaults these are): initiator at `from`, target with a disk at `to`; the
+    flow's `connections` are the session's."""
 
     kind: Literal["iscsi"]
     """Kind of workload."""
     source: Source = setting({"kind": "mix"}, examples=[{"kind": "mix", "reads": "70%", "size": "8KiB"}])
     """Where requests come from."""
     queue_depth: Annotated[int, Whole(1, 65_536)] = setting(32, examples=[1])
-    """Requests that the initiator's host has under way at once, on all connections together."""
+    """Requests in flight, on all connections together."""
     disk: str = setting("none", examples=["cheetah-9lp", "nvme", "disks/cheetah9LP.parv"])
-    """What is behind the target: "none", a medium that takes no time; a name that `elephan disk list` lists; or a .parv
-    or .diskspecs file of DiskSim, relative to the scenario file (FILE:DRIVE of several)."""
+    """"none", a medium that takes no time; a name of `elephan disk list`; or a .parv or .diskspecs file of DiskSim,
+    relative to the scenario file (FILE:DRIVE of several)."""
     disks: Annotated[int, Whole(1, 1024)] = setting(1, examples=[8])
-    """Number of such disks; the unit's blocks are dealt to them by `stripe` (RAID 0)."""
+    """Number of disks, striped (RAID 0)."""
     stripe: PositiveSize = setting("64KiB", examples=["256KiB"])
     """Bytes on one disk before the next; a multiple of 512 B."""
     scheduler: Literal["fcfs", "sstf", "look", "c-look", "sptf"] | None = setting(None, examples=["sptf"])
-    """Order of requests at the disk. When absent: that of its description."""
+    """Order of requests at the disk. When absent: as its description."""
     size: PositiveSize = setting("1TiB", examples=["100GB"])
-    """Size of the unit with disk = "none"; otherwise the disks have theirs. A multiple of 512 B."""
+    """Size of the unit with disk = "none"; a multiple of 512 B."""
     allegiance: Literal["round_robin", "least_outstanding"] = setting("round_robin", examples=["least_outstanding"])
-    """Which connection a command goes over: one after the other, or the one with the fewest commands under way."""
+    """Connection of a command: in turn, or the one with the fewest commands in flight."""
     command_window: Annotated[int, Whole(1, 4096)] = setting(128, examples=[32])
-    """Commands that the target lets the session have under way (MaxCmdSN - ExpCmdSN + 1: RFC 7143, 4.2.2.1). A greater
-    `queue_depth` waits for it, and a note of the record says so."""
+    """Commands that the target admits (MaxCmdSN - ExpCmdSN + 1: RFC 7143, 4.2.2.1). A note says where `queue_depth`
+    waited for it."""
     initial_r2t: bool = setting(True, examples=[False])
-    """InitialR2T: no data but immediate data goes before it is asked for."""
+    """InitialR2T: only immediate data goes before it is asked for."""
     immediate_data: bool = setting(True, examples=[False])
-    """ImmediateData: data may ride on the command, up to `first_burst` and the target's segment."""
+    """ImmediateData: data on the command, up to `first_burst` and the target's segment."""
     max_burst: Annotated[int, _LENGTH] = setting("256KiB", examples=["4KiB"])
     """MaxBurstLength: most data of one R2T, or of one sequence of Data-In."""
     first_burst: Annotated[int, _LENGTH] | None = setting(None, examples=["64KiB"])

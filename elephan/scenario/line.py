@@ -27,7 +27,7 @@ class DropTail(Table):
     discipline: Literal["droptail"] = "droptail"
     """Queue discipline."""
     limit: QueueLimit = setting("1bdp", examples=["100 packets", "64kB", "0.5bdp"])
-    """How much the queue holds. One bdp is rate x propagation RTT in bytes, at least one packet."""
+    """How much the queue holds; one bdp is at least one packet."""
 
 
 class Red(Table):
@@ -44,7 +44,7 @@ class Red(Table):
     max_probability: Probability = setting(0.02, examples=[0.1])
     """Drop probability at `max`; held to 10^-6."""
     weight_shift: Annotated[int, Whole(1, 20)] = setting(9, examples=[9])
-    """Weight of the moving average as a negative power of two: 9 is 1/512 (Floyd and Jacobson: 0.002)."""
+    """Weight of the moving average as a negative power of two: 9 is 1/512."""
     ecn: bool = setting(False, examples=[True])
     """Mark ECN-capable packets instead of dropping them."""
 
@@ -99,16 +99,16 @@ class IndependentLoss(Table):
     """Each packet is lost independently. `loss = 1e-4` is short for this table."""
 
     probability: Probability = setting(examples=[1e-4, "0.01%"])
-    """Loss probability per packet, 0 to 1 in steps of 1e-12."""
+    """Per packet, 0 to 1 in steps of 1e-12."""
 
 
 class GilbertElliottLoss(Table):
     """Bursts: a two-state Markov chain, one step per packet (Gilbert 1960, Elliott 1963)."""
 
     good_to_bad: Probability = setting(examples=[1e-5])
-    """Probability per packet of going from the good to the bad state."""
+    """Probability per packet of going from good to bad."""
     bad_to_good: Probability = setting(examples=[0.1])
-    """Probability per packet of going from the bad to the good state: mean burst is 1/bad_to_good packets."""
+    """Probability per packet of going from bad to good: mean burst 1/bad_to_good packets."""
     loss_good: Probability = setting(0, examples=[0])
     """Loss probability in the good state."""
     loss_bad: Probability = setting(1, examples=[0.5])
@@ -136,7 +136,7 @@ class BitErrorLoss(Table):
 
 
 class ListedLoss(Table):
-    """Exactly these packets are lost, counted from 1 over everything that enters the line."""
+    """Exactly these packets are lost, counted from 1 over all that enter the line."""
 
     packets: list[Annotated[int, Whole(1, U64_MAX)]] = setting(examples=[[100, 101, 500]])
     """Packet numbers, strictly ascending."""
@@ -176,7 +176,7 @@ class Jitter(Table):
     distribution: Literal["uniform", "exponential", "normal"] = setting("uniform", examples=["normal"])
     """Shape."""
     reordering: bool = setting(False, examples=[True])
-    """Whether packets may overtake each other; off: a packet waits for the one before it."""
+    """Whether packets may overtake each other; off: a packet waits for the one before."""
 
 
 JitterOrText = Annotated[

@@ -87,26 +87,24 @@ _Release = Annotated[
 
 class _Delay(Table):
     delay_difference: _Difference = setting("auto", examples=["16ms"])
-    """By how much the old way is longer, one way, as whoever acts believes. "auto": propagation and the time of a full
-    packet on each line of the old way, less those of the new one; nothing when the new way is the longer one."""
+    """By how much the old path is longer, one way, as whoever acts believes. "auto": propagation and a full packet's
+    time on each line, old less new; never negative."""
     error: _Error = setting(0, examples=["10%", "-10%"])
-    """By how much that is mistaken: "10%" takes the difference for a tenth larger than it is."""
+    """Relative mistake of that: "10%" takes it for a tenth larger."""
 
 
 class HoldBuffer(_Delay):
-    """The moving router keeps packets back until the old way is empty, then lets them go."""
+    """The moving router keeps packets back until the old path is empty."""
 
     kind: Literal["hold_buffer"]
     """Kind of mitigation."""
     queue: Literal["own", "path", "none"] = setting("own", examples=["path"])
-    """What waits on the old way at the moment of the move and is added to the difference. "own": in the moving router's
-    own queue; "path": in all queues of the old way up to where the ways meet again, which no router knows; "none":
-    nothing."""
+    """Waiting packets that are added to the difference: in the moving router's own queue, in all queues of the old path
+    (which no router knows), or none."""
     release: _Release = setting("line", examples=["bottleneck", "1Gbit/s"])
-    """How fast what was kept back is let go. "line": as the new line sends; "bottleneck": as the slowest line of the
-    new way, up to the receiver, does; or a rate. Once nothing is kept back, packets pass as they come."""
+    """How fast held packets leave: as the new line sends, as the slowest line of the new path does, or at a rate."""
     buffer: PositiveSize | None = setting(None, examples=["10MB"])
-    """Bytes that it keeps back at most; what does not fit is dropped. When absent: no bound."""
+    """Bytes held at most; the rest is dropped. When absent: no bound."""
 
 
 class DelayEqualization(_Delay):
@@ -115,7 +113,7 @@ class DelayEqualization(_Delay):
     kind: Literal["delay_equalization"]
     """Kind of mitigation."""
     share: _Share = setting("1%", examples=["1%", 0.05])
-    """By how much more than comes leaves it while it is shortened: the ACK clock speeds up by that and no more."""
+    """By how much more leaves than comes: the ACK clock speeds up by that."""
     queue: Literal["own", "path", "none"] = setting("own", examples=["path"])
     """As of a hold buffer."""
     buffer: PositiveSize | None = setting(None, examples=["10MB"])
@@ -123,32 +121,29 @@ class DelayEqualization(_Delay):
 
 
 class CwndReduction(_Delay):
-    """Senders are told to shrink their windows to what the shorter way holds; the move follows when it has come."""
+    """Senders reduce their windows to what the shorter path holds; the move follows when the pause has come."""
 
     kind: Literal["cwnd_reduction"]
     """Kind of mitigation."""
     cwnd_fraction: _Fraction = setting("auto", examples=["60%"])
     """Part of the window that is kept. "auto": (RTT - difference) / RTT by the sender's smoothed RTT."""
     lead: _Difference = setting("auto", examples=["5ms"])
-    """From telling the senders to the move. "auto": the propagation delay from the sender to the moving router, after
-    which the pause in its packets is there."""
+    """From the command to the move. "auto": the propagation delay from the sender to the moving router."""
     restore: PositiveSpan | None = setting(None, examples=["100ms"])
-    """From the move to giving the window back. When absent: it is left to the congestion control to grow."""
+    """From the move to giving the window back. When absent: the congestion control grows it."""
 
 
 class ReorderingTolerance(_Delay):
-    """Senders are told to be patient with packets that are late."""
+    """Senders wait longer before they take a late packet for lost."""
 
     kind: Literal["reordering_tolerance"]
     """Kind of mitigation."""
     by: Literal["dupthresh", "reo_wnd"] = setting("dupthresh", examples=["reo_wnd"])
-    """What is changed. "dupthresh": the duplicate ACK threshold, and RACK's reordering window, are raised by the
-    difference, so that nothing is taken for lost; no Linux can be told that of a connection that runs. "reo_wnd": with
-    `recovery = "rack"`, RACK waits for a quarter of the least RTT whatever the number of duplicate ACKs (tcp_recovery =
-    5).
-    """
+    """"dupthresh": duplicate ACK threshold and RACK's window are raised by the difference; no Linux can be told that.
+    "reo_wnd": with `recovery = "rack"`, RACK waits for a quarter of the least RTT whatever the number of duplicate ACKs
+    (tcp_recovery = 5)."""
     duration: PositiveSpan | None = setting(None, examples=["200ms"])
-    """For how long from the move on. When absent: twice the sender's RTT, and the difference."""
+    """For how long from the move on. When absent: two RTT of the sender, and the difference."""
 
 
 Mitigation = Annotated[

@@ -49,7 +49,7 @@ def _emulator(value: Any) -> str:
 
 
 class ReverseLine(Table):
-    """What differs on the way back (the ACKs' direction)."""
+    """What differs on the way back."""
 
     bandwidth: Rate | None = setting(None, examples=["100Mbit/s"])
     """Rate of the way back. When absent: as forward."""
@@ -62,12 +62,12 @@ class ReverseLine(Table):
 
 
 class Path(Table):
-    """Two sites, "left" and "right", with one line between them: the short form. Flows go from left to right."""
+    """The short form: two sites, "left" and "right", with one line between them."""
 
     bandwidth: Rate = setting(examples=["1Gbit/s"])
     """Rate of the line, in bits of IP packets per second; both directions."""
     rtt: Span = setting(examples=["67ms"])
-    """Round-trip time without queueing: propagation only, half of it each way."""
+    """Propagation round-trip time, half of it each way."""
     loss: Loss = setting(0, examples=[1e-4])
     """Loss on the line from left to right, after the queue. The way back loses nothing unless `reverse.loss` says."""
     queue: Queue = setting("1bdp", examples=["100 packets"])
@@ -77,15 +77,15 @@ class Path(Table):
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Random extra delay, each direction its own. When absent: none."""
     access: _Access = setting("none", examples=["4x", "10Gbit/s"])
-    """Rate of the links between each flow's hosts and the line. "none": the hosts sit on the line. Otherwise each flow
-    gets a host of its own at either end (its connections share it), on links without delay and loss that never drop."""
+    """Rate of the links between each flow's hosts and the line, without delay, loss or drops. "none": hosts sit on the
+    line; else each flow has a host of its own at either end."""
     reverse: ReverseLine | None = setting(None, examples=[{"loss": 1e-5}])
     """What differs on the way back. When absent: nothing but the loss."""
     emulator: Annotated[str, PlainValidator(_emulator), WithJsonSchema({"enum": [*EMULATORS]})] = setting(
         "elephan", examples=["netem"]
     )
-    """What carries packets on the backend kernel and in `elephan path`: elephan's link model, or the kernel's own
-    tc-netem(8) where the kernel has it, which does less (docs/howto/emulated-path.md). The simulator ignores it."""
+    """What carries packets on the backend kernel and in `elephan path`: elephan's link model, or tc-netem(8), which
+    does less (docs/howto/emulated-path.md)."""
 
 
 class Node(Table):
@@ -103,7 +103,7 @@ class ReverseLink(ReverseLine):
 
 
 class Link(Table):
-    """A link between two nodes: the long form. Its directions are called NAME.forward and NAME.reverse."""
+    """The long form: a link between two nodes, with directions NAME.forward and NAME.reverse."""
 
     name: Name | None = setting(None, examples=["lightpath"])
     """Unique name. When absent: FROM-TO."""
@@ -116,10 +116,10 @@ class Link(Table):
     delay: Span = setting("0ms", examples=["5ms"])
     """One-way propagation delay; both directions."""
     loss: Loss = setting(0, examples=[1e-4])
-    """Loss of the forward direction, after the queue. The way back loses nothing unless `reverse.loss` says so."""
+    """Loss of the forward direction, after the queue. The way back loses nothing unless `reverse.loss` says."""
     queue: Queue = setting("1bdp", examples=["500 packets"])
     """Queue before the line; each direction has its own. One bdp takes the longest propagation RTT of the flows that
-    cross this direction (the link's own where there is none)."""
+    cross it, else the link's own."""
     mtu: Mtu = setting("1500B", examples=["9000B"])
     """Largest IP packet."""
     jitter: JitterOrText | None = setting(None, examples=["1ms"])

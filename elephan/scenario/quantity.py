@@ -103,7 +103,7 @@ class Whole:
             "type": "integer",
             "minimum": self.minimum,
             "maximum": self.maximum,
-            "x-type": f"whole number {self.minimum} to {self.maximum}",
+            "x-type": f"integer {self.minimum} to {self.maximum}",
         }
 
     def check(self, value: Any) -> int:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,12 @@ from elephan.scenario.toml import format_value
 FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "scenario.md"
 _TEXT = Path(__file__).with_name("reference.md")
 _COLUMNS = 120
+_HEAD = ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
+_ABSENT = re.compile(r" ?When absent: (.*?)\.(?= [A-Z]|$)")
+#: Types whose notation the page shows once.
+_SHOWN = re.compile(
+    r"(time|rate|size|probability|probability per bit|share|whole number|number|integer|boolean|string)\b(?! or)"
+)
 
 #: Sections in reading order: heading, model, where it stands in a file.
 _SECTIONS = [
@@ -37,8 +45,11 @@ _SECTIONS = [
     ("Jitter", "Jitter"),
     ("[[flow]]", "Flow"),
     ("Workload: bulk", "Bulk"),
-    ("Workload: offered", "ConstantRate"),
+    ("Workload: constant_rate", "ConstantRate"),
     ("Workload: replicate", "Replicate"),
+    ("Workload: iscsi", "Iscsi"),
+    ("Workload: program", "Program"),
+    ("Workload: short_flows", "ShortFlows"),
     ("Write sizes: fixed", "FixedSize"),
     ("Write sizes: mix", "MixedSizes"),
     ("Write sizes: lognormal", "LognormalSizes"),
@@ -46,19 +57,16 @@ _SECTIONS = [
     ("Arrivals: constant", "ConstantArrivals"),
     ("Arrivals: poisson", "PoissonArrivals"),
     ("Arrivals: on_off", "OnOffArrivals"),
-    ("Workload: iscsi", "Iscsi"),
     ("Requests of iscsi: mix", "Mix"),
     ("Requests of iscsi: trace", "TraceSource"),
     ("Requests of iscsi: postmark", "Postmark"),
-    ("Workload: program", "Program"),
-    ("Workload: short_flows", "ShortFlows"),
     ("[[background]]", "Background"),
     ("[[event]]", "Event"),
     ("When a flow reaches a rate", "FlowReaches"),
-    ("Mitigation: hold", "HoldBuffer"),
-    ("Mitigation: equalise", "DelayEqualization"),
-    ("Mitigation: trim", "CwndReduction"),
-    ("Mitigation: tolerate", "ReorderingTolerance"),
+    ("Mitigation: hold_buffer", "HoldBuffer"),
+    ("Mitigation: delay_equalization", "DelayEqualization"),
+    ("Mitigation: cwnd_reduction", "CwndReduction"),
+    ("Mitigation: reordering_tolerance", "ReorderingTolerance"),
     ("[manager]", "Manager"),
     ("[[lightpath]]", "Lightpath"),
     ("[measure]", "Measure"),
@@ -75,21 +83,74 @@ def text() -> str:
     missing = models.keys() - headings.keys()
     assert not missing, f"models without a section in the reference: {sorted(missing)}"
     parts = [_section("Top level", generated, headings)]
-    parts += [_section(heading, models[model], headings) for heading, model in _SECTIONS]
+    group = ""
+    for heading, model in _SECTIONS:
+        if _group(heading) not in ("", group):
+            parts.append(_forms(_group(heading), models, headings))
+        group = _group(heading)
+        shared = _shared(group, models) if group else set()
+        parts.append(_section(heading, models[model], headings, shared))
     return _TEXT.read_text(encoding="utf-8").replace("<!-- keys -->\n", "\n".join(parts))
 
 
-def _section(heading: str, model: dict[str, Any], headings: dict[str, str]) -> str:
+def _group(heading: str) -> str:
+    """Return what several tables are forms of, as `Queue`; nothing for the others."""
+    group, colon, _ = heading.partition(": ")
+    return group if colon else ""
+
+
+def _shared(group: str, models: dict[str, Any]) -> set[str]:
+    """Return the keys that are the same in every form of a table."""
+    forms = [models[model]["properties"].items() for heading, model in _SECTIONS if _group(heading) == group]
+    return {key for key, item in forms[0] if all((key, item) in form for form in forms[1:])}
+
+
+def _forms(group: str, models: dict[str, Any], headings: dict[str, str]) -> str:
+    """Return the section of a table that has several forms: what these share."""
+    first = next(models[model] for heading, model in _SECTIONS if _group(heading) == group)
+    shared = _shared(group, models)
+    rows = [_row(key, item, False, headings) for key, item in first["properties"].items() if key in shared]
+    return "\n".join([f"### {group}", *(["", "Every form has:", "", *_HEAD, *rows] if rows else [])]) + "\n"
+
+
+def _section(heading: str, model: dict[str, Any], headings: dict[str, str], shared: Set[str] = frozenset()) -> str:
     required = set(model.get("required", []))
-    described = textwrap.fill(_cell(model.get("description", "")), _COLUMNS, break_long_words=False)
-    lines = [f"### {_heading(heading)}", "", described, ""]
-    lines += ["| Key | Type | Default | Meaning | Example |", "|---|---|---|---|---|"]
-    for key, item in sorted(model["properties"].items(), key=lambda entry: _rank(entry[0])):
-        default = "**required**" if key in required else _code(item["default"]) if "default" in item else "–"
-        examples = ", ".join(_code(example) for example in item.get("examples", []))
-        meaning = _cell(item.get("description", ""))
-        lines.append(f"| `{key}` | {_type(item, headings)} | {default} | {meaning} | {examples} |")
-    return "\n".join(lines) + "\n"
+    properties = model["properties"]
+    fixed = [
+        f"`{key} = {format_value(item['const'])}`{', the default' if 'default' in item else ''}."
+        for key, item in properties.items()
+        if "const" in item
+    ]
+    described = " ".join([*fixed, _cell(model.get("description", ""))])
+    level = "####" if _group(heading) else "###"
+    lines = [f"{level} {_heading(heading)}", "", textwrap.fill(described, _COLUMNS, break_long_words=False), ""]
+    rows = [
+        _row(key, item, key in required, headings)
+        for key, item in sorted(properties.items(), key=lambda entry: _rank(entry[0]))
+        if "const" not in item and key not in shared
+    ]
+    if rows:
+        lines += [*_HEAD, *rows]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _row(key: str, item: dict[str, Any], required: bool, headings: dict[str, str]) -> str:
+    """Return a key's row. An example stands where neither the type nor the default shows the notation."""
+    meaning = _cell(item.get("description", ""))
+    absent = _ABSENT.search(meaning)
+    if required:
+        default = "**required**"
+    elif item.get("default", {}) not in ({}, []):
+        default = _code(item["default"])
+    elif absent:
+        default = absent.group(1)
+        meaning = meaning[: absent.start()] + meaning[absent.end() :]
+    else:
+        default = "–"
+    kind = _type(item, headings)
+    examples = [] if _SHOWN.match(kind) or "enum" in item else item.get("examples", [])
+    as_in = "".join(f" {'As' if place == 0 else 'or'} {_code(example)}" for place, example in enumerate(examples))
+    return f"| `{key}` | {kind} | {default} | {meaning}{as_in} |"
 
 
 def _rank(key: str) -> int:
@@ -114,23 +175,28 @@ def _type(item: dict[str, Any], headings: dict[str, str]) -> str:
     if "x-type" in item:
         return str(item["x-type"])
     if "$ref" in item:
-        return f"table {_link(item['$ref'], headings)}"
+        return _link(item["$ref"], headings)
     if "anyOf" in item:
-        refs = [_link(choice["$ref"], headings) for choice in item["anyOf"] if "$ref" in choice]
+        refs = [headings[choice["$ref"].rpartition("/")[2]] for choice in item["anyOf"] if "$ref" in choice]
+        # Several forms are found under the heading that they share.
+        tables = dict.fromkeys(_group(heading) or heading for heading in refs)
         simple = [choice["type"] for choice in item["anyOf"] if "type" in choice]
-        short = "text or number" if ["string", "number"] in simple else "text" if simple else ""
-        return " or ".join(part for part in (short, "table: " + ", ".join(refs)) if part)
+        short = "string or number" if ["string", "number"] in simple else "string" if simple else ""
+        return " or ".join(part for part in (short, *(_to(heading) for heading in tables)) if part)
     if "enum" in item:
         return ", ".join(_code(choice) for choice in item["enum"])
     if "const" in item:
         return _code(item["const"])
     if item.get("type") == "array":
         return f"list of {_type(item['items'], headings)}"
-    return {"boolean": "true or false", "string": "text"}[item["type"]]
+    return {"boolean": "boolean", "string": "string"}[item["type"]]
 
 
 def _link(reference: str, headings: dict[str, str]) -> str:
-    heading = headings[reference.rpartition("/")[2]]
+    return _to(headings[reference.rpartition("/")[2]])
+
+
+def _to(heading: str) -> str:
     anchor = "".join(c for c in heading.lower() if c.isalnum() or c in " -_").replace(" ", "-")
     return f"[{heading.replace('[', '').replace(']', '')}](#{anchor})"
 

@@ -21,15 +21,13 @@ class Run(Table):
     duration: PositiveSpan = setting(examples=["60s"])
     """Simulated time after which the run ends."""
     stop_when_done: bool = setting(True, examples=[False])
-    """End as soon as every flow has delivered all it had to send (never before, where a flow is without end)."""
+    """End as soon as every flow has delivered all it had to send."""
     seed: Annotated[int, Whole(0, U64_MAX)] = setting(1, examples=[7])
     """Seed of the first repetition; repetition i (from 0) has seed + i."""
     repetitions: Annotated[int, Whole(1, REPETITIONS_MAX)] = setting(1, examples=[10])
-    """Runs of each point with different seeds; tables then show means with confidence intervals."""
+    """Runs of each point with different seeds."""
     exact: bool = setting(False, examples=[True])
-    """Simulate all of a long copy. Off: of a single flow of workload `bulk` with `bytes` that take more than 33 million
-    packets only a part is simulated, and the rest is extrapolated from its steady state (see Long copies).
-    `elephan run --exact` is short for it."""
+    """Simulate all of a long copy (see Long copies), as `elephan run --exact`."""
 
 
 def _series(value: Any) -> int | None:
@@ -51,15 +49,14 @@ class Measure(Table):
     series: Annotated[
         int | None, PlainValidator(_series), WithJsonSchema({"type": ["string", "boolean"], "x-type": "time or false"})
     ] = setting("100ms", examples=["10ms", False])
-    """Interval of the time series (cwnd, RTT, queue, goodput, lag ...); false: none."""
+    """Interval of the time series; false: none."""
     warmup: Span = setting("0s", examples=["5s"])
-    """Time at the start that goodput, shares, latency, lag and data at risk leave out: metrics are of the interval
-    after it; those of messages of the warm-up stand apart, under names that begin with `startup_`. Counters are of the
-    whole run."""
+    """Start that goodput, shares, latency, lag and data at risk leave out; messages of the warm-up have metrics
+    `startup_...`. Counters are of the whole run."""
     pcap_node: Name | None = setting(None, examples=["left"])
-    """Node whose packets a capture (`elephan run --pcap FILE`) takes. When absent: the first flow's sender."""
+    """Node whose packets `--pcap FILE` takes. When absent: the first flow's sender."""
     pcap_packets: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[100000])
-    """Packets captured at most; only headers are stored. When absent: no bound."""
+    """Packets captured. When absent: no bound."""
 
 
 def _packet(value: Any) -> int:
@@ -74,12 +71,12 @@ _Packet = Annotated[int, PlainValidator(_packet), WithJsonSchema({"type": "strin
 
 
 class Background(Table):
-    """Traffic that does not react to loss: at a constant rate, or on and off."""
+    """Traffic that does not react to loss, constant or on and off."""
 
     name: Name | None = setting(None, examples=["cross"])
-    """Unique name. When absent: background1, background2, ... by place in the file."""
+    """Unique name. When absent: background1, background2, ... by place."""
     rate: Load = setting(examples=["200Mbit/s", "20%"])
-    """Rate while on, in bits of IP packets per second, or a share of the slowest line on the route."""
+    """Rate while on, in bits of IP packets, or a share of the slowest line on the route."""
     packet: _Packet = setting("1500B", examples=["64B"])
     """Size of an IP packet."""
     start: Span = setting("0s", examples=["10s"])
@@ -91,7 +88,7 @@ class Background(Table):
     off: PositiveSpan | None = setting(None, examples=["500ms"])
     """Mean time off, exponentially distributed; with `on`."""
     enabled: bool = setting(True, examples=[False])
-    """Whether it sends at all before an event says so."""
+    """Whether it sends before an event says so."""
     direction: str = setting("forward", examples=["reverse"])
     """Short form only: "forward" (left to right) or "reverse"."""
     from_: Name | None = setting(None, alias="from", examples=["r1"])
@@ -116,7 +113,7 @@ class FlowReaches(Table):
     """When a flow first reaches a rate."""
 
     flow: str = setting(examples=["backup", "backup.2"])
-    """Flow; of a flow with several connections one of them, counted from 1."""
+    """Flow, or one of its connections, counted from 1."""
     reaches: Rate = setting(examples=["900Mbit/s"])
     """Delivered payload per second."""
     over: PositiveSpan = setting("100ms", examples=["1s"])
@@ -139,18 +136,15 @@ _ACTIONS = ("bandwidth", "rtt", "delay", "loss", "link_down", "link_up", "backgr
 
 
 class Event(Table):
-    """Something that changes: at a time, or when a flow first reaches a rate. One entry may change several things.
-
-    A link is named by its name ("path" in the short form), which means both of its directions (only forward for
-    loss), or as NAME.forward or NAME.reverse.
-    """
+    """A change at a time, or when a flow first reaches a rate. A link's name ("path" in the short form) means both
+    directions (only forward for loss); NAME.forward or NAME.reverse one."""
 
     at: Span | None = setting(None, examples=["10s"])
     """When."""
     when: FlowReaches | None = setting(None, examples=[{"flow": "backup", "reaches": "900Mbit/s"}])
-    """When, by what a flow does; instead of `at`."""
+    """When, by a flow's rate; instead of `at`."""
     link: _Names | None = setting(None, examples=["path", "r1-r2.reverse"])
-    """Link or links that `bandwidth`, `delay` and `loss` change. When absent: the path, or the only link."""
+    """Links that `bandwidth`, `delay` and `loss` change. When absent: the path, or the only link."""
     bandwidth: Rate | None = setting(None, examples=["500Mbit/s"])
     """New rate."""
     rtt: Span | None = setting(None, examples=["120ms"])
@@ -160,23 +154,22 @@ class Event(Table):
     loss: Loss | None = setting(None, examples=[1e-3])
     """New loss."""
     link_down: _Names | None = setting(None, examples=["path"])
-    """Links that carry nothing from now on: what is on the line is lost, the queue waits."""
+    """Links that go down: what is on the line is lost, the queue waits."""
     link_up: _Names | None = setting(None, examples=["path"])
-    """Links that carry again."""
+    """Links that come up."""
     background_on: _Names | None = setting(None, examples=["cross"])
     """Background sources that start."""
     background_off: _Names | None = setting(None, examples=["cross"])
     """Background sources that stop."""
     move: _Names | None = setting(None, examples=["backup", "backup.2"])
-    """Long form only: flows (all their connections), connections, counted from 1, or background sources that change
-    their way: at the router where the old and the new one part. A packet that has not come there takes the new one; one
-    that is past it, or waits in its queue, stays on the old one."""
+    """Long form only: flows, connections (counted from 1) or background sources that change their path at the router
+    where old and new part. Packets past it, or in its queue, stay on the old one."""
     route: list[str] | None = setting(None, examples=[["host1", "r1", "r3", "host2"]])
-    """With `move`: the new way of the data, written as a flow's route. When absent: data stays where it is."""
+    """With `move`: the new path of the data. When absent: data stays."""
     return_route: list[str] | None = setting(None, examples=[["host2", "r3", "r1", "host1"]])
-    """With `move`: the new way of the ACKs. When absent: ACKs stay where they are."""
+    """With `move`: the new path of the ACKs. When absent: ACKs stay."""
     mitigation: Mitigations | None = setting(None, examples=["hold_buffer", ["hold_buffer", "cwnd_reduction"]])
-    """With `move` and `route`: what keeps the move from hurting, one or a list. When absent: nothing does."""
+    """With `move` and `route`: one mitigation or a list. When absent: none."""
 
     @model_validator(mode="before")
     @classmethod

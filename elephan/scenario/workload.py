@@ -15,14 +15,14 @@ from elephan.scenario.writes import Arrivals, WriteSize
 
 
 class Bulk(Table):
-    """As much as the connection takes. `workload = "bulk"` is short for this table without a limit."""
+    """As much as the connection takes, or so many bytes. Short: `workload = "bulk"`."""
 
     kind: Literal["bulk"]
     """Kind of workload."""
     bytes: PositiveSize | None = setting(None, examples=["1GB"])
     """Data to send. When absent: without end."""
     duration: PositiveSpan | None = setting(None, examples=["30s"])
-    """Time after the flow's start during which it sends. When absent: until `stop`, or the end of the run."""
+    """Time for which it sends. When absent: until `stop`, or the run's end."""
 
     @model_validator(mode="after")
     def _one_end(self) -> Bulk:
@@ -32,42 +32,40 @@ class Bulk(Table):
 
 
 class ConstantRate(Table):
-    """Constant load: one frame every so often, the latency of each measured (the dsan paper's FC traffic generator)."""
+    """Constant load: one frame every so often, the latency of each measured."""
 
     kind: Literal["constant_rate"]
     """Kind of workload."""
     load: Load = setting(examples=["90%", "450Mbit/s"])
-    """Frame bits per second: a rate, or a share of the slowest line on the flow's route."""
+    """Frame bits per second, or a share of the slowest line on the route."""
     frame: PositiveSize = setting("2112B", examples=["2048B"])
-    """Payload of a frame. The default is the largest data field of a Fibre Channel frame (FC-FS)."""
+    """Payload of a frame; by default Fibre Channel's largest (FC-FS)."""
     credits: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[256])
-    """Frames that may be on their way before the generator waits (buffer-to-buffer credits). When absent: no limit;
-    what the connection does not take waits in the sender, and the wait counts in the latency."""
+    """Frames on their way before the generator waits (buffer-to-buffer credits). When absent: no limit. The wait in the
+    sender counts in the latency."""
 
 
 class Replicate(Table):
-    """Writes mirrored to the other site: those of a block trace, or, with `rate`, writes that are drawn. The lag of the
-    far copy is measured."""
+    """Writes mirrored to the other site, of a block trace or drawn at `rate`; the lag is measured."""
 
     kind: Literal["replicate"]
     """Kind of workload."""
     trace: str | None = setting(None, examples=["traces/tpcc-small.trace"])
-    """Trace file; relative to the scenario file. Exactly one of `trace` and `rate`."""
+    """Trace file, relative to the scenario file. Exactly one of `trace` and `rate`."""
     format: TraceFormat = setting("auto", examples=["msr"])
-    """With `trace`: its form (docs/reference/traces.md says what each is). "auto": told by how the file begins."""
+    """With `trace`: its form (docs/reference/traces.md). "auto": told by how the file begins."""
     time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
-    """With `trace`: factor on all times: 2 is half as fast as recorded; held to 10^-6."""
+    """With `trace`: factor on all times: 2 is half as fast; held to 10^-6."""
     loop: bool = setting(False, examples=[True])
     """With `trace`: begin again when it ends."""
     rate: Load | None = setting(None, examples=["180MB/s", "60%"])
-    """Without a trace: data written per second, on average; a rate, or a share of the slowest line on the route."""
+    """Data written per second on average, or a share of the slowest line on the route."""
     size: WriteSize = setting("64KiB", examples=["8KiB", {"mix": {"4KiB": 70, "64KiB": 30}}])
     """With `rate`: data of a write, or a distribution of it."""
     arrivals: Arrivals = setting("poisson", examples=["constant", {"process": "on_off", "on": "100ms", "off": "400ms"}])
-    """With `rate`: when writes are issued. Each flow draws from random streams of its own, one for sizes and one for
-    times; a time is held to the ns."""
+    """With `rate`: when writes are issued. Each flow has random streams of its own for sizes and times."""
     header: Annotated[Size, AtMost(U32_MAX, f"{U32_MAX}B")] = setting("48B", examples=["48B"])
-    """Bytes sent beside each write's data. The default is iSCSI's basic header segment (RFC 7143, 11.2.1)."""
+    """Bytes beside each write's data; by default iSCSI's header (RFC 7143, 11.2.1)."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Replicate:
@@ -83,16 +81,16 @@ class Replicate(Table):
 
 
 class Program(Table):
-    """A real program, server and client, on the backend kernel. The backend sim plays it as bulk, and says so."""
+    """A real program on the backend kernel; sim plays it as bulk."""
 
     kind: Literal["program"]
     """Kind of workload."""
     program: Literal["iperf3", "scp", "ftp"] = setting(examples=["scp"])
-    """iperf3; scp to an sshd of the run's own; ftp: curl, to a vsftpd of the run's own."""
+    """The program: iperf3; scp to an sshd; ftp, which is curl to a vsftpd."""
     bytes: PositiveSize | None = setting(None, examples=["1GB"])
-    """scp and ftp, required there: size of the file. Connections that share it send a part each, of equal size."""
+    """scp and ftp, required there: size of the file, which connections share in equal parts."""
     duration: PositiveSpan | None = setting(None, examples=["30s"])
-    """iperf3 only, whole seconds: time for which it sends (-t). When absent: the run's end."""
+    """iperf3 only, whole seconds. When absent: the run's end."""
 
     @model_validator(mode="after")
     def _one_end(self) -> Program:
@@ -109,19 +107,19 @@ class Program(Table):
 
 
 class ShortFlows(Table):
-    """Many short TCP flows: they begin at random (Poisson), each with an amount of data of its own; sizes have a heavy
-    tail. They are counted together, as one entry. Simulator only."""
+    """Many short TCP flows that begin at random (Poisson), with heavy-tailed sizes, counted together. Simulator
+    only."""
 
     kind: Literal["short_flows"]
     """Kind of workload."""
     arrivals: Annotated[Fraction, Positive(1_000_000, "50")] = setting(examples=[50])
-    """Flows that begin per second, on average; held to 10^-3."""
+    """Flows per second on average; held to 10^-3."""
     min: PositiveSize = setting("10kB", examples=["4kB"])
-    """Smallest flow: sizes follow a Pareto distribution, P(size > x) = (min / x)^pareto_shape ..."""
+    """Smallest flow, of a Pareto distribution P(size > x) = (min / x)^pareto_shape ..."""
     max: PositiveSize = setting("1GB", examples=["100MB"])
     """... cut at the largest flow."""
     pareto_shape: Annotated[Fraction, Positive(1_000, "1.2")] = setting(1.2, examples=[1.1])
-    """Shape (tail index); the nearer to 1, the more of the data is in a few flows (transfers: 1.0 to 1.5)."""
+    """Tail index; the nearer to 1, the more data is in few flows (transfers: 1.0 to 1.5)."""
     median: PositiveSize | None = setting(None, examples=["30kB"])
     """Instead: a lognormal distribution with this median ..."""
     sigma: Annotated[Fraction, Positive(10, "2")] = setting(2, examples=[1.5])

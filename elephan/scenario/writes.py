@@ -38,7 +38,7 @@ def _mix(value: Any) -> dict[int, int]:
 
 
 class FixedSize(Table):
-    """All writes are of one size. `size = "64KiB"` is short for this table."""
+    """All writes are of one size. Short: `size = "64KiB"`."""
 
     bytes: _Size = setting(examples=["64KiB"])
     """Data of a write."""
@@ -79,7 +79,7 @@ class ParetoSizes(Table):
     max: _Size = setting(examples=["1MiB"])
     """Largest write; above `min`."""
     pareto_shape: Annotated[Fraction, Positive(100, "1.5")] = setting(1.5, examples=[1.2])
-    """Tail index; held to 10^-3. The smaller, the more of the data is in a few large writes."""
+    """Tail index; held to 10^-3. The smaller, the more data is in few writes."""
 
     @model_validator(mode="after")
     def _ascending(self) -> ParetoSizes:
@@ -101,34 +101,32 @@ WriteSize = Annotated[
 
 
 class ConstantArrivals(Table):
-    """Each write is issued when the one before would have passed a line of the rate. `arrivals = "constant"` is short
-    for this table."""
+    """A write is issued when the one before would have passed a line of the rate. Short: `arrivals = "constant"`."""
 
     process: Literal["constant"]
     """How writes come."""
 
 
 class PoissonArrivals(Table):
-    """Writes are issued independently of each other. `arrivals = "poisson"` is short for this table."""
+    """Writes are issued independently. Short: `arrivals = "poisson"`."""
 
     process: Literal["poisson"]
     """How writes come."""
 
 
 class OnOffArrivals(Table):
-    """Bursts: writes come as a Poisson process while on and not at all while off, on average at `rate` (an interrupted
-    Poisson process, Kuczura 1973). Times on and off are exponential, or Pareto: with a tail index between 1 and 2
-    bursts are there at every scale of time, as in measured traffic of file servers and networks (Gribble et al. 1998;
-    Willinger, Taqqu, Sherman and Wilson 1997)."""
+    """Bursts: a Poisson process while on, nothing while off, on average `rate` (Kuczura 1973). With a Pareto index
+    between 1 and 2 bursts are there at every scale of time, as in measured traffic (Gribble et al. 1998; Willinger,
+    Taqqu, Sherman and Wilson 1997)."""
 
     process: Literal["on_off"]
     """How writes come."""
     on: PositiveSpan = setting("100ms", examples=["10ms"])
     """Mean time on."""
     off: PositiveSpan = setting("400ms", examples=["1s"])
-    """Mean time off. While on, writes come at (on + off) / on times the rate: five times by default."""
+    """Mean time off. While on, writes come at (on + off) / on times the rate."""
     pareto_shape: Annotated[Fraction, Positive(100, "1.5")] | None = setting(None, examples=[1.5])
-    """Tail index of the times on and off, above 1; held to 10^-3. When absent: they are exponential."""
+    """Tail index of the times on and off, above 1; held to 10^-3. When absent: exponential."""
 
     @model_validator(mode="after")
     def _with_a_mean(self) -> OnOffArrivals:

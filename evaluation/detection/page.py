@@ -17,36 +17,32 @@ TEXT = """# Elephants told from mice
 
 <!-- Written by `make detection`; do not edit. -->
 
-How well the [manager](../howto/lightpath-manager.md) of a hybrid network finds elephants: misses and false positives by
-sampling rate, flow table size and caution. elephan {version}, {date}. What is run is in
-`evaluation/detection/trials.toml`.
+How well does the [manager](../howto/lightpath-manager.md) find elephants, by sampling rate, flow table size and
+caution? elephan {version}, {date}; `evaluation/detection/trials.toml` says what is run.
 
-Each run is {duration} s with {arrivals} new flows a second (Poisson), {flows} flows in the {seeds} runs of a cell, up
-to {active} of them at once. Sizes are drawn from the distribution in the first column, rates from a lognormal one with
-a median of {median} Mbit/s; each flow sends evenly. An elephant is a flow that sends at {rate} Mbit/s or more in an
-interval of {interval} s and has sent {volume} MB ({share}). *Missed*: of the elephants, those that were never found.
-*False*: of the flows taken for elephants, those that never were; in brackets how many, and how many of them reached
-half of both thresholds in one interval, which no operator would mind. *Unseen*: of the elephants' bytes, those that
-passed unnoticed after they had become elephants. *Delay*: mean time from becoming one to being found.
+Each run is {duration} s with {arrivals} new flows a second (Poisson), {flows} flows in the {seeds} runs of a cell,
+up to {active} at once. Sizes are of the distribution in the first column, rates lognormal with a median of {median}
+Mbit/s, sent evenly. An elephant sends at {rate} Mbit/s or more in an interval of {interval} s and has sent {volume}
+MB ({share}). *Missed*: elephants never found. *False*: flows taken for elephants that never were; in brackets how
+many, and how many of them reached half of both thresholds. *Unseen*: of the elephants' bytes, those that passed
+before they were found. *Delay*: mean time until then.
 
 ## By sampling
 
-A table for {memory} flows; one standard error is taken off each estimate. *Error* is the relative standard error of an
-estimate of the threshold's rate in one interval, sqrt((N - 1) / packets).
+A table for {memory} flows; one standard error taken off. *Error*: relative standard error of the threshold's rate
+in one interval, sqrt((N - 1) / packets).
 
 {sampling}
 
 ## By memory
 
-Every packet is counted; the table holds so many flows (Space-Saving). Guaranteed volumes never exceed the true ones, so
-that bounded memory alone takes no mouse for an elephant.
+Every packet is counted; the table holds so many flows. Bounded memory alone takes no mouse for an elephant.
 
 {bounded}
 
 ## By caution
 
-One packet in {caution_n} is sampled; so many standard errors are taken off an estimate before it is compared with the
-thresholds (`confidence_sigmas`).
+One packet in {caution_n} is sampled; so many standard errors are taken off (`confidence_sigmas`).
 
 {caution}
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from evaluation.fidelity import cases, formulas, judge, page
 from evaluation.fidelity.backend import judge as backend_judge
 from evaluation.fidelity.backend import measured, picture, script
-from evaluation.fidelity.backend.page import section
+from evaluation.fidelity.backend.page import section, write_cells
 from evaluation.performance.engines import Unavailable, ns2_version
 
 Rows = TypeVar("Rows")
@@ -55,8 +55,8 @@ def main() -> int:
             f"{version}, Agent/TCP/Linux on the same dumbbell, queue of one bandwidth-delay product: "
             + "; ".join(page.grid_text(grid) for grid in table["grid"])
             + f". Medians over the seeds. Allowed: {page.between(table['tolerance'])}, but where a control has its own "
-            "bounds, below.\n\n"
-            + page.goodput_table(["algorithm", "RTT", "loss"], "ns-2", ns2_rows)
+            "bounds, below: ns-2, elephan (ratio); [with the scatter over seeds](fidelity-ns2.csv).\n\n"
+            + page.ns2_table(ns2_rows)
             + "\n\n"
             + page.reasons(table["congestion_control"])
         )
@@ -70,6 +70,10 @@ def main() -> int:
     if not options.check:
         if scripts:
             picture.write(scripts, reference["backend"]["script"]["series_ms"])
+        if ns2_rows:
+            page.write_ns2(ns2_rows)
+        if backend_rows:
+            write_cells(backend_rows)
         page.write_page(
             {
                 "version": _native.version,

@@ -1,34 +1,42 @@
-"""docs/results/mitigation.md from the kept numbers; a run that is not kept leaves its place empty."""
+"""docs/results/mitigation.csv from the kept numbers, and docs/results/mitigation.md from that table."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from evaluation.mitigation.cells import FLOWS, MITIGATIONS, RATES, RTTS_MS, SCENARIOS, WRONG, Cell
-from evaluation.mitigation.running import KEPT, Numbers, kept
+from evaluation.mitigation.running import KEPT, Numbers, kept, key_of
 
-FILE = Path(__file__).resolve().parents[2] / "docs" / "results" / "mitigation.md"
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "docs" / "results" / "mitigation.md"
+DATA = FILE.with_suffix(".csv")
 
-_HEAD = """<!-- Written by `make mitigation` from runs kept in out/mitigation; do not edit. -->
+Row = dict[str, str]
+"""A cell's numbers as text, by column of the table."""
+
+_PLACE = ("scenario", "rate", "rtt_ms", "flows", "mitigation")
+_NUMBERS = ("dip_percent", "dropped_packets", "duplicate_acks", "held_mb", "held_ms", "measured")
+
+_HEAD = """<!-- Written by `make mitigation`; do not edit. -->
 
 # Mitigations of a move, cell by cell
 
-What a [move](../howto/move-a-flow.md) costs with each mitigation, in the cells of the hybrid paper. Each place has
-three numbers: how far the worst mean over one second after the move lies below the second before it, in percent (below
-zero: no second was worse); packets dropped within 200 ms, or two round trips where that is more; duplicate ACKs. A
-window that fills the line from the start, 3 s and 3 RTT after the move, CUBIC 2.1 with SACK as in papers/hybrid. In D
-the window is that and 250 packets, half of r3's queue, which wait there before the move; it does not probe for more.
-Kept back: by a hold without an error. An empty place has not been run: `make mitigation` goes on where it
-stopped. A paced hold has `release = "bottleneck"`; hold+trim is `hold_buffer` and `cwnd_reduction`, hold+tolerate
-`hold_buffer` and `reordering_tolerance`, equalise+trim `delay_equalization` and `cwnd_reduction`. Last run: {date}.
+What does a [move](../howto/move-a-flow.md) cost with each mitigation, in the cells of the hybrid paper? Without a
+mitigation up to everything; with a paced hold nothing, from A to D, with 1, 4 and 16 flows.
+
+A place has how far the worst mean over one second after the move lies below the second before it, in percent (below
+zero: no second was worse), and in brackets the packets dropped within 200 ms, or two round trips where that is more.
+[mitigation.csv](mitigation.csv) has them with duplicate ACKs, what was kept back, and runs without a move, in which
+nothing is dropped or out of order. Last run: {date}.
+
+CUBIC 2.1 with SACK and a window that fills the line from the start, 3 s and 3 RTT after the move; in D also 250
+packets, half of r3's queue, which wait there before the move. A paced hold has `release = "bottleneck"`; hold+trim is
+`hold_buffer` and `cwnd_reduction`, hold+tolerate `hold_buffer` and `reordering_tolerance`, equalise+trim
+`delay_equalization` and `cwnd_reduction`. Kept back: by a hold; with more flows about the same.
 """
-
-
-def place(cell: Cell) -> str:
-    """Return what stands in a cell's place."""
-    numbers = kept(cell)
-    return "" if numbers is None else f"{dip(numbers):.1f} / {numbers['dropped_soon']} / {numbers['duplicate_acks']}"
 
 
 def dip(numbers: Numbers) -> float:
@@ -36,30 +44,89 @@ def dip(numbers: Numbers) -> float:
     return 100 * (1 - numbers["least_bps"] / numbers["before_bps"])
 
 
-def _table(names: list[str], flows: int) -> list[str]:
-    lines = ["| | " + " | ".join(names) + " | kept back |", "|---" * (len(names) + 2) + "|"]
+def measured() -> dict[Cell, Row]:
+    """Return the table: what it has, and what was run since."""
+    table = {}
+    if DATA.exists():
+        for row in csv.DictReader(DATA.read_text(encoding="utf-8").splitlines()):
+            scenario, rate, rtt, flows, name = (row[key] for key in _PLACE)
+            table[Cell(scenario, rate, int(rtt), int(flows), name)] = row
+    for cell in _cells():
+        numbers = kept(cell)
+        if numbers is not None:
+            table[cell] = _row(cell, numbers)
+    return table
+
+
+def _row(cell: Cell, numbers: Numbers) -> Row:
+    place = (cell.scenario, cell.rate, str(cell.rtt_ms), str(cell.flows), cell.mitigation)
+    held = cell.mitigation == "hold_buffer"
+    day = datetime.fromtimestamp((KEPT / f"{key_of(cell)}.json").stat().st_mtime, UTC).date()
+    values = (
+        f"{dip(numbers):.1f}",
+        str(numbers["dropped_soon"]),
+        str(numbers["duplicate_acks"]),
+        f"{numbers['held_bytes'] / 1e6:.3g}" if held else "",
+        f"{numbers['held_s'] * 1e3:.3g}" if held else "",
+        day.isoformat(),
+    )
+    return dict(zip((*_PLACE, *_NUMBERS), (*place, *values), strict=True))
+
+
+def _cells() -> Iterator[Cell]:
+    """Yield all cells in the order of the table."""
+    parts = [*((["stay", *MITIGATIONS], flows) for flows in FLOWS), (list(WRONG), 1)]
+    for names, flows in parts:
+        for scenario in SCENARIOS:
+            for rate in RATES:
+                for rtt in RTTS_MS:
+                    yield from (Cell(scenario, rate, rtt, flows, name) for name in names)
+
+
+def _place(row: Row | None) -> str:
+    """Return what stands in a cell's place: nothing where it has not been run."""
+    if row is None:
+        return ""
+    dropped = "" if row["dropped_packets"] == "0" else f" ({row['dropped_packets']})"
+    # Adding 0 takes the sign off a negative zero.
+    return f"{float(row['dip_percent']) + 0.0:g}{dropped}"
+
+
+def _table(table: dict[Cell, Row], names: list[str], flows: int, *, held: bool = False) -> list[str]:
+    """Return the lines of a table; `held`: with what a hold kept back."""
+    heads = [*names, "kept back"] if held else names
+    lines = ["| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
     for scenario in SCENARIOS:
         for rate in RATES:
             for rtt in RTTS_MS:
-                cells = [Cell(scenario, rate, rtt, flows, name) for name in names]
-                places = [place(cell) for cell in cells]
+                places = [_place(table.get(Cell(scenario, rate, rtt, flows, name))) for name in names]
+                hold = table.get(Cell(scenario, rate, rtt, flows, "hold_buffer"))
+                if held:
+                    places.append("" if hold is None else f"{hold['held_mb']} MB, {hold['held_ms']} ms")
                 if any(places):
-                    hold = kept(Cell(scenario, rate, rtt, flows, "hold_buffer"))
-                    held = "" if hold is None else f"{hold['held_bytes'] / 1e6:.3g} MB, {hold['held_s'] * 1e3:.3g} ms"
-                    lines.append(f"| {scenario} {rate} {rtt} ms | " + " | ".join(places) + f" | {held} |")
+                    lines.append(f"| {scenario} {rate} {rtt} ms | " + " | ".join(places) + " |")
     return lines
 
 
-def text() -> str:
+def text(table: dict[Cell, Row]) -> str:
     """Return the page."""
-    days = [datetime.fromtimestamp(file.stat().st_mtime, UTC).date() for file in KEPT.glob("*.json")]
-    lines = [_HEAD.format(date=max(days) if days else "none")]
+    lines = [_HEAD.format(date=max((row["measured"] for row in table.values()), default="none"))]
     for flows in FLOWS:
-        lines += [f"## {flows} flow{'s' if flows > 1 else ''}", "", *_table(["stay", *MITIGATIONS], flows), ""]
-    lines += ["## The difference of the delays known to a tenth, 1 flow", "", *_table(list(WRONG), 1), ""]
+        lines += [
+            f"## {flows} flow{'s' if flows > 1 else ''}",
+            "",
+            *_table(table, list(MITIGATIONS), flows, held=flows == 1),
+            "",
+        ]
+    lines += ["## The difference of the delays known to a tenth, 1 flow", "", *_table(table, list(WRONG), 1), ""]
     return "\n".join(lines)
 
 
 def write() -> None:
-    """Write the page."""
-    FILE.write_text(text(), encoding="utf-8")
+    """Write the table and the page."""
+    table = measured()
+    with DATA.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, (*_PLACE, *_NUMBERS), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table[cell] for cell in _cells() if cell in table)
+    FILE.write_text(text(table), encoding="utf-8")

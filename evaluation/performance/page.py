@@ -28,23 +28,23 @@ SERIES_GOAL = 0.10
 TEMPLATE = """\
 # Speed
 
-Delivered data packets per second of CPU time, one core, measured by `make bench` on {date} at commit
-`{commit}`{changed}: {cpu}, {cores} cores, Linux {kernel}, rustc {rustc}. This page is
-generated; every run is a line of `evaluation/performance/history.jsonl`.
+How fast is the simulator? Delivered data packets per second of CPU time, one core, by `make bench` on {date} at
+commit `{commit}`{changed}: {cpu}, {cores} cores, Linux {kernel}, rustc {rustc}. Generated; every run is a line of
+`evaluation/performance/history.jsonl`.
 
 {goals}
 
 {rates}
 
-elephan and the skeleton: median of several runs in turn, each the whole workload. The peers run once, for a bounded CPU
-time, and count from when their window got full, because their cost per packet grows with it. Where that time did not
-suffice to fill it, the rate has a star and is better than the peer's true one.
+elephan and the skeleton: median of several whole runs in turn. The peers run once, for a bounded CPU time, and
+count from when their window got full, because their cost per packet grows with it; a star: it did not get full, and
+the true rate is lower.
 
 {peers}
 
-Peers: {versions}. `skeleton` is `evaluation/performance/skeleton.rs`: three FIFO hops each way, an ACK per two packets,
-one pending event per link, a fixed window and no TCP. It is the limit that no simulator of this form can pass; what
-else the machine does moves both, their ratio stays.
+Peers: {versions}. `evaluation/performance/skeleton.rs` has three FIFO hops each way, an ACK per two packets, one
+pending event per link, a fixed window and no TCP: the limit of a simulator of this form. Other work on the machine
+moves both; their ratio stays.
 
 ## What else it costs
 
@@ -59,9 +59,8 @@ window, per packet in flight; *in flight*: the most packets that the senders had
 Packets of 1500 bytes, drop-tail queue of one bandwidth-delay product, SACK, delayed ACKs, timestamps, three hops each
 way, access links four times the bottleneck. `evaluation/performance/workloads.toml` defines them; the same network for
 the peers is `evaluation/performance/peers/ns2_dumbbell.tcl` (Agent/TCP/Linux, SACK sink with delayed ACKs) and
-`evaluation/performance/peers/ns3_dumbbell.cc` (optimized, against libns3-dev). CUBIC runs without HyStart, so that the
-window gets full. ns-3 alone keeps it and ends its first slow start at one bandwidth-delay product: the overshoot alone
-would take it many minutes, and its steady state is what is compared.
+`evaluation/performance/peers/ns3_dumbbell.cc` (optimized, against libns3-dev). CUBIC runs without HyStart, so that
+the window gets full; ns-3 keeps it, because the overshoot alone would take it many minutes.
 
 {workloads}
 """

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from evaluation.mitigation import page
 from evaluation.mitigation.cells import MITIGATIONS, WRONG, Cell
 from evaluation.mitigation.page import dip
 from evaluation.mitigation.running import measure, spec_of
+
+
+def test_the_page_says_what_the_table_says() -> None:
+    assert page.FILE.read_text() == page.text(page.measured()), "python -m evaluation.mitigation --write-only"
 
 
 @pytest.mark.parametrize("mitigation", [*MITIGATIONS, *WRONG])

@@ -10,6 +10,7 @@ from evaluation.fidelity import page
 from evaluation.fidelity.backend import measured
 from evaluation.fidelity.backend.judge import Beside
 from evaluation.fidelity.backend.script import Difference, lost
+from evaluation.fidelity.judge import Row
 from evaluation.performance.markdown import LINE_LENGTH, table
 
 PICTURE = "![cwnd over time, Linux and the simulator, one plot per congestion control](../img/backend-windows.png)"
@@ -27,14 +28,14 @@ def section(
     versions = ", ".join(sorted({run["version"] for run in used}))
     marked = len(runs) - len(used)
     text = (
-        f"The same specifications over the TCP of {measured.kernels(used)}, with elephan's own C files loaded into it: "
-        f"`make backend` measures (last on {dates[-1]}, elephan {versions}), `make fidelity` simulates the same seeds. "
-        f"{backend['rate_mbps']} Mbit/s, queue of one bandwidth-delay product, independent loss, "
-        f"{page.numbers(backend['seconds'])} s for RTTs of {page.numbers(backend['rtt_ms'])} ms; medians of "
-        f"{_seeds(rows)}. The same packets of a flow, by number, are "
-        f"lost on both backends. Allowed: {page.between(backend['tolerance_line'])} where the line decides (both above "
-        f"90 % of it), {page.between(backend['tolerance_loss'])} where loss does. Shown is the kernel's goodput, "
-        f"Mbit/s, and in brackets the simulator's over it. "
+        f"The same specifications over the TCP of {measured.kernels(used)} with elephan's own C files: `make backend` "
+        f"measures (last on {dates[-1]}, elephan {versions}), `make fidelity` simulates the same seeds, so that the "
+        f"same packets of a flow are lost. {backend['rate_mbps']} Mbit/s, queue of one bandwidth-delay product, "
+        f"independent loss, {page.numbers(backend['seconds'])} s for RTTs of {page.numbers(backend['rtt_ms'])} ms; "
+        f"medians of {_seeds(rows)}. Least and most of the simulator's goodput over the kernel's, of all RTTs and of 1 "
+        "and 4 flows; [cell by cell](fidelity-backend.csv). Allowed: "
+        f"{page.between(backend['tolerance_line'])} where both are above 90 % of the line, "
+        f"{page.between(backend['tolerance_loss'])} else. "
         + (
             f"Left out: {pluralize(marked, 'run')} that the emulator did not honour."
             if marked
@@ -43,16 +44,14 @@ def section(
     )
     alone = [row for row in rows if row.share is None]
     fair = [row for row in rows if row.share is not None]
-    parts = [text, _goodputs(alone)]
+    parts = [text, _ratios(alone)]
     if fair:
         pair = backend["fairness"]
         parts.append(
             f"Beside one Reno flow on the same line ({pair['rtt_ms']} ms, loss {pair['loss']:g}, {pair['seconds']} s), "
-            "the control's part of what both get. Without losses or chance it would be a matter of phases which flow a "
-            "full queue drops, and for the whole run; the simulator's hosts answer up to "
-            f"{pair['jitter_us'] / 1000:g} ms late. "
-            "By phases: least and most of all seeds with hosts that answer up to "
-            f"{page.numbers(pair['phases_us'])} us late. "
+            "the control's part of what both get. Phases decide which flow a full queue drops, so the simulator's "
+            f"hosts answer up to {pair['jitter_us'] / 1000:g} ms late. By phases: least and most with hosts that "
+            f"answer up to {page.numbers(pair['phases_us'])} us late. "
             f"Allowed: {page.between(backend['tolerance_share'])}."
         )
         cells = [
@@ -77,26 +76,41 @@ def _seeds(rows: list[Beside]) -> str:
     return pluralize(most, "seed") if least == most else f"{least} to {most} seeds"
 
 
-def _goodputs(rows: list[Beside]) -> str:
-    """A line for each congestion control, RTT and number of flows, a column for each loss rate: the kernel's goodput,
-    the ratio."""
-    losses = list(dict.fromkeys(row.row.name[2] for row in rows))
-    lines: dict[tuple[str, ...], dict[str, str]] = {}
+def _ratios(rows: list[Beside]) -> str:
+    """Return a line for each congestion control and a column for each loss rate: least and most of the ratios."""
+    cells: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
-        cc, rtt, loss, flows = row.row.name
-        cell = f"{page.mbps(row.row.reference)} ({page.ratio(row.row)})"
-        lines.setdefault((cc, rtt, flows), {})[loss] = cell
-    cells = [[*line, *(by_loss.get(loss, "") for loss in losses)] for line, by_loss in lines.items()]
-    return table(["congestion control", "RTT", "flows", *(f"loss {loss}" for loss in losses)], cells)
+        cc, _, loss, _ = row.row.name
+        cells.setdefault(cc, {}).setdefault(loss.removeprefix("loss "), []).append(row.row)
+    losses = list(dict.fromkeys(loss for by_loss in cells.values() for loss in by_loss))
+    lines = [[cc, *(_range(by_loss.get(loss, [])) for loss in losses)] for cc, by_loss in cells.items()]
+    return table(["congestion control", *(f"loss {loss}" for loss in losses)], lines)
+
+
+def _range(rows: list[Row]) -> str:
+    """Return least and most of the ratios, one number where they are the same."""
+    ordered = sorted(rows, key=lambda row: row.ratio)
+    ends = dict.fromkeys(page.ratio(row) for row in (ordered[:1] + ordered[-1:]))
+    return " to ".join(ends)
+
+
+def write_cells(rows: list[Beside]) -> None:
+    """Write the kernel's goodput and the ratio, cell by cell."""
+    lines = []
+    for row in rows:
+        if row.share is None:
+            cc, rtt, loss, flows = row.row.name
+            labels = (cc, rtt.removeprefix("RTT ").removesuffix(" ms"), flows.split()[0], loss.removeprefix("loss "))
+            lines.append([*labels, page.mbps(row.row.reference), f"{row.row.ratio:.2f}"])
+    page.write_csv("backend", ["congestion_control", "rtt_ms", "flows", "loss", "kernel_mbps", "ratio"], lines)
 
 
 def _script_text(script: dict[str, Any]) -> str:
     numbers = ", ".join(str(number) for number in lost(script)[:4])
     return (
         f"### Windows over time\n\nOne flow over {script['rtt_ms']} ms and a queue that never fills, for "
-        f"{script['seconds']} s: packets {numbers} and so on of the line are lost, and no others. Compared are "
-        f"ssthresh after each reduction and cwnd every {script['series_ms']} ms. Errors are means over the reductions "
-        "and over the run, as parts of the kernel's."
+        f"{script['seconds']} s: packets {numbers} and so on of the line are lost. Errors of ssthresh after each "
+        f"reduction and of cwnd every {script['series_ms']} ms are means, as parts of the kernel's."
     )
 
 
