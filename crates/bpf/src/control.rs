@@ -7,13 +7,10 @@ use crate::object::{LoadedObject, ObjectFile};
 use libbpf_rs::Link;
 use std::collections::BTreeMap;
 
-/// The table of operations, which CC_ALGORITHM defines, and its map.
-pub(crate) const OPS: &str = "cc_algorithm";
-
-/// Its struct; of the kernel's it has the members that are used.
+/// The struct of the table of operations; of the kernel's it has the members that are used.
 pub(crate) const OPS_STRUCT: &str = "tcp_congestion_ops";
 
-/// What the constant of a parameter is called before its name.
+/// First part of the name of a parameter's constant; the parameter's name follows.
 pub(crate) const PARAMETER: &str = "cc_param_";
 
 /// The constant with a control's name for people.
@@ -42,47 +39,42 @@ pub struct Settings {
     pub linked: bool,
 }
 
-/// Sets what makes the variant.
-pub(crate) fn configure(object: &mut ObjectFile, settings: &Settings) -> Result<()> {
-    for (name, value) in &settings.parameters {
-        object.set_constant(&format!("{PARAMETER}{name}"), &value.to_ne_bytes()).map_err(|error| match error {
-            Error::Lacks(_) => Error::Lacks(format!("parameter '{name}': the algorithm never reads it")),
-            other => other,
-        })?;
+impl ObjectFile {
+    /// Makes it a variant of its algorithm. Errors: it has no such parameter, or the name is too long.
+    pub fn configure(&mut self, settings: &Settings) -> Result<()> {
+        for (name, value) in &settings.parameters {
+            self.set_constant(&format!("{PARAMETER}{name}"), &value.to_ne_bytes()).map_err(|error| match error {
+                Error::Lacks(_) => Error::Lacks(format!("parameter '{name}': the algorithm never reads it")),
+                other => other,
+            })?;
+        }
+        if settings.listens {
+            self.set_constant(LISTENS, &1u32.to_ne_bytes())?;
+        }
+        if !settings.label.is_empty() {
+            self.set_constant(LABEL, ended(&settings.label, self.constant(LABEL)?.len()))?;
+        }
+        let room = self.member(OPS_STRUCT, "name")?.len();
+        if settings.name.len() >= room {
+            let what = format!("the name {}", settings.name);
+            return Err(Error::Size { what, bytes: settings.name.len(), room: room - 1 });
+        }
+        self.set_member(OPS_STRUCT, "name", settings.name.as_bytes())?;
+        if !settings.restricted {
+            let flags = self.member(OPS_STRUCT, "flags")?;
+            let flags = flags.try_into().map(u32::from_ne_bytes).unwrap_or(0);
+            self.set_member(OPS_STRUCT, "flags", &(flags | NON_RESTRICTED).to_ne_bytes())?;
+        }
+        if settings.linked {
+            self.set_linked()?;
+        }
+        Ok(())
     }
-    if settings.listens {
-        object.set_constant(LISTENS, &1u32.to_ne_bytes())?;
-    }
-    if !settings.label.is_empty() {
-        object.set_constant(LABEL, ended(&settings.label, object.constant(LABEL)?.len()))?;
-    }
-    let room = object.member(OPS_STRUCT, "name")?.len();
-    if settings.name.len() >= room {
-        let what = format!("the name {}", settings.name);
-        return Err(Error::Size { what, bytes: settings.name.len(), room: room - 1 });
-    }
-    object.set_member(OPS_STRUCT, "name", settings.name.as_bytes())?;
-    if !settings.restricted {
-        let flags = object.member(OPS_STRUCT, "flags")?;
-        let flags = flags.try_into().map(u32::from_ne_bytes).unwrap_or(0);
-        object.set_member(OPS_STRUCT, "flags", &(flags | NON_RESTRICTED).to_ne_bytes())?;
-    }
-    if settings.linked {
-        object.set_linked()?;
-    }
-    Ok(())
 }
 
 /// The text, cut so that a zero behind it has room as well.
 fn ended(text: &str, room: usize) -> &[u8] {
     &text.as_bytes()[..text.len().min(room.saturating_sub(1))]
-}
-
-impl ObjectFile {
-    /// Makes it a variant of its algorithm. Errors: it has no such parameter, or the name is too long.
-    pub fn configure(&mut self, settings: &Settings) -> Result<()> {
-        configure(self, settings)
-    }
 }
 
 impl LoadedObject {

@@ -11,6 +11,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod check;
 mod control;
 mod error;
 mod kconfig;
@@ -24,10 +25,11 @@ mod registered;
 mod skip;
 mod types;
 
+pub use check::{check, Checked};
 pub use control::{Registration, Settings};
 pub use error::{Error, Result};
 pub use map::Map;
-pub use object::{check, loaded, Checked, LoadedObject, Log, ObjectFile};
+pub use object::{loaded, LoadedObject, Log, ObjectFile};
 pub use records::Records;
 pub use registered::{registered, unregister, Parameter, Registered};
 pub use types::kernel_has_struct;

@@ -1,6 +1,5 @@
 //! An object of BPF programs, from its bytes to the kernel.
 
-use crate::control::{configure, Settings, OPS};
 use crate::error::{Error, Result};
 use crate::{kconfig, messages, records::Records, types};
 use libbpf_rs::{
@@ -10,6 +9,9 @@ use libbpf_rs::{ProgramInput, ProgramMut};
 use std::ffi::OsStr;
 use std::thread;
 use std::time::Duration;
+
+/// The table of operations, which CC_ALGORITHM defines (congestion/bpf/env.h), and its map.
+pub(crate) const OPS: &str = "cc_algorithm";
 
 /// Section of an object's constants, and end of its map's name.
 pub(crate) const CONSTANTS: &str = ".rodata";
@@ -232,36 +234,6 @@ impl LoadedObject {
     fn map(&self, section: &str) -> Option<libbpf_rs::Map<'_>> {
         self.object.maps().find(|map| is_named(map.name(), section))
     }
-}
-
-/// What the kernel said of an object that it has taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checked {
-    /// Programs in it.
-    pub programs: usize,
-    /// Steps that its verifier went through.
-    pub steps: u64,
-}
-
-/// Puts an object through the kernel's verifier, with `settings` if they are given; with `register` it is registered,
-/// and stays.
-///
-/// What is refused is put through once more with the verifier's steps, which name the line. Errors: [`Error::Load`]
-/// with them; [`Error::Call`] when it passed and the kernel does not register it.
-pub fn check(bytes: &[u8], name: &str, settings: Option<&Settings>, register: bool) -> Result<Checked> {
-    let opened = || {
-        let mut object = ObjectFile::open(bytes, name)?;
-        settings.map(|settings| configure(&mut object, settings)).transpose()?;
-        Ok(object)
-    };
-    let mut loaded = match loaded(opened, Log::Statistics) {
-        Err(Error::Load { .. }) => loaded(opened, Log::Steps)?,
-        other => other?,
-    };
-    if register {
-        loaded.register()?.keep();
-    }
-    Ok(Checked { programs: loaded.programs(), steps: loaded.verifier_steps() })
 }
 
 /// Loads what `opened` gives, again after a pause where the kernel says EAGAIN: its verifier gives up when a signal is

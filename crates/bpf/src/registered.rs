@@ -3,15 +3,15 @@
 //! A control's label and parameters are constants of its object, in a map beside it: the one with the same type
 //! information (BTF), since each load of an object brings its own. Both live as long as the programs do.
 
-use crate::control::{LABEL, OPS, OPS_STRUCT, PARAMETER};
+use crate::control::{LABEL, OPS_STRUCT, PARAMETER};
 use crate::error::{Error, Result};
-use crate::object::CONSTANTS;
+use crate::object::{CONSTANTS, OPS};
 use crate::types::{self, Place};
 use libbpf_rs::{libbpf_sys, Btf, MapCore, MapFlags, MapHandle, MapType, Program};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// What stands before a parameter's declaration in its tag (CC_PARAM_GLOBAL_ of congestion/bpf/env.h).
+/// Text before a parameter's declaration in its tag (CC_PARAM_GLOBAL_ of congestion/bpf/env.h).
 const DECLARED: &str = "elephan:param ";
 
 /// Members of a declaration; the last is free text.
@@ -44,7 +44,7 @@ pub struct Registered {
 pub struct Parameter {
     /// Its value.
     pub value: i64,
-    /// What CC_PARAMS said of it: unit, default, min, max, scale, doc; nothing where the kernel keeps no tags (before
+    /// Its declaration in CC_PARAMS: unit, default, min, max, scale, doc; nothing where the kernel keeps no tags (before
     /// Linux 5.16).
     pub declared: BTreeMap<String, String>,
 }

@@ -2,7 +2,8 @@
 
 use crate::clang;
 use crate::compile::{self, CompileError, WorkDir};
-use crate::diagnose::{self, Grade, Problem};
+use crate::diagnose::{self, Grade};
+use crate::problem::Problem;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::{fs, io};

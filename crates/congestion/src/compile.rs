@@ -1,9 +1,11 @@
 //! A user's own algorithm: one C file, compiled by the system's compiler, checked, loaded.
 
 use crate::descriptor::Algorithm;
-use crate::diagnose::{self, Grade, Listed, Problem};
-use crate::library::load;
-use crate::{source, HEADERS};
+use crate::diagnose::{self, Grade};
+use crate::headers::HEADERS;
+use crate::load::load;
+use crate::problem::{Listed, Problem};
+use crate::source;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

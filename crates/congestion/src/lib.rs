@@ -15,10 +15,13 @@ mod compile;
 mod controller;
 mod descriptor;
 mod diagnose;
+mod headers;
 #[cfg(test)]
 mod layout;
 mod library;
+mod load;
 pub mod parity;
+mod problem;
 pub mod sock;
 mod source;
 #[cfg(unix)]
@@ -29,17 +32,6 @@ pub use builtin::{builtin, find};
 pub use compile::{compile, compile_and_warn, CompileError};
 pub use controller::{Controller, ParamError};
 pub use descriptor::{Algorithm, ParamDesc};
-pub use diagnose::Problem;
+pub use headers::HEADERS;
+pub use problem::Problem;
 pub use sock::*;
-
-/// The headers of an algorithm, path below the include folder and text: cc.h, its environments, what records, listens
-/// and steps.
-pub const HEADERS: [(&str, &str); 7] = [
-    ("cc.h", include_str!("../../../congestion/cc.h")),
-    ("native/sock.h", include_str!("../../../congestion/native/sock.h")),
-    ("native/env.h", include_str!("../../../congestion/native/env.h")),
-    ("bpf/env.h", include_str!("../../../congestion/bpf/env.h")),
-    ("bpf/record.h", include_str!("../../../congestion/bpf/record.h")),
-    ("bpf/trim.h", include_str!("../../../congestion/bpf/trim.h")),
-    ("bpf/step.h", include_str!("../../../congestion/bpf/step.h")),
-];

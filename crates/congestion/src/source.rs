@@ -1,6 +1,6 @@
 //! What can be read off the text of an algorithm without compiling it.
 
-use crate::diagnose::Problem;
+use crate::problem::Problem;
 
 /// Hooks with their signature, as cc.h lists them.
 pub(crate) const HOOKS: [(&str, &str); 12] = [

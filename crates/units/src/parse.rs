@@ -1,6 +1,6 @@
 //! Text to quantity, exactly: decimal arithmetic on integers, no floats.
 
-use crate::{Rate, Size, Span};
+use crate::quantity::{Rate, Size, Span};
 use std::fmt;
 
 /// Why a text is not a quantity.
@@ -25,7 +25,8 @@ const RATE: &str =
     "a rate with a unit (bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s; B/s, kB/s, MB/s, GB/s, TB/s; KiB/s, MiB/s, \
     GiB/s, TiB/s), such as \"45Mbit/s\" or \"180MB/s\"";
 const SIZE: &str =
-    "a size with a unit (B, kB, MB, GB, TB = powers of 1000; KiB, MiB, GiB, TiB = powers of 1024), such as \"8MB\" or \"64KiB\"";
+    "a size with a unit (B, kB, MB, GB, TB = powers of 1000; KiB, MiB, GiB, TiB = powers of 1024), such as \"8MB\" or \
+    \"64KiB\"";
 
 /// A time such as "25ms" or "1.5 s", rounded down to whole ns.
 pub fn parse_span(text: &str) -> Result<Span, ParseError> {

@@ -6,94 +6,23 @@
 //! the next; that the algorithm's own state is the same before a call as after the one before it is checked apart, and
 //! with both the whole sequence is the same.
 
+mod seen;
 mod synthetic;
 
+pub use seen::{Seen, HOOKS, SEEN_BYTES};
 pub use synthetic::synthetic;
 
 use crate::controller::{Controller, ParamError};
 use crate::descriptor::Algorithm;
-use crate::sock::{AckSample, CcSock, RateSample, MAX_PARAMS, PRIVATE_BYTES};
+use crate::sock::{MAX_PARAMS, PRIVATE_BYTES};
+use seen::{call, SSTHRESH};
 use std::collections::BTreeMap;
-use std::mem::size_of;
-
-/// The hooks, as `CC_HOOK_*` of congestion/native/sock.h numbers them.
-pub const HOOKS: [&str; 11] = [
-    "init",
-    "ssthresh",
-    "cong_avoid",
-    "set_state",
-    "cwnd_event",
-    "in_ack_event",
-    "pkts_acked",
-    "min_tso_segs",
-    "cong_control",
-    "undo_cwnd",
-    "release",
-];
-
-const INIT: u32 = 0;
-const SSTHRESH: u32 = 1;
-const CONG_AVOID: u32 = 2;
-const SET_STATE: u32 = 3;
-const CWND_EVENT: u32 = 4;
-const IN_ACK_EVENT: u32 = 5;
-const PKTS_ACKED: u32 = 6;
-const MIN_TSO_SEGS: u32 = 7;
-const CONG_CONTROL: u32 = 8;
-const UNDO_CWND: u32 = 9;
-const RELEASE: u32 = 10;
 
 /// Differences that are kept in full; the rest are counted.
 const KEPT: usize = 20;
 
 /// Reductions of the window that are kept.
 const REDUCTIONS: usize = 1000;
-
-/// One call of a hook, before or after: `struct cc_seen` of congestion/native/sock.h.
-#[repr(C, align(8))]
-#[derive(Clone, Debug)]
-pub struct Seen {
-    /// Index into [`HOOKS`].
-    pub hook: u32,
-    /// 0: before the call, 1: after it.
-    pub after: u32,
-    /// One number per connection; never 0.
-    pub connection: u64,
-    /// Numbers that the hook is given beside the sender: of `cong_avoid` and `cong_control` two.
-    pub args: [u32; 2],
-    /// What the hook returned, if it does.
-    pub result: u32,
-    /// The kernel's clock in ticks, low bits.
-    pub ticks: u32,
-    /// Given to `cong_control`.
-    pub rate: RateSample,
-    /// Given to `pkts_acked`.
-    pub ack: AckSample,
-    /// Zero.
-    pub pad: u32,
-    /// The sender.
-    pub sock: CcSock,
-}
-
-/// Bytes of one [`Seen`] in a recording.
-pub const SEEN_BYTES: usize = size_of::<Seen>();
-
-impl Seen {
-    fn read(bytes: &[u8]) -> Seen {
-        assert_eq!(bytes.len(), SEEN_BYTES);
-        // SAFETY: so many bytes are there; every field is an integer, so that any bytes are a value.
-        unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
-    }
-
-    fn write(&self, to: &mut Vec<u8>) {
-        // SAFETY: a structure of integers without padding between them (a test of the layout), read as bytes.
-        to.extend_from_slice(unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), SEEN_BYTES) });
-    }
-
-    fn hook_name(&self) -> &'static str {
-        HOOKS.get(self.hook as usize).copied().unwrap_or("unknown")
-    }
-}
 
 /// A value that the two builds do not agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -277,26 +206,6 @@ fn differing(
     let fields = pairs.into_iter().map(|(name, bpf, native)| (name.to_owned(), bpf, native));
     let words = (0..PRIVATE_BYTES / 8).map(|i| (format!("private[{i}]"), theirs.private[i], ours.private[i]));
     fields.chain(words).filter(|(_, bpf, native)| bpf != native).collect()
-}
-
-/// Makes one call as it was recorded; what it returns, if it does.
-fn call(control: &mut Controller, seen: &Seen) -> Option<u32> {
-    let [first, second] = seen.args;
-    match seen.hook {
-        INIT => control.init(),
-        SSTHRESH => return Some(control.ssthresh()),
-        CONG_AVOID => control.cong_avoid(first, second),
-        SET_STATE => control.tell_state(first as u8),
-        CWND_EVENT => control.tell_event(first),
-        IN_ACK_EVENT => control.in_ack_event(first),
-        PKTS_ACKED => control.pkts_acked(&seen.ack),
-        MIN_TSO_SEGS => return control.min_tso_segs(),
-        CONG_CONTROL => control.cong_control(first, second, &seen.rate),
-        UNDO_CWND => return Some(control.undo_cwnd()),
-        RELEASE => control.release(),
-        _ => {}
-    }
-    None
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //! The order of calls is Linux's; the numbers are drawn so that small, usual and extreme ones meet. A sequence is
 //! made natively, call by call, and only what each call was given is handed out.
 
-use super::{
-    call, Seen, CONG_AVOID, CONG_CONTROL, CWND_EVENT, INIT, IN_ACK_EVENT, MIN_TSO_SEGS, PKTS_ACKED, RELEASE, SET_STATE,
-    SSTHRESH, UNDO_CWND,
+use super::seen::{
+    call, Seen, CONG_AVOID, CONG_CONTROL, CWND_EVENT, HOOKS, INIT, IN_ACK_EVENT, MIN_TSO_SEGS, PKTS_ACKED, RELEASE,
+    SEEN_BYTES, SET_STATE, SSTHRESH, UNDO_CWND,
 };
 use crate::controller::{Controller, ParamError};
 use crate::descriptor::Algorithm;
@@ -74,8 +74,8 @@ pub fn synthetic(
     let mut draw = Draw(seed);
     let mut control = Controller::new(algorithm, values)?;
     let params = control.sock().params;
-    let has: Vec<_> = super::HOOKS.iter().map(|hook| algorithm.hooks().contains(hook)).collect();
-    let mut bytes = Vec::with_capacity(count * super::SEEN_BYTES);
+    let has: Vec<_> = HOOKS.iter().map(|hook| algorithm.hooks().contains(hook)).collect();
+    let mut bytes = Vec::with_capacity(count * SEEN_BYTES);
     let (mut made, mut connection) = (0, 0);
     while made < count {
         connection += 1;

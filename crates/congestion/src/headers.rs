@@ -1,0 +1,13 @@
+//! The headers that an algorithm is compiled with.
+
+/// The headers of an algorithm, path below the include folder and text: cc.h, its environments, what records, listens
+/// and steps.
+pub const HEADERS: [(&str, &str); 7] = [
+    ("cc.h", include_str!("../../../congestion/cc.h")),
+    ("native/sock.h", include_str!("../../../congestion/native/sock.h")),
+    ("native/env.h", include_str!("../../../congestion/native/env.h")),
+    ("bpf/env.h", include_str!("../../../congestion/bpf/env.h")),
+    ("bpf/record.h", include_str!("../../../congestion/bpf/record.h")),
+    ("bpf/trim.h", include_str!("../../../congestion/bpf/trim.h")),
+    ("bpf/step.h", include_str!("../../../congestion/bpf/step.h")),
+];
