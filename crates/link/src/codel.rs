@@ -4,7 +4,7 @@
 //! section 6 of RFC 8290 (a marked packet leaves the queue, and the schedule goes on as if it had been dropped).
 
 use crate::counters::{DropReason, LinkCounters};
-use crate::Packet;
+use crate::packet::Packet;
 use std::collections::VecDeque;
 
 /// How soon after the last dropping state a new one starts from the old drop rate, in intervals (RFC 8289, section

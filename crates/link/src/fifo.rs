@@ -4,13 +4,14 @@
 //! cursor is moved when someone asks (an arrival, a delivery at the cursor, a reader), not by an event of its own, and
 //! passes each packet once.
 
+use crate::admission::Admission;
 use crate::config::LossModel;
 use crate::counters::{DropReason, LinkCounters};
 use crate::loss::Loss;
+use crate::packet::Packet;
 use crate::red::{Red, RedDecision};
 use crate::ring::Ring;
 use crate::serializer::Serializer;
-use crate::{Admission, Packet};
 use std::collections::VecDeque;
 use units::{Rate, Time};
 

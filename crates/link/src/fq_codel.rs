@@ -2,7 +2,7 @@
 
 use crate::codel::{Codel, CodelParams, TimedQueue};
 use crate::counters::{DropReason, LinkCounters};
-use crate::Packet;
+use crate::packet::Packet;
 use std::collections::VecDeque;
 
 /// Packets dropped at once from the fattest queue when the limit is passed, at most (RFC 8290, section 4.1.3 drops

@@ -12,10 +12,11 @@
 //! of a slower link further on: packets then queue here and not there. Several hold buffers may share one pacer
 //! ([`Pacers`]).
 
+use crate::admission::Admission;
 use crate::counters::{DropReason, LinkCounters};
 use crate::pacer::{PacerId, Pacers};
+use crate::packet::Packet;
 use crate::ring::Ring;
-use crate::{Admission, Packet};
 use units::{Rate, Span, Time};
 
 /// Parts per million in one.

@@ -21,6 +21,7 @@
 
 #![deny(unsafe_code)]
 
+mod admission;
 mod codel;
 mod config;
 mod counters;
@@ -32,6 +33,7 @@ mod jitter;
 mod link;
 mod loss;
 mod pacer;
+mod packet;
 mod per_flow_loss;
 mod precomputed;
 pub mod random;
@@ -42,24 +44,13 @@ mod serializer;
 #[cfg(test)]
 mod tests;
 
+pub use admission::Admission;
 pub use config::{ConfigError, Jitter, JitterDistribution, LinkConfig, LossModel, QueueConfig, MAX_RATE};
 pub use counters::{DropReason, Stats};
 pub use fifo::FifoLink;
 pub use hold_buffer::HoldBuffer;
-pub use link::{Admission, Link, LinkEvent, VariableLink};
+pub use link::{Link, LinkEvent, VariableLink};
 pub use pacer::{PacerId, Pacers};
+pub use packet::Packet;
 pub use precomputed::PrecomputedLink;
 pub use scheduled_queue::ScheduledQueue;
-
-/// The properties of a packet that a link reads.
-pub trait Packet {
-    /// Bytes that the line's rate counts: those of the IP packet, at most 65,535.
-    fn bytes(&self) -> u32;
-    /// Equal for packets of one flow: FQ-CoDel spreads flows over its queues by it, and independent losses are drawn
-    /// per flow.
-    fn flow_hash(&self) -> u64;
-    /// Whether the packet may be marked instead of dropped (ECT(0), ECT(1) or CE, RFC 3168).
-    fn is_ect(&self) -> bool;
-    /// Sets "congestion experienced" (RFC 3168).
-    fn mark_ce(&mut self);
-}

@@ -1,29 +1,18 @@
 //! A link of any kind, with static dispatch to the kind's own type.
 
-use crate::config::{LinkConfig, LossModel, QueueConfig};
+use crate::admission::Admission;
+use crate::config::{LinkConfig, LossModel, QueueConfig, MAX_RATE};
 use crate::counters::{DropReason, Stats};
 use crate::fifo::FifoLink;
 use crate::hold_buffer::HoldBuffer;
 use crate::loss::Loss;
 use crate::pacer::Pacers;
+use crate::packet::Packet;
 use crate::precomputed::PrecomputedLink;
 use crate::random::{stream_seed, Random};
 use crate::red::Red;
 use crate::scheduled_queue::ScheduledQueue;
-use crate::Packet;
 use units::{Rate, Span, Time};
-
-/// Whether a link took a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Admission<P> {
-    /// The packet is inside: the link delivers it later, or reports it by [`Link::poll_dropped`].
-    Queued {
-        /// [`Link::poll_timeout`] when this packet may have changed it.
-        next_event: Option<Time>,
-    },
-    /// The link refused the packet, and does not report it again.
-    Dropped(P, DropReason),
-}
 
 /// The outcome of [`Link::handle_event`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -264,7 +253,7 @@ impl<P: Packet> VariableLink<P> {
     /// # Panics
     /// When `rate` is zero or above [`crate::MAX_RATE`].
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        assert!((1..=crate::MAX_RATE.0).contains(&rate.0), "rate = {rate}: must be from 1 bit/s to 2^62 bit/s");
+        assert!((1..=MAX_RATE.0).contains(&rate.0), "rate = {rate}: must be from 1 bit/s to 2^62 bit/s");
         match self {
             VariableLink::Fifo(link) => link.set_rate(now.0, rate),
             VariableLink::Scheduled(link) => link.set_rate(now.0, rate),

@@ -3,6 +3,7 @@
 //! A hold buffer asks for one grant at a time, when its oldest packet may leave. So buffers with a backlog alternate
 //! packet by packet, and a pacer with a backlogged buffer is never idle.
 
+use crate::config::MAX_RATE;
 use crate::serializer::Serializer;
 use units::Rate;
 
@@ -67,5 +68,5 @@ impl Pacers {
 }
 
 fn check(rate: Rate) {
-    assert!((1..=crate::MAX_RATE.0).contains(&rate.0), "rate = {rate}: must be from 1 bit/s to 2^62 bit/s");
+    assert!((1..=MAX_RATE.0).contains(&rate.0), "rate = {rate}: must be from 1 bit/s to 2^62 bit/s");
 }

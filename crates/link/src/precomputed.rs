@@ -5,12 +5,13 @@
 //! with its future arrival time: a whole path costs one event. Counters and queue lengths are still those of the time
 //! at which they are read: each packet leaves a 16-byte record until then.
 
+use crate::admission::Admission;
 use crate::config::{LinkConfig, QueueConfig};
 use crate::counters::{DropReason, Stats};
 use crate::loss::Loss;
+use crate::packet::Packet;
 use crate::ring::Ring;
 use crate::serializer::Serializer;
-use crate::{Admission, Packet};
 use std::collections::VecDeque;
 use units::Time;
 

@@ -1,5 +1,6 @@
 //! A link with one pending event: for queue disciplines that decide at dequeue (CoDel, FQ-CoDel), and for jitter.
 
+use crate::admission::Admission;
 use crate::codel::{Codel, CodelParams, TimedQueue};
 use crate::config::{LinkConfig, LossModel, QueueConfig};
 use crate::counters::{DropReason, LinkCounters};
@@ -7,10 +8,10 @@ use crate::delay_line::DelayLine;
 use crate::fq_codel::FqCodel;
 use crate::jitter::JitterSource;
 use crate::loss::Loss;
+use crate::packet::Packet;
 use crate::random::Random;
 use crate::red::{Red, RedDecision};
 use crate::serializer::Serializer;
-use crate::{Admission, Packet};
 use units::{Rate, Span, Time};
 
 enum Discipline<P> {
