@@ -1,7 +1,7 @@
 //! The manager's decisions.
 
-use crate::mitigation::Plan;
-use crate::FlowKey;
+use crate::flow_key::FlowKey;
+use crate::plan::Plan;
 use units::Rate;
 
 /// An action that the network has to take.

@@ -18,23 +18,12 @@
 //! A forecast ignores the flow's congestion control and its application: it is an order of magnitude, and the move log
 //! records the error.
 
-use crate::mitigation::{residual, Mitigation, Residual};
+use crate::limit::{limit_of, Limit};
+use crate::mitigation::Mitigation;
 use crate::policy::Policy;
+use crate::residual::{residual, Residual};
 use crate::view::Paths;
 use units::{Rate, Size, Span};
-
-/// The limit of a flow's rate.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Limit {
-    /// Scenario A: a window, or the application; no line is full.
-    Window,
-    /// Scenario B: the sender's line.
-    Sender,
-    /// Scenario C: the IP path's core.
-    Core,
-    /// Scenario D: the receiver's line, behind the merging router.
-    Receiver,
-}
 
 /// Expected effects of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,10 +47,6 @@ pub struct Forecast {
     /// Bytes that the move gains over the rest of the flow, delivered or offloaded, less the cost of the lightpath.
     pub gain: Size,
 }
-
-/// A link is full from this load on: a TCP flow that it limits leaves it idle at times, and counters are of an
-/// interval.
-pub(crate) const FULL_PPM: u64 = 950_000;
 
 /// Overtaken packets without effect: the duplicate ACK threshold (RFC 5681, 3.2).
 pub(crate) const DUPTHRESH: u64 = 3;
@@ -147,29 +132,6 @@ pub fn forecast(case: &Case, mitigation: Mitigation, policy: &Policy) -> Forecas
         cost: Size((lacking as u64).saturating_add(slower as u64)),
         gain: Size(gain as u64),
     }
-}
-
-/// The limit of a flow by its full links; of several the last on its path, which costs most.
-pub(crate) fn limit_of(paths: &Paths) -> Limit {
-    let full = |link: crate::view::LinkView| link.load_ppm() >= FULL_PPM;
-    if paths.egress.is_some_and(full) {
-        Limit::Receiver
-    } else if full(paths.core) {
-        Limit::Core
-    } else if paths.ingress.is_some_and(full) {
-        Limit::Sender
-    } else {
-        Limit::Window
-    }
-}
-
-/// Bytes dropped at the merging router while both paths deliver.
-pub(crate) fn overflow(rate: Rate, overlap: Span, paths: &Paths) -> u64 {
-    let Some(egress) = paths.egress else { return 0 };
-    // The load before still arrives over IP, and the flow's rate once more over the lightpath.
-    let excess = Rate((rate.0.saturating_add(egress.load.0.max(rate.0))).saturating_sub(egress.capacity.0));
-    let free = egress.queue_limit.0.saturating_sub(egress.queue.0);
-    excess.data_in(overlap).0.saturating_sub(free)
 }
 
 fn rate_after(limit: Limit, rate: Rate, before_s: f64, after_s: f64, room: Rate, paths: &Paths) -> Rate {

@@ -21,12 +21,17 @@
 
 mod decision;
 pub mod evaluation;
+mod flow_key;
 pub mod forecast;
 mod lightpath;
+mod limit;
+mod link_view;
 mod manager;
 mod mitigation;
 mod move_log;
+mod plan;
 mod policy;
+mod residual;
 mod sampling;
 mod space_saving;
 mod table;
@@ -34,16 +39,17 @@ pub mod traffic_model;
 mod view;
 
 pub use decision::{Decision, Place};
-pub use forecast::{forecast, Case, Forecast, Limit};
+pub use flow_key::FlowKey;
+pub use forecast::{forecast, Case, Forecast};
 pub use lightpath::{LightpathSample, State};
+pub use limit::Limit;
+pub use link_view::LinkView;
 pub use manager::Manager;
-pub use mitigation::{plan, AllowedMitigations, HoldConfig, HoldStats, Mitigation, Pacing, Plan};
+pub use mitigation::{AllowedMitigations, HoldConfig, HoldStats, Mitigation, Pacing};
 pub use move_log::{MoveLog, MoveRecord, Observation, Reason, Totals};
+pub use plan::{plan, Plan};
 pub use policy::{LightpathConfig, Policy, Thresholds};
 pub use sampling::{Estimate, Sampled, Sampler};
 pub use space_saving::{Counter, SpaceSaving};
 pub use table::{Activity, FlowTable};
-pub use view::{LinkView, Paths, View};
-
-/// A flow's key; the caller assigns it.
-pub type FlowKey = u64;
+pub use view::{Paths, View};

@@ -1,9 +1,9 @@
 //! A lightpath and the flows that it carries.
 
+use crate::flow_key::FlowKey;
+use crate::link_view::LinkView;
 use crate::policy::{LightpathConfig, Policy};
 use crate::table::Activity;
-use crate::view::LinkView;
-use crate::FlowKey;
 use std::collections::BTreeMap;
 use units::{Rate, Size, Span, Time};
 

@@ -1,14 +1,16 @@
 //! The loop: observe, detect, decide, act.
 
 use crate::decision::{Decision, Place};
+use crate::flow_key::FlowKey;
 use crate::forecast::{Case, Forecast};
 use crate::lightpath::{CarriedFlow, Lightpath, LightpathSample, State, Surplus};
-use crate::mitigation::{plan, AllowedMitigations, HoldConfig, HoldStats, Plan};
+use crate::link_view::LinkView;
+use crate::mitigation::{AllowedMitigations, HoldConfig, HoldStats};
 use crate::move_log::{MoveLog, MoveRecord, Observation, Reason, Totals};
+use crate::plan::{plan, Plan};
 use crate::policy::{LightpathConfig, Policy};
 use crate::table::{rate_of, Activity, FlowTable};
-use crate::view::{LinkView, Paths, View};
-use crate::FlowKey;
+use crate::view::{Paths, View};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Rate, Size, Span, Time};
 

@@ -1,9 +1,10 @@
 //! The move log: forecast and observed cost and gain of each move.
 
+use crate::flow_key::FlowKey;
 use crate::forecast::Forecast;
-use crate::mitigation::{HoldStats, Plan};
-use crate::view::LinkView;
-use crate::FlowKey;
+use crate::link_view::LinkView;
+use crate::mitigation::HoldStats;
+use crate::plan::Plan;
 use units::{Rate, Size, Span, Time};
 
 /// Why a flow was moved, or was not.

@@ -1,9 +1,9 @@
 //! The flow table: volume and rate of flows, within bounded memory, from samples.
 
+use crate::flow_key::FlowKey;
 use crate::policy::Thresholds;
 use crate::sampling::{Estimate, Sampled};
 use crate::space_saving::SpaceSaving;
-use crate::FlowKey;
 use std::collections::BTreeMap;
 use units::{Rate, Size, Span, Time};
 

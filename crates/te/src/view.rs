@@ -1,35 +1,9 @@
 //! The manager's view of the network: counters of links, delays of paths.
 
+use crate::flow_key::FlowKey;
+use crate::link_view::LinkView;
 use crate::mitigation::AllowedMitigations;
-use crate::FlowKey;
-use units::{Rate, Size, Span};
-
-/// State of a link by its counters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LinkView {
-    /// Rate of the line.
-    pub capacity: Rate,
-    /// Its load in the latest interval.
-    pub load: Rate,
-    /// Mean length of its queue over the latest interval.
-    pub queue: Size,
-    /// Limit of its queue.
-    pub queue_limit: Size,
-    /// Packets dropped there since the start.
-    pub dropped: u64,
-}
-
-impl LinkView {
-    /// Time that a packet waits in that queue.
-    pub fn wait(&self) -> Span {
-        self.capacity.time_for(self.queue)
-    }
-
-    /// Load as parts per million of the capacity.
-    pub fn load_ppm(&self) -> u64 {
-        (u128::from(self.load.0) * 1_000_000 / u128::from(self.capacity.0.max(1))) as u64
-    }
-}
+use units::{Size, Span};
 
 /// The two paths of a flow between the routers that a lightpath joins, and the links before and behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

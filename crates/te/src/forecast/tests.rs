@@ -1,6 +1,6 @@
 use super::*;
+use crate::link_view::LinkView;
 use crate::policy::of_tests as policy;
-use crate::view::LinkView;
 
 const GBIT: u64 = 1_000_000_000;
 

@@ -1,5 +1,9 @@
 use super::*;
+use crate::link_view::LinkView;
+use crate::mitigation::{AllowedMitigations, Pacing};
 use crate::policy::of_tests as policy;
+use crate::residual::residual;
+use units::Rate;
 
 const GBIT: u64 = 1_000_000_000;
 
