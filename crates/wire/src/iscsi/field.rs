@@ -1,6 +1,7 @@
 //! Fields of a header at fixed places, read and written alike.
 
-use super::BHS_BYTES;
+/// Bytes of a basic header segment.
+pub const BHS_BYTES: usize = 48;
 
 /// 16 bits, most significant byte first.
 pub(super) mod half {

@@ -1,6 +1,10 @@
 //! PDUs as bytes: lengths, padding, CRC32C digests (RFC 7143, 11.1 and 11.2).
 
-use super::{Ahs, Header, IscsiError, Payload, Pdu, BHS_BYTES};
+use super::error::IscsiError;
+use super::field::BHS_BYTES;
+use super::header::Header;
+use super::payload::Payload;
+use super::pdu::{Ahs, Pdu};
 use bytes::{Bytes, BytesMut};
 use std::ops::Range;
 

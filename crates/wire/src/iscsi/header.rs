@@ -3,8 +3,7 @@
 //! Reserved bits are not looked at when parsing (RFC 7143, 11) and zero when emitted. TotalAHSLength and
 //! DataSegmentLength are left to the frame.
 
-use super::field::{bits, byte, flag, half, long, raw, word};
-use super::BHS_BYTES;
+use super::field::{bits, byte, flag, half, long, raw, word, BHS_BYTES};
 
 macro_rules! headers {
     ($($(#[$doc:meta])* $name:ident = $opcode:literal {

@@ -1,4 +1,9 @@
-//! Numbers with a name (RFC 7143, sections 11.5, 11.6, 11.13 and 11.17).
+//! Numbers with a name (RFC 7143, sections 11.5, 11.6, 11.13 and 11.17; 11.2.1.8 and 15).
+
+/// A task tag that stands for none.
+pub const NO_TAG: u32 = 0xffff_ffff;
+/// The port that IANA gave to iSCSI.
+pub const PORT: u16 = 3260;
 
 /// Task management functions.
 pub mod task {

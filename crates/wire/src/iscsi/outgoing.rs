@@ -1,6 +1,8 @@
 //! Bytes that wait for a socket.
 
-use super::{Framing, Payload, Pdu};
+use super::frame::Framing;
+use super::payload::Payload;
+use super::pdu::Pdu;
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::io::IoSlice;

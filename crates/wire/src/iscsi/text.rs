@@ -1,6 +1,7 @@
 //! Text of negotiations: key=value pairs, each ended by a zero byte (RFC 7143, section 6.1).
 
-use super::{IscsiError, Payload};
+use super::error::IscsiError;
+use super::payload::Payload;
 
 /// Longest key, bytes (RFC 7143, 6.1).
 pub const MAX_KEY_BYTES: usize = 63;
