@@ -3,13 +3,13 @@
 use crate::adaptive_poll::AdaptivePoll;
 use crate::clock;
 use crate::pdu_reader::{NextPdu, PduReader};
-use crate::server::Shared;
+use crate::shared::{ready_connections, Shared};
 use crate::waker::Waker;
 use std::io::{self, IoSlice, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
-use storage::iscsi::{ConnectionId, Target, Work};
+use storage::iscsi::{ConnectionId, Work};
 use units::Span;
 use wire::iscsi::Outgoing;
 
@@ -23,11 +23,6 @@ const CLOSE_TIMEOUT: Span = Span::from_secs(5);
 const SLICES: usize = 32;
 /// Most operations taken at once.
 const BATCH: usize = 16;
-
-/// Connections that the last calls ready.
-pub(crate) fn ready_connections(target: &mut Target) -> Vec<ConnectionId> {
-    std::iter::from_fn(|| target.poll_ready()).collect()
-}
 
 /// The outcome of a step.
 #[derive(PartialEq)]

@@ -1,8 +1,6 @@
 //! I/O threads for operations that may block on a drive: syncs, reads outside of the page cache. They pass a
 //! connection's command queue on to the drive, while the connection's thread serves the network.
 
-use crate::connection::ready_connections;
-use crate::server::Shared;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -20,6 +18,12 @@ struct State {
     stop: bool,
 }
 
+/// Performs work in a thread of its own.
+pub(crate) trait Worker: Send + Sync + 'static {
+    /// Performs `work` and reports its outcome.
+    fn complete(&self, work: Work);
+}
+
 /// The I/O threads of one LUN, started on demand.
 #[derive(Debug, Default)]
 pub(crate) struct IoThreads {
@@ -34,11 +38,11 @@ impl IoThreads {
 
     /// Queues work; the command windows of sessions bound the queue. Returns the work if there is no thread and none
     /// could be started.
-    pub fn submit(self: &Arc<IoThreads>, shared: &Weak<Shared>, work: Work) -> Option<Work> {
+    pub fn submit<W: Worker>(self: &Arc<IoThreads>, worker: &Weak<W>, work: Work) -> Option<Work> {
         let mut state = self.state();
         if state.idle <= state.queue.len() && state.threads.len() < MAX_THREADS {
-            let (pool, shared) = (Arc::clone(self), Weak::clone(shared));
-            let made = std::thread::Builder::new().name("iscsi-io".to_owned()).spawn(move || pool.run(&shared));
+            let (pool, worker) = (Arc::clone(self), Weak::clone(worker));
+            let made = std::thread::Builder::new().name("iscsi-io".to_owned()).spawn(move || pool.run(&worker));
             match made {
                 Ok(thread) => state.threads.push(thread),
                 Err(_) if state.threads.is_empty() => return Some(work),
@@ -51,7 +55,7 @@ impl IoThreads {
         None
     }
 
-    fn run(&self, shared: &Weak<Shared>) {
+    fn run<W: Worker>(&self, worker: &Weak<W>) {
         loop {
             let work = {
                 let mut state = self.state();
@@ -67,14 +71,8 @@ impl IoThreads {
                     state.idle -= 1;
                 }
             };
-            let Some(shared) = shared.upgrade() else { return };
-            let outcome = shared.perform(work.lun, &work.op);
-            let ready = {
-                let mut target = shared.target();
-                target.handle_work(work.id, outcome);
-                ready_connections(&mut target)
-            };
-            shared.wake(&ready, None);
+            let Some(worker) = worker.upgrade() else { return };
+            worker.complete(work);
         }
     }
 

@@ -23,6 +23,7 @@ mod log;
 mod pdu_reader;
 mod pending_logins;
 mod server;
+mod shared;
 mod socket;
 mod waker;
 

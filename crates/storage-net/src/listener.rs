@@ -2,8 +2,8 @@
 
 use crate::clock;
 use crate::connection;
-use crate::pending_logins::Admission;
-use crate::server::{max_open_connections, Shared};
+use crate::pending_logins::{max_open_connections, Admission};
+use crate::shared::{ready_connections, Shared};
 use crate::waker::Waker;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -98,7 +98,7 @@ fn begin(shared: &Arc<Shared>, id: ConnectionId, socket: TcpStream, peer: Socket
         let ready = {
             let mut target = shared.target();
             target.handle_closed(id);
-            connection::ready_connections(&mut target)
+            ready_connections(&mut target)
         };
         shared.remove_waker(id);
         shared.wake(&ready, Some(id));

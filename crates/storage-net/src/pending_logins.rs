@@ -8,13 +8,18 @@ use storage::iscsi::{ConnectionId, LoginProgress};
 use units::{Span, Time};
 
 /// Connections that have not logged in, from all addresses.
-pub(crate) const MAX_PENDING: usize = 64;
+const MAX_PENDING: usize = 64;
 /// Of them from one address; a session of 8 connections has 7 logins at once.
 const MAX_PER_ADDRESS: usize = 32;
 /// Grace period of a connection that has sent no PDU.
 const SILENT_GRACE: Span = Span::from_secs(1);
 /// Grace period of a login in progress: a login with CHAP takes four round trips, of a second at most.
 const BEGUN_GRACE: Span = Span::from_secs(5);
+
+/// Most open connections, closing ones included.
+pub(crate) fn max_open_connections(logged_in: usize) -> usize {
+    logged_in + 2 * MAX_PENDING
+}
 
 #[derive(Debug)]
 struct Login {

@@ -1,27 +1,22 @@
 //! The target on real sockets: portals, connections, and what they share.
 
-use crate::adaptive_poll::Spinners;
 use crate::buffer_pool::POOL_BYTES;
 use crate::clock;
-use crate::connection::ready_connections;
 use crate::file::FileMedium;
-use crate::io_threads::IoThreads;
 use crate::listener::accept;
-use crate::log::Log;
 use crate::pdu_reader::BUFFER_BYTES;
-use crate::pending_logins::{PendingLogins, MAX_PENDING};
+use crate::pending_logins::max_open_connections;
+use crate::shared::Shared;
 use crate::socket::set_congestion;
-use crate::waker::Waker;
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use storage::iscsi::{ConnectionId, MemoryConfig, Target, TargetConfig, Work};
-use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, Medium};
+use storage::iscsi::{MemoryConfig, Target, TargetConfig};
+use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig};
 
 /// A file to be served.
 #[derive(Clone, Debug)]
@@ -51,102 +46,6 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// All memory that it takes for initiators, bytes; at least what [`plan_memory`] says.
     pub memory_bytes: u64,
-}
-
-/// State shared by all connections.
-pub(crate) struct Shared {
-    target: Mutex<Target>,
-    media: Vec<FileMedium>,
-    io_threads: Vec<Arc<IoThreads>>,
-    /// For the threads of the io_threads.
-    own: Weak<Shared>,
-    wakers: Mutex<BTreeMap<ConnectionId, Arc<Waker>>>,
-    pub stop: AtomicBool,
-    pub(crate) spinners: Spinners,
-    /// Those that have not logged in.
-    pending_logins: Mutex<PendingLogins>,
-    log: Mutex<Log>,
-    /// Connections accepted so far.
-    pub(crate) accepted: AtomicU64,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Shared {
-    pub(crate) fn target(&self) -> MutexGuard<'_, Target> {
-        locked(&self.target)
-    }
-
-    fn wakers(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Arc<Waker>>> {
-        locked(&self.wakers)
-    }
-
-    pub(crate) fn add_waker(&self, id: ConnectionId, waker: &Arc<Waker>) {
-        self.wakers().insert(id, Arc::clone(waker));
-    }
-
-    pub(crate) fn remove_waker(&self, id: ConnectionId) {
-        self.wakers().remove(&id);
-    }
-
-    /// Connections with a thread.
-    pub(crate) fn open_connections(&self) -> usize {
-        self.wakers().len()
-    }
-
-    pub(crate) fn pending_logins(&self) -> MutexGuard<'_, PendingLogins> {
-        locked(&self.pending_logins)
-    }
-
-    pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
-        locked(&self.log)
-    }
-
-    /// Performs an operation.
-    pub(crate) fn perform(&self, lun: usize, op: &storage::scsi::Op) -> storage::scsi::Outcome {
-        self.media[lun].perform(op)
-    }
-
-    /// Performs an operation that does not block; hands others to the I/O threads. None: the outcome comes later.
-    pub(crate) fn begin(&self, work: Work) -> Option<(u64, storage::scsi::Outcome)> {
-        let medium = &self.media[work.lun];
-        if let Some(outcome) = medium.try_immediate(&work.op) {
-            return Some((work.id, outcome));
-        }
-        let back = self.io_threads[work.lun].submit(&self.own, work)?;
-        Some((back.id, self.perform(back.lun, &back.op)))
-    }
-
-    /// Wakes the connections `ids`, except the caller's own.
-    pub(crate) fn wake(&self, ids: &[ConnectionId], except: Option<ConnectionId>) {
-        if ids.iter().all(|&id| Some(id) == except) {
-            return;
-        }
-        let wakers = self.wakers();
-        ids.iter().filter(|&&id| Some(id) != except).filter_map(|id| wakers.get(id)).for_each(|waker| waker.wake());
-    }
-
-    /// Runs the core's timers, and logs notices of the files.
-    pub(crate) fn handle_timeout(&self) {
-        let ready = {
-            let mut target = self.target();
-            target.handle_timeout(clock::now());
-            ready_connections(&mut target)
-        };
-        self.wake(&ready, None);
-        for (number, medium) in self.media.iter().enumerate() {
-            if let Some(notice) = medium.take_notice() {
-                self.log().unlimited(format!("LUN {number}: {notice}"));
-            }
-        }
-    }
-}
-
-/// Most open connections, closing ones included.
-pub(crate) fn max_open_connections(logged_in: usize) -> usize {
-    logged_in + 2 * MAX_PENDING
 }
 
 /// The memory budget of a target.
@@ -226,18 +125,7 @@ impl Server {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let target = TargetConfig { max_connections: config.max_connections, memory, ..config.target };
-        let shared = Arc::new_cyclic(|own| Shared {
-            io_threads: media.iter().map(|_| Arc::default()).collect(),
-            own: Weak::clone(own),
-            target: Mutex::new(Target::new(target, Device::new(luns))),
-            media,
-            wakers: Mutex::default(),
-            stop: AtomicBool::new(false),
-            spinners: Spinners::new(),
-            pending_logins: Mutex::default(),
-            log: Mutex::default(),
-            accepted: AtomicU64::new(0),
-        });
+        let shared = Shared::new(Target::new(target, Device::new(luns)), media);
         let mut server = Server { shared, addresses: Vec::new(), threads: Vec::new() };
         for (address, listener) in listeners {
             server.addresses.push(address);
@@ -267,19 +155,19 @@ impl Server {
     /// Asks initiators to log out.
     pub fn request_logout(&self, seconds: u16) {
         self.shared.target().request_logout(seconds);
-        self.shared.wakers().values().for_each(|waker| waker.wake());
+        self.shared.wake_all();
     }
 
     /// Closes everything. Acknowledged data is in the files.
     pub fn stop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.shared.wakers().values().for_each(|waker| waker.wake());
+        self.shared.wake_all();
         for thread in self.threads.drain(..) {
             // A listener that panicked has nothing left to close.
             let _ = thread.join();
         }
         // After the connections, which submit work.
-        self.shared.io_threads.iter().for_each(|threads| threads.stop());
+        self.shared.stop_io_threads();
     }
 }
 
