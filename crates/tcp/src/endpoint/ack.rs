@@ -1,58 +1,13 @@
 //! Processing of an ACK (Linux tcp_ack, tcp_clean_rtx_queue), in Linux's order, since algorithms rely on it.
 
-use super::rate::Newest;
-use super::timers::Pending;
+use super::ack_state::{flag, AckState, Newest};
+use super::timer_state::Pending;
 use super::{carries_data, Endpoint, Rexmit};
 use crate::config::Recovery;
 use crate::consts::{ecn, NS_PER_US};
 use crate::scoreboard::tag;
 use crate::segment::{flags, Segment};
 use congestion::{ack_flags, AckSample, CaState};
-
-/// Properties of an ACK, with Linux's values: `cong_control` gets them.
-pub(crate) mod flag {
-    pub const DATA: u32 = 0x01;
-    pub const WIN_UPDATE: u32 = 0x02;
-    pub const DATA_ACKED: u32 = 0x04;
-    pub const RETRANS_DATA_ACKED: u32 = 0x08;
-    pub const DATA_SACKED: u32 = 0x20;
-    pub const ECE: u32 = 0x40;
-    pub const LOST_RETRANS: u32 = 0x80;
-    pub const ORIG_SACK_ACKED: u32 = 0x200;
-    pub const SND_UNA_ADVANCED: u32 = 0x400;
-    pub const DSACKING_ACK: u32 = 0x800;
-    pub const SET_XMIT_TIMER: u32 = 0x1000;
-    pub const ACK_MAYBE_DELAYED: u32 = 0x10000;
-    pub const DSACK_TLP: u32 = 0x20000;
-    /// Not a duplicate ACK.
-    pub const NOT_DUP: u32 = DATA | WIN_UPDATE | DATA_ACKED;
-    /// The recovery state machine has to run.
-    pub const CA_ALERT: u32 = DATA_SACKED | ECE | DSACKING_ACK;
-    /// Data was delivered.
-    pub const FORWARD_PROGRESS: u32 = DATA_ACKED | DATA_SACKED;
-}
-
-/// State gathered while one ACK is processed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AckState {
-    pub flag: u32,
-    pub prior_una: u64,
-    pub prior_fack: u64,
-    pub prior_in_flight: u32,
-    pub prior_delivered: u32,
-    pub prior_delivered_ce: u32,
-    pub prior_lost: u32,
-    /// Timestamp echoed, ms; 0 = none.
-    pub ecr: u32,
-    /// Lowest never retransmitted byte that was delivered after higher ones.
-    pub reord: u64,
-    /// Transmission times of the first and last newly SACKed originals, ns; 0 = none.
-    pub first_sackt: u64,
-    pub last_sackt: u64,
-    /// RTT of the newest segment delivered, us; -1 = unknown.
-    pub ca_rtt_us: i64,
-    pub newest: Newest,
-}
 
 impl Endpoint {
     /// A segment for an open connection.

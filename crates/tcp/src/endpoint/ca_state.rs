@@ -1,6 +1,6 @@
 //! The state machine of loss recovery: Open, Disorder, CWR, Recovery, Loss (Linux tcp_fastretrans_alert).
 
-use super::ack::{flag, AckState};
+use super::ack_state::{flag, AckState};
 use super::{Endpoint, Rexmit};
 use crate::config::Recovery;
 use crate::scoreboard::tag;

@@ -1,8 +1,8 @@
 //! The endpoint: its state, and the four kinds of methods.
 
-pub(crate) mod ack;
+mod ack;
+pub(crate) mod ack_state;
 mod ca_state;
-
 mod fast_path;
 mod getters;
 mod handshake;
@@ -10,11 +10,13 @@ mod handshake;
 mod invariants;
 mod output;
 mod path_change_hint;
+mod path_change_state;
 mod rate;
 mod receive;
 mod receiver;
 #[cfg(test)]
 mod tests;
+pub(crate) mod timer_state;
 mod timers;
 mod train;
 mod window;
@@ -24,17 +26,16 @@ use crate::config::Reader;
 use crate::config::{Config, Recovery};
 use crate::consts::{NS_PER_MS, NS_PER_US, TIMEOUT_INIT, TIMESTAMP_OFFSET};
 use crate::ranges::RangeSet;
-use crate::recovery::rack::Rack;
+use crate::recovery::rack_state::Rack;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{LostQueue, Ring};
 use crate::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
 use crate::stats::Stats;
 use congestion::{CaState, CcSock, Controller};
-pub use path_change_hint::CwndReduction;
-use path_change_hint::PathChangeHint;
+pub use path_change_state::CwndReduction;
+use path_change_state::PathChangeHint;
 use receiver::Receiver;
-pub(crate) use timers::Pending;
-use timers::Timers;
+use timer_state::Timers;
 use units::Time;
 
 /// State of a connection (RFC 9293, 3.3.2).

@@ -1,10 +1,10 @@
 //! Output, in this order: retransmissions, new data, probes, acknowledgments.
 
-use super::timers::Pending;
+use super::timer_state::Pending;
 use super::{Endpoint, Rexmit, Train};
 use crate::config::Recovery;
 use crate::consts::*;
-use crate::recovery::rack::Resent;
+use crate::recovery::rack_state::Resent;
 use crate::scoreboard::{tag, Entry};
 use crate::segment::{flags, Segment};
 use congestion::{CaEvent, CaState};

@@ -1,28 +1,9 @@
 //! Hints to a sender before its packets change their path: reduce cwnd, and tolerate reordering.
 
+use super::path_change_state::CwndReduction;
 use super::Endpoint;
 use congestion::CaState;
 use units::{Span, Time};
-
-/// State left by the hints.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PathChangeHint {
-    /// (cwnd, ssthresh) before the reduction; None without one.
-    before: Option<(u32, u32)>,
-    /// Until when reordering is tolerated, ns.
-    until: u64,
-    /// How late a segment may then be, ns; None = by RACK's own reordering window.
-    reo_wnd: Option<u64>,
-}
-
-/// A reduction of cwnd ahead of a path change, segments.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CwndReduction {
-    /// The part of cwnd in use before it.
-    pub window: u32,
-    /// cwnd after it.
-    pub kept: u32,
-}
 
 /// Least cwnd after a reduction, segments: as after a loss (RFC 5681, 3.1, equation 4).
 const MIN_CWND: u32 = 2;

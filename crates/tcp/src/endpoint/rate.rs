@@ -1,33 +1,9 @@
 //! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation; Linux tcp_rate.c).
 
-use super::ack::AckState;
+use super::ack_state::{flag, AckState};
 use super::Endpoint;
 use crate::scoreboard::{tag, Entry, SentRate};
 use congestion::RateSample;
-
-/// The most recently sent of the segments that an ACK delivered.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Newest {
-    pub valid: bool,
-    pub entry: Entry,
-    pub rate: SentRate,
-}
-
-impl Newest {
-    /// A segment has been delivered.
-    #[inline]
-    pub fn delivered(&mut self, entry: &Entry, rate: SentRate) {
-        if entry.flags & tag::RATED != 0 {
-            return;
-        }
-        let best = &self.entry;
-        if !self.valid || entry.tx_ns > best.tx_ns || (entry.tx_ns == best.tx_ns && entry.end() > best.end()) {
-            self.valid = true;
-            self.entry = *entry;
-            self.rate = rate;
-        }
-    }
-}
 
 impl Endpoint {
     /// Fills in what an entry remembers from the time it was sent (tcp_rate_skb_sent).
@@ -72,7 +48,7 @@ impl Endpoint {
             acked_sacked: delivered,
             prior_in_flight: a.prior_in_flight,
             prior_delivered_ce: a.prior_delivered_ce,
-            is_ack_delayed: u8::from(a.flag & super::ack::flag::ACK_MAYBE_DELAYED != 0),
+            is_ack_delayed: u8::from(a.flag & flag::ACK_MAYBE_DELAYED != 0),
             ..RateSample::default()
         };
         if a.newest.valid {

@@ -4,7 +4,7 @@
 //! The same steps as in `output` for each segment, but those that every further segment would repeat without effect are
 //! taken once. A test sends the same transfer both ways and compares.
 
-use super::timers::Pending;
+use super::timer_state::Pending;
 use super::{Endpoint, Rexmit, Train};
 use crate::consts::ecn;
 use crate::scoreboard::Entry;

@@ -2,6 +2,7 @@
 
 mod newreno;
 mod prr;
-pub(crate) mod rack;
+mod rack;
+pub(crate) mod rack_state;
 mod sack;
 mod undo;

@@ -2,7 +2,7 @@
 
 use crate::config::Recovery;
 use crate::consts::ecn;
-use crate::endpoint::ack::flag;
+use crate::endpoint::ack_state::flag;
 use crate::endpoint::Endpoint;
 use congestion::{CaEvent, CaState, INFINITE_SSTHRESH};
 

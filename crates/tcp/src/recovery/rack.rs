@@ -3,72 +3,18 @@
 //! No walk over the scoreboard. Original transmissions lie in the ring in the order of their time: a cursor judges each
 //! once. Retransmissions queue in the order of theirs.
 
+use super::rack_state::Resent;
 use crate::config::Recovery;
 use crate::consts::{NS_PER_US, RACK_RECOVERY_THRESH, RACK_REO_WND_STEPS_MAX, TIMEOUT_MIN};
-use crate::endpoint::ack::{flag, AckState};
-use crate::endpoint::{Endpoint, Pending, Rexmit};
+use crate::endpoint::ack_state::{flag, AckState};
+use crate::endpoint::timer_state::Pending;
+use crate::endpoint::{Endpoint, Rexmit};
 use crate::scoreboard::{tag, Entry};
 use congestion::CaState;
 use std::collections::VecDeque;
 
 /// Room for retransmissions that is kept when none is in flight; more is given back.
 const RESENT_KEPT: usize = 4096;
-
-/// A retransmission that awaits its fate.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Resent {
-    pub index: u64,
-    pub tx_ns: u64,
-}
-
-/// RACK's variables (RFC 8985, 5.2).
-#[derive(Clone, Debug)]
-pub(crate) struct Rack {
-    /// Transmission time of the most recently sent segment delivered, ns.
-    pub xmit_ns: u64,
-    /// Its end.
-    pub end_seq: u64,
-    /// Its RTT, ns.
-    pub rtt_ns: u64,
-    /// Changed since the last detection.
-    pub advanced: bool,
-    pub dsack_seen: bool,
-    /// Multiple of min_rtt / 4.
-    pub reo_wnd_steps: u32,
-    /// Recoveries for which that is kept.
-    pub reo_wnd_persist: u32,
-    /// `delivered` when it was last adjusted.
-    last_delivered: u32,
-    /// First original not yet judged.
-    pub cursor: u64,
-    /// Retransmissions in order of time.
-    pub resent: VecDeque<Resent>,
-}
-
-impl Default for Rack {
-    fn default() -> Self {
-        Rack {
-            xmit_ns: 0,
-            end_seq: 0,
-            rtt_ns: 0,
-            advanced: false,
-            dsack_seen: false,
-            reo_wnd_steps: 1,
-            reo_wnd_persist: 0,
-            last_delivered: 0,
-            cursor: 0,
-            resent: VecDeque::new(),
-        }
-    }
-}
-
-impl Rack {
-    /// Whether something sent at `tx_ns`, ending at `end`, was sent before the most recent one delivered.
-    #[inline]
-    fn sent_before(&self, tx_ns: u64, end: u64) -> bool {
-        self.xmit_ns > tx_ns || (self.xmit_ns == tx_ns && self.end_seq > end)
-    }
-}
 
 impl Endpoint {
     /// `e` has been delivered (RFC 8985, 6.2, steps 1 and 2).

@@ -1,7 +1,7 @@
 //! SACK processing (RFC 2018, RFC 2883) and the marking of losses by it (RFC 6675).
 
 use crate::config::Recovery;
-use crate::endpoint::ack::{flag, AckState};
+use crate::endpoint::ack_state::{flag, AckState};
 use crate::endpoint::Endpoint;
 use crate::scoreboard::tag;
 use crate::segment::{SackBlock, Segment};
