@@ -20,6 +20,8 @@ DATA = {"experiment": ["spec"]}
 USE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
 PATH = re.compile(r"(?<![\w:.])((?:crate|super|self|[a-z_]\w*)(?:::\w+)+)")
 
+INLINE = re.compile(r"^(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{", re.MULTILINE)
+
 Module = tuple[str, ...]
 
 
@@ -32,6 +34,21 @@ def modules_of(crate: Path) -> dict[Module, Path]:
             continue
         found[parts[:-1] if parts[-1] in ("mod", "lib") else parts] = path
     return found
+
+
+def as_one_file(code: str) -> str:
+    """Return `code` with the paths of modules written in the file seen from the file: their `super` is its `self`."""
+    parts, at = [], 0
+    for found in INLINE.finditer(code):
+        if found.start() < at:
+            continue
+        depth, end = 1, found.end()
+        while depth and end < len(code):
+            depth += {"{": 1, "}": -1}.get(code[end], 0)
+            end += 1
+        parts += [code[at : found.end()], re.sub(r"\bsuper::", "self::", code[found.end() : end])]
+        at = end
+    return "".join([*parts, code[at:]])
 
 
 def leaves(tree: str) -> Iterator[str]:
@@ -90,7 +107,7 @@ def needs_of(modules: dict[Module, Path], as_one: list[str]) -> dict[Module, set
     for module, path in modules.items():
         lines = path.read_text(encoding="utf-8").splitlines()
         code = "\n".join(code_of(line) for _, line in without_tests(lines))
-        targets = (resolve(named, module, modules) for named in paths_of(code))
+        targets = (resolve(named, module, modules) for named in paths_of(as_one_file(code)))
         needs[one(module)] |= {one(target) for target in targets if target is not None}
     return {module: targets - {module} for module, targets in needs.items()}
 
@@ -147,6 +164,11 @@ fn h(x: crate::i::J) -> k::L { super::super::m() }
         "k::L",
         "super::super::m",
     ]
+
+
+def test_a_module_written_in_a_file_is_seen_from_that_file() -> None:
+    code = "use super::a;\nmod b {\n    fn c() { if d { super::e::f() } }\n}\nfn g() { super::h::i() }\n"
+    assert list(paths_of(as_one_file(code))) == ["super::a", "self::e::f", "super::h::i"]
 
 
 def test_a_path_ends_in_the_deepest_module_that_it_names() -> None:
