@@ -1,12 +1,13 @@
 //! Disks by name or by file: the one place of the disk models that opens files.
 
+use super::cheetah_9lp;
 use super::disk::Device;
 use super::disksim::drive;
 use super::drive::Drive;
 use super::flash::{Flash, FlashSpec};
 use super::param::{parse, ParamError};
+use super::schedule::Scheduler;
 use super::spec::DriveSpec;
-use super::{cheetah_9lp, Scheduler};
 use std::path::{Path, PathBuf};
 
 /// Names of the disks that are built in.

@@ -1,8 +1,8 @@
 //! Disks whose times are those of measured ones.
 //!
 //! A [`Disk`] queues requests for a [`Device`]: a [`Drive`], described as DiskSim describes drives and read from its
-//! files or built in, or a simple SSD ([`Flash`]). ParamKind happens within a drive between two requests follows from
-//! their times alone, so there are no events but completions.
+//! files or built in, or a simple SSD ([`Flash`]). The times of two requests alone decide what a drive does between
+//! them, so there are no events but completions.
 
 mod cheetah_9lp;
 mod demerit;

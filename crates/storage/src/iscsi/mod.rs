@@ -14,6 +14,7 @@
 
 mod chap;
 pub mod initiator;
+mod outbound;
 mod settings;
 mod target;
 
@@ -22,5 +23,6 @@ mod tests;
 
 pub use chap::{Credentials, Secret};
 pub use initiator::{Initiator, InitiatorConfig, WindowUse};
+pub use outbound::Outbound;
 pub use settings::{Digest, Negotiated, Negotiation, Settings};
-pub use target::{ConnectionId, LoginProgress, MemoryConfig, Outbound, Target, TargetConfig, Work};
+pub use target::{ConnectionId, LoginProgress, MemoryConfig, Target, TargetConfig, Work};

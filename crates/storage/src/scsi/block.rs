@@ -1,9 +1,12 @@
 //! Commands that read, write and compare blocks (SBC-3, section 5).
 
 use super::cdb::{extent, Cdb, Extent};
-use super::inquiry::MAX_COMPARE_BLOCKS;
-use super::lun::{CommandResult, Continuation, Lun, LunConfig, Step};
-use super::{Op, Sense, MAX_TRANSFER_BYTES};
+use super::command::{CommandResult, Continuation, Step};
+use super::limits::{MAX_COMPARE_BLOCKS, MAX_TRANSFER_BYTES};
+use super::lun::Lun;
+use super::medium::Op;
+use super::sense::Sense;
+use super::settings::LunConfig;
 use wire::iscsi::{Payload, Rope};
 
 /// Bytes of a piece of a repeated block.

@@ -1,6 +1,6 @@
 //! Fields of command descriptor blocks.
 
-use super::Sense;
+use super::sense::Sense;
 
 /// A command descriptor block, filled up with zeros.
 pub(super) type Cdb = [u8; 16];

@@ -1,26 +1,18 @@
 //! All units of a target, and what is answered for those that are not there.
 
 use super::cdb::{be32, Cdb};
-use super::{inquiry, status, Continuation, Lun, Nexus, Outcome, Reply, Sense, Step};
+use super::command::{Continuation, Reply, Request, Step};
+use super::inquiry;
+use super::lun::Lun;
+use super::medium::Outcome;
+use super::nexus::Nexus;
+use super::sense::{status, Sense};
 use wire::iscsi::{Payload, Rope};
 
 /// Logical units, by number from 0.
 #[derive(Clone, Debug, Default)]
 pub struct Device {
     luns: Vec<Lun>,
-}
-
-/// A command on its way: which unit, which initiator, which CDB.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// The eight bytes of the LUN.
-    pub lun: u64,
-    /// The initiator port.
-    pub nexus: &'a Nexus,
-    /// The command.
-    pub cdb: &'a Cdb,
-    /// Bytes of data that the initiator offers, taken or not.
-    pub offered: u32,
 }
 
 impl Device {

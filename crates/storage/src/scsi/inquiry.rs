@@ -1,16 +1,10 @@
 //! INQUIRY and its vital product data (SPC-4, 6.6 and 7.8; SBC-3, 6.6).
 
 use super::cdb::Cdb;
-use super::lun::{CommandResult, LunConfig};
-use super::{Sense, MAX_TRANSFER_BYTES};
-
-/// Most blocks of one UNMAP's range and of all its ranges.
-pub(super) const MAX_UNMAP_BLOCKS: u32 = u32::MAX;
-/// Most ranges of one UNMAP.
-pub(super) const MAX_UNMAP_RANGES: u32 = 256;
-/// Most blocks of COMPARE AND WRITE; the CDB has one byte for them, and less than all of it shows that there is a
-/// limit.
-pub(super) const MAX_COMPARE_BLOCKS: u8 = 128;
+use super::command::CommandResult;
+use super::limits::{MAX_COMPARE_BLOCKS, MAX_TRANSFER_BYTES, MAX_UNMAP_BLOCKS, MAX_UNMAP_RANGES};
+use super::sense::Sense;
+use super::settings::LunConfig;
 
 const PAGES: [u8; 6] = [0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2];
 

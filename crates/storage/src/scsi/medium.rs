@@ -1,6 +1,6 @@
 //! Operations of a logical unit on its medium.
 
-use super::Sense;
+use super::sense::Sense;
 use wire::iscsi::{Payload, Rope};
 
 /// An operation on a medium, in logical blocks. The logical unit has checked that the blocks are there.

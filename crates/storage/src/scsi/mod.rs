@@ -7,30 +7,30 @@
 
 mod block;
 mod cdb;
+mod command;
 mod device;
+mod execute;
 mod inquiry;
+mod limits;
 mod lun;
 mod medium;
 mod mode;
+mod nexus;
 mod opcodes;
 mod provisioning;
 mod reserve;
 mod reserve_out;
 mod sense;
+mod settings;
 
 #[cfg(test)]
 mod tests;
 
-pub use device::{Device, Request};
-pub use lun::{Continuation, Geometry, Identity, Lun, LunConfig, Reply, Step};
+pub use command::{Continuation, Reply, Request, Step};
+pub use device::Device;
+pub use limits::MAX_TRANSFER_BYTES;
+pub use lun::Lun;
 pub use medium::{Medium, MediumError, Memory, Op, Outcome};
+pub use nexus::Nexus;
 pub use sense::{status, Sense};
-
-use std::sync::Arc;
-
-/// An initiator port as a logical unit knows it: name and session identifier,
-/// `iqn.2026-01.example:host,i,0x0123456789ab`. It outlives sessions, because persistent reservations do.
-pub type Nexus = Arc<str>;
-
-/// Longest transfer of one command, bytes; what is longer is refused, as VPD page B0 announces.
-pub const MAX_TRANSFER_BYTES: u32 = 16 << 20;
+pub use settings::{Geometry, Identity, LunConfig};

@@ -1,19 +1,12 @@
 //! Mode pages: what of a unit can be set (SPC-4, 7.5; SBC-3, 6.5).
 
 use super::cdb::{be16, Cdb};
-use super::lun::{CommandResult, Continuation, Lun, Step};
-use super::{Nexus, Op, Sense};
-
-/// Changeable fields of mode pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Modes {
-    /// WCE: a write is durable after FUA or SYNCHRONIZE CACHE only.
-    pub write_cache: bool,
-    /// D_SENSE.
-    pub descriptor_sense: bool,
-    /// SWP.
-    pub software_protected: bool,
-}
+use super::command::{CommandResult, Continuation, Step};
+use super::lun::Lun;
+use super::medium::Op;
+use super::nexus::Nexus;
+use super::sense::Sense;
+use super::settings::Modes;
 
 const CURRENT: u8 = 0;
 const CHANGEABLE: u8 = 1;

@@ -1,7 +1,7 @@
 //! The commands there are, and REPORT SUPPORTED OPERATION CODES about them (SPC-4, 6.35).
 
 use super::cdb::{be16, be32, Cdb};
-use super::Sense;
+use super::sense::Sense;
 
 /// Class of a command for reservations and unit state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

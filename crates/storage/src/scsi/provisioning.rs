@@ -2,9 +2,11 @@
 
 use super::block::within;
 use super::cdb::{be16, be32, be64, extent, Cdb};
-use super::inquiry::MAX_UNMAP_RANGES;
-use super::lun::{Continuation, Lun, Step};
-use super::{Op, Sense, MAX_TRANSFER_BYTES};
+use super::command::{Continuation, Step};
+use super::limits::{MAX_TRANSFER_BYTES, MAX_UNMAP_RANGES};
+use super::lun::Lun;
+use super::medium::Op;
+use super::sense::Sense;
 use wire::iscsi::Rope;
 
 pub(super) fn begin(lun: &Lun, cdb: &Cdb, data: &Rope) -> Result<Step, Sense> {

@@ -1,9 +1,10 @@
 //! Reservations: RESERVE and RELEASE (SPC-2, 5.5), persistent reservations (SPC-4, 5.12) and reports of them.
 
 use super::cdb::Cdb;
-use super::lun::CommandResult;
+use super::command::CommandResult;
+use super::nexus::Nexus;
 use super::opcodes::OpcodeClass;
-use super::{status, Nexus, Sense};
+use super::sense::{status, Sense};
 
 /// Most registrations; beyond that there is no room (SPC-4, 5.12.7).
 pub(super) const MAX_REGISTRATIONS: usize = 128;

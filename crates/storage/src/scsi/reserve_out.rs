@@ -1,8 +1,10 @@
 //! PERSISTENT RESERVE OUT (SPC-4, 6.16).
 
 use super::cdb::{be32, be64, Cdb};
+use super::lun::Lun;
+use super::nexus::Nexus;
 use super::reserve::{kind, PersistentReservation, Registration, MAX_REGISTRATIONS};
-use super::{status, Lun, Nexus, Sense};
+use super::sense::{status, Sense};
 
 const REGISTER: u8 = 0;
 const RESERVE: u8 = 1;

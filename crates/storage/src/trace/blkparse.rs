@@ -7,7 +7,7 @@
 
 use super::fields::{decimal_ns, sectors, whole, MAX_LBA};
 use super::lines::LineFormat;
-use super::{Kind, Request};
+use super::request::{Kind, Request};
 use units::NS_PER_S;
 
 const SHAPE: &str = "\"major,minor cpu sequence time pid action RWBS sector + sectors\", as blkparse prints by default";

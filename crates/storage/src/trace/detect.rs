@@ -1,6 +1,8 @@
 //! The format of a trace, told by how it begins.
 
-use super::{fields, Format, TraceError};
+use super::error::TraceError;
+use super::fields;
+use super::format::Format;
 
 /// Bytes that are looked at. A blkparse text may begin with messages; 16 KiB hold some 200 lines.
 pub const HEAD_BYTES: u64 = 1 << 14;

@@ -5,8 +5,8 @@
 
 use super::fields::{columns, decimal_ns, sectors, whole, MAX_LBA};
 use super::lines::LineFormat;
+use super::request::{Kind, Request};
 use super::validation::measured;
-use super::{Kind, Request};
 
 const SHAPE: &str =
     "five fields: arrival in ms, device, block, blocks of 512 B, flags in hexadecimal (lowest bit: read)";

@@ -1,6 +1,6 @@
 //! Errors of traces.
 
-use super::Format;
+use super::format::Format;
 use std::fmt;
 
 /// Why a trace was not read.

@@ -1,6 +1,6 @@
 //! Fields of a line: exact numbers, and what to say when they are none.
 
-use super::SECTOR_BYTES;
+use super::request::SECTOR_BYTES;
 
 /// Highest first sector whose offset in bytes fits u64.
 pub const MAX_LBA: u64 = u64::MAX / SECTOR_BYTES as u64;

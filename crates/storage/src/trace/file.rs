@@ -1,6 +1,9 @@
 //! Traces by their path: the one place of this crate that opens a file.
 
-use super::{Format, Trace, TraceError, TraceReader};
+use super::error::TraceError;
+use super::format::Format;
+use super::reader::TraceReader;
+use super::whole::Trace;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;

@@ -7,7 +7,7 @@
 
 use super::fields::{bytes, whole};
 use super::lines::LineFormat;
-use super::{Kind, Request, SECTOR_BYTES};
+use super::request::{Kind, Request, SECTOR_BYTES};
 
 const NS_PER_US: u64 = 1_000;
 

@@ -1,8 +1,6 @@
 //! The formats, by name.
 
-use super::TraceError;
 use std::fmt;
-use std::str::FromStr;
 
 /// How a trace is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,26 +54,6 @@ impl Format {
     /// All names in one line.
     pub fn names() -> String {
         Format::ALL.map(Format::name).join(", ")
-    }
-
-    /// Parses a format's name; None for "auto".
-    ///
-    /// # Errors
-    /// [`TraceError::Format`] for every other text.
-    pub fn asked(text: &str) -> Result<Option<Format>, TraceError> {
-        if text == "auto" {
-            return Ok(None);
-        }
-        text.parse().map(Some)
-    }
-}
-
-impl FromStr for Format {
-    type Err = TraceError;
-
-    fn from_str(text: &str) -> Result<Format, TraceError> {
-        let found = Format::ALL.into_iter().find(|format| format.name() == text);
-        found.ok_or_else(|| TraceError::Format { format: text.to_owned() })
     }
 }
 

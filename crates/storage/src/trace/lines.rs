@@ -1,7 +1,7 @@
 //! Line by line, in bounded memory: what all text formats share.
 
-use super::error::TracePosition;
-use super::{Request, TraceError};
+use super::error::{TraceError, TracePosition};
+use super::request::Request;
 use std::io::{BufRead, Read};
 
 /// Characters of a bad line that an error shows.

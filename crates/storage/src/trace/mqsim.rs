@@ -5,7 +5,7 @@
 
 use super::fields::{columns, sectors, whole, MAX_LBA};
 use super::lines::LineFormat;
-use super::{Kind, Request};
+use super::request::{Kind, Request};
 
 const SHAPE: &str = "five numbers: arrival in ns, device, LBA in 512 B sectors, size in sectors, 1 (read) or 0 (write)";
 

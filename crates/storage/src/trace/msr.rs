@@ -6,7 +6,7 @@
 
 use super::fields::{bytes, whole};
 use super::lines::LineFormat;
-use super::{Kind, Request, SECTOR_BYTES};
+use super::request::{Kind, Request, SECTOR_BYTES};
 
 const SHAPE: &str =
     "seven fields parted by commas: time in 100 ns, host, disk, Read or Write, offset and size in bytes, \

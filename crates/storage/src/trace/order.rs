@@ -1,6 +1,6 @@
 //! Requests that are nearly in order, put in order.
 
-use super::Request;
+use super::request::Request;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

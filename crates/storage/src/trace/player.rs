@@ -1,7 +1,8 @@
 //! All requests of a trace as a timetable.
 
 use super::replay::ReplaySchedule;
-use super::{Request, Trace};
+use super::request::Request;
+use super::whole::Trace;
 
 /// Plays the requests of a trace: time 0 is the arrival of the first. Times are scaled and rounds follow each other as
 /// in a [`super::Replay`].

@@ -3,15 +3,16 @@
 use super::blkparse::Blkparse;
 use super::detect::{detect, HEAD_BYTES};
 use super::disksim::{Disksim, Validation};
-use super::error::TracePosition;
+use super::error::{TraceError, TracePosition};
 use super::fio::Fio;
+use super::format::Format;
 use super::lines::Lines;
 use super::mqsim::Mqsim;
 use super::msr::Msr;
 use super::order::Reorder;
+use super::request::Request;
 use super::spc::Spc;
 use super::srt::Srt;
-use super::{Format, Request, TraceError};
 use std::io::{BufRead, Chain, Cursor, Read};
 
 /// A reader per format. (The sizes differ by a line's buffer; there is one reader per trace.)

@@ -1,6 +1,7 @@
 //! A trace's writes as a timetable.
 
-use super::{Kind, Request, TraceError};
+use super::error::TraceError;
+use super::request::{Kind, Request};
 use std::sync::Arc;
 
 /// One write to be mirrored.

@@ -7,7 +7,7 @@
 
 use super::fields::{bytes, decimal_ns, whole, MAX_LBA};
 use super::lines::LineFormat;
-use super::{Kind, Request};
+use super::request::{Kind, Request};
 use units::NS_PER_S;
 
 const SHAPE: &str =

@@ -8,8 +8,8 @@
 //! states per disk (`sectorsize`, 256 bytes on the HP 335H). Suspect records, which the tracer marked as doubtful, are
 //! passed over.
 
-use super::error::TracePosition;
-use super::{Kind, Request, TraceError, SECTOR_BYTES};
+use super::error::{TraceError, TracePosition};
+use super::request::{Kind, Request, SECTOR_BYTES};
 use std::io::{BufRead, Read};
 use units::NS_PER_S;
 

@@ -1,6 +1,6 @@
 //! Summary of a trace, in one pass and constant memory.
 
-use super::{Kind, Request};
+use super::request::{Kind, Request};
 use std::collections::BTreeMap;
 
 /// Devices that are followed for sequentiality; a trace with more is counted as if the others were random.

@@ -4,8 +4,10 @@
 //! Doub, Trip); block and number of blocks of 512 bytes; measured service time; time from the completion to the next
 //! request.
 
+use super::error::TraceError;
 use super::fields::{columns, decimal_ns, sectors, whole, MAX_LBA};
-use super::{Kind, TraceError};
+use super::lines::{LineFormat, Lines};
+use super::request::{Kind, Request};
 use std::io::BufRead;
 
 const SHAPE: &str =
@@ -53,29 +55,29 @@ pub(super) fn measured(text: &str) -> Result<MeasuredRequest, String> {
 pub struct ValidationReader<R> {
     name: String,
     from: R,
-    lines: super::lines::Lines<LastMeasurement>,
+    lines: Lines<LastMeasurement>,
 }
 
 /// Keeps what a line said while `Lines` carries the request.
 #[derive(Default)]
 struct LastMeasurement(Option<MeasuredRequest>);
 
-impl super::lines::LineFormat for LastMeasurement {
-    fn line(&mut self, text: &str) -> Result<Option<super::Request>, String> {
+impl LineFormat for LastMeasurement {
+    fn line(&mut self, text: &str) -> Result<Option<Request>, String> {
         if text.trim().is_empty() {
             return Ok(None);
         }
         let m = measured(text)?;
         self.0 = Some(m);
         let (lba, bytes, kind) = (m.lba, m.bytes, m.kind);
-        Ok(Some(super::Request { arrival_ns: 0, device: 0, lba, bytes, kind, response_ns: Some(m.service_ns) }))
+        Ok(Some(Request { arrival_ns: 0, device: 0, lba, bytes, kind, response_ns: Some(m.service_ns) }))
     }
 }
 
 impl<R: BufRead> ValidationReader<R> {
     /// A reader; `name` is what errors call the trace.
     pub fn new(name: &str, from: R) -> ValidationReader<R> {
-        ValidationReader { name: name.to_owned(), from, lines: super::lines::Lines::new(LastMeasurement::default()) }
+        ValidationReader { name: name.to_owned(), from, lines: Lines::new(LastMeasurement::default()) }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Login at the initiator.
 
 use super::connection::{Phase, QueuedPdu};
+use super::login_state::{ChapState, Login};
 use super::{Event, Initiator, SessionState};
 use crate::iscsi::chap::{self, Algorithm, CHALLENGE_BYTES};
-use crate::iscsi::Negotiation;
+use crate::iscsi::settings::Negotiation;
 use units::Time;
 use wire::iscsi::{LoginRequest, LoginResponse, Payload, Pdu, Text, MAX_TEXT_BYTES};
 
@@ -12,33 +13,6 @@ const OPERATIONAL: u8 = 1;
 const FULL: u8 = 3;
 /// Steps that a login may take before it counts as going in circles.
 const MAX_STEPS: u32 = 32;
-
-/// The initiator's state in the security stage.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum ChapState {
-    Method,
-    Challenge,
-    Verdict(Algorithm),
-}
-
-/// A login under way.
-#[derive(Debug)]
-pub(super) struct Login {
-    stage: u8,
-    proof: ChapState,
-    negotiation: Negotiation,
-    offered: bool,
-    text: Vec<u8>,
-    itt: u32,
-    steps: u32,
-}
-
-/// A login compares with nothing: phases are told apart by their kind.
-impl PartialEq for Login {
-    fn eq(&self, _: &Login) -> bool {
-        false
-    }
-}
 
 impl Initiator {
     pub(super) fn begin_login(&mut self, now: Time, index: usize) {
@@ -243,15 +217,6 @@ impl Initiator {
         let whole = self.connections.len().min(self.negotiated.max_connections as usize);
         if self.connections.iter().filter(|link| link.is_up()).count() == whole {
             self.failures = 0;
-        }
-    }
-}
-
-impl Login {
-    fn offer(&mut self, text: &mut Text) {
-        if !self.offered {
-            self.offered = true;
-            self.negotiation.offers().iter().for_each(|(key, value)| text.push(key, value));
         }
     }
 }

@@ -12,118 +12,28 @@
 //! level 0 has one way: all of them are closed, the session is started anew after the time that was agreed on, and
 //! every command without a status is sent again from its beginning, in the order in which it was submitted.
 
+mod command;
+mod config;
 mod connection;
 mod login;
+mod login_state;
+mod output;
+mod task;
 mod transfer;
 mod window;
+mod window_use;
 
-use super::chap::ENTROPY_BYTES;
-use super::{Credentials, Negotiated, Settings};
+pub use super::outbound::Outbound;
+pub use command::{Command, Completion, Data};
+pub use config::{Allegiance, InitiatorConfig};
+pub use window_use::WindowUse;
+
+use super::settings::{Negotiated, Negotiation};
 use connection::{ConnectionState, Phase, QueuedPdu};
 use std::collections::{BTreeMap, VecDeque};
-use transfer::Task;
+use task::Task;
 use units::{Span, Time};
-pub use window::WindowUse;
-use wire::iscsi::{Framing, LogoutRequest, NopOut, Payload, Pdu, Rope, TaskRequest, TextRequest, NO_TAG};
-
-/// How connections are chosen for commands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Allegiance {
-    /// One after the other.
-    #[default]
-    RoundRobin,
-    /// The one with the fewest commands under way, the lowest number first.
-    LeastOutstanding,
-}
-
-/// Configuration of an initiator.
-#[derive(Clone, Debug)]
-pub struct InitiatorConfig {
-    /// Its iSCSI name.
-    pub name: String,
-    /// Its part of the session's identity.
-    pub isid: [u8; 6],
-    /// The target; none: a discovery session.
-    pub target: Option<String>,
-    /// Settings to negotiate.
-    pub settings: Settings,
-    /// Shown to a target that asks; the target's part, if there is one, is asked of it.
-    pub chap: Option<Credentials>,
-    /// For CHAP towards the target; unpredictable.
-    pub entropy: [u8; ENTROPY_BYTES],
-    /// Connections of the session.
-    pub connections: usize,
-    /// How they are chosen.
-    pub allegiance: Allegiance,
-    /// Attempts to log in, one after the other, before all commands fail.
-    pub attempts: u32,
-    /// A connection that is not in full feature phase by then is lost.
-    pub login_timeout: Span,
-    /// Silence after which the target is pinged.
-    pub ping_after: Span,
-    /// Silence after a ping that means the connection is lost.
-    pub ping_timeout: Span,
-}
-
-impl InitiatorConfig {
-    /// An initiator with a name and what is usual.
-    pub fn new(name: &str, target: Option<&str>) -> InitiatorConfig {
-        InitiatorConfig {
-            name: name.to_owned(),
-            // "Random" format (RFC 7143, 11.12.5), and as good as any where there is one session.
-            isid: [0x80, 0, 0, 1, 0, 0],
-            target: target.map(str::to_owned),
-            settings: Settings::default(),
-            chap: None,
-            entropy: [0; ENTROPY_BYTES],
-            connections: 1,
-            allegiance: Allegiance::default(),
-            attempts: 5,
-            login_timeout: Span::from_secs(15),
-            ping_after: Span::from_secs(15),
-            ping_timeout: Span::from_secs(15),
-        }
-    }
-}
-
-/// Data of a command.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Data {
-    /// None.
-    None,
-    /// At most so many bytes come.
-    Read(u32),
-    /// These go.
-    Write(Payload),
-}
-
-/// A command for a logical unit.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Command {
-    /// The eight bytes of the LUN: its number shifted left by 48.
-    pub lun: u64,
-    /// Filled up with zeros.
-    pub cdb: [u8; 16],
-    /// Its data.
-    pub data: Data,
-}
-
-/// The end of a command at the target.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Completion {
-    /// SCSI status.
-    pub status: u8,
-    /// Sense data.
-    pub sense: Vec<u8>,
-    /// Data that came.
-    pub data: Rope,
-    /// Bytes that were expected and not moved.
-    pub underflow: u32,
-    /// Bytes that there was no room for.
-    pub overflow: u32,
-    /// The connection that it went over.
-    pub connection: usize,
-}
+use wire::iscsi::{Framing, LogoutRequest, NopOut, Payload, Pdu, TaskRequest, TextRequest, NO_TAG};
 
 /// Something that the caller hears of.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -145,9 +55,6 @@ pub enum Event {
     /// Logged out.
     LoggedOut,
 }
-
-/// A PDU to send, and how it is framed.
-pub type Outbound = super::target::Outbound;
 
 /// State of the session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,7 +97,7 @@ impl Initiator {
     /// An initiator that wants its first connection.
     pub fn new(config: InitiatorConfig) -> Initiator {
         let discovery = config.target.is_none();
-        let negotiated = super::Negotiation::new(config.settings, discovery).negotiated();
+        let negotiated = Negotiation::new(config.settings, discovery).negotiated();
         let count = if discovery { 1 } else { config.connections.clamp(1, 65_535) };
         let mut initiator = Initiator {
             state: SessionState::Starting,

@@ -1,51 +1,18 @@
 //! Commands of the initiator: when they are sent, their data, their end.
 
+use super::command::{Completion, Data};
+use super::config::Allegiance;
 use super::connection::{Phase, QueuedPdu};
-use super::{Allegiance, Command, Completion, Data, Event, Initiator, SessionState};
+use super::task::Task;
+use super::{Event, Initiator, SessionState};
 use units::Time;
 use wire::iscsi::{
-    serial_before, AsyncMessage, DataIn, Header, NopIn, NopOut, Payload, Pdu, ReadyToTransfer, Rope, ScsiCommand,
+    serial_before, AsyncMessage, DataIn, Header, NopIn, NopOut, Payload, Pdu, ReadyToTransfer, ScsiCommand,
     ScsiResponse, Text, TextResponse, MAX_TEXT_BYTES, NO_TAG,
 };
 
 /// Answers to pings that may wait for a target that does not read.
 const MAX_PINGS: u32 = 64;
-
-/// A command.
-#[derive(Debug)]
-pub(super) struct Task {
-    pub command: Command,
-    pub sent: bool,
-    pub link: usize,
-    pub tag: u32,
-    pub cmd_sn: u32,
-    received: Rope,
-    next_data_sn: u32,
-    next_r2t_sn: u32,
-    /// R2Ts whose data has not all gone.
-    pub asked: u32,
-}
-
-impl Task {
-    pub(super) fn new(command: Command) -> Task {
-        let (sent, link, tag, cmd_sn) = (false, 0, NO_TAG, 0);
-        Task { command, sent, link, tag, cmd_sn, received: Rope::default(), next_data_sn: 0, next_r2t_sn: 0, asked: 0 }
-    }
-
-    /// From the beginning.
-    pub(super) fn restart(&mut self) {
-        (self.sent, self.tag, self.received) = (false, NO_TAG, Rope::default());
-        (self.next_data_sn, self.next_r2t_sn, self.asked) = (0, 0, 0);
-    }
-
-    /// Data of a write.
-    pub(super) fn outgoing(&self) -> Payload {
-        match &self.command.data {
-            Data::Write(data) => data.clone(),
-            _ => Payload::default(),
-        }
-    }
-}
 
 impl Initiator {
     fn choose(&mut self) -> Option<usize> {

@@ -1,32 +1,8 @@
 //! The target's command window as the initiator meets it: MaxCmdSN - ExpCmdSN + 1 (RFC 7143, 4.2.2.1).
 
+use super::window_use::WindowUse;
 use super::{Initiator, SessionState};
 use wire::iscsi::serial_before;
-
-/// How the command window held commands up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct WindowUse {
-    /// Commands submitted while the session was up.
-    pub submitted: u64,
-    /// Of them, those that had to wait until the window opened.
-    pub waited: u64,
-    /// The widest that the target told.
-    pub width: u32,
-}
-
-impl WindowUse {
-    /// Whether the window, and not the caller, was what limited the commands under way: more often than not.
-    pub fn is_limit(&self) -> bool {
-        2 * self.waited > self.submitted
-    }
-
-    /// The same since `before` was taken.
-    #[must_use]
-    pub fn since(&self, before: &WindowUse) -> WindowUse {
-        let (submitted, waited) = (self.submitted - before.submitted, self.waited - before.waited);
-        WindowUse { submitted, waited, ..*self }
-    }
-}
 
 impl Initiator {
     /// Takes the numbers of a PDU.

@@ -1,10 +1,12 @@
 //! Commands at the target: their order, their data, their end.
 
 use super::connection::ReadTransfer;
+use super::connection_id::ConnectionId;
 use super::memory::{MemoryOwner, TaskMemory};
 use super::order::Attribute;
 use super::session::{EarlyCommand, Stage, Task};
-use super::{ConnectionId, Target, Work, WorkOrigin};
+use super::work::{Work, WorkOrigin};
+use super::Target;
 use crate::scsi::{status, Reply, Request, Sense, Step, MAX_TRANSFER_BYTES};
 use std::collections::VecDeque;
 use wire::iscsi::{reject, serial_before, Header, Payload, Pdu, Rope, ScsiCommand, ScsiResponse, NO_TAG};

@@ -1,23 +1,13 @@
-//! One connection: its phase, what waits to be sent, and the numbers of what is sent.
+//! The state of one connection: its phase, and the PDUs and data that wait to be sent.
 
-use super::command::ReleaseTime;
-use super::login::Login;
-use super::memory::{ClaimedBytes, PeerProgress, PendingRelease, TaskMemory};
-use super::{ConnectionId, Target, TargetConfig};
+use super::config::TargetConfig;
+use super::login_state::Login;
+use super::memory::{ClaimedBytes, PeerProgress, PendingRelease};
 use crate::iscsi::chap::ENTROPY_BYTES;
-use crate::iscsi::Negotiated;
+use crate::iscsi::settings::{Negotiated, Negotiation};
 use std::collections::VecDeque;
 use units::Time;
-use wire::iscsi::{DataIn, Framing, Header, NopIn, Payload, Pdu, NO_TAG};
-
-/// A PDU to send, and how it is framed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outbound {
-    /// The PDU.
-    pub pdu: Pdu,
-    /// How.
-    pub framing: Framing,
-}
+use wire::iscsi::{Framing, Header, Payload, Pdu};
 
 #[derive(Debug)]
 pub(super) enum Phase {
@@ -88,7 +78,7 @@ impl Connection {
     pub(super) fn new(now: Time, portal: &str, entropy: [u8; ENTROPY_BYTES]) -> Connection {
         let login = Login::default();
         Connection {
-            negotiated: crate::iscsi::Negotiation::new(Default::default(), false).negotiated(),
+            negotiated: Negotiation::new(Default::default(), false).negotiated(),
             phase: Phase::Login(Box::new(login)),
             portal: portal.to_owned(),
             framing_in: Framing::LOGIN,
@@ -142,110 +132,6 @@ impl Connection {
             (Phase::Login(_), _) => Due::Close("the login took too long"),
             (_, Some(_)) => Due::Close("no answer to a ping"),
             (_, None) => Due::Ping,
-        }
-    }
-}
-
-impl Target {
-    pub(super) fn ping(&mut self, now: Time, id: ConnectionId) {
-        let ttt = (self.serial() as u32) & 0x7fff_ffff;
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.ping_sent = Some(now);
-        }
-        self.send(id, Pdu::new(NopIn { itt: NO_TAG, ttt, ..NopIn::default() }));
-    }
-
-    /// The next PDU of a connection.
-    pub fn poll_pdu(&mut self, id: ConnectionId) -> Option<Outbound> {
-        let connection = self.connections.get_mut(&id)?;
-        let framing = connection.framing_out;
-        if let Some(mut pdu) = connection.ready.pop_front() {
-            let login_done = matches!(&pdu.header, Header::LoginResponse(r) if r.transit && r.nsg == 3);
-            self.number(id, &mut pdu.header);
-            let connection = self.connections.get_mut(&id)?;
-            connection.polled += framing.length(&pdu) as u64;
-            if login_done {
-                // Digests begin behind the login's last PDU.
-                connection.framing_out.header_digest = connection.negotiated.header_digest;
-                connection.framing_out.data_digest = connection.negotiated.data_digest;
-            }
-            if matches!(pdu.header, Header::NopIn(_)) && !pdu.data.is_empty() {
-                self.release_when_sent(id, TaskMemory { unsolicited: pdu.data.len() as u64, ..TaskMemory::default() });
-                self.settle();
-            }
-            return Some(Outbound { pdu, framing });
-        }
-        let most = connection.negotiated.max_send_bytes;
-        let burst = connection.negotiated.max_burst_bytes;
-        let sending = connection.sending.front_mut()?;
-        let length = most.min(sending.burst).min(u32::try_from(sending.data.len()).unwrap_or(u32::MAX));
-        let data = sending.data.split_to(length as usize);
-        let last = sending.data.is_empty();
-        sending.burst -= length;
-        let mut header = DataIn {
-            last: last || sending.burst == 0,
-            lun: 0,
-            itt: sending.itt,
-            ttt: NO_TAG,
-            data_sn: sending.data_sn,
-            buffer_offset: sending.offset,
-            ..DataIn::default()
-        };
-        sending.offset += length;
-        sending.data_sn += 1;
-        if sending.burst == 0 {
-            sending.burst = burst;
-        }
-        if last {
-            header.has_status = true;
-            (header.overflow, header.underflow) = (sending.overflow, sending.underflow);
-            header.residual = sending.residual;
-            connection.sending.pop_front();
-        }
-        let itt = header.itt;
-        let mut pdu = Pdu::new(header);
-        pdu.data = data;
-        connection.polled += framing.length(&pdu) as u64;
-        if last {
-            // Its data is in memory until the last byte has been sent.
-            self.end_task(id, itt, ReleaseTime::WhenSent);
-        }
-        self.number(id, &mut pdu.header);
-        self.settle();
-        Some(Outbound { pdu, framing })
-    }
-
-    /// Fills in StatSN, ExpCmdSN and MaxCmdSN.
-    fn number(&mut self, id: ConnectionId, header: &mut Header) {
-        let (expected, most) = self.window(id);
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        let (stat, exp, max, counts) = match header {
-            Header::NopIn(h) => {
-                let counts = h.itt != NO_TAG;
-                (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, counts)
-            }
-            Header::ScsiResponse(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
-            Header::TaskResponse(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
-            Header::LoginResponse(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
-            Header::TextResponse(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
-            Header::LogoutResponse(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
-            Header::AsyncMessage(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
-            Header::Reject(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true),
-            // An R2T tells the next number and does not use it up.
-            Header::ReadyToTransfer(h) => (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, false),
-            Header::DataIn(h) => {
-                let counts = h.has_status;
-                if !counts {
-                    (h.exp_cmd_sn, h.max_cmd_sn) = (expected, most);
-                    return;
-                }
-                (&mut h.stat_sn, &mut h.exp_cmd_sn, &mut h.max_cmd_sn, true)
-            }
-            _ => return,
-        };
-        (*stat, *exp, *max) = (connection.stat_sn, expected, most);
-        if counts {
-            connection.stat_sn = connection.stat_sn.wrapping_add(1);
         }
     }
 }

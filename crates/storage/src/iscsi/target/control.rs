@@ -1,7 +1,8 @@
 //! PDUs other than SCSI commands: pings, texts, logout, task management, rejects.
 
+use super::connection_id::ConnectionId;
 use super::session::{EarlyCommand, PendingTaskManagement, Stage};
-use super::{ConnectionId, Target};
+use super::Target;
 use crate::scsi::Nexus;
 use wire::iscsi::{
     reject, serial_before, task, task_response, Header, LogoutRequest, LogoutResponse, NopIn, NopOut, Payload, Pdu,

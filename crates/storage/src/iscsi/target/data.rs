@@ -1,8 +1,9 @@
 //! Data of writes: what may come unsolicited, and what is asked for (RFC 7143, 4.2.5 and 11.7, 11.8).
 
 use super::command::{is_unsolicited, refusal};
+use super::connection_id::ConnectionId;
 use super::session::{OutstandingR2t, Stage, Task};
-use super::{ConnectionId, Target};
+use super::Target;
 use crate::scsi::Sense;
 use wire::iscsi::{reject, DataOut, Header, Payload, Pdu, ReadyToTransfer, NO_TAG};
 

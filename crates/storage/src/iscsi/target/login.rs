@@ -1,10 +1,12 @@
 //! Login at the target: stages, CHAP, new sessions, further connections, reinstatement (RFC 7143, sections 6 and 12).
 
 use super::connection::{Connection, Phase};
+use super::connection_id::ConnectionId;
+use super::login_state::{ChapState, Login};
 use super::session::Session;
-use super::{ConnectionId, Target};
+use super::Target;
 use crate::iscsi::chap::{self, Algorithm, CHALLENGE_BYTES};
-use crate::iscsi::{Negotiated, Negotiation};
+use crate::iscsi::settings::{Negotiated, Negotiation};
 use std::collections::BTreeMap;
 use wire::iscsi::{login_status, Header, LoginRequest, LoginResponse, Pdu, Text, MAX_TEXT_BYTES};
 
@@ -16,41 +18,6 @@ const LOGIN_BYTES: usize = 8192;
 
 /// Portal group of every portal: all of them reach all sessions.
 const PORTAL_GROUP: &str = "1";
-
-/// How far CHAP is.
-#[derive(Debug, Default, PartialEq)]
-enum ChapState {
-    #[default]
-    Nothing,
-    /// CHAP was agreed on: CHAP_A is to come.
-    Method,
-    /// The challenge was sent.
-    Challenged(Algorithm),
-    Done,
-}
-
-/// A login under way.
-#[derive(Debug, Default)]
-pub(super) struct Login {
-    pub cmd_sn: u32,
-    began: bool,
-    stage: u8,
-    text: Vec<u8>,
-    initiator: String,
-    discovery: bool,
-    isid: [u8; 6],
-    tsih: u16,
-    proof: ChapState,
-    negotiation: Option<Negotiation>,
-    /// Memory for unsolicited data, bytes; None: not negotiated yet.
-    reserved: Option<u64>,
-}
-
-impl Login {
-    pub fn reserved(&self) -> u64 {
-        self.reserved.unwrap_or(0)
-    }
-}
 
 /// Why a login ends: status and reason.
 type LoginFailure = ((u8, u8), String);

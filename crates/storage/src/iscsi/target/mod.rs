@@ -12,97 +12,36 @@
 //! Data-In is cut into PDUs when they are polled, so that what waits for a slow peer is the data once, and no copies.
 
 mod command;
+mod config;
 mod connection;
+mod connection_id;
 mod control;
 mod data;
 mod login;
+mod login_state;
 mod memory;
+mod memory_use;
 mod order;
+mod output;
 mod session;
+mod session_use;
+mod work;
 
-pub use connection::Outbound;
+pub use config::TargetConfig;
+pub use connection_id::ConnectionId;
 pub use memory::MemoryConfig;
+pub use work::Work;
 
 use super::chap::ENTROPY_BYTES;
-use super::{Credentials, Settings};
-use crate::scsi::{Continuation, Device, Op, Outcome};
+use crate::scsi::{Device, Outcome};
 use connection::{Connection, Phase};
-use memory::{MemoryBudget, MemoryOwner, TaskMemory};
+use memory::MemoryBudget;
 use order::TaskSets;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use units::{Span, Time};
+use units::Time;
 use wire::iscsi::{AsyncMessage, Framing, Header, Pdu};
-
-/// A connection, as the caller numbers it; never used twice.
-pub type ConnectionId = u64;
-
-/// Configuration of a target.
-#[derive(Clone, Debug)]
-pub struct TargetConfig {
-    /// Its iSCSI name.
-    pub name: String,
-    /// Text for people.
-    pub alias: String,
-    /// Where it listens, `address:port`, for SendTargets; empty: the address that the connection came to.
-    pub portals: Vec<String>,
-    /// Settings to negotiate.
-    pub settings: Settings,
-    /// CHAP credentials; None: no authentication.
-    pub chap: Option<Credentials>,
-    /// Commands that a session may have under way, 1 to 4096.
-    pub window: u32,
-    /// Sessions at a time, 1 to 65535.
-    pub max_sessions: usize,
-    /// Connections in full feature phase at a time; a further login is refused.
-    pub max_connections: usize,
-    /// Data of commands under way per connection, bytes; one command may go beyond it alone.
-    pub max_data_bytes: u64,
-    /// All memory that it takes for its peers.
-    pub memory: MemoryConfig,
-    /// A connection that does not reach full feature phase by then is closed.
-    pub login_timeout: Span,
-    /// Silence after which a peer is pinged.
-    pub ping_after: Span,
-    /// Silence after a ping that ends the connection.
-    pub ping_timeout: Span,
-}
-
-impl TargetConfig {
-    /// A target with a name and what is usual.
-    pub fn new(name: &str) -> TargetConfig {
-        TargetConfig {
-            name: name.to_owned(),
-            alias: String::new(),
-            portals: Vec::new(),
-            settings: Settings::default(),
-            chap: None,
-            window: 128,
-            max_sessions: 256,
-            max_connections: usize::MAX,
-            max_data_bytes: 64 << 20,
-            memory: MemoryConfig::UNLIMITED,
-            login_timeout: Span::from_secs(15),
-            ping_after: Span::from_secs(30),
-            ping_timeout: Span::from_secs(30),
-        }
-    }
-}
-
-/// An operation on the medium of a unit.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Work {
-    /// For [`Target::handle_work`].
-    pub id: u64,
-    /// The connection that its command came on.
-    pub connection: ConnectionId,
-    /// Task tag of its command, which the initiator gave it.
-    pub itt: u32,
-    /// Number of the logical unit.
-    pub lun: usize,
-    /// The operation.
-    pub op: Op,
-}
+use work::WorkOrigin;
 
 /// How far a login is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,20 +50,6 @@ pub enum LoginProgress {
     Silent,
     /// A PDU came.
     Begun,
-}
-
-/// Where the outcome of an operation belongs.
-#[derive(Clone, Copy, Debug)]
-struct WorkOrigin {
-    tsih: u16,
-    itt: u32,
-    /// Tells the task from a later one with the same tag.
-    serial: u64,
-    lun: usize,
-    then: Continuation,
-    /// Memory of its command, and its account.
-    held: TaskMemory,
-    owner: MemoryOwner,
 }
 
 /// A target.
