@@ -23,6 +23,7 @@ use crate::mitigation::Mitigation;
 use crate::policy::Policy;
 use crate::residual::{residual, Residual};
 use crate::view::Paths;
+use libm::cbrt;
 use units::{Rate, Size, Span};
 
 /// Expected effects of a move.
@@ -151,30 +152,13 @@ fn deficit_s(packets: f64, kept: f64, shorter: f64) -> f64 {
     if kept * shorter >= 1.0 || packets <= 0.0 {
         return 0.0;
     }
-    let k = cube_root((1.0 - kept) * packets / CUBIC_C);
+    let k = cbrt((1.0 - kept) * packets / CUBIC_C);
     // With u = 1 - t / K the rate is shorter (1 - (1 - kept) u^3) of the old one: recovered at u^3 = (1 - 1 / shorter)
     // / (1 - kept).
-    let back = if shorter > 1.0 { cube_root((1.0 - 1.0 / shorter) / (1.0 - kept)) } else { 0.0 };
+    let back = if shorter > 1.0 { cbrt((1.0 - 1.0 / shorter) / (1.0 - kept)) } else { 0.0 };
     // On a longer path the old rate does not come back: the deficit until K counts.
     let area = (1.0 - shorter) * (1.0 - back) + shorter * (1.0 - kept) * (1.0 - (back * back) * (back * back)) / 4.0;
     k * area.max(0.0)
-}
-
-/// By Newton's method with basic IEEE 754 operations: equal on every machine, unlike libm's.
-fn cube_root(x: f64) -> f64 {
-    if x <= 0.0 {
-        return 0.0;
-    }
-    let mut y = if x > 1.0 { x } else { 1.0 };
-    // From above y shrinks by a third per step at least while it is far off: 1e9 takes 60 steps.
-    for _ in 0..200 {
-        let next = (2.0 * y + x / (y * y)) / 3.0;
-        if next >= y {
-            break;
-        }
-        y = next;
-    }
-    y
 }
 
 #[cfg(test)]

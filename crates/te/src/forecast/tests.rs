@@ -120,7 +120,7 @@ fn the_offload_weight_follows_the_load() {
 fn the_area_under_cubics_curve_is_right() {
     // Against a sum over 100,000 steps of the formula in the module's text.
     for (packets, kept, shorter) in [(8333.0, 0.7, 1.0), (8333.0, 0.2, 1.4), (100.0, 0.5, 1.0), (8333.0, 0.12, 1.667)] {
-        let k = cube_root((1.0 - kept) * packets / CUBIC_C);
+        let k = cbrt((1.0 - kept) * packets / CUBIC_C);
         let steps = 100_000;
         let rate = |i: usize| shorter * (1.0 - (1.0 - kept) * (1.0 - (i as f64 + 0.5) / steps as f64).powi(3));
         let sum: f64 = (0..steps).map(|i| (1.0 - rate(i)).max(0.0)).sum::<f64>() * k / steps as f64;
@@ -128,7 +128,4 @@ fn the_area_under_cubics_curve_is_right() {
         assert!((found - sum).abs() < 1e-3 * sum, "{packets} {kept} {shorter}: {found}, not {sum}");
     }
     assert_eq!(deficit_s(8333.0, 0.7, 1.667), 0.0);
-    for x in [1e-6, 0.4, 1.0, 27.0, 1e9] {
-        assert!((cube_root(x).powi(3) / x - 1.0).abs() < 1e-12, "{x}");
-    }
 }
