@@ -6,7 +6,7 @@
 
 use crate::clock;
 use crate::waker::Waker;
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use units::Span;
 
@@ -56,10 +56,10 @@ impl AdaptivePoll {
         &mut self,
         spinners: &Spinners,
         waker: &Waker,
-        socket: RawFd,
+        socket: BorrowedFd<'_>,
         read: bool,
         write: bool,
-        timeout_ms: i32,
+        timeout_ms: i64,
     ) {
         let began = clock::now();
         if self.short {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
-    use std::os::fd::AsRawFd;
+    use std::os::fd::AsFd;
 
     fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -94,21 +94,21 @@ mod tests {
     fn a_ready_socket_is_a_short_wait_and_a_timeout_is_not() {
         let (near, mut far) = pair();
         let (waker, spinners) = (Waker::new().unwrap(), Spinners { now: AtomicUsize::new(0), max: 1 });
-        let mut patience = AdaptivePoll::default();
+        let mut poll = AdaptivePoll::default();
         far.write_all(b"x").unwrap();
         // The machine may be slow: repeat until a wait is short.
         for _ in 0..1000 {
-            patience.wait(&spinners, &waker, near.as_raw_fd(), true, false, 1000);
-            if patience.short {
+            poll.wait(&spinners, &waker, near.as_fd(), true, false, 1000);
+            if poll.short {
                 break;
             }
         }
-        assert!(patience.short);
+        assert!(poll.short);
         // A spin without success, then a sleep.
         let began = clock::now();
-        patience.wait(&spinners, &waker, near.as_raw_fd(), false, false, 5);
+        poll.wait(&spinners, &waker, near.as_fd(), false, false, 5);
         assert!(clock::now().since(began) >= Span::from_millis(5));
-        assert!(!patience.short);
+        assert!(!poll.short);
         assert_eq!(spinners.now.load(Ordering::Relaxed), 0);
     }
 
@@ -118,9 +118,9 @@ mod tests {
         let (waker, spinners) = (Waker::new().unwrap(), Spinners { now: AtomicUsize::new(0), max: 1 });
         for short in [true, false] {
             waker.wake();
-            let mut patience = AdaptivePoll { short };
+            let mut poll = AdaptivePoll { short };
             let began = clock::now();
-            patience.wait(&spinners, &waker, near.as_raw_fd(), true, false, 10_000);
+            poll.wait(&spinners, &waker, near.as_fd(), true, false, 10_000);
             assert!(clock::now().since(began) < Span::from_secs(5));
         }
     }

@@ -1,11 +1,13 @@
 //! The initiator on real sockets as a load generator: a fixed queue depth for a fixed time.
 
 use crate::clock;
-use crate::socket::{congestion, connect, receive};
+use crate::socket::{connect, receive};
+use crate::waker::milliseconds;
 use bytes::BytesMut;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::net::sockopt::tcp_congestion;
 use std::io::{self, IoSlice, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use storage::iscsi::initiator::{Command, Completion, Data, Event};
 use storage::iscsi::{Initiator, InitiatorConfig, WindowUse};
@@ -18,7 +20,7 @@ const OUT_BYTES: usize = 1 << 20;
 const IN_BYTES: usize = 256 << 10;
 const SLICES: usize = 32;
 /// Longest wait, ms.
-const WAIT_MS: i32 = 100;
+const WAIT: Timespec = milliseconds(100);
 /// Longest wait for commands in flight at the end.
 const DRAIN: Span = Span::from_secs(10);
 
@@ -135,7 +137,7 @@ impl Run<'_> {
             let timeout = self.config.initiator.login_timeout;
             match connect(self.config.address, self.config.congestion_control.as_deref(), timeout, self.stop) {
                 Ok(stream) => {
-                    self.congestion = congestion(stream.as_raw_fd())?;
+                    self.congestion = tcp_congestion(&stream)?;
                     let (incoming, outgoing) = (BytesMut::new(), Outgoing::default());
                     self.sockets[index] = Some(Socket { stream, incoming, outgoing });
                     self.initiator.handle_connected(clock::now(), index);
@@ -206,12 +208,12 @@ impl Run<'_> {
 
     fn wait(&self) {
         let ready = self.sockets.iter().flatten().map(|socket| {
-            let write = if socket.outgoing.is_empty() { 0 } else { libc::POLLOUT };
-            libc::pollfd { fd: socket.stream.as_raw_fd(), events: libc::POLLIN | write, revents: 0 }
+            let write = if socket.outgoing.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            PollFd::new(&socket.stream, PollFlags::IN | write)
         });
-        let mut fds: Vec<libc::pollfd> = ready.collect();
-        // SAFETY: `fds` has that many entries.
-        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, WAIT_MS) };
+        let mut fds: Vec<PollFd<'_>> = ready.collect();
+        // A wait that a signal cut short is followed by the next.
+        let _ = poll(&mut fds, Some(&WAIT));
     }
 
     /// Performs one command alone.

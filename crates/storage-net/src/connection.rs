@@ -7,7 +7,7 @@ use crate::shared::{ready_connections, Shared};
 use crate::waker::Waker;
 use std::io::{self, IoSlice, Write};
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use storage::iscsi::{ConnectionId, Work};
 use units::Span;
@@ -16,7 +16,7 @@ use wire::iscsi::Outgoing;
 /// Bytes that wait for the socket, above which no more PDUs are made.
 const OUT_BYTES: usize = 1 << 20;
 /// Longest wait: a connection that a timeout of the core closes notices it by then.
-const WAIT_MS: i32 = 1000;
+const WAIT_MS: i64 = 1000;
 /// Longest time for a closing connection to send its queue.
 const CLOSE_TIMEOUT: Span = Span::from_secs(5);
 /// Slices of one writev.
@@ -59,7 +59,7 @@ pub(crate) fn run(shared: &Shared, id: ConnectionId, socket: &TcpStream, waker: 
                 }
                 let read = shared.target().takes_input(id);
                 let write = !connection.outgoing.is_empty();
-                poll.wait(&shared.spinners, waker, socket.as_raw_fd(), read, write, WAIT_MS);
+                poll.wait(&shared.spinners, waker, socket.as_fd(), read, write, WAIT_MS);
             }
             Err(why) => return why,
         }

@@ -10,8 +10,10 @@ use crate::buffer_pool::DataBuffer;
 use crate::group_sync::GroupSync;
 use crate::lock::{lock, LockKind};
 use bytes::Bytes;
+use rustix::fs::{fadvise, fallocate, seek, Advice, FallocateFlags, SeekFrom};
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -64,10 +66,8 @@ fn reads(op: &Op) -> bool {
 
 /// Where a file or block device ends, bytes.
 fn end_of_file(file: &File) -> io::Result<u64> {
-    // The length of a block device is where its end is. Nobody uses the position that this changes.
-    // SAFETY: lseek takes no pointers.
-    let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
-    u64::try_from(end).map_err(|_| io::Error::last_os_error())
+    // A block device tells its length by its end only. Nobody uses the position that this changes.
+    Ok(seek(file, SeekFrom::End(0))?)
 }
 
 fn written(error: &io::Error) -> Outcome {
@@ -212,17 +212,8 @@ impl FileMedium {
         self.group_sync.take_notice()
     }
 
-    fn allocate(&self, mode: i32, at: u64, length: u64) -> io::Result<()> {
-        // SAFETY: fallocate takes no pointers.
-        let done = unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at as libc::off_t, length as libc::off_t) };
-        if done < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
-    }
-
     fn zeros(&self, mut at: u64, mut length: u64) -> io::Result<()> {
-        if self.allocate(libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE, at, length).is_ok() {
+        if fallocate(&self.file, FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE, at, length).is_ok() {
             return Ok(());
         }
         let zeros = vec![0; SCRATCH.min(length as usize)];
@@ -238,7 +229,7 @@ impl FileMedium {
     /// Gives blocks back to the file system; where it cannot take them they become zeros.
     fn unmap(&self, lba: u64, blocks: u64) -> io::Result<()> {
         let (at, length) = (lba * self.block_bytes, blocks * self.block_bytes);
-        match self.allocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, at, length) {
+        match fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, length) {
             Ok(()) => Ok(()),
             Err(_) => self.zeros(at, length),
         }
@@ -313,13 +304,10 @@ impl FileMedium {
 
     /// How the blocks from one on are allocated, to the first change.
     fn allocation(&self, lba: u64) -> (u64, u32, bool) {
-        let seek = |whence| {
-            // SAFETY: lseek takes no pointers; the file's position is unused.
-            let found = unsafe { libc::lseek(self.file.as_raw_fd(), (lba * self.block_bytes) as libc::off_t, whence) };
-            u64::try_from(found).map_err(|_| io::Error::last_os_error())
-        };
-        let (data, hole) = (seek(libc::SEEK_DATA), seek(libc::SEEK_HOLE));
-        self.extent(lba, data, hole)
+        // Nobody uses the file's position.
+        let find = |from| seek(&self.file, from).map_err(io::Error::from);
+        let at = lba * self.block_bytes;
+        self.extent(lba, find(SeekFrom::Data(at)), find(SeekFrom::Hole(at)))
     }
 
     /// The same by where the file's next data and next hole are.
@@ -327,8 +315,8 @@ impl FileMedium {
         let data = match data {
             Ok(data) => data,
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) => self.bytes,
-            // A block device nowait_supported nothing of it (EINVAL). Who copies a unit leaves out what is not
-            // allocated, so all of it is.
+            // A block device supports none of it (EINVAL). A copy of a unit leaves out blocks that are not allocated,
+            // so all of them count as allocated.
             Err(_) => lba * self.block_bytes,
         };
         let is_mapped = data / self.block_bytes <= lba;
@@ -390,15 +378,8 @@ impl FileMedium {
             }
             Op::Prefetch { lba, blocks } => {
                 let (at, length) = (lba * self.block_bytes, blocks * self.block_bytes);
-                // SAFETY: posix_fadvise takes no pointers; advice that is not taken is no error.
-                unsafe {
-                    libc::posix_fadvise(
-                        self.file.as_raw_fd(),
-                        at as libc::off_t,
-                        length as libc::off_t,
-                        libc::POSIX_FADV_WILLNEED,
-                    )
-                };
+                // Advice that is not taken is no error.
+                let _ = fadvise(&self.file, at, NonZeroU64::new(length), Advice::WillNeed);
             }
             Op::Flush => self.sync(true)?,
             Op::Allocation { lba } => return Ok(Outcome::Allocation(vec![self.allocation(*lba)])),

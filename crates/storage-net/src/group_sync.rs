@@ -4,6 +4,7 @@
 //! it, and later ones get none, though their data may be lost. So the syncs of a file are serialized, all waiting
 //! threads share the outcome, and after an error every further sync fails.
 
+use rustix::io::Errno;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -53,7 +54,7 @@ impl GroupSync {
         let mut state = self.state();
         state.done += 1;
         if let Err(error) = &outcome {
-            (state.failed, state.unreported) = (Some(error.raw_os_error().unwrap_or(libc::EIO)), true);
+            (state.failed, state.unreported) = (Some(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error())), true);
         }
         drop(state);
         self.ended.notify_all();
@@ -106,8 +107,7 @@ mod tests {
             })
             .collect();
         // The running sync does not count for them: none returns before it ends.
-        // SAFETY: no entries are read: it waits.
-        unsafe { libc::poll(std::ptr::null_mut(), 0, 50) };
+        let _ = rustix::event::poll(&mut [], Some(&crate::waker::milliseconds(50)));
         assert!(others.iter().all(|other| !other.is_finished()));
         open.send(()).unwrap();
         first.join().unwrap().unwrap();
@@ -120,9 +120,9 @@ mod tests {
         let group_sync = GroupSync::default();
         group_sync.sync(|| Ok(())).unwrap();
         assert_eq!(group_sync.take_notice(), None);
-        group_sync.sync(|| Err(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
+        group_sync.sync(|| Err(Errno::IO.into())).unwrap_err();
         // The kernel's next sync would succeed.
-        assert_eq!(group_sync.sync(|| Ok(())).unwrap_err().raw_os_error(), Some(libc::EIO));
+        assert_eq!(group_sync.sync(|| Ok(())).unwrap_err().raw_os_error(), Some(Errno::IO.raw_os_error()));
         assert!(group_sync.take_notice().unwrap().contains("fdatasync"));
         assert_eq!(group_sync.take_notice(), None);
     }

@@ -4,26 +4,25 @@ use crate::clock;
 use crate::connection;
 use crate::pending_logins::{max_open_connections, Admission};
 use crate::shared::{ready_connections, Shared};
-use crate::waker::Waker;
+use crate::waker::{milliseconds, Waker};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use storage::iscsi::ConnectionId;
 
-/// How often a listener checks for the stop flag, ms.
-const POLL_MS: i32 = 200;
+/// Time between two looks of a listener at the stop flag.
+const POLL: Timespec = milliseconds(200);
 
 /// Takes connections until the target is stopped. `most`: connections that may have logged in.
 pub(crate) fn accept(shared: &Arc<Shared>, listener: &TcpListener, max: usize) {
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
     let mut refused = None;
     while !shared.stop.load(Ordering::Relaxed) {
-        let mut fd = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one entry is there.
-        unsafe { libc::poll(&mut fd, 1, POLL_MS) };
+        // A wait that a signal cut short is followed by the next.
+        let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&POLL));
         shared.handle_timeout();
         threads.retain(|thread| !thread.is_finished());
         let (socket, peer) = match listener.accept() {
@@ -37,8 +36,7 @@ pub(crate) fn accept(shared: &Arc<Shared>, listener: &TcpListener, max: usize) {
                     shared.log().unlimited(why.clone());
                 }
                 refused = Some(why);
-                // SAFETY: no entries are read: poll only waits.
-                unsafe { libc::poll(std::ptr::null_mut(), 0, POLL_MS) };
+                let _ = poll(&mut [], Some(&POLL));
                 continue;
             }
         };

@@ -10,7 +10,6 @@ use crate::shared::Shared;
 use crate::socket::set_congestion;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -115,7 +114,7 @@ impl Server {
         for portal in &config.portals {
             let listener = TcpListener::bind(portal).map_err(named(portal.to_string()))?;
             listener.set_nonblocking(true)?;
-            set_congestion(listener.as_raw_fd(), config.congestion_control.as_deref())?;
+            set_congestion(&listener, config.congestion_control.as_deref())?;
             listeners.push((listener.local_addr()?, listener));
         }
         let memory = memory(config.max_connections, config.memory_bytes);
