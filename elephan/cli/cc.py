@@ -122,7 +122,7 @@ def _deployment(cc: CongestionControl, settings: list[str], needs: Needs | None)
 
 def _write(cc: CongestionControl, curves: Any, use: list[str], folder: Path) -> None:
     from elephan.congestion_control.page import write
-    from elephan.report.units import pluralize
+    from elephan.units import pluralize
 
     if curves is None:
         raise InputError("--out writes what is simulated: without --text")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from elephan import units
 from elephan.congestion_control import CongestionControl, Parameter, header
-from elephan.report import textplot, units
+from elephan.report import textplot
 
 if TYPE_CHECKING:
     from rich.console import Console

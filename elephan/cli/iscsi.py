@@ -159,7 +159,7 @@ def _show(done: Sweep) -> None:
     from rich.text import Text
 
     from elephan.report.knee import METHOD, beyond
-    from elephan.report.units import NOTHING, count
+    from elephan.units import NOTHING, count
 
     kinds = list(dict.fromkeys(kind for point in done.points for kind in point.result.kinds))
     table = Table(box=None, header_style="bold", pad_edge=False)

@@ -9,7 +9,7 @@ import typer
 
 from elephan.cli.console import emit, say
 from elephan.cli.options import Changes, File
-from elephan.report.units import duration, pluralize
+from elephan.units import duration, pluralize
 
 if TYPE_CHECKING:
     from elephan.path.daemon import Shown

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elephan.cli.console import console, emit
-from elephan.report.units import count, digits, duration, rate, share, size
+from elephan.units import count, digits, duration, rate, share, size
 
 if TYPE_CHECKING:
     from elephan.blocktrace import BlockTrace

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from elephan import units
 from elephan.backends import Job
 from elephan.errors import InputError
 from elephan.record import Record
-from elephan.report import units
 from elephan.report.chance import RANDOM_LOSS, expected_losses
 
 LEAST = 5

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elephan import units
 from elephan.congestion_control import header
 from elephan.congestion_control.catalogue import CongestionControl
 from elephan.congestion_control.curves import (
@@ -21,7 +22,7 @@ from elephan.congestion_control.curves import (
 )
 from elephan.congestion_control.published import RESPONSES
 from elephan.core import build_digest, version
-from elephan.report import draw, html_table, units
+from elephan.report import draw, html_table
 from elephan.report.figures import Curve, SweepFigure, TimeFigure
 from elephan.report.html import PAGE as REPORT_PAGE
 from elephan.report.html_table import Cell, Head

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from elephan.congestion_control.catalogue import CongestionControl
 from elephan.congestion_control.verdict import explained
 from elephan.core import native
-from elephan.report.units import count, pluralize
+from elephan.units import count, pluralize
 
 State = Literal["passed", "failed", "not tried"]
 

@@ -11,7 +11,7 @@ from elephan.errors import InputError, RunError
 from elephan.iscsi.control import control
 from elephan.iscsi.url import Url
 from elephan.iscsi.url import portal as address_of
-from elephan.report.units import scaled
+from elephan.units import scaled
 
 IO_BYTES_MAX = 16 << 20
 DEPTH_MAX = 65536

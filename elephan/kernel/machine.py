@@ -7,7 +7,7 @@ import re
 
 from elephan.congestion_control import congestion_controls, find, verify
 from elephan.core import native
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 
 
 def check() -> list[verify.Step]:

@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elephan import units
 from elephan.record import Record
-from elephan.report import draw, html_table, units
+from elephan.report import draw, html_table
 from elephan.report import table as table_module
 from elephan.report.cdf import distribution_panels
 from elephan.report.figures import (

@@ -14,7 +14,7 @@ from elephan.report.metrics import Metric, present
 from elephan.report.notes import derived, told_together
 from elephan.report.points import MOST_ENTRIES, Point, points_of, short, shown
 from elephan.report.statistics import Estimate
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from elephan.report import metrics, units
+from elephan import units
+from elephan.report import metrics
 from elephan.report.statistics import estimate, holm, paired_p, student_tail, t_975
 
 
