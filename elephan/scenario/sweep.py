@@ -1,4 +1,4 @@
-"""Sweeps as data: axes, and the points they span.
+"""The `[sweep]` table as data: axes, and the values of each.
 
 **Invariant: the same `[sweep]` gives the same points in the same order, with exact values: 0.1 + 0.2 is 0.3.**
 """
