@@ -305,7 +305,8 @@ def check(
     """Validate a scenario and its points without running it; return it. Raises `InputError`.
 
     Of a sweep of more than `elephan.scenario.combinations.LOOKED_AT_MAX` combinations a part is looked at; `looked_at`
-    of the scenario says which. With the backend kernel in `on`, also whether this machine's kernel can do what its flows ask.
+    of the scenario says which. With the backend kernel in `on`, also whether this machine's kernel can do what its
+    flows ask.
     """
     names = backends.named(on)
     scenario = load(file, set, looking=looking)

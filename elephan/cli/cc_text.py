@@ -12,8 +12,8 @@ from elephan.report import textplot
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from elephan.congestion_control.curves import Curves
     from elephan.congestion_control.verify import Step
+    from elephan.loss_response.curves import Curves
 
 
 def as_json(items: Sequence[dict[str, Any]]) -> str:
@@ -132,7 +132,7 @@ def _print_header(cc: CongestionControl, console: Console) -> None:
 def _print_after_loss(curves: Curves, console: Console) -> None:
     from rich.text import Text
 
-    from elephan.congestion_control.curves import RTT_S, WINDOW
+    from elephan.loss_response.curves import RTT_S, WINDOW
 
     loss = curves.after_loss
     console.print(Text("\nWindow after one loss, simulated", style="bold"))
@@ -155,8 +155,8 @@ def _print_response(cc: CongestionControl, curves: Curves, console: Console) -> 
     from rich.table import Table
     from rich.text import Text
 
-    from elephan.congestion_control.curves import RESPONSE_RTT_S
-    from elephan.congestion_control.published import RESPONSES
+    from elephan.loss_response.curves import RESPONSE_RTT_S
+    from elephan.loss_response.published import RESPONSES
 
     console.print(Text("\nMean window under loss, packets", style="bold"))
     formula = None if cc.path or curves.settings else RESPONSES.get(cc.name)
