@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from elephan.path.namespace import within
+from elephan.network_namespace import within
 from elephan.path.testbed import Site
 
 SYSCTL = "tcp_congestion_control"

@@ -25,7 +25,7 @@ from typing import Any
 
 from elephan.congestion_control.verify import CAPABILITIES, effective_capabilities
 from elephan.errors import InputError, RunError
-from elephan.path.namespace import within
+from elephan.network_namespace import within
 
 MARK = "elephan"
 LOCKS = Path("/run/elephan")
