@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from elephan import units
-from elephan.backends.kernel.mapping import INT_MAX, buffer_for
 from elephan.congestion_control import CongestionControl, Parameter, find
 from elephan.kernel.names import kernel_name
+from elephan.kernel.socket_buffers import INT_MAX, buffer_for
 from elephan.scenario.flow import WINDOW_MAX
 
 SYSCTL_FILE = "/etc/sysctl.d/90-elephan.conf"

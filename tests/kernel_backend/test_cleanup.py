@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from elephan import run_lock
-from elephan.backends.kernel import sweep
+from elephan.kernel.run_controls import unload_stale
 from elephan.path import testbed
 from tests.kernel_backend.conftest import Elephan, begun, command, connected, left_of, sending
 
@@ -206,7 +206,7 @@ def test_what_lives_is_left_alone(running: tuple[subprocess.Popen[str], str]) ->
     process, run = running
     before = left_of(run)
     testbed.clean()
-    sweep()
+    unload_stale()
     assert left_of(run) == before and process.poll() is None
 
 
