@@ -98,7 +98,7 @@ class Results(Sequence[Record]):
 
     def table(self) -> Table:
         """Return the table of the report, aggregated over repetitions."""
-        from elephan.report.table import table_of
+        from elephan.report.point_table import table_of
 
         return table_of(self._records)
 

@@ -30,8 +30,9 @@ from elephan.report.html_table import Cell, Head, Line
 from elephan.report.load_figure import load_figures
 from elephan.report.management import Managed, managed_of
 from elephan.report.metrics import LINKS
+from elephan.report.point_table import table_of
 from elephan.report.points import points_of
-from elephan.report.table import Table, table_of
+from elephan.report.table import Table
 from elephan.store.files import write_atomically
 
 if TYPE_CHECKING:

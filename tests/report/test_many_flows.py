@@ -12,8 +12,8 @@ from elephan.backends import sim
 from elephan.core import native
 from elephan.record import Record, run_id, without_places
 from elephan.report.html import write_report
+from elephan.report.point_table import table_of
 from elephan.report.points import MOST_ENTRIES, points_of
-from elephan.report.table import table_of
 
 Make = Callable[..., Record]
 
