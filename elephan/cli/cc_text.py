@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from elephan import units
@@ -188,7 +188,7 @@ def rounded(packets: float | None) -> float | None:
     return None if packets is None else round(packets, 1)
 
 
-def problem_text(file: str, problem: dict[str, Any]) -> str:
+def problem_text(file: str, problem: Mapping[str, Any]) -> str:
     """Return a problem as lines: place and what, the line's code, what would be right, the tool's own words."""
     line = f":{problem['line']}" if problem.get("line") else ""
     parts = [f"{file}{line}: {problem['what']}"]

@@ -107,6 +107,6 @@ def budget_of(text: str | None, backend: str) -> float:
     from elephan.core import native
 
     try:
-        return float(native().parse_span(text)) / 1e9
+        return float(native.parse_span(text)) / 1e9
     except (ValueError, OverflowError) as error:
         raise InputError(f"--budget {text}: {str(error).rpartition(' is not ')[2]}") from None

@@ -144,7 +144,7 @@ def _in_unit(value: Fraction, unit: str, wanted: str) -> Fraction:
 
 
 def _parsers() -> dict[str, Callable[[str], int]]:
-    return {"time": native().parse_span, "rate": native().parse_rate, "size": native().parse_size}
+    return {"time": native.parse_span, "rate": native.parse_rate, "size": native.parse_size}
 
 
 def _kind(unit: str) -> str | None:

@@ -82,18 +82,18 @@ def test_a_record_asks_the_core_for_its_flows_once(tmp_path: Path, monkeypatch: 
     label = module.label_of
     monkeypatch.setattr(module, "label_of", lambda transport: named.append(transport) or label(transport))
     lists: list[Lists] = []
-    simulate = native().simulate
+    simulate = native.simulate
 
     class Core:
         def __getattr__(self, name: str) -> Any:
-            return getattr(native(), name)
+            return getattr(native, name)
 
         def simulate(self, *given: Any) -> Lists:
             lists.append(Lists(simulate(*given)))
             return lists[0]
 
     core = Core()
-    monkeypatch.setattr(sim, "native", lambda: core)
+    monkeypatch.setattr(sim, "native", core)
     record, _ = sim.run(job)
     assert len(record.flows) == 50
     assert lists[0].looks == 2

@@ -92,7 +92,7 @@ def _run(
         plan = layout.plan(path.place.plan(), names, job.spec, made, listening.orders)
         spec_json, plan_json = canonical_json(job.spec), canonical_json(plan)
         try:
-            result, emulator = native().run_on_kernel(spec_json, plan_json, path.carrier, progress, PROGRESS_INTERVAL_S)
+            result, emulator = native.run_on_kernel(spec_json, plan_json, path.carrier, progress, PROGRESS_INTERVAL_S)
         except ValueError as error:
             raise InputError(one_line(error)) from error
         except (OSError, RuntimeError) as error:
