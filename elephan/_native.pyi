@@ -6,6 +6,8 @@ from typing import Literal, NotRequired, Self, TypeAlias, TypedDict, final
 import numpy as np
 import numpy.typing as npt
 
+from elephan.blocktrace import BlockTrace
+
 __all__ = [
     "BpfError",
     "BpfMap",
@@ -131,23 +133,6 @@ class _Comparison(TypedDict):
     differences: list[_Difference]
     reductions: list[tuple[int, int, int]]
     cwnd_range: tuple[int, int] | None
-
-class _Trace(TypedDict):
-    format: str
-    requests: int
-    reads: int
-    writes: int
-    read_bytes: int
-    written_bytes: int
-    smallest_bytes: int
-    largest_bytes: int
-    first_ns: int
-    span_ns: int
-    sequential: int
-    end_lba: int
-    responses: int
-    response_ns: int
-    devices: dict[int, int]
 
 _Zone: TypeAlias = tuple[int, int, int, int, int]  # First and last cylinder, sectors, slips, remaps.
 
@@ -429,7 +414,7 @@ def detection_trial(spec_json: str) -> _Detection: ...
 
 # Traces and disks.
 
-def check_trace(path: str, format: str) -> _Trace: ...
+def check_trace(path: str, format: str) -> BlockTrace: ...
 def trace_formats() -> list[str]: ...
 def disk_names() -> list[str]: ...
 def disk_schedulers() -> list[str]: ...

@@ -98,7 +98,7 @@ class Results(Sequence[Record]):
 
     def table(self) -> Table:
         """Return the table of the report, aggregated over repetitions."""
-        from elephan.report.table import table_of
+        from elephan.report.point_table import table_of
 
         return table_of(self._records)
 
@@ -304,8 +304,9 @@ def check(
 ) -> Scenario:
     """Validate a scenario and its points without running it; return it. Raises `InputError`.
 
-    Of a sweep of more than `elephan.sweep.runs.LOOKED_AT_MAX` combinations a part is looked at; `looked_at` of the
-    scenario says which. With the backend kernel in `on`, also whether this machine's kernel can do what its flows ask.
+    Of a sweep of more than `elephan.scenario.combinations.LOOKED_AT_MAX` combinations a part is looked at; `looked_at`
+    of the scenario says which. With the backend kernel in `on`, also whether this machine's kernel can do what its
+    flows ask.
     """
     names = backends.named(on)
     scenario = load(file, set, looking=looking)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from elephan.core import native
 from elephan.errors import InputError
@@ -12,11 +12,9 @@ AUTO = "auto"
 """The format is told by how the file begins."""
 
 
-@dataclass(frozen=True)
-class BlockTrace:
-    """The counts of one pass over a trace."""
+class BlockTrace(TypedDict):
+    """The counts of one pass over a trace, as the core hands them back."""
 
-    path: str
     format: str
     """As asked for, or as its content tells."""
     requests: int
@@ -41,23 +39,17 @@ class BlockTrace:
     devices: dict[int, int]
     """Requests by device."""
 
-    @property
-    def bytes(self) -> int:
-        """Data read and written."""
-        return self.read_bytes + self.written_bytes
-
 
 def read(path: Path, form: str = AUTO) -> BlockTrace:
     """Read a trace once, in constant memory. Raises `InputError` with file, line or byte, and what would be right."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder; a trace is a file")
     try:
-        found = native().check_trace(str(path), form)
+        return native.check_trace(str(path), form)
     except ValueError as error:
         raise InputError(str(error)) from None
-    return BlockTrace(path=str(path), **found)
 
 
 def formats() -> list[str]:
     """Names of all formats."""
-    return list(native().trace_formats())
+    return native.trace_formats()

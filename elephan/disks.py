@@ -16,12 +16,12 @@ Beyond = Literal["refuse", "skip", "wrap"]
 
 def names() -> list[str]:
     """Return the disks that are built in."""
-    return list(native().disk_names())
+    return list(native.disk_names())
 
 
 def schedulers() -> list[str]:
     """Return the orders of requests."""
-    return list(native().disk_schedulers())
+    return list(native.disk_schedulers())
 
 
 def describe(disk: str) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def describe(disk: str) -> dict[str, Any]:
     Times in ns, sizes in blocks of 512 bytes. Raises `InputError` with file, line and what would be right.
     """
     try:
-        return dict(native().disk_describe(disk))
+        return dict(native.disk_describe(disk))
     except ValueError as error:
         raise InputError(str(error)) from None
 
@@ -53,9 +53,7 @@ def replay(
     _file(trace)
     time_scale_e6 = max(1, round(time_scale * 10**6))
     try:
-        return dict(
-            native().disk_replay(str(trace), form, disk, scheduler, closed, device, out_of_range, time_scale_e6)
-        )
+        return dict(native.disk_replay(str(trace), form, disk, scheduler, closed, device, out_of_range, time_scale_e6))
     except ValueError as error:
         raise InputError(str(error)) from None
 
@@ -67,7 +65,7 @@ def validate(trace: Path, disk: str) -> dict[str, Any]:
     """
     _file(trace)
     try:
-        return dict(native().disk_validate(str(trace), disk))
+        return dict(native.disk_validate(str(trace), disk))
     except ValueError as error:
         raise InputError(str(error)) from None
 

@@ -84,7 +84,7 @@ def told_apart(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[
         name.replace("_quantiles_s", "_s"): list(value) for name, value in metrics.items() if isinstance(value, list)
     }
     numbers = {name: value for name, value in metrics.items() if not isinstance(value, list)}
-    return numbers, {"per_mille": [float(place) for place in native().QUANTILES_PER_MILLE]} | tables if tables else {}
+    return numbers, {"per_mille": [float(place) for place in native.QUANTILES_PER_MILLE]} | tables if tables else {}
 
 
 def _bounded(flow: dict[str, Any], flows: int) -> dict[str, Any]:

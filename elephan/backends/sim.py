@@ -15,7 +15,7 @@ from elephan.store.series import Series
 from elephan.writability import is_disk_fault
 
 if TYPE_CHECKING:
-    from elephan._native import RunResult
+    pass
 
 BACKEND = "sim"
 
@@ -26,13 +26,12 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     Raises `InputError` when the core refuses the specification or a file, `RunError` when it fails in a run or the disk
     is full, `Stopped` when `progress` said so.
     """
-    core = native()
     inputs = job.inputs
     # Of this thread alone, so that workers beside it do not count; the core runs on the thread that calls it.
     began_s = time.thread_time()
     try:
-        result: RunResult = core.simulate(canonical_json(job.spec), progress, PROGRESS_INTERVAL_S)
-    except core.CompileError as error:
+        result = native.simulate(canonical_json(job.spec), progress, PROGRESS_INTERVAL_S)
+    except native.CompileError as error:
         # The compiler's text has many lines, and every one of them is what the user needs.
         raise InputError(str(error)) from error
     except OSError as error:

@@ -89,7 +89,7 @@ def show(
         raise InputError(f"{option}: without --text")
     needs = None if path is None else _needs(path)
     if not text:
-        from elephan.congestion_control.curves import simulate
+        from elephan.loss_response.curves import simulate
 
         with counted(f"simulating {cc.name}") as tell:
             curves = simulate(cc, tell, set_ or [])
@@ -121,8 +121,8 @@ def _deployment(cc: CongestionControl, settings: list[str], needs: Needs | None)
 
 
 def _write(cc: CongestionControl, curves: Any, use: list[str], folder: Path) -> None:
-    from elephan.congestion_control.page import write
-    from elephan.report.units import pluralize
+    from elephan.loss_response.page import write
+    from elephan.units import pluralize
 
     if curves is None:
         raise InputError("--out writes what is simulated: without --text")

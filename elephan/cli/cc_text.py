@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from elephan import units
 from elephan.congestion_control import CongestionControl, Parameter, header
-from elephan.report import textplot, units
+from elephan.report import textplot
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from elephan.congestion_control.curves import Curves
     from elephan.congestion_control.verify import Step
+    from elephan.loss_response.curves import Curves
 
 
 def as_json(items: Sequence[dict[str, Any]]) -> str:
@@ -131,7 +132,7 @@ def _print_header(cc: CongestionControl, console: Console) -> None:
 def _print_after_loss(curves: Curves, console: Console) -> None:
     from rich.text import Text
 
-    from elephan.congestion_control.curves import RTT_S, WINDOW
+    from elephan.loss_response.curves import RTT_S, WINDOW
 
     loss = curves.after_loss
     console.print(Text("\nWindow after one loss, simulated", style="bold"))
@@ -154,8 +155,8 @@ def _print_response(cc: CongestionControl, curves: Curves, console: Console) -> 
     from rich.table import Table
     from rich.text import Text
 
-    from elephan.congestion_control.curves import RESPONSE_RTT_S
-    from elephan.congestion_control.published import RESPONSES
+    from elephan.loss_response.curves import RESPONSE_RTT_S
+    from elephan.loss_response.published import RESPONSES
 
     console.print(Text("\nMean window under loss, packets", style="bold"))
     formula = None if cc.path or curves.settings else RESPONSES.get(cc.name)
@@ -187,7 +188,7 @@ def rounded(packets: float | None) -> float | None:
     return None if packets is None else round(packets, 1)
 
 
-def problem_text(file: str, problem: dict[str, Any]) -> str:
+def problem_text(file: str, problem: Mapping[str, Any]) -> str:
     """Return a problem as lines: place and what, the line's code, what would be right, the tool's own words."""
     line = f":{problem['line']}" if problem.get("line") else ""
     parts = [f"{file}{line}: {problem['what']}"]

@@ -113,7 +113,7 @@ def compare(
 
 def _write(done: Comparison, folder: Path) -> None:
     from elephan.compare.page import write
-    from elephan.report.units import pluralize
+    from elephan.units import pluralize
 
     with counted("drawing") as tell:
         page, images = write(done, folder, tell)
@@ -217,8 +217,8 @@ def _print_bars(done: Comparison, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from elephan import units
     from elephan.compare.trade import goodput_of, kept_of
-    from elephan.report import units
     from elephan.report.textplot import bar
 
     most = max(goodput_of(row) for row in done.rows) or 1.0

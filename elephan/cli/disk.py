@@ -12,7 +12,7 @@ import typer
 from elephan.cli.console import console, emit
 from elephan.cli.trace import TraceFormat
 from elephan.errors import InputError
-from elephan.report.units import NOTHING, count, digits, duration, pluralize, rate, share, size
+from elephan.units import NOTHING, count, digits, duration, pluralize, rate, share, size
 
 app = typer.Typer(
     help="Disks whose times are those of measured ones: show, play traces, validate.", no_args_is_help=True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -12,6 +12,7 @@ from elephan.cli.console import console, emit, say
 from elephan.errors import InputError, RunError
 
 if TYPE_CHECKING:
+    from elephan._native import _Settings
     from elephan.iscsi import Sweep
 
 app = typer.Typer(help="iSCSI on real sockets: serve a file, put a load on a target.", no_args_is_help=True)
@@ -159,7 +160,7 @@ def _show(done: Sweep) -> None:
     from rich.text import Text
 
     from elephan.report.knee import METHOD, beyond
-    from elephan.report.units import NOTHING, count
+    from elephan.units import NOTHING, count
 
     kinds = list(dict.fromkeys(kind for point in done.points for kind in point.result.kinds))
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -212,7 +213,7 @@ def _size(name: str, text: str) -> int:
     from elephan.core import native
 
     try:
-        return int(native().parse_size(text))
+        return int(native.parse_size(text))
     except ValueError as error:
         raise InputError(f"{name}: {error}") from error
 
@@ -221,12 +222,12 @@ def _span(name: str, text: str) -> int:
     from elephan.core import native
 
     try:
-        return int(native().parse_span(text))
+        return int(native.parse_span(text))
     except ValueError as error:
         raise InputError(f"{name}: {error}") from error
 
 
-def _settings(changes: list[str]) -> dict[str, Any]:
+def _settings(changes: list[str]) -> _Settings:
     settings: dict[str, Any] = {}
     for change in changes:
         key, equals, value = change.partition("=")
@@ -257,4 +258,5 @@ def _settings(changes: list[str]) -> dict[str, Any]:
     first, burst = settings.get("first_burst_bytes", 0), settings.get("max_burst_bytes", MAX_BURST)
     if first > burst:
         raise InputError(f"--set first_burst: {first} bytes; at most max_burst, {burst} bytes, are possible")
-    return settings
+    # By names that the tables above hold: a type checker cannot follow.
+    return cast("_Settings", settings)

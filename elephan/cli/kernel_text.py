@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from elephan.kernel import MARK, Loaded, namespaces, sockets
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 
 
 def as_lines(everything: Sequence[Loaded]) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from elephan.cli.console import console, say
 from elephan.cli.options import On, Out, StoreAt, Workers
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 
 app = typer.Typer(help="Reproduce a paper's claims: paper, measured, verdict.", no_args_is_help=True)
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from elephan.parity import Outcome, Run
-from elephan.report.units import count, pluralize
+from elephan.units import count, pluralize
 
 SHOWN = 5
 """Differences that are shown of each run."""

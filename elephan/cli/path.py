@@ -9,7 +9,7 @@ import typer
 
 from elephan.cli.console import emit, say
 from elephan.cli.options import Changes, File
-from elephan.report.units import duration, pluralize
+from elephan.units import duration, pluralize
 
 if TYPE_CHECKING:
     from elephan.path.daemon import Shown
@@ -36,7 +36,8 @@ def shell(
     from elephan.path import run, unprivileged
 
     if os.geteuid() != 0:
-        unprivileged.become([*(f"--set={change}" for change in set_ or []), str(file), "--", *(command or [])])
+        arguments = [*(f"--set={change}" for change in set_ or []), str(file), "--", *(command or [])]
+        unprivileged.become("elephan.cli.unprivileged", arguments)
 
     code, report = run(file, command or [], set_ or [], say)
     say(report.text())
@@ -79,11 +80,11 @@ def _emit(one: Shown) -> None:
 @app.command()
 def clean() -> None:
     """Remove what paths and runs that were killed (kill -9) have left, congestion controls too; no living one's."""
-    from elephan.backends.kernel import sweep
+    from elephan.kernel.run_controls import unload_stale
     from elephan.path import clean as remove
 
     cleaned, living = remove()
-    for name in sweep():
+    for name in unload_stale():
         emit(f"unloaded {name}")
     emit(
         f"removed {pluralize(cleaned, 'path')}" + (f"; {pluralize(living, 'path')} in use left alone" if living else "")

@@ -14,9 +14,9 @@ from elephan.cli.listing import existing
 from elephan.core import build_digest, version
 from elephan.errors import InputError
 from elephan.record import InputFile, Record, canonical_json
-from elephan.report.units import pluralize
 from elephan.sweep.executor import execute
 from elephan.sweep.progress import Bars
+from elephan.units import pluralize
 
 MOST_DIFFERENCES = 12
 """Differences that are listed."""

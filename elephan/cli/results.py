@@ -11,7 +11,7 @@ import typer
 from elephan.cli.console import console, emit, say
 from elephan.cli.options import Out, StoreAt
 from elephan.errors import InputError
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 
 app = typer.Typer(help="List, show, compare, plot, export, repeat, check and remove stored runs.", no_args_is_help=True)
 

@@ -10,7 +10,7 @@ import typer
 from elephan.cli.console import console, counted, emit, say
 from elephan.cli.options import Again, Changes, File, NoReport, On, Out, Seed, StoreAt, Workers
 from elephan.printable import printable
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 
 if TYPE_CHECKING:
     from elephan.api import Results

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elephan.cli.console import console, emit
-from elephan.report.units import count, digits, duration, rate, share, size
+from elephan.units import count, digits, duration, rate, share, size
 
 if TYPE_CHECKING:
     from elephan.blocktrace import BlockTrace
@@ -44,7 +43,7 @@ def trace(
 
     found = read(file, form)
     if as_json:
-        emit(json.dumps(asdict(found), indent=2))
+        emit(json.dumps({"path": str(file), **found}, indent=2))
         return
     from rich.table import Table
 
@@ -56,28 +55,30 @@ def trace(
 
 def _rows(found: BlockTrace) -> list[tuple[str, str]]:
     """Return names and values, as people read them."""
-    seconds = found.span_ns / 1e9
+    seconds = found["span_ns"] / 1e9
+    data_bytes = found["read_bytes"] + found["written_bytes"]
+    requests = found["requests"]
     rows = [
-        ("format", found.format),
-        ("requests", count(found.requests)),
-        ("reads", _part(found.reads, found.requests, found.read_bytes)),
-        ("writes", _part(found.writes, found.requests, found.written_bytes)),
-        ("data", size(found.bytes)),
+        ("format", found["format"]),
+        ("requests", count(requests)),
+        ("reads", _part(found["reads"], requests, found["read_bytes"])),
+        ("writes", _part(found["writes"], requests, found["written_bytes"])),
+        ("data", size(data_bytes)),
         ("duration", duration(seconds)),
     ]
     if seconds > 0:
-        rows.append(("mean load", f"{digits(found.requests / seconds)} requests/s, {rate(found.bytes * 8 / seconds)}"))
-    mean = size(found.bytes / found.requests)
+        rows.append(("mean load", f"{digits(requests / seconds)} requests/s, {rate(data_bytes * 8 / seconds)}"))
+    mean = size(data_bytes / requests)
     rows += [
-        ("request size", f"mean {mean}, {size(found.smallest_bytes)} to {size(found.largest_bytes)}"),
-        ("sequential", f"{count(found.sequential)} ({share(found.sequential / found.requests)})"),
-        ("reaches to", f"sector {count(found.end_lba)} ({size(found.end_lba * 512)})"),
+        ("request size", f"mean {mean}, {size(found['smallest_bytes'])} to {size(found['largest_bytes'])}"),
+        ("sequential", f"{count(found['sequential'])} ({share(found['sequential'] / requests)})"),
+        ("reaches to", f"sector {count(found['end_lba'])} ({size(found['end_lba'] * 512)})"),
     ]
-    if found.responses:
-        mean_s = found.response_ns / found.responses / 1e9
-        rows.append(("response", f"mean {duration(mean_s)}, as recorded with {count(found.responses)} requests"))
-    busiest = sorted(found.devices.items(), key=lambda item: (-item[1], item[0]))
-    shown = ", ".join(f"{device}: {count(requests)}" for device, requests in busiest[:DEVICES_SHOWN])
+    if found["responses"]:
+        mean_s = found["response_ns"] / found["responses"] / 1e9
+        rows.append(("response", f"mean {duration(mean_s)}, as recorded with {count(found['responses'])} requests"))
+    busiest = sorted(found["devices"].items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(f"{device}: {count(number)}" for device, number in busiest[:DEVICES_SHOWN])
     more = len(busiest) - DEVICES_SHOWN
     rows.append(("devices", f"{len(busiest)}; requests by device: {shown}" + (f", {more} more" if more > 0 else "")))
     return rows

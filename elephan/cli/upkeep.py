@@ -12,10 +12,10 @@ from elephan.cli.console import counted, emit, failed, say
 from elephan.cli.listing import SHORT_ID, existing
 from elephan.errors import InputError
 from elephan.printable import printable
-from elephan.report.units import pluralize, size
 from elephan.store.check import Checked, check
 from elephan.store.database import Filter, Store, Summary
 from elephan.store.prune import Rule, remove, runs, stray_files
+from elephan.units import pluralize, size
 
 LISTED = 20
 """Runs or files that are listed before a question; the rest is counted."""

@@ -6,8 +6,8 @@ rule's threshold: what another seed might turn round is not said.
 
 from __future__ import annotations
 
+from elephan import units
 from elephan.compare.run_metrics import Measured, Number, Run, bounds
-from elephan.report import units
 
 FULL = 0.9
 """Share of the line from which it counts as filled: headers take 3.5 % of it, the start some more."""

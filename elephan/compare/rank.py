@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from elephan import units
 from elephan.compare.run_metrics import Measured, Number, number_of
 from elephan.errors import InputError
-from elephan.report import units
 from elephan.report.statistics import Estimate, holm, paired_p
 
 TIE = 0.01

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from elephan import units
 from elephan.backends import Job
 from elephan.errors import InputError
 from elephan.record import Record
-from elephan.report import units
 from elephan.report.chance import RANDOM_LOSS, expected_losses
 
 LEAST = 5
@@ -107,6 +107,6 @@ def budget_of(text: str | None, backend: str) -> float:
     from elephan.core import native
 
     try:
-        return float(native().parse_span(text)) / 1e9
+        return float(native.parse_span(text)) / 1e9
     except (ValueError, OverflowError) as error:
         raise InputError(f"--budget {text}: {str(error).rpartition(' is not ')[2]}") from None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from elephan import units
 from elephan.compare.rank import KEYS, TIE, Row
 from elephan.compare.run_metrics import Measured, number_of
 from elephan.compare.running import NEIGHBOUR_CC, Comparison
-from elephan.report import units
 from elephan.report.chance import few_by_chance, few_losses
 from elephan.report.limits import limits
 from elephan.report.notes import told_together

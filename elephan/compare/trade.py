@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from elephan import units
 from elephan.compare.rank import Row
 from elephan.compare.run_metrics import bounds
 from elephan.compare.running import Comparison
-from elephan.report import draw, units
+from elephan.report import draw
 from elephan.report.draw import Ink
 from elephan.report.statistics import Estimate
 

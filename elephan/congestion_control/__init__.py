@@ -1,8 +1,7 @@
-"""Congestion controls: the congestion controls that a scenario can name, what they say of themselves, and what they do.
+"""Congestion controls: those that a scenario can name, and what they say of themselves.
 
-What it does: lists and describes them, compiles and checks a user's own, writes the first file of one, draws a window
-after a loss and the response to loss by simulation. **Invariant: what is said of a congestion control comes from its C
-file or from a run; nothing is typed in twice but what a paper says of it (`published`).**
+What it does: lists and describes them, compiles and checks a user's own, writes the first file of one. What it does
+not: run one (`elephan.loss_response`). **Invariant: what is said of a congestion control comes from its C file.**
 """
 
 from elephan.congestion_control.catalogue import (

@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elephan.core import native
 from elephan.errors import InputError
+
+if TYPE_CHECKING:
+    from elephan._native import _CongestionControl, _Problem
 
 
 class CannotCompile(InputError):
     """A user's own file is no congestion control: the text, and `problems` place by place."""
 
-    def __init__(self, text: str, problems: list[dict[str, Any]]) -> None:
+    def __init__(self, text: str, problems: list[_Problem]) -> None:
         """Take over the core's words."""
         super().__init__(text)
         self.problems = problems
@@ -85,7 +88,7 @@ class CongestionControl:
     """Its C file."""
     path: str | None = None
     """The file's path; None for a built-in one."""
-    warnings: tuple[dict[str, Any], ...] = ()
+    warnings: tuple[_Problem, ...] = ()
     """Warnings of the compiler, and divisions that may be by zero: `line`, `what`, `code`, `hint`."""
 
     @property
@@ -101,7 +104,7 @@ class CongestionControl:
         return f"by its hooks as BPF struct_ops, Linux {least} and later; `elephan cc check` tries it"
 
     @classmethod
-    def from_core(cls, entry: dict[str, Any], path: str | None = None) -> CongestionControl:
+    def from_core(cls, entry: _CongestionControl, path: str | None = None) -> CongestionControl:
         """Take over what the core says."""
         return cls(
             name=entry["name"],
@@ -130,7 +133,7 @@ class CongestionControl:
 def congestion_controls() -> tuple[CongestionControl, ...]:
     """Return all built-in congestion controls, by name."""
     return tuple(
-        sorted((CongestionControl.from_core(entry) for entry in native().congestion_controls()), key=lambda cc: cc.name)
+        sorted((CongestionControl.from_core(entry) for entry in native.congestion_controls()), key=lambda cc: cc.name)
     )
 
 
@@ -147,12 +150,11 @@ def find(name: str) -> CongestionControl:
 
 def compiled(path: str) -> CongestionControl:
     """Compile a user's congestion control and return what it says of itself. Raises `InputError`."""
-    core = native()
     if not Path(path).is_file():
         raise InputError(f"no file {path}")
     try:
-        return CongestionControl.from_core(core.compile_cc(path), path)
-    except core.CompileError as error:
+        return CongestionControl.from_core(native.compile_cc(path), path)
+    except native.CompileError as error:
         raise CannotCompile(str(error), error.problems) from error
 
 

@@ -2,7 +2,7 @@
 of JSON out.
 
 A process of its own: programs and maps belong to it, nothing is pinned, registered or written to a file, so that the
-machine is as it was when the process ends, however it ends. Settings of a control (`native().ControlSettings`) are
+machine is as it was when the process ends, however it ends. Settings of a control (`native.ControlSettings`) are
 taken as JSON behind `--settings`. With `--register`, what passes is registered, and stays (elephan/kernel says why that
 needs no pin).
 """
@@ -19,11 +19,10 @@ from elephan.core import native
 
 def tried(compiled: bytes, settings: Mapping[str, Any] | None = None, register: bool = False) -> dict[str, Any]:
     """Return what the kernel says of the object: how much it went through, or the log of the program it refuses."""
-    core = native()
     try:
-        wanted = None if settings is None else core.ControlSettings(**settings)
-        programs, steps = core.check_object(compiled, wanted, register)
-    except core.BpfError as error:
+        wanted = None if settings is None else native.ControlSettings(**settings)
+        programs, steps = native.check_object(compiled, wanted, register)
+    except native.BpfError as error:
         return {
             "passed": False,
             "kind": error.kind,

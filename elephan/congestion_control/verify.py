@@ -19,7 +19,7 @@ from typing import Any, Literal
 from elephan.congestion_control.catalogue import CongestionControl
 from elephan.congestion_control.verdict import explained
 from elephan.core import native
-from elephan.report.units import count, pluralize
+from elephan.units import count, pluralize
 
 State = Literal["passed", "failed", "not tried"]
 
@@ -43,7 +43,7 @@ class Step:
     name: str
     state: State
     text: str
-    problems: tuple[dict[str, Any], ...] = field(default=())
+    problems: tuple[Mapping[str, Any], ...] = field(default=())
     """Each with `line`, `what`, `code`, `hint`; of a verifier also `said`, its own words."""
 
 
@@ -51,16 +51,15 @@ def check(cc: CongestionControl) -> list[Step]:
     """Return the steps for a congestion control that compiles natively: simulator, BPF, kernel."""
     hooks = ", ".join(cc.hooks)
     steps = [Step("simulator", "passed", f"{pluralize(len(cc.parameters), 'parameter')}; hooks {hooks}", cc.warnings)]
-    core = native()
     file = cc.path or f"{cc.name}.c"
     try:
-        compiled, clang, warnings = core.compile_bpf(file, cc.code)
-    except core.NoClang as error:
-        made = None if cc.path else core.builtin_object(cc.name)
+        compiled, clang, warnings = native.compile_bpf(file, cc.code)
+    except native.NoClang as error:
+        made = None if cc.path else native.builtin_object(cc.name)
         if made is None:
             return [*steps, Step("BPF", "not tried", str(error)), Step("kernel", "not tried", "nothing to load")]
-        compiled, clang, warnings = made, f"{core.builtin_objects_compiler()} when elephan was built", []
-    except core.CompileError as error:
+        compiled, clang, warnings = made, f"{native.builtin_objects_compiler()} when elephan was built", []
+    except native.CompileError as error:
         # Its first line names the file, which stands above already.
         text = str(error).partition("\n")[2] or str(error)
         return [
@@ -100,7 +99,7 @@ def verified(
 ) -> Step:
     """Put an object through the verifier in a process of its own, to which all of it belongs unless it registers it.
 
-    `settings`: what makes a variant of it (`native().ControlSettings`).
+    `settings`: what makes a variant of it (`native.ControlSettings`).
     """
     command = [sys.executable, "-m", "elephan.congestion_control.load", *(["--register"] if register else [])]
     if settings is not None:

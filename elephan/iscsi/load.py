@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.iscsi.control import control
 from elephan.iscsi.url import Url
 from elephan.iscsi.url import portal as address_of
-from elephan.report.units import scaled
+from elephan.units import scaled
+
+if TYPE_CHECKING:
+    from elephan._native import _Settings
 
 IO_BYTES_MAX = 16 << 20
 DEPTH_MAX = 65536
@@ -36,7 +39,7 @@ class Load:
     seed: int = 1
     initiator: str = "iqn.2026-01.elephan:bench"
     mutual: tuple[str, str] | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: _Settings | None = None
     congestion_control: str | None = None
     """Congestion control of the connections; None: the network namespace's default."""
 
@@ -58,7 +61,7 @@ class Load:
 class Result:
     """Result of a load, as the core gives it."""
 
-    core: dict[str, Any]
+    core: Mapping[str, Any]
 
     @property
     def ended(self) -> str | None:
@@ -142,14 +145,14 @@ def measure(url: Url, load: Load, told: Callable[[float | None], bool] | None = 
     """
     load.check()
     try:
-        core = native().iscsi_bench(
+        core = native.iscsi_bench(
             url.address(),
             load.initiator,
             url.target,
             url.lun,
             url.chap,
             load.mutual,
-            load.settings,
+            load.settings or {},
             load.connections,
             load.read_percent,
             load.io_bytes,
@@ -170,7 +173,7 @@ def measure(url: Url, load: Load, told: Callable[[float | None], bool] | None = 
 def discover(portal: str, chap: tuple[str, str] | None = None) -> list[tuple[str, str]]:
     """Ask HOST[:PORT] for its targets; return name and address of each. Raises `InputError` or `RunError`."""
     try:
-        found = native().iscsi_discover(address_of(portal), Load.initiator, chap)
+        found = native.iscsi_discover(address_of(portal), Load.initiator, chap)
     except OSError as error:
         raise RunError(f"{portal}: {error}") from error
     return [(str(name), str(address)) for name, address in found]

@@ -7,13 +7,16 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.iscsi.control import control
 from elephan.iscsi.url import portal
 from elephan.signals import termination_requested
+
+if TYPE_CHECKING:
+    from elephan._native import IscsiServer, _Settings
 
 LOOK_S = 0.2
 """Interval between reports of connections that ended, s."""
@@ -37,7 +40,7 @@ def serve(
     block_bytes: int = 512,
     chap: tuple[str, str] | None = None,
     mutual: tuple[str, str] | None = None,
-    settings: dict[str, Any] | None = None,
+    settings: _Settings | None = None,
     max_connections: int = 256,
     command_window: int = 128,
     memory_bytes: int = MEMORY_BYTES,
@@ -50,8 +53,8 @@ def serve(
         raise InputError(f"--block {block_bytes}: 512 or 4096 is needed")
     if not 1 <= command_window <= COMMAND_WINDOW_MAX:
         raise InputError(f"--command-window {command_window}: 1 to {COMMAND_WINDOW_MAX} is needed")
-    own = settings or {}
-    least, first_burst, wanted = native().iscsi_memory(max_connections, memory_bytes, command_window, own)
+    own: _Settings = settings or {}
+    least, first_burst, wanted = native.iscsi_memory(max_connections, memory_bytes, command_window, own)
     if memory_bytes < least:
         raise InputError(f"--memory: {memory_bytes} bytes; at least {least} are needed ({-(-least >> 20)}MiB)")
     if len(luns) > 256:
@@ -64,7 +67,7 @@ def serve(
         files = [(str(lun), read_only, shared, block_bytes) for lun in luns]
         addresses = [portal(text) for text in portals]
         try:
-            server = native().IscsiServer(
+            server = native.IscsiServer(
                 name,
                 files,
                 addresses,
@@ -122,6 +125,6 @@ def _whole_bytes(lun: Path, read_only: bool, block_bytes: int) -> tuple[int, int
     return size - size % block_bytes, size % block_bytes
 
 
-def _report(server: Any, say: Callable[[str], None]) -> None:
+def _report(server: IscsiServer, say: Callable[[str], None]) -> None:
     for line in server.drain_log():
         say(line)

@@ -163,18 +163,17 @@ def _put_back() -> tuple[str, str]:
 
 
 def _object(cc: CongestionControl, file: str) -> bytes:
-    core = native()
-    made: bytes | None = None if cc.path else core.builtin_object(cc.name)
+    made: bytes | None = None if cc.path else native.builtin_object(cc.name)
     if made is not None:
         return made
     try:
-        compiled: bytes = core.compile_bpf(file, cc.code)[0]
-    except (core.NoClang, core.CompileError) as error:
+        compiled: bytes = native.compile_bpf(file, cc.code)[0]
+    except (native.NoClang, native.CompileError) as error:
         raise InputError(str(error)) from error
     return compiled
 
 
-def _lines(problem: dict[str, object]) -> list[str]:
+def _lines(problem: Mapping[str, object]) -> list[str]:
     where = f"line {problem['line']}: " if problem["line"] else ""
     shown = f"    {problem['code']}" if problem["code"] else ""
     hint = f"  {problem['hint']}" if problem["hint"] else ""

@@ -10,10 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from elephan.backends.kernel.mapping import INT_MAX, buffer_for
+from elephan import units
 from elephan.congestion_control import CongestionControl, Parameter, find
 from elephan.kernel.names import kernel_name
-from elephan.report import units
+from elephan.kernel.socket_buffers import INT_MAX, buffer_for
 from elephan.scenario.flow import WINDOW_MAX
 
 SYSCTL_FILE = "/etc/sysctl.d/90-elephan.conf"

@@ -7,7 +7,7 @@ import re
 
 from elephan.congestion_control import congestion_controls, find, verify
 from elephan.core import native
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 
 
 def check() -> list[verify.Step]:
@@ -41,17 +41,15 @@ def loads(steps: list[verify.Step]) -> bool:
 
 
 def _takes_controls() -> bool:
-    core = native()
     try:
-        return bool(core.kernel_has_struct("bpf_struct_ops_tcp_congestion_ops"))
-    except core.BpfError:
+        return bool(native.kernel_has_struct("bpf_struct_ops_tcp_congestion_ops"))
+    except native.BpfError:
         # Types that libbpf cannot read are as good as none.
         return False
 
 
 def _objects() -> verify.Step:
-    core = native()
-    made = [cc for cc in congestion_controls() if core.builtin_object(cc.name) is not None]
+    made = [cc for cc in congestion_controls() if native.builtin_object(cc.name) is not None]
     if not made:
         text = (
             "none: there was no clang when elephan was built; its congestion controls are compiled when they are loaded"
@@ -59,17 +57,16 @@ def _objects() -> verify.Step:
         return verify.Step("objects", "failed", text)
     which = "all" if len(made) == len(congestion_controls()) else str(len(made))
     controls = pluralize(len(congestion_controls()), "congestion control")
-    text = f"{which} of {controls} in the package, made by {core.builtin_objects_compiler()}"
+    text = f"{which} of {controls} in the package, made by {native.builtin_objects_compiler()}"
     return verify.Step("objects", "passed", text)
 
 
 def _clang() -> verify.Step:
-    core = native()
     try:
-        _, clang, _ = core.compile_bpf("reno.c", find("reno").code)
-    except core.NoClang as error:
+        _, clang, _ = native.compile_bpf("reno.c", find("reno").code)
+    except native.NoClang as error:
         return verify.Step("clang", "failed", f"{error}: no file of your own can be loaded")
-    except core.CompileError as error:
+    except native.CompileError as error:
         return verify.Step("clang", "failed", str(error))
     return verify.Step("clang", "passed", f"{clang}, for files of your own")
 

@@ -53,13 +53,12 @@ def hashes(names: Collection[str]) -> Iterator[dict[str, dict[str, BpfMap]]]:
 
     They stay for as long as the context lasts, whatever becomes of the controls. Raises `InputError` as `loaded` does.
     """
-    core = native()
     found: dict[str, dict[str, BpfMap]] = {name: {} for name in names}
     try:
         for one in _registered():
             if one["in_use"] and one["name"] in found:
-                found[one["name"]] = {name: core.BpfMap(number) for name, number in one["hashes"].items()}
-    except core.BpfError as error:
+                found[one["name"]] = {name: native.BpfMap(number) for name, number in one["hashes"].items()}
+    except native.BpfError as error:
         raise InputError(str(error)) from error
     yield found
 
@@ -67,15 +66,15 @@ def hashes(names: Collection[str]) -> Iterator[dict[str, dict[str, BpfMap]]]:
 def remove(one: Loaded) -> None:
     """Unregister it. One that has gone meanwhile is no error."""
     try:
-        native().unregister_control(one.map_id)
-    except native().BpfError as error:
+        native.unregister_control(one.map_id)
+    except native.BpfError as error:
         raise InputError(f"{one.name}: {error}") from error
 
 
 def _registered() -> list[_RegisteredControl]:
     try:
-        found: list[_RegisteredControl] = native().registered_controls(MARK)
-    except native().BpfError as error:
+        found: list[_RegisteredControl] = native.registered_controls(MARK)
+    except native.BpfError as error:
         raise InputError(f"{error} (needs root)") from error
     return [one for one in found if NAME.fullmatch(one["name"])]
 

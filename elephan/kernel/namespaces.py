@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from elephan.errors import InputError
+from elephan.network_namespace import within
 
 DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -27,11 +25,6 @@ NAMED = Path("/run/netns")
 
 NETNS_COOKIE = 71
 """SO_NETNS_COOKIE (Linux 5.14): a number of a namespace that none after it gets again, as its inode may be."""
-
-NEW_NET = 0x40000000
-"""CLONE_NEWNET (linux/sched.h)."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -92,30 +85,6 @@ def elsewhere(ours: Callable[[str], bool]) -> list[Elsewhere]:
         if ours(default):
             found.append(Elsewhere(label, default))
     return found
-
-
-def within(file: Path, act: Callable[[], T]) -> T:
-    """Return what `act` returns in the network namespace behind `file`. Raises what it raises, and `OSError`."""
-    results: list[T] = []
-    errors: list[BaseException] = []
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def enter() -> None:
-        try:
-            with file.open("rb") as handle:
-                if libc.setns(handle.fileno(), NEW_NET):
-                    raise OSError(ctypes.get_errno(), f"cannot enter {file}")
-            results.append(act())
-        except BaseException as error:
-            errors.append(error)
-
-    # A thread has a namespace of its own and takes it along when it ends; the process stays where it is.
-    thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 def _files() -> Iterator[tuple[str, Path]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from elephan.kernel.names import DIGITS
-from elephan.path.testbed import living
+from elephan.run_lock import living
 
 NAME = re.compile(r"elephan_k([0-9a-f]{4})[0-9a-z]{2}")
 """A `k`, the first four digits of the run's id, and a number of two places."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from elephan.papers.evaluation import Table
 from elephan.papers.verdict import Judgement, OrderCheck, ValueCheck, Verdict, shown
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -29,7 +29,7 @@ SETS = 5
 
 @dataclass(frozen=True)
 class Run:
-    """One sequence of calls and what the comparison found (`native().replay_calls`)."""
+    """One sequence of calls and what the comparison found (`native.replay_calls`)."""
 
     source: str
     """"recorded" or "synthetic"."""
@@ -101,23 +101,22 @@ def check(
                 (recording,) = record([(cc, values or {})], [case])
                 runs.append(Run("recorded", case.name, replayed(cc, values or {}, recording.calls), recording.missed))
             windows = beside(cc, values or {}, recording)
-    except native().NoClang as error:
+    except native.NoClang as error:
         raise InputError(str(error)) from error
-    except native().CompileError as error:
+    except native.CompileError as error:
         raise InputError(str(error)) from error
     return Outcome(cc, tuple(runs), lacking, windows)
 
 
 def synthetic(cc: CongestionControl, values: Mapping[str, int], calls: int = CALLS, seed: int = 1) -> _Comparison:
     """Compare calls that reach the ends of every range."""
-    given = native().synthetic_calls(cc.path or cc.name, dict(values), seed, calls)
+    given = native.synthetic_calls(cc.path or cc.name, dict(values), seed, calls)
     return replayed(cc, values, answered(cc, given))
 
 
 def replayed(cc: CongestionControl, values: Mapping[str, int], recording: bytes) -> _Comparison:
     """Compare the calls of a recording with what the native build does."""
-    found: _Comparison = native().replay_calls(cc.path or cc.name, dict(values), recording)
-    return found
+    return native.replay_calls(cc.path or cc.name, dict(values), recording)
 
 
 def parameter_sets(cc: CongestionControl, values: Mapping[str, int] | None = None) -> list[tuple[str, dict[str, int]]]:

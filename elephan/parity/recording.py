@@ -30,7 +30,7 @@ class Recording:
     cc: CongestionControl
     values: Mapping[str, int]
     calls: bytes
-    """Each before and after, as `native().replay_calls` takes them."""
+    """Each before and after, as `native.replay_calls` takes them."""
     missed: int
     """Records for which the ring buffer had no room."""
     told: bytes | None
@@ -42,17 +42,16 @@ class _Recorder:
 
     def __init__(self, cc: CongestionControl, values: Mapping[str, int]) -> None:
         """Load and register it."""
-        core = native()
         self.cc, self.values = cc, values
         # Not elephan's mark: `list` and `clean` are for what stays, and this ends with the process.
         self.name = f"elpar_{secrets.token_hex(4)}"
         file = cc.path or f"{cc.name}.c"
-        compiled, _, _ = core.compile_bpf(file, cc.code, self.name, "record")
+        compiled, _, _ = native.compile_bpf(file, cc.code, self.name, "record")
         try:
-            self._object = core.BpfObject(compiled, core.ControlSettings(self.name, dict(values), linked=True))
+            self._object = native.BpfObject(compiled, native.ControlSettings(self.name, dict(values), linked=True))
             self._object.record(RING)
             self._object.register()
-        except core.BpfError as error:
+        except native.BpfError as error:
             # A link needs Linux 6.4.
             raise refused(Path(file).name, error) from error
 

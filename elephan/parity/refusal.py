@@ -6,7 +6,7 @@ from elephan.errors import InputError
 
 
 def refused(file: str, error: Exception) -> InputError:
-    """Return what is raised for a `native().BpfError` of a congestion control's object."""
+    """Return what is raised for a `native.BpfError` of a congestion control's object."""
     if getattr(error, "kind", "") != "load":
         return InputError(f"{file}: {error}")
     return InputError(

@@ -14,14 +14,13 @@ AFTER = 1
 
 
 def answered(cc: CongestionControl, calls: bytes) -> bytes:
-    """Put each call (of `native().synthetic_calls`) to the kernel; return them as a recording, each with its answer."""
-    core = native()
-    size = core.SEEN_BYTES
+    """Put each call (of `native.synthetic_calls`) to the kernel; return them as a recording, each with its answer."""
+    size = native.SEEN_BYTES
     file = cc.path or f"{cc.name}.c"
-    compiled, _, _ = core.compile_bpf(file, cc.code, None, "step")
+    compiled, _, _ = native.compile_bpf(file, cc.code, None, "step")
     try:
-        loaded = core.BpfObject(compiled)
-    except core.BpfError as error:
+        loaded = native.BpfObject(compiled)
+    except native.BpfError as error:
         raise refused(file, error) from error
     if loaded.variables_bytes() != size:
         raise InputError(f"{file}: it has variables outside of functions, which no connection of its own has")
@@ -30,10 +29,10 @@ def answered(cc: CongestionControl, calls: bytes) -> bytes:
         for at in range(0, len(calls), size):
             call = calls[at : at + size]
             (hook,) = struct.unpack_from("=I", call)
-            answer = bytearray(loaded.run(f"step_{core.HOOKS[hook]}", call))
+            answer = bytearray(loaded.run(f"step_{native.HOOKS[hook]}", call))
             struct.pack_into("=I", answer, 4, AFTER)
             answers += [call, bytes(answer)]
-    except core.BpfError as error:
+    except native.BpfError as error:
         raise RunError(f"{file}: {error}") from error
     finally:
         loaded.close()

@@ -86,7 +86,7 @@ def simulated(cc: CongestionControl, values: Mapping[str, int]) -> tuple[np.ndar
         spec = load(file, []).points()[0].to_spec()
     name = str(Path(cc.path).resolve()) if cc.path else cc.name
     spec["flows"][0]["transport"] |= {"congestion_control": name, "parameters": dict(values)}
-    series = native().simulate(canonical_json(spec), None, 0.1).flow_series
+    series = native.simulate(canonical_json(spec), None, 0.1).flow_series
     columns = (np.asarray(series[name]) for name in ("time_s", "cwnd_packets", "ssthresh_packets"))
     at_s, window, threshold = columns
     return at_s, window, threshold
@@ -94,7 +94,7 @@ def simulated(cc: CongestionControl, values: Mapping[str, int]) -> tuple[np.ndar
 
 def of_recording(recording: Recording) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return times since connect(2), windows and thresholds of the kernel."""
-    size, hooks = native().SEEN_BYTES, native().HOOKS
+    size, hooks = native.SEEN_BYTES, native.HOOKS
     calls = recording.calls
     rows = []
     begin_us = None

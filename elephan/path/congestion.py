@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from elephan.path.namespace import within
+from elephan.congestion_control import label_of, verify
+from elephan.kernel.run_controls import in_kernel
+from elephan.network_namespace import within
 from elephan.path.testbed import Site
 
 SYSCTL = "tcp_congestion_control"
@@ -22,14 +24,9 @@ def as_default(place: Site, spec: Mapping[str, Any]) -> Iterator[str]:
     loaded the kernel's own of that name takes its place, else the default that the namespaces have, and the line says
     so. Raises `InputError` when this kernel refuses it, `RunError` when it cannot be made the default.
     """
-    # Not above: what they need of this package must be there first.
-    from elephan.backends.kernel.controls import in_kernel
-    from elephan.congestion_control.catalogue import label_of
-    from elephan.congestion_control.verify import lacks
-
     transport = spec["flows"][0]["transport"]
     label = label_of(transport)
-    lacking = lacks()
+    lacking = verify.lacks()
     if lacking:
         yield f"congestion control: {_instead(place, transport, label)} ({lacking})"
         return
@@ -60,8 +57,6 @@ def _read(place: Site, name: str) -> str:
 
 def left_out(specs: list[dict[str, Any]]) -> str:
     """Return a line about the congestion controls of a sweep that a path does not have; "" when there are none."""
-    from elephan.congestion_control.catalogue import label_of
-
     labels = list(dict.fromkeys(label_of(spec["flows"][0]["transport"]) for spec in specs))
     if len(labels) < 2:
         return ""

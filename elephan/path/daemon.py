@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elephan import run_lock
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.path import congestion, testbed
 from elephan.path.session import ends_of, opened, spec_of
@@ -91,7 +92,7 @@ def show() -> list[Shown]:
     if problem is not None:
         raise InputError(f"elephan path {problem}")
     found = []
-    for run, facts in testbed.living().items():
+    for run, facts in run_lock.living().items():
         hosts = []
         for name, address in zip(testbed.namespaces_of(run), facts.get("addresses", []), strict=False):
             try:
@@ -110,7 +111,7 @@ def down(run: str) -> str:
     problem = testbed.missing()
     if problem is not None:
         raise InputError(f"elephan path {problem}")
-    living = testbed.living()
+    living = run_lock.living()
     kept = [name for name, facts in living.items() if facts.get("what") == WHAT]
     # "" begins them all: an empty variable of a script is no choice.
     fitting = [name for name in kept if run and name.startswith(run)]
@@ -122,14 +123,14 @@ def down(run: str) -> str:
         raise InputError(f"{some} {run or repr(run)}; there are {others}")
     run = fitting[0]
     try:
-        facts = open(testbed.LOCKS / run, encoding="utf-8")
+        facts = open(run_lock.LOCKS / run, encoding="utf-8")
     except FileNotFoundError:
         raise InputError(f"no path {run}: it has just gone") from None
     with facts:
         with suppress(ProcessLookupError):
             os.kill(living[run]["pid"], signal.SIGTERM)
         deadline_s = time.monotonic() + PATIENCE_S
-        while testbed.lives(run):
+        while run_lock.lives(run):
             if time.monotonic() > deadline_s:
                 pid = living[run]["pid"]
                 raise RunError(f"{run} has not gone within {PATIENCE_S:.0f} s: kill {pid}, then elephan path clean")

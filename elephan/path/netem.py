@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from elephan.errors import InputError, RunError
+from elephan.network_namespace import within
 from elephan.path import report, testbed
-from elephan.path.namespace import within
 from elephan.path.testbed import DEVICE, NETWORK, Host, Site, ip
 
 ETHERNET_BYTES = 14

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 
 LATE_P99_NS = 200_000
 """Above this the emulator's own delay is no longer small beside what it emulates (0.2 ms)."""
@@ -21,7 +21,7 @@ class Report:
 
     names: tuple[str, ...]
     """Of the links."""
-    core: dict[str, Any]
+    core: Mapping[str, Any]
     """As `_native.Emulator.stop` gives it."""
     overflowed: int
     """Packets that found a device's own queue full, before the emulator could read them."""
@@ -159,7 +159,7 @@ class NetemReport:
 Told = Report | NetemReport
 
 
-def of(names: Sequence[str], core: dict[str, Any], counters: list[dict[str, Any]]) -> Report:
+def of(names: Sequence[str], core: Mapping[str, Any], counters: list[dict[str, Any]]) -> Report:
     """Put the core's report and the devices' counters, as `ip -s link` has them, together."""
     return Report(
         names=tuple(names),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
@@ -14,12 +14,15 @@ from elephan.path.testbed import ADDRESSES, Host, Site
 from elephan.record import canonical_json
 from elephan.scenario import load
 
+if TYPE_CHECKING:
+    from elephan._native import Emulator
+
 
 class Opened:
     """A site and the emulator that holds its devices."""
 
-    def __init__(self, place: Site, emulator: Any) -> None:
-        """Take them over. `emulator` is a `_native.Emulator`; nobody else may keep it, since its devices go with it."""
+    def __init__(self, place: Site, emulator: Emulator) -> None:
+        """Take them over. Nobody else may keep the emulator, since its devices go with it."""
         self.place = place
         self.emulator = emulator
 
@@ -32,14 +35,16 @@ class Opened:
 
     def stop(self, spec: Mapping[str, Any]) -> report.Report:
         """Carry no more, and say what happened."""
-        return self.report(spec, self.emulator.stop())
+        core = self.emulator.stop()
+        assert core is not None, "it was started"
+        return self.report(spec, core)
 
     @property
-    def carrier(self) -> Any:
+    def carrier(self) -> Emulator:
         """Return the carrier for `_native.run_on_kernel`."""
         return self.emulator
 
-    def report(self, spec: Mapping[str, Any], core: dict[str, Any]) -> report.Report:
+    def report(self, spec: Mapping[str, Any], core: Mapping[str, Any]) -> report.Report:
         """Say what happened, from what the core gave back."""
         return report.of([link["name"] for link in spec["links"]], core, self.place.counters())
 
@@ -61,7 +66,7 @@ def _emulated(hosts: Sequence[Host], about: Mapping[str, Any]) -> Iterator[Opene
     try:
         place.make()
         try:
-            path = Opened(place, native().Emulator(canonical_json(place.plan())))
+            path = Opened(place, native.Emulator(canonical_json(place.plan())))
         except OSError as error:
             raise RunError(f"the path cannot be made: {error}") from error
         place.configure()
@@ -70,7 +75,7 @@ def _emulated(hosts: Sequence[Host], about: Mapping[str, Any]) -> Iterator[Opene
         if path is not None:
             path.emulator.stop()
             # The devices close with it.
-            path.emulator = None
+            del path.emulator
         place.remove()
 
 

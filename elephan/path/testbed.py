@@ -1,18 +1,14 @@
 """The hosts of a path: one network namespace each, made, found, and removed. Nothing outside of them is touched.
 
 Everything carries elephan's mark and the run's id: namespaces `elephan-ID-0`, `elephan-ID-1`, ..., and a lock file ID
-in /run/elephan that the run holds for as long as it lives. The lock tells a living run from one that was killed: the
-kernel lets go of it with the process, and with the process go the TUN devices and the threads between them.
+(elephan/run_lock.py). With the process go the lock, the TUN devices and the threads between them.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
 import re
-import secrets
 import shutil
 import signal
 import stat
@@ -23,12 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from elephan import run_lock
 from elephan.congestion_control.verify import CAPABILITIES, effective_capabilities
 from elephan.errors import InputError, RunError
-from elephan.path.namespace import within
+from elephan.network_namespace import within
 
 MARK = "elephan"
-LOCKS = Path("/run/elephan")
 NAMESPACES = Path("/run/netns")
 """Folder of ip-netns(8)."""
 DEVICE = "path"
@@ -44,8 +40,6 @@ QUEUE_PACKETS = 20_000
 """Packets that may wait in the device for the emulator: 0.24 s at 1 Gbit/s. What overflows is the emulator's own."""
 PATIENCE_S = 2.0
 """Time for a program that is left in a namespace to end before it is killed, s."""
-TRIES = 100
-"""Ids that are tried before giving up: of 2^16 beginnings a few are in use."""
 
 
 def address(number: int) -> str:
@@ -110,11 +104,7 @@ class Site:
         if not 2 <= len(hosts) <= MOST_HOSTS:
             raise InputError(f"a path has 2 to {MOST_HOSTS} hosts on one machine, and this is to have {len(hosts)}")
         self.hosts = tuple(hosts)
-        try:
-            LOCKS.mkdir(mode=0o755, exist_ok=True)
-            self.id, self._lock = _new_id()
-        except OSError as error:
-            raise RunError(f"{LOCKS}: {error.strerror}: no lock, no path") from error
+        self.id, self._lock = run_lock.acquire()
         self._facts: dict[str, Any] = {"pid": os.getpid(), "since_s": time.time()}
         try:
             self.tell({"addresses": [host.address for host in hosts], **(about or {})})
@@ -140,14 +130,7 @@ class Site:
     def tell(self, more: Mapping[str, Any]) -> None:
         """Let the lock file tell more of the run, beside what it told. Raises `RunError`."""
         self._facts |= more
-        text = json.dumps(self._facts).encode()
-        try:
-            written = os.pwrite(self._lock, text, 0)
-            os.ftruncate(self._lock, written)
-        except OSError as error:
-            raise RunError(f"{LOCKS / self.id}: {error.strerror}") from error
-        if written < len(text):
-            raise RunError(f"{LOCKS / self.id}: {os.strerror(errno.ENOSPC)}")
+        run_lock.write(self.id, self._lock, self._facts)
 
     def plan(self) -> list[dict[str, Any]]:
         """Return the hosts as crates/kernel/src/plan.rs has them."""
@@ -221,28 +204,6 @@ def counters_of(namespace: str) -> dict[str, Any]:
     return found
 
 
-def _new_id() -> tuple[str, int]:
-    """Return an id and its lock file. The names of a run's congestion controls have room for its first four digits."""
-    for _ in range(TRIES):
-        run = secrets.token_hex(3)
-        if any(path.name[:4] == run[:4] for path in LOCKS.iterdir()):
-            continue
-        try:
-            lock = os.open(LOCKS / run, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            continue
-        # A process that tests whether the run lives holds the lock for a moment.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            # A `clean` that came between the two calls took it for what a killed run has left.
-            if os.path.samestat(os.stat(LOCKS / run), os.fstat(lock)):
-                return run, lock
-        except FileNotFoundError:
-            pass
-        os.close(lock)
-    raise RunError(f"no free id under {LOCKS}: elephan path clean removes what killed runs have left")
-
-
 def _set_up(host: Host) -> None:
     """Set a namespace's sysctls, as seen from within."""
     for kind in ("all", "default"):
@@ -297,7 +258,7 @@ def remove(run: str) -> int:
             # Another one has removed them meanwhile.
     if _is_ours(folder_of(run)):
         shutil.rmtree(folder_of(run), ignore_errors=True)
-    (LOCKS / run).unlink(missing_ok=True)
+    run_lock.remove(run)
     return len(names)
 
 
@@ -347,43 +308,15 @@ def clean() -> tuple[int, int]:
     problem = missing()
     if problem is not None:
         raise InputError(f"elephan path {problem}")
-    found = {path.name for path in LOCKS.glob("*")} if LOCKS.is_dir() else set()
+    found = run_lock.known()
     if NAMESPACES.is_dir():
         matches = (re.fullmatch(rf"{MARK}-([0-9a-f]+)-\w+", path.name) for path in NAMESPACES.iterdir())
         found |= {match[1] for match in matches if match}
     cleaned = living = 0
     for run in sorted(found):
-        if lives(run):
+        if run_lock.lives(run):
             living += 1
         else:
             remove(run)
             cleaned += 1
     return cleaned, living
-
-
-def living() -> dict[str, dict[str, Any]]:
-    """Return the runs that live, by id, with what each says of itself."""
-    found = {}
-    for path in sorted(LOCKS.glob("*")) if LOCKS.is_dir() else []:
-        if lives(path.name):
-            try:
-                found[path.name] = json.loads(path.read_text())
-            except (OSError, ValueError):  # it has just gone, or has not said anything yet
-                continue
-    return found
-
-
-def lives(run: str) -> bool:
-    """Return True if a run's process is there: it holds the lock."""
-    try:
-        lock = os.open(LOCKS / run, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        # Shared: two that ask at once must not take each other for the run.
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False

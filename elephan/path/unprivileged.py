@@ -1,8 +1,8 @@
-"""`elephan path shell` without root: in a user namespace, where a user may make network namespaces and TUN devices.
+"""A path without root: in a user namespace, where a user may make network namespaces and TUN devices.
 
-A fresh Python takes the place of the command: it enters, lays a /run of its own over the machine's, and goes on as
-`elephan path shell`. What it makes goes with its last process, after a kill -9 too, and nobody else sees it. Nothing
-here may start a thread: a process with several cannot enter.
+A fresh Python takes the place of the command: it enters, lays a /run of its own over the machine's, and goes on as the
+command that it replaced. What it makes goes with its last process, after a kill -9 too, and nobody else sees it.
+Nothing here may start a thread: a process with several cannot enter.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ TUN = "/dev/net/tun"
 Mount = Callable[[str, str, str | None, int], None]
 """Source, target, kind, flags of mount(2)."""
 
-MODULE = "elephan.path.unprivileged"
 
+def become(module: str, arguments: Sequence[str]) -> None:
+    """Go on as a fresh Python that calls `main(ARGUMENTS)` of `module`, which is to `enter` first; does not return.
 
-def become(arguments: Sequence[str]) -> None:
-    """Go on as `elephan path shell ARGUMENTS` in a user namespace; does not return. Raises `InputError`."""
+    Raises `InputError`.
+    """
     try:
         os.close(os.open(TUN, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
@@ -43,7 +44,7 @@ def become(arguments: Sequence[str]) -> None:
             f"elephan path needs root, or {TUN} for this user, whose user namespace has the rest: {error.strerror}"
         ) from error
     # By no variable of the environment, which is the command's to be run too.
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {MODULE} import main; sys.exit(main(sys.argv[1:]))"
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; sys.exit(main(sys.argv[1:]))"
     os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
 
 
@@ -91,16 +92,3 @@ def _show(entry: str, mount: Mount) -> None:
     else:
         place.touch()
     mount(entry, str(place), None, BIND | RECURSIVE)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Enter, and be the command."""
-    try:
-        enter()
-    except OSError as error:
-        words = f"elephan path needs root, since this user gets no user namespace: {error.strerror}"
-        print(f"error: {words}", file=sys.stderr)
-        return InputError.exit_code
-    from elephan.cli.main import call
-
-    return call(["path", "shell", *arguments])

@@ -10,7 +10,7 @@ from elephan.report.metrics import Metric, present
 from elephan.report.points import Point, short, shown
 from elephan.report.statistics import Estimate
 from elephan.report.table import Cell, Row, Table, adds_up, load_of, notes_of, unlisted
-from elephan.report.units import NOTHING, digits, pluralize
+from elephan.units import NOTHING, digits, pluralize
 
 Group = object
 """A flow entry's number; None for the whole run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from elephan.report import units
+from elephan import units
 from elephan.report.distributions import Distribution, distribution_of
 from elephan.report.figures import (
     LOG_FROM,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from elephan.record import Record
-from elephan.report.units import count, pluralize
+from elephan.units import count, pluralize
 
 FEW = 30
 """Losses below which numbers that hang on them are said to be few: the number of n independent losses is known to

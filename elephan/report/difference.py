@@ -10,7 +10,7 @@ from typing import Any
 from elephan.record import Record, canonical_json
 from elephan.report.metrics import metric
 from elephan.report.points import cc_of, number, shown
-from elephan.report.units import NOTHING, digits
+from elephan.units import NOTHING, digits
 
 Show = Callable[[Any], str]
 ValueOf = Callable[[Any], float | None]

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from elephan import units
 from elephan.record import Record
-from elephan.report import units
 from elephan.report.distributions import Distribution
 from elephan.report.metrics import Metric, metric
 from elephan.report.points import Entity, Point, number, short, shown

@@ -12,7 +12,7 @@ from elephan.report.metrics import Metric, metric
 from elephan.report.points import Point
 from elephan.report.statistics import Estimate
 from elephan.report.table import adds_up
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 
 LAG = ("lag_p99_s", "lag_max_bytes", "goodput_bps", "retransmitted_segments")
 LATENCY = ("latency_p99_s", "latency_p50_s", "goodput_bps", "retransmitted_segments")

@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from elephan import units
 from elephan.record import Record
-from elephan.report import draw, html_table, units
+from elephan.report import draw, html_table
 from elephan.report import table as table_module
 from elephan.report.cdf import distribution_panels
 from elephan.report.figures import (
@@ -29,8 +30,9 @@ from elephan.report.html_table import Cell, Head, Line
 from elephan.report.load_figure import load_figures
 from elephan.report.management import Managed, managed_of
 from elephan.report.metrics import LINKS
+from elephan.report.point_table import table_of
 from elephan.report.points import points_of
-from elephan.report.table import Table, table_of
+from elephan.report.table import Table
 from elephan.store.files import write_atomically
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from elephan import units
 from elephan.record import Record
-from elephan.report import units
 
 SHORT_ROUND_TRIPS = 10
 """Round trips below which a run is mostly slow start: ten double the initial window of 10 segments to 10,240."""

@@ -11,7 +11,7 @@ from elephan.report.knee import METHOD, Knee, LoadPoint, beyond, knee_of
 from elephan.report.metrics import metric
 from elephan.report.points import Point, number, short, shown
 from elephan.report.statistics import estimate
-from elephan.report.units import duration
+from elephan.units import duration
 
 DEPTH, CONNECTIONS = "queue_depth", "connections"
 """Last parts of the parameters that are a load."""

@@ -8,7 +8,7 @@ from elephan.report.figures import LOG_FROM, MOST_CURVES, Colours, LoadFigure
 from elephan.report.knee import LoadPoint
 from elephan.report.load_curve import CAPTION, CONNECTIONS, DEPTH, LoadCurve, load_curves
 from elephan.report.points import Point, short, shown
-from elephan.report.units import byte_rate, duration
+from elephan.units import byte_rate, duration
 
 
 def load_figures(points: Sequence[Point], colours: Colours) -> list[LoadFigure]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from elephan import units
 from elephan.record import Record
-from elephan.report import units
 from elephan.report.figures import Loader
 from elephan.report.timeline import flow_line
 from elephan.store.series import Series

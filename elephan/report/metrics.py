@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from elephan.report import units
+from elephan import units
 
 Better = Literal["higher", "lower", "neither"]
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from elephan import units
 from elephan.record import Record
-from elephan.report import units
 from elephan.report.chance import FEW, few_by_chance, few_losses
 from elephan.report.limits import limits
 

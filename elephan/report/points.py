@@ -219,7 +219,7 @@ def number(value: Any) -> float | None:
         return float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
     except ValueError:
         pass
-    for parse, factor in ((native().parse_span, 1e-9), (native().parse_rate, 1.0), (native().parse_size, 1.0)):
+    for parse, factor in ((native.parse_span, 1e-9), (native.parse_rate, 1.0), (native.parse_size, 1.0)):
         try:
             return float(parse(text)) * factor
         except ValueError:

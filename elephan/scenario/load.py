@@ -13,15 +13,15 @@ from pydantic import ValidationError
 
 from elephan.printable import one_line
 from elephan.scenario import keys
+from elephan.scenario.combinations import RUNS_MAX, Runs
 from elephan.scenario.document import Document
 from elephan.scenario.problem import ABSENT, Location, Problem, ScenarioError, expected_of
 from elephan.scenario.quantity import U64_MAX
 from elephan.scenario.run import REPETITIONS_MAX
 from elephan.scenario.spec import specify
 from elephan.scenario.spec.transport import label
+from elephan.scenario.sweep import Axis, Mode, parse_axes, parse_max_runs
 from elephan.scenario.toml import DEPTH_MAX, NotToml, flaw_of, format_value, key_lines, parse, parse_value
-from elephan.sweep.grid import Axis, Mode, parse_axes, parse_max_runs
-from elephan.sweep.runs import RUNS_MAX, Runs
 
 Tell = Callable[["Scenario", int], None]
 """Told, while a scenario is validated, how many combinations of its sweep have been looked at."""

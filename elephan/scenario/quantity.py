@@ -50,9 +50,9 @@ def _native_text(parse: Callable[[str], int], example: str) -> Callable[[Any], i
     return convert
 
 
-parse_span = _native_text(native().parse_span, "25ms")
-parse_rate = _native_text(native().parse_rate, "45Mbit/s")
-parse_size = _native_text(native().parse_size, "8MB")
+parse_span = _native_text(native.parse_span, "25ms")
+parse_rate = _native_text(native.parse_rate, "45Mbit/s")
+parse_size = _native_text(native.parse_size, "8MB")
 
 
 def _at_least(parse: Callable[[Any], int], minimum: int, text: str) -> Callable[[Any], int]:

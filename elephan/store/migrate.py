@@ -16,11 +16,11 @@ from sqlalchemy import Connection, Engine, func, inspect, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from elephan.errors import StoreError
-from elephan.report.units import pluralize
 from elephan.store.place import Place
 from elephan.store.revision import ADDED, HEAD, RENAMED, REVISIONS
 from elephan.store.schema import Base, RunRow
 from elephan.store.sql import Fault, engine_of
+from elephan.units import pluralize
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 

@@ -39,8 +39,9 @@ FULL_IN_MARIADB = {1021, 1114, 1026}
 
 def data_folder() -> Path:
     """Return where elephan keeps what it stores (XDG Base Directory Specification: XDG_DATA_HOME)."""
-    base = os.environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "elephan"
+    from platformdirs import user_data_path
+
+    return user_data_path("elephan")
 
 
 def default_location() -> str:

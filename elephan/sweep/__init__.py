@@ -1,1 +1,1 @@
-"""Sweeps: a scenario becomes points (`grid`), and points become records (`executor`)."""
+"""Execution of a sweep: points become records on all cores (`executor`), with progress shown meanwhile."""

@@ -20,9 +20,9 @@ from elephan.backends import Job, Progress, Stopped
 from elephan.core import build_digest
 from elephan.errors import ElephanError, InputError
 from elephan.record import Record
-from elephan.report.units import pluralize
 from elephan.signals import END_SIGNALS, Mark
 from elephan.sweep.progress import NoProgress, Watcher
+from elephan.units import pluralize
 
 if TYPE_CHECKING:
     from elephan.store.database import Store

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from elephan.report.units import duration, pluralize
 from elephan.sweep.sampling import LINE_INTERVAL_S, SILENT_S
+from elephan.units import duration, pluralize
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
-from elephan.report.units import duration
+from elephan.units import duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress

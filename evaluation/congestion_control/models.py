@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from elephan.congestion_control.cycles import Cycle, aimd, bic, compound, cubic, htcp
-from elephan.congestion_control.published import RESPONSES
+from elephan.loss_response.cycles import Cycle, aimd, bic, compound, cubic, htcp
+from elephan.loss_response.published import RESPONSES
 
 MODELS: dict[str, Callable[..., Cycle]] = {
     "aimd": aimd,

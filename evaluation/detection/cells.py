@@ -71,7 +71,7 @@ def run(reference: dict[str, Any], mix: dict[str, Any], one_in: int, memory: int
             "volume_bytes": reference["volume_bytes"],
             "confidence_sigmas_e3": round(1000 * standard_errors),
         }
-        for name, value in native().detection_trial(json.dumps(spec)).items():
+        for name, value in native.detection_trial(json.dumps(spec)).items():
             total[name] = max(total.get(name, 0), value) if name == "active_max" else total.get(name, 0) + value
     return Cell(mix["name"], one_in, memory, standard_errors, total)
 

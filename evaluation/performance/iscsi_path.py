@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from elephan.backends.kernel import controls
 from elephan.errors import ElephanError
+from elephan.kernel.run_controls import in_kernel
 from elephan.papers.catalogue import folder
 from elephan.path.session import Opened, ends_of, opened, spec_of
 from elephan.path.testbed import ADDRESSES
@@ -65,7 +65,7 @@ def point(transport: str, connections: int, seconds: int, requests: tuple[str, .
     with (
         tempfile.TemporaryDirectory(dir="/dev/shm") as place,
         opened(ends_of(spec), {"what": "bench", "of": "fig6.toml"}) as path,
-        controls.in_kernel(path.place.id, [(transport, ())]) as (name,),
+        in_kernel(path.place.id, [(transport, ())]) as (name,),
     ):
         image = Path(place, "disk.img")
         with image.open("wb") as file:

@@ -39,14 +39,16 @@ MODELS = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "
 """Modules that read a scenario; this typer reads its arguments with them too."""
 TABLES = {"rich", "markdown_it", "mdurl", "pygments"}
 SERIES = {"numpy", "pyarrow"}
+STORE = {"platformdirs"}
+"""Finds the user's own store, in some milliseconds."""
 
 COMMANDS = {
     "--help": ARGUMENTS,
     "run --help": ARGUMENTS | MODELS,
     "check small.toml": ARGUMENTS | MODELS,
     "cc": ARGUMENTS | MODELS | TABLES,
-    "results list": ARGUMENTS | MODELS | TABLES,
-    "run small.toml --no-report": ARGUMENTS | MODELS | TABLES | SERIES,
+    "results list": ARGUMENTS | MODELS | TABLES | STORE,
+    "run small.toml --no-report": ARGUMENTS | MODELS | TABLES | SERIES | STORE,
 }
 
 NEVER = {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from elephan.congestion_control import congestion_controls, header
-from elephan.congestion_control.curves import mean_window, measured
-from elephan.congestion_control.published import RESPONSES
 from elephan.congestion_control.verdict import explained
+from elephan.loss_response.curves import mean_window, measured
+from elephan.loss_response.published import RESPONSES
 from elephan.report import textplot
 from elephan.report.timeline import Line
 

@@ -22,7 +22,7 @@ PARTS = (
 
 def digest_of(spec: dict[str, Any]) -> str:
     """Simulate `spec` and return the digest in hexadecimal. Raises ValueError when the spec is wrong."""
-    result = native().simulate(canonical_json(spec))
+    result = native.simulate(canonical_json(spec))
     return hashlib.sha256(as_text({part: getattr(result, part) for part in PARTS}).encode()).hexdigest()
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from elephan.congestion_control import congestion_controls, cycles
+from elephan.congestion_control import congestion_controls
+from elephan.loss_response import cycles
 from evaluation.congestion_control import cases, judge, measuring, models, running
 
 REFERENCE = cases.load()

@@ -10,8 +10,9 @@ from rich.console import Console
 import elephan
 from elephan.report.figures import Colours, panels_of
 from elephan.report.metrics import CATALOGUE
+from elephan.report.point_table import table_of
 from elephan.report.points import points_of
-from elephan.report.table import print_table, table_of
+from elephan.report.table import print_table
 
 SCENARIO = """
 [run]

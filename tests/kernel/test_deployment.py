@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from elephan.backends.kernel.mapping import buffer_for
 from elephan.congestion_control import congestion_controls, find
 from elephan.kernel import deployment, values_of
+from elephan.kernel.socket_buffers import buffer_for
 from elephan.scenario import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

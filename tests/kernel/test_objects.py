@@ -19,12 +19,12 @@ Elephan = Callable[..., subprocess.CompletedProcess[str]]
 
 def compiled(cc: str) -> bytes:
     """Return the object of the package, or one compiled now."""
-    made: bytes | None = native().builtin_object(cc)
+    made: bytes | None = native.builtin_object(cc)
     if made is not None:
         return made
     try:
-        return bytes(native().compile_bpf(f"{cc}.c", find(cc).code)[0])
-    except native().NoClang as error:
+        return bytes(native.compile_bpf(f"{cc}.c", find(cc).code)[0])
+    except native.NoClang as error:
         pytest.skip(str(error))
 
 
@@ -55,7 +55,7 @@ def test_a_setting_that_an_object_cannot_take_is_one_line_and_nothing_is_loaded(
 
 
 def test_the_module_brings_libbpf_along_and_needs_no_library_of_it() -> None:
-    needed = subprocess.run(["ldd", native().__file__], capture_output=True, text=True, check=True).stdout
+    needed = subprocess.run(["ldd", native.__file__], capture_output=True, text=True, check=True).stdout
     assert not re.search(r"lib(bpf|elf|z|zstd)\.", needed), needed
 
 
@@ -74,7 +74,7 @@ def test_names_fit_and_can_be_told_apart() -> None:
 
 
 def test_built_in_ccs_load_without_clang_and_a_file_does_not(kernel: None, elephan: Elephan, tmp_path: Path) -> None:
-    if native().builtin_objects_compiler() is None:
+    if native.builtin_objects_compiler() is None:
         pytest.skip("there was no clang when elephan was built: the package has no objects")
     hidden = {"CLANG": "", "PATH": str(_tools(tmp_path / "bin"))}
     said = elephan("check", **hidden)

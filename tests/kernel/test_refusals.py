@@ -96,8 +96,8 @@ def written(folder: Path, before: str, body: str) -> Path:
 @pytest.fixture(autouse=True)
 def with_clang() -> None:
     try:
-        native().compile_bpf("empty.c", "")
-    except native().NoClang as error:
+        native.compile_bpf("empty.c", "")
+    except native.NoClang as error:
         pytest.skip(str(error))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from elephan import run_lock
 from elephan.backends.kernel import missing
 from elephan.kernel.maps import loaded
 from elephan.kernel.runs import NAME
@@ -63,7 +64,7 @@ def sending(file: Path, namespaces: int, sends: Callable[[str], bool]) -> str:
     """Wait until the run of a scenario sends, and return its id."""
     deadline_s = time.monotonic() + 60
     while time.monotonic() < deadline_s:
-        for run, facts in testbed.living().items():
+        for run, facts in run_lock.living().items():
             if facts.get("of") == str(file) and len(testbed.namespaces_of(run)) == namespaces and sends(run):
                 return run
         time.sleep(0.1)
@@ -83,7 +84,7 @@ def sockets(namespace: str, *options: str) -> str:
 
 def left_of(run: str) -> list[str]:
     """Return what there is on this machine of a run: namespaces, lock file, congestion controls, processes."""
-    found = testbed.namespaces_of(run) + [path.name for path in testbed.LOCKS.glob(run)]
+    found = testbed.namespaces_of(run) + [path.name for path in run_lock.LOCKS.glob(run)]
     for one in loaded():
         match = NAME.fullmatch(one.name)
         if match and match[1] == run[:4] and one.registered:

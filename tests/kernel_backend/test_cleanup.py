@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from elephan.backends.kernel import sweep
+from elephan import run_lock
+from elephan.kernel.run_controls import unload_stale
 from elephan.path import testbed
 from tests.kernel_backend.conftest import Elephan, begun, command, connected, left_of, sending
 
@@ -92,7 +93,7 @@ def test_a_terminals_control_c_in_the_middle_of_setting_up_ends_it_well(kernel: 
         "run": command("run", file, "--on", "kernel", "--store", "none", "--no-report"),
         "path shell": command("path", "shell", file, "--", "sleep", "100"),
     }
-    before = {path.name for path in testbed.LOCKS.glob("*")}
+    before = {path.name for path in run_lock.LOCKS.glob("*")}
     environment = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"}
     process = subprocess.Popen(
         lines[what], stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment, cwd=file.parent
@@ -102,7 +103,7 @@ def test_a_terminals_control_c_in_the_middle_of_setting_up_ends_it_well(kernel: 
         while not mine:
             assert process.poll() is None
             # Its namespaces are made next, which takes ip(8) a while.
-            mine = next((run for run, facts in testbed.living().items() if facts["pid"] == process.pid), "")
+            mine = next((run for run, facts in run_lock.living().items() if facts["pid"] == process.pid), "")
         time.sleep(0.1)
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=30)
@@ -110,7 +111,7 @@ def test_a_terminals_control_c_in_the_middle_of_setting_up_ends_it_well(kernel: 
         process.kill()
         process.wait()
     assert process.returncode == 130, errors
-    assert left_of(mine) == [] and mine not in {path.name for path in testbed.LOCKS.glob("*")} - before
+    assert left_of(mine) == [] and mine not in {path.name for path in run_lock.LOCKS.glob("*")} - before
 
 
 SLOW_CLANG = """\
@@ -205,7 +206,7 @@ def test_what_lives_is_left_alone(running: tuple[subprocess.Popen[str], str]) ->
     process, run = running
     before = left_of(run)
     testbed.clean()
-    sweep()
+    unload_stale()
     assert left_of(run) == before and process.poll() is None
 
 
@@ -217,12 +218,12 @@ def test_a_control_that_the_kernel_does_not_take_leaves_nothing(elephan: Elephan
     (tmp_path / "mine.c").write_text(code + "\n#ifdef __bpf__\n#error no kernel form\n#endif\n", encoding="utf-8")
     file = tmp_path / "own.toml"
     file.write_text(SCENARIO.replace("{cc}", '"./mine.c"'), encoding="utf-8")
-    before = {path.name for path in testbed.LOCKS.iterdir()}
+    before = {path.name for path in run_lock.LOCKS.iterdir()}
     done = elephan("run", file, "--on", "kernel", "--no-report")
     assert done.returncode == 2 and "no kernel form" in done.stderr, done.stderr
-    mine = [run for run, facts in testbed.living().items() if facts.get("of") == str(file)]
+    mine = [run for run, facts in run_lock.living().items() if facts.get("of") == str(file)]
     assert not mine
-    gone = {path.name for path in testbed.LOCKS.iterdir()} - before - set(testbed.living())
+    gone = {path.name for path in run_lock.LOCKS.iterdir()} - before - set(run_lock.living())
     assert not gone
 
 
@@ -239,7 +240,7 @@ def test_without_rights_there_is_one_line_before_anything_is_made(
 ) -> None:
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv is not installed")
-    before = {path.name for path in testbed.LOCKS.glob("*")}
+    before = {path.name for path in run_lock.LOCKS.glob("*")}
     root = Path(__file__).parents[2]
     # Not a temporary file, which other users may not read.
     line = command("run", root / "examples" / "replicate-oltp.toml", "--on", on, "--store", "none", "--no-report")
@@ -250,4 +251,4 @@ def test_without_rights_there_is_one_line_before_anything_is_made(
         pytest.skip("this interpreter is not for other users")
     assert done.returncode == 2 and word in done.stderr and "--on sim" in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1 and not done.stdout
-    assert {path.name for path in testbed.LOCKS.glob("*")} - before <= set(testbed.living())
+    assert {path.name for path in run_lock.LOCKS.glob("*")} - before <= set(run_lock.living())

@@ -95,7 +95,7 @@ def hosts(nodes: list[int]) -> Iterator[tuple[list[str], list[dict[str, Any]], A
     try:
         for name in names:
             testbed.ip("netns", "add", name)
-        emulator = native().Emulator(json.dumps(plan))
+        emulator = native.Emulator(json.dumps(plan))
         for name, host in zip(names, plan, strict=True):
             off = "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; true"
             testbed.ip("netns", "exec", name, "sh", "-c", off)
@@ -222,7 +222,7 @@ def test_an_event_that_waits_for_a_flows_rate_happens_when_the_flow_has_it(
     file.write_text(EVENT.format(rate=rate), encoding="utf-8")
     spec = load(file, []).points()[0].to_spec()
     with hosts([0, 1]) as (_, entries, emulator):
-        result, report = native().run_on_kernel(json.dumps(spec), json.dumps(plan_of(entries)), emulator)
+        result, report = native.run_on_kernel(json.dumps(spec), json.dumps(plan_of(entries)), emulator)
     assert result.flows[0]["goodput_bps"] >= 20e6, "the flow itself"
     assert (result.background[0]["sent_packets"] > 0) is happens
     assert [time_s is not None for time_s in report["event_times_s"]] == [happens]

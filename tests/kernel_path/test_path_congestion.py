@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from elephan import run_lock
 from elephan.congestion_control import verify
 from elephan.kernel.maps import loaded
 from elephan.kernel.runs import NAME
@@ -110,7 +111,7 @@ def test_it_goes_with_the_path_however_that_ends(file: Path, number: signal.Sign
     process.wait(timeout=20)
     if number == signal.SIGKILL:
         assert registered(run), "nothing of it could be removed"
-        until(lambda: not testbed.lives(run))
+        until(lambda: not run_lock.lives(run))
         cleaned = elephan("path", "clean")
         assert cleaned.returncode == 0 and f"unloaded elephan_k{run[:4]}00\n" in cleaned.stdout
     assert not registered(run)
@@ -142,7 +143,7 @@ def test_one_that_does_not_compile_is_refused_before_a_program_runs(file: Path, 
     (tmp_path / "own.c").write_text("this is no C\n")
     done = elephan("path", "shell", "--set", "flow.congestion_control=./own.c", file, "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (2, "") and "own.c" in done.stderr
-    assert not [run for run, facts in testbed.living().items() if facts.get("of") == str(file)]
+    assert not [run for run, facts in run_lock.living().items() if facts.get("of") == str(file)]
 
 
 @pytest.mark.parametrize(

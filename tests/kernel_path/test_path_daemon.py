@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from elephan import run_lock
 from elephan.errors import InputError
 from elephan.path import daemon, testbed
 
@@ -44,12 +45,12 @@ def path(file: Path) -> Iterator[daemon.Shown]:
     """Bring one up, and take it down if the test has not."""
     shown = daemon.up(file)
     yield shown
-    if shown.id in testbed.living():
+    if shown.id in run_lock.living():
         daemon.down(shown.id)
 
 
 def process_of(run: str) -> int:
-    return int(testbed.living()[run]["pid"])
+    return int(run_lock.living()[run]["pid"])
 
 
 def elephan(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -74,14 +75,14 @@ def test_a_path_that_is_up_carries_packets_is_shown_and_goes_with_its_programs(p
     report = daemon.down(path.id)
     assert "path.forward: 1 packets" in report and "path.reverse: 1 packets" in report
     assert left.wait(timeout=10) == -signal.SIGTERM
-    assert path.id not in testbed.living() and not testbed.namespaces_of(path.id)
-    assert not (testbed.LOCKS / path.id).exists()
+    assert path.id not in run_lock.living() and not testbed.namespaces_of(path.id)
+    assert not (run_lock.LOCKS / path.id).exists()
 
 
 def test_a_signal_to_the_process_that_holds_it_takes_it_down(path: daemon.Shown) -> None:
     os.kill(process_of(path.id), signal.SIGINT)
     deadline_s = time.monotonic() + 20
-    while path.id in testbed.living():
+    while path.id in run_lock.living():
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
     assert not testbed.namespaces_of(path.id)
@@ -90,20 +91,20 @@ def test_a_signal_to_the_process_that_holds_it_takes_it_down(path: daemon.Shown)
 def test_clean_removes_what_a_kill_has_left(path: daemon.Shown) -> None:
     os.kill(process_of(path.id), signal.SIGKILL)
     deadline_s = time.monotonic() + 20
-    while path.id in testbed.living():
+    while path.id in run_lock.living():
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
-    assert testbed.namespaces_of(path.id) and (testbed.LOCKS / path.id).exists()
+    assert testbed.namespaces_of(path.id) and (run_lock.LOCKS / path.id).exists()
     testbed.clean()
-    assert not testbed.namespaces_of(path.id) and not (testbed.LOCKS / path.id).exists()
+    assert not testbed.namespaces_of(path.id) and not (run_lock.LOCKS / path.id).exists()
 
 
 def test_what_cannot_come_up_is_said_in_one_line_and_leaves_nothing(file: Path) -> None:
-    before = set(testbed.living())
+    before = set(run_lock.living())
     done = elephan("path", "up", str(file), "--set", "path.bandwidth=fast")
     assert done.returncode == 2 and "path.bandwidth" in done.stderr and done.stderr.count("\n") == 1, done.stderr
     # Paths of others may come and go meanwhile.
-    now = testbed.living()
+    now = run_lock.living()
     assert not [run for run in set(now) - before if now[run].get("of") == str(file)]
 
 
@@ -111,15 +112,15 @@ def test_down_without_an_id_takes_nothing(path: daemon.Shown) -> None:
     # An empty variable of a script gives this; it is the beginning of every id.
     with pytest.raises(InputError, match="no path ''"):
         daemon.down("")
-    assert path.id in testbed.living()
+    assert path.id in run_lock.living()
 
 
 def test_down_of_what_has_just_gone_is_one_line(path: daemon.Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = testbed.living()
+    before = run_lock.living()
     daemon.down(path.id)
     # The path was seen a moment ago: another `down` was faster.
     with monkeypatch.context() as patch:
-        patch.setattr(testbed, "living", lambda: before)
+        patch.setattr(run_lock, "living", lambda: before)
         with pytest.raises(InputError, match="has just gone"):
             daemon.down(path.id)
 
@@ -146,7 +147,7 @@ def test_a_path_of_which_nobody_has_heard_goes(file: Path, number: signal.Signal
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, timeout=60, check=False)
     assert done.returncode == -number, done.stderr
     deadline_s = time.monotonic() + 20
-    while [run for run, facts in testbed.living().items() if facts.get("of") == str(file)]:
+    while [run for run, facts in run_lock.living().items() if facts.get("of") == str(file)]:
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from elephan import run_lock
 from elephan.path import testbed
 from tests.processes import runs
 
@@ -87,7 +88,7 @@ def host_stays_as_it_was() -> Iterator[None]:
     yield
     assert seen() == before
     left = namespaces() - spaces
-    assert not {name for name in left if not testbed.lives(name.removeprefix(f"{testbed.MARK}-").rpartition("-")[0])}
+    assert not {name for name in left if not run_lock.lives(name.removeprefix(f"{testbed.MARK}-").rpartition("-")[0])}
 
 
 def run(command: list[str], timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
@@ -229,7 +230,7 @@ def test_clean_removes_what_a_killed_path_has_left_and_nothing_that_lives(comman
         assert left
         testbed.clean()
         assert dead not in testbed.ip("netns") and living in testbed.ip("netns")
-        assert not (testbed.LOCKS / dead).exists()
+        assert not (run_lock.LOCKS / dead).exists()
         deadline_s = time.monotonic() + 5
         while any(map(runs, left)) and time.monotonic() < deadline_s:
             time.sleep(0.05)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from elephan import run_lock
 from elephan.errors import RunError
 from elephan.path import testbed
 
@@ -26,7 +27,7 @@ def locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep the locks of this test apart from those of runs that go on."""
     folder = tmp_path / "locks"
     folder.mkdir()
-    monkeypatch.setattr(testbed, "LOCKS", folder)
+    monkeypatch.setattr(run_lock, "LOCKS", folder)
     return folder
 
 
@@ -36,20 +37,20 @@ def test_who_asks_whether_a_run_lives_is_not_taken_for_it(locks: Path) -> None:
     try:
         # As `lives` of another process holds it for a moment.
         fcntl.flock(asks, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        assert not testbed.lives("abcdef")
+        assert not run_lock.lives("abcdef")
     finally:
         os.close(asks)
     place = testbed.Site(HOSTS)
     try:
-        assert testbed.lives(place.id)
+        assert run_lock.lives(place.id)
     finally:
         place.remove()
-    assert not testbed.lives(place.id) and list(locks.iterdir()) == [locks / "abcdef"]
+    assert not run_lock.lives(place.id) and list(locks.iterdir()) == [locks / "abcdef"]
 
 
 def test_a_lock_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(testbed, "LOCKS", tmp_path / "file" / "elephan")
+    monkeypatch.setattr(run_lock, "LOCKS", tmp_path / "file" / "elephan")
     with pytest.raises(RunError, match="file/elephan: Not a directory: no lock, no path"):
         testbed.Site(HOSTS)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from elephan.cli import unprivileged as entry
 from elephan.cli.main import call
 from elephan.errors import InputError
 from elephan.path import testbed, unprivileged
@@ -114,7 +115,7 @@ def test_where_users_get_no_namespace_that_is_said(
         raise PermissionError(1, "unshare: Operation not permitted")
 
     monkeypatch.setattr(unprivileged, "enter", refused)
-    assert unprivileged.main(["any.toml"]) == 2
+    assert entry.main(["any.toml"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "no user namespace: unshare: Operation not permitted" in error
 
@@ -122,7 +123,7 @@ def test_where_users_get_no_namespace_that_is_said(
 def test_a_machine_without_the_device_is_said_before_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unprivileged, "TUN", "/dev/net/none")
     with pytest.raises(InputError, match="needs root, or /dev/net/none"):
-        unprivileged.become([])
+        unprivileged.become("elephan.cli.unprivileged", [])
 
 
 def test_root_of_a_user_namespace_loads_nothing_and_hears_why(tmp_path: Path) -> None:
@@ -139,6 +140,6 @@ def test_root_of_a_user_namespace_loads_nothing_and_hears_why(tmp_path: Path) ->
 def test_root_does_without(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    monkeypatch.setattr(unprivileged, "become", lambda arguments: pytest.fail("it is root already"))
+    monkeypatch.setattr(unprivileged, "become", lambda *arguments: pytest.fail("it is root already"))
     assert call(["path", "shell", "none.toml", "--", "true"]) == 2
     assert "none.toml" in capsys.readouterr().err

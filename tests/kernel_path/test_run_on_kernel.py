@@ -56,7 +56,7 @@ class Backend:
                 "routes": [],
                 "emulator": {},
             }
-            self.emulator = native().Emulator(canonical_json(self.plan["hosts"]))
+            self.emulator = native.Emulator(canonical_json(self.plan["hosts"]))
             self.site.configure()
         except BaseException:
             self.site.remove()
@@ -80,7 +80,7 @@ class Backend:
     def run(self, progress: Callable[[int, int], object] | None = None, **changes: Any) -> tuple[Any, dict[str, Any]]:
         plan = self.plan | {"flows": [self.flow(**changes)]}
         texts = canonical_json(self.spec), canonical_json(plan)
-        done: tuple[Any, dict[str, Any]] = native().run_on_kernel(*texts, self.emulator, progress, 0.05)
+        done: tuple[Any, dict[str, Any]] = native.run_on_kernel(*texts, self.emulator, progress, 0.05)
         return done
 
     def remove(self) -> None:
@@ -106,7 +106,7 @@ def long_backend(tmp_path: Path) -> Iterator[Backend]:
 def test_it_gives_what_the_simulator_gives_but_for_what_the_kernel_does_not_tell(backend: Backend) -> None:
     seen: list[tuple[int, int]] = []
     result, report = backend.run(lambda now, end: seen.append((now, end)))
-    simulated = native().simulate(canonical_json(backend.spec))
+    simulated = native.simulate(canonical_json(backend.spec))
     assert set(simulated.metrics) - set(result.metrics) == {"duplicate_acks", "events", "rtt_max_s"}
     assert set(result.metrics) <= set(simulated.metrics)
     assert set(result.links[0]) == set(simulated.links[0])
@@ -135,7 +135,7 @@ def test_a_progress_that_raises_ends_the_run(long_backend: Backend) -> None:
 
 
 def test_a_progress_that_says_stop_stops_it(long_backend: Backend) -> None:
-    with pytest.raises(native().Stopped):
+    with pytest.raises(native.Stopped):
         long_backend.run(lambda now, end: now > 10**8)
 
 

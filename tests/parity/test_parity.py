@@ -48,8 +48,8 @@ def kernel() -> None:
     if lacking := verify.lacks():
         pytest.skip(lacking)
     try:
-        native().compile_bpf("reno.c", find("reno").code, None, "step")
-    except native().NoClang as error:
+        native.compile_bpf("reno.c", find("reno").code, None, "step")
+    except native.NoClang as error:
         pytest.skip(str(error))
 
 
@@ -101,7 +101,7 @@ def test_init_finds_the_state_that_cc_h_promises(paths: None) -> None:
     # The kernel processes the handshake's ACK before init. bbr, whose state was all zero then, took its least RTT for
     # out of date and went into PROBE_RTT, which init did not undo: every connection began there.
     (recording,) = record([(find("bbr"), {})], SHORT[:1])
-    size, hooks = native().SEEN_BYTES, native().HOOKS
+    size, hooks = native.SEEN_BYTES, native.HOOKS
     seen = [recording.calls[at : at + size] for at in range(0, len(recording.calls), size)]
     order = [hooks[struct.unpack_from("=I", one)[0]] for one in seen[::2]]
     first = order.index("init")
@@ -131,14 +131,14 @@ def test_a_parameter_set_before_loading_is_what_the_kernel_does(paths: None) -> 
 
 def window_after_recovery(recording: Recording) -> int:
     """Return the window at the first call in the state Open after the first reduction."""
-    size = native().SEEN_BYTES
+    size = native.SEEN_BYTES
     reduced = False
     for at in range(0, len(recording.calls), size):
         hook, after = struct.unpack_from("=2I", recording.calls, at)
-        if native().HOOKS[hook] == "ssthresh" and after:
+        if native.HOOKS[hook] == "ssthresh" and after:
             reduced = True
         sock = fields(recording.calls[at : at + size])
-        if reduced and not after and native().HOOKS[hook] == "cong_avoid" and sock["ca_state"] == 0:
+        if reduced and not after and native.HOOKS[hook] == "cong_avoid" and sock["ca_state"] == 0:
             return sock["snd_cwnd"]
     raise AssertionError("never Open again")
 
@@ -176,10 +176,10 @@ def test_the_accessors_read_what_the_kernel_says_of_the_connection(paths: None) 
     for case in SHORT[1:2]:
         (recording,) = record([(find("bbr"), {})], [case])
         assert recording.told is not None
-        size = native().SEEN_BYTES
+        size = native.SEEN_BYTES
         # bbr hears of every ACK after all else. The last of data is found by what had been delivered; a FIN's follows.
         ends = [recording.calls[at : at + size] for at in range(0, len(recording.calls), size)]
-        acks = [fields(end) for end in ends if native().HOOKS[struct.unpack_from("=I", end)[0]] == "cong_control"]
+        acks = [fields(end) for end in ends if native.HOOKS[struct.unpack_from("=I", end)[0]] == "cong_control"]
         (delivered,) = struct.unpack_from("=I", recording.told, TCP_INFO["delivered"][1])
         last = next(ack for ack in reversed(acks) if ack["delivered"] == delivered)
         for field, (kind, at) in TCP_INFO.items():

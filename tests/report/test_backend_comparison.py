@@ -14,8 +14,9 @@ from elephan.record import Record
 from elephan.report.figures import Colours, panels_of
 from elephan.report.headline import headline_of
 from elephan.report.html import write_report
+from elephan.report.point_table import table_of
 from elephan.report.points import points_of
-from elephan.report.table import print_table, table_of
+from elephan.report.table import print_table
 from elephan.store.series import Series
 
 Make = Callable[..., Record]

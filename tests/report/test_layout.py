@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 
 from elephan.congestion_control import find
-from elephan.congestion_control.curves import simulate
-from elephan.congestion_control.page import write as write_cc
+from elephan.loss_response.curves import simulate
+from elephan.loss_response.page import write as write_cc
 from tests.report import browser, pages
 
 pytestmark = pytest.mark.skipif(browser.PROGRAM is None, reason="chromium is not installed")

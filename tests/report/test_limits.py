@@ -11,7 +11,7 @@ import elephan
 from elephan.errors import InputError
 from elephan.report.limits import limits
 from elephan.report.notes import derived, told_together
-from elephan.report.table import table_of
+from elephan.report.point_table import table_of
 
 Notes = Callable[..., list[str]]
 

@@ -17,8 +17,9 @@ from elephan.report.html import write_report
 from elephan.report.knee import METHOD
 from elephan.report.load_curve import load_curves
 from elephan.report.load_figure import load_figures
+from elephan.report.point_table import table_of
 from elephan.report.points import points_of
-from elephan.report.table import print_table, table_of
+from elephan.report.table import print_table
 
 # 20 Mbit/s x 20 ms are six requests of 8 KiB: at eight a queue begins to stand.
 SCENARIO = """

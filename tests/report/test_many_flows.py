@@ -12,8 +12,8 @@ from elephan.backends import sim
 from elephan.core import native
 from elephan.record import Record, run_id, without_places
 from elephan.report.html import write_report
+from elephan.report.point_table import table_of
 from elephan.report.points import MOST_ENTRIES, points_of
-from elephan.report.table import table_of
 
 Make = Callable[..., Record]
 
@@ -82,18 +82,18 @@ def test_a_record_asks_the_core_for_its_flows_once(tmp_path: Path, monkeypatch: 
     label = module.label_of
     monkeypatch.setattr(module, "label_of", lambda transport: named.append(transport) or label(transport))
     lists: list[Lists] = []
-    simulate = native().simulate
+    simulate = native.simulate
 
     class Core:
         def __getattr__(self, name: str) -> Any:
-            return getattr(native(), name)
+            return getattr(native, name)
 
         def simulate(self, *given: Any) -> Lists:
             lists.append(Lists(simulate(*given)))
             return lists[0]
 
     core = Core()
-    monkeypatch.setattr(sim, "native", lambda: core)
+    monkeypatch.setattr(sim, "native", core)
     record, _ = sim.run(job)
     assert len(record.flows) == 50
     assert lists[0].looks == 2

@@ -7,8 +7,9 @@ from rich.console import Console
 
 from elephan.record import Record
 from elephan.report.notebook import as_html
+from elephan.report.point_table import table_of
 from elephan.report.points import points_of
-from elephan.report.table import print_table, table_of
+from elephan.report.table import print_table
 
 Make = Callable[..., Record]
 

@@ -158,7 +158,7 @@ def test_short_flows_are_one_entry_of_their_own(scenario: Load) -> None:
 
 
 def test_the_core_runs_it(scenario: Load) -> None:
-    result = native().simulate(json.dumps(spec(scenario, NETWORK + WEB + MANAGER)))
+    result = native.simulate(json.dumps(spec(scenario, NETWORK + WEB + MANAGER)))
     assert result.metrics["moves"] >= 1
     assert result.manager["move_log"][0]["flow"] == "backup"
     assert len(result.manager["timeline"]["time_s"]) == 10

@@ -92,7 +92,7 @@ def test_a_way_without_a_move_and_a_move_with_one_path_are_refused(scenario: Loa
 
 def test_the_core_moves_what_the_scenario_says_and_tells_when(scenario: Load) -> None:
     result = spec(scenario, "'one'", "route = ['a', 'c', 'd']", "", "run.duration=2s", "flow.one.route=['a', 'b', 'd']")
-    run = native().simulate(json.dumps(result))
+    run = native.simulate(json.dumps(result))
     assert run.event_times_s == [1.0]
     carried = {link["name"]: link["delivered_packets"] for link in run.links}
     assert carried["c-d.forward"] > 1000 and carried["b-d.forward"] > 1000

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from elephan.scenario import ScenarioError, expand
+from elephan.scenario.combinations import LOOKED_AT_MAX, Run, Runs
 from elephan.scenario.document import Document
 from elephan.scenario.problem import Problem
-from elephan.sweep.grid import Axis, parse_axes
-from elephan.sweep.runs import LOOKED_AT_MAX, Run, Runs
+from elephan.scenario.sweep import Axis, parse_axes
 from tests.scenario.conftest import BASE, Load
 
 

@@ -73,7 +73,7 @@ def scenario(rng: random.Random, seed: int) -> Table:
 
 def controls() -> list[str]:
     """Return the names of the congestion controls that are built in."""
-    return sorted(one["name"] for one in native().congestion_controls())
+    return sorted(one["name"] for one in native.congestion_controls())
 
 
 def line(rng: random.Random, most_bps: int = 200_000_000) -> Table:

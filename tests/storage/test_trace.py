@@ -30,10 +30,10 @@ def test_each_format_says_the_same(form: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text(WRITES[form])
     found = read(path)
-    assert found.format == form
-    assert (found.requests, found.reads, found.writes, found.sequential) == (2, 1, 1, 1)
-    assert (found.read_bytes, found.written_bytes, found.end_lba) == (4096, 4096, 24)
-    assert abs(found.span_ns - 500_000_000) <= 1
+    assert found["format"] == form
+    assert (found["requests"], found["reads"], found["writes"], found["sequential"]) == (2, 1, 1, 1)
+    assert (found["read_bytes"], found["written_bytes"], found["end_lba"]) == (4096, 4096, 24)
+    assert abs(found["span_ns"] - 500_000_000) <= 1
 
 
 @pytest.mark.parametrize("form", sorted(WRITES))
@@ -51,7 +51,7 @@ def test_replicate_mirrors_each_format(form: str, tmp_path: Path) -> None:
 def test_a_name_overrides_what_the_content_tells(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text(WRITES["mqsim"])
-    assert read(path, "disksim").span_ns == 500_000_000 * 1_000_000
+    assert read(path, "disksim")["span_ns"] == 500_000_000 * 1_000_000
     with pytest.raises(InputError, match=r'trace format "srt" is unknown: use one of blkparse, .*hp-srt'):
         read(path, "srt")
     with pytest.raises(InputError, match=r"x, line 1: .*seven fields"):

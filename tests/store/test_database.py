@@ -14,7 +14,7 @@ from sqlalchemy import create_engine
 
 from elephan.errors import InputError, StoreError, StoreUnusable
 from elephan.record import Record
-from elephan.store import Filter, Series, Store, open_store
+from elephan.store import Filter, Series, Store, default_location, open_store
 from elephan.store.revision import HEAD
 from elephan.store.schema import Base
 
@@ -265,3 +265,6 @@ def test_the_default_place_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     open_store().close()
     assert (tmp_path / "data" / "elephan" / "results.sqlite").is_file()
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert default_location() == str(tmp_path / "home" / ".local" / "share" / "elephan" / "results.sqlite")

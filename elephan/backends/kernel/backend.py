@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from elephan.backends.job import Job, Progress
-from elephan.backends.kernel import controls, cwnd_reductions, metrics, programs
+from elephan.backends.kernel import cwnd_reductions, metrics, programs
 from elephan.backends.kernel.mapping import Machine
 from elephan.backends.kernel.plan import FIRST_PORT, Layout, layout_of
 from elephan.backends.record_builder import PROGRESS_INTERVAL_S, measured, one_line
 from elephan.congestion_control import verify
 from elephan.core import native
 from elephan.errors import InputError, RunError
+from elephan.kernel.run_controls import in_kernel
 from elephan.path import netem, report, testbed
 from elephan.path.session import opened
 from elephan.record import Record, canonical_json
@@ -81,7 +82,7 @@ def _run(
     about = {"what": "run", "of": job.scenario.file or job.scenario.name}
     with (
         opened(layout.hosts, job.spec, about) as path,
-        controls.in_kernel(path.place.id, layout.controls, layout.listening) as names,
+        in_kernel(path.place.id, layout.controls, layout.listening) as names,
         cwnd_reductions.listening(layout, names) as listening,
     ):
         for number, (name, settings) in enumerate(zip(path.place.names, layout.settings, strict=True)):
@@ -91,7 +92,7 @@ def _run(
         plan = layout.plan(path.place.plan(), names, job.spec, made, listening.orders)
         spec_json, plan_json = canonical_json(job.spec), canonical_json(plan)
         try:
-            result, emulator = native().run_on_kernel(spec_json, plan_json, path.carrier, progress, PROGRESS_INTERVAL_S)
+            result, emulator = native.run_on_kernel(spec_json, plan_json, path.carrier, progress, PROGRESS_INTERVAL_S)
         except ValueError as error:
             raise InputError(one_line(error)) from error
         except (OSError, RuntimeError) as error:

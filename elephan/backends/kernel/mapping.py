@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from elephan.backends.kernel.programs import installed
+from elephan.kernel.socket_buffers import INT_MAX, buffer_for
 from elephan.scenario.flow import WINDOW_MAX
 
 Transport = dict[str, Any]
-
-INT_MAX = 2**31 - 1
 
 BUFFER_PER_WINDOW = 2
 """SO_RCVBUFFORCE for a window of one byte: the kernel doubles it, and counts its own memory against it, up to 2.5 B for
@@ -145,16 +144,6 @@ def socket_of(transport: Transport) -> dict[str, Any]:
         "pacing": transport["pacing"],
         "rto_max_ms": None if rto_max_ms == RTO_MAX_MS[1] else rto_max_ms,
     }
-
-
-def buffer_for(window: int, mtu_bytes: int) -> int:
-    """Return the receive buffer of which the kernel offers `window` bytes by itself.
-
-    It offers the part of the buffer that payload has in the memory of a packet (tcp_measure_rcv_mss in
-    net/ipv4/tcp_input.c): a piece of a power of two for packet, headroom and struct skb_shared_info, and the sk_buff.
-    """
-    piece = 1 << (mtu_bytes + 384 - 1).bit_length()
-    return -(-window * (piece + 256) // (mtu_bytes - 52))
 
 
 def notes_of(transport: Transport) -> list[str]:

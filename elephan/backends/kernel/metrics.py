@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from elephan.errors import RunError
-from elephan.path.namespace import within
+from elephan.network_namespace import within
 from elephan.path.testbed import NAMESPACES, ip
 
 SYSCTL = Path("/proc/sys/net/ipv4")

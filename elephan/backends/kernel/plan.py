@@ -19,6 +19,7 @@ from elephan.backends.kernel.mapping import (
 from elephan.backends.kernel.programs import lacks
 from elephan.congestion_control import find
 from elephan.errors import InputError
+from elephan.kernel.run_controls import Control
 from elephan.path.testbed import MOST_HOSTS, Host, address
 
 if TYPE_CHECKING:
@@ -30,9 +31,6 @@ MOST_FLOWS = 50_000
 
 MOST_TOLD = 4096
 """CC_ORDERS_ of congestion/bpf/trim.h."""
-
-Control = tuple[str, tuple[tuple[str, int], ...]]
-"""A congestion control as it is loaded: algorithm, or path of a C file, and its parameters by name."""
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from elephan import units
 from elephan.papers.drawing import PAPER_LABEL, framed, legend
 from elephan.papers.dsan import setups
 from elephan.papers.dsan.variants import COLOURS, VARIANTS, variant
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, megabytes_per_s, part
 from elephan.record import Record
-from elephan.report import units
 from elephan.report.draw import Ink
 from elephan.report.statistics import Estimate, estimate
 

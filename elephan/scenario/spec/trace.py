@@ -36,5 +36,5 @@ def check_trace(path: Path, form: str, loop: bool, where: Location, *, reads: bo
 def _read(path: Path, form: str, _mtime_ns: int, _size: int) -> tuple[str, int, int]:
     """Format, number of writes, duration in ns."""
     # A sweep of a thousand points reads its trace once; a changed file is read again.
-    found = native().check_trace(str(path), form)
+    found = native.check_trace(str(path), form)
     return found["format"], found["writes"], found["span_ns"]

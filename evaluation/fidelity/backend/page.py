@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from elephan.report.units import pluralize
+from elephan.units import pluralize
 from evaluation.fidelity import page
 from evaluation.fidelity.backend import measured
 from evaluation.fidelity.backend.judge import Beside

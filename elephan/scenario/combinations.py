@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from elephan.sweep.grid import Axis, Mode
+from elephan.scenario.sweep import Axis, Mode
 
 RUNS_MAX = 1_000_000
 """Runs of a scenario unless `sweep.max_runs` says otherwise: at one second each, twelve days."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from elephan.congestion_control.cycles import Cycle, aimd, cubic, highspeed, scalable
+from elephan.loss_response.cycles import Cycle, aimd, cubic, highspeed, scalable
 
 
 @dataclass(frozen=True)

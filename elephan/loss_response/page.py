@@ -7,9 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elephan.congestion_control import header
-from elephan.congestion_control.catalogue import CongestionControl
-from elephan.congestion_control.curves import (
+from elephan import units
+from elephan.congestion_control import CongestionControl, header
+from elephan.core import build_digest, version
+from elephan.loss_response.curves import (
     AFTER_LOSS,
     LOSSES,
     RESPONSE_RTT_S,
@@ -19,9 +20,8 @@ from elephan.congestion_control.curves import (
     ResponseRow,
     response_text,
 )
-from elephan.congestion_control.published import RESPONSES
-from elephan.core import build_digest, version
-from elephan.report import draw, html_table, units
+from elephan.loss_response.published import RESPONSES
+from elephan.report import draw, html_table
 from elephan.report.figures import Curve, SweepFigure, TimeFigure
 from elephan.report.html import PAGE as REPORT_PAGE
 from elephan.report.html_table import Cell, Head

@@ -1,4 +1,4 @@
-"""Sweeps as data: axes, and the points they span.
+"""The `[sweep]` table as data: axes, and the values of each.
 
 **Invariant: the same `[sweep]` gives the same points in the same order, with exact values: 0.1 + 0.2 is 0.3.**
 """
@@ -144,7 +144,7 @@ def _in_unit(value: Fraction, unit: str, wanted: str) -> Fraction:
 
 
 def _parsers() -> dict[str, Callable[[str], int]]:
-    return {"time": native().parse_span, "rate": native().parse_rate, "size": native().parse_size}
+    return {"time": native.parse_span, "rate": native.parse_rate, "size": native.parse_size}
 
 
 def _kind(unit: str) -> str | None:

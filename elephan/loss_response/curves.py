@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from elephan.congestion_control.catalogue import CongestionControl
-from elephan.congestion_control.published import RESPONSES, Response
+from elephan.api import jobs_of
+from elephan.congestion_control import CongestionControl
 from elephan.errors import InputError
+from elephan.loss_response.published import RESPONSES, Response
 from elephan.report.timeline import Floats, Line, flow_line
 from elephan.scenario import Scenario
 from elephan.scenario.toml import format_value
@@ -161,8 +162,6 @@ def simulate(cc: CongestionControl, tell: Tell | None = None, settings: Sequence
 
     Raises `InputError` for a parameter that it does not have, or a value that it does not take.
     """
-    from elephan.api import jobs_of
-
     name = str(Path(cc.path).absolute()) if cc.path else cc.name
     texts = [AFTER_LOSS, *(response_text(loss) for loss in LOSSES)]
     changes = [

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from elephan.backends.kernel.plan import Control
 from elephan.congestion_control import find
 from elephan.errors import InputError
 from elephan.kernel import runs
 from elephan.kernel.control import register
 from elephan.kernel.maps import loaded, remove
+
+Control = tuple[str, tuple[tuple[str, int], ...]]
+"""A congestion control as it is loaded: algorithm, or path of a C file, and its parameters by name."""
 
 
 @contextmanager
@@ -36,7 +38,7 @@ def in_kernel(run: str, controls: Sequence[Control], listening: Collection[int] 
         _unload(names)
 
 
-def sweep() -> list[str]:
+def unload_stale() -> list[str]:
     """Unload those of runs that live no more; return their names."""
     # List the loaded controls before the living runs: a run that begins in between is not taken for one that was
     # killed.
