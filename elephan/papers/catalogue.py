@@ -1,4 +1,4 @@
-"""Which papers there are: the folders of `papers/` with a claims.toml, and the code that measures each."""
+"""Which papers there are: the folders of `evaluation/papers/` with a claims.toml, and the code that measures each."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from elephan.errors import InputError
 from elephan.papers.claims import Paper, read
 from elephan.papers.evaluation import Evaluate
 
-CODE = {name: f"elephan.papers.{name}" for name in ("dr", "dsan", "hybrid", "iscsi", "tenge")}
+CODE = {name: f"evaluation.papers.{name}" for name in ("dr", "dsan", "hybrid", "iscsi", "tenge")}
 """Module of each paper; it has `evaluate`."""
 
 
 def folder() -> Path:
-    """Return where the papers' scenarios are: $ELEPHAN_PAPERS, else `papers/` beside the package.
+    """Return where the papers' scenarios are: $ELEPHAN_PAPERS, else `evaluation/papers/` beside the package.
 
     Raises `InputError`.
     """
     given = os.environ.get("ELEPHAN_PAPERS")
-    place = Path(given) if given else Path(__file__).parents[2] / "papers"
+    place = Path(given) if given else Path(__file__).parents[2] / "evaluation" / "papers"
     if not place.is_dir():
         raise InputError(
             f"no folder {place} with the papers' scenarios; they are in elephan's source tree: run from there, or set "
-            "ELEPHAN_PAPERS to its folder papers/"
+            "ELEPHAN_PAPERS to its folder evaluation/papers/"
         )
     return place
 

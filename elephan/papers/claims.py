@@ -1,4 +1,4 @@
-"""What a paper claims, as data: `papers/<id>/claims.toml`, read and checked once.
+"""What a paper claims, as data: `evaluation/papers/<id>/claims.toml`, read and checked once.
 
 A claim is a sentence of the paper with the numbers in it. Each number is a `Value` (paper's value and how far a
 measured one may be off), each statement about sizes an `Order`. Code measures quantities by name;
@@ -86,7 +86,7 @@ class Claim(_Table):
     """Where in the paper: "Table 1"."""
     unit: str = ""
     runs: tuple[Runs, ...] = ()
-    """Scenario files under papers/<id>/ that measure it."""
+    """Scenario files of its folder that measure it."""
     kernel: OnKernel | None = None
     """Absent: not measured there."""
     value: tuple[Value, ...] = ()

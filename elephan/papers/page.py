@@ -138,4 +138,4 @@ def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Ma
 def _command(paper: Paper, runs: Runs) -> str:
     """Return the command that does the same runs alone."""
     changes = " ".join(f"--set {key}={value}" for key, value in runs.set.items())
-    return re.sub(r"\s+", " ", f"elephan run papers/{paper.id}/{runs.file} {changes}").strip()
+    return re.sub(r"\s+", " ", f"elephan run evaluation/papers/{paper.id}/{runs.file} {changes}").strip()

@@ -1,7 +1,7 @@
 """The cells: scenarios A to D of the hybrid paper at its rates and round trips, by number of flows and mitigation.
 
 A run begins where the paper's move finds the flow: with the window that fills the line. So it takes seconds and not the
-minutes in which the paper's flow grows to it (papers/hybrid does that).
+minutes in which the paper's flow grows to it (evaluation/papers/hybrid does that).
 """
 
 from __future__ import annotations

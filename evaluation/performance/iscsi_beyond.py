@@ -14,9 +14,9 @@ from typing import Any
 
 import elephan
 from elephan.papers.drawing import framed
-from elephan.papers.iscsi.session import cc_of, connections_of, throughput
 from elephan.record import Record
 from elephan.report.draw import Ink, rendered
+from evaluation.papers.iscsi.session import cc_of, connections_of, throughput
 from evaluation.performance.markdown import table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,10 +1,11 @@
 """Figures 6 and 9 of the iSCSI paper: `python -m evaluation.performance.iscsi_path`, as root. Target and load over an
 emulated path.
 
-Every point has a path of its own, with papers/iscsi/fig6.toml's rate, round trip and queue, in wall-clock time; the
-congestion controls are loaded under names of that run, and gone with it. The target serves a file in memory, so that no
-drive is measured. Prints a table and the lines for claims.toml's reference; what the emulator could not honour goes to
-stderr. With --bursts: by MaxBurstLength, with five connections and papers/iscsi/fig10.toml's requests.
+Every point has a path of its own, with evaluation/papers/iscsi/fig6.toml's rate, round trip and queue, in wall-clock
+time; the congestion controls are loaded under names of that run, and gone with it. The target serves a file in memory,
+so that no drive is measured. Prints a table and the lines for claims.toml's reference; what the emulator could not
+honour goes to stderr. With --bursts: by MaxBurstLength, with five connections and the requests of fig10.toml beside
+it.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ MAIN = (sys.executable, "-c", "from elephan.cli import main; main()", "iscsi")
 
 LOAD = ("--reads", "50", "--random", "--overwrite", "--json")
 SMALL = ("--size", "64KiB", "--depth", "32")
-"""As in papers/iscsi/fig6.toml."""
+"""As in evaluation/papers/iscsi/fig6.toml."""
 LARGE = ("--size", "1MiB", "--depth", "4")
-"""As in papers/iscsi/fig10.toml."""
+"""As in evaluation/papers/iscsi/fig10.toml."""
 FIGURE6 = [(connections, connections, SMALL) for connections in CONNECTIONS]
 BURSTS_KIB = (4, 16, 64, 256, 1024, 4096)
 

@@ -45,7 +45,7 @@ def test_every_claim_is_in_the_readme_and_the_paper_in_the_documents(paper_id: s
     # Neighbouring figures may share a line: "dsan.fig5, fig6, fig7".
     missing = [claim.id for claim in find(paper_id).claims if claim.id.split(".")[1] not in readme]
     assert not missing
-    assert f"../papers/{paper_id}/README.md" in (root / "docs" / "howto" / "papers.md").read_text()
+    assert f"../evaluation/papers/{paper_id}/README.md" in (root / "docs" / "howto" / "papers.md").read_text()
 
 
 @pytest.mark.parametrize("paper_id", IDS)
@@ -60,6 +60,6 @@ def test_the_page_names_commands_of_this_paper_and_what_orders_rest_on(paper_id:
     judged = [judge(claim, found) for claim, found in zip(claims, measured, strict=True)]
     text = unescape(render(paper, judged, Evaluation(), []))
     for runs in (runs for claim in claims for runs in claim.runs):
-        assert f"elephan run papers/{paper_id}/{runs.file}" in text
+        assert f"elephan run evaluation/papers/{paper_id}/{runs.file}" in text
     for order in (order for claim in claims for order in claim.order):
         assert re.search(rf">{re.escape(order.label)}</th><td[^>]*></td><td[^>]*>[^<]+</td><td[^>]*>holds</td>", text)
