@@ -1,4 +1,4 @@
-"""What a paper claims, as data: `evaluation/papers/<id>/claims.toml`, read and checked once.
+"""What a paper claims, as data: `claims.toml` in the paper's folder, read and checked once.
 
 A claim is a sentence of the paper with the numbers in it. Each number is a `Value` (paper's value and how far a
 measured one may be off), each statement about sizes an `Order`. Code measures quantities by name;
@@ -166,8 +166,11 @@ def read(folder: Path) -> Paper:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: {error}") from error
     try:
-        return Paper.model_validate({**data, "folder": folder})
+        paper = Paper.model_validate({**data, "folder": folder})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{file}: {place}: {first['msg']}") from error
+    if paper.id != folder.name:
+        raise InputError(f'{file}: id: "{paper.id}" is not the name of its folder, {folder.name}')
+    return paper

@@ -15,10 +15,11 @@ from elephan.api import Results, jobs_of, load
 from elephan.backends import Job
 from elephan.errors import RunError
 from elephan.papers import on_kernel
-from elephan.papers.catalogue import code_of, find
+from elephan.papers.catalogue import find
 from elephan.papers.claims import Claim, Paper, Runs
 from elephan.papers.evaluation import Evaluation, PaperResults
 from elephan.papers.on_kernel import KernelColumn
+from elephan.papers.readers import evaluate
 from elephan.papers.verdict import Judgement, judge
 from elephan.store import Store, store_for
 from elephan.sweep.executor import Outcome, execute
@@ -68,7 +69,7 @@ def run(
     watcher = watcher or Bars()
     results = _run_all(paper, chosen, keep, workers, again, watcher)
     kernel = None if there is None else _run_on_kernel(paper, chosen, there, keep, workers, again, watcher)
-    evaluation = code_of(paper)(PaperResults(paper, results, kernel))
+    evaluation = evaluate(paper, PaperResults(paper, results, kernel))
     judgements = tuple(_judged(claim, evaluation) for claim in chosen)
     page: Path | None = None
     images: tuple[Path, ...] = ()

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from elephan.papers.drawing import PAPER_LABEL, framed, legend
-from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, megabytes_per_s, part
+from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, kernel_reader, megabytes_per_s, part
 from elephan.record import Record
 from elephan.report import units
 from elephan.report.draw import Ink
 from elephan.report.statistics import Estimate, estimate
-from evaluation.papers.dsan import setups
-from evaluation.papers.dsan.variants import COLOURS, VARIANTS, variant
+
+from . import setups
+from .variants import COLOURS, VARIANTS, variant
 
 PAPER_LOSS = 1e-3
 """Loss rate of the paper's numbers, "1 in 1000"."""
@@ -63,6 +64,7 @@ def grouped(records: Sequence[Record]) -> dict[tuple[str, float], list[Record]]:
     return groups
 
 
+@kernel_reader("dsan.fig10")
 def by_variant(records: Sequence[Record]) -> dict[str, float]:
     """Return the goodput of the four congestion controls at the paper's loss, MB/s."""
     groups = grouped(records)

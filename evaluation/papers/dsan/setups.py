@@ -12,7 +12,8 @@ from elephan.papers.drawing import PAPER_LABEL, framed, legend
 from elephan.papers.evaluation import Figure, PaperResults, Table, megabytes_per_s
 from elephan.record import Record
 from elephan.report.draw import Ink
-from evaluation.papers.dsan.variants import COLOURS, VARIANTS, variant
+
+from .variants import COLOURS, VARIANTS, variant
 
 ERAS = {"newreno": "NewReno", "sack": "SACK", "rack": "RACK"}
 """How the eras of loss recovery are called."""

@@ -11,6 +11,7 @@ from elephan.papers.evaluation import (
     Figure,
     PaperResults,
     Table,
+    kernel_reader,
     line_bps,
     megabytes_per_s,
     part,
@@ -39,6 +40,7 @@ def goodput(record: Record) -> float:
     return megabytes_per_s(record.metrics.get("goodput_bps"))
 
 
+@kernel_reader("dsan.table1")
 def by_rtt(records: Sequence[Record]) -> dict[str, float]:
     """Return the goodput at each round-trip time, MB/s."""
     return {f"rtt_{milliseconds(record)}ms": goodput(record) for record in records}

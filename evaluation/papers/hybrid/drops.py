@@ -7,9 +7,10 @@ from typing import Any
 from elephan.papers.drawing import framed, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, part
 from elephan.report.draw import Ink
-from evaluation.papers.hybrid.cell import cell_at, cells_of, table_of
-from evaluation.papers.hybrid.plots import panel, queue
-from evaluation.papers.hybrid.reordering import G, grid_figure
+
+from .cell import cell_at, cells_of, table_of
+from .plots import panel, queue
+from .reordering import G, grid_figure
 
 CLAIM = "hybrid.D"
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from elephan.papers.drawing import framed
 from elephan.report.draw import Ink
 from elephan.report.timeline import link_line
-from evaluation.papers.hybrid.cell import Cell
+
+from .cell import Cell
 
 Floats = npt.NDArray[np.float64]
 

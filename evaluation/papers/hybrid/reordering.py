@@ -11,8 +11,9 @@ import numpy as np
 from elephan.papers.drawing import framed, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, part
 from elephan.report.draw import Ink
-from evaluation.papers.hybrid.cell import Cell, cell_at, cells_of, table_of
-from evaluation.papers.hybrid.plots import arriving, grid, panel, throughput
+
+from .cell import Cell, cell_at, cells_of, table_of
+from .plots import arriving, grid, panel, throughput
 
 G = 1_000_000_000
 

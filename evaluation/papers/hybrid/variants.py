@@ -7,8 +7,9 @@ from typing import Any
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
 from elephan.report.draw import Ink
-from evaluation.papers.hybrid.cell import Cell, cells_of, table_of
-from evaluation.papers.hybrid.plots import throughput
+
+from .cell import Cell, cells_of, table_of
+from .plots import throughput
 
 OTHER = "hybrid.other"
 TODAY = "hybrid.today"

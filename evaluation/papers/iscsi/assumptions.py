@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 
 from elephan.papers.evaluation import Evaluation, PaperResults, Table, part
 from elephan.record import Record
-from evaluation.papers.iscsi.connections import CLAIM
-from evaluation.papers.iscsi.session import CCS, cc_of, connections_of, drops, throughput
+
+from .connections import CLAIM
+from .session import CCS, cc_of, connections_of, drops, throughput
 
 AS_FIGURE = "as figure 7"
 

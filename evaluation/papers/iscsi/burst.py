@@ -7,7 +7,8 @@ from typing import Any
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
 from elephan.report.draw import Ink
-from evaluation.papers.iscsi.session import Curves, curves, draw_curves, drops, max_burst_of, mean, throughput, title_of
+
+from .session import Curves, curves, draw_curves, drops, max_burst_of, mean, throughput, title_of
 
 CLAIM = "iscsi.fig9-10"
 

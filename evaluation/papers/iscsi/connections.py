@@ -7,7 +7,8 @@ from typing import Any
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
 from elephan.report.draw import Ink
-from evaluation.papers.iscsi.session import (
+
+from .session import (
     NEW,
     Curves,
     connections_of,

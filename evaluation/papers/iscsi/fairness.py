@@ -14,7 +14,8 @@ from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, p
 from elephan.record import Record
 from elephan.report.draw import Ink
 from elephan.store.series import Series
-from evaluation.papers.iscsi.session import cc_of, title_of
+
+from .session import cc_of, title_of
 
 CLAIM = "iscsi.fig11-13"
 

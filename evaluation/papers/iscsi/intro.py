@@ -9,8 +9,9 @@ from elephan.papers.drawing import framed, label_line, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, line_bps, part, round_trip_s
 from elephan.record import Record
 from elephan.report.draw import Ink
-from evaluation.papers.iscsi import sawtooth
-from evaluation.papers.iscsi.sawtooth import Window, constant, line_window, loss_for_window, rounds_to_recover
+
+from . import sawtooth
+from .sawtooth import Window, constant, line_window, loss_for_window, rounds_to_recover
 
 CLAIM = "iscsi.intro"
 

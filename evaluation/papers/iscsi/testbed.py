@@ -8,7 +8,8 @@ from typing import Any
 from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
 from elephan.report.draw import Ink
-from evaluation.papers.iscsi.session import cc_of, connections_of, mean, throughput
+
+from .session import cc_of, connections_of, mean, throughput
 
 CLAIM = "iscsi.fig6"
 REFERENCE = "testbed"

@@ -8,7 +8,8 @@ from elephan.papers.drawing import framed, label_line, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, part
 from elephan.record import Record
 from elephan.report.draw import Ink
-from evaluation.papers.tenge.burst import burst_share
+
+from .burst import burst_share
 
 CLAIM = "tenge.fig8"
 

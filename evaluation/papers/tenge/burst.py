@@ -11,7 +11,8 @@ from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, line_bps, part, path_packets
 from elephan.record import Record
 from elephan.report.draw import Ink
-from evaluation.papers.tenge.recovery import Line, Pair, cc_of
+
+from .recovery import Line, Pair, cc_of
 
 CLAIM = "tenge.fig10"
 
