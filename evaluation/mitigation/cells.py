@@ -9,6 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from elephan.api import jobs_of
+from elephan.backends import Job
+from elephan.scenario import Scenario
 
 SCENARIOS = ("A", "B", "C1", "C2", "D")
 RATES = {"100M": 100e6, "1G": 1e9, "10G": 10e9}
@@ -95,6 +100,11 @@ class Cell:
     def duration_s(self) -> float:
         """Return when the run ends: three seconds and three round trips after the move."""
         return self.move_s + 3 + 3 * self.rtt_ms / 1000
+
+    def job(self) -> Job:
+        """Return the run for the runner."""
+        (job,) = jobs_of(Scenario(Path("mitigation.toml"), self.scenario_text(), ()))
+        return job
 
     def scenario_text(self) -> str:
         """Return the scenario file."""
