@@ -60,17 +60,18 @@ def target(path: Opened, image: Path, transport: str) -> Iterator[str]:
 
 def point(transport: str, connections: int, seconds: int, requests: tuple[str, ...]) -> tuple[float, list[str]]:
     """Measure one: reads and writes in MB/s, and what the emulator did wrong."""
-    spec = spec_of(
+    spec, _ = spec_of(
         folder() / "iscsi" / "fig6.toml", ['sweep.flow.congestion_control=["reno"]', "sweep.flow.connections=[1]"]
     )
     with (
         tempfile.TemporaryDirectory(dir="/dev/shm") as place,
-        opened(ends_of(spec), {"what": "bench", "of": "fig6.toml"}) as path,
+        opened(ends_of(spec), spec, {"what": "bench", "of": "fig6.toml"}) as path,
         controls.in_kernel(path.place.id, [(transport, ())]) as (name,),
     ):
         image = Path(place, "disk.img")
         with image.open("wb") as file:
             file.truncate(FILE_BYTES)
+        assert isinstance(path, Opened), "elephan's own emulator carries it"
         path.start(spec)
         with target(path, image, name) as url:
             where = ("ip", "netns", "exec", path.place.names[0])
