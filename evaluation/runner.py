@@ -28,7 +28,7 @@ from elephan.sweep.progress import Bars, NoProgress, Watcher
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out" / "evaluation"
-"""What harnesses write and do not commit."""
+"""Files that harnesses write and that are not committed."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -1,4 +1,4 @@
-"""What a paper's readers take and return: records by scenario file; quantities by claim, figures and tables."""
+"""Arguments and results of a paper's readers: records by scenario file; quantities by claim, figures and tables."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Table:
 
 @dataclass
 class Evaluation:
-    """What was measured for a paper's claims."""
+    """Measured quantities, figures and tables for a paper's claims."""
 
     measured: dict[str, dict[str, float]] = field(default_factory=dict)
     """Claim, quantity, value in the claim's unit."""
@@ -76,7 +76,7 @@ class PaperResults:
         return found if self._kernel is None else self._kernel.instead_of(found)
 
     def has(self, file: str) -> bool:
-        """Whether a scenario file was run."""
+        """Return True if a scenario file was run."""
         return any(runs.file == file for runs, _ in self._results)
 
     def of(self, file: str) -> list[Record]:

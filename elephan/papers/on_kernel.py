@@ -20,7 +20,7 @@ from elephan.record import Record
 
 @dataclass(frozen=True)
 class KernelColumn:
-    """What the kernel gave, by claim, and why other claims have nothing of it."""
+    """Measured quantities of the kernel, by claim, and the reasons why other claims have none."""
 
     measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     lines: tuple[str, ...] = ()

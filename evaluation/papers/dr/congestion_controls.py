@@ -74,7 +74,7 @@ def goodputs_of(records: Sequence[Record]) -> dict[Point, dict[str, float]]:
 
 
 def in_order(goodput: Mapping[str, float]) -> bool:
-    """Whether FAST >= BIC >= Reno at a point."""
+    """Return True if FAST >= BIC >= Reno at a point."""
     slow, middle, fast = (goodput[name] for name in JUDGED)
     return slow <= middle * (1 + EQUAL_WITHIN) and middle <= fast * (1 + EQUAL_WITHIN)
 

@@ -144,7 +144,7 @@ class Sawtooth:
 
 @part("fig5-7.toml")
 def figures5to7(results: PaperResults) -> Evaluation:
-    """What a loss costs under three reactions."""
+    """Measure the cost of a loss under three reactions."""
     records = results.of("fig5-7.toml")
     cases = list(zip(("fig5", "fig6", "fig7"), records, (1, 0, 2), strict=True))
     names = {

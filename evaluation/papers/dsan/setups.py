@@ -16,7 +16,7 @@ from elephan.report.draw import Ink
 from .variants import COLOURS, VARIANTS, variant
 
 ERAS = {"newreno": "NewReno", "sack": "SACK", "rack": "RACK"}
-"""How the eras of loss recovery are called."""
+"""Names of the eras of loss recovery."""
 
 
 CLEARLY = 1.05
@@ -63,7 +63,7 @@ class Setup:
 
     @property
     def in_order(self) -> bool:
-        """Whether the four are in the paper's order, each clearly above the one before.
+        """Return True if the four are in the paper's order, each clearly above the one before.
 
         Where all fill the line their order says nothing.
         """
@@ -71,7 +71,7 @@ class Setup:
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """Return its name."""
         connections = "1 connection" if self.connections == 1 else f"{self.connections} connections"
         return f"{ERAS[self.recovery]}, {self.mtu_bytes} B, {connections}"
 

@@ -17,7 +17,7 @@ from elephan.record import Record
 from elephan.report.draw import Ink
 
 STANDARD = "reno"
-"""What the paper calls standard."""
+"""The standard, as the paper calls it."""
 
 _MODIFIED = {
     (125_000, 1, 0): "1/8 reduction",
@@ -39,7 +39,7 @@ class Cell:
     sent_again: float
     """Retransmitted segments of the copy over all that it sent, %."""
     wait_ms: float
-    """What the copy's mean round trip exceeds propagation by, ms: the queue, and delayed ACKs of small windows."""
+    """Mean round trip of the copy less propagation, ms: the queue, and delayed ACKs of small windows."""
     neighbour: float
     """MB/s of the Reno flow beside it."""
 

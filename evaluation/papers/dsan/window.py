@@ -119,7 +119,7 @@ def rule(record: Record) -> float:
 
 
 def of_port(record: Record) -> bool:
-    """Whether the load is a share of a Fibre Channel port and not of the line."""
+    """Return True if the load is a share of a Fibre Channel port and not of the line."""
     share = 8e6 * offered(record) / line_bps(record)
     return abs(share * 10 - round(share * 10)) > 1e-3
 

@@ -80,7 +80,7 @@ class Cell:
 
     @property
     def bound_decides(self) -> bool:
-        """Whether RFC 7323's window would be the limit, before the move or after it."""
+        """Return True if RFC 7323's window would be the limit, before the move or after it."""
         flow = self.record.spec["flows"][0]
         window = int(flow["transport"]["window_bytes"])
         if window <= RFC_7323_BYTES:

@@ -17,7 +17,7 @@ CLAIM = "hybrid.D"
 
 @part("d.toml", "d-buffer.toml")
 def scenario_d(results: PaperResults) -> Evaluation:
-    """What r3 drops, how deep the flow falls, and how long it takes."""
+    """Measure r3's drops, how deep the flow falls, and how long it takes."""
     cells = cells_of(results, "d.toml")
     ten = cell_at(cells, 10 * G, 10)
     buffers = cells_of(results, "d-buffer.toml")
@@ -27,7 +27,7 @@ def scenario_d(results: PaperResults) -> Evaluation:
         "least": ten.known.least_bps / 1e9,
         "dip": 100 * ten.known.dip,
         "eighty_percent": 80.0,
-        # Where the flow is not back within the run, the run's length is less than the time it takes.
+        # The flow may not be back within the run: then the run's length is less than the time it takes.
         "back_round_trips": (float(ten.known.since_s[-1]) if back_s is None else back_s) / ten.known.rtt_after_s,
         "thousand": 1000.0,
         "dip_smallest_queue": 100 * buffers[0].known.dip,

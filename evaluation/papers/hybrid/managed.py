@@ -37,7 +37,7 @@ def measured_of(record: Record) -> dict[str, float]:
     managed: dict[str, Any] = record.manager or {}
     ledger = managed["move_log"]
     onto = {entry["flow"]: entry for entry in ledger if entry["reason"] == "elephant"}
-    # What the scenario names are its elephants; the crowd's flows have a number behind the crowd's name.
+    # The named flows of the scenario are its elephants; the crowd's flows have a number behind the crowd's name.
     elephants = [str(flow["name"]) for flow in record.flows]
     (lightpath,) = managed["lightpaths"]
     return {

@@ -54,7 +54,7 @@ $ns attach-agent $receiver $sink
 $ns connect $tcp $sink
 set ftp [new Application/FTP]
 $ftp attach-agent $tcp
-# Where slow start ends: cubic sets it itself, when it is chosen.
+# End of slow start: cubic sets it itself, when it is chosen.
 if {$option(ca) eq "cubic"} { $ns at 0 "$tcp set_ca_default_param cubic initial_ssthresh $option(initial_ssthresh)" }
 $ns at 0 "$tcp select_ca $option(ca)"
 $ns at 0 "$ftp start"

@@ -1,4 +1,4 @@
-"""How cells are drawn: throughput over time around the move, as in the paper's figures."""
+"""Drawings of cells: throughput over time around the move, as in the paper's figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which assumption decides the order of the congestion controls: the session of figure 7 with one thing changed at a
+"""Assumptions that decide the order of the congestion controls: the session of figure 7 with one thing changed at a
 time."""
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Sharing:
 
     @property
     def changes(self) -> int:
-        """How often the lead changes from one flow to the other."""
+        """Return how often the lead changes from one flow to the other."""
         count = max(1, round(LEAD_OVER_S / float(np.median(np.diff(self.time_s)))))
         ahead = (self.session - self.ftp)[self.shared]
         blocks = ahead[: len(ahead) // count * count].reshape(-1, count).mean(axis=1)
@@ -97,7 +97,7 @@ CHANGES: Mapping[str, str] = {
     ),
     'sweep.flow.*.congestion_control=[{ name = "htcp", rtt_scaling = false }]': "H-TCP without RTT scaling",
 }
-"""What an entry of claims.toml sets, and what it is in words."""
+"""Settings of an entry of claims.toml, and their names."""
 
 CongestionControls = Mapping[str, Sharing]
 

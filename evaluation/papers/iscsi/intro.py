@@ -58,7 +58,7 @@ class Recovery:
 
     @property
     def missed_bytes(self) -> float:
-        """What a full line would have carried more meanwhile."""
+        """Additional data that a full line would have carried meanwhile."""
         full = float(self.window.goodput_bps[self.lost - 2])
         took = float(self.window.time_s[self.back] - self.window.time_s[self.lost])
         return (full - self.window.goodput(self.lost, self.back)) * took / 8

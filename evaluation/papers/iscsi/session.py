@@ -1,4 +1,4 @@
-"""What the records of a session hold, as the paper's figures have it."""
+"""Quantities of a session's records, as the paper's figures have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the line carries before, during and after a burst, and when it is back."""
+"""Traffic of the line before, during and after a burst, and the time until it is back."""
 
 from __future__ import annotations
 
@@ -120,5 +120,5 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """How much faster HSTCP is back."""
+        """Mean recovery time of Reno over that of HSTCP."""
         return self.reno.mean / self.highspeed.mean
