@@ -32,11 +32,11 @@
  * not: a ceiling on the window is the flow's `window` already; doubling up to a share of the window at the last loss
  * amounts to a smaller reduction where the share is below 1, and above 1 the window grows by being lost; a bound on the
  * share gained per RTT is Scalable TCP, whose losses grow with the window. What a cap costs and gains is measured in
- * papers/dsan/README.md.
+ * evaluation/papers/dsan/README.md.
  *
  * Ranges. Windows: all of u32. W (1 - r) x 1e6 stays below 2^52, acked x cap below 2^52.
  *
- * Source: the modifications that the paper in papers/dsan makes to its gateways' TCP: "1/8 reduction" in place of 1/2,
+ * Source: modifications of the gateways' TCP by the paper in evaluation/papers/dsan: "1/8 reduction" in place of 1/2,
  * and "congestion avoidance disabled". The paper gives no formula for the rounding: W (1 - r) is rounded down, so that
  * r = 1/2 is Reno to the segment and every loss takes at least one segment.
  *
@@ -80,7 +80,7 @@ static void storage_friendly_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 }
 
 CC_ALGORITHM(storage_friendly, "Reno that gives up an eighth at a loss; exponential growth on request",
-	"storage-friendly TCP for iFCP gateways (papers/dsan)",
+	"storage-friendly TCP for iFCP gateways (evaluation/papers/dsan)",
 	(ssthresh, storage_friendly_ssthresh),
 	(cong_avoid, storage_friendly_cong_avoid),
 	(undo_cwnd, cc_undo_cwnd));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -257,6 +258,37 @@ class Jobs(Sequence[Job]):
 def jobs_of(scenario: Scenario, pcap: Path | None = None, backend: str = "sim") -> Jobs:
     """Return a job per point. `pcap` is numbered when there are several."""
     return Jobs(scenario, pcap, backend)
+
+
+def job_of(spec: dict[str, Any], name: str, backend: str = "sim") -> Job:
+    """Return the job of a specification that was made without a scenario file; records call its scenario `name`."""
+    return Job(
+        index=0, spec=spec, parameters={}, seed=spec["seed"], scenario=ScenarioInfo(name=name), backend=backend
+    )
+
+
+def run_jobs(
+    groups: Sequence[Sequence[Job]],
+    *,
+    store: str | Store | None = None,
+    workers: int | None = None,
+    again: bool = False,
+    watcher: Watcher | None = None,
+) -> list[Results]:
+    """Run the jobs of several scenarios in one pool, so that a short scenario leaves no core idle.
+
+    Returns the results of each group, in order. `store`, `workers` and `again` are those of `run`, and so is what it
+    raises.
+    """
+    from elephan.store import store_for
+    from elephan.sweep.executor import execute
+    from elephan.sweep.progress import NoProgress
+
+    keep = store_for(store)
+    jobs = [job for group in groups for job in group]
+    outcomes = execute(jobs, store=keep, workers=workers, again=again, watcher=watcher or NoProgress()) if jobs else []
+    ends = accumulate(len(group) for group in groups)
+    return [Results(outcomes[end - len(group) : end], keep) for group, end in zip(groups, ends, strict=True)]
 
 
 def run(

@@ -1,4 +1,4 @@
-"""What a paper claims, as data: `papers/<id>/claims.toml`, read and checked once.
+"""A paper's claims, as data: `claims.toml` in the paper's folder, read and checked once.
 
 A claim is a sentence of the paper with the numbers in it. Each number is a `Value` (paper's value and how far a
 measured one may be off), each statement about sizes an `Order`. Code measures quantities by name;
@@ -31,15 +31,15 @@ class Value(_Table):
     name: str
     """Key of the measured quantity."""
     label: str
-    """What it is a number of, as a reader sees it: "RTT 80 ms"."""
+    """The measured quantity, as a reader sees it: "RTT 80 ms"."""
     paper: float
     tolerance: float = Field(ge=0)
     """Largest relative deviation that still counts as the same; 0 = equal."""
     unit: str | None = None
-    """Where it is not the claim's."""
+    """None: the claim's."""
 
     def holds(self, measured: float) -> bool:
-        """Whether a measured number is the paper's within the tolerance."""
+        """Return True if a measured number is the paper's within the tolerance."""
         # 1e-9: a count that went through a division stays a count.
         return abs(measured - self.paper) <= self.tolerance * abs(self.paper) + 1e-9
 
@@ -53,7 +53,7 @@ class Order(_Table):
     """For "at least": relative difference up to which two sizes count as equal. 0: each is larger than the last."""
 
     def holds(self, measured: Sequence[float]) -> bool:
-        """Whether sizes, in the order of `rising`, grow as stated."""
+        """Return True if sizes, in the order of `rising`, grow as stated."""
         if self.equal_within:
             return all(left <= right * (1 + self.equal_within) for left, right in pairwise(measured))
         return all(left < right for left, right in pairwise(measured))
@@ -68,11 +68,11 @@ class Runs(_Table):
 
 
 class OnKernel(_Table):
-    """How a claim is measured over a real kernel's TCP as well."""
+    """Runs that measure a claim over a real kernel's TCP as well."""
 
     runs: tuple[Runs, ...] = Field(min_length=1)
     differs: str = ""
-    """What of its set-up is another one than in the claim's own runs, and why."""
+    """Differences of its set-up from the claim's own runs, and their reasons."""
 
 
 class Claim(_Table):
@@ -83,18 +83,18 @@ class Claim(_Table):
     text: str
     """The claim in a sentence."""
     source: str
-    """Where in the paper: "Table 1"."""
+    """Place in the paper: "Table 1"."""
     unit: str = ""
     runs: tuple[Runs, ...] = ()
-    """Scenario files under papers/<id>/ that measure it."""
+    """Scenario files of its folder that measure it."""
     kernel: OnKernel | None = None
     """Absent: not measured there."""
     value: tuple[Value, ...] = ()
     order: tuple[Order, ...] = ()
     why: str = ""
-    """Why the measured numbers are as they are: prose, no numbers that a run could change."""
+    """Reasons for the measured numbers: prose, no numbers that a run could change."""
     not_yet: str = ""
-    """What is missing before it can be measured; empty when it is measured."""
+    """The part that is missing before it can be measured; empty when it is measured."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Claim:
@@ -121,7 +121,7 @@ class Reference(_Table):
 
     id: str
     claim: str = ""
-    """Whose quantities these are, where a run on this machine's kernel takes their place."""
+    """Id of the claim with these quantities; a run on this machine's kernel takes their place."""
     label: str
     provenance: str
     unit: str
@@ -166,8 +166,11 @@ def read(folder: Path) -> Paper:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{file}: {error}") from error
     try:
-        return Paper.model_validate({**data, "folder": folder})
+        paper = Paper.model_validate({**data, "folder": folder})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{file}: {place}: {first['msg']}") from error
+    if paper.id != folder.name:
+        raise InputError(f'{file}: id: "{paper.id}" is not the name of its folder, {folder.name}')
+    return paper

@@ -9,7 +9,7 @@ from elephan.report import draw
 from elephan.report.draw import Ink
 
 PAPER_LABEL = "the paper"
-"""What the paper's own numbers are called in every legend."""
+"""Name of the paper's own numbers in every legend."""
 
 
 def png(figure: Figure) -> bytes:

@@ -1,4 +1,4 @@
-"""What the code of one paper hands back: measured quantities by claim, figures, and tables beside the claims'."""
+"""Arguments and results of a paper's readers: records by scenario file; quantities by claim, figures and tables."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Table:
 
 @dataclass
 class Evaluation:
-    """What was measured for a paper's claims."""
+    """Measured quantities, figures and tables for a paper's claims."""
 
     measured: dict[str, dict[str, float]] = field(default_factory=dict)
     """Claim, quantity, value in the claim's unit."""
@@ -76,7 +76,7 @@ class PaperResults:
         return found if self._kernel is None else self._kernel.instead_of(found)
 
     def has(self, file: str) -> bool:
-        """Whether a scenario file was run."""
+        """Return True if a scenario file was run."""
         return any(runs.file == file for runs, _ in self._results)
 
     def of(self, file: str) -> list[Record]:
@@ -97,29 +97,42 @@ class PaperResults:
 
 
 Evaluate = Callable[[PaperResults], Evaluation]
-"""The code of a paper."""
+"""Measures claims from the records of the scenarios that they need."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The code of one table or figure, and the scenario files that it needs."""
+    """The reader of one table or figure, and the scenario files that it needs."""
 
     files: tuple[str, ...]
     evaluate: Evaluate
 
 
 def part(*files: str) -> Callable[[Evaluate], Part]:
-    """Make a function a `Part`."""
+    """Mark a function of a paper's folder as a reader of these scenario files. It is skipped when one was not run."""
     return lambda function: Part(files, function)
 
 
-def evaluated(parts: Sequence[Part], results: PaperResults) -> Evaluation:
-    """Measure what can be: a part is skipped when its scenarios were not run."""
-    total = Evaluation()
-    for item in parts:
-        if all(results.has(file) for file in item.files):
-            total.add(item.evaluate(results))
-    return total
+Read = Callable[[Sequence[Record]], dict[str, float]]
+"""Takes the quantities of one claim from records, in the claim's unit."""
+
+
+@dataclass(frozen=True)
+class KernelReader:
+    """The reader of a claim's runs on the backend kernel."""
+
+    claim: str
+    """Id of the claim."""
+    read: Read
+
+    def __call__(self, records: Sequence[Record]) -> dict[str, float]:
+        """Return the quantities by name."""
+        return self.read(records)
+
+
+def kernel_reader(claim: str) -> Callable[[Read], KernelReader]:
+    """Mark a function of a paper's folder as the reader of a claim's runs on the backend kernel."""
+    return lambda function: KernelReader(claim, function)
 
 
 def megabytes_per_s(bits_per_s: float | int | None) -> float:

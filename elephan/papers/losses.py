@@ -7,7 +7,7 @@ import numpy as np
 from elephan.store.series import Series
 
 QUIET_S = 1.0
-"""What is sent again within this time of the last belongs to the same loss."""
+"""Segments sent again within this time of the last belong to the same loss."""
 
 
 def loss_samples(series: Series) -> tuple[int, ...]:

@@ -1,30 +1,26 @@
 """The kernel's column: what of a paper runs over this machine's own TCP as well, with what changed, and what not.
 
-A claim has a `kernel` in claims.toml where its scenarios, perhaps with keys set, can be run there; the paper's
-`ON_KERNEL` says which numbers these runs give. Verdicts stay those of the simulator.
+A claim has a `kernel` in claims.toml where its scenarios, perhaps with keys set, can be run there; a function of the
+paper marked with `kernel_reader` says which numbers these runs give. Verdicts stay those of the simulator.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from elephan import backends
 from elephan.api import jobs_of, load
 from elephan.backends import Job
 from elephan.errors import InputError
-from elephan.papers.catalogue import CODE
 from elephan.papers.claims import Claim, Paper, Reference
+from elephan.papers.readers import kernel_readers_of
 from elephan.record import Record
-
-Read = Callable[[Sequence[Record]], dict[str, float]]
-"""Takes the quantities of one claim from records, in the claim's unit."""
 
 
 @dataclass(frozen=True)
 class KernelColumn:
-    """What the kernel gave, by claim, and why other claims have nothing of it."""
+    """Measured quantities of the kernel, by claim, and the reasons why other claims have none."""
 
     measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
@@ -46,12 +42,6 @@ class KernelColumn:
         return reference.model_copy(update={"label": self.label, "provenance": provenance, "value": dict(measured)})
 
 
-def of_paper(paper: Paper) -> Mapping[str, Read]:
-    """Return what of a paper's claims can be read from runs on the kernel."""
-    found: Mapping[str, Read] = getattr(importlib.import_module(CODE[paper.id]), "ON_KERNEL", {})
-    return found
-
-
 def jobs(paper: Paper, claims: Sequence[Claim]) -> list[tuple[Claim, list[Job]]]:
     """Return the runs on the kernel, by claim.
 
@@ -71,7 +61,7 @@ def jobs(paper: Paper, claims: Sequence[Claim]) -> list[tuple[Claim, list[Job]]]
 
 def column(paper: Paper, claims: Sequence[Claim], runs: Sequence[tuple[Claim, Sequence[Record]]]) -> KernelColumn:
     """Return what the runs gave, and a line for every claim that has none."""
-    read = of_paper(paper)
+    read = kernel_readers_of(paper)
     measured = {claim.id: read[claim.id](records) for claim, records in runs}
     records = tuple(record for _, part in runs for record in part)
     lines = []

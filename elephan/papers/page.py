@@ -138,4 +138,10 @@ def _table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Ma
 def _command(paper: Paper, runs: Runs) -> str:
     """Return the command that does the same runs alone."""
     changes = " ".join(f"--set {key}={value}" for key, value in runs.set.items())
-    return re.sub(r"\s+", " ", f"elephan run papers/{paper.id}/{runs.file} {changes}").strip()
+    return re.sub(r"\s+", " ", f"elephan run {_in_tree(paper.folder / runs.file)} {changes}").strip()
+
+
+def _in_tree(file: Path) -> Path:
+    """Return a file of the source tree as seen from its root, another one as it is."""
+    root = Path(__file__).resolve().parents[2]
+    return file.resolve().relative_to(root) if file.resolve().is_relative_to(root) else file

@@ -5,23 +5,23 @@ The runs are ordinary ones: each is stored when it ends, and what is stored is n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elephan import backends
-from elephan.api import Results, jobs_of, load
+from elephan.api import Results, jobs_of, load, run_jobs
 from elephan.backends import Job
 from elephan.errors import RunError
 from elephan.papers import on_kernel
-from elephan.papers.catalogue import code_of, find
+from elephan.papers.catalogue import find
 from elephan.papers.claims import Claim, Paper, Runs
 from elephan.papers.evaluation import Evaluation, PaperResults
 from elephan.papers.on_kernel import KernelColumn
+from elephan.papers.readers import evaluate
 from elephan.papers.verdict import Judgement, judge
 from elephan.store import Store, store_for
-from elephan.sweep.executor import Outcome, execute
 from elephan.sweep.progress import Bars, Watcher
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def run(
     watcher = watcher or Bars()
     results = _run_all(paper, chosen, keep, workers, again, watcher)
     kernel = None if there is None else _run_on_kernel(paper, chosen, there, keep, workers, again, watcher)
-    evaluation = code_of(paper)(PaperResults(paper, results, kernel))
+    evaluation = evaluate(paper, PaperResults(paper, results, kernel))
     judgements = tuple(_judged(claim, evaluation) for claim in chosen)
     page: Path | None = None
     images: tuple[Path, ...] = ()
@@ -104,21 +104,20 @@ def _run_all(
     again: bool,
     watcher: Watcher,
 ) -> tuple[tuple[Runs, Results], ...]:
-    """Run every scenario that the claims name, once, in one pool: a short one does not leave a core idle."""
-    entries: list[tuple[Runs, Sequence[Job]]] = []
-    for runs in (runs for claim in claims for runs in claim.runs):
-        if any(runs == known for known, _ in entries):
-            continue
-        scenario = load(paper.folder / runs.file, runs.set)
-        entries.append((runs, jobs_of(scenario)))
-    jobs = [job for _, part in entries for job in part]
-    outcomes = execute(jobs, store=store, workers=workers, again=again, watcher=watcher) if jobs else []
-    results, start = [], 0
-    for runs, part in entries:
-        own: list[Outcome] = outcomes[start : start + len(part)]
-        start += len(part)
-        results.append((runs, Results(own, store)))
-    return tuple(results)
+    """Run every scenario that the claims name, once."""
+    entries = list(_without_repeats(runs for claim in claims for runs in claim.runs))
+    groups = [jobs_of(load(paper.folder / runs.file, runs.set)) for runs in entries]
+    results = run_jobs(groups, store=store or "none", workers=workers, again=again, watcher=watcher)
+    return tuple(zip(entries, results, strict=True))
+
+
+def _without_repeats(runs: Iterable[Runs]) -> Iterator[Runs]:
+    """Yield each entry once; their changes are tables, which have no hash."""
+    seen: list[Runs] = []
+    for entry in runs:
+        if entry not in seen:
+            seen.append(entry)
+            yield entry
 
 
 def _run_on_kernel(
@@ -131,12 +130,9 @@ def _run_on_kernel(
     watcher: Watcher,
 ) -> KernelColumn:
     """Run what the kernel can, one run at a time unless `workers` says otherwise."""
-    jobs = [job for _, part in entries for job in part]
-    outcomes = execute(jobs, store=store, workers=workers or 1, again=again, watcher=watcher)
-    runs, start = [], 0
-    for claim, part in entries:
-        runs.append((claim, [outcome.record for outcome in outcomes[start : start + len(part)]]))
-        start += len(part)
+    groups = [jobs for _, jobs in entries]
+    results = run_jobs(groups, store=store or "none", workers=workers or 1, again=again, watcher=watcher)
+    runs = [(claim, part.records) for (claim, _), part in zip(entries, results, strict=True)]
     return on_kernel.column(paper, claims, runs)
 
 

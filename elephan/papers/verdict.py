@@ -38,7 +38,7 @@ class ValueCheck:
 
     @property
     def holds(self) -> bool:
-        """Whether ours is within the tolerance."""
+        """True if ours is within the tolerance."""
         return self.value.holds(self.measured)
 
     @property
@@ -54,11 +54,11 @@ class OrderCheck:
     order: Order
     measured: tuple[float, ...]
     names: tuple[str, ...]
-    """What the quantities are called."""
+    """Labels of the quantities."""
 
     @property
     def holds(self) -> bool:
-        """Whether ours grow as the paper's do."""
+        """True if ours grow as the paper's do."""
         return self.order.holds(self.measured)
 
 

@@ -12,36 +12,24 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from evaluation.congestion_control import cases, judge, measuring, models, page, running, sheet
+from elephan.core import version
+from evaluation.congestion_control import cases, judge, measuring, models, page, sheet
 from evaluation.fidelity.formulas import OTT_FACTOR
 from evaluation.performance.dumbbell import LARGEST_WINDOW_BYTES, PACKET_BYTES, PAYLOAD_BYTES
-
-
-class Progress:
-    """One line per congestion control on standard error."""
-
-    def __init__(self, cells: int) -> None:
-        """`cells` are to end."""
-        self.cells, self.ended = cells, 0
-
-    def __call__(self, cell: cases.Cell) -> None:
-        """Count one."""
-        self.ended += 1
-        if self.ended % 20 == 0 or self.ended == self.cells:
-            print(f"\r{self.ended} of {self.cells} runs", end="", file=sys.stderr, flush=True)
+from evaluation.performance.markdown import table as markdown_table
+from evaluation.runner import Runner, add_options
 
 
 def main() -> int:
     """Run, write, judge."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.congestion_control", description=__doc__)
     parser.add_argument("--check", action="store_true", help="judge only; leave the page as it is")
-    parser.add_argument("--again", action="store_true", help="run what is kept in out/stacks once more")
+    add_options(parser)
     parser.add_argument(
         "--only", action="append", metavar="CC", help="judge this congestion control alone; implies --check"
     )
     options = parser.parse_args()
-    from elephan import _native
-
+    runner = Runner.of(options)
     reference = cases.load()
     congestion_controls = [
         cc for cc in reference["congestion_control"] if not options.only or cc["name"] in options.only
@@ -53,8 +41,7 @@ def main() -> int:
     }
     todo = [(name, cell) for name, part in cells.items() for cell in part]
     todo.sort(key=lambda item: -item[1].weight)
-    ended = running.run([cell for _, cell in todo], Progress(len(todo)), again=options.again)
-    print(file=sys.stderr)
+    ended = measuring.measured(runner, [cell for _, cell in todo])
     by_cell = {(name, cell.kind, cell.key): result for (name, cell), result in zip(todo, ended, strict=True)}
     numbers = {
         name: [by_cell[name, cell.kind, cell.key] for cell in part] for name, part in cells.items()
@@ -67,13 +54,13 @@ def main() -> int:
     rows = [judge.sharing(cc, cells[cc["name"]], numbers[cc["name"]]) for cc in congestion_controls]
     flat = [point for part in points.values() for point in part]
     if not options.check and not options.only:
-        write(_native.version, reference, congestion_controls, points, independent, rows)
+        write(runner, reference, congestion_controls, points, independent, rows)
     print(page.verdict(flat))
     return 0 if all(point.holds for point in flat) else 1
 
 
 def write(
-    version: str,
+    runner: Runner,
     reference: dict[str, Any],
     congestion_controls: list[cases.CongestionControl],
     points: dict[str, list[judge.Point]],
@@ -95,7 +82,7 @@ def write(
         curves.append(sheet.Curve(cc["name"], points[cc["name"]], independent[cc["name"]], line))
     page.write(
         {
-            "version": version,
+            "version": version(),
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
             "verdict": page.verdict([point for part in points.values() for point in part]),
             "rtt_ms": response["rtt_ms"],
@@ -119,8 +106,8 @@ def write(
                 }
             ),
             "published": page.published_list(congestion_controls),
-            "small": small_windows(reference),
-            "controls": controls(reference, points),
+            "small": small_windows(runner, reference),
+            "controls": controls(runner, reference, points),
             "rate_mbps": sharing["rate_mbps"],
             "share_rtt_ms": sharing["rtt_ms"],
             "queue": cases.product_packets(sharing),
@@ -133,26 +120,25 @@ def write(
             "hold_s": convergence["hold_s"],
             "most": 100 * PAYLOAD_BYTES / PACKET_BYTES,
             "sharing": page.sharing_table(sharing["rtt_ratios"], sharing["flows"], convergence["jain"], rows),
-            "sharing_controls": sharing_controls(reference, rows),
+            "sharing_controls": sharing_controls(runner, reference, rows),
             "sharing_notes": page.bullets(reference["sharing"]["notes"]),
         },
         sheet.png(curves, LARGEST_WINDOW_BYTES // PAYLOAD_BYTES),
     )
 
 
-def small_windows(reference: dict[str, Any]) -> str:
+def small_windows(runner: Runner, reference: dict[str, Any]) -> str:
     """Return what takes Reno below its formula at the highest loss, one thing after the other."""
     table = reference["response"]
     loss, warmup, counted = table["loss"][0], table["warmup"][0], table["counted"][0]
     reno = next(cc for cc in reference["congestion_control"] if cc["name"] == "reno")
     period = round(1 / loss)
-    cell = cases.periodic_cell(table, reno, loss, warmup, counted)
-    delayed = measuring.measure(cell.kind, cell.spec, cell.options)["mean"]
-    cell.spec["flows"][0]["transport"]["delayed_ack"] = False
-    prompt = measuring.measure(cell.kind, cell.spec, cell.options)["mean"]
+    cells = [cases.periodic_cell(table, reno, loss, warmup, counted) for _ in range(2)]
+    cells[1].spec["flows"][0]["transport"]["delayed_ack"] = False
+    delayed, prompt = (numbers["mean"] for numbers in measuring.measured(runner, cells))
     cycle = models.cycle_of(reno, loss, table["rtt_ms"] / 1000)
     assert cycle is not None, "Reno has a formula"
-    return page.table(
+    return markdown_table(
         ["Reno, loss 1e-2", "mean window"],
         [
             ["the formula", f"{cycle.mean:.1f}"],
@@ -164,7 +150,7 @@ def small_windows(reference: dict[str, Any]) -> str:
     )
 
 
-def controls(reference: dict[str, Any], points: dict[str, list[judge.Point]]) -> str:
+def controls(runner: Runner, reference: dict[str, Any], points: dict[str, list[judge.Point]]) -> str:
     """Return what a point becomes when the thing that is said to explain its difference is changed."""
     table = reference["response"]
     rows = []
@@ -174,7 +160,7 @@ def controls(reference: dict[str, Any], points: dict[str, list[judge.Point]]) ->
         changed = cc | {"parameters": cc.get("parameters", {}) | control.get("parameters", {})}
         cell = cases.periodic_cell(table, changed, control["loss"], table["warmup"][at], table["counted"][at])
         cell.spec["flows"][0]["transport"] |= control.get("transport", {})
-        (result,) = running.run([cell])
+        (result,) = measuring.measured(runner, [cell])
         before = points[cc["name"]][at]
         assert before.published is not None, f"{cc['name']}: a control is held against what is published"
         rows.append(
@@ -185,10 +171,10 @@ def controls(reference: dict[str, Any], points: dict[str, list[judge.Point]]) ->
                 f"{result['mean'] / before.published:.2f}",
             ]
         )
-    return page.table(["congestion control and change", "loss", "as it is", "changed"], rows)
+    return markdown_table(["congestion control and change", "loss", "as it is", "changed"], rows)
 
 
-def sharing_controls(reference: dict[str, Any], rows: list[judge.Sharing]) -> str:
+def sharing_controls(runner: Runner, reference: dict[str, Any], rows: list[judge.Sharing]) -> str:
     """Return what Jain's index of many flows becomes when something is changed in the congestion control."""
     table, lines = reference["sharing"], []
     for control in reference["sharing_control"]:
@@ -199,10 +185,12 @@ def sharing_controls(reference: dict[str, Any], rows: list[judge.Sharing]) -> st
         cells = [
             cases.sharing_cell(table, ("flows", count, seed), flows, seed) for seed in range(1, table["seeds"] + 1)
         ]
-        found = statistics.median(measuring.jain_of(result["goodput_bps"]) for result in running.run(cells))
+        found = statistics.median(
+            measuring.jain_of(result["goodput_bps"]) for result in measuring.measured(runner, cells)
+        )
         before = next(row.jain[count] for row in rows if row.cc == cc["name"])
         lines.append([f"{cc['name']}, {control['change']}", str(count), f"{before:.2f}", f"{found:.2f}"])
-    return page.table(["congestion control and change", "flows", "Jain as it is", "changed"], lines)
+    return markdown_table(["congestion control and change", "flows", "Jain as it is", "changed"], lines)
 
 
 def between(tolerance: list[float]) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elephan.api import job_of
+from elephan.backends import Job
 from evaluation.congestion_control.models import cycle_of
 from evaluation.performance.dumbbell import (
     DEEP_QUEUE,
@@ -52,13 +54,19 @@ class Cell:
     """Arguments of the measuring function."""
 
     @property
+    def job(self) -> Job:
+        """The run for the runner."""
+        return job_of(self.spec, "congestion-control")
+
+    @property
     def weight(self) -> float:
         """About how many packets it takes, to run the longest first."""
         packets = [flow["workload"]["bytes"] for flow in self.spec["flows"]]
         if packets[0] is not None:
             return float(packets[0]) / PAYLOAD_BYTES
         rate_bps: float = self.spec["links"][0]["rate_bps"]
-        return self.spec["duration_ns"] / NS_PER_S * rate_bps / (8 * PACKET_BYTES)
+        duration_s: float = self.spec["duration_ns"] / NS_PER_S
+        return duration_s * rate_bps / (8 * PACKET_BYTES)
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,29 @@
-"""Measure a run: reduce the core's result to a handful of numbers."""
+"""Measure a run: reduce its record and series to a handful of numbers."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from elephan.record import Record
+from elephan.store import Series
+from evaluation.congestion_control.cases import Cell
 from evaluation.performance.dumbbell import NS_PER_S, PAYLOAD_BYTES
+from evaluation.runner import Runner
 
 Numbers = dict[str, Any]
-"""Measured values of a run: numbers and lists of numbers that JSON can hold."""
+"""Measured values of a run: numbers and lists of numbers, by name."""
 
 
-def response(result: Any, period: int, warmup: int, counted: int, rtt_ns: int) -> Numbers:
+def response(record: Record, series: Series | None, period: int, warmup: int, counted: int, rtt_ns: int) -> Numbers:
     """Return the mean window over the counted cycles of `period` packets, and how it changes from first to last third.
 
     Delivered packets per round trip, and not cwnd, because that is what the formulas mean: in recovery cwnd is another
     thing.
     """
-    series = result.flow_series
-    time_s, goodput = series["time_s"], series["goodput_bps"]
+    time_s, goodput = columns_of(series, "time_s", "goodput_bps")
     steps = np.diff(time_s, prepend=0.0)
     packets = np.cumsum(goodput * steps) / (8 * PAYLOAD_BYTES)
     edges = np.interp(period * (warmup + np.arange(counted + 1)), packets, time_s)
@@ -32,25 +34,27 @@ def response(result: Any, period: int, warmup: int, counted: int, rtt_ns: int) -
     return {
         "mean": float(counted * window / (edges[-1] - edges[0])),
         "drift": float(first_s / last_s - 1.0),
-        **{name: result.metrics[name] for name in ("timeouts", "fast_retransmits", "retransmitted_segments")},
+        **{name: record.metrics[name] for name in ("timeouts", "fast_retransmits", "retransmitted_segments")},
     }
 
 
-def goodputs(result: Any) -> Numbers:
+def goodputs(record: Record, _: Series | None) -> Numbers:
     """Return the goodput of each flow after the warm-up, bit/s."""
     return {
-        "goodput_bps": [flow["goodput_bps"] for flow in result.flows],
-        "line_share": result.metrics["line_share"],
-        "retransmitted_segments": result.metrics["retransmitted_segments"],
-        "delivered_packets": result.metrics["delivered_packets"],
+        "goodput_bps": [flow["goodput_bps"] for flow in record.flows],
+        "line_share": record.metrics["line_share"],
+        "retransmitted_segments": record.metrics["retransmitted_segments"],
+        "delivered_packets": record.metrics["delivered_packets"],
     }
 
 
-def convergence(result: Any, join_s: float, window_s: float, hold_s: float, jain: float) -> Numbers:
+def convergence(
+    _: Record, series: Series | None, join_s: float, window_s: float, hold_s: float, jain: float
+) -> Numbers:
     """Return how long the newcomer took to an equal share, s; None when the run ended before."""
-    series = result.flow_series
-    rates = [series["goodput_bps"][series["flow"] == index] for index in (0, 1)]
-    time_s = series["time_s"][series["flow"] == 0]
+    times_s, flow, goodput = columns_of(series, "time_s", "flow", "goodput_bps")
+    rates = [goodput[flow == index] for index in (0, 1)]
+    time_s = times_s[flow == 0]
     length = min(len(rates[0]), len(rates[1]))
     step_s = float(time_s[1] - time_s[0])
     width, hold = round(window_s / step_s), round(hold_s / step_s)
@@ -73,8 +77,16 @@ def jain_of(rates: list[float]) -> float:
 KINDS: dict[str, Callable[..., Numbers]] = {"response": response, "goodputs": goodputs, "convergence": convergence}
 
 
-def measure(kind: str, spec: dict[str, Any], options: dict[str, Any]) -> Numbers:
-    """Simulate a spec and return its numbers."""
-    from elephan import _native
+def measured(runner: Runner, cells: Sequence[Cell]) -> list[Numbers]:
+    """Return the numbers of each cell, in order."""
+    results = runner.run(cell.job for cell in cells)
+    return [
+        KINDS[cell.kind](record, results.series_of(record), **cell.options)
+        for cell, record in zip(cells, results, strict=True)
+    ]
 
-    return KINDS[kind](_native.simulate(json.dumps(spec), None, 1.0), **options)
+
+def columns_of(series: Series | None, *names: str) -> list[Any]:
+    """Return columns of the flows' series as numpy arrays."""
+    assert series is not None, "the specification asks for a series"
+    return [series.flow.column(name).to_numpy() for name in names]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from elephan.core import version
 from evaluation.detection import cells, page
+from evaluation.runner import Runner
 
 
 def main() -> int:
@@ -15,27 +16,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m evaluation.detection", description=__doc__)
     parser.parse_args()
     reference = cells.load()
-    default, mixes = reference["default"], reference["mix"]
-    errors = default["standard_errors"]
-    found = {
-        "sampling": [
-            cells.run(reference, mix, n, default["flow_table_size"], errors)
-            for mix in mixes
-            for n in reference["sampling_rate"]
-        ],
-        "flow_table_size": [
-            cells.run(reference, mix, default["sampling_rate"], m, errors)
-            for mix in mixes
-            for m in reference["flow_table_size"]
-        ],
-        "caution": [
-            cells.run(reference, mix, 100, default["flow_table_size"], e)
-            for mix in mixes
-            for e in reference["standard_errors"]
-        ],
-    }
+    found = cells.table(Runner(None), reference)
     page.write(reference, found, version(), datetime.now(UTC).strftime("%Y-%m-%d"))
-    wrong = [cell for cell in found["sampling"] if cell.one_in == 1 and (cell.missed > 0 or cell.false > 0)]
+    wrong = [cell for cell in found["sampling"] if cell.sampling_rate == 1 and (cell.missed > 0 or cell.false > 0)]
     for cell in wrong:
         print(f"{cell.mix}: every packet counted, room for all, and yet {cell.found}", file=sys.stderr)
     return 1 if wrong else 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.core import native
+from evaluation.runner import Runner
 
 FILE = Path(__file__).parent / "trials.toml"
 
@@ -19,9 +20,9 @@ class Cell:
     """One way of looking at one mix, over all seeds."""
 
     mix: str
-    one_in: int
-    memory: int
-    standard_errors: float
+    sampling_rate: int
+    flow_table_size: int
+    confidence_sigmas: float
     found: dict[str, float]
     """Sums over the seeds, but for `active_max`."""
 
@@ -53,7 +54,9 @@ def load() -> dict[str, Any]:
         return tomllib.load(file)
 
 
-def run(reference: dict[str, Any], mix: dict[str, Any], one_in: int, memory: int, standard_errors: float) -> Cell:
+def run(
+    reference: dict[str, Any], mix: dict[str, Any], sampling_rate: int, flow_table_size: int, confidence_sigmas: float
+) -> Cell:
     """Run one cell, all seeds."""
     total: dict[str, float] = {}
     for seed in reference["seeds"]:
@@ -65,18 +68,32 @@ def run(reference: dict[str, Any], mix: dict[str, Any], one_in: int, memory: int
             "rates_bps": reference["rates_bps"],
             "packet_bytes": reference["packet_bytes"],
             "interval_ns": reference["interval_ms"] * 10**6,
-            "sampling_rate": one_in,
-            "flow_table_size": memory,
+            "sampling_rate": sampling_rate,
+            "flow_table_size": flow_table_size,
             "rate_bps": reference["rate_bps"],
             "volume_bytes": reference["volume_bytes"],
-            "confidence_sigmas_e3": round(1000 * standard_errors),
+            "confidence_sigmas_e3": round(1000 * confidence_sigmas),
         }
         for name, value in native.detection_trial(json.dumps(spec)).items():
             total[name] = max(total.get(name, 0), value) if name == "active_max" else total.get(name, 0) + value
-    return Cell(mix["name"], one_in, memory, standard_errors, total)
+    return Cell(mix["name"], sampling_rate, flow_table_size, confidence_sigmas, total)
 
 
-def rate_error(reference: dict[str, Any], one_in: int) -> float:
+def table(runner: Runner, reference: dict[str, Any]) -> dict[str, list[Cell]]:
+    """Run every cell of the page, by its table. A trial is no run of a network: no record of it is kept."""
+    default, mixes = reference["default"], reference["mix"]
+    room, sigmas = default["flow_table_size"], default["confidence_sigmas"]
+    looks = {
+        "sampling": [(mix, n, room, sigmas) for mix in mixes for n in reference["sampling_rate"]],
+        "flow_table_size": [
+            (mix, default["sampling_rate"], size, sigmas) for mix in mixes for size in reference["flow_table_size"]
+        ],
+        "caution": [(mix, 100, room, one) for mix in mixes for one in reference["confidence_sigmas"]],
+    }
+    return {name: runner.in_parallel(lambda look: run(reference, *look), part) for name, part in looks.items()}
+
+
+def rate_error(reference: dict[str, Any], sampling_rate: int) -> float:
     """Return the relative standard error of an estimate of the threshold's rate from one interval's samples."""
     packets = reference["rate_bps"] * reference["interval_ms"] / 1000 / 8 / reference["packet_bytes"]
-    return math.sqrt((one_in - 1) / packets)
+    return math.sqrt((sampling_rate - 1) / packets)

@@ -69,50 +69,61 @@ def judged(cell: Cell) -> list[str]:
     return [missed, false, percent(cell.unfound), f"{cell.delay_s:.2f} s"]
 
 
-def write(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str, date: str) -> None:
-    """Write page and picture."""
+def text(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str, date: str) -> str:
+    """Return the page."""
     heads = ["missed", "false", "unseen", "delay"]
-    exact = [cell for cell in cells["sampling"] if cell.one_in == 1]
+    exact = [cell for cell in cells["sampling"] if cell.sampling_rate == 1]
     shares = [
         f"{cell.mix}: {percent(cell.found['elephants'] / cell.found['flows'])} of the flows with "
         f"{percent(cell.found['elephant_bytes'] / cell.found['bytes'])} of the bytes"
         for cell in exact
     ]
-    text = TEXT.format(
-        version=version,
-        date=date,
-        duration=reference["duration_s"],
-        arrivals=reference["arrivals_per_s"],
-        flows=f"{exact[0].found['flows']:,.0f}",
-        seeds=len(reference["seeds"]),
-        active=f"{max(cell.found['active_max'] for cell in exact):,.0f}",
-        median=f"{reference['rates_bps']['median'] / 1e6:g}",
-        rate=reference["rate_bps"] // 10**6,
-        interval=f"{reference['interval_ms'] / 1000:g}",
-        volume=reference["volume_bytes"] // 10**6,
-        share="; ".join(shares),
-        memory=reference["default"]["flow_table_size"],
-        caution_n=cells["caution"][0].one_in,
-        sampling=table(
-            ["sizes", "1 in", "error", *heads],
-            (
-                [cell.mix, str(cell.one_in), percent(rate_error(reference, cell.one_in)), *judged(cell)]
-                for cell in cells["sampling"]
+    return filled(
+        TEXT.format(
+            version=version,
+            date=date,
+            duration=reference["duration_s"],
+            arrivals=reference["arrivals_per_s"],
+            flows=f"{exact[0].found['flows']:,.0f}",
+            seeds=len(reference["seeds"]),
+            active=f"{max(cell.found['active_max'] for cell in exact):,.0f}",
+            median=f"{reference['rates_bps']['median'] / 1e6:g}",
+            rate=reference["rate_bps"] // 10**6,
+            interval=f"{reference['interval_ms'] / 1000:g}",
+            volume=reference["volume_bytes"] // 10**6,
+            share="; ".join(shares),
+            memory=reference["default"]["flow_table_size"],
+            caution_n=cells["caution"][0].sampling_rate,
+            sampling=table(
+                ["sizes", "1 in", "error", *heads],
+                (
+                    [
+                        cell.mix,
+                        str(cell.sampling_rate),
+                        percent(rate_error(reference, cell.sampling_rate)),
+                        *judged(cell),
+                    ]
+                    for cell in cells["sampling"]
+                ),
             ),
-        ),
-        bounded=table(
-            ["sizes", "flows held", "lost their place", *heads],
-            (
-                [cell.mix, str(cell.memory), f"{cell.found['evictions']:,.0f}", *judged(cell)]
-                for cell in cells["flow_table_size"]
+            bounded=table(
+                ["sizes", "flows held", "lost their place", *heads],
+                (
+                    [cell.mix, str(cell.flow_table_size), f"{cell.found['evictions']:,.0f}", *judged(cell)]
+                    for cell in cells["flow_table_size"]
+                ),
             ),
-        ),
-        caution=table(
-            ["sizes", "standard errors", *heads],
-            ([cell.mix, f"{cell.standard_errors:g}", *judged(cell)] for cell in cells["caution"]),
-        ),
+            caution=table(
+                ["sizes", "standard errors", *heads],
+                ([cell.mix, f"{cell.confidence_sigmas:g}", *judged(cell)] for cell in cells["caution"]),
+            ),
+        )
     )
-    PAGE.write_text(filled(text))
+
+
+def write(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str, date: str) -> None:
+    """Write page and picture."""
+    PAGE.write_text(text(reference, cells, version, date))
     draw(cells)
 
 
@@ -125,8 +136,8 @@ def draw(cells: dict[str, list[Cell]]) -> None:
 
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
     for axis, kind, key, label in (
-        (axes[0], "sampling", "one_in", "one packet in N sampled"),
-        (axes[1], "memory", "memory", "flows in the table"),
+        (axes[0], "sampling", "sampling_rate", "one packet in N sampled"),
+        (axes[1], "flow_table_size", "flow_table_size", "flows in the table"),
     ):
         for colour, mix in enumerate(dict.fromkeys(cell.mix for cell in cells[kind])):
             of_mix = [cell for cell in cells[kind] if cell.mix == mix]

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from elephan.core import version
 from evaluation.fidelity import cases, formulas, judge, page
 from evaluation.fidelity.backend import judge as backend_judge
 from evaluation.fidelity.backend import measured, picture, script
 from evaluation.fidelity.backend.page import section, write_cells
 from evaluation.performance.engines import Unavailable, ns2_version
+from evaluation.runner import Runner, add_options
 
 Rows = TypeVar("Rows")
 
@@ -24,9 +26,8 @@ Rows = TypeVar("Rows")
 def step(name: str, run: Callable[[], Rows]) -> Rows:
     """Run one table and say how long it took."""
     began_s = time.monotonic()
-    print(f"{name} ...", end=" ", file=sys.stderr, flush=True)
     rows = run()
-    print(f"{time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
+    print(f"{name}: {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
     return rows
 
 
@@ -34,25 +35,26 @@ def main() -> int:
     """Run, write, judge."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.fidelity", description=__doc__)
     parser.add_argument("--check", action="store_true", help="judge only; leave docs/results/fidelity.md as it is")
+    add_options(parser)
     options = parser.parse_args()
-    from elephan import _native
-
+    runner = Runner.of(options)
     reference = cases.load()
     kernel = reference["kernel"]
-    formula_rows = step("formulas", lambda: judge.formula_rows(list(cases.formula_cases(reference))))
-    window_rows = step("window", lambda: judge.window_rows(reference, list(cases.window_cases(reference))))
-    sawtooth_rows = step("sawtooth", lambda: judge.sawtooth_rows(reference, list(cases.sawtooth_cases(reference))))
-    kernel_rows = step("kernel", lambda: judge.kernel_rows(reference, list(cases.kernel_cases(reference))))
-    prices = step("price", lambda: judge.prices(list(cases.price_cases(reference))))
+    formula_rows = step("formulas", lambda: judge.formula_rows(runner, list(cases.formula_cases(reference))))
+    window_rows = step("window", lambda: judge.window_rows(runner, reference, list(cases.window_cases(reference))))
+    sawtooth = list(cases.sawtooth_cases(reference))
+    sawtooth_rows = step("sawtooth", lambda: judge.sawtooth_rows(runner, reference, sawtooth))
+    kernel_rows = step("kernel", lambda: judge.kernel_rows(runner, reference, list(cases.kernel_cases(reference))))
+    prices = step("price", lambda: judge.prices(runner, list(cases.price_cases(reference))))
     runs = measured.load()
-    backend_rows = step("kernel backend", lambda: backend_judge.rows(reference, runs))
-    scripts = step("windows", lambda: script.differences(reference, runs))
+    backend_rows = step("kernel backend", lambda: backend_judge.rows(runner, reference, runs))
+    scripts = step("windows", lambda: script.differences(runner, reference, runs))
     try:
-        version = ns2_version()
-        ns2_rows = step("ns-2", lambda: judge.ns2_rows(list(cases.ns2_cases(reference))))
+        ns2_name = ns2_version()
+        ns2_rows = step("ns-2", lambda: judge.ns2_rows(runner, list(cases.ns2_cases(reference))))
         table = reference["ns2"]
         ns2 = (
-            f"{version}, Agent/TCP/Linux on the same dumbbell, queue of one bandwidth-delay product: "
+            f"{ns2_name}, Agent/TCP/Linux on the same dumbbell, queue of one bandwidth-delay product: "
             + "; ".join(page.grid_text(grid) for grid in table["grid"])
             + f". Medians over the seeds. Allowed: {page.between(table['tolerance'])}, but where a control has its own "
             "bounds, below: ns-2, elephan (ratio); [with the scatter over seeds](fidelity-ns2.csv).\n\n"
@@ -76,7 +78,7 @@ def main() -> int:
             write_cells(backend_rows)
         page.write_page(
             {
-                "version": _native.version,
+                "version": version(),
                 "date": datetime.now(UTC).strftime("%Y-%m-%d"),
                 "verdict": page.verdict(rows),
                 "ott": formulas.OTT_FACTOR,

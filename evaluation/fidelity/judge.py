@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from evaluation.fidelity import cases, running
-from evaluation.performance.dumbbell import Dumbbell
+from elephan.api import job_of
+from elephan.backends import Job
+from evaluation.fidelity import cases
+from evaluation.fidelity.peers import ns2_goodput
+from evaluation.performance.dumbbell import Dumbbell, run_spec
+from evaluation.runner import Runner
 
 Case = TypeVar("Case")
 
@@ -40,10 +44,10 @@ class Row:
         return f"{' '.join(self.name)}: {self.measured:.6g} over {self.reference:.6g} is {self.ratio:.3f}{bounds}"
 
 
-def formula_rows(selected: Sequence[cases.FormulaCase]) -> list[tuple[Row, Row]]:
+def formula_rows(runner: Runner, selected: Sequence[cases.FormulaCase]) -> list[tuple[Row, Row]]:
     """Return, per point, the row against Mathis and the row against Padhye."""
     rows = []
-    for case, metrics in zip(selected, running.simulate_all(case.bell for case in selected), strict=True):
+    for case, metrics in zip(selected, metrics_of(runner, [case.bell for case in selected]), strict=True):
         name = (f"loss {case.loss:g}", f"RTT {case.rtt_ms} ms")
         goodput = metrics["goodput_bps"]
         rows.append(
@@ -55,20 +59,20 @@ def formula_rows(selected: Sequence[cases.FormulaCase]) -> list[tuple[Row, Row]]
     return rows
 
 
-def window_rows(reference: dict[str, Any], selected: Sequence[cases.WindowCase]) -> list[Row]:
+def window_rows(runner: Runner, reference: dict[str, Any], selected: Sequence[cases.WindowCase]) -> list[Row]:
     """Return goodput of a window-limited flow beside W / RTT."""
     low, high = reference["window"]["tolerance"]
-    results = running.simulate_all(case.bell for case in selected)
+    results = metrics_of(runner, [case.bell for case in selected])
     return [
         Row((f"RTT {case.rtt_ms} ms",), case.expected_bps, metrics["goodput_bps"], low, high)
         for case, metrics in zip(selected, results, strict=True)
     ]
 
 
-def sawtooth_rows(reference: dict[str, Any], selected: Sequence[cases.SawtoothCase]) -> list[Row]:
+def sawtooth_rows(runner: Runner, reference: dict[str, Any], selected: Sequence[cases.SawtoothCase]) -> list[Row]:
     """Return the mean time between recoveries beside the sawtooth's period, s."""
     low, high = reference["sawtooth"]["tolerance"]
-    results = running.simulate_all(case.bell for case in selected)
+    results = metrics_of(runner, [case.bell for case in selected])
     return [
         Row(
             (f"{case.rate_mbps} Mbit/s", f"RTT {case.rtt_ms} ms"),
@@ -81,11 +85,11 @@ def sawtooth_rows(reference: dict[str, Any], selected: Sequence[cases.SawtoothCa
     ]
 
 
-def kernel_rows(reference: dict[str, Any], selected: Sequence[cases.KernelCase]) -> list[Row]:
+def kernel_rows(runner: Runner, reference: dict[str, Any], selected: Sequence[cases.KernelCase]) -> list[Row]:
     """Return the median goodput over the seeds beside the kernel's, bit/s."""
     low, high = reference["kernel"]["tolerance"]
     rows = []
-    for case, results in by_case(selected, running.simulate_all, lambda case: case.bells):
+    for case, results in by_case(selected, lambda bells: metrics_of(runner, bells), lambda case: case.bells):
         goodputs = [metrics["goodput_bps"] for metrics in results]
         rows.append(
             Row(
@@ -119,7 +123,7 @@ class Price:
         return Row(name, kernel, ours, *self.case.tolerance)
 
 
-def prices(selected: Sequence[cases.PriceCase]) -> list[Price]:
+def prices(runner: Runner, selected: Sequence[cases.PriceCase]) -> list[Price]:
     """Return what is retransmitted without random loss."""
     return [
         Price(
@@ -127,14 +131,14 @@ def prices(selected: Sequence[cases.PriceCase]) -> list[Price]:
             tuple(metrics["retransmitted_segments"] for metrics in results),
             statistics.median(metrics["goodput_bps"] for metrics in results),
         )
-        for case, results in by_case(selected, running.simulate_all, lambda case: case.bells)
+        for case, results in by_case(selected, lambda bells: metrics_of(runner, bells), lambda case: case.bells)
     ]
 
 
-def ns2_rows(selected: Sequence[cases.Ns2Case]) -> list[Row]:
+def ns2_rows(runner: Runner, selected: Sequence[cases.Ns2Case]) -> list[Row]:
     """Return the median goodput over the seeds beside ns-2's, bit/s."""
-    theirs = by_case(selected, running.ns2_goodputs, lambda case: case.bells)
-    ours = by_case(selected, running.simulate_all, lambda case: case.bells)
+    theirs = by_case(selected, lambda bells: runner.in_parallel(ns2_goodput, bells), lambda case: case.bells)
+    ours = by_case(selected, lambda bells: metrics_of(runner, bells), lambda case: case.bells)
     rows = []
     for (case, goodputs), (_, results) in zip(theirs, ours, strict=True):
         measured = [metrics["goodput_bps"] for metrics in results]
@@ -153,6 +157,16 @@ def ns2_rows(selected: Sequence[cases.Ns2Case]) -> list[Row]:
             )
         )
     return rows
+
+
+def job(spec: dict[str, Any]) -> Job:
+    """Return the simulator's run of a specification."""
+    return job_of(spec, "fidelity")
+
+
+def metrics_of(runner: Runner, bells: Sequence[Dumbbell]) -> list[dict[str, Any]]:
+    """Return the metrics of each dumbbell's run, in order."""
+    return [record.metrics for record in runner.run(job(run_spec(bell)) for bell in bells)]
 
 
 def by_case(

@@ -6,8 +6,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from evaluation.mitigation import page, running
+from evaluation.mitigation import measuring, page
 from evaluation.mitigation.cells import FLOWS, RATES, RTTS_MS, SCENARIOS, Cell, cells
+from evaluation.runner import Runner, add_options
 
 
 def main() -> int:
@@ -17,25 +18,19 @@ def main() -> int:
     parser.add_argument("--rate", action="append", choices=RATES, help="only these")
     parser.add_argument("--rtt", action="append", type=int, choices=RTTS_MS, help="only these, ms")
     parser.add_argument("--flows", action="append", type=int, choices=FLOWS, help="only these numbers of flows")
-    parser.add_argument("--workers", type=int, metavar="N", help="runs at once (all cores)")
-    parser.add_argument("--write-only", action="store_true", help="run nothing; write what is kept")
+    parser.add_argument("--write-only", action="store_true", help="run nothing; write what is stored")
+    add_options(parser)
     options = parser.parse_args()
 
     def wanted(cell: Cell) -> bool:
         chosen = (options.scenario, options.rate, options.rtt, options.flows)
         return all(not some or value in some for some, value in zip(chosen, _place(cell), strict=True))
 
-    some = [cell for cell in cells() if wanted(cell)]
-    done = 0
-
-    def ended(cell: Cell) -> None:
-        nonlocal done
-        done += 1
-        print(f"{done} of {len(some)}: {cell}", file=sys.stderr, flush=True)
-
+    runner = Runner.of(options)
     if not options.write_only:
-        running.run(some, ended, options.workers)
-    page.write()
+        runner.run(cell.job() for cell in cells() if wanted(cell))
+    ran = {cell: page.row(cell, *found) for cell, found in measuring.stored(runner, cells()).items()}
+    page.write(page.committed() | ran)
     return 0
 
 

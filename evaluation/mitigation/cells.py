@@ -1,7 +1,7 @@
 """The cells: scenarios A to D of the hybrid paper at its rates and round trips, by number of flows and mitigation.
 
 A run begins where the paper's move finds the flow: with the window that fills the line. So it takes seconds and not the
-minutes in which the paper's flow grows to it (papers/hybrid does that).
+minutes in which the paper's flow grows to it (evaluation/papers/hybrid does that).
 """
 
 from __future__ import annotations
@@ -9,6 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from elephan.api import jobs_of
+from elephan.backends import Job
+from elephan.scenario import Scenario
 
 SCENARIOS = ("A", "B", "C1", "C2", "D")
 RATES = {"100M": 100e6, "1G": 1e9, "10G": 10e9}
@@ -95,6 +100,11 @@ class Cell:
     def duration_s(self) -> float:
         """Return when the run ends: three seconds and three round trips after the move."""
         return self.move_s + 3 + 3 * self.rtt_ms / 1000
+
+    def job(self) -> Job:
+        """Return the run for the runner."""
+        (job,) = jobs_of(Scenario(Path("mitigation.toml"), self.scenario_text(), ()))
+        return job
 
     def scenario_text(self) -> str:
         """Return the scenario file."""

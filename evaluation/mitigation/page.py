@@ -1,21 +1,21 @@
-"""docs/results/mitigation.csv from the kept numbers, and docs/results/mitigation.md from that table."""
+"""docs/results/mitigation.csv, a table of the cells that have been run, and docs/results/mitigation.md from it."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 from evaluation.mitigation.cells import FLOWS, MITIGATIONS, RATES, RTTS_MS, SCENARIOS, WRONG, Cell
-from evaluation.mitigation.running import KEPT, Numbers, kept, key_of
+from evaluation.mitigation.measuring import Numbers
+from evaluation.runner import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docs" / "results" / "mitigation.md"
 DATA = FILE.with_suffix(".csv")
 
 Row = dict[str, str]
 """A cell's numbers as text, by column of the table."""
+
+Table = Mapping[Cell, Row]
 
 _PLACE = ("scenario", "rate", "rtt_ms", "flows", "mitigation")
 _NUMBERS = ("dip_percent", "dropped_packets", "duplicate_acks", "held_mb", "held_ms", "measured")
@@ -44,31 +44,27 @@ def dip(numbers: Numbers) -> float:
     return 100 * (1 - numbers["least_bps"] / numbers["before_bps"])
 
 
-def measured() -> dict[Cell, Row]:
-    """Return the table: what it has, and what was run since."""
+def committed() -> dict[Cell, Row]:
+    """Return the table as it was written last."""
     table = {}
     if DATA.exists():
         for row in csv.DictReader(DATA.read_text(encoding="utf-8").splitlines()):
             scenario, rate, rtt, flows, name = (row[key] for key in _PLACE)
             table[Cell(scenario, rate, int(rtt), int(flows), name)] = row
-    for cell in _cells():
-        numbers = kept(cell)
-        if numbers is not None:
-            table[cell] = _row(cell, numbers)
     return table
 
 
-def _row(cell: Cell, numbers: Numbers) -> Row:
+def row(cell: Cell, numbers: Numbers, day: str) -> Row:
+    """Return the row of a cell that was run on a day such as 2026-11-23."""
     place = (cell.scenario, cell.rate, str(cell.rtt_ms), str(cell.flows), cell.mitigation)
     held = cell.mitigation == "hold_buffer"
-    day = datetime.fromtimestamp((KEPT / f"{key_of(cell)}.json").stat().st_mtime, UTC).date()
     values = (
         f"{dip(numbers):.1f}",
         str(numbers["dropped_soon"]),
         str(numbers["duplicate_acks"]),
         f"{numbers['held_bytes'] / 1e6:.3g}" if held else "",
         f"{numbers['held_s'] * 1e3:.3g}" if held else "",
-        day.isoformat(),
+        day,
     )
     return dict(zip((*_PLACE, *_NUMBERS), (*place, *values), strict=True))
 
@@ -83,16 +79,16 @@ def _cells() -> Iterator[Cell]:
                     yield from (Cell(scenario, rate, rtt, flows, name) for name in names)
 
 
-def _place(row: Row | None) -> str:
+def _place(found: Row | None) -> str:
     """Return what stands in a cell's place: nothing where it has not been run."""
-    if row is None:
+    if found is None:
         return ""
-    dropped = "" if row["dropped_packets"] == "0" else f" ({row['dropped_packets']})"
+    dropped = "" if found["dropped_packets"] == "0" else f" ({found['dropped_packets']})"
     # Adding 0 takes the sign off a negative zero.
-    return f"{float(row['dip_percent']) + 0.0:g}{dropped}"
+    return f"{float(found['dip_percent']) + 0.0:g}{dropped}"
 
 
-def _table(table: dict[Cell, Row], names: list[str], flows: int, *, held: bool = False) -> list[str]:
+def _table(table: Table, names: list[str], flows: int, *, held: bool = False) -> list[str]:
     """Return the lines of a table; `held`: with what a hold kept back."""
     heads = [*names, "kept back"] if held else names
     lines = ["| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
@@ -108,9 +104,9 @@ def _table(table: dict[Cell, Row], names: list[str], flows: int, *, held: bool =
     return lines
 
 
-def text(table: dict[Cell, Row]) -> str:
+def text(table: Table) -> str:
     """Return the page."""
-    lines = [_HEAD.format(date=max((row["measured"] for row in table.values()), default="none"))]
+    lines = [_HEAD.format(date=max((found["measured"] for found in table.values()), default="none"))]
     for flows in FLOWS:
         lines += [
             f"## {flows} flow{'s' if flows > 1 else ''}",
@@ -122,9 +118,8 @@ def text(table: dict[Cell, Row]) -> str:
     return "\n".join(lines)
 
 
-def write() -> None:
+def write(table: Table) -> None:
     """Write the table and the page."""
-    table = measured()
     with DATA.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, (*_PLACE, *_NUMBERS), lineterminator="\n")
         writer.writeheader()

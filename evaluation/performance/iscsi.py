@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from evaluation.performance.markdown import table
@@ -209,9 +210,13 @@ def measure(seconds: float, count: int, cc: str | None) -> str:
                 for depth in DEPTHS:
                     loads: list[tuple[str, Callable[[Peer], Load]]] = []
                     for what, reads in (("reads", 100), ("writes", 0)):
-                        loads.append((what, lambda p, r=reads, s=size, d=depth: own_load(p, s, d, seconds, r, cc)))
+                        loads.append(
+                            (what, partial(own_load, size=size, depth=depth, seconds=seconds, reads=reads, cc=cc))
+                        )
                     if shutil.which("iscsi-perf"):
-                        loads.append(("reads, iscsi-perf", lambda p, s=size, d=depth: iscsi_perf(p, s, d, seconds)))
+                        loads.append(
+                            ("reads, iscsi-perf", partial(iscsi_perf, size=size, depth=depth, seconds=seconds))
+                        )
                     for what, load in loads:
                         own, other = rounds([ours, theirs], load, size, count)
                         rows.append(

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import elephan
+from elephan.api import jobs_of, load
 from elephan.papers.drawing import framed
-from elephan.papers.iscsi.session import cc_of, connections_of, throughput
 from elephan.record import Record
 from elephan.report.draw import Ink, rendered
+from evaluation.papers.iscsi.session import cc_of, connections_of, throughput
 from evaluation.performance.markdown import table
+from evaluation.runner import ROOT, Runner, add_options
 
-ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "img" / "iscsi.png"
 LATENCIES = {"p50": "read_latency_p50_s", "p99": "read_latency_p99_s"}
 
@@ -27,9 +26,14 @@ Curves = dict[str, dict[int, float]]
 Rows = list[list[str]]
 
 
-def records(example: str) -> list[Record]:
+def records(runner: Runner, example: str) -> list[Record]:
     """Run an example; return its records."""
-    return list(elephan.run(ROOT / "examples" / f"iscsi-{example}.toml", store="none"))
+    return runner.run(jobs_of(load(ROOT / "examples" / f"iscsi-{example}.toml"))).records
+
+
+def seconds(record: Record, metric: str) -> float:
+    """Return a latency, s, which every run of these examples measures."""
+    return float(record.metrics[metric] or 0)
 
 
 def workload(record: Record) -> dict[str, Any]:
@@ -55,7 +59,7 @@ def settings_of_writes(found: Sequence[Record]) -> Rows:
         kib = [f"{work[key] // 1024} KiB" for key in ("first_burst_bytes", "max_burst_bytes")]
         key = (yes(work["initial_r2t"]), yes(work["immediate_data"]), *kib)
         cells.setdefault(key, {})[work["source"]["request_bytes"]] = round(
-            record.metrics["write_latency_p50_s"] * 1e9 / rtt_ns
+            seconds(record, "write_latency_p50_s") * 1e9 / rtt_ns
         )
     return [[*key, *map(str, (trips[size] for size in sorted(trips)))] for key, trips in cells.items()]
 
@@ -67,10 +71,12 @@ def yes(on: bool) -> str:
 
 def main() -> None:
     """Run, print, draw."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    connections, today = by_cc(records("connections")), by_cc(records("today"))
-    writes = settings_of_writes(records("write"))
-    depth = {workload(record)["queue_depth"]: record for record in records("depth")}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser)
+    runner = Runner.of(parser.parse_args())
+    connections, today = by_cc(records(runner, "connections")), by_cc(records(runner, "today"))
+    writes = settings_of_writes(records(runner, "write"))
+    depth = {workload(record)["queue_depth"]: record for record in records(runner, "depth")}
     for curves in (connections, today):
         heads = ["MB/s, by connections", *map(str, next(iter(curves.values())))]
         print(table(heads, [[cc, *(f"{v:.1f}" for v in values.values())] for cc, values in curves.items()]), "\n")
@@ -79,7 +85,7 @@ def main() -> None:
     heads = ["queue depth", *map(str, depth)]
     rows = [["MB/s", *(f"{throughput(record):.1f}" for record in depth.values())]]
     for name, key in LATENCIES.items():
-        rows.append([f"{name}, ms", *(f"{record.metrics[key] * 1e3:.0f}" for record in depth.values())])
+        rows.append([f"{name}, ms", *(f"{seconds(record, key) * 1e3:.0f}" for record in depth.values())])
     print(table(heads, rows))
     ink = Ink(themed=False)
     picture = rendered(lambda all_: draw(all_, ink, connections, today, writes, depth), ink, "png", (7.4, 6.4))
@@ -115,8 +121,8 @@ def draw(drawing: Any, ink: Ink, connections: Curves, today: Curves, writes: Row
     second.legend(frameon=False, fontsize=7, labelcolor=ink.text, loc="upper left")
     framed(third, ink, "queue depth", "ms: 8 KiB reads, 100 Mbit/s, 40 ms")
     for number, (name, key) in enumerate(LATENCIES.items()):
-        values = [record.metrics[key] * 1e3 for record in depth.values()]
-        third.plot(list(depth), values, "o-", color=ink.curve(number), markersize=4, linewidth=1.4, label=name)
+        latencies_ms = [seconds(record, key) * 1e3 for record in depth.values()]
+        third.plot(list(depth), latencies_ms, "o-", color=ink.curve(number), markersize=4, linewidth=1.4, label=name)
     third.set_xscale("log", base=2)
     third.set_ylim(bottom=0)
     third.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -1,10 +1,11 @@
 """Figures 6 and 9 of the iSCSI paper: `python -m evaluation.performance.iscsi_path`, as root. Target and load over an
 emulated path.
 
-Every point has a path of its own, with papers/iscsi/fig6.toml's rate, round trip and queue, in wall-clock time; the
-congestion controls are loaded under names of that run, and gone with it. The target serves a file in memory, so that no
-drive is measured. Prints a table and the lines for claims.toml's reference; what the emulator could not honour goes to
-stderr. With --bursts: by MaxBurstLength, with five connections and papers/iscsi/fig10.toml's requests.
+Every point has a path of its own, with evaluation/papers/iscsi/fig6.toml's rate, round trip and queue, in wall-clock
+time; the congestion controls are loaded under names of that run, and gone with it. The target serves a file in memory,
+so that no drive is measured. Prints a table and the lines for claims.toml's reference; what the emulator could not
+honour goes to stderr. With --bursts: by MaxBurstLength, with five connections and the requests of fig10.toml beside
+it.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ MAIN = (sys.executable, "-c", "from elephan.cli import main; main()", "iscsi")
 
 LOAD = ("--reads", "50", "--random", "--overwrite", "--json")
 SMALL = ("--size", "64KiB", "--depth", "32")
-"""As in papers/iscsi/fig6.toml."""
+"""As in evaluation/papers/iscsi/fig6.toml."""
 LARGE = ("--size", "1MiB", "--depth", "4")
-"""As in papers/iscsi/fig10.toml."""
+"""As in evaluation/papers/iscsi/fig10.toml."""
 FIGURE6 = [(connections, connections, SMALL) for connections in CONNECTIONS]
 BURSTS_KIB = (4, 16, 64, 256, 1024, 4096)
 
@@ -59,17 +60,18 @@ def target(path: Opened, image: Path, transport: str) -> Iterator[str]:
 
 def point(transport: str, connections: int, seconds: int, requests: tuple[str, ...]) -> tuple[float, list[str]]:
     """Measure one: reads and writes in MB/s, and what the emulator did wrong."""
-    spec = spec_of(
+    spec, _ = spec_of(
         folder() / "iscsi" / "fig6.toml", ['sweep.flow.congestion_control=["reno"]', "sweep.flow.connections=[1]"]
     )
     with (
         tempfile.TemporaryDirectory(dir="/dev/shm") as place,
-        opened(ends_of(spec), {"what": "bench", "of": "fig6.toml"}) as path,
+        opened(ends_of(spec), spec, {"what": "bench", "of": "fig6.toml"}) as path,
         in_kernel(path.place.id, [(transport, ())]) as (name,),
     ):
         image = Path(place, "disk.img")
         with image.open("wb") as file:
             file.truncate(FILE_BYTES)
+        assert isinstance(path, Opened), "elephan's own emulator carries it"
         path.start(spec)
         with target(path, image, name) as url:
             where = ("ip", "netns", "exec", path.place.names[0])

@@ -84,7 +84,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 def prepare(folder: Path) -> None:
     """Make `folder` look like a clone, as far as the guide needs it."""
-    for name in ("examples", "papers", "docs", "congestion"):
+    for name in ("examples", "evaluation", "docs", "congestion"):
         (folder / name).symlink_to(ROOT / name)
     (folder / ".venv").symlink_to(sys.prefix)
 

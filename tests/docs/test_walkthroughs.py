@@ -1,8 +1,10 @@
-"""The pages that explain how to extend elephan: every file, module, function and command that they name exists."""
+"""The pages that explain how to extend elephan: every file, module, function and command that they name exists, and the
+paper of the page on papers runs."""
 
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -98,6 +100,40 @@ def test_every_other_name_stands_in_a_file_of_the_page(page: Path) -> None:
     }
     missing = sorted(name for name in names if not re.search(rf"\b{re.escape(name)}\b", text))
     assert not missing
+
+
+FENCED = re.compile(r"^```\w+\n# (?P<name>[\w.]+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A block with a whole file, whose name is a comment on its first line."""
+
+
+def test_the_paper_of_the_page_is_a_folder_and_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "design" / "add-a-paper.md").read_text()
+    paper = tmp_path / "papers" / "filled"
+    paper.mkdir(parents=True)
+    for block in FENCED.finditer(page):
+        (paper / block["name"]).write_text(block["text"])
+    assert sorted(file.name for file in paper.iterdir()) == ["claims.toml", "goodput.py", "window.toml"]
+
+    def elephan(*words: str) -> str:
+        environment = os.environ | {
+            "ELEPHAN_PAPERS": str(paper.parent),
+            "ELEPHAN_STORE": str(tmp_path / "store.sqlite"),
+            "PYTHONPATH": str(ROOT),
+        }
+        command = [sys.executable, "-c", "from elephan.cli import main; main()", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "filled.window" in elephan("paper", "list")
+    printed = elephan("paper", "run", "filled")
+    assert "filled.window reproduced" in printed and "1 claim: 1 reproduced." in printed
+    html = (tmp_path / "out" / "filled" / "paper.html").read_text()
+    assert f"elephan run {paper / 'window.toml'}" in html
+    # A claim that the records refute is not reproduced: the verdict comes from the folder's own numbers.
+    claims = paper / "claims.toml"
+    claims.write_text(claims.read_text().replace("paper = 1.25", "paper = 2.5"))
+    assert "1 claim: 1 ordering holds." in elephan("paper", "run", "filled")
 
 
 def test_a_name_that_is_nowhere_is_found(tmp_path: Path) -> None:

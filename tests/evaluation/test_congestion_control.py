@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +11,9 @@ import pytest
 
 from elephan.congestion_control import congestion_controls
 from elephan.loss_response import cycles
-from evaluation.congestion_control import cases, judge, measuring, models, running
+from elephan.store import Series
+from evaluation.congestion_control import cases, judge, measuring, models
+from evaluation.runner import ROOT, Runner
 
 REFERENCE = cases.load()
 CCS = {cc["name"]: cc for cc in REFERENCE["congestion_control"]}
@@ -27,7 +28,7 @@ def test_the_mean_window_is_the_published_one(name: str) -> None:
         for cell in cases.response_cells(REFERENCE, CCS[name])
         if cell.key[0] == "periodic" and cell.key[1] >= QUICK_LOSS
     ]
-    points = judge.points(REFERENCE, CCS[name], cells, running.run(cells, keep=False))
+    points = judge.points(REFERENCE, CCS[name], cells, measuring.measured(Runner(None), cells))
     assert len(points) == 3
     assert all(point.holds for point in points), "\n".join(str(point) for point in points)
 
@@ -51,59 +52,34 @@ def test_a_sum_over_round_trips_is_the_closed_form_where_there_is_one() -> None:
     assert summed.peak == pytest.approx(closed.peak, rel=1e-3)
 
 
-def series(rates: list[list[float]], step_s: float = 0.1) -> Any:
-    """Return a result with the goodput of two flows, a sample every `step_s`."""
-    samples = len(rates[0])
-    time_s = np.repeat((np.arange(samples) + 1) * step_s, 2)
-    return SimpleNamespace(
-        flow_series={
-            "time_s": time_s,
-            "flow": np.tile([0, 1], samples),
-            "goodput_bps": np.array(rates).T.flatten(),
-        }
-    )
+def series(rates: list[list[float]], step_s: float = 0.1) -> Series:
+    """Return a series with the goodput of some flows, a sample every `step_s`."""
+    flows, samples = len(rates), len(rates[0])
+    columns = {
+        "time_s": np.repeat((np.arange(samples) + 1) * step_s, flows),
+        "flow": np.tile(np.arange(flows), samples),
+        "goodput_bps": np.array(rates).T.flatten(),
+    }
+    return Series.from_columns(columns, {})
 
 
 def test_a_newcomer_has_converged_when_shares_stay_equal() -> None:
     """It joins at 10 s, crosses the other's rate at 20 s for 5 s only, and stays at it from 40 s on."""
+    record: Any = None
     newcomer = [0.0] * 100 + [1.0] * 100 + [9.0] * 50 + [1.0] * 150 + [9.0] * 400
-    found = measuring.convergence(series([[9.0] * 800, newcomer]), join_s=10, window_s=2, hold_s=20, jain=0.95)
+    found = measuring.convergence(record, series([[9.0] * 800, newcomer]), join_s=10, window_s=2, hold_s=20, jain=0.95)
     assert found["seconds"] == pytest.approx(30 + 2, abs=1.5)
-    never = measuring.convergence(series([[9.0] * 800, newcomer[:700] + [1.0] * 100]), 10, 2, 40, 0.95)
+    never = measuring.convergence(record, series([[9.0] * 800, newcomer[:700] + [1.0] * 100]), 10, 2, 40, 0.95)
     assert never["seconds"] is None
 
 
 def test_a_mean_window_is_packets_per_round_trip() -> None:
     """100 packets per 0.1 s step, RTT 0.2 s: a window of 200, whatever the cycle."""
     rate = 100 * 8 * measuring.PAYLOAD_BYTES / 0.1
-    result = SimpleNamespace(
-        flow_series={"time_s": (np.arange(400) + 1) * 0.1, "goodput_bps": np.full(400, rate)},
-        metrics={"timeouts": 0, "fast_retransmits": 1, "retransmitted_segments": 1},
-    )
-    found = measuring.response(result, period=1000, warmup=2, counted=30, rtt_ns=200_000_000)
+    record: Any = SimpleNamespace(metrics={"timeouts": 0, "fast_retransmits": 1, "retransmitted_segments": 1})
+    found = measuring.response(record, series([[rate] * 400]), period=1000, warmup=2, counted=30, rtt_ns=200_000_000)
     assert found["mean"] == pytest.approx(200)
     assert found["drift"] == pytest.approx(0, abs=1e-9)
-
-
-def test_a_kept_cell_is_not_run_again_until_what_it_ran_through_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(running, "KEPT", tmp_path)
-    ran = []
-
-    def measure(kind: str, spec: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-        ran.append(kind)
-        return {"mean": 1.0}
-
-    monkeypatch.setattr(running.measuring, "measure", measure)
-    cell = cases.independent_cell(REFERENCE["response"], CCS["reno"], 1e-2, 10, 1)
-    assert running.run([cell]) == running.run([cell]) == [{"mean": 1.0}]
-    assert len(ran) == 1
-    running.run([cell], again=True)
-    assert len(ran) == 2
-    monkeypatch.setattr(running, "simulator_digest", lambda: "another")
-    running.run([cell])
-    assert len(ran) == 3
 
 
 def test_every_built_in_cc_is_measured() -> None:
@@ -117,6 +93,6 @@ def test_every_built_in_cc_is_measured() -> None:
 
 
 def test_the_page_has_every_cc() -> None:
-    text = (running.ROOT / "docs" / "results" / "congestion-control.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "results" / "congestion-control.md").read_text(encoding="utf-8")
     for name in CCS:
         assert text.count(f"| {name} |") >= 3, f"{name}: run `make cc`"

@@ -12,8 +12,10 @@ from elephan import _native
 from evaluation.fidelity import cases, judge
 from evaluation.performance.dumbbell import Dumbbell, run_spec
 from evaluation.performance.engines import Unavailable, ns2_version
+from evaluation.runner import Runner
 
 REFERENCE = cases.load()
+RUNNER = Runner(None)
 QUICK_LOSS = 1e-4
 """Least loss of the formulas' grid that is run here: below it a point takes tens of millions of packets."""
 QUICK_SEEDS = 5
@@ -28,26 +30,26 @@ def assert_all(rows: list[judge.Row]) -> None:
 
 def test_reno_follows_mathis_and_padhye() -> None:
     selected = [case for case in cases.formula_cases(REFERENCE) if case.loss >= QUICK_LOSS]
-    assert_all([row for pair in judge.formula_rows(selected) for row in pair])
+    assert_all([row for pair in judge.formula_rows(RUNNER, selected) for row in pair])
 
 
 def test_a_window_limited_flow_gets_window_over_rtt() -> None:
-    assert_all(judge.window_rows(REFERENCE, list(cases.window_cases(REFERENCE))))
+    assert_all(judge.window_rows(RUNNER, REFERENCE, list(cases.window_cases(REFERENCE))))
 
 
 def test_the_sawtooth_has_its_period() -> None:
-    assert_all(judge.sawtooth_rows(REFERENCE, list(cases.sawtooth_cases(REFERENCE))))
+    assert_all(judge.sawtooth_rows(RUNNER, REFERENCE, list(cases.sawtooth_cases(REFERENCE))))
 
 
 @pytest.mark.parametrize("cc", [cc["name"] for cc in REFERENCE["kernel"]["congestion_control"]])
 def test_goodput_is_the_kernels(cc: str) -> None:
     selected = [case for case in cases.kernel_cases(REFERENCE, QUICK_SEEDS) if case.cc == cc]
-    assert_all(judge.kernel_rows(REFERENCE, selected))
+    assert_all(judge.kernel_rows(RUNNER, REFERENCE, selected))
 
 
 def test_renos_overshoot_is_the_kernels() -> None:
     selected = [case for case in cases.price_cases(REFERENCE) if case.tolerance is not None and case.jitter_us <= 60]
-    assert_all([price.row for price in judge.prices(selected) if price.row is not None])
+    assert_all([price.row for price in judge.prices(RUNNER, selected) if price.row is not None])
 
 
 def test_goodput_is_that_of_ns2() -> None:
@@ -57,7 +59,7 @@ def test_goodput_is_that_of_ns2() -> None:
         pytest.skip(str(missing))
     quick = [case for case in cases.ns2_cases(REFERENCE, seeds=1) if case.rtt_ms <= 40 and case.loss == 1e-3]
     assert len(quick) >= 8
-    assert_all(judge.ns2_rows(quick))
+    assert_all(judge.ns2_rows(RUNNER, quick))
 
 
 def test_the_same_seed_gives_the_same_run_on_every_thread() -> None:

@@ -12,6 +12,7 @@ from elephan.errors import InputError
 from elephan.papers import on_kernel
 from elephan.papers.catalogue import find
 from elephan.papers.claims import OnKernel, Runs
+from elephan.papers.readers import kernel_readers_of
 from elephan.sweep.executor import execute
 from tests.kernel_backend.conftest import Elephan
 
@@ -52,7 +53,7 @@ def test_a_claim_that_the_kernel_cannot_follow_says_why_in_one_line() -> None:
 def test_every_claim_with_a_kernel_form_can_be_read() -> None:
     for name in ("dr", "dsan", "iscsi", "tenge"):
         paper = find(name)
-        assert {claim.id for claim in paper.claims if claim.kernel is not None} == set(on_kernel.of_paper(paper))
+        assert {claim.id for claim in paper.claims if claim.kernel is not None} == set(kernel_readers_of(paper))
 
 
 def test_a_paper_without_any_is_refused_before_anything_runs(elephan: Elephan) -> None:

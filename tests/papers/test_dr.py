@@ -9,8 +9,8 @@ import pytest
 import elephan
 from elephan import papers
 from elephan.papers.catalogue import find, folder
-from elephan.papers.dr.congestion_controls import JUDGED, UNTUNED_BYTES, Point, goodputs_of, in_order
 from elephan.papers.verdict import Verdict, judge
+from evaluation.papers.dr.congestion_controls import JUDGED, UNTUNED_BYTES, Point, goodputs_of, in_order
 
 SEGMENTS = UNTUNED_BYTES // 1448
 

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 import elephan
 from elephan.api import load
 from elephan.papers.catalogue import find, folder
-from elephan.papers.hybrid import managed
-from elephan.papers.hybrid.cell import RFC_7323_BYTES, Cell
-from elephan.papers.hybrid.plots import grid
 from elephan.record import Record
 from elephan.report.draw import Ink
+from evaluation.papers.hybrid import managed
+from evaluation.papers.hybrid.cell import RFC_7323_BYTES, Cell
+from evaluation.papers.hybrid.plots import grid
 
 SMALLEST = {
     "sweep.link.r1-r2.delay": '["2.5ms"]',

@@ -11,8 +11,9 @@ import pytest
 import elephan
 from elephan.papers.catalogue import find, folder
 from elephan.papers.evaluation import path_packets
-from elephan.papers.iscsi.intro import growth
-from elephan.papers.iscsi.sawtooth import (
+from elephan.papers.verdict import Verdict, judge
+from evaluation.papers.iscsi.intro import growth
+from evaluation.papers.iscsi.sawtooth import (
     Window,
     bottom_for_loss,
     constant,
@@ -20,7 +21,6 @@ from elephan.papers.iscsi.sawtooth import (
     loss_for_window,
     rounds_to_recover,
 )
-from elephan.papers.verdict import Verdict, judge
 
 SMALL = {"path.bandwidth": "12Mbit/s"}
 """100 packets of 1500 B in 100 ms, in place of the paper's 8333."""

@@ -11,12 +11,12 @@ import pytest
 import elephan
 from elephan.papers.catalogue import find, folder
 from elephan.papers.evaluation import names_of
-from elephan.papers.iscsi import fairness
-from elephan.papers.iscsi.assumptions import AS_FIGURE, CHANGES, change_of
-from elephan.papers.iscsi.connections import best_at
-from elephan.papers.iscsi.fairness import SETTLED_S, Sharing
-from elephan.papers.iscsi.session import connections_of, curves, furthest_from_one, throughput
 from elephan.papers.verdict import Verdict, judge
+from evaluation.papers.iscsi import fairness
+from evaluation.papers.iscsi.assumptions import AS_FIGURE, CHANGES, change_of
+from evaluation.papers.iscsi.connections import best_at
+from evaluation.papers.iscsi.fairness import SETTLED_S, Sharing
+from evaluation.papers.iscsi.session import connections_of, curves, furthest_from_one, throughput
 
 
 def test_best_counts_the_points_beyond_one_connection_within_one_percent() -> None:

@@ -8,8 +8,8 @@ import elephan
 from elephan.papers.catalogue import find, folder
 from elephan.papers.claims import Runs
 from elephan.papers.evaluation import PaperResults, names_of
-from elephan.papers.iscsi.testbed import CCS, CLAIM, FEW, MANY, REFERENCE, figure6
 from elephan.papers.verdict import Verdict, judge
+from evaluation.papers.iscsi.testbed import CCS, CLAIM, FEW, MANY, REFERENCE, figure6
 
 
 def test_the_reference_has_every_point_that_the_scenario_has() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 import elephan
 from elephan.papers.catalogue import find, folder
-from elephan.papers.tenge.background import gigabits_of, lost_of
-from elephan.papers.tenge.burst import TIMES, burst_share, figure10, queue_share
-from elephan.papers.tenge.recovery import Line, Recoveries
 from elephan.papers.verdict import Verdict, judge
+from evaluation.papers.tenge.background import gigabits_of, lost_of
+from evaluation.papers.tenge.burst import TIMES, burst_share, figure10, queue_share
+from evaluation.papers.tenge.recovery import Line, Recoveries
 
 
 def line(rates: list[float], interval_s: float = 0.1) -> Line:

@@ -10,9 +10,9 @@ import pytest
 import elephan
 from elephan.congestion_control import congestion_controls
 from elephan.papers import drawing
-from elephan.papers.dsan import trade
+from evaluation.papers.dsan import trade
 
-SCENARIO = Path(__file__).resolve().parents[2] / "papers" / "dsan" / "trade.toml"
+SCENARIO = Path(__file__).resolve().parents[2] / "evaluation" / "papers" / "dsan" / "trade.toml"
 
 
 def test_every_cc_is_compared() -> None:

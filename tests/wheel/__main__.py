@@ -60,8 +60,8 @@ class Installed:
             "PATH": f"{folder / 'venv' / 'bin'}{os.pathsep}{without_compilers(folder / 'programs')}",
             "HOME": str(folder),
             "ELEPHAN_STORE": str(folder / "results.sqlite"),
-            # The scenarios of the papers are of the source tree, not of the package.
-            "ELEPHAN_PAPERS": str(ROOT / "papers"),
+            # The papers are of the source tree, not of the package.
+            "ELEPHAN_PAPERS": str(ROOT / "evaluation" / "papers"),
             "PIP_CONSTRAINT": str(ROOT / "scripts" / "constraints.txt"),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         }

@@ -1,4 +1,4 @@
-//! Reno and storage_friendly against their equations (RFC 5681, RFC 3465, papers/dsan).
+//! Reno and storage_friendly against their equations (RFC 5681, RFC 3465, evaluation/papers/dsan).
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! storage_friendly's cap: growth without congestion avoidance, but not without bound (papers/dsan/README.md).
+//! storage_friendly's cap: growth without congestion avoidance, but not without bound
+//! (evaluation/papers/dsan/README.md).
 
 mod common;
 

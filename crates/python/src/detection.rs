@@ -38,11 +38,11 @@ struct TrialSpec {
     rates_bps: Values,
     packet_bytes: u64,
     interval_ns: u64,
-    one_in: u64,
-    memory: usize,
+    sampling_rate: u64,
+    flow_table_size: usize,
     rate_bps: u64,
     volume_bytes: u64,
-    standard_errors_e3: u32,
+    confidence_sigmas_e3: u32,
 }
 
 /// Runs a trial of detection (JSON: see `TrialSpec`) and returns its results, by name. ValueError says what is wrong.
@@ -64,12 +64,12 @@ fn detection_trial<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Bound<'py,
         rates,
         packet: spec.packet_bytes,
         interval: Span(spec.interval_ns),
-        one_in: spec.one_in,
-        flow_table_size: spec.memory,
+        one_in: spec.sampling_rate,
+        flow_table_size: spec.flow_table_size,
         thresholds: Thresholds {
             rate: Rate(spec.rate_bps),
             volume: Size(spec.volume_bytes),
-            confidence_sigmas_e3: spec.standard_errors_e3,
+            confidence_sigmas_e3: spec.confidence_sigmas_e3,
             return_rate: Rate(0),
         },
     };

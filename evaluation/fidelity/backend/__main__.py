@@ -15,19 +15,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from elephan.backends import Job, Progress, Stopped, kernel
+from elephan import backends
+from elephan.api import job_of
+from elephan.backends import Progress, Stopped
 from elephan.errors import RunError
-from elephan.record import ScenarioInfo
-from elephan.sweep.executor import END_SIGNALS
+from elephan.signals import END_SIGNALS
 from evaluation.fidelity import cases as reference_cases
 from evaluation.fidelity.backend import cases, measured, script
-
-
-def job_of(spec: dict[str, Any]) -> Job:
-    """Return the run of a specification as the sweep would hand it to the backend."""
-    return Job(
-        index=0, spec=spec, parameters={}, seed=spec["seed"], scenario=ScenarioInfo(name="fidelity"), backend="kernel"
-    )
 
 
 def main() -> int:
@@ -103,7 +97,7 @@ class Measurement:
         if self._stop.is_set() or time.monotonic() > self._until_s:
             return None
         try:
-            record, series = kernel.run(job_of(spec), self._progress)
+            record, series = backends.run(job_of(spec, "fidelity", "kernel"), self._progress)
         except Stopped:
             return None
         except RunError as error:
@@ -112,7 +106,7 @@ class Measurement:
             return name, spec
         run = measured.kept(cases.key_of(spec), name, spec["seed"], record)
         if name[0] == script.NAME:
-            run["windows"] = dataclasses.asdict(script.windows(spec, series.flow.to_pydict()))
+            run["windows"] = dataclasses.asdict(script.windows(spec, series))
         with self._lock:
             measured.append(run)
             self._ended += 1

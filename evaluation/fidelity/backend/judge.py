@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from elephan.record import Record
 from evaluation.fidelity.backend import cases, measured
-from evaluation.fidelity.judge import Row
-from evaluation.fidelity.running import simulate_spec
+from evaluation.fidelity.judge import Row, job
 from evaluation.performance.dumbbell import PACKET_BYTES, PAYLOAD_BYTES
+from evaluation.runner import Runner
 
 LINE_DECIDES = 0.9
 """A cell that fills this part of the line is one that the line decides."""
@@ -30,7 +30,7 @@ class Beside:
     """Least and most of that part here, over the seeds and over hosts that answer more or less late."""
 
 
-def rows(reference: dict[str, Any], runs: dict[str, dict[str, Any]]) -> list[Beside]:
+def rows(runner: Runner, reference: dict[str, Any], runs: dict[str, dict[str, Any]]) -> list[Beside]:
     """Return the cells that have been measured and honoured, with the same seeds simulated."""
     pairs = []
     for cell in cases.cells(reference):
@@ -47,30 +47,29 @@ def rows(reference: dict[str, Any], runs: dict[str, dict[str, Any]]) -> list[Bes
         for jitter_us in jitters_us
         for spec, _ in both
     ]
-    with ThreadPoolExecutor() as pool:
-        results = iter(pool.map(simulate_spec, specs))
-        shares = iter(pool.map(lambda spec: _share(_goodputs(simulate_spec(spec).flows)), rivals))
-        found = [_beside(reference, cell, [(run, next(results)) for _, run in both]) for cell, both in pairs]
-        return [
-            replace(beside, phases=_range([next(shares) for _ in jitters_us for _ in both])) if cell.rival else beside
-            for beside, (cell, both) in zip(found, pairs, strict=True)
-        ]
+    ran = runner.run(job(spec) for spec in [*specs, *rivals]).records
+    records, shares = iter(ran[: len(specs)]), (_share(_goodputs(record.flows)) for record in ran[len(specs) :])
+    found = [_beside(reference, cell, [(run, next(records)) for _, run in both]) for cell, both in pairs]
+    return [
+        replace(beside, phases=_range([next(shares) for _ in jitters_us for _ in both])) if cell.rival else beside
+        for beside, (cell, both) in zip(found, pairs, strict=True)
+    ]
 
 
 def _range(values: list[float]) -> tuple[float, float]:
     return min(values), max(values)
 
 
-def _beside(reference: dict[str, Any], cell: cases.Cell, both: list[tuple[dict[str, Any], Any]]) -> Beside:
+def _beside(reference: dict[str, Any], cell: cases.Cell, both: list[tuple[dict[str, Any], Record]]) -> Beside:
     table = reference["backend"]
     kernel = statistics.median(run["metrics"]["goodput_bps"] for run, _ in both)
-    ours = [result.metrics["goodput_bps"] for _, result in both]
+    ours = [_goodput(record) for _, record in both]
     middle = statistics.median(ours)
     full = table["rate_mbps"] * 1e6 * PAYLOAD_BYTES / PACKET_BYTES
     line = min(kernel, middle) >= LINE_DECIDES * full
     share = None
     if cell.rival:
-        shares = [(_share(run["flow_goodput_bps"]), _share(_goodputs(result.flows))) for run, result in both]
+        shares = [(_share(run["flow_goodput_bps"]), _share(_goodputs(record.flows))) for run, record in both]
         share = (statistics.median(kernel for kernel, _ in shares), statistics.median(own for _, own in shares))
     low, high = bounds(table, cell, line)
     if share is not None:
@@ -96,6 +95,10 @@ def bounds(table: dict[str, Any], cell: cases.Cell, line: bool) -> tuple[float, 
     else:
         low, high = table["tolerance_line" if line else "tolerance_loss"]
     return low, high
+
+
+def _goodput(record: Record) -> float:
+    return float(record.metrics["goodput_bps"] or 0)
 
 
 def _goodputs(flows: Iterable[Any]) -> list[float]:

@@ -1,5 +1,4 @@
-"""Results of the kernel backend, one line of JSON per run, appended as each ends: an interrupted evaluation can go on.
-"""
+"""Results of the kernel backend, a line of JSON per run, appended as each ends: an interrupted evaluation goes on."""
 
 from __future__ import annotations
 

@@ -8,17 +8,18 @@ the whole run.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
 
+from elephan.store import Series
 from evaluation.fidelity.backend.cases import LIKE_LINUX, key_of
 from evaluation.fidelity.backend.measured import honoured
 from evaluation.fidelity.cases import BPS_PER_MBPS, NS_PER_MS
-from evaluation.fidelity.running import simulate_spec
+from evaluation.fidelity.judge import job
 from evaluation.performance.dumbbell import NS_PER_S, Dumbbell, run_spec
+from evaluation.runner import Runner
 
 NAME = "script"
 """Mark of its runs among those that are kept."""
@@ -94,29 +95,32 @@ def specs(reference: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {cc["name"]: spec_of(table, cc) for cc in congestion_controls}
 
 
-def differences(reference: dict[str, Any], runs: dict[str, dict[str, Any]]) -> list[Difference]:
+def differences(runner: Runner, reference: dict[str, Any], runs: dict[str, dict[str, Any]]) -> list[Difference]:
     """Return the congestion controls whose run was measured and honoured, with the same run simulated."""
+    both = {name: (spec, runs.get(key_of(spec))) for name, spec in specs(reference).items()}
+    chosen = [(name, spec, run) for name, (spec, run) in both.items() if run is not None and honoured(run)]
+    results = runner.run(job(spec) for _, spec, _ in chosen)
     found = []
-    for name, spec in specs(reference).items():
-        run = runs.get(key_of(spec))
-        if run is None or not honoured(run):
-            continue
-        ours = windows(spec, simulate_spec(spec).flow_series)
+    for (name, spec, run), record in zip(chosen, results, strict=True):
         kernel = Windows(tuple(run["windows"]["cwnd"]), tuple(run["windows"]["reductions"]))
-        found.append(Difference(name, kernel, ours))
+        found.append(Difference(name, kernel, windows(spec, results.series_of(record))))
     return found
 
 
-def windows(spec: dict[str, Any], columns: Mapping[str, Any]) -> Windows:
-    """Return what is kept of one flow's columns: cwnd at each multiple of the interval, whenever samples were taken.
+def windows(spec: dict[str, Any], series: Series | None) -> Windows:
+    """Return what is kept of one flow's series: cwnd at each multiple of the interval, whenever samples were taken.
 
     A real clock takes a sample late, or none; the latest one holds until the next.
     """
+    assert series is not None, "the script asks for a series"
+    times_s, cwnds, thresholds = (
+        series.flow.column(name).to_numpy() for name in ("time_s", "cwnd_packets", "ssthresh_packets")
+    )
     interval_ns, duration_ns = spec["measure"]["series_interval_ns"], spec["duration_ns"]
     wanted_s = numpy.arange(interval_ns, duration_ns + 1, interval_ns) / NS_PER_S
     # Half an interval of grace: a sample that is a few us late is that of its instant.
-    latest = numpy.searchsorted(columns["time_s"], wanted_s + interval_ns / NS_PER_S / 2) - 1
-    cwnd = numpy.asarray(columns["cwnd_packets"])[numpy.maximum(latest, 0)]
-    known = [int(value) for value in columns["ssthresh_packets"] if value < INFINITE]
+    latest = numpy.searchsorted(times_s, wanted_s + interval_ns / NS_PER_S / 2) - 1
+    cwnd = cwnds[numpy.maximum(latest, 0)]
+    known = [int(value) for value in thresholds if value < INFINITE]
     changes = [value for before, value in zip([0, *known], known, strict=False) if value != before]
     return Windows(tuple(int(value) for value in cwnd), tuple(changes))

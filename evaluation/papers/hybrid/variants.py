@@ -1,0 +1,115 @@
+"""Beside the grid: other congestion controls, today's Linux, UDP, and what of the sender's TCP decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from elephan.papers.drawing import framed, legend
+from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
+from elephan.report.draw import Ink
+
+from .cell import Cell, cells_of, table_of
+from .plots import throughput
+
+OTHER = "hybrid.other"
+TODAY = "hybrid.today"
+UDP = "hybrid.udp"
+
+
+def cc_of(cell: Cell) -> str:
+    """Return the name of the flow's congestion control."""
+    return str(cell.record.spec["flows"][0]["transport"]["congestion_control"])
+
+
+def back_s(cell: Cell) -> float:
+    """Return when the flow was back, or how long it was followed in vain."""
+    found = cell.back_s
+    return float(cell.known.since_s[-1]) if found is None else found
+
+
+@part("other.toml")
+def congestion_controls(results: PaperResults) -> Evaluation:
+    """CUBIC 2.1, Compound, Reno and Vegas in scenario D."""
+    cells = {cc_of(cell): cell for cell in cells_of(results, "other.toml")}
+    measured = {f"{name}_back": back_s(cell) for name, cell in cells.items()}
+
+    def draw(drawing: Any, ink: Ink) -> None:
+        axes = drawing.subplots(1, 1)
+        framed(axes, ink, "s since the move", "Gbit/s over 1 s")
+        for index, (name, cell) in enumerate(cells.items()):
+            axes.plot(*throughput(cell, 1.0), color=ink.curve(index), linewidth=1.2, label=name)
+        axes.axvline(0, color=ink.text, linewidth=0.9, linestyle=(0, (1, 2)))
+        legend(drawing, ink, axes)
+
+    figure = Figure(
+        "other",
+        OTHER,
+        "Other congestion controls in scenario D, 1 Gbit/s, RTT 100 ms",
+        "One curve per congestion control.",
+        draw,
+        (7.4, 3.0),
+    )
+    table = table_of(OTHER, "Scenario D, 1 Gbit/s, 100 ms", list(cells.items()), "congestion control")
+    return Evaluation({OTHER: measured}, [figure], [table])
+
+
+@part("today-b.toml", "today-d.toml")
+def today(results: PaperResults) -> Evaluation:
+    """CUBIC and BBR as Linux of today has them."""
+    found: dict[str, list[Cell]] = {key: cells_of(results, f"today-{key}.toml") for key in "bd"}
+    named = {f"{cc_of(cell)}_{key}_{cell.rtt_s * 1e3:g}": cell for key, cells in found.items() for cell in cells}
+    measured = {name: 100 * cell.known.dip if cell.move else float("nan") for name, cell in named.items()}
+    measured |= {"twenty_percent": 20.0, "eighty_percent": 80.0}
+    rows = [
+        (f"{key.upper()}, {cell.rtt_s * 1e3:g} ms, {cc_of(cell)}", cell)
+        for key, cells in found.items()
+        for cell in cells
+    ]
+    return Evaluation(
+        {TODAY: measured}, [], [table_of(TODAY, "Today's Linux, 1 Gbit/s", rows, "scenario and congestion control")]
+    )
+
+
+@part("udp.toml")
+def udp(results: PaperResults) -> Evaluation:
+    """A constant stream moves: r3 sends on what its link can, and drops the rest."""
+    rows, measured = [], {}
+    for record in results.of("udp.toml"):
+        source = record.background[0]
+        share = float(record.spec["background"][0]["rate_bps"]) / 1e9
+        lost = int(source["dropped_packets"])
+        measured[f"lost_{100 * share:.0f}"] = float(lost)
+        rows.append((f"{share:.0%}", f"{source['sent_packets']:,}", f"{lost:,}"))
+    heads = ("rate, of r3's link", "packets sent", "lost")
+    table = Table(
+        UDP, "A constant stream moves, 1 Gbit/s, RTT 100 ms", heads, tuple(rows), "All losses are r3's, by the move."
+    )
+    return Evaluation({UDP: measured}, [], [table])
+
+
+def _switches(results: PaperResults, key: str, claim: str) -> Evaluation:
+    cells = cells_of(results, f"switch-{key}.toml")
+    rows = [(_difference(cells[0], cell), cell) for cell in cells]
+    return Evaluation({}, [], [table_of(claim, f"Scenario {key.upper()}: one thing at a time", rows, "what differs")])
+
+
+@part("switch-b.toml")
+def switches_b(results: PaperResults) -> Evaluation:
+    """Scenario B, one thing at a time."""
+    return _switches(results, "b", "hybrid.B")
+
+
+@part("switch-d.toml")
+def switches_d(results: PaperResults) -> Evaluation:
+    """Scenario D, one thing at a time."""
+    return _switches(results, "d", "hybrid.D")
+
+
+def _difference(base: Cell, cell: Cell) -> str:
+    """Return the keys in which a run differs from the first."""
+    found = [
+        f"{key.split('.', 1)[-1]} = {value}"
+        for key, value in cell.record.parameters.items()
+        if base.record.parameters.get(key) != value and not key.startswith("run.")
+    ]
+    return ", ".join(found) or "as in the grid"
