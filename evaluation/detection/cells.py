@@ -65,11 +65,11 @@ def run(reference: dict[str, Any], mix: dict[str, Any], one_in: int, memory: int
             "rates_bps": reference["rates_bps"],
             "packet_bytes": reference["packet_bytes"],
             "interval_ns": reference["interval_ms"] * 10**6,
-            "sampling_rate": one_in,
-            "flow_table_size": memory,
+            "one_in": one_in,
+            "memory": memory,
             "rate_bps": reference["rate_bps"],
             "volume_bytes": reference["volume_bytes"],
-            "confidence_sigmas_e3": round(1000 * standard_errors),
+            "standard_errors_e3": round(1000 * standard_errors),
         }
         for name, value in native().detection_trial(json.dumps(spec)).items():
             total[name] = max(total.get(name, 0), value) if name == "active_max" else total.get(name, 0) + value
