@@ -22,10 +22,10 @@ _NUMBERS = ("dip_percent", "dropped_packets", "duplicate_acks", "held_mb", "held
 
 _HEAD = """<!-- Written by `make mitigation`; do not edit. -->
 
-# Mitigations of a move, cell by cell
+# Mitigations: what does a move cost with each?
 
-What does a [move](../howto/move-a-flow.md) cost with each mitigation, in the cells of the hybrid paper? Without a
-mitigation up to everything; with a paced hold nothing, from A to D, with 1, 4 and 16 flows.
+In the cells of the hybrid paper a [move](../howto/move-a-flow.md) without a mitigation costs up to a whole second's
+goodput; with a paced hold nothing, from A to D, with 1, 4 and 16 flows.
 
 A place has how far the worst mean over one second after the move lies below the second before it, in percent (below
 zero: no second was worse): least and most with 1, 4 and 16 flows. In brackets the most packets that were dropped within
