@@ -134,9 +134,8 @@ def published_list(congestion_controls: Sequence[dict[str, Any]]) -> str:
     for cc in congestion_controls:
         said = cc["published"] if "published" in cc else f"nothing published: {cc['none']}"
         said += f". From its equations: {cc['derived']}" if "derived" in cc else ""
-        own = "".join(
-            f" Allowed {span(item)}: {item['low']:g} to {item['high']:g}." for item in cc.get("tolerance", [])
-        )
+        own = ", ".join(f"{item['low']:g} to {item['high']:g} {span(item)}" for item in cc.get("tolerance", []))
+        own = f" Allowed: {own}." if own else ""
         why = f" {cc['why']}" if "why" in cc else ""
         lines.append(f"**{cc['name']}**: {said}.{why}{own}")
     return bullets(lines)
