@@ -148,9 +148,14 @@ def _row(key: str, item: dict[str, Any], required: bool, headings: dict[str, str
     else:
         default = "–"
     kind = _type(item, headings)
-    examples = [] if _SHOWN.match(kind) or "enum" in item else item.get("examples", [])
+    examples = [] if _SHOWN.match(kind) or "enum" in item else [*filter(_is_form, item.get("examples", []))]
     as_in = "".join(f" {'As' if place == 0 else 'or'} {_code(example)}" for place, example in enumerate(examples))
     return f"| `{key}` | {kind} | {default} | {meaning}{as_in} |"
+
+
+def _is_form(example: Any) -> bool:
+    """Return whether an example is more than a number or a quantity."""
+    return not (isinstance(example, (int, float)) or (isinstance(example, str) and example[0].isdigit()))
 
 
 def _rank(key: str) -> int:

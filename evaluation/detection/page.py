@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,12 @@ TEXT = """# Elephants told from mice
 How well does the [manager](../howto/lightpath-manager.md) find elephants, by sampling rate, flow table size and
 caution? elephan {version}, {date}; `evaluation/detection/trials.toml` says what is run.
 
-Each run is {duration} s with {arrivals} new flows a second (Poisson), {flows} flows in the {seeds} runs of a cell,
-up to {active} at once. Sizes are of the distribution in the first column, rates lognormal with a median of {median}
+Each run is {duration} s with {arrivals} new flows a second (Poisson), {flows} flows in the {seeds} runs of a cell, up
+to {active} at once. Sizes are of the distribution in the first column, rates lognormal with a median of {median}
 Mbit/s, sent evenly. An elephant sends at {rate} Mbit/s or more in an interval of {interval} s and has sent {volume}
-MB ({share}). *Missed*: elephants never found. *False*: flows taken for elephants that never were; in brackets how
-many, and how many of them reached half of both thresholds. *Unseen*: of the elephants' bytes, those that passed
-before they were found. *Delay*: mean time until then.
+MB ({share}). *Missed*: elephants never found. *False*: of the flows taken for elephants, those that never were
+([counts](detection.csv), also of those that reached half of both thresholds). *Unseen*: of the elephants' bytes,
+those that passed before they were found. *Delay*: mean time until then.
 
 ## By sampling
 
@@ -63,10 +64,37 @@ def percent(part: float) -> str:
 
 def judged(cell: Cell) -> list[str]:
     """Return what a row says of a cell."""
+    return [percent(cell.missed), percent(cell.false), percent(cell.unfound), f"{cell.delay_s:.2f} s"]
+
+
+def counts(cell: Cell) -> list[str]:
+    """Return the flows that the shares of a cell are of."""
     found = cell.found
-    false = f"{percent(cell.false)} ({found['false_positives']:.0f}, {found['near_false_positives']:.0f} near)"
-    missed = f"{percent(cell.missed)} ({found['misses']:.0f} of {found['elephants']:.0f})"
-    return [missed, false, percent(cell.unfound), f"{cell.delay_s:.2f} s"]
+    return [f"{found[key]:.0f}" for key in ("elephants", "misses", "false_positives", "near_false_positives")]
+
+
+def write_counts(cells: dict[str, list[Cell]]) -> None:
+    """Write the table of counts beside the page."""
+    with PAGE.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(
+            [
+                "table",
+                "sizes",
+                "value",
+                "elephants",
+                "missed",
+                "false_positives",
+                "false_positives_near_both_thresholds",
+            ]
+        )
+        for name, key in (
+            ("sampling", "sampling_rate"),
+            ("flow_table_size", "flow_table_size"),
+            ("caution", "confidence_sigmas"),
+        ):
+            for cell in cells[name]:
+                writer.writerow([name, cell.mix, f"{getattr(cell, key):g}", *counts(cell)])
 
 
 def text(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str, date: str) -> str:
@@ -122,8 +150,9 @@ def text(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str, 
 
 
 def write(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str, date: str) -> None:
-    """Write page and picture."""
+    """Write page, counts and picture."""
     PAGE.write_text(text(reference, cells, version, date))
+    write_counts(cells)
     draw(cells)
 
 

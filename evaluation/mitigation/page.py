@@ -22,20 +22,20 @@ _NUMBERS = ("dip_percent", "dropped_packets", "duplicate_acks", "held_mb", "held
 
 _HEAD = """<!-- Written by `make mitigation`; do not edit. -->
 
-# Mitigations of a move, cell by cell
+# Mitigations: what does a move cost with each?
 
-What does a [move](../howto/move-a-flow.md) cost with each mitigation, in the cells of the hybrid paper? Without a
-mitigation up to everything; with a paced hold nothing, from A to D, with 1, 4 and 16 flows.
+In the cells of the hybrid paper a [move](../howto/move-a-flow.md) without a mitigation costs up to a whole second's
+goodput; with a paced hold nothing, from A to D, with 1, 4 and 16 flows.
 
 A place has how far the worst mean over one second after the move lies below the second before it, in percent (below
-zero: no second was worse), and in brackets the packets dropped within 200 ms, or two round trips where that is more.
-[mitigation.csv](mitigation.csv) has them with duplicate ACKs, what was kept back, and runs without a move, in which
-nothing is dropped or out of order. Last run: {date}.
+zero: no second was worse): least and most with 1, 4 and 16 flows. In brackets the most packets that were dropped within
+200 ms, or two round trips where that is more. [mitigation.csv](mitigation.csv) has every run, with duplicate ACKs, what
+was kept back, and without a move, where nothing is dropped or out of order. Last run: {date}.
 
 CUBIC 2.1 with SACK and a window that fills the line from the start, 3 s and 3 RTT after the move; in D also 250
 packets, half of r3's queue, which wait there before the move. A paced hold has `release = "bottleneck"`; hold+trim is
 `hold_buffer` and `cwnd_reduction`, hold+tolerate `hold_buffer` and `reordering_tolerance`, equalise+trim
-`delay_equalization` and `cwnd_reduction`. Kept back: by a hold; with more flows about the same.
+`delay_equalization` and `cwnd_reduction`. Kept back: by a hold of one flow; of more about the same.
 """
 
 
@@ -79,24 +79,26 @@ def _cells() -> Iterator[Cell]:
                     yield from (Cell(scenario, rate, rtt, flows, name) for name in names)
 
 
-def _place(found: Row | None) -> str:
-    """Return what stands in a cell's place: nothing where it has not been run."""
-    if found is None:
+def _place(rows: list[Row]) -> str:
+    """Return what stands in a place that several cells share: nothing where none has been run."""
+    if not rows:
         return ""
-    dropped = "" if found["dropped_packets"] == "0" else f" ({found['dropped_packets']})"
     # Adding 0 takes the sign off a negative zero.
-    return f"{float(found['dip_percent']) + 0.0:g}{dropped}"
+    dips = sorted(float(row["dip_percent"]) + 0.0 for row in rows)
+    dropped = max(int(row["dropped_packets"]) for row in rows)
+    return " to ".join(dict.fromkeys(f"{dip:g}" for dip in (dips[0], dips[-1]))) + (f" ({dropped})" if dropped else "")
 
 
-def _table(table: Table, names: list[str], flows: int, *, held: bool = False) -> list[str]:
-    """Return the lines of a table; `held`: with what a hold kept back."""
+def _table(table: Table, names: list[str], flows: tuple[int, ...], *, held: bool = False) -> list[str]:
+    """Return the lines of a table; `held`: with what a hold of one flow kept back."""
     heads = [*names, "kept back"] if held else names
     lines = ["| | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
     for scenario in SCENARIOS:
         for rate in RATES:
             for rtt in RTTS_MS:
-                places = [_place(table.get(Cell(scenario, rate, rtt, flows, name))) for name in names]
-                hold = table.get(Cell(scenario, rate, rtt, flows, "hold_buffer"))
+                cells = [[Cell(scenario, rate, rtt, count, name) for count in flows] for name in names]
+                places = [_place([table[cell] for cell in of_one if cell in table]) for of_one in cells]
+                hold = table.get(Cell(scenario, rate, rtt, 1, "hold_buffer"))
                 if held:
                     places.append("" if hold is None else f"{hold['held_mb']} MB, {hold['held_ms']} ms")
                 if any(places):
@@ -106,15 +108,9 @@ def _table(table: Table, names: list[str], flows: int, *, held: bool = False) ->
 
 def text(table: Table) -> str:
     """Return the page."""
-    lines = [_HEAD.format(date=max((found["measured"] for found in table.values()), default="none"))]
-    for flows in FLOWS:
-        lines += [
-            f"## {flows} flow{'s' if flows > 1 else ''}",
-            "",
-            *_table(table, list(MITIGATIONS), flows, held=flows == 1),
-            "",
-        ]
-    lines += ["## The difference of the delays known to a tenth, 1 flow", "", *_table(table, list(WRONG), 1), ""]
+    lines = [_HEAD.format(date=max((row["measured"] for row in table.values()), default="none"))]
+    lines += ["## 1, 4 and 16 flows", "", *_table(table, list(MITIGATIONS), FLOWS, held=True), ""]
+    lines += ["## The difference of the delays known to a tenth, 1 flow", "", *_table(table, list(WRONG), (1,)), ""]
     return "\n".join(lines)
 
 

@@ -26,9 +26,9 @@ SERIES_GOAL = 0.10
 """Extra CPU time for series at 10 ms."""
 
 TEMPLATE = """\
-# Speed
+# Speed: how fast is the simulator?
 
-How fast is the simulator? Delivered data packets per second of CPU time, one core, by `make bench` on {date} at
+Delivered data packets per second of CPU time, one core, by `make bench` on {date} at
 commit `{commit}`{changed}: {cpu}, {cores} cores, Linux {kernel}, rustc {rustc}. Generated; every run is a line of
 `evaluation/performance/history.jsonl`.
 
