@@ -10,7 +10,7 @@ Everything is imported when it is first used, so that the command starts at once
 
 from __future__ import annotations
 
-# As typing's: which takes longer to load than all that is needed to hear Ctrl-C.
+# As typing's, which takes longer to load than all modules that handle Ctrl-C.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:

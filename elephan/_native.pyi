@@ -1,4 +1,4 @@
-# Types of the native core (crates/python/src), which says what each name does. stubtest compares the two.
+# Types of the native core (crates/python/src), which documents each name. stubtest compares the two.
 
 from collections.abc import Callable, Sequence
 from typing import Literal, NotRequired, Self, TypeAlias, TypedDict, final
@@ -62,7 +62,7 @@ _Metrics: TypeAlias = dict[str, int | float | str | list[float]]
 # metrics; lightpaths and move_log; timeline.
 _Manager: TypeAlias = dict[str, _Metrics | list[_Metrics] | dict[str, list[float] | list[int]]]
 _Secret: TypeAlias = tuple[str, str]  # Name and secret.
-_Told: TypeAlias = Callable[[int, int], object]  # Told of now and the end of the run, ns; true: the run is to stop.
+_Told: TypeAlias = Callable[[int, int], object]  # Called with now and the end of the run, ns; true: the run is to stop.
 
 # Exceptions. The core sets their attributes where it raises them.
 

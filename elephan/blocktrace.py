@@ -9,14 +9,14 @@ from elephan.core import native
 from elephan.errors import InputError
 
 AUTO = "auto"
-"""The format is told by how the file begins."""
+"""The beginning of the file tells the format."""
 
 
 class BlockTrace(TypedDict):
     """The counts of one pass over a trace, as the core hands them back."""
 
     format: str
-    """As asked for, or as its content tells."""
+    """As asked for, or as the content tells."""
     requests: int
     reads: int
     writes: int

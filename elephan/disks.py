@@ -1,4 +1,4 @@
-"""Disks of the core: what they are, traces played to them, drives held against what was measured of them."""
+"""Disks of the core: their descriptions, traces played to them, drives compared with measurements of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def schedulers() -> list[str]:
 
 
 def describe(disk: str) -> dict[str, Any]:
-    """Return what a disk is: one of `names()`, or a .parv or .diskspecs file of DiskSim (FILE:DRIVE of several).
+    """Return the description of a disk: one of `names()`, or a .parv or .diskspecs file of DiskSim (FILE:DRIVE of
+    several).
 
     Times in ns, sizes in blocks of 512 bytes. Raises `InputError` with file, line and what would be right.
     """

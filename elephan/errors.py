@@ -7,13 +7,13 @@ from __future__ import annotations
 
 
 class ElephanError(Exception):
-    """Base of what a user can cause and repair; `exit_code` is what the command returns."""
+    """Base of errors that a user can cause and repair; `exit_code` is the command's."""
 
     exit_code = 1
 
 
 class InputError(ElephanError):
-    """The input is wrong: a file, a key, a value, an id. Names what is wrong and what would be right."""
+    """The input is wrong: a file, a key, a value, an id. The text names the fault and the expected value."""
 
     exit_code = 2
 

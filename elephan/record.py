@@ -94,7 +94,7 @@ class SeriesInfo(BaseModel):
 
 
 class Record(BaseModel):
-    """One run. See the module's text; docs/reference/metrics.md says what each metric is."""
+    """One run. See the module's text; docs/reference/metrics.md describes each metric."""
 
     model_config = ConfigDict(extra="forbid", defer_build=True)
 
@@ -118,7 +118,7 @@ class Record(BaseModel):
     event_times_s: list[float | None] = []
     """Per event of `spec`: when it happened, s since the run began; None: it did not. Empty in records of before."""
     cwnd_reductions: list[dict[str, Any]] = []
-    """Per sender that was told to trim its window: `event` (its index), `flow`, `at_s`, and what it did."""
+    """Per sender that had to reduce its window: `event` (its index), `flow`, `at_s`, and its answer."""
     flow_groups: list[dict[str, Any]] = []
     """Per flow whose connections share one workload: `name`, `group`, `distribution`, `connections`, and the metrics
     that are of the flow and not of a connection. Empty in records of before."""

@@ -71,7 +71,7 @@ def _change(table: dict[str, Any], key: str, change: Callable[[dict[str, Any]], 
 
 def _each(table: dict[str, Any], key: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     if isinstance(table.get(key), list):
-        # Connections of a flow may share what they have: each is changed by itself.
+        # Connections of a flow may share the list: each is changed by itself.
         table[key] = [change(item) if isinstance(item, dict) else item for item in table[key]]
 
 

@@ -18,7 +18,7 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Mark:
-    """Something that is so from some moment on, for handlers to set and threads to look at."""
+    """A flag that is set once, for handlers to set and threads to read."""
 
     def __init__(self) -> None:
         """Make one that is not set."""
@@ -34,7 +34,7 @@ class Mark:
 
 
 IMPORT_POLL_S = 0.01
-"""Interval at which an interrupt that came inside an import looks for the import's end, s."""
+"""Interval of checks for the end of an import that an interrupt came into, s."""
 
 
 def interrupt_between_imports() -> None:
@@ -95,7 +95,7 @@ def termination_requested(numbers: Sequence[int] = END_SIGNALS) -> Iterator[Call
     ear, mouth = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def tell(*_: object) -> None:
-        # A full pipe has been told often enough.
+        # A full pipe already holds enough.
         with suppress(BlockingIOError):
             os.write(mouth, b"!")
 

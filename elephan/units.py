@@ -1,4 +1,4 @@
-"""Numbers as people read them: three significant digits and a unit, decimal prefixes as networks and disks use them."""
+"""Numbers for people: three significant digits and a unit, decimal prefixes as networks and disks use them."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def named(text: str) -> list[str]:
 
 
 def check(jobs: Iterable[Job]) -> None:
-    """Say whether the jobs' backends can do what they ask for, without making anything. Raises `InputError`."""
+    """Check that the jobs' backends can do what they ask for, without making anything. Raises `InputError`."""
     of_kernel = [job for job in jobs if job.backend == "kernel"]
     if of_kernel:
         from elephan.backends import kernel
@@ -36,7 +36,7 @@ def check(jobs: Iterable[Job]) -> None:
 
 
 def require(names: Sequence[str]) -> None:
-    """Say whether this machine and user have what the backends need. Raises `InputError`."""
+    """Check that this machine and user have what the backends need. Raises `InputError`."""
     if "kernel" in names:
         from elephan.backends import kernel
 

@@ -16,7 +16,7 @@ Progress = Callable[[int, int], None]
 
 
 class Stopped(Exception):
-    """Raised out of a run that was told to stop; nothing of it is kept."""
+    """Raised by a run that was asked to stop; no result is kept."""
 
 
 @dataclass

@@ -93,7 +93,7 @@ def _bounded(flow: dict[str, Any], flows: int) -> dict[str, Any]:
 
 
 def untrimmed(trims: list[dict[str, Any]]) -> list[str]:
-    """Return, in words, which windows were not trimmed that were to be."""
+    """Return a note for each sender that did not reduce its window on command."""
     return [
         f"flow {trim['flow']}: its window was not trimmed at {trim['at_s']:g} s: "
         + trim.get("why_not", "it repaired losses, had no RTT yet, or has a control that sets the window itself")

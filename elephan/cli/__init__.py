@@ -9,11 +9,11 @@ import sys
 from elephan.signals import end_interrupts, interrupt_between_imports
 
 GC_THRESHOLD = 200_000
-"""Objects made between two looks for garbage, instead of Python's 700."""
+"""Objects made between two garbage collections, instead of Python's 700."""
 
 
 def main() -> None:
-    """Run the command and exit: the first thing that is loaded, so that Ctrl-C is heard from the start."""
+    """Run the command and exit. This module is loaded first, so that Ctrl-C is handled from the start."""
     # Closed by the caller (`>&-`): there is nothing to write to, and much that would.
     sys.stdout = sys.stdout or open(os.devnull, "w")
     sys.stderr = sys.stderr or open(os.devnull, "w")
@@ -29,7 +29,7 @@ def main() -> None:
         end_interrupts()
         print("error: stopped", file=sys.stderr)
         code = 130
-    # Python would go through all of them once more, twice, to look for garbage.
+    # Python would collect garbage twice more.
     gc.freeze()
     sys.exit(code)
 

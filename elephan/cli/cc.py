@@ -113,7 +113,7 @@ def _needs(file: Path) -> Needs:
 
 
 def _deployment(cc: CongestionControl, settings: list[str], needs: Needs | None) -> list[str]:
-    """Return the lines that say how to put a congestion control into use. Raises `InputError`."""
+    """Return the lines that put a congestion control into use. Raises `InputError`."""
     from elephan.kernel import values_of
     from elephan.kernel.deployment import deployment_of, text_of
 

@@ -24,7 +24,7 @@ def as_json(items: Sequence[dict[str, Any]]) -> str:
 
 
 def described(cc: CongestionControl, curves: Curves | None = None) -> dict[str, Any]:
-    """Return a congestion control as JSON holds it: what its file says, and what was simulated."""
+    """Return a congestion control as JSON: the texts of its file, and its simulation."""
     from dataclasses import asdict
 
     result = asdict(cc)
@@ -80,7 +80,7 @@ def print_list(congestion_controls: Sequence[CongestionControl], console: Consol
 
 
 def print_one(cc: CongestionControl, curves: Curves | None, console: Console) -> None:
-    """Print what a congestion control's file says, and what was simulated."""
+    """Print the texts of a congestion control's file, and its simulation."""
     from rich.text import Text
 
     console.print(Text.assemble((cc.name, "bold"), f"  {cc.summary}"))
@@ -207,7 +207,7 @@ STYLES = {"passed": "green", "failed": "bold red", "not tried": "yellow"}
 
 
 def print_check(file: str, steps: Sequence[Step], console: Console) -> None:
-    """Print a line per step and what is wrong below it."""
+    """Print a line per step with its faults below it."""
     from rich.text import Text
 
     for step in steps:

@@ -79,7 +79,7 @@ def compare(
 
     names = backends.named(on)
     if len(names) > 1:
-        # Both before the first: what the second refuses is not to be said after an hour of the first.
+        # Check both before the first run: a refusal by the second would otherwise come after an hour of the first.
         check(file, congestion_controls, set_ or [], on=on, seed=seed)
     rows: list[dict[str, Any]] = []
     for number, name in enumerate(names):
@@ -155,7 +155,7 @@ def as_rows(done: Comparison) -> list[dict[str, Any]]:
 
 
 def show(done: Comparison, console: Console) -> None:
-    """Print the table, the bars, and what the numbers are of."""
+    """Print the table, the bars, and the caption."""
     from rich.table import Table
     from rich.text import Text
 
@@ -204,7 +204,7 @@ def _cell(text: str, spread: str, style: str) -> Text:
 
 
 def faults(done: Comparison) -> list[str]:
-    """Return a line about runs whose network or senders were not what the scenario says, if there were any."""
+    """Return a line about runs whose network or senders did not follow the scenario, if there were any."""
     records = [*done.alone.records, *done.beside.records]
     told = [note for record in records for note in record.notes if note.startswith(("EMULATOR:", "TRAFFIC:"))]
     if not told:

@@ -50,24 +50,24 @@ def reader_gone() -> NoReturn:
 
 
 def drop_output() -> None:
-    """Let go of what stdout has not taken: Python would complain again when it flushes it at its end."""
+    """Drop the output that stdout has not taken: Python would raise again when it flushes it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str) -> None:
-    """Say something about a run that is no result: to stderr, so that --json stays clean."""
+    """Print a text about a run that is no result: to stderr, so that --json stays clean."""
     print(printable(text), file=sys.stderr)
 
 
 def failed(text: str, code: int) -> int:
-    """Say what is wrong and return the exit code."""
+    """Print an error and return the exit code."""
     print(f"error: {printable(text)}", file=sys.stderr)
     return code
 
 
 @contextmanager
 def counted(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Give a function that is told how many of how many are done; a bar shows it on a terminal, after a second."""
+    """Give a function that takes the numbers of done and all; a bar shows them on a terminal, after a second."""
     began_s = time.monotonic()
     bar: Progress | None = None
 

@@ -74,7 +74,7 @@ def show(
 
 
 def _one_line(found: dict[str, Any]) -> str:
-    """Return what a disk is, in a line."""
+    """Return the description of a disk, in a line."""
     room = size(found["blocks"] * 512)
     if found["kind"] == "drive":
         surfaces = pluralize(found["surfaces"], "surface")

@@ -24,7 +24,7 @@ MAX_BURST = 1 << 20
 """Default of max_burst, bytes."""
 DEPTHS = "1,2,4,8,16,32,64,128"
 CONNECTIONS = "1,2,4"
-"""Loads of a sweep unless it is told otherwise; 128 is the command window that targets mostly have."""
+"""Default loads of a sweep; 128 is the command window of most targets."""
 LATENCIES = ("p50", "p99")
 DIGESTS = ("header_digest", "data_digest")
 
@@ -155,7 +155,7 @@ def bench(
 
 
 def _show(done: Sweep) -> None:
-    """Print the table of a sweep, with the knee marked, and what it is."""
+    """Print the table of a sweep, with the knee marked, and its caption."""
     from rich.table import Table
     from rich.text import Text
 

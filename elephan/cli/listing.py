@@ -64,7 +64,7 @@ def filter_of(scenario: str | None, where: Sequence[str] | None, newest: int | N
         key, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"--where {text}: expected KEY=VALUE, such as path.loss=0.001")
-        # As `--set` reads it and as the store writes it, so that 1e-5 finds what is kept as 1e-05.
+        # As `--set` reads it and as the store writes it, so that 1e-5 finds a stored 1e-05.
         parameters[key.strip()] = as_text(parse_value(value.strip()))
     return Filter(scenario=scenario, parameters=parameters, newest=newest)
 
@@ -85,7 +85,7 @@ def overview(records: Sequence[Record]) -> Table:
 
     columns = present([record.metrics for record in records], OVERVIEW)
     table = Table(box=None, header_style="bold", pad_edge=False)
-    # Only where there is something to tell apart.
+    # Only if points differ in it.
     several = any(record.backend != "sim" for record in records)
     for head in ("id", "date", "scenario", *(["backend"] if several else []), "congestion control", "seed"):
         table.add_column(head, overflow="fold")

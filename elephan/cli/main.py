@@ -98,7 +98,8 @@ def root(
 
 
 def call(arguments: list[str]) -> int:
-    """Run the command with `arguments` and return its exit code. What is no fault of the user keeps its traceback."""
+    """Run the command with `arguments` and return its exit code. An error that is not the user's keeps its traceback.
+    """
     try:
         # Not by typer's own main, which ends at Ctrl-C without a word.
         command = typer.main.get_command(app)
@@ -126,7 +127,7 @@ def call(arguments: list[str]) -> int:
 
 
 def wrong_arguments(error: TyperException) -> int:
-    """Say what is wrong with the arguments; without any, the help has been asked for."""
+    """Print the fault of the arguments; without any, the help has been asked for."""
     if type(error).__name__ == "NoArgsIsHelpError":
         emit(str(error))
         return 2

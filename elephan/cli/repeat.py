@@ -23,7 +23,7 @@ MOST_DIFFERENCES = 12
 
 
 def all_same(ids: Sequence[str], location: str | None) -> bool:
-    """Run each again and print what came of it; return whether all were the same. Nothing is stored."""
+    """Run each again and print the comparison; return whether all were the same. Nothing is stored."""
     store = existing(location)
     same = True
     records = [store.get(prefix) for prefix in ids]
@@ -135,7 +135,7 @@ def replaced(value: Any, old: str, new: str) -> Any:
 
 
 def comparable(record: Record) -> dict[str, Any]:
-    """Return what is compared: all that is reproducible, without the version, which is told beside it."""
+    """Return the compared part: all that is reproducible, without the version, which is printed beside it."""
     data = record.reproducible()
     for key in ("id", "version"):
         del data[key]

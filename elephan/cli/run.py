@@ -80,7 +80,7 @@ def as_json(results: Results) -> str:
 
 
 def show(results: Results) -> None:
-    """Print the table, and say what was not run because it was there."""
+    """Print the table, and list the runs that the store already had."""
     from elephan.report.table import print_table
 
     print_table(results.table(), console())
@@ -91,7 +91,7 @@ def show(results: Results) -> None:
 
 
 def write(results: Results, folder: Path) -> None:
-    """Write the report and say where it is."""
+    """Write the report and print its path."""
     with counted("drawing") as tell:
         written = results.report(folder, tell)
     say(f"report: {written.html} ({pluralize(len(written.images), 'plot')} beside it)")

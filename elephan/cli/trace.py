@@ -1,4 +1,4 @@
-"""`elephan trace`: what is in a block trace."""
+"""`elephan trace`: summary of a block trace."""
 
 from __future__ import annotations
 

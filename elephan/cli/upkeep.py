@@ -85,7 +85,7 @@ def _list(chosen: Sequence[Summary], files: Sequence[Path], tell: object = say, 
 
 
 def _agreed(chosen: Sequence[Summary], files: Sequence[Path], yes: bool) -> bool:
-    """Return whether what is listed may be removed, as the terminal's user says. Raises `InputError` without one."""
+    """Return whether the terminal's user agrees to the removal. Raises `InputError` without one."""
     if yes:
         return True
     if not sys.stdin.isatty():

@@ -13,7 +13,7 @@ FULL = 0.9
 """Share of the line from which it counts as filled: headers take 3.5 % of it, the start some more."""
 
 ALL_OFFERED = 0.99
-"""Part of what was offered from which all of it counts as carried."""
+"""Part of the offered load from which all of it counts as carried."""
 
 MANY_TIMEOUTS = 0.2
 """Part of the loss episodes that end in a time-out, from which that is what holds a congestion control down."""
@@ -23,10 +23,10 @@ LINE_LOSSES = 0.5
 a burst of drops is one episode, and so is a single packet that the line takes."""
 
 MUCH_DROPPED = 0.01
-"""Part of the packets sent that its own queues drop, from which that is said."""
+"""Part of the packets sent that its own queues drop, from which a note says so."""
 
 LONG_QUEUE, SHORT_QUEUE = 0.5, 0.1
-"""Mean queueing delay as a part of the least RTT: from the one on it is said to be long, below the other short."""
+"""Mean queueing delay as a part of the least RTT: above the one it counts as long, below the other as short."""
 
 FAIR_FROM, FAIR_TO = 0.8, 1.25
 """A congestion control counts as fair to a reno neighbour that keeps a part in this range of its rate beside reno."""
@@ -35,7 +35,7 @@ REPEATED = 1.5
 """Segments sent again per packet lost, from which a congestion control repeats in vain."""
 
 REPEATED_LEAST = 100
-"""Segments sent again below which nothing is said of them."""
+"""Number of retransmissions below which there is no note on them."""
 
 ONE_RUN = "one repetition: chance and reason cannot be told apart"
 
@@ -49,7 +49,7 @@ def why(item: Measured, least_rtt_s: float | None) -> tuple[str, ...]:
 
 
 def limit(item: Measured) -> str:
-    """Say what holds the goodput where it is."""
+    """Name the limit of the goodput."""
     if _from(item, lambda run: _over(run.offered_share, ALL_OFFERED)):
         return "carries all that is offered"
     if _from(item, lambda run: run.line_share - FULL):
@@ -65,7 +65,7 @@ def limit(item: Measured) -> str:
 
 
 def _behind(item: Measured) -> str:
-    """Say what holds the goodput below a load that does not fill the line; "" where that is not certain."""
+    """Name the limit of the goodput below a load that does not fill the line; "" if that is not certain."""
     if not _below(item, lambda run: _over(run.offered_share, ALL_OFFERED)):
         return ""
     carried = item.mean(lambda run: run.offered_share)
@@ -73,7 +73,7 @@ def _behind(item: Measured) -> str:
 
 
 def _cause(item: Measured) -> str:
-    """Say whose losses hold the goodput down, where that is certain."""
+    """Name the losses that limit the goodput, if that is certain."""
     if any(not _lost(run) and run.line_share < FULL for run in item.runs):
         return "slow to open its window"
     by_line = item.mean(lambda run: run.line_drops) or 0.0
@@ -98,7 +98,7 @@ def _window(item: Measured) -> str:
 
 
 def queue(item: Measured, least_rtt_s: float | None) -> str:
-    """Say how long the queue is, where that is worth a word."""
+    """Describe the queue if it is long or short."""
     if not least_rtt_s:
         return ""
 
@@ -114,7 +114,7 @@ def queue(item: Measured, least_rtt_s: float | None) -> str:
 
 
 def drops(item: Measured) -> str:
-    """Say what part of its own packets it has dropped."""
+    """Describe the part of its own packets that it has dropped."""
     share = item.mean(_dropped) or 0.0
     if _from(item, lambda run: _dropped(run) - MUCH_DROPPED):
         return f"overruns queues: {units.share(share)} of its packets dropped there"
@@ -128,7 +128,7 @@ def _dropped(run: Run) -> float:
 
 
 def repeats(item: Measured) -> str:
-    """Say when far more is sent again than was lost."""
+    """Describe retransmissions if they are far more than the losses."""
     again = item.mean(lambda run: run.retransmitted_segments) or 0.0
     if again >= REPEATED_LEAST and _above(item, lambda run: run.retransmitted_segments - REPEATED * _lost(run)):
         return f"sends {units.count(again)} segments again for {units.count(item.mean(_lost))} lost"
@@ -140,7 +140,7 @@ def _lost(run: Run) -> float:
 
 
 def neighbour(item: Measured) -> str:
-    """Say how it treats a reno flow beside it."""
+    """Describe its effect on a reno flow beside it."""
     kept = item.neighbour_kept
     low, high = bounds(kept)
     if kept is None:

@@ -1,4 +1,4 @@
-"""The order that follows from the numbers: a rank is how many are better for certain, and not how many were luckier.
+"""Rank by significance: a rank is the number of those that are better for certain, not of those that were luckier.
 
 Every congestion control is measured with the same seeds, and a seed draws the same losses for all of them (common
 random numbers). So two are compared by the paired t-test over the seeds (Law, Simulation Modeling and Analysis, 5th
@@ -84,14 +84,14 @@ KEYS: dict[str, Key] = {
 
 
 def key_of(by: str) -> Key:
-    """Return what a word after --by means. Raises `InputError`."""
+    """Return the key of a word after --by. Raises `InputError`."""
     if by not in KEYS:
         raise InputError(f"--by {by}: one of {', '.join(KEYS)}")
     return KEYS[by]
 
 
 def default_key(found: Sequence[Measured]) -> str:
-    """Return what the workload is about: how far the copy is behind, how long frames take, or how much arrives."""
+    """Return the key of the workload: lag of a copy, delay of frames, or goodput."""
     for name in ("lag", "latency", "completion"):
         if all(KEYS[name].value(item) is not None for item in found):
             return name

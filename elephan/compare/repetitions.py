@@ -22,13 +22,13 @@ LEAST = 5
 """Repetitions at least: four degrees of freedom, with which an interval is 2.8 standard errors wide and not 12.7."""
 
 MOST = 100
-"""Repetitions at most: where losses are so rare that more would be needed, a longer run tells more."""
+"""Limit of repetitions: if losses are so rare that more would be needed, a longer run tells more."""
 
 ENOUGH_LOSSES = 30
 """Losses of a congestion control over all repetitions: at 30 a Poisson count varies by 18 %."""
 
 BUDGET_S = {"sim": 600.0, "kernel": 3600.0}
-"""Time for all runs of a comparison unless `--budget` says otherwise, s: processor time, on the kernel real time."""
+"""Default time for all runs of a comparison, s: processor time, on the kernel real time."""
 
 
 def chance_in(spec: Mapping[str, Any]) -> bool:
@@ -85,12 +85,12 @@ def plan_of(alone: Sequence[Record], everything: Sequence[Record], budget_s: flo
 
 
 def cost_of(record: Record) -> float:
-    """Return what a run takes of a budget, s: processor time, on the kernel real time."""
+    """Return the cost of a run in the budget, s: processor time, on the kernel real time."""
     return float(record.metrics.get("cpu_s" if record.backend == "sim" else "simulated_s") or 0.0)
 
 
 def announcement(congestion_controls: int, runs: int, backend: str, budget_s: float) -> str:
-    """Return what is said before the first repetition."""
+    """Return the text that is printed before the first repetition."""
     time = "processor time" if backend == "sim" else "real time"
     each = "each alone and beside reno" if congestion_controls > 1 else "alone and beside reno"
     controls = units.pluralize(congestion_controls, "congestion control")
@@ -101,7 +101,7 @@ def announcement(congestion_controls: int, runs: int, backend: str, budget_s: fl
 
 
 def budget_of(text: str | None, backend: str) -> float:
-    """Return the budget that a text such as "10min" says, s; the backend's own without one. Raises `InputError`."""
+    """Return the budget of a text such as "10min", s; the backend's own without one. Raises `InputError`."""
     if text is None:
         return BUDGET_S[backend]
     from elephan.core import native

@@ -20,14 +20,14 @@ class Run:
     goodput_bps: float
     line_share: float
     offered_share: float | None
-    """Part of the workload's data that was delivered, or is on its way for no longer than two round trips; None for a
+    """Part of the workload's data that was delivered, or is in flight for no longer than two round trips; None for a
     workload without end."""
     load_share: float | None
     """The workload's rate as a part of the line's; None for a workload without a rate of its own."""
     caused_drops: float
     """Packets that queues dropped, full or by AQM: the loss that the congestion control itself causes. Alone."""
     line_drops: float
-    """Packets that the line took, whatever the congestion control."""
+    """Packets that the line lost, whatever the congestion control."""
     sent_segments: float
     retransmitted_segments: float
     timeouts: float
@@ -163,7 +163,7 @@ NUMBERS = tuple(field.name for field in fields(Run))
 
 
 def offered_share(record: Record) -> float | None:
-    """Return the part of what was offered that was delivered, None for a workload that offers without end."""
+    """Return the delivered part of the offered data, None for a workload without end."""
     offered = record.metrics.get("offered_bytes")
     if not offered:
         return None
@@ -172,7 +172,7 @@ def offered_share(record: Record) -> float | None:
 
 
 def load_share(record: Record) -> float | None:
-    """Return what was offered over the run as a part of the line's rate, None for a workload without such a rate."""
+    """Return the offered load over the run as a part of the line's rate, None for a workload without such a rate."""
     offered = record.metrics.get("offered_bytes")
     return 8e9 * offered / record.spec["duration_ns"] / path_of(record)[0] if offered else None
 

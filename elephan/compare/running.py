@@ -123,7 +123,7 @@ def check(
     on: str = "sim",
     seed: int | None = None,
 ) -> None:
-    """Say whether a comparison could be run on each backend of `on`, without running it. Raises `InputError`."""
+    """Check that a comparison can be run on each backend of `on`, without running it. Raises `InputError`."""
     for backend in backends.named(on):
         _Planned(Path(file), congestion_controls, set, seed, backend)
 
@@ -159,7 +159,7 @@ class _Planned:
             try:
                 job = _job(base, base.text, [*changes, *own], self.backend)
             except InputError as error:
-                # The scenario by itself is right: it is what was to be compared that is not.
+                # The scenario by itself is right: the fault is the comparison's.
                 place, _, problem = str(error).partition(": ")
                 if place != "--set":
                     raise
@@ -175,7 +175,7 @@ class _Planned:
         backends.require(names)
 
     def require(self, by: str) -> None:
-        """Raise `InputError` where no flow of the scenario has what the rank is to be by."""
+        """Raise `InputError` if no flow of the scenario has the key of the rank."""
         wanted = {"lag": "replicate", "latency": "constant_rate"}.get(by)
         kinds = {flow["workload"]["kind"] for flow in self.runs[0][2].spec["flows"]}
         if wanted is not None and wanted not in kinds:
@@ -236,7 +236,7 @@ def _job(base: Scenario, text: str, changes: Sequence[str], backend: str) -> Job
 def _judged(
     planned: _Planned, outcomes: Sequence[Sequence[Outcome]], plan: Plan, by: str | None, keep: Store | None
 ) -> Comparison:
-    """Rank what was measured; `outcomes` has a list for each repetition, in the order of `planned.runs`."""
+    """Rank the measured runs; `outcomes` has a list for each repetition, in the order of `planned.runs`."""
     yardstick = [planned.yardstick(repetition).record for repetition in outcomes]
     alone: dict[str, list[Outcome]] = {}
     beside: dict[str, list[Outcome]] = {}

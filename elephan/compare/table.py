@@ -1,4 +1,4 @@
-"""The ranked table: its columns and what they are numbers of, for a terminal and for the page alike."""
+"""The ranked table: its columns and their meanings, for a terminal and for the page alike."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Column:
 
 
 def columns(done: Comparison) -> list[Column]:
-    """Return the columns; what the rank is by stands in front where it is not among the others."""
+    """Return the columns; the key of the rank stands in front if it is not among the others."""
     found = [
         Column("rank", "", lambda row: str(row.rank)),
         Column("congestion control", "", lambda row: row.cc),
@@ -113,7 +113,7 @@ def shows(row: Row) -> bool:
 
 
 def caption(done: Comparison) -> str:
-    """Return what the rank is by, and what the numbers are of."""
+    """Return the caption: the key of the rank, and the meaning of the numbers."""
     key = KEYS[done.by]
     order = "highest" if key.higher else "lowest"
     equal = f"within {TIE * 100:g} % equal"
@@ -136,7 +136,7 @@ def caption(done: Comparison) -> str:
 
 
 def notes(done: Comparison) -> list[str]:
-    """Return what a reader has to know of how far the ranks can be trusted."""
+    """Return notes on the certainty of the ranks."""
     found = []
     plan, each = done.plan, done.plan.repetitions
     if each == 1 and not plan.exact:
@@ -156,7 +156,8 @@ def notes(done: Comparison) -> list[str]:
 
 
 def winners(done: Comparison) -> list[Row]:
-    """Return the rows of the first rank; none where nothing tells any of them from all the others, or nothing arrived.
+    """Return the rows of the first rank; none if all are equal, or nothing arrived. Of one congestion control alone the
+    only row.
 
     Of one congestion control alone the only row.
     """

@@ -1,4 +1,4 @@
-"""The trade of each congestion control: its goodput against what it leaves a reno neighbour, each dot with its name."""
+"""The trade of each congestion control: its goodput against the goodput of a reno neighbour, each dot with its name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOM = 1.1
 """Width of a name as a part of that in DejaVu Sans, which is wider than most fonts that a browser takes."""
 
 LINE = 1.35
-"""Height of a line as a part of its letters' size: what a browser gives it."""
+"""Height of a line as a part of its letters' size, as in a browser."""
 
 AROUND = tuple(math.radians(angle) for angle in (0, 180, 90, 270, 30, 330, 150, 210, 60, 300, 120, 240))
 """Directions in which a name may stand from its dot, the first that is free."""
@@ -54,7 +54,7 @@ class Box:
 
 
 def kept_of(row: Row) -> float:
-    """Return what the neighbour keeps beside a row's congestion control; 0 where that is not known."""
+    """Return the part that the neighbour keeps beside a row's congestion control; 0 if it is not known."""
     kept = row.numbers.neighbour_kept
     return 0.0 if kept is None else kept.mean
 

@@ -1,4 +1,4 @@
-"""The congestion controls that there are, with their parameters, as the C files themselves say."""
+"""The available congestion controls, with their parameters, as the C files describe them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Parameter:
         if self.scale == 1:
             return str(value)
         fraction = Fraction(value, self.scale)
-        # A short fraction says more than a decimal ("1/8"); a long one less ("717/1024" is 0.7 as CUBIC's beta).
+        # A short fraction is clearer than a decimal ("1/8"); a long one is not ("717/1024" is 0.7 as CUBIC's beta).
         short = fraction.denominator <= 16 and abs(fraction.numerator) <= 16
         return str(fraction) if short else f"{float(fraction):.4g}"
 

@@ -22,7 +22,7 @@ class Paragraph:
     lines: tuple[str, ...]
     """As in the file, without the comment's frame."""
     verbatim: bool
-    """Indented: an equation, a table, a list; it must not be folded anew."""
+    """Indented: an equation, a table, a list; it must not be folded."""
     section: str
     """Word that it opens a section with; "" within one."""
     apart: bool
@@ -40,7 +40,7 @@ def comment_of(code: str) -> str:
     found = [text for text in COMMENT.findall(before) if "SPDX-License-Identifier" not in text]
     lines = []
     for line in "\n".join(found).splitlines():
-        # In the file's own columns, so that what was lined up there is here too.
+        # In the file's own columns, so that alignment stays.
         bare = re.sub(r"^\s*\* ?", "", line.expandtabs(TAB))
         lines.append(bare.rstrip())
     return "\n".join(lines).strip("\n")
@@ -53,7 +53,7 @@ def title_of(code: str) -> str:
 
 
 def paragraphs(code: str) -> list[Paragraph]:
-    """Return the comment in paragraphs: prose, and what is indented."""
+    """Return the comment in paragraphs: prose, and indented text."""
     result: list[Paragraph] = []
     block: list[str] = []
     apart = False

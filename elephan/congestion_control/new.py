@@ -11,7 +11,7 @@ from elephan.errors import InputError, StoreError
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 LONGEST = 40
-"""Characters of a name: what a table still shows."""
+"""Limit of a name, characters, for tables."""
 
 RESERVED = frozenset({"new", "check", "show"})
 """Words of `elephan cc`."""

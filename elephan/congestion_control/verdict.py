@@ -72,14 +72,14 @@ REASONS: tuple[tuple[str, str, str], ...] = (
         "struct_ops of tcp_congestion_ops came with Linux 5.6; cong_control took its arguments with 6.10.",
     ),
 )
-"""Pattern in the verifier's (or libbpf's) words, what it means, what would be right. The first that fits counts."""
+"""Pattern in the verifier's (or libbpf's) words, its meaning, its remedy. The first that fits counts."""
 
 PLACE = re.compile(r"^; (?P<code>.*?)(?: @ (?P<file>[^\s@]+):(?P<line>\d+))?$")
 """A line of the source in the verifier's log; file and line from Linux 6.10 on."""
 
 
 def explained(answer: dict[str, Any], file: str, code: str) -> dict[str, Any]:
-    """Return what is wrong. `answer` is that of `elephan.congestion_control.load`."""
+    """Return the faults. `answer` is that of `elephan.congestion_control.load`."""
     log = str(answer.get("log", ""))
     said = last_words(log) or first_words(answer.get("messages", ())) or str(answer.get("error", ""))
     line = line_of(log, file, code)

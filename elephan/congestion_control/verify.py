@@ -26,7 +26,7 @@ State = Literal["passed", "failed", "not tried"]
 BTF = Path("/sys/kernel/btf/vmlinux")
 
 CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
-"""Numbers of what the kernel asks for before it loads a congestion control (linux/capability.h)."""
+"""Numbers of the capabilities that the kernel asks for before it loads a congestion control (linux/capability.h)."""
 
 USER_NAMESPACE = Path("/proc/self/ns/user")
 FIRST_USER_NAMESPACE = 0xEFFFFFFD
@@ -38,7 +38,7 @@ LONGEST_S = 120
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the check and what came of it."""
+    """One step of the check and its result."""
 
     name: str
     state: State

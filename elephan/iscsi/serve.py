@@ -1,4 +1,4 @@
-"""A target that runs until it is told to end."""
+"""A target that runs until a signal ends it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def serve(
     memory_bytes: int = MEMORY_BYTES,
     congestion_control: str | None = None,
 ) -> None:
-    """Serve files until SIGINT, SIGTERM or SIGHUP. Raises `InputError` or, for what the kernel refuses, `RunError`."""
+    """Serve files until SIGINT, SIGTERM or SIGHUP. Raises `InputError` or, if the kernel refuses something, `RunError`.
+    """
     if not NAME.fullmatch(name) or len(name.encode()) > 223:
         raise InputError(f"--name {name}: an iSCSI name is needed, such as iqn.2026-01.example:disk")
     if block_bytes not in (512, 4096):

@@ -36,7 +36,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Points by connections and depth, and what a reader must know of them."""
+    """Points by connections and depth, and notes for their reader."""
 
     points: tuple[Measured, ...]
     knee: Knee | None
@@ -67,7 +67,7 @@ def sweep(
     wanted = [(count, depth) for count in sorted(set(connections)) for depth in sorted(set(depths))]
     for count, depth in wanted:
         replace(load, depth=depth, connections=count).check()
-    # Only the main thread hears of signals.
+    # Only the main thread receives signals.
     is_main = threading.current_thread() is threading.main_thread()
     done: dict[tuple[int, int], Measured] = {}
     most = CONNECTIONS_MAX

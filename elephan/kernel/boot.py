@@ -90,7 +90,8 @@ def enable(
 
 
 def _be_only_default(place: Path) -> None:
-    """Raise `InputError` where another unit of elephan's makes its control the default: which is last, nobody knows."""
+    """Raise `InputError` if another unit of elephan's makes its control the default: the order of the two is unknown.
+    """
     for other in sorted(place.parent.glob(f"{PREFIX}*.service")) if place.parent.is_dir() else ():
         text = other.read_text()
         if other.name != place.name and text.startswith(FIRST_LINE) and "kernel default " in text:
@@ -217,7 +218,7 @@ def _plain(text: str) -> str:
 
 
 def _verify(name: str, text: str) -> None:
-    """Let systemd-analyze, if it is there, look at a unit before it is written. Raises `InputError` with its words."""
+    """Let systemd-analyze, if it is there, check a unit before it is written. Raises `InputError` with its words."""
     program = shutil.which("systemd-analyze")
     if program is None:
         return

@@ -59,7 +59,7 @@ def chosen(what: str) -> tuple[CongestionControl, str, str]:
         raise InputError(f"{what}: behind = comes the variant's name: write {algorithm}, or {algorithm}=mine")
     name = kernel_name(variant or cc.name)
     if runs.is_of_run(name):
-        # `path clean` would take it for what a killed run has left.
+        # `path clean` would take it for the remains of a killed run.
         raise InputError(
             f"{name}: elephan_k, four hex digits and two more is how runs name theirs: take another variant"
         )
@@ -94,7 +94,7 @@ def register(
 
 
 def unload(name: str) -> Removed:
-    """Unregister one of ours; if it is the default here, what was before comes back."""
+    """Unregister one of ours; if it is the default here, the former default comes back."""
     everything = loaded()
     one = named(name, everything)
     if one is None:
@@ -106,7 +106,8 @@ def unload(name: str) -> Removed:
 
 
 def clean() -> Removed:
-    """Unregister all of ours but those of runs that go on; if one is the default here, what was before comes back."""
+    """Unregister all of ours but those of runs that go on; if one is the default here, the former default comes back.
+    """
     changed = _put_back() if namespaces.current().startswith(MARK) else None
     found = [one for one in loaded() if one.registered and not runs.lives(one.name)]
     for one in found:
@@ -115,7 +116,9 @@ def clean() -> Removed:
 
 
 def default(name: str, host: bool = False) -> tuple[str, str]:
-    """Make it the default of this network namespace; return what was and what is. The host's only if `host` says so."""
+    """Make it the default of this network namespace; return the former and the present one. The host's only if `host`
+    is set.
+    """
     was = namespaces.current()
     there = namespaces.available()
     one = None if name in there else named(name, loaded())
@@ -141,7 +144,7 @@ def default(name: str, host: bool = False) -> tuple[str, str]:
     try:
         namespaces.make_default(full)
     except InputError:
-        # It is as it was, and so is what is known of it.
+        # The default and the note of it are unchanged.
         if earlier is not None and was.startswith(MARK):
             saved_default.note(earlier, was)
         else:

@@ -42,7 +42,7 @@ class Deployment:
     """The command that makes it the default of all connections."""
 
     def lines(self) -> list[str]:
-        """Return the commands, each with what it does."""
+        """Return the commands, each with its effect."""
         found = [
             (self.load, f"until the next boot; a program chooses {self.name} (TCP_CONGESTION, iperf3 -C)"),
             (self.default, "for every connection of the machine"),
@@ -109,7 +109,7 @@ class Needs:
     rate_bps: int
     rtt_ns: int
     window_bytes: int
-    """Largest window of the first flow: without a word in the scenario twice what the path holds, and its queues."""
+    """Largest window of the first flow: by default twice the capacity of the path and its queues."""
     mtu_bytes: int
 
     @property

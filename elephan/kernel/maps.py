@@ -28,13 +28,13 @@ class Loaded:
     registered: bool
     """False when it is unregistered and something that began before still uses it."""
     label: str = ""
-    """Its congestion control, and behind "=" its variant; "" when the kernel does not tell (before Linux 5.10)."""
+    """Its congestion control, and behind "=" its variant; "" if the kernel does not tell (before Linux 5.10)."""
     values: dict[str, int] = field(default_factory=dict)
     """Its parameters, as the object has them."""
     parameters: dict[str, str] = field(default_factory=dict)
     """The same, as a scenario writes them."""
     changed: tuple[str, ...] = ()
-    """Those that are not as the algorithm's file says."""
+    """Parameters that differ from the algorithm's file."""
 
     @property
     def variant(self) -> str:

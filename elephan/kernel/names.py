@@ -16,7 +16,7 @@ LONGEST = 15
 ROOM = LONGEST - len(MARK)
 
 BEGINNING = 4
-"""Characters that stay of a name that does not fit; the others tell it from those that begin alike."""
+"""Characters that stay of a name that does not fit; the others tell apart names that begin alike."""
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 

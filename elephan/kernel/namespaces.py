@@ -37,7 +37,7 @@ class Elsewhere:
 
 
 def why_hosts() -> str:
-    """Return why this is to be taken for the host's own network namespace, in words; "" when it is not.
+    """Return the reason to take this for the host's own network namespace, in words; "" if it is not.
 
     The host's is the kernel's first one, and that of process 1: in a container the container's, which is the host as
     far as its user is concerned. Where process 1 cannot be looked at, it is taken for the host's.
@@ -57,7 +57,7 @@ def why_hosts() -> str:
 
 
 def identity() -> str:
-    """Return what tells this namespace from every other one since the machine started."""
+    """Return a key that tells this namespace from every other one since the machine started."""
     with socket.socket() as some:
         try:
             cookie = some.getsockopt(socket.SOL_SOCKET, NETNS_COOKIE, 8)
@@ -105,7 +105,7 @@ def current() -> str:
 
 
 def available() -> list[str]:
-    """Return what the kernel has, ours and its own."""
+    """Return the kernel's congestion controls, ours and its own."""
     return AVAILABLE.read_text().split()
 
 

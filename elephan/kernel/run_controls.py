@@ -1,4 +1,4 @@
-"""The congestion controls of one run in the kernel: each under a name of the run's own, all gone when it ends.
+"""Congestion controls of one run in the kernel: each has a name of the run's own, and is unloaded when the run ends.
 
 The name begins with the run's id, so that what a killed run has left is told from what a living one uses.
 """

@@ -34,7 +34,7 @@ def note(before: str, now: str) -> None:
 
 
 def noted(now: str) -> str | None:
-    """Return what the default was before it was `now`; None when nothing is known, or it is no longer true."""
+    """Return the default before it was `now`; None if nothing is known, or it is no longer true."""
     try:
         entry = json.loads(_place().read_text())
         known = entry["boot"] == _boot() and entry["now"] == now

@@ -29,7 +29,7 @@ def remove() -> list[Path]:
             status = folder.lstat()
         except OSError:
             continue
-        # The folder is anyone's to write in: only what is ours, and no link that somebody has laid there.
+        # Any user may write in the folder: take only our own files, and no links.
         if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode) or _is_used(folder, status.st_mtime):
             continue
         shutil.rmtree(folder, ignore_errors=True)

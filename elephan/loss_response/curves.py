@@ -22,7 +22,7 @@ from elephan.sweep.executor import Outcome, execute
 from elephan.sweep.progress import NoProgress
 
 Tell = Callable[[int, int], None]
-"""Told how many of how many runs have ended."""
+"""Called with the numbers of ended and of all runs."""
 
 WINDOW = 500
 """Packets that the window is held to (cwnd_clamp), so that every congestion control meets the loss from the same
@@ -59,16 +59,16 @@ RTT_S = 0.05
 LOSSES = (1e-2, 1e-3, 1e-4, 1e-5)
 
 PERIODS = 48
-"""Losses in a run. The first third of it is left out: until then the window is still on its way."""
+"""Losses in a run. The first third of it is left out: until then the window has not settled."""
 
 STEADY = 0.15
-"""Part by which the two halves of what is measured may differ. A window that grows all the while differs by more."""
+"""Part by which the two halves of a measurement may differ. A window that still grows differs by more."""
 
 LINE_PACKETS = 83_333
 """Packets that the line of 10 Gbit/s and 100 ms holds."""
 
 FULL = 0.9
-"""Part of that from which the line counts as full: what a window would be beyond it, nobody knows."""
+"""Part of that from which the line counts as full: the window beyond it is unknown."""
 
 RESPONSE_RTT_S = 0.1
 
@@ -131,7 +131,7 @@ class ResponseRow:
     window: float | None
     """Packets delivered per round trip, simulated; None where the line, and not the loss, was the limit."""
     steady: bool
-    """True if the two halves of what was measured agree; else the window was still growing or shrinking."""
+    """True if the two halves of the measurement agree; else the window was still growing or shrinking."""
     published: float | None
     """Packets, by the source's formula; None where there is none."""
 
@@ -148,8 +148,7 @@ class Curves:
     after_loss: AfterLoss
     response: tuple[ResponseRow, ...]
     settings: tuple[str, ...] = ()
-    """Parameters that are not at their default, "reduction=1/2"; what is published is then of another congestion
-    control."""
+    """Parameters that are not at their default, "reduction=1/2"; published values then do not apply."""
 
     @property
     def of_what(self) -> str:
@@ -173,7 +172,7 @@ def simulate(cc: CongestionControl, tell: Tell | None = None, settings: Sequence
         try:
             scenario = Scenario(Path("stack.toml"), text, [*changes, f"name=of-{cc.name}"])
         except InputError as error:
-            # The scenario is none of the user's; what was set is.
+            # The scenario is not the user's; the settings are.
             raise InputError(str(error).replace("--set: flow.flow1.congestion_control.", "--set ")) from error
         (job,) = jobs_of(scenario)
         job.index = number
@@ -199,7 +198,7 @@ def _after_loss(outcome: Outcome) -> AfterLoss:
 
 
 def measured(line: Line, lost_s: float) -> AfterLoss:
-    """Return what a window over time says of a loss at `lost_s`; the line is cut soon after it is back."""
+    """Return the window's values around a loss at `lost_s`; the line is cut soon after it is back."""
     time_s, window = line.time_s - lost_s, line.values
     at = max(0, int(np.searchsorted(time_s, 0.0)) - 1)
     before = float(window[at])
@@ -222,7 +221,7 @@ def _response(formula: Response | None, loss: float, outcome: Outcome) -> Respon
 
 
 def mean_window(time_s: Sequence[float] | Floats, rate_bps: Sequence[float] | Floats) -> tuple[float, bool]:
-    """Return the packets per round trip after the first third of what was sent, and whether both halves agree."""
+    """Return the packets per round trip after the first third of the data, and whether both halves agree."""
     times = np.asarray(time_s, dtype=np.float64)
     done = np.concatenate([[0.0], np.cumsum(np.asarray(rate_bps)[1:] * np.diff(times)) / 8])
     first, middle, end = (int(np.searchsorted(done, part * done[-1])) for part in (1 / 3, 2 / 3, 1))
@@ -237,7 +236,7 @@ def mean_window(time_s: Sequence[float] | Floats, rate_bps: Sequence[float] | Fl
 
 
 class _Counted(NoProgress):
-    """Tells how many runs have ended."""
+    """Reports the number of runs that have ended."""
 
     def __init__(self, tell: Tell, total: int) -> None:
         self._tell, self._total, self._done = tell, total, 0

@@ -53,7 +53,7 @@ def _template() -> Template:
 
 
 def figures(cc: CongestionControl, curves: Curves) -> list[TimeFigure | SweepFigure]:
-    """Return what is drawn: the window around one loss, and the mean window against the loss."""
+    """Return the figures: the window around one loss, and the mean window against the loss."""
     loss = curves.after_loss
     line = thinned(Line(loss.time_s, loss.window))
     after = TimeFigure(

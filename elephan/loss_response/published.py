@@ -43,4 +43,4 @@ RESPONSES = {
         lambda loss, rtt_s: scalable(loss, rtt_s, 0.01, 0.125, 16.0),
     ),
 }
-"""By the name of a built-in algorithm. What is not here has no published closed form, or none in loss alone."""
+"""By the name of a built-in algorithm. The others have no published closed form, or none in loss alone."""

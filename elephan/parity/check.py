@@ -1,4 +1,4 @@
-"""A congestion control's two builds side by side: what was compared, and what differs."""
+"""A congestion control's two builds side by side: the comparison and the differences."""
 
 from __future__ import annotations
 

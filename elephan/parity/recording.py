@@ -56,11 +56,11 @@ class _Recorder:
             raise refused(Path(file).name, error) from error
 
     def look(self) -> None:
-        """Take over what has been recorded so far."""
+        """Take over the calls recorded so far."""
         self._object.collect()
 
     def taken(self) -> tuple[bytes, int]:
-        """Return what was recorded since the last time, and how many records found no room in all."""
+        """Return the calls recorded since the last time, and the number of all calls that found no room."""
         (missed,) = struct.unpack_from("=Q", self._object.variables())
         return self._object.records(RING), missed
 

@@ -31,7 +31,7 @@ REST_S = 0.7
 AGAIN_S = 0.4
 WRITES, WRITE_BYTES, BETWEEN_S = 15, 4_000, 0.01
 PATIENCE_S = 20.0
-"""A path that loses much empties slowly; what is then left is given up, s."""
+"""Limit of the time for a path that loses much to drain; the rest is given up, s."""
 
 
 def namespace() -> int:
@@ -70,7 +70,7 @@ def take(wanted: dict[str, Any]) -> None:
 
 
 def send(name: str, wanted: dict[str, Any], told: dict[str, str], failed: list[str]) -> None:
-    """Carry one connection under `name`; `told` is what TCP_INFO says of it once all has arrived."""
+    """Carry one connection under `name`; `told` receives TCP_INFO once all has arrived."""
     with socket.socket() as own:
         own.settimeout(PATIENCE_S)
         own.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
@@ -134,7 +134,7 @@ def give(wanted: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command line."""
     asked = json.loads(sys.argv[1])
     if "--take" in sys.argv:
         take(asked)

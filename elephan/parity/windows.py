@@ -57,7 +57,7 @@ def case_of(losses: Sequence[int] = LOSSES) -> Case:
 
 
 def beside(cc: CongestionControl, values: Mapping[str, int], recording: Recording) -> Windows:
-    """Simulate what was recorded over `case_of()`, and compare."""
+    """Simulate the recording over `case_of()`, and compare."""
     at_s, window, threshold = simulated(cc, values)
     kernel_s, kernel_window, kernel_threshold = of_recording(recording)
     last = np.append(np.flatnonzero(np.diff(np.floor(kernel_s / STEP_S))), len(kernel_s) - 1)

@@ -38,7 +38,7 @@ def as_default(place: Site, spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _instead(place: Site, transport: Mapping[str, Any], label: str) -> str:
-    """Make the kernel's own of that name the default, if there is one; return what is the default then, in words."""
+    """Make the kernel's own of that name the default, if there is one; return the present default, in words."""
     name = transport["congestion_control"]
     if name in _read(place, "tcp_allowed_congestion_control").split() and not transport["parameters"]:
         _make_default(place, name)

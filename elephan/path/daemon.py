@@ -30,7 +30,7 @@ WHAT = "up"
 """Name of this kind of path in the lock file."""
 
 STAY = b"stay\n"
-"""The answer to what the keeper tells."""
+"""The answer to the keeper's line."""
 
 PATIENCE_S = 30.0
 """Time for a path to come up or to go down, s."""
@@ -87,7 +87,7 @@ def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
 
 
 def show() -> list[Shown]:
-    """Return everything of elephan's that lives on this machine, oldest first. Raises `InputError` without rights."""
+    """Return all living paths and runs of this machine, oldest first. Raises `InputError` without rights."""
     problem = testbed.missing()
     if problem is not None:
         raise InputError(f"elephan path {problem}")
@@ -170,7 +170,8 @@ def main(arguments: Sequence[str]) -> int:
         print(json.dumps({"error": str(error), "exit_code": error.exit_code}), flush=True)
         return error.exit_code
     except Exception as error:
-        # A fault of elephan's: nobody sees this process' traceback, so its last line goes where the errors go.
+        # A fault of elephan's: this process has no terminal, so the last line of its traceback goes where the errors
+        # go.
         print(json.dumps({"error": f"{type(error).__name__}: {error}", "exit_code": 1}), flush=True)
         return 1
     return 0

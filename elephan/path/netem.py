@@ -30,7 +30,7 @@ MAC = "02:00:00:00:00:01"
 LINE = "line"
 ROUTERS = ("left", "middle", "right")
 ROOM_PACKETS = 1_000_000
-"""Limit of the packets on the way; the queue is bounded before."""
+"""Limit of the packets in flight; the queue is bounded before."""
 UNBOUNDED_BPS = 100_000_000_000
 """A rate that delays nothing: a netem that has one keeps packets in order, whatever their jitter."""
 
@@ -73,14 +73,14 @@ def require(spec: Mapping[str, Any]) -> None:
     if not wanted(spec):
         return
     directions(spec)
-    # Without the rights for a path one cannot look either; that is said before anything is made.
+    # Without the rights for a path the check is impossible; that is reported before anything is made.
     problem = missing() if testbed.missing() is None else None
     if problem is not None:
         raise InputError(f'path.emulator = "netem": {problem}; "elephan" needs none')
 
 
 def directions(spec: Mapping[str, Any]) -> tuple[Direction, Direction]:
-    """Return what netem is told, from left to right and back. Raises `InputError` for what it cannot do."""
+    """Return netem's settings, from left to right and back. Raises `InputError` for a setting that it lacks."""
     if len(spec["links"]) != 2:
         raise _refused('access: netem emulates the line alone: access = "none"')
     for what in ("events", "background", "short_flows"):
@@ -146,7 +146,7 @@ class Netem:
     """The routers of one run's line, from `made`: its devices come and go with the namespaces."""
 
     def __init__(self, place: Site, spec: Mapping[str, Any]) -> None:
-        """Take the hosts' namespaces, which are there, for a specification that `require` has looked at."""
+        """Take the hosts' namespaces, which are there, for a specification that `require` has checked."""
         self.place = place
         self.directions = directions(spec)
         left, middle, right = (f"{place.prefix}{name}" for name in ROUTERS)
@@ -168,7 +168,7 @@ class Netem:
         for number, (host, name) in enumerate(zip(self.place.hosts, self.place.names, strict=True)):
             router, side = self._ends[host.node], ("left", "right")[host.node]
             _joined(name, DEVICE, router, f"h{number}", host.mtu_bytes)
-            # A packet is what the line carries: netem would lose or delay 64 KB at once.
+            # One packet per frame of the line: netem would lose or delay 64 KB at once.
             ip("-n", name, lines=[f"link set {DEVICE} gso_max_segs 1"])
             ip("-n", router, lines=[f"route add {host.address}/32 dev h{number}"])
             ip("-n", self._middle, lines=[f"route add {host.address}/32 dev {side}"])
@@ -185,11 +185,11 @@ class Netem:
         """Nothing: it carries as soon as it is made."""
 
     def stop(self, spec: Mapping[str, Any]) -> report.NetemReport:
-        """Say what happened; it is the namespaces' end that ends it."""
+        """Return the report; the end of the namespaces ends netem."""
         return self.report(spec, {})
 
     def report(self, spec: Mapping[str, Any], core: Mapping[str, Any]) -> report.NetemReport:
-        """Say what happened so far."""
+        """Return the report so far."""
         queues = tuple(direction.queue_packets for direction in self.directions)
         return report.NetemReport([link["name"] for link in spec["links"]], self.counters(), queues, self.own_drops())
 
@@ -208,7 +208,7 @@ class Netem:
 
 @contextmanager
 def carried(hosts: Sequence[Host], spec: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[Netem]:
-    """Make hosts and the line between them, and remove them with whatever runs there. Raises `RunError`."""
+    """Make hosts and the line between them, and remove them with their processes. Raises `RunError`."""
     place = Site(hosts, about)
     try:
         place.make()

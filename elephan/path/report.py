@@ -61,11 +61,11 @@ class Report:
         return found
 
     def notes(self) -> list[str]:
-        """Nothing but its faults is to be said of it."""
+        """Its faults are the only notes."""
         return []
 
     def counted(self, link: dict[str, Any]) -> dict[str, Any]:
-        """Return what is counted of a record's link: all of it."""
+        """Return the counters of a record's link: all of them."""
         return link
 
     def metrics(self) -> dict[str, float | None]:
@@ -140,7 +140,9 @@ class NetemReport:
         return [f"netem carried the packets: queues of {rooms}; losses and jitter are the kernel's and follow no seed"]
 
     def counted(self, link: dict[str, Any]) -> dict[str, Any]:
-        """Return what is counted of a record's link: not how long its queue was, and what netem never does."""
+        """Return the counters of a record's link without those of its queue's length and of losses that netem never
+        causes.
+        """
         return {name: value for name, value in link.items() if not name.startswith("queue_") and name not in NEVER}
 
     def metrics(self) -> dict[str, float | None]:

@@ -51,7 +51,8 @@ class Opened:
 
 @contextmanager
 def opened(hosts: Sequence[Host], spec: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[Opened | netem.Netem]:
-    """Make hosts and what carries between them for a specification, and remove them with whatever runs in them.
+    """Make hosts and the carrier between them for a specification, and remove them with their processes. Raises
+    `RunError` and `InputError`.
 
     Raises `RunError` and `InputError`.
     """

@@ -79,7 +79,7 @@ class _Told:
     program: int | None = None
     """To whom they go."""
     by: int | None = None
-    """The last one that told elephan to end."""
+    """The last signal that ended elephan."""
 
 
 @contextmanager

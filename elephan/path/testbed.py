@@ -100,7 +100,7 @@ class Site:
     """The namespaces of one run, from `make` to `remove`."""
 
     def __init__(self, hosts: Sequence[Host], about: Mapping[str, Any] | None = None) -> None:
-        """Choose an id and hold its lock, which tells `about`; nothing else is made yet."""
+        """Choose an id and hold its lock, which contains `about`; nothing else is made yet."""
         if not 2 <= len(hosts) <= MOST_HOSTS:
             raise InputError(f"a path has 2 to {MOST_HOSTS} hosts on one machine, and this is to have {len(hosts)}")
         self.hosts = tuple(hosts)
@@ -128,7 +128,7 @@ class Site:
         return tuple(str(NAMESPACES / name) for name in self.names)
 
     def tell(self, more: Mapping[str, Any]) -> None:
-        """Let the lock file tell more of the run, beside what it told. Raises `RunError`."""
+        """Add to the lock file's description of the run. Raises `RunError`."""
         self._facts |= more
         run_lock.write(self.id, self._lock, self._facts)
 
@@ -176,7 +176,7 @@ class Site:
         """Return the run's folder, which goes with it; made when first asked for. Raises `RunError`."""
         path = folder_of(self.id)
         try:
-            # Nobody else's, whatever lies there: the name is no secret. Servers that are not root pass through it.
+            # No other user's, whatever lies there: the name is no secret. Servers that are not root pass through it.
             path.mkdir(mode=0o700)
             path.chmod(0o711)
         except FileExistsError:
@@ -191,7 +191,7 @@ class Site:
         return [counters_of(name) for name in self.names]
 
     def remove(self) -> None:
-        """End what runs in the namespaces, remove them, and let go of the id. Raises `RunError`."""
+        """End the processes in the namespaces, remove them, and release the id. Raises `RunError`."""
         try:
             remove(self.id)
         finally:

@@ -17,7 +17,7 @@ Group = object
 
 
 def table_of(points: Sequence[Point]) -> Table:
-    """Return the table of points that ran on several backends; the first backend is what the others are divided by."""
+    """Return the table of points that ran on several backends; the others are divided by the first."""
     backends = backends_of(points)
     metrics = present(record.metrics for point in points for record in point.records)
     keys = list(points[0].varied)
@@ -36,7 +36,7 @@ def table_of(points: Sequence[Point]) -> Table:
                 values = [_value(_of(members, backend), group, what) for backend in backends]
                 if any(value is not None for value in values):
                     rows.append(Row((*head, what.title), _cells(what, values), False))
-                    # Said once: what stands in a row of its own is read with those below it.
+                    # A row of its own is read with those below it, so the title stands once.
                     head = ("",) * len(head)
     return Table(
         heads=(*(short(key) for key in keys), *(("flow",) if several else ()), "congestion control", "metric"),
@@ -53,7 +53,7 @@ def table_of(points: Sequence[Point]) -> Table:
 
 
 def sentence(points: Sequence[Point], what: Metric) -> str:
-    """Say how the backends compare in one metric."""
+    """Compare the backends in one metric, as a sentence."""
     first, *others = backends_of(points)
     parts = []
     for other in others:
@@ -76,7 +76,7 @@ def backends_of(points: Sequence[Point]) -> list[str]:
 
 
 def settings_of(points: Sequence[Point]) -> list[list[Point]]:
-    """Return the points by what they have in common: everything but the backend."""
+    """Return the points by their common settings: everything but the backend."""
     found: dict[str, list[Point]] = {}
     for point in points:
         found.setdefault(canonical_json([point.cc, point.varied]), []).append(point)

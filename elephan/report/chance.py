@@ -13,7 +13,7 @@ FEW = 30
 1/sqrt(n), which is 18 % at 30."""
 
 FEW_BY_CHANCE = 20
-"""Losses by chance, expected over all repetitions, below which a note says so: they vary by 22 % and more."""
+"""Expected losses by chance over all repetitions, below which a note says so: they vary by 22 % and more."""
 
 RANDOM_LOSS = frozenset({"independent", "gilbert_elliott", "bit_error_rate"})
 """Loss models of a link that draw."""

@@ -16,7 +16,7 @@ Show = Callable[[Any], str]
 ValueOf = Callable[[Any], float | None]
 
 SPEC_LINES = 12
-"""Keys of the specification that are listed where parameters do not tell the difference."""
+"""Keys of the specification that are listed if parameters do not tell the difference."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Change:
 
     @property
     def relative_text(self) -> str:
-        """Return the relative difference as people read it."""
+        """Return the relative difference as a text."""
         if self.relative is None:
             return ""
         sign = "-" if self.relative < 0 else "+"
@@ -121,7 +121,7 @@ def _host(record: Record) -> dict[str, Any]:
 
 
 def _spec(record: Record) -> dict[str, Any]:
-    # The seed is said already, and a capture changes no result.
+    # The seed is listed already, and a capture changes no result.
     return {key: value for key, value in record.spec.items() if key not in ("seed", "format", "measure")}
 
 

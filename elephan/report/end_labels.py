@@ -1,4 +1,4 @@
-"""Names beside the ends of curves: what tells many of them apart where colours do not."""
+"""Names beside the ends of curves, to tell many of them apart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class End:
     label: str
     colour: str
     gid: str
-    """Begins the ids of what is drawn."""
+    """Beginning of the ids of its parts."""
     x: float
     y: float
 
@@ -59,7 +59,7 @@ def draw(axes: Any, ends: Sequence[End]) -> None:
 def apart(heights: Sequence[float], gap: float) -> list[float]:
     """Return places near `heights`, in their order from below, `gap` apart or more, and within 0 to 1 if they fit."""
     order = sorted(range(len(heights)), key=lambda index: heights[index])
-    # Names that would touch form a block around the mean of what they want (pool adjacent violators).
+    # Names that would touch form a block around the mean of their wanted heights (pool adjacent violators).
     blocks: list[tuple[list[int], float]] = []
     for index in order:
         block, middle = [index], heights[index]

@@ -349,7 +349,7 @@ def _queues(tracks: Sequence[_Track], colours: Colours, until: float) -> list[Cu
 
 
 def _whose_queue(tracks: Sequence[_Track]) -> str:
-    """Return what tells the queues of several runs apart, where the legend has their flows."""
+    """Return a text that tells the queues of several runs apart, if the legend has their flows."""
     runs = len({id(track.record) for track in tracks})
     return " In the colour of each run's first flow." if 1 < runs < len(tracks) else ""
 
@@ -398,7 +398,7 @@ def _events(record: Record) -> tuple[tuple[float, str], ...]:
     found: dict[tuple[float, str], None] = {(warmup_s, "end of warm-up"): None} if warmup_s else {}
     for index, event in enumerate(record.spec.get("events", [])):
         when, action = event["when"], event["action"]
-        # Records of before do not say when an event happened that waited for a flow.
+        # Older records do not say when an event happened that waited for a flow.
         time_s = when["time_ns"] / 1e9 if when.get("kind") == "at" else None
         if index < len(record.event_times_s):
             time_s = record.event_times_s[index]

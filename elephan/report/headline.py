@@ -114,7 +114,7 @@ def _label(point: Point, points: Sequence[Point]) -> str:
 
 
 def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
-    """Say which point is best in the first metric, and how it compares with the worst."""
+    """Name the best point in the first metric, and compare it with the worst."""
     what = metric(names[0])
     if any(point.backend for point in points):
         return backend_comparison.sentence(points, what)
@@ -147,8 +147,9 @@ def _sentence(points: Sequence[Point], names: tuple[str, ...]) -> str:
 
 
 def _wins(points: Sequence[Point], what: Metric) -> str:
-    """Say at how many points of a sweep each congestion control is best: a value of one point says nothing of the
-    others."""
+    """Name at how many points of a sweep each congestion control is best: a value of one point says nothing of the
+    others.
+    """
     groups: dict[str, list[Point]] = {}
     for point in points:
         groups.setdefault(canonical_json(point.varied), []).append(point)

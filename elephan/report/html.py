@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 Tell = Callable[[int, int], None]
-"""Told that so many of so many are done."""
+"""Called with the numbers of done and all."""
 
 PAGE = Path(__file__).parent / "page"
 
@@ -55,7 +55,7 @@ class Written:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A figure as the page wants it."""
+    """A figure for the page."""
 
     title: str
     caption: str
@@ -207,7 +207,7 @@ def runs_table(records: Sequence[Record]) -> Markup:
 
 
 def facts_of(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Return what the report says about how it came about."""
+    """Return the report's facts about its own runs."""
     first = records[0]
     seeds = sorted({record.seed for record in records})
     host = first.host
@@ -241,5 +241,5 @@ def scenarios_of(records: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 def folder_of(records: Sequence[Record], base: Path) -> Path:
-    """Return where a report goes unless told otherwise: a folder named after the scenario."""
+    """Return the default folder of a report, named after the scenario."""
     return base / (slug(records[0].scenario.name) or "report")

@@ -20,7 +20,7 @@ class LoadPoint:
     """A load and its result."""
 
     depth: float
-    """Requests under way."""
+    """Requests in progress."""
     connections: float
     throughput: float
     """Per second, in a unit that all points of a curve share."""
@@ -63,7 +63,7 @@ def knee_of(points: Sequence[LoadPoint | None]) -> Knee | None:
 
 
 def beyond(edges: Sequence[str]) -> str:
-    """Return a sentence about a knee at the edge of what was measured; "" for one inside."""
+    """Return a sentence about a knee at the edge of the measured loads; "" for one inside."""
     if not edges:
         return ""
     return f"the knee is at the greatest {' and '.join(edges)} measured; it may lie beyond"

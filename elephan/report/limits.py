@@ -14,7 +14,7 @@ SHORT_ROUND_TRIPS = 10
 """Round trips below which a run is mostly slow start: ten double the initial window of 10 segments to 10,240."""
 
 BELOW_LINE = 0.98
-"""Part of the line's rate, below which a window is said to hold a flow: what is above is within its headers."""
+"""Part of the line's rate, below which a window is reported to limit a flow: above it the difference is headers."""
 
 LARGEST_WINDOW = 65_535 << 14
 """Largest window that TCP can express, bytes (RFC 7323, 2.3)."""
@@ -62,7 +62,7 @@ class Entry:
 
 
 def limits(record: Record) -> list[str]:
-    """Return what a reader must know of a run: in what its own settings, and not the path, made its numbers."""
+    """Return notes on the effects of a run's own settings, rather than the path, on its numbers."""
     if record.extrapolation is not None:
         return []
     found = []
@@ -117,7 +117,7 @@ def too_short(record: Record, entry: Entry) -> list[str]:
 
 
 def held_by_window(entry: Entry) -> list[str]:
-    """Return a note where a window, or a send buffer, holds a flow below the line and below what it wants to send."""
+    """Return a note if a window, or a send buffer, holds a flow below the line and below its load."""
     if entry.rtt_s <= 0:
         return []
     share = entry.window_bps / entry.payload_bps
@@ -140,7 +140,7 @@ def held_by_window(entry: Entry) -> list[str]:
 
 
 def above_line(entry: Entry) -> list[str]:
-    """Return a note where the offered load is above what the line carries."""
+    """Return a note if the offered load is above the line's capacity."""
     wanted = entry.offered_bps
     if wanted is None or wanted <= entry.payload_bps or entry.specs[0]["workload"].get("credits") is not None:
         return []

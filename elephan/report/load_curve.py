@@ -104,7 +104,7 @@ def _name(point: Point, keys: Sequence[str]) -> str:
 
 
 def edges(curves: Sequence[LoadCurve]) -> tuple[str, ...]:
-    """Return a note for each knee at the edge of what was swept."""
+    """Return a note for each knee at the edge of the sweep."""
     return tuple(
         ": ".join(part for part in (curve.name, beyond(curve.knee.edges)) if part)
         for curve in curves
@@ -113,7 +113,7 @@ def edges(curves: Sequence[LoadCurve]) -> tuple[str, ...]:
 
 
 def sentence(curves: Sequence[LoadCurve]) -> str:
-    """Say where the knees are."""
+    """Name the knees."""
     places = [f"{curve.load}{f' with {curve.name}' if curve.name else ''}" for curve in curves]
     if len(curves) > 1:
         return f"The knee is at {', at '.join(places[:-1])}, and at {places[-1]}."

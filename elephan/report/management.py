@@ -85,7 +85,7 @@ class Managed:
 
 
 def managed_of(records: Sequence[Record], load: Loader) -> list[Managed]:
-    """Return what is shown of the first runs that have a manager."""
+    """Return the pages of the first runs that have a manager."""
     found = [record for record in records if record.manager is not None]
     return [_managed(record, load(record), len(found) > 1, number) for number, record in enumerate(found[:MOST_RUNS])]
 

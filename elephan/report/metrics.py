@@ -369,7 +369,9 @@ LAYERS = {
 
 
 def _of_the_other_way() -> tuple[Metric, ...]:
-    """Of connections that carry data both ways: what flows from the target to the initiator."""
+    """Return the metrics of the other direction of connections that carry data both ways: from the target to the
+    initiator.
+    """
     count, size = units.count, units.size
     back = "from `to` to `from`: read data, R2Ts and status of workload `iscsi`"
     return (
@@ -402,7 +404,7 @@ def _of_the_other_way() -> tuple[Metric, ...]:
 
 
 def _of_the_manager() -> tuple[Metric, ...]:
-    """Short flows, and what a manager did; where there are any."""
+    """Return the metrics of short flows and of a manager, if there are any."""
     count, time = units.count, units.duration
     taken = "from opening the connection to the delivery of the last byte, of short flows that ended in the run"
     return (

@@ -21,17 +21,17 @@ from elephan.store.series import Series
 Floats = npt.NDArray[np.float64]
 
 SECOND_S = 1.0
-"""Time over which rates are averaged: what a move took from a user is told in seconds."""
+"""Time over which rates are averaged, for a user's view of a move."""
 
 PEAK_S = 0.1
-"""Time after a move in which both ways deliver, s."""
+"""Time after a move in which both paths deliver, s."""
 
 EARLY_S = 0.2
-"""Time after a move in which losses count as those of two ways that meet, s."""
+"""Time after a move in which losses count as those of two paths that meet, s."""
 
 BACK_RTTS = 10
-"""Round trips of the old way, and at least a second, over which a flow must keep a rate to be back at it: less would
-take for a rate that what waited for a lost segment is delivered all at once."""
+"""Round trips of the old path, and at least a second, over which a flow must keep a rate to be back at it. A shorter
+time would count data that waited for a lost segment, and is delivered all at once, as a rate."""
 
 WAKE_RTTS = 20
 WAKE_S = 10.0
@@ -119,7 +119,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Move:
-    """One flow that one event moved, and what came of it."""
+    """One flow that one event moved, and the effects."""
 
     flow: int
     """Index into the record's flows."""
@@ -130,8 +130,9 @@ class Move:
     """Propagation."""
     route_after: tuple[int, ...]
     before_bps: float
-    """Mean over the round trip before, or a tenth of a second where that is longer: what the flow had come to; no more
-    than the slowest link of its way carries, since what waited for a lost segment is delivered all at once."""
+    """Mean over the round trip before, or a tenth of a second if that is longer: the flow's rate before the move. It is
+    at most the rate of the slowest link of its path, since data that waited for a lost segment is delivered all at
+    once."""
     peak_bps: float
     """Mean over the first tenth of a second."""
     least_bps: float
@@ -184,7 +185,7 @@ def _means(time_s: Floats, bits: Floats, over_s: float) -> tuple[Floats, Floats]
 
 
 def round_trip_s(record: Record, route: Sequence[int], return_route: Sequence[int]) -> float:
-    """Return the propagation round-trip time of a pair of ways, as the run began, s."""
+    """Return the propagation round-trip time of a pair of routes, as the run began, s."""
     links = record.spec["links"]
     return sum(int(links[link]["delay_ns"]) for link in (*route, *return_route)) / 1e9
 

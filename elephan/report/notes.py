@@ -1,4 +1,4 @@
-"""Notes of records and points: what a reader must know to trust the numbers."""
+"""Notes of records and points, to judge the numbers by."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from elephan.report.chance import FEW, few_by_chance, few_losses
 from elephan.report.limits import limits
 
 MOST_NAMES = 6
-"""Points whose names a note lists; of more it says how many."""
+"""Limit of the points whose names a note lists; of more it gives the number."""
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
@@ -80,7 +80,7 @@ def _value(text: str) -> float:
 
 
 def extrapolated(spec: Mapping[str, Any], how: Mapping[str, Any] | None) -> list[str]:
-    """Return what a reader must know of a long copy of which a part was simulated; nothing for any other run."""
+    """Return notes on a long copy of which a part was simulated; nothing for any other run."""
     if how is None:
         return []
     name = re.sub(r"\.1$", "", str(spec["flows"][0]["name"])) if len(spec["flows"]) > 1 else spec["flows"][0]["name"]

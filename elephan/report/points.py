@@ -1,4 +1,4 @@
-"""Records as points: repetitions put together, what was varied told from what was fixed, and each given a name."""
+"""Records as points: combine repetitions, separate varied from fixed parameters, and name each point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_ENTRIES = 100
 """Flow entries of a run that tables list: a reader looks at no more, and each costs a row of every table."""
 
 REPETITION_KEYS = frozenset({"seed", "repetition", "repeat"})
-"""Parameters that tell repetitions of one point apart, and not points."""
+"""Parameters that tell repetitions of one point apart, not points."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Point:
         return f"{name}, {self.backend}" if self.backend else name
 
     def metric(self, name: str) -> Estimate | None:
-        """Return a metric of the run over the repetitions; of a single one with the band of what was extrapolated."""
+        """Return a metric of the run over the repetitions; of a single one with the band of the extrapolation."""
         found = estimate([record.metrics.get(name) for record in self.records])
         if found is None or len(self.records) > 1:
             return found
@@ -158,8 +158,9 @@ def cc_of(record: Record) -> str:
 
 
 def told_by_cc(records: Sequence[Record]) -> frozenset[str]:
-    """Return the parameters that a congestion control's label tells already: its name and its algorithm's own
-    parameters."""
+    """Return the parameters that a congestion control's label contains already: its name and its algorithm's own
+    parameters.
+    """
     own = {
         name for record in records for flow in record.spec.get("flows", []) for name in flow["transport"]["parameters"]
     } | {"congestion_control", "name"}
@@ -199,7 +200,7 @@ def shown(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "on" if value else "off"
-    # 1e-05 is how C writes it; people, and scenarios, write 1e-5.
+    # C writes 1e-05; people, and scenarios, write 1e-5.
     return re.sub(r"e([+-])0+", r"e\1", f"{value:g}") if isinstance(value, float) else str(value)
 
 

@@ -29,7 +29,7 @@ def t_975(degrees: int) -> float:
 
 
 def estimate(values: Sequence[int | float | None]) -> Estimate | None:
-    """Return the mean of what is there, None when nothing is."""
+    """Return the mean of the values that are not None; None without any."""
     given = [float(value) for value in values if value is not None]
     if not given:
         return None
@@ -69,7 +69,7 @@ def paired_p(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def holm(values: Sequence[float], level: float = 0.05) -> list[bool]:
-    """Return which p-values are significant when all of them are looked at together (Holm 1979).
+    """Return the p-values that are significant when all are tested together (Holm 1979).
 
     The probability that any of them is called significant by chance stays below `level`.
     """

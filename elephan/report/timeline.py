@@ -57,7 +57,7 @@ def thinned(line: Line, bins: int = MOST_BINS) -> Line:
 
 
 def averaged(line: Line, bins: int = MEAN_BINS) -> Line:
-    """Return the mean of each bin of samples at the bin's middle: for rates, whose single samples say little."""
+    """Return the mean of each bin of samples at the bin's middle: for rates, whose single samples vary much."""
     count = len(line.time_s)
     if count <= bins:
         return line

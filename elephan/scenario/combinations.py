@@ -15,7 +15,7 @@ from typing import Any
 from elephan.scenario.sweep import Axis, Mode
 
 RUNS_MAX = 1_000_000
-"""Runs of a scenario unless `sweep.max_runs` says otherwise: at one second each, twelve days."""
+"""Default limit of the runs of a scenario: at one second each, twelve days."""
 
 LOOKED_AT_MAX = 1_000
 """Combinations that are validated before the first one runs: about a second, and all of any usual sweep."""

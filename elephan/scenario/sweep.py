@@ -176,7 +176,7 @@ def _counted(
         raise Problem((*location, "spacing"), '"linear", or "log" between values above zero')
     ratio = math.log(last / first)
     inner = [float(first) * math.exp(ratio * i / (count - 1)) for i in range(1, count - 1)]
-    # Six digits: what a person writes, and equal on every machine whatever its libm.
+    # Six digits, as people write, and equal on every machine whatever its libm.
     return tuple(_written(value, unit) for value in (first, *(Fraction(f"{value:.6g}") for value in inner), last))
 
 

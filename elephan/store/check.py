@@ -1,4 +1,4 @@
-"""Compare what is stored with the digests that were stored beside it."""
+"""Compare stored runs with the digests that were stored beside them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Checked:
 def check(
     store: Store, ids: Sequence[str], summary: Checked, tell: Callable[[int, int], None] | None = None
 ) -> Iterator[Damaged]:
-    """Yield what is wrong with these runs, and count in `summary`; `tell` hears how many of how many are done.
+    """Yield the faults of these runs, and count in `summary`; `tell` receives the numbers of done and all.
 
     Raises `StoreError` when the database itself cannot be read.
     """

@@ -56,13 +56,13 @@ class Damaged:
     reason: str
 
     def __str__(self) -> str:
-        """Say it on one line."""
+        """Format it on one line."""
         return f"run {self.id}: {self.reason}"
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A run as far as the columns of its row say, so that a damaged record is no hindrance."""
+    """A run by the columns of its row, so that a damaged record is no hindrance."""
 
     id: str
     created: str
@@ -79,11 +79,11 @@ def _summary(run_id: str, created: str, scenario: str, backend: str, version: st
 
 
 COLUMNS = ("format", "created", "scenario", "backend", "version", "build", "seed")
-"""Columns of a run that say what its record says too."""
+"""Columns of a run that repeat values of its record."""
 
 
 def columns_of(record: Record) -> dict[str, object]:
-    """Return what the columns of a record's row hold."""
+    """Return the columns of a record's row."""
     return {
         "format": record.format,
         "created": record.created,
@@ -97,7 +97,7 @@ def columns_of(record: Record) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Stored:
-    """A row as it is: the record's text, and what it is to be compared with."""
+    """A row as it is: the record's text, its digest and its columns."""
 
     id: str
     record: str
@@ -177,7 +177,7 @@ class Store:
             time.sleep(random.uniform(0, 0.05 * 2**attempt))
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._database.close()
 
     def __enter__(self) -> Store:
@@ -398,7 +398,7 @@ def digest_of(text: str) -> str:
 
 
 def _read(run_id: str, text: Any, sha256: str | None) -> Record | Damaged:
-    """Return a record, or what is wrong with it; 0.1.0 stored no digest."""
+    """Return a record, or its damage; 0.1.0 stored no digest."""
     if sha256 is not None and isinstance(text, str) and digest_of(text) != sha256:
         # If it is no record at all, that error says more.
         try:

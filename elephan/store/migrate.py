@@ -47,7 +47,7 @@ def bring_up_to_date(place: Place) -> None:
 
 
 def revision(connection: Connection) -> str | None:
-    """Return the revision that the database is at, None when it says none."""
+    """Return the revision of the database, None if it has none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.execute(text("select version_num from alembic_version")).scalar()
@@ -117,7 +117,7 @@ def _repair(connection: Connection) -> None:
 
 
 def _without_revision(runs: int, found: dict[str, set[str]], has_version_table: bool) -> str:
-    """Return what to do about a store that holds runs and does not say of which revision its tables are."""
+    """Return the treatment of a store that holds runs and has no revision of its tables."""
     text = f"the store holds {pluralize(runs, 'run')}, but not the revision of its tables"
     columns = {name: {column.name for column in table.columns} for name, table in Base.metadata.tables.items()}
     for number in reversed(REVISIONS):

@@ -15,7 +15,7 @@ from elephan.store.database import Filter, Store, Summary
 from elephan.store.files import paths_of, stem_of
 
 SETTLED_S = 600.0
-"""A file is nobody's only when it is this old, s: a run's series are written before its row is."""
+"""Least age of a stray file, s: a run's series are written before its row is."""
 
 _AGE = re.compile(r"^\s*(\d+)\s*([hdw])\s*$")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
@@ -89,7 +89,7 @@ def stray_files(store: Store, now_s: float | None = None) -> Iterator[Path]:
     settled_s = (time.time() if now_s is None else now_s) - SETTLED_S
     folder = store.series_folder
     files = [path for path in sorted(folder.glob("*/*")) if path.suffix in (".parquet", ".tmp")]
-    # After the files: what is stored meanwhile has a row by now.
+    # After the files: runs stored meanwhile have a row by now.
     ids = {one.id for one in store.summaries(Filter())}
     expected = {path for run_id in ids for path in paths_of(folder, stem_of(run_id))}
     for path in files:
@@ -110,7 +110,7 @@ def remove(files: Sequence[Path]) -> None:
 
 
 def _must_be_own(store: Store) -> None:
-    """The files of a server's store lie on each machine that runs: what is missing here may be there."""
+    """The files of a server's store lie on each machine that runs: a file that is missing here may be there."""
     if store.place.file is None:
         raise InputError(
             f"--store {store.location}: the series of a server's store lie on the machines that made them, so that no "

@@ -25,7 +25,7 @@ class Base(DeclarativeBase):
 
 
 class RunRow(Base):
-    """A run: what one looks for in columns, the whole record as JSON."""
+    """A run: columns to search by, the whole record as JSON."""
 
     __tablename__ = "run"
     __table_args__ = (TEXT_OPTIONS,)

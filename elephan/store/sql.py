@@ -32,7 +32,7 @@ Execute = Callable[[str, Values | Sequence[Values]], list[tuple[Any, ...]]]
 
 
 class Fault(Exception):
-    """A database did not do what it was asked; `orig` is the driver's error."""
+    """A database refused or failed; `orig` is the driver's error."""
 
     def __init__(self, orig: BaseException) -> None:
         super().__init__(str(orig))
@@ -46,7 +46,7 @@ class Database(Protocol):
         """Give what executes in one transaction, committed at the end, or rolled back by an exception."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
 
 
 class File:

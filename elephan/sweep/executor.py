@@ -50,12 +50,12 @@ class Outcome:
 
 
 class Interrupted(ElephanError):
-    """Ctrl-C, or a signal to end. What had ended is in the store."""
+    """Ctrl-C, or a signal to end. Runs that had ended are in the store."""
 
     exit_code = 130
 
     def __init__(self, ended: int, total: int, stored: bool) -> None:
-        """Say how to go on."""
+        """Name the command that goes on."""
         be = "is" if ended == 1 else "are"
         kept = f"{be} stored; the same command goes on from here" if stored else f"{be} lost: there was no store"
         super().__init__(f"stopped: {ended} of {pluralize(total, 'run')} had ended and {kept}")
@@ -148,7 +148,7 @@ class _Pool:
             raise Interrupted(len(self.outcomes), len(self._jobs), self._store is not None)
 
     def _named(self, number: int, error: BaseException) -> BaseException:
-        """Say which run failed, when there are several and the error is the user's."""
+        """Name the run that failed, if there are several and the error is the user's."""
         if isinstance(error, ElephanError) and len(self._jobs) > 1:
             error.args = (f"run {number + 1} of {len(self._jobs)}: {error}",)
         return error
@@ -198,7 +198,7 @@ class _Pool:
         self._watcher.refresh()
 
     def _drain(self, threads: list[threading.Thread]) -> None:
-        """Wait for the workers, and keep what they had finished when they were told to stop."""
+        """Wait for the workers, and store the runs that they had finished when they had to stop."""
         while any(thread.is_alive() for thread in threads) or not self._done.empty():
             try:
                 self._take(self._done.get(timeout=POLL_S))
@@ -240,7 +240,7 @@ class _Pool:
             except Stopped:
                 message = _Message(number)
             except BaseException as error:  # handed to the caller's thread, which raises it
-                # Now, and not when that thread hears of it: no further job is to begin.
+                # Now, and not when that thread receives it: no further job is to begin.
                 self._stop.set()
                 message = _Message(number, error=error)
             self._done.put(message)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """Told what happens. `began` and `moved` come from workers, the rest from the calling thread."""
+    """Receives events. `began` and `moved` come from workers, the rest from the calling thread."""
 
     def start(self, total: int) -> None:
         """So many runs."""
@@ -94,7 +94,7 @@ class _Running:
 
     @property
     def stage(self) -> str:
-        """Set-up or end in words: nobody knows how long these take. "" while the run moves in its own time."""
+        """Set-up or end in words, since their length is unknown. "" while the run moves in its own time."""
         if not self.total_ns:
             return f"setting up {pluralize(self.connections, 'connection')}"
         return "putting its record together" if self.now_ns == self.total_ns else ""
@@ -104,7 +104,7 @@ class _Running:
         if self.stage:
             return self.stage
         if self.now_ns > self.total_ns:
-            # Beyond its length a run goes on only until what was written has arrived; when, nobody knows.
+            # Beyond its length a run goes on only until its data has arrived; that time is unknown.
             return f"draining, {self.now_ns / 1e9:.1f} s {self.done}"
         return f"{self.now_ns / 1e9:.1f} of {self.total_ns / 1e9:.1f} s {self.done}"
 
@@ -190,7 +190,7 @@ class Bars:
             self._nobody_looks = True
 
     def share(self) -> float:
-        """Return the part done of what had to be run, 0 to 1, running jobs by their simulated time."""
+        """Return the done part of the runs, 0 to 1, running jobs by their simulated time."""
         to_run = self._total - self._reused
         with self._lock:
             parts = sum(one.share for one in self._running.values())
@@ -212,7 +212,7 @@ class Bars:
         return text
 
     def _stages(self) -> list[str]:
-        """Return what all running jobs do, where that has no known length and no other run says how long one takes."""
+        """Return the stages of all running jobs, if they have no known length and no other run tells it."""
         with self._lock:
             running = list(self._running.values())
         stages = list(dict.fromkeys(one.stage for one in running))
@@ -230,7 +230,7 @@ class Bars:
         for number, one in sorted(running.items()):
             if number not in self._tasks:
                 self._tasks[number] = bars.add_task(one.title, total=1.0, of="")
-            # A bar without an end: no time left is told.
+            # A bar without an end: no time left is shown.
             whole = None if one.stage else 1.0
             bars.update(self._tasks[number], completed=one.share, total=whole, of=one.text())
         if self._overall is not None:
@@ -257,7 +257,7 @@ class Bars:
 
 
 def title_of(job: Job) -> str:
-    """Return what a running job is called: its number and its congestion controls."""
+    """Return the title of a running job: its number and its congestion controls."""
     congestion_controls = dict.fromkeys(
         flow["transport"]["congestion_control"].rsplit("/", 1)[-1] for flow in job.spec.get("flows", [])
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from elephan.scenario import Scenario
 
 SAID_FROM = 1_000
-"""Runs above which it is said at once how many there are."""
+"""Runs above which their number is printed at once."""
 
 SILENT_S = 1.0
 """Least time of a check that is shown, s."""
@@ -36,7 +36,7 @@ class Looking:
         self._bar: Progress | None = None
 
     def looking(self, scenario: Scenario, number: int) -> None:
-        """Point `number` of those that are looked at is next; the scenario's runs are counted."""
+        """Point `number` of those to check is next; the scenario's runs are counted."""
         total, now = len(scenario.looked_at), time.monotonic()
         # A terminal that was closed is no reason to stop.
         with suppress(OSError):
@@ -56,7 +56,7 @@ class Looking:
                 print(text, file=self._stream, flush=True)
 
     def finish(self) -> None:
-        """All are looked at, or one is wrong."""
+        """All are checked, or one is wrong."""
         if self._bar is not None:
             with suppress(OSError):
                 self._bar.stop()

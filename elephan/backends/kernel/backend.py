@@ -45,7 +45,7 @@ def require() -> None:
 
 
 def check(jobs: Iterable[Job]) -> None:
-    """Say whether this kernel can do what the jobs ask for, before anything is made. Raises `InputError`."""
+    """Check that this kernel can do what the jobs ask for, before anything is made. Raises `InputError`."""
     machine = Machine.here()
     for job in jobs:
         try:
@@ -78,7 +78,9 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
 def _run(
     job: Job, layout: Layout, progress: Progress | None
 ) -> tuple[RunResult, report.Told, list[dict[str, Any]], int]:
-    """Return the core's result, what carried the packets, what senders were told, CPU time of the core's threads."""
+    """Return the core's result, the carrier's report, the senders' commands and answers, and the CPU time of the core's
+    threads.
+    """
     about = {"what": "run", "of": job.scenario.file or job.scenario.name}
     with (
         opened(layout.hosts, job.spec, about) as path,
@@ -103,7 +105,7 @@ def _run(
 
 
 def _programs(spec: dict[str, Any], layout: Layout, place: testbed.Site, names: list[str]) -> dict[int, dict[str, Any]]:
-    """Set up what the flows of programs need: the default control of their hosts, and their files."""
+    """Set up the hosts' default control and the files for flows of programs."""
     made = {}
     for number, (flow, ends) in enumerate(zip(spec["flows"], layout.ends, strict=True)):
         if "program" not in flow["workload"]:

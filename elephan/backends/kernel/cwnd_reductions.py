@@ -1,4 +1,4 @@
-"""Senders that are told to trim their windows: the maps for it, and what came of each order.
+"""Commands to senders to reduce their windows: the maps for them, and the answers.
 
 congestion/bpf/trim.h is the sender's side. The maps belong to the loaded controls and go with them.
 """
@@ -62,7 +62,7 @@ def listening(layout: Layout, names: Sequence[str]) -> Iterator[Listening]:
 def told(
     spec: Mapping[str, Any], layout: Layout, given: Sequence[Mapping[str, Any]], maps_of: Listening
 ) -> list[dict[str, Any]]:
-    """Return what came of each order to trim, in the form of the record's `trims`."""
+    """Return the answer to each command, in the form of the record's `cwnd_reductions`."""
     answers = {
         number: {ENDS.unpack(key): ANSWER.unpack(value) for key, value in answered.entries().items()}
         for number, answered in maps_of.answers.items()

@@ -43,7 +43,7 @@ SYSCTL = Path("/proc/sys/net/ipv4")
 
 
 class Refused(ValueError):
-    """The kernel cannot do what a key asks for. The text says which, why, and what would be right."""
+    """The kernel cannot do what a key asks for. The text names the key, the reason, and the expected value."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Settings:
 
 
 def settings_of(transport: Transport, machine: Machine) -> Settings:
-    """Return what a transport asks of the namespaces of both ends. Raises `Refused`."""
+    """Return the settings of a transport for the namespaces of both ends. Raises `Refused`."""
     for check in _CHECKS:
         check(transport, machine)
     return Settings(
@@ -96,7 +96,8 @@ def settings_of(transport: Transport, machine: Machine) -> Settings:
 
 
 def program_settings_of(transport: Transport, machine: Machine) -> Settings:
-    """Return the same where a program makes the sockets: what is an option of one's own is for the namespace there.
+    """Return the same for a program that makes the sockets: socket options become settings of the namespace. Raises
+    `Refused`.
 
     Raises `Refused`.
     """
@@ -128,7 +129,7 @@ def waiting(settings: Settings) -> Settings:
 
 
 def socket_of(transport: Transport) -> dict[str, Any]:
-    """Return what a transport asks of a flow's sockets, as crates/kernel/src/plan.rs has it."""
+    """Return the settings of a transport for a flow's sockets, as crates/kernel/src/plan.rs has them."""
     window = transport["window_bytes"]
     send = transport["send_buffer_bytes"]
     rto_max_ms = transport["rto_max_ns"] // 1_000_000
@@ -147,7 +148,7 @@ def socket_of(transport: Transport) -> dict[str, Any]:
 
 
 def notes_of(transport: Transport) -> list[str]:
-    """Return what the kernel does a little otherwise than a key asks for."""
+    """Return notes on keys that the kernel follows only approximately."""
     notes = []
     shift = transport["window_scale"]
     if shift is not None and shift != _shift_for(transport["window_bytes"]):

@@ -47,7 +47,7 @@ class Layout:
     control_of: tuple[int, ...]
     """Of each flow: index into `controls`."""
     listening: frozenset[int]
-    """Of `controls`: those whose senders are told to trim their windows."""
+    """Of `controls`: those whose senders receive commands to reduce their windows."""
     notes: tuple[str, ...]
 
     def plan(
@@ -95,7 +95,9 @@ class Layout:
 
 
 def _patient(events: Sequence[Mapping[str, Any]]) -> set[int]:
-    """Return the flows whose senders are to wait when they are moved. Raises `InputError` for what none can be told."""
+    """Return the flows whose senders tolerate reordering when they are moved. Raises `InputError` for events that none
+    can follow.
+    """
     found: set[int] = set()
     for event in events:
         mitigation = event["action"].get("mitigation") or {}
@@ -111,7 +113,7 @@ def _patient(events: Sequence[Mapping[str, Any]]) -> set[int]:
 
 
 def _trimmed(spec: Mapping[str, Any]) -> set[int]:
-    """Return the flows that may be told to trim their windows. Raises `InputError` for more than can be told."""
+    """Return the flows whose senders may receive commands to reduce their windows. Raises `InputError` for too many."""
     found: set[int] = set()
     for event in spec["events"]:
         if (event["action"].get("mitigation") or {}).get("cwnd_reduction") is not None:
@@ -127,7 +129,7 @@ def _trimmed(spec: Mapping[str, Any]) -> set[int]:
 
 
 def _listening(flows: Sequence[Mapping[str, Any]], control_of: Sequence[int], told: set[int]) -> frozenset[int]:
-    """Return the controls that can be told: not those that set the window on every ACK, as in the simulator."""
+    """Return the controls that can follow commands: not those that set the window on every ACK, as in the simulator."""
     return frozenset(
         control_of[number]
         for number in told
@@ -136,7 +138,9 @@ def _listening(flows: Sequence[Mapping[str, Any]], control_of: Sequence[int], to
 
 
 def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
-    """Return what a specification needs. Raises `InputError` when this machine's kernel cannot do what it asks for."""
+    """Return the hosts, settings and controls of a specification. Raises `InputError` when this machine's kernel cannot
+    do what it asks for.
+    """
     flows = spec["flows"]
     if not flows:
         raise InputError("the backend kernel runs flows, and this scenario has none: add [[flow]]")

@@ -37,10 +37,10 @@ VERSIONS = {
 """By command: the argument that prints its version, and a pattern that finds it."""
 
 CARRY = {"iperf3": ("iperf3",), "scp": ("ssh",), "ftp": ("vsftpd", "curl")}
-"""Commands whose version a record tells, by program."""
+"""Commands whose versions a record contains, by program."""
 
 DATA_PORTS = (40_000, 40_999)
-"""Of ftp's passive mode. The hosts are the flow's own, so that they are in nobody's way."""
+"""Of ftp's passive mode. The hosts are the flow's own, so the ports are free."""
 
 PASSABLE = 0o711
 """Mode of a folder that a server which is not root passes through and cannot read; the keys in it are root's alone."""
@@ -54,7 +54,8 @@ if [ -n "$2" ]; then mount -t tmpfs -o mode=755 elephan /run; mkdir "$2"; fi
 shift 2
 exec "$@"
 """
-"""In a mount namespace of its own: users, where data goes, and the empty folder that sshd wants to lock itself into."""
+"""In a mount namespace of its own: users, the place of received data, and the empty folder that sshd locks itself into.
+"""
 
 
 def where(command: str) -> str | None:
@@ -79,14 +80,14 @@ def lacks(program: str, commands: Iterable[str]) -> str | None:
 
 @cache
 def version(command: str) -> str | None:
-    """Return a command's version as it says itself; None when it does not."""
+    """Return a command's version as it prints it; None if it prints none."""
     word, pattern = VERSIONS[command]
     path = where(command)
     if path is None:
         return None
     with tempfile.TemporaryFile() as said:
         try:
-            # vsftpd says it to its standard input.
+            # vsftpd prints it to its standard input.
             subprocess.run([path, word], stdin=said, stdout=said, stderr=said, timeout=5, check=False)
         except (OSError, subprocess.TimeoutExpired):
             return None
@@ -102,7 +103,7 @@ def versions(programs: Iterable[str]) -> dict[str, str]:
 
 
 def prepared(flow: Mapping[str, Any], folder: Path, near: str, far: str, port: int, duration_ns: int) -> dict[str, Any]:
-    """Write what a flow's program needs into `folder`, which is made; return crates/kernel/src/plan.rs's ProgramPlan.
+    """Write a flow's program's files into `folder`, which is made; return crates/kernel/src/plan.rs's ProgramPlan.
 
     `near` and `far` are the hosts' addresses, `port` the server's, `duration_ns` the run's. Raises `RunError`.
     """
@@ -117,7 +118,7 @@ def prepared(flow: Mapping[str, Any], folder: Path, near: str, far: str, port: i
         "name": program,
         "server": server,
         "client": client,
-        # iperf3 is done when its time is over; what is on its way then its server throws away.
+        # iperf3 ends at the end of its time; its server then discards data in flight.
         "confirmed": program != "iperf3",
         "folder": str(folder),
     }
@@ -141,7 +142,7 @@ def _scp(
 ) -> tuple[list[str], list[str]]:
     _users(folder)
     for name in ("host", "key"):
-        # Twice: what the server shows, and what the client shows.
+        # Twice: the server's own key, and the client's.
         words = [_command("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "elephan", "-f", str(folder / name)]
         subprocess.run(words, check=True, stdin=subprocess.DEVNULL, capture_output=True)
     shutil.copy(folder / "key.pub", folder / "authorized_keys")
@@ -244,12 +245,12 @@ def _command(name: str) -> str:
 
 
 def _there(folder: Path, own: str, words: list[str]) -> list[str]:
-    """Return a server's command line in a mount namespace of its own; `own` is a folder that it wants under /run."""
+    """Return a server's command line in a mount namespace of its own; `own` is a folder that it needs under /run."""
     return [_command("unshare"), "--mount", _command("sh"), "-c", _THERE, "sh", str(folder), own, *words]
 
 
 def _users(folder: Path) -> None:
-    """Write the users that a server knows: whoever else this machine has, and whether root is locked, is not asked."""
+    """Write the users that a server knows: other users of this machine, and a locked root, do not matter."""
     home = folder / "far"
     home.mkdir()
     users = {"root": (0, 0), "nobody": (65534, 65534), "sshd": (65533, 65534)}
