@@ -71,9 +71,9 @@ class Document(Table):
     background: list[Background] = setting([], examples=[])
     """Traffic that does not react."""
     event: list[Event] = setting([], examples=[])
-    """What changes in time."""
+    """Changes in the course of the run."""
     manager: Manager | None = None
-    """Who moves flows to lightpaths."""
+    """Manager that moves flows to lightpaths."""
     lightpath: list[Lightpath] = setting([], examples=[])
     """Lightpaths that the manager may set up, the preferred first."""
     measure: Measure = setting({}, examples=[])

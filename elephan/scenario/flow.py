@@ -79,7 +79,7 @@ class FlowSettings(Table):
     """A name that `elephan cc` lists, a C file of your own (relative to the scenario), or a table of `name` and
     parameters."""
     workload: Workload = setting({"kind": "bulk"}, examples=["bulk", {"kind": "constant_rate", "load": "90%"}])
-    """What the flow carries."""
+    """Data that the flow carries."""
     start: Span = setting("0s", examples=["5s"])
     """When the connection is opened."""
     stop: Span | None = setting(None, examples=["25s"])

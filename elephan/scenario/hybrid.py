@@ -81,7 +81,7 @@ class Lightpath(Table):
     route: list[str] = setting(examples=[["r1", "r3"], ["r1", "lambda", "r3"]])
     """From the router where flows leave their IP path to the one where they return. ACKs stay."""
     capacity: Rate | None = setting(None, examples=["10Gbit/s"])
-    """What the manager may put on it. When absent: the rate of its slowest link."""
+    """Rate that the manager may put on it. When absent: the rate of its slowest link."""
     set_up: Span = setting("0s", examples=["5s"])
     """From the decision until it carries."""
     cost: Size = setting("0B", examples=["500MB"])

@@ -128,7 +128,7 @@ class Iscsi(Table):
     kind: Literal["iscsi"]
     """Kind of workload."""
     source: Source = setting({"kind": "mix"}, examples=[{"kind": "mix", "reads": "70%", "size": "8KiB"}])
-    """Where requests come from."""
+    """Source of the requests."""
     queue_depth: Annotated[int, Whole(1, 65_536)] = setting(32, examples=[1])
     """Requests in flight, on all connections together."""
     disk: str = setting("none", examples=["cheetah-9lp", "nvme", "disks/cheetah9LP.parv"])

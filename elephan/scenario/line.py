@@ -1,4 +1,4 @@
-"""What one direction of a link does to packets: queue, loss, jitter."""
+"""One direction of a link: queue, loss, jitter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DropTail(Table):
     discipline: Literal["droptail"] = "droptail"
     """Queue discipline."""
     limit: QueueLimit = setting("1bdp", examples=["100 packets", "64kB", "0.5bdp"])
-    """How much the queue holds; one bdp is at least one packet."""
+    """Capacity of the queue; one bdp is at least one packet."""
 
 
 class Red(Table):
@@ -176,7 +176,7 @@ class Jitter(Table):
     distribution: Literal["uniform", "exponential", "normal"] = setting("uniform", examples=["normal"])
     """Shape."""
     reordering: bool = setting(False, examples=[True])
-    """Whether packets may overtake each other; off: a packet waits for the one before."""
+    """Let packets overtake each other; off: a packet waits for the one before."""
 
 
 JitterOrText = Annotated[

@@ -1,4 +1,4 @@
-"""What keeps a move to a shorter way from hurting: at the router that moves, or at the senders."""
+"""Mitigations of a move to a shorter path: at the router that moves, or at the senders."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ class HoldBuffer(_Delay):
     """Waiting packets that are added to the difference: in the moving router's own queue, in all queues of the old path
     (which no router knows), or none."""
     release: _Release = setting("line", examples=["bottleneck", "1Gbit/s"])
-    """How fast held packets leave: as the new line sends, as the slowest line of the new path does, or at a rate."""
+    """Rate at which held packets leave: that of the new line, that of the slowest line of the new path, or a given one.
+    """
     buffer: PositiveSize | None = setting(None, examples=["10MB"])
     """Bytes held at most; the rest is dropped. When absent: no bound."""
 

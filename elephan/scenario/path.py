@@ -49,7 +49,7 @@ def _emulator(value: Any) -> str:
 
 
 class ReverseLine(Table):
-    """What differs on the way back."""
+    """Settings of the way back that differ from forward."""
 
     bandwidth: Rate | None = setting(None, examples=["100Mbit/s"])
     """Rate of the way back. When absent: as forward."""
@@ -80,12 +80,12 @@ class Path(Table):
     """Rate of the links between each flow's hosts and the line, without delay, loss or drops. "none": hosts sit on the
     line; else each flow has a host of its own at either end."""
     reverse: ReverseLine | None = setting(None, examples=[{"loss": 1e-5}])
-    """What differs on the way back. When absent: nothing but the loss."""
+    """Settings of the way back that differ from forward. When absent: as forward, without its loss."""
     emulator: Annotated[str, PlainValidator(_emulator), WithJsonSchema({"enum": [*EMULATORS]})] = setting(
         "elephan", examples=["netem"]
     )
-    """What carries packets on the backend kernel and in `elephan path`: elephan's link model, or tc-netem(8), which
-    does less (docs/howto/emulated-path.md)."""
+    """Carrier of packets on the backend kernel and in `elephan path`: elephan's link model, or tc-netem(8), which does
+    less (docs/howto/emulated-path.md)."""
 
 
 class Node(Table):
@@ -96,7 +96,7 @@ class Node(Table):
 
 
 class ReverseLink(ReverseLine):
-    """What differs in the direction from `to` to `from`."""
+    """Settings of the direction from `to` to `from` that differ from forward."""
 
     delay: Span | None = setting(None, examples=["10ms"])
     """One-way propagation delay of the way back. When absent: as forward."""
@@ -125,6 +125,6 @@ class Link(Table):
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
     """Random extra delay, each direction its own. When absent: none."""
     duplex: bool = setting(True, examples=[False])
-    """Whether there is a way back."""
+    """Add the way back, from `to` to `from`."""
     reverse: ReverseLink | None = setting(None, examples=[{"bandwidth": "1Gbit/s"}])
-    """What differs on the way back. When absent: nothing but the loss."""
+    """Settings of the way back that differ from forward. When absent: as forward, without its loss."""

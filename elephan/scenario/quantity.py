@@ -241,7 +241,7 @@ Load = Annotated[Share | int, PlainValidator(_load), _typed("share of the line, 
 
 @dataclass(frozen=True)
 class Limit:
-    """How much a queue holds: packets, bytes, or multiples of the bandwidth-delay product."""
+    """Capacity of a queue: packets, bytes, or multiples of the bandwidth-delay product."""
 
     unit: Literal["packets", "bytes", "bdp"]
     amount: Fraction

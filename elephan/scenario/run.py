@@ -1,4 +1,4 @@
-"""How long, how often and what to observe; other traffic; what changes in time."""
+"""Duration, repetitions and measurements of a run; other traffic; changes in time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPETITIONS_MAX = 100_000
 
 
 class Run(Table):
-    """How long a run takes, and how often it is repeated."""
+    """Duration of a run, and its repetitions."""
 
     duration: PositiveSpan = setting(examples=["60s"])
     """Simulated time after which the run ends."""
@@ -44,7 +44,7 @@ def _series(value: Any) -> int | None:
 
 
 class Measure(Table):
-    """What to observe."""
+    """Measurements of a run: series, warm-up, capture."""
 
     series: Annotated[
         int | None, PlainValidator(_series), WithJsonSchema({"type": ["string", "boolean"], "x-type": "time or false"})
@@ -88,7 +88,7 @@ class Background(Table):
     off: PositiveSpan | None = setting(None, examples=["500ms"])
     """Mean time off, exponentially distributed; with `on`."""
     enabled: bool = setting(True, examples=[False])
-    """Whether it sends before an event says so."""
+    """Send from `start` on; false: only after an event enables it."""
     direction: str = setting("forward", examples=["reverse"])
     """Short form only: "forward" (left to right) or "reverse"."""
     from_: Name | None = setting(None, alias="from", examples=["r1"])

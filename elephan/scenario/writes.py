@@ -59,7 +59,7 @@ class MixedSizes(Table):
             }
         ),
     ] = setting(examples=[{"4KiB": 70, "64KiB": 30}])
-    """How often each size comes, in proportion."""
+    """Frequency of each size, in proportion."""
 
 
 class LognormalSizes(Table):
@@ -104,14 +104,14 @@ class ConstantArrivals(Table):
     """A write is issued when the one before would have passed a line of the rate. Short: `arrivals = "constant"`."""
 
     process: Literal["constant"]
-    """How writes come."""
+    """Arrivals of the writes."""
 
 
 class PoissonArrivals(Table):
     """Writes are issued independently. Short: `arrivals = "poisson"`."""
 
     process: Literal["poisson"]
-    """How writes come."""
+    """Arrivals of the writes."""
 
 
 class OnOffArrivals(Table):
@@ -120,7 +120,7 @@ class OnOffArrivals(Table):
     Taqqu, Sherman and Wilson 1997)."""
 
     process: Literal["on_off"]
-    """How writes come."""
+    """Arrivals of the writes."""
     on: PositiveSpan = setting("100ms", examples=["10ms"])
     """Mean time on."""
     off: PositiveSpan = setting("400ms", examples=["1s"])
