@@ -124,7 +124,7 @@ class Move:
     flow: int
     """Index into the record's flows."""
     time_s: float
-    """When, since the run began."""
+    """Time of the event since the run began."""
     rtt_before_s: float
     rtt_after_s: float
     """Propagation."""
@@ -138,7 +138,7 @@ class Move:
     least_bps: float
     """Least mean over a whole second within the wake."""
     least_at_s: float
-    """When that second began, since the move."""
+    """Start of that second, since the move."""
     duplicate_acks: int | None
     """Within the wake; None where the backend does not know."""
     retransmitted_segments: int

@@ -81,9 +81,9 @@ class FlowSettings(Table):
     workload: Workload = setting({"kind": "bulk"}, examples=["bulk", {"kind": "constant_rate", "load": "90%"}])
     """Data that the flow carries."""
     start: Span = setting("0s", examples=["5s"])
-    """When the connection is opened."""
+    """Time at which the connection is opened."""
     stop: Span | None = setting(None, examples=["25s"])
-    """When the application stops writing. When absent: when its workload ends."""
+    """Time at which the application stops writing. When absent: the end of its workload."""
     connections: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[4])
     """Parallel connections; `distribution` says what each carries. Of workload `iscsi`: connections of its one
     session."""

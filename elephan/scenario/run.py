@@ -80,9 +80,9 @@ class Background(Table):
     packet: _Packet = setting("1500B", examples=["64B"])
     """Size of an IP packet."""
     start: Span = setting("0s", examples=["10s"])
-    """When it is first on."""
+    """Time at which it is first on."""
     stop: Span | None = setting(None, examples=["20s"])
-    """When it is off for good. When absent: the end of the run."""
+    """Time at which it is off for good. When absent: the end of the run."""
     on: PositiveSpan | None = setting(None, examples=["500ms"])
     """Mean time on, exponentially distributed; with `off`. When absent: constantly on."""
     off: PositiveSpan | None = setting(None, examples=["500ms"])
@@ -110,7 +110,7 @@ class Background(Table):
 
 
 class FlowReaches(Table):
-    """When a flow first reaches a rate."""
+    """Time at which a flow first reaches a rate."""
 
     flow: str = setting(examples=["backup", "backup.2"])
     """Flow, or one of its connections, counted from 1."""
@@ -140,9 +140,9 @@ class Event(Table):
     directions (only forward for loss); NAME.forward or NAME.reverse one."""
 
     at: Span | None = setting(None, examples=["10s"])
-    """When."""
+    """Time of the event."""
     when: FlowReaches | None = setting(None, examples=[{"flow": "backup", "reaches": "900Mbit/s"}])
-    """When, by a flow's rate; instead of `at`."""
+    """Time of the event, by a flow's rate; instead of `at`."""
     link: _Names | None = setting(None, examples=["path", "r1-r2.reverse"])
     """Links that `bandwidth`, `delay` and `loss` change. When absent: the path, or the only link."""
     bandwidth: Rate | None = setting(None, examples=["500Mbit/s"])

@@ -33,7 +33,7 @@ struct Link {
     /// ns per byte, in 2^-32 ns: exact enough, and a multiplication.
     ns_per_byte_e32: u64,
     delay_ns: u64,
-    /// When the line has sent everything that waits for it, ns.
+    /// Time at which the line has sent its whole queue, ns.
     free_ns: u64,
     /// Packets queued and on the line, with the time each arrives at the far end.
     waiting: VecDeque<(u64, Packet)>,

@@ -11,7 +11,7 @@ use units::{Rate, Size, Time};
 /// Makes the applications of a run; each trace is read once.
 pub struct Applications {
     messages: Messages,
-    /// When the measured interval begins.
+    /// Start of the measured interval.
     from: Time,
     stripes: Vec<Stripe>,
     /// Of each flow of the spec.

@@ -1,11 +1,11 @@
-//! When short flows begin, and how much they carry.
+//! Arrival times of short flows, and their sizes.
 
 use crate::spec::{RunSpec, ShortFlowsSpec, SizesSpec};
 use link::random::{stream_seed, Random};
 use te::traffic_model::{exponential, Distribution};
 use units::{Span, Time};
 
-/// When the flows of `entry` begin.
+/// Returns the start time of each flow of `entry`.
 pub fn arrivals(run: &RunSpec, entry: &ShortFlowsSpec) -> impl Iterator<Item = Time> {
     let mut arrivals = stream(run, entry, "arrivals");
     let gap_ns = 1e12 / entry.arrivals_per_ks as f64;

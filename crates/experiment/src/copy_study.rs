@@ -26,7 +26,7 @@ pub struct CopyStudy {
     /// Packets after which the next study of the series is due.
     next_packets: u64,
     found: Option<CopyVerdict>,
-    /// When it is observed next.
+    /// Time of the next observation.
     next: Time,
 }
 

@@ -81,7 +81,7 @@ pub struct ReverseCounters {
 
 /// A connection.
 pub struct MeasuredFlow {
-    /// When the run proper ended.
+    /// Counters at the end of the run proper.
     pub counters: FlowCounters,
     /// The other direction, where there is data.
     pub reverse: Option<ReverseCounters>,
@@ -167,7 +167,7 @@ pub struct ShortFlowsSummary {
 pub struct MeasuredRun {
     /// End of the run proper, before the packets in flight drained.
     pub end: Time,
-    /// When it ended altogether.
+    /// End of the run with its drain.
     pub drained_at: Time,
     /// In the order of the spec.
     pub flows: Vec<MeasuredFlow>,
@@ -179,7 +179,7 @@ pub struct MeasuredRun {
     pub flow_series: FlowSeries,
     /// Series, empty unless asked for.
     pub link_series: LinkSeries,
-    /// When each event happened, in the order of the spec; None: it did not.
+    /// Time of each event, in the order of the spec; None: it did not happen.
     pub event_times: Vec<Option<Time>>,
     /// In the order of the commands; empty if the backend knows of them only afterwards.
     pub window_reductions: Vec<WindowReduction>,

@@ -48,7 +48,7 @@ pub struct Environment {
     series_interval: Option<Span>,
     /// Links of the spec; hold buffers follow them.
     links: usize,
-    /// When the run begins, in the network's time.
+    /// Start of the run, in the network's time.
     begin: Time,
     /// Background sources of the spec.
     sources: u32,
@@ -249,7 +249,7 @@ impl Environment {
         self.background.iter().map(of).collect()
     }
 
-    /// When each event of the spec happened, since the run began, in the spec's order; None: it did not.
+    /// Returns the time of each event since the run began, in the spec's order; None: it did not happen.
     pub fn event_times(&self) -> Vec<Option<Time>> {
         ScheduledEvent::times(&self.events)
     }

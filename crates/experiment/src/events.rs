@@ -18,9 +18,9 @@ pub struct ScheduledEvent {
     pub spec: EventSpec,
     /// Index in the spec's list.
     pub index: usize,
-    /// When it happened, in the network's time.
+    /// Time of the event, in the network's time.
     pub happened: Option<Time>,
-    /// When the run begins, in the network's time.
+    /// Start of the run, in the network's time.
     begin: Time,
     /// Bytes that the watched flow had delivered when the averaging window began.
     received_before: u64,
@@ -82,7 +82,7 @@ impl ScheduledEvent {
         }
     }
 
-    /// When each event of a spec happened, since the run began, in the spec's order; None: it did not.
+    /// Returns the time of each event since the run began, in the spec's order; None: it did not happen.
     pub fn times(events: &[ScheduledEvent]) -> Vec<Option<Time>> {
         let mut times = vec![None; events.len()];
         for event in events {

@@ -15,7 +15,7 @@ use units::Time;
 pub struct Flow<T> {
     pub sender: T,
     pub receiver: T,
-    /// When either side's timer is set to fire: at its deadline or before (see `World::pump`).
+    /// Times to which the sides' timers are set: the deadline or before (see `World::pump`).
     pub armed: [Time; 2],
     /// First hop of the packets of either side.
     pub hops: [u32; 2],

@@ -40,7 +40,7 @@ pub trait Node<T: Transport> {
     fn handle_transport_timeout(&mut self, _now: Time, _flow: usize, _ends: &mut Ends<'_, T>) {}
     /// The time that it asked for has come.
     fn handle_timeout(&mut self, _now: Time, _ends: &mut Ends<'_, T>) {}
-    /// When its timer has to be set to, where it has to be set.
+    /// Returns the time to which its timer has to be set, if any.
     fn poll_timer(&mut self) -> Option<Time> {
         None
     }
@@ -50,7 +50,7 @@ pub trait Node<T: Transport> {
     fn poll_reconnect(&mut self) -> Option<usize> {
         None
     }
-    /// When all was done, and no more came.
+    /// Returns the time at which all was done and no more came.
     fn done_at(&self) -> Option<Time>;
     /// The measured interval begins.
     fn begin_measuring(&mut self) {}

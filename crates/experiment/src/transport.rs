@@ -30,7 +30,7 @@ pub trait Transport: SendingEnd {
     fn poll_train(&mut self, now: Time, segment: &mut Self::Segment) -> Train;
     /// Returns true if [`Transport::poll_train`] would find nothing. May be false at any time.
     fn is_idle(&self) -> bool;
-    /// When [`Transport::handle_timeout`] is to be called at the latest.
+    /// Returns the latest time for a call of [`Transport::handle_timeout`].
     fn poll_timeout(&self) -> Time;
     /// Payload that came in order, bytes.
     fn bytes_received(&self) -> u64;

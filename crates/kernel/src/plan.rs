@@ -81,7 +81,7 @@ pub struct RoutePlan {
     pub links: Vec<usize>,
 }
 
-/// When packets that are due together are handed to a host as one, as a network card with GRO does.
+/// Condition for handing packets that are due together to a host as one, as a network card with GRO does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Join {

@@ -35,7 +35,7 @@ pub(crate) struct RunResult {
     extrapolation: Option<Py<PyDict>>,
     #[pyo3(get)]
     notes: Vec<String>,
-    /// When each event of the spec happened, s since the run began; None: it did not.
+    /// Time of each event, s since the run began; None: it did not happen.
     #[pyo3(get)]
     event_times_s: Vec<Option<f64>>,
     /// Of each sender that was told to reduce its window.

@@ -19,9 +19,9 @@ pub struct Finished {
     pub command: Option<u64>,
     /// Result of the work.
     pub outcome: Outcome,
-    /// When it reached the disk, and when it was over.
+    /// Time at which it reached the disk, and its end.
     pub began: Time,
-    /// When it was over.
+    /// Its end.
     pub done: Time,
 }
 
@@ -159,7 +159,7 @@ impl Backing {
         self.finished.push_back(Finished { work, command, outcome, began, done: now });
     }
 
-    /// When the next operation is over at the earliest.
+    /// Returns the earliest end of an operation.
     pub fn poll_timeout(&self) -> Time {
         let disks = self.disks.iter().filter_map(Disk::poll_timeout);
         disks.chain(self.syncing.iter().map(|&(until, _)| until)).min().unwrap_or(Time::NEVER)

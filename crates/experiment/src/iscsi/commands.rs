@@ -6,7 +6,7 @@ use units::Time;
 /// A command of a request that has no status yet.
 #[derive(Clone, Copy, Debug)]
 pub struct UnderWay {
-    /// When the application had the request.
+    /// Time at which the application had the request.
     pub due: Time,
     /// Read or write.
     pub read: bool,
@@ -14,7 +14,7 @@ pub struct UnderWay {
     pub bytes: u32,
     /// Number of the place whose request it is, from its source.
     pub place: u32,
-    /// When its command went to TCP.
+    /// Time at which its command went to TCP.
     pub sent: Option<Time>,
     /// Time at the disk.
     pub disk_ns: u64,

@@ -72,7 +72,7 @@ impl Postmark {
         self.ready.extend((0..depth as u32).map(|client| (now, client)));
     }
 
-    /// When the next request is there.
+    /// Returns the time of the next request.
     pub fn poll_timeout(&self) -> Time {
         self.ready.front().map_or(Time::NEVER, |&(since, _)| since)
     }

@@ -5,7 +5,7 @@ use units::Time;
 /// A request that its application has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// When the application had it.
+    /// Time at which the application had it.
     pub due: Time,
     /// Read or write.
     pub read: bool,

@@ -23,7 +23,7 @@ pub struct Mix {
     pub left: Option<u64>,
     /// Draws places and kinds.
     pub stream: Random,
-    /// When places of the queue are free, ascending.
+    /// Times at which places of the queue are free, ascending.
     free: VecDeque<Time>,
     next: u64,
 }
@@ -34,7 +34,7 @@ pub struct Traced {
     pub player: Player,
     /// As recorded; else as fast as the queue lets.
     pub timed: bool,
-    /// When the replay began.
+    /// Start of the replay.
     began: Time,
     /// The latest time at which a place of the queue became free.
     freed: Time,
@@ -83,7 +83,7 @@ impl Requests {
         }
     }
 
-    /// When the next request is there; [`Time::NEVER`]: not before another one is done, or none comes any more.
+    /// Returns the time of the next request; [`Time::NEVER`]: not before another one is done, or none comes any more.
     pub fn poll_timeout(&self) -> Time {
         match self {
             Requests::Mix(mix) if mix.left == Some(0) => Time::NEVER,

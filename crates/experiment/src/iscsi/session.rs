@@ -70,18 +70,18 @@ pub struct Session {
     reconnects: Vec<usize>,
     /// Ends of connections whose TCP has something new to send.
     pumps: Vec<(usize, Side)>,
-    /// When its timer is set to fire: at its deadline or before.
+    /// Time to which its timer is set: its deadline or before.
     armed: Time,
     /// True if its deadline may have moved.
     moved: bool,
     /// No request is issued any more.
     stopped: bool,
-    /// When all requests were done, and no more came.
+    /// Time at which all requests were done, and no more came.
     done_at: Option<Time>,
     /// Number of times that the session was lost; the first time and its reason.
     losses: u64,
     lost: Option<(Time, String)>,
-    /// When attempts to reconnect were given up.
+    /// Time at which attempts to reconnect were given up.
     given_up: Option<Time>,
 }
 
@@ -118,7 +118,7 @@ impl Session {
         }
     }
 
-    /// When [`Session::handle_timeout`] is to be called; earlier does no harm.
+    /// Returns the time of the next call of [`Session::handle_timeout`]; an earlier call does no harm.
     fn poll_timeout(&self) -> Time {
         let requests = if self.may_issue() { self.requests.poll_timeout() } else { Time::NEVER };
         let cores = [self.initiator.poll_timeout(), self.target.poll_timeout()];

@@ -33,7 +33,7 @@ pub struct Management {
     /// Set-ups and releases in progress: the time of their end.
     under_way: Vec<(Time, usize)>,
     mitigations: Mitigations,
-    /// When the queues are sampled next.
+    /// Time of the next sample of the queues.
     next_sample: Time,
     begin: Time,
 }

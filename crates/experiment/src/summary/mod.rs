@@ -39,7 +39,7 @@ pub struct Outcome {
     pub extrapolation: Option<Metrics>,
     /// Notes that a reader of the metrics needs.
     pub notes: Vec<String>,
-    /// When each event of the spec happened, s since the run began; None: it did not.
+    /// Time of each event, s since the run began; None: it did not happen.
     pub event_times_s: Vec<Option<f64>>,
     /// Of each sender that was told to reduce its window.
     pub window_reductions: Vec<Metrics>,

@@ -20,7 +20,7 @@ pub trait Application {
     fn flush(&mut self, now: Time, end: &mut impl SendingEnd);
     /// The application writes no more; data that is written is still delivered.
     fn stop(&mut self, now: Time, end: &mut impl SendingEnd);
-    /// When all that it wrote had arrived, after it stopped.
+    /// Returns the time at which all its data had arrived, after it stopped.
     fn done_at(&self) -> Option<Time>;
 }
 
@@ -84,9 +84,9 @@ pub struct Workload {
     backlog: u64,
     /// The application.
     pub source: Source,
-    /// When all that was written had arrived, after the application stopped.
+    /// Time at which all written data had arrived, after the application stopped.
     pub done_at: Option<Time>,
-    /// When the application stopped.
+    /// Time at which the application stopped.
     pub stopped_at: Option<Time>,
 }
 

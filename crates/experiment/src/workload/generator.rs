@@ -1,4 +1,4 @@
-//! When messages are issued, and of how many bytes.
+//! Times and sizes of messages.
 
 use super::messages::Due;
 use super::random_writes::RandomWrites;

@@ -6,7 +6,7 @@ use units::{Histogram, Span, Time};
 /// A message that a generator has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Due {
-    /// When it is issued.
+    /// Time of the issue.
     pub at: Time,
     /// Bytes written to the connection.
     pub bytes: u64,

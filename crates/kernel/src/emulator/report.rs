@@ -7,7 +7,7 @@ use units::{Histogram, Time};
 /// Counters of the emulated network, as its model decided.
 #[derive(Clone, Debug, Default)]
 pub struct CarrierCounters {
-    /// When they were read, since the run began.
+    /// Time of reading, since the run began.
     pub at: Time,
     /// Of links, background sources, hold buffers and the manager.
     pub network: NetworkCounters,
@@ -47,7 +47,7 @@ pub struct EmulatorReport {
     pub precedence: bool,
     /// Reason that it ended before it was asked to.
     pub failure: Option<String>,
-    /// When each event of the spec happened, since the run began; None: it did not.
+    /// Time of each event since the run began; None: it did not happen.
     pub event_times: Vec<Option<Time>>,
     /// Notes on events that never happened.
     pub missed_events: Vec<String>,

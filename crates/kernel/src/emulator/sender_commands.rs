@@ -57,11 +57,11 @@ pub struct IssuedCommand {
     pub flow: usize,
     /// Its number, by which it is answered.
     pub number: u32,
-    /// When it was due, since the run began.
+    /// Time at which it was due, since the run began.
     pub due: Time,
     /// The same by CLOCK_MONOTONIC, ns: by that senders answer.
     pub due_monotonic_ns: u64,
-    /// When it was given, ns.
+    /// Time at which it was given, ns.
     pub given_monotonic_ns: u64,
     /// Reason that it could not be delivered.
     pub refused: Option<String>,

@@ -47,7 +47,7 @@ pub(super) struct Waiter {
 /// Time that may be spent watching the clock; time spent beyond it is owed.
 struct Allowance {
     left_ns: i64,
-    /// When it was last brought up to date.
+    /// Time of the latest update.
     counted_ns: u64,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct HostSenders {
     pub maps: CommandMaps,
     /// Shows the network's time.
     pub clock: Clock,
-    /// When the run begins, in the network's time.
+    /// Start of the run, in the network's time.
     pub begin: Time,
     /// Events of the spec: the entries of the manager's log are counted on from them.
     pub events: usize,
@@ -75,7 +75,7 @@ impl Senders<Token> for HostSenders {
 struct Group {
     first: Option<Token>,
     last: Option<Token>,
-    /// When each was due.
+    /// Time at which each was due.
     due: Vec<Time>,
 }
 

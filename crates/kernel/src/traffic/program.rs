@@ -40,7 +40,7 @@ pub(crate) struct Program {
     /// Tells when the client has ended.
     end: Option<OwnedFd>,
     server: Process,
-    /// When the client ended well.
+    /// Time at which the client ended well.
     ended: Option<Time>,
     /// No connection is left, or none is waited for any more.
     settled: bool,
