@@ -19,9 +19,9 @@ pub struct Finished {
     pub command: Option<u64>,
     /// Result of the work.
     pub outcome: Outcome,
-    /// Time at which it reached the disk, and its end.
+    /// Time at which it reached the disk.
     pub began: Time,
-    /// Its end.
+    /// Time of its end.
     pub done: Time,
 }
 
