@@ -65,6 +65,6 @@ timeout 1800 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 3G -n
     -object memory-backend-memfd,id=memory,size=3G,share=on -numa node,memdev=memory \
     -chardev socket,id=files,path="$socket" -device vhost-user-fs-pci,chardev=files,tag=root \
     -kernel image/boot/vmlinuz-* -initrd first.gz -append "console=ttyS0 quiet panic=1 tsc=unstable" </dev/null | tee console.log
-# The machine has no other way to say how it went.
+# The machine has no other way to return an exit code.
 code=$(tr -d '\r' <console.log | sed -n 's/^exit code: //p')
 [[ ${code:-1} == 0 ]]

@@ -1,4 +1,4 @@
-"""Fixtures for all tests. Records here are made by hand: only for tests of what comes after a record."""
+"""Fixtures for all tests. Records here are made by hand: only for tests of code that reads records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REQUIRED = os.environ.get("ELEPHAN_REQUIRE_KERNEL") == "1"
 
 
 def touches_kernel(item: pytest.Item) -> bool:
-    """Return True if a test is in one of those folders, or marked as one that looks at what the kernel has."""
+    """Return True if a test is in one of those folders, or marked as one that reads the kernel's state."""
     return item.path.parent.name in KERNEL or item.get_closest_marker("looks_at_kernel") is not None
 
 
@@ -45,7 +45,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skip for want of something into a failure where everything is said to be there."""
+    """Turn a skip for a missing requirement into a failure on a machine that must have everything."""
     report = yield
     if REQUIRED and report.skipped and touches_kernel(item) and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -55,7 +55,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def spec_of(cc: str = "reno", seed: int = 1, flows: int = 1, **parameters: int) -> dict[str, Any]:
-    """A specification as far as what comes after a record looks at it."""
+    """A specification with the keys that readers of records use."""
     return {
         "format": 2,
         "seed": seed,
@@ -109,7 +109,7 @@ def metrics_of(goodput: float, lag: float) -> dict[str, float]:
 
 @pytest.fixture(autouse=True)
 def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables are as wide as in a file, whatever the caller's terminal or the test runner say."""
+    """Tables are as wide as in a file, whatever the caller's terminal or the test runner."""
     monkeypatch.delenv("COLUMNS", raising=False)
 
 

@@ -16,7 +16,7 @@ from elephan.scenario.workload import Program, Workload
 WINDOW_FIELD_MAX = 65_535
 WINDOW_SHIFT_MAX = 14
 WINDOW_MAX = WINDOW_FIELD_MAX << WINDOW_SHIFT_MAX
-#: Without that bound: what the core's packets carry, which is below 2^31.
+# Without that bound: the limit of the core's packets, which is below 2^31.
 WINDOW_MAX_UNBOUND = WINDOW_FIELD_MAX << 15
 
 

@@ -24,7 +24,7 @@ from elephan.scenario.sweep import Axis, Mode, parse_axes, parse_max_runs
 from elephan.scenario.toml import DEPTH_MAX, NotToml, flaw_of, format_value, key_lines, parse, parse_value
 
 Tell = Callable[["Scenario", int], None]
-"""Told, while a scenario is validated, how many combinations of its sweep have been looked at."""
+"""Called, while a scenario is validated, with the number of combinations of its sweep that were checked."""
 
 Value = bool | int | float | str
 
@@ -85,7 +85,7 @@ class Points(Sequence[Point]):
     def __getitem__(self, index: slice) -> list[Point]: ...
 
     def __getitem__(self, index: int | slice) -> Point | list[Point]:
-        """Raises `ScenarioError` for a point that was not looked at when the scenario was read, and cannot run."""
+        """Raises `ScenarioError` for a point that was not checked when the scenario was read, and cannot run."""
         number = range(len(self))[index]
         return self._point(number) if isinstance(number, int) else [self._point(one) for one in number]
 
@@ -100,7 +100,8 @@ class Points(Sequence[Point]):
 
 
 class Scenario:
-    """A scenario file with its overrides, validated: all of its points can run, or as many as `looked_at` says.
+    """A scenario file with its overrides, validated: all of its points can run, or those of `looked_at`. `file` is the
+    path as given, `text` the TOML as it is, `overrides` the command line's changes.
 
     `file` is the path as given, `text` the TOML as it is, `overrides` what the command line changed.
     """
@@ -264,7 +265,7 @@ class Scenario:
         return runs
 
     def _look(self, tell: Tell | None) -> None:
-        """Validate what `looked_at` says."""
+        """Validate the points of `looked_at`."""
         for number, combination in enumerate(self.looked_at):
             if tell is not None:
                 tell(self, number)
@@ -308,7 +309,7 @@ class Scenario:
         for item in error.errors(include_url=False):
             location = _location(item)
             problems.append(self._error(location, expected_of(dict(item)), values, raw))
-        # Those without a line (what is missing, what the command line set) come last, in pydantic's order.
+        # Those without a line (missing keys, keys of the command line) come last, in pydantic's order.
         return min(problems, key=lambda problem: problem.line if problem.line is not None else 1 << 30)
 
     def _error(
@@ -319,7 +320,7 @@ class Scenario:
         asked = location
         location, value = _reach(raw, location)
         if len(location) < len(asked) and expected.startswith("missing"):
-            # A short form such as workload = "constant_rate" has no room for what is missing.
+            # A short form such as workload = "constant_rate" has no room for the missing key.
             expected = f"a table; it also needs {keys.dotted(asked[len(location) :], raw)}"
         if value is ABSENT and location[:1] == ("flow",) and len(location) > 2:
             location, value = self._from_defaults(raw, location)
@@ -363,7 +364,7 @@ class Scenario:
 
 
 def load(file: Path | str, overrides: Sequence[str] = (), tell: Tell | None = None) -> Scenario:
-    """Read and validate a scenario; `tell` hears how far that is.
+    """Read and validate a scenario; `tell` receives the progress.
 
     `overrides` are `key=value` texts, as after `--set`: the key is dotted, the value TOML or a bare text; a swept key
     that is overridden is no longer swept. Relative paths in them, too, start from the scenario file's folder. Raises
@@ -403,7 +404,7 @@ def expand(scenario: Scenario) -> Points:
 
 
 def _repetitions(raw: Mapping[str, Any]) -> int:
-    """Repetitions of a parsed file; 1 where what it says is wrong, which validation says."""
+    """Repetitions of a parsed file; 1 if the value is wrong, which validation reports."""
     run = raw.get("run")
     said = run.get("repetitions", 1) if isinstance(run, dict) else 1
     allowed = isinstance(said, int) and not isinstance(said, bool) and 1 <= said <= REPETITIONS_MAX

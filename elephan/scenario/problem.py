@@ -64,7 +64,7 @@ class Problem(Exception):
 
 
 def wrong(expected: str, *key: str | int) -> PydanticCustomError:
-    """The error a validator raises: what would be right, and the key below the validated one that is at fault."""
+    """The error of a validator: the expected value, and the faulty key below the validated one."""
     return PydanticCustomError("scenario", "{expected}", {"expected": expected, "key": list(key)})
 
 

@@ -31,7 +31,7 @@ _SIZE = {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*([kMGT]?B|[KMGT]iB)\s*$
 
 
 def _native_text(parse: Callable[[str], int], example: str) -> Callable[[Any], int]:
-    """A parser of the core whose ValueError is turned into the phrase that says what would be right."""
+    """A parser of the core whose ValueError becomes the phrase with the expected value."""
     try:
         parse("")
         raise AssertionError("the empty text has no unit")
@@ -277,7 +277,7 @@ QueueLimit = Annotated[Limit, PlainValidator(_limit), _typed("packets, size or b
 
 @dataclass(frozen=True, eq=False)
 class AtMost:
-    """Annotates a quantity already read that has an upper bound; `text` says it with its unit."""
+    """Annotates a quantity already read that has an upper bound; `text` is the bound with its unit."""
 
     maximum: int
     text: str

@@ -59,7 +59,7 @@ def _float(value: float) -> str:
 
 
 class Unrepresentable(float):
-    """A number that a float cannot hold: 1e-400 would be 0, and 1e400 infinite. Its `repr` is what was written."""
+    """A number that a float cannot hold: 1e-400 would be 0, and 1e400 infinite. Its `repr` is the text of the file."""
 
     text: str
 
@@ -87,7 +87,7 @@ class Flaw:
 
 
 class NotToml(Exception):
-    """A text that is not TOML, or nested too deeply to be read; says why."""
+    """A text that is not TOML, or nested too deeply to be read, with the reason."""
 
 
 def parse(text: str) -> dict[str, Any]:

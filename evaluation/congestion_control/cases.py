@@ -42,7 +42,7 @@ def load() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run, and what is measured of it."""
+    """One run, and the measurements of it."""
 
     kind: str
     """Name of the function in evaluation/congestion_control/measuring.py."""
@@ -174,7 +174,7 @@ def response_cell(
     initial_ssthresh: int | None,
     seed: int = 1,
 ) -> Cell:
-    """One point. It ends after as many packets as its losses take, whatever the window."""
+    """One point. It ends after the packets that its losses need, whatever the window."""
     rtt_ns = table["rtt_ms"] * NS_PER_MS
     period, (warmup, counted) = round(1 / key[1]), span
     # A little more than what counts: the end, with nothing left to send, is not the steady state.

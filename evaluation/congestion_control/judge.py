@@ -1,4 +1,4 @@
-"""Sets what was measured beside what is published, and takes medians over seeds: rows for page, picture and tests."""
+"""Compare measurements with published values, and take medians over seeds: rows for page, picture and tests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Point:
 
     @property
     def holds(self) -> bool:
-        """Return True if it is steady and its ratio within its tolerance; what has nothing published is not judged."""
+        """Return True if it is steady and its ratio within its tolerance; without a published value it is not judged.
+        """
         return self.ratio is None or (self.low <= self.ratio <= self.high and self.is_steady)
 
     @property

@@ -25,8 +25,9 @@ def is_published(cc: dict[str, Any]) -> bool:
 
 
 def cycle_of(cc: dict[str, Any], loss: float, rtt_s: float) -> Cycle | None:
-    """Return what is published of a congestion control, or None: what `elephan cc NAME` shows, or the model in
-    congestion_controls.toml."""
+    """Return the published cycle of a congestion control, or None: that of `elephan cc NAME`, or the model in
+    congestion_controls.toml.
+    """
     if cc["name"] in RESPONSES:
         return RESPONSES[cc["name"]].cycle(loss, rtt_s)
     name = cc.get("model")

@@ -87,7 +87,7 @@ def write(parts: dict[str, Any], sheet: bytes) -> None:
 
 
 def verdict(rows: Sequence[Point]) -> str:
-    """Say how many points hold, and name those that do not."""
+    """Return the number of points that hold, and the names of the others."""
     judged = [row for row in rows if row.published is not None]
     return markdown.verdict(judged, "points of which something is published")
 

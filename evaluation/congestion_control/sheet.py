@@ -1,4 +1,4 @@
-"""The sheet: every congestion control's response function, all together and each beside what is published of it."""
+"""The sheet: every congestion control's response function, all together and each beside its published one."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _each(figure: Any, ink: Ink, rows: int, curves: Sequence[Curve]) -> None:
         axes.tick_params(labelsize=7)
     for axes in grid[len(curves) :]:
         axes.set_visible(False)
-    # A panel that has all three says what they are.
+    # A panel with all three kinds of marks has the legend.
     for axes, curve in zip(grid, curves, strict=False):
         if curve.published:
             axes.legend(loc="lower right", fontsize=6.3, frameon=False, labelcolor=ink.text, handlelength=1.2)

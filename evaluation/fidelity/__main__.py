@@ -24,7 +24,7 @@ Rows = TypeVar("Rows")
 
 
 def step(name: str, run: Callable[[], Rows]) -> Rows:
-    """Run one table and say how long it took."""
+    """Run one table and print its duration."""
     began_s = time.monotonic()
     rows = run()
     print(f"{name}: {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)

@@ -88,7 +88,7 @@ def write_page(parts: dict[str, Any]) -> None:
 
 
 def verdict(rows: list[Row]) -> str:
-    """Say how many comparisons of those that are judged hold, and name those that do not."""
+    """Return the number of judged comparisons that hold, and the names of the others."""
     return markdown.verdict([row for row in rows if row.low is not None], "comparisons")
 
 
@@ -122,7 +122,7 @@ def formula_table(rows: list[tuple[Row, Row]]) -> str:
 
 
 def labels(row: Row) -> list[str]:
-    """Return what a row is of, without what the heads of its columns say."""
+    """Return the labels of a row, without those in the heads of its columns."""
     return [part.removeprefix("RTT ").removeprefix("loss ") for part in row.name]
 
 
@@ -171,15 +171,16 @@ def write_csv(name: str, head: list[str], lines: list[list[str]]) -> None:
 
 
 def grid_text(grid: dict[str, Any]) -> str:
-    """Say what a grid of the comparison with ns-2 is."""
+    """Describe a grid of the comparison with ns-2."""
     names = ", ".join(grid["congestion_control"])
     acks = "" if grid["delayed_ack"] else ", an ACK per segment in both"
     return f"{names} on {grid['rate_mbps']} Mbit/s, {grid['round_trips']} round trips, {grid['seeds']} seeds{acks}"
 
 
 def reasons(congestion_controls: dict[str, dict[str, Any]]) -> str:
-    """Say, congestion control by congestion control, what was set to what ns-2 has, and why the two differ all the
-    same."""
+    """Describe, congestion control by congestion control, the settings that follow ns-2, and the reasons for the
+    remaining differences.
+    """
     lines = []
     for name, cc in congestion_controls.items():
         own = [

@@ -1,5 +1,6 @@
-"""`python -m evaluation.mitigation`: runs what is missing of the table of mitigations and writes
-docs/results/mitigation.md."""
+"""`python -m evaluation.mitigation`: runs the missing cells of the table of mitigations and writes
+docs/results/mitigation.md.
+"""
 
 from __future__ import annotations
 

@@ -47,7 +47,8 @@ WRONG = {
         ),
     )
 }
-"""The difference of the delays known to a tenth. A paced hold lets go as the slowest line of the new way sends."""
+"""The difference of the delays known to a tenth. A paced hold releases at the rate of the slowest line of the new path.
+"""
 
 PACKET_BYTES = 1500
 PAYLOAD_BYTES = 1460
@@ -71,12 +72,12 @@ class Cell:
 
     @property
     def bdp_packets(self) -> int:
-        """Return what the old way holds, packets."""
+        """Return the capacity of the old path, packets."""
         return int(RATES[self.rate] * self.rtt_ms / 1000 / 8 / PACKET_BYTES)
 
     @property
     def window_packets(self) -> int:
-        """Return what is in flight before the move, packets, all flows together."""
+        """Return the packets in flight before the move, all flows together."""
         return self.bdp_packets + (D_QUEUE_PACKETS if self.scenario == "D" else 0)
 
     @property
@@ -113,7 +114,8 @@ class Cell:
         core = slow if self.scenario in ("C1", "C2") else line
         light = slow if self.scenario == "C1" else line
         exit_ = slow if self.scenario == "D" else line
-        # In one RTT at this rate the first window fills the way, and r3's queue with what is to wait there, evenly.
+        # In one RTT at this rate the first window fills the path, and the part of r3's queue that is to wait there,
+        # evenly.
         first = min(RATES[self.rate] * self.window_packets / self.bdp_packets, _bits(access))
         window = "1.16GB"
         if self.scenario == "A":

@@ -67,7 +67,7 @@ def load_workloads() -> list[Workload]:
 
 def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_s: dict[str, float]) -> dict[str, Any]:
     """Run everything and return the history's line."""
-    # Before anything is built: a commit made while this runs is not what was measured.
+    # Before anything is built: a commit made meanwhile is not the measured one.
     line: dict[str, Any] = {"format": FORMAT, **circumstances()}
     versions: dict[str, str] = {}
     elephan = engines.build_elephan() if "elephan" in wanted else None
@@ -110,7 +110,8 @@ def measure(workloads: list[Workload], wanted: list[str], repeats: int, budgets_
 
 
 def in_flight_packets(bell: Dumbbell) -> int:
-    """Return the most packets that the senders have had outstanding, all flows together.
+    """Return the most packets that the senders have had outstanding, all flows together. The first slow start
+    overshoots furthest, so its round trips are sampled alone, twice in each.
 
     The first slow start overshoots furthest, so its round trips are looked at alone, twice in each.
     """
@@ -129,7 +130,7 @@ def in_flight_packets(bell: Dumbbell) -> int:
 
 
 def available_peers(wanted: list[str], versions: dict[str, str]) -> dict[str, Callable[[Dumbbell, float], list[str]]]:
-    """Return how to start each peer that is installed; say which are not."""
+    """Return the command of each peer that is installed; print the missing ones."""
     peers: dict[str, Callable[[Dumbbell, float], list[str]]] = {}
     for name in wanted:
         try:

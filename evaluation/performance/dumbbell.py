@@ -141,7 +141,8 @@ def run_spec(bell: Dumbbell) -> dict[str, Any]:
 def flow(
     index: int, source: int, first: int, transport: dict[str, Any], start_ns: int, sends_bytes: int | None = None
 ) -> dict[str, Any]:
-    """Return a bulk flow from node `source` to the next.
+    """Return a bulk flow from node `source` to the next. Its own links, from `first` on: source to bottleneck,
+    bottleneck to destination, and the same two in reverse. Links 0 and 1 are the bottleneck, forward and reverse.
 
     Its own links, from `first` on: source to bottleneck, bottleneck to destination, and the same two on the way back.
     Links 0 and 1 are the bottleneck, there and back.
@@ -161,7 +162,7 @@ def flow(
 
 
 def rest(series_ns: int | None, warmup_ns: int) -> dict[str, Any]:
-    """Return the keys of a specification that all dumbbells have alike: what is measured, and what there is not."""
+    """Return the keys of a specification that are the same for all dumbbells: measurements, and empty tables."""
     return {
         "format": 2,
         "background": [],

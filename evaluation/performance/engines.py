@@ -1,4 +1,4 @@
-"""Builds and runs what is compared: elephan, the skeleton, ns-2, ns-3. Each run is one process and one `Result`."""
+"""Build and run the compared engines: elephan, the skeleton, ns-2, ns-3. Each run is one process and one `Result`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FULL_SHARE = 0.5
 
 
 class Unavailable(Exception):
-    """The engine is not installed here; the text says what is missing."""
+    """The engine is not installed here; the text names the missing part."""
 
 
 @dataclass
@@ -70,7 +70,7 @@ def build_elephan() -> Path:
 
 
 def target_directory() -> Path:
-    """Return cargo's folder for what it builds."""
+    """Return cargo's folder for its output."""
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 
@@ -220,7 +220,7 @@ def marks_of(command: list[str], budget_s: float) -> Iterator[dict[str, Any]]:
 
 
 def run_peer(engine: str, command: list[str], workload: str, bell: Dumbbell, budget_s: float) -> Result:
-    """Measure a peer's rate from when its window is full; when time does not suffice for that, say so."""
+    """Measure a peer's rate from the time at which its window is full; if the time is too short for that, note it."""
     marks = list(marks_of(command, budget_s))
     last = marks[-1]
     full_packets = FULL_SHARE * bell.product_packets / bell.flows

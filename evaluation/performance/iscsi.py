@@ -69,7 +69,7 @@ class Measured:
 
 
 def free_port() -> int:
-    """Return a port on the loopback that nobody listens on."""
+    """Return a port on the loopback without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

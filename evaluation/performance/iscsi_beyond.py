@@ -130,7 +130,7 @@ def draw(drawing: Any, ink: Ink, connections: Curves, today: Curves, writes: Row
 
 
 def picked(writes: Rows) -> list[tuple[str, list[str]]]:
-    """Return four of the rows for the figure, and what each changes to the one before."""
+    """Return four of the rows for the figure, and the change of each to the one before."""
     wanted = {
         ("Yes", "No", "64 KiB", "64 KiB"): "all data asked for, 64 KiB at a time",
         ("Yes", "Yes", "64 KiB", "64 KiB"): "and ImmediateData=Yes",

@@ -39,7 +39,7 @@ KEYS = (
 
 
 class Stopped:
-    """A session that sends what it likes and reads when it is told to."""
+    """A session whose sending and reading the caller decides."""
 
     def __init__(self, url: str, number: int, keys: Sequence[str] = KEYS) -> None:
         """Log in at a unit of a target as initiator `number`."""
@@ -60,7 +60,7 @@ class Stopped:
         self.number = 0
 
     def value(self, key: str, default: str) -> str:
-        """Return what the target answered to a key."""
+        """Return the target's answer to a key."""
         pairs = dict(pair.partition("=")[::2] for pair in self.agreed.decode().split("\0"))
         return pairs.get(key, default)
 
@@ -92,7 +92,7 @@ class Stopped:
         self.socket.sendall(bytes(header) + data)
 
     def answer_r2t(self, header: bytes, keep_back: int) -> None:
-        """Send what an R2T asks for but its last bytes."""
+        """Send the data of an R2T but its last bytes."""
         offset, length = struct.unpack(">II", header[40:48])
         end, number = offset + length - keep_back, 0
         while offset < end:
@@ -153,7 +153,7 @@ def standing(url: str, burden: Callable[[Stopped], None], count: int) -> Iterato
     sessions: list[Stopped] = []
 
     def stand(number: int) -> None:
-        # The target closes those that others wait for, or that send what they may not.
+        # The target closes connections that others wait for, or that break the protocol.
         with contextlib.suppress(OSError, EOFError):
             session = Stopped(url, number)
             sessions.append(session)

@@ -105,7 +105,7 @@ def main() -> None:
     points = [(burst, 5, bursts_of(burst)) for burst in BURSTS_KIB] if arguments.bursts else FIGURE6
     found: dict[tuple[str, int], float] = {}
     try:
-        # Congestion control by congestion control within a point, so that what else the machine does meets all of them.
+        # Congestion control by congestion control within a point, so that the machine's other load meets all of them.
         for at, connections, requests in points:
             for transport in CCS:
                 found[transport, at], faults = point(transport, connections, arguments.seconds, requests)

@@ -26,7 +26,7 @@ class Judged(Protocol):
 
 
 def verdict(judged: Sequence[Judged], what: str) -> str:
-    """Say how many of them, `what` in the plural, hold, and name those that do not."""
+    """Return the number of those that hold, `what` in the plural, and the names of the others."""
     broken = [row for row in judged if not row.holds]
     if not broken:
         return f"All {len(judged)} {what} lie within their tolerances."

@@ -94,7 +94,7 @@ def page(line: dict[str, Any]) -> str:
 
 
 def goals_text(workloads: list[dict[str, Any]]) -> str:
-    """Say which goals this run reaches, and name where it does not."""
+    """Name the goals that this run reaches, and the places of the others."""
     missed = [text for text, reached in goals(workloads) if not reached]
     count = len(list(goals(workloads)))
     if not missed:
@@ -104,7 +104,7 @@ def goals_text(workloads: list[dict[str, Any]]) -> str:
 
 
 def goals(workloads: list[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
-    """Yield each goal with what was measured, and whether it is reached."""
+    """Yield each goal with its measurement, and whether it is reached."""
     half_of_w2 = next(
         (found["packets_per_cpu_s"] / 2 for entry in workloads if entry["name"] == "W2" and (found := ours_in(entry))),
         None,

@@ -130,7 +130,7 @@ def test_errors_are_one_line_with_an_exit_code(elephan: Run, arguments: list[str
 
 @pytest.mark.parametrize("place", ["blocked.sqlite", "new/folder/blocked.sqlite"])
 def test_a_store_that_cannot_take_a_run_is_refused_before_it(elephan: Run, folder: Path, place: str) -> None:
-    """The folder for series is a file here: nothing is simulated, and nothing is left behind but what was there."""
+    """The folder for series is a file here: nothing is simulated, and nothing new is left behind."""
     series = (folder / place).with_suffix(".series")
     series.parent.mkdir(parents=True, exist_ok=True)
     series.write_text("not a folder")
@@ -206,7 +206,7 @@ def test_rerun_is_the_same_to_the_byte_and_sees_a_difference(elephan: Run, folde
     (text,) = connection.execute("select record from run where id = ?", (ids[0],)).fetchone()
     record = json.loads(text)
     record["metrics"]["timeouts"] += 1
-    # As by another build: with its digest. Without that it is damaged, and says so.
+    # As by another build: with its digest. Without a matching digest the record is damaged.
     text = json.dumps(record)
     connection.execute("update run set record = ? where id = ?", (text, ids[0]))
     connection.commit()
@@ -300,7 +300,7 @@ def started(folder: Path) -> subprocess.Popen[str]:
 
 
 def test_a_store_is_one_file_between_commands(folder: Path) -> None:
-    """So that it can be copied; SQLite keeps what was written last in files beside it while it is open."""
+    """So that it can be copied; SQLite keeps recent writes in files beside it while it is open."""
     for command in (["run", "small.toml", "--no-report"], ["results", "list"], ["run", "small.toml", "--no-report"]):
         running = process(folder, *command)
         assert running.wait(timeout=60) == 0, running.communicate()

@@ -41,7 +41,7 @@ def folder(folder: Path) -> Path:
 
 
 def on_a_disk_of(size_k: int, folder: Path, *arguments: str, fill: str = "true") -> tuple[int, str, str, list[str]]:
-    """Run the command where `disk` has so many KiB; return exit code, stdout, stderr and what is on the disk then."""
+    """Run the command with `disk` of so many KiB; return exit code, stdout, stderr and the disk's content then."""
     command = shlex.join([sys.executable, "-c", "from elephan.cli import main; main()", *arguments])
     script = f"mount -t tmpfs -o size={size_k}k none disk && {{ {fill}; }} && {{ {command}; }}; s=$?; "
     script += "cd disk && find . -type f -printf '%s %P\\n' >../left; exit $s"

@@ -1,4 +1,4 @@
-"""`elephan results` over a store in which something is damaged, old, or no longer wanted."""
+"""`elephan results` over a store with damaged, old, and unwanted records."""
 
 from __future__ import annotations
 

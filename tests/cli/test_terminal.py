@@ -82,7 +82,7 @@ def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path: Path) -> None:
 
 
 def test_control_characters_reach_no_terminal(elephan: Run, folder: Path) -> None:
-    """Of a file's name, of a key, and of a record that somebody else has stored."""
+    """Of a file's name, of a key, and of a record that another user has stored."""
     (folder / "red\x1b[31m.toml").write_text(SCENARIO)
     (folder / "wrong\x1b[31m.toml").write_text('"red\\u001b[31m" = 1\n' + SCENARIO)
     record = json.loads((FORMATS / "record-1.json").read_text())

@@ -77,7 +77,7 @@ def differing(found: dict[str, str], where: str) -> int:
 
 
 def main() -> int:
-    """Compare, or write anew."""
+    """Compare, or write again."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="take this build's digests as golden")
     native = {name: digest_of(spec) for name, spec in specs().items()}

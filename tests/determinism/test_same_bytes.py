@@ -1,4 +1,4 @@
-"""Same scenario, seed and version: same bytes, whoever runs it (invariant 3 of ARCHITECTURE.md).
+"""Same scenario, seed and version: same bytes for every user and machine (invariant 3 of ARCHITECTURE.md).
 
 `Record.reproducible` leaves out the machine's part: host, date, processor time, and the places of files.
 """
@@ -24,7 +24,7 @@ COMMAND = [sys.executable, "-c", "from elephan.cli import main; main()"]
 
 
 def records_of(store: Path) -> dict[str, str]:
-    """Return what each stored run's record says of it, as text, by id."""
+    """Return the reproducible part of each stored run's record, as text, by id."""
     found = open_store(str(store)).list()
     assert len(found) == RUNS
     return {record.id: canonical_json(record.reproducible()) for record in found}

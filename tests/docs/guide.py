@@ -54,7 +54,7 @@ ID = re.compile(r"(?<= )[0-9a-f]{10}\b")
 
 @dataclass
 class Step:
-    """A command and what the guide says that it prints."""
+    """A command and its output in the guide."""
 
     command: str
     output: str
@@ -90,7 +90,7 @@ def prepare(folder: Path) -> None:
 
 
 def run(command: str, folder: Path) -> tuple[int, str]:
-    """Run a command of the guide in `folder`; return exit code and what it printed."""
+    """Run a command of the guide in `folder`; return exit code and output."""
     if ID.search(command):
         # Runs of one second have no order: the page speaks of the one under another control than reno, if it has two.
         listed = json.loads(run("elephan results list --newest 2 --json", folder)[1])
@@ -119,7 +119,7 @@ def comparable(output: str) -> str:
 
 
 def write(page: Path) -> None:
-    """Put what the commands print now into a page; what says the same stays as it is."""
+    """Put the present output of the commands into a page; equal output stays as it is."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)

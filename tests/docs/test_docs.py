@@ -1,4 +1,4 @@
-"""The documents: the guide's commands do what it shows, links lead somewhere, and the index has every page."""
+"""The documents: the guide's commands print the shown output, links lead somewhere, and the index has every page."""
 
 from __future__ import annotations
 

@@ -54,6 +54,6 @@ def test_a_paced_hold_takes_the_loss_away_whatever_the_number_of_flows(flows: in
     (numbers,) = measured(RUNNER, [Cell("D", "1G", 100, flows, "paced hold")])
     assert numbers["dropped_after"] == numbers["duplicate_acks"] == 0
     assert dip(numbers) < 0.1
-    # 40 ms at 1 Gbit/s are 5 MB, and nobody's window was cut.
+    # 40 ms at 1 Gbit/s are 5 MB, and no window was cut.
     assert numbers["held_bytes"] == pytest.approx(5e6, rel=0.01)
     assert numbers["held_s"] == pytest.approx(0.04, rel=0.01)

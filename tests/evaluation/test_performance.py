@@ -1,4 +1,4 @@
-"""The bench's own parts: its workloads run, its page says what the history says."""
+"""The bench's own parts: its workloads run, its page agrees with the history."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Session:
         assert iscsi.iscsi_full_connect_sync(self.context, match[1].encode(), self.lun) == 0, self.error()
 
     def error(self) -> str:
-        """Return what libiscsi says."""
+        """Return libiscsi's error."""
         return str(self.iscsi.iscsi_get_error(self.context))
 
     def write(self, lba: int, data: bytes, *, fua: bool) -> None:
@@ -93,7 +93,7 @@ class Session:
 
 @contextmanager
 def session(url: str) -> Iterator[Session]:
-    """Log in, and let go of the context without a word: the target may be gone."""
+    """Log in; at the end free the context without a logout, since the target may be gone."""
     one = Session(library(), url)
     yield one
     one.iscsi.iscsi_destroy_context(one.context)

@@ -1,4 +1,4 @@
-"""The bound on a target's memory, by what the kernel says that the process has, and what it leaves for others."""
+"""The bound on a target's memory, by the kernel's value for the process, and the room left for others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.iscsi.conftest import Target
 
 MEMORY = 160 << 20
 SLACK = 24 << 20
-"""Threads' congestion controls and what the allocator keeps."""
+"""Threads' congestion controls and the allocator's reserve."""
 
 
 @pytest.mark.parametrize("burden", BURDENS)

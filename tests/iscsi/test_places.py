@@ -1,4 +1,4 @@
-"""Connections that send nothing keep nobody out of a target, and do not fill its log."""
+"""Connections that send nothing block no other initiator, and do not fill the target's log."""
 
 from __future__ import annotations
 

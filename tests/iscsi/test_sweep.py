@@ -43,7 +43,7 @@ def test_the_knee_in_json_is_that_of_the_points_beside_it(target: Target, capsys
         assert all(0 < kind["latency_p50_ns"] <= kind["latency_p99_ns"] <= kind["latency_max_ns"] for kind in kinds)
         number = sum(kind["done"] for kind in kinds)
         mean_s = sum(kind["done"] * kind["latency_mean_ns"] for kind in kinds) / number / 1e9
-        # Little's law: the mean time is what so many commands under way make of the rate.
+        # Little's law: the mean time is the number of outstanding commands over the rate.
         assert mean_s == pytest.approx(point["depth"] * point["elapsed_ns"] / 1e9 / number, rel=0.2)
         moved = sum(kind["bytes"] for kind in kinds) / (point["elapsed_ns"] / 1e9)
         loads.append(LoadPoint(point["depth"], point["connections"], moved, mean_s))
@@ -92,7 +92,7 @@ def test_a_sweep_that_ends_early_shows_what_it_measured(target: Target, ending: 
     command += ["--depth", "1,2,4,8,16,32", "--connections", "1", "--duration", "500ms"]
     load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert load.stderr is not None
-    # Two points are there when the second is told.
+    # Two points are there when the callback gets the second.
     told = [load.stderr.readline() for _ in range(2)]
     assert told[1].startswith("2 of 6: depth 2")
     time.sleep(0.1)

@@ -24,7 +24,7 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    """Start one that wants a secret."""
+    """Start one that demands a secret."""
     yield from started(tmp_path_factory.mktemp("guarded"), SECRET)
 
 

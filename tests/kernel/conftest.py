@@ -35,13 +35,13 @@ def locked(how: int) -> Iterator[None]:
 
 
 def lacking() -> str:
-    """Return what this machine lacks for tests in its kernel; "" when nothing."""
+    """Return the missing requirement of tests in this machine's kernel; "" if there is none."""
     tools = [name for name in ("unshare", "nsenter", "setpriv", "ss", "ip") if shutil.which(name) is None]
     return verify.lacks() or (f"there is no {', '.join(tools)}" if tools else "")
 
 
 def without_traces() -> Iterator[None]:
-    """Take out what a test has put in; what was there before stays, and what a run beside the tests has loaded."""
+    """Remove a test's objects; those that were there before stay, and those of a run beside the tests."""
     before = {one.map_id for one in loaded()}
     yield
     for one in loaded():
@@ -60,7 +60,8 @@ def kernel() -> Iterator[None]:
 
 @pytest.fixture
 def kernel_alone() -> Iterator[set[int]]:
-    """The same for what removes all of elephan's: no other test has anything loaded meanwhile.
+    """The same for commands that remove all of elephan's: no other test has anything loaded meanwhile. Gives the maps
+    of the controls loaded on this machine before, which a test must spare.
 
     Gives the maps of what was loaded on this machine before, which a test must spare.
     """
@@ -74,7 +75,7 @@ def kernel_alone() -> Iterator[set[int]]:
 
 @pytest.fixture
 def in_namespace() -> Callable[..., str]:
-    """Run Python code in a network namespace of its own and return what it prints."""
+    """Run Python code in a network namespace of its own and return its output."""
 
     def run(code: str, *arguments: str, options: tuple[str, ...] = ()) -> str:
         command = ["unshare", "--net", *options, sys.executable, "-c", code, *arguments]

@@ -1,4 +1,4 @@
-"""A namespace's default: of one namespace alone, not the host's by mistake, and put back as it was.
+"""A namespace's default: of one namespace alone, not the host's by mistake, and restored.
 
 The setting of the namespace in which the tests run is never changed: what is tried there is to set what it is already.
 """
@@ -136,7 +136,7 @@ def test_other_namespaces_that_keep_it_are_named(kernel: None, elephan: Elephan)
         assert f"default of {other}" in elephan("list").stdout
         said = [entry for entry in unload(name).elsewhere if entry.namespace == other]
         assert [entry.default for entry in said] == [name]
-        # Gone from the kernel's list, it can still be left where it is the default, for what was before.
+        # Unloaded, it can still be replaced by the former one in a namespace that has it as its default.
         assert elephan("default", "reno", prefix=inside).returncode == 0
     finally:
         subprocess.run(["ip", "netns", "delete", other], check=True)

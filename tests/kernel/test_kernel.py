@@ -84,7 +84,7 @@ def test_killed_at_any_time_nothing_is_hidden_and_clean_takes_it(
     work = tmp_path / "tmp"
     work.mkdir()
     environment = ENVIRONMENT | {"TMPDIR": str(work)}
-    # A file of one's own is compiled twice first, the longest part; what is built in is loaded at once.
+    # A user's own file is compiled twice first, the longest part; a built-in control is loaded at once.
     for number, (what, wait_s) in enumerate(
         (what, wait_s) for what in (file, "bbr") for wait_s in (0.05, 0.3, 0.5, 0.7, 0.9, 1.2, 1.8)
     ):
@@ -113,7 +113,7 @@ def test_killed_at_any_time_nothing_is_hidden_and_clean_takes_it(
     (old := work / "elephan-parity-a1b2c3_4").mkdir()
     os.utime(old, (0, 0))
     (new := work / "elephan-bpf-a1b2c3_4").mkdir()
-    # Nobody else's: what was loaded before this test is spared.
+    # Only this test's: controls loaded before it are spared.
     monkeypatch.setattr(control, "loaded", lambda: [one for one in loaded() if one.map_id not in kernel_alone])
     monkeypatch.setattr(tempfile, "tempdir", str(work))
     removed = clean()
@@ -131,7 +131,7 @@ def test_clean_as_a_command(
     from elephan.cli.main import call
 
     assert elephan("load", "reno=qk_one").returncode == 0 and elephan("load", "reno=qk_two").returncode == 0
-    # Nobody else's: a machine may have something loaded, and what a killed run left must not fail a test of another.
+    # Only this test's: a machine may have controls loaded, and those of a killed run must not fail a test of another.
     monkeypatch.setattr(control, "loaded", lambda: [one for one in loaded() if one.map_id not in kernel_alone])
     assert call(["kernel", "clean"]) == 0
     assert {"unloaded elephan_qk_one", "unloaded elephan_qk_two"} <= set(capsys.readouterr().out.splitlines())

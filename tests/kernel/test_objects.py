@@ -1,4 +1,4 @@
-"""The objects in the package, and what is set in a copy before it is loaded."""
+"""The objects in the package, and the settings in a copy before it is loaded."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_list_tells_cc_parameters_and_users(kernel: None, elephan: Elephan) -> N
 
 
 def _tools(folder: Path) -> Path:
-    """Return a PATH with what is needed but clang."""
+    """Return a PATH with all needed tools but clang."""
     import shutil
 
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""docs/howto/load-into-kernel.md: every command does what the page shows, in a network namespace of its own."""
+"""docs/howto/load-into-kernel.md: every command prints the page's output, in a network namespace of its own."""
 
 from __future__ import annotations
 

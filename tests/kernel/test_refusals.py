@@ -119,7 +119,7 @@ def test_the_reason_stands_in_plain_words_and_nothing_stays(
 
 
 def test_a_division_that_may_be_by_zero_is_warned_of_and_loads(kernel: None, elephan: Elephan, tmp_path: Path) -> None:
-    # The kernel lets it pass, since BPF gives 0: what would stop the simulator is said, with the line.
+    # The kernel lets it pass, since BPF gives 0. The simulator would stop, so there is a warning with the line.
     file = written(tmp_path, "", "\tcc_set_snd_cwnd(sk, acked / cc_srtt_us(sk));")
     done = elephan("load", f"{file}=qr_div")
     assert done.returncode == 0 and done.stdout.startswith("elephan_qr_div: "), done.stderr

@@ -1,4 +1,4 @@
-"""Runs on this machine's own TCP: what they need, and that they leave nothing."""
+"""Runs on this machine's own TCP: their requirements, and a check that they leave nothing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def begun(
     try:
         yield process, sending(file, namespaces, sends or connected)
     finally:
-        # Not by a kill, after which what it loaded would stay.
+        # Not by a kill, after which its loaded objects would stay.
         process.terminate()
         try:
             process.communicate(timeout=30)

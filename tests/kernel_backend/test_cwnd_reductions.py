@@ -1,4 +1,4 @@
-"""Senders of this machine's TCP that are told to trim their windows, beside the simulator's."""
+"""Senders of this machine's TCP that reduce their windows on command, beside the simulator's."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.kernel_backend.conftest import Elephan, begun, left_of
 
 pytestmark = pytest.mark.usefixtures("host_stays_as_it_was")
 
-#: The receiver's line of 20 Mbit/s is the limit. Of a window of 277 packets the old way holds 167 and the queue, which
-#: takes 150, the rest; the lightpath is 40 ms shorter: 67 packets, for which the queue has no room. Slow start needs
-#: half of the window there.
+# The receiver's line of 20 Mbit/s is the limit. Of a window of 277 packets the old path holds 167 and the queue, which
+# takes 150, the rest; the lightpath is 40 ms shorter: 67 packets, for which the queue has no room. Slow start needs
+# half of the window there.
 NETWORK = """
 [run]
 duration = "{duration}"
@@ -154,7 +154,7 @@ def test_a_programs_connections_are_trimmed(elephan: Elephan, tmp_path: Path) ->
     file = write(tmp_path, FLOW.format(name="moved", cc="cubic", connections=1, more=workload))
     (record,) = records(elephan, file)
     kept = [trim["kept_segments"] for trim in record["cwnd_reductions"] if "kept_segments" in trim]
-    # That of the data; what iperf3 says beside it may be silent just then.
+    # That of the data; iperf3's control connection may be silent just then.
     assert kept and max(kept) > 100
 
 

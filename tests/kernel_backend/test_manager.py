@@ -79,7 +79,7 @@ def test_a_hold_keeps_linux_from_sending_again_what_the_managers_move_overtakes(
 def test_what_is_kept_back_of_several_flows_is_let_go_in_turn_as_the_receivers_line_sends(
     elephan: Elephan, tmp_path: Path
 ) -> None:
-    # As below, of four flows: each let go at 20 Mbit/s by itself they bring more than the queue has room for.
+    # As below, of four flows: each released at 20 Mbit/s by itself they bring more than the queue has room for.
     network = receivers_line("90kB").replace("[[flow]]\n", "[[flow]]\nconnections = 4\n")
     mitigations = 'mitigations = { kind = "hold_buffer", delay_difference = "45ms", release = "bottleneck" }'
     file = tmp_path / "several.toml"
@@ -90,7 +90,7 @@ def test_what_is_kept_back_of_several_flows_is_let_go_in_turn_as_the_receivers_l
     ledger = record["manager"]["move_log"]
     found = [(entry["reason"], entry["limit"], entry["mitigation"], entry["forecast_lost_packets"]) for entry in ledger]
     assert found == [("elephant", "D", "hold_buffer", 0)] * 4
-    # Each waits for its turn with the others for as long as nobody's window shrinks.
+    # Each waits for its turn with the others as long as no window shrinks.
     assert all(entry["held_packets"] > 500 for entry in ledger), ledger
     assert record["metrics"]["dropped_packets"] == 0 == record["metrics"]["retransmitted_segments"]
 

@@ -12,8 +12,8 @@ from tests.kernel_backend.conftest import Elephan
 
 pytestmark = pytest.mark.usefixtures("host_stays_as_it_was")
 
-#: The sender's own line of 20 Mbit/s is the limit; the lightpath is 40 ms shorter, which are 67 packets of 1500 B. The
-#: window is half as large again as what the old way holds, so that nothing is lost.
+# The sender's own line of 20 Mbit/s is the limit; the lightpath is 40 ms shorter, which are 67 packets of 1500 B. The
+# window is 1.5 times the capacity of the old path, so that nothing is lost.
 NETWORK = """
 [run]
 duration = "6s"
@@ -69,8 +69,8 @@ route = ["s", "r1", "r3", "d"]
 """
 
 
-#: The same with the receiver's line as the limit. A window of 205 packets is 38 more than the old way holds; the
-#: shorter one has room for 67 less, and r3's queue for 60 in all. The sender's line is faster only after slow start.
+# The same with the receiver's line as the limit. A window of 205 packets is 38 more than the old path holds; the
+# shorter one has room for 67 less, and r3's queue for 60 in all. The sender's line is faster only after slow start.
 RECEIVER = (
     NETWORK.replace('to = "d"\nbandwidth = "100Mbit/s"', 'to = "d"\nbandwidth = "20Mbit/s"\nqueue = "60 packets"', 1)
     .replace('from = "s"\nto = "r1"', 'name = "access"\nfrom = "s"\nto = "r1"')
@@ -107,6 +107,6 @@ def test_a_hold_at_the_receivers_rate_keeps_its_queue_from_dropping(elephan: Ele
     mitigation = 'mitigation = { kind = "hold_buffer", delay_difference = "45ms", release = "bottleneck" }\n'
     held = metrics_of(elephan, tmp_path / "held.toml", mitigation, RECEIVER)
     assert held["dropped_packets"] == 0 == held["retransmitted_segments"]
-    # 40 ms at 20 Mbit/s are 100 kB; they stay there, since nobody's window was cut.
+    # 40 ms at 20 Mbit/s are 100 kB; they stay there, since no window was cut.
     assert held["held_bytes_max"] > 80_000
     assert held["goodput_bps"] > 0.99 * plain["goodput_bps"]

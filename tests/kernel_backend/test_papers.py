@@ -1,4 +1,4 @@
-"""The kernel's column of a paper: what it has, and what it says of claims without one."""
+"""The kernel's column of a paper: its values, and its text on claims without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real programs as the traffic of flows: what they are, that they are measured, and that nothing of them stays."""
+"""Real programs as the traffic of flows: their requirements, their measurements, and that they leave nothing."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def running(file: Path) -> AbstractContextManager[tuple[subprocess.Popen[str], s
 
 
 def carries(run: str) -> bool:
-    """Return True if bytes were acknowledged under the run's own control: what a server answers has the host's."""
+    """Return True if bytes were acknowledged under the run's own control: a server's answers have the host's."""
     seen = sockets(f"elephan-{run}-0", "-tin", "state", "established")
     return f"elephan_k{run[:4]}00" in seen and "bytes_acked" in seen
 

@@ -1,4 +1,4 @@
-"""Runs on this machine's own TCP: each workload, beside the simulator, and what a record says."""
+"""Runs on this machine's own TCP: each workload, beside the simulator, and the record's content."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_replication_of_a_trace_has_a_lag(elephan: Elephan, file: Path, tmp_path
 def test_drawn_writes_are_the_same_on_both_backends(elephan: Elephan, file: Path) -> None:
     flow = 'workload = { kind = "replicate", rate = "2MB/s", size = { mix = { "4KiB" = 3, "32KiB" = 1 } } }'
     sim, kernel = records(elephan("run", write(file, flow), "--on", "sim,kernel", "--json"))
-    # The kernel's clock ends the run when somebody looks at it.
+    # The kernel's clock ends the run when its thread reads it.
     for name, least in (("messages", 400), ("offered_bytes", 4_000_000)):
         here, there = sim["metrics"][name], kernel["metrics"][name]
         assert least < here <= there < 1.02 * here

@@ -62,7 +62,7 @@ def seen(kernel: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
         found: dict[str, Seen] = {}
         # Until each has sent for some round trips, however long this machine takes for that; the test has a time limit.
         while not found or min(acked(one.sender) for one in found.values()) < ACKED_BYTES:
-            # All at once: to look at one after the other would take longer than the run.
+            # All at once: one after the other would take longer than the run.
             looks = [(look(run, 2 * n), look(run, 2 * n + 1)) for n in range(len(FLOWS))]
             found = {name: Seen.of(*ends) for name, ends in zip(FLOWS, looks, strict=True)}
             assert process.poll() is None, process.communicate()[1]
@@ -73,12 +73,12 @@ def seen(kernel: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
 
 
 def acked(shown: str) -> int:
-    """Return the bytes that ss says were acknowledged, 0 before there are any."""
+    """Return the acknowledged bytes that ss shows, 0 before there are any."""
     return max((int(number) for number in re.findall(r"bytes_acked:(\d+)", shown)), default=0)
 
 
 def look(run: str, number: int) -> subprocess.Popen[str]:
-    """Begin to look at a host."""
+    """Begin to observe a host."""
     names = " ".join(SYSCTLS)
     script = f"ss -tinmoH; echo --; ip route show {testbed.NETWORK}; echo --; cd /proc/sys/net/ipv4; cat {names}"
     words = ["ip", "netns", "exec", f"elephan-{run}-{number}", "sh", "-c", script]

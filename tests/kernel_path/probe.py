@@ -22,7 +22,7 @@ SO_TIMESTAMPNS = 35
 
 
 def receive() -> None:
-    """Print [number, arrival in ns, TOS] of all that comes, until nothing has come for a while."""
+    """Print [number, arrival in ns, TOS] of all that comes, until nothing has come for some time."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
         here.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         here.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)

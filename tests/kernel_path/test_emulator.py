@@ -1,4 +1,4 @@
-"""The emulator by itself: flows told by their ports, ways that change while packets are on them. Needs root."""
+"""The emulator by itself: flows told apart by their ports, routes that change while packets are on them. Needs root."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def plan_of(entries: list[dict[str, Any]], port: int = PORT) -> dict[str, Any]:
 
 @pytest.fixture
 def spec(tmp_path: Path) -> dict[str, Any]:
-    """The specification of a direct line and a quicker way over a router."""
+    """The specification of a direct line and a quicker route over a router."""
     file = tmp_path / "ways.toml"
     file.write_text(SCENARIO, encoding="utf-8")
     return load(file, []).points()[0].to_spec()

@@ -96,7 +96,7 @@ def test_other_scenarios_are_what_they_were(spec: Spec) -> None:
 
 @pytest.fixture
 def another(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """Have the kernel's TBF and a plain queue in netem's place; return what netem would have been told."""
+    """Have the kernel's TBF and a plain queue in netem's place; return the settings that netem would have."""
     told: list[tuple[str, ...]] = []
     real = netem.tc
 

@@ -89,7 +89,7 @@ def host_keeps_its_default() -> Iterator[None]:
 
 @pytest.mark.usefixtures("host_keeps_its_default")
 def test_connections_of_a_shell_use_the_scenario_s_congestion_control(file: Path) -> None:
-    """It was the host's default, and nobody said so."""
+    """It was the host's default, and the user did not see it."""
     (file.parent / "connection.py").write_text(CONNECTION)
     script = f"echo $ELEPHAN_PATH_ID\n{BOTH_ENDS}exec {sys.executable} {file.parent}/connection.py"
     done = elephan("path", "shell", file, "--", "sh", "-c", script)

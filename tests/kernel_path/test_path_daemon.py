@@ -1,4 +1,4 @@
-"""`elephan path up | show | down`: a path that stays, and goes when it was told to. Needs root and /dev/net/tun."""
+"""`elephan path up | show | down`: a path that stays until a command ends it. Needs root and /dev/net/tun."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_path_that_is_up_carries_packets_is_shown_and_goes_with_its_programs(p
     (near, own, *_), (far, other, *_) = path.hosts
     within = ["ip", "netns", "exec", near]
     code = "import socket; s = socket.create_connection(('198.18.0.2', 9), 5)"
-    # Nobody listens: the answer to a connection that is refused has been there and back.
+    # There is no listener: the answer to a refused connection has crossed the path in both directions.
     done = subprocess.run([*within, sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ConnectionRefusedError" in done.stderr
     left = subprocess.Popen([*within, "sleep", "1000"])
@@ -138,7 +138,7 @@ def test_a_fault_of_the_process_that_holds_it_is_said(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_path_of_which_nobody_has_heard_goes(file: Path, number: signal.Signals) -> None:
-    # `up` is ended when the path is there, and before it has said so.
+    # `up` is ended when the path is there, and before it has printed it.
     code = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom elephan.path import daemon\n"
         f"daemon.show = lambda: os.kill(os.getpid(), {int(number)}) or []\n"

@@ -95,11 +95,11 @@ def test_long_form_with_routers_and_background_traffic(tmp_path: Path) -> None:
     alone_ns = 10 * MS + MS + 2 * 8000
     assert delays[0] >= alone_ns
     waited_ns = statistics.mean(delay - alone_ns for delay in delays[:280])
-    # Half of the packets meet one that is being sent and wait for half of it: 0.25 ms, and what the emulator takes.
+    # Half of the packets meet one in transmission and wait for half of it: 0.25 ms, and the emulator's own time.
     assert 0.1 * MS <= waited_ns <= 0.25 * MS + LATE_NS, waited_ns
     background = re.search(r"background: (\d+) packets sent, (\d+) arrived", seen.report)
     assert background is not None and int(background[1]) > 300
-    # Those of the last 5 ms are on their way.
+    # Those of the last 5 ms are in flight.
     assert int(background[1]) - 5 <= int(background[2]) <= int(background[1])
 
 
@@ -138,7 +138,7 @@ def test_jitter_spreads_delays_and_reorders_only_where_asked(tmp_path: Path, reo
     assert (order == sorted(order)) is not reordering
     assert min(delays) >= 5 * MS
     if reordering:
-        # Even between 0 and 8 ms: the median within four of its standard deviations, and what the emulator takes.
+        # Even between 0 and 8 ms: the median within four of its standard deviations, and the emulator's own time.
         deviation_ns = 8 * MS / 2 / 400**0.5
         extra_ns = statistics.median(delays) - 5 * MS
         assert 4 * MS - 4 * deviation_ns <= extra_ns <= 4 * MS + 4 * deviation_ns + LATE_NS
@@ -170,7 +170,7 @@ link_up = "path"
     near({number: delays[number] for number in range(100)}, 5 * MS + 80_000)
     changed = 1 + max(number for number in delays if delays[number] < 17 * MS)
     near({number: delays[number] for number in range(changed, changed + 150)}, 17 * MS)
-    # An outage of half a second, a second after that: what is on the line is lost, what comes waits.
+    # An outage of half a second, a second after that: packets on the line are lost, later ones wait.
     lost = set(range(1200)) - set(delays)
     assert 1 <= len(lost) <= 8 and changed + 200 <= min(lost) <= changed + 260, lost
     assert len(lost) == seen.link("path.forward", r"(\d+) in outages")

@@ -75,7 +75,7 @@ def command(tmp_path: Path) -> Command:
 
 @pytest.fixture(autouse=True)
 def host_stays_as_it_was() -> Iterator[None]:
-    """Compare what the host has before and after each test; paths of others that are in use come and go."""
+    """Compare the host's state before and after each test; other paths in use come and go."""
 
     def namespaces() -> set[str]:
         return {line.split()[0] for line in testbed.ip("netns").splitlines()}
@@ -97,7 +97,7 @@ def run(command: list[str], timeout_s: float = 60) -> subprocess.CompletedProces
 
 
 def late_ms(report: str) -> list[float]:
-    """Return what the emulator admits of the latest packet in a hundred: sent on late, and waited to be read."""
+    """Return the emulator's own values of the latest packet in a hundred: sent on late, and waited to be read."""
     return [float(found) for found in re.findall(r"(?:p99|may have waited) ([\d.]+) ms", report)]
 
 
@@ -161,7 +161,7 @@ def test_what_the_program_leaves_behind_ends_with_the_path(command: Command) -> 
 
 
 def begun(command: list[str]) -> tuple[subprocess.Popen[str], str]:
-    """Start a path whose program says its id, and wait for it."""
+    """Start a path whose program prints its id, and wait for it."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, process.stdout.readline().strip()

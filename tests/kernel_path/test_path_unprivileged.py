@@ -34,7 +34,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def closed(folder: Path) -> Path | None:
-    """Return the outermost folder on the way to `folder` that is not everybody's to pass."""
+    """Return the outermost folder above `folder` that is closed to other users."""
     return next((one for one in reversed([folder, *folder.parents]) if not one.stat().st_mode & 1), None)
 
 
@@ -85,7 +85,7 @@ def test_a_user_has_a_path_in_namespaces_of_their_own(file: Path, tmp_path: Path
     # The machine's own, with a path's two beside it.
     assert set(run) >= {path.name for path in Path("/run").iterdir() if path.name not in unprivileged.OWN}
     code, took_s = answer.split()
-    # Refused, over the path: nobody listens.
+    # Refused, over the path: there is no listener.
     assert int(code) == 111 and 0.04 <= float(took_s) < 2
     assert "path.forward: 1 packets" in done.stderr
     # The scenario's cubic cannot be loaded from there, and the command runs all the same.

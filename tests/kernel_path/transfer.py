@@ -20,7 +20,7 @@ PORT = 9001
 
 
 def receive() -> None:
-    """Print the digest of what one connection brings."""
+    """Print the digest of the data of one connection."""
     with socket.create_server(("0.0.0.0", PORT)) as here:
         print("ready", flush=True)
         peer, _ = here.accept()

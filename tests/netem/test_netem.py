@@ -76,5 +76,5 @@ def test_a_flow_fills_the_line_and_its_queue(scenario: Path) -> None:
     forward, reverse = record.links
     assert forward["dropped_by_queue"] > 0 and forward["dropped_by_loss"] == 0 and reverse["dropped_packets"] == 0
     assert not [note for note in record.notes if note.startswith("EMULATOR")]
-    # 25,000 B on the way and 45,000 B in the queue: 112 ms.
+    # 25,000 B in flight and 45,000 B in the queue: 112 ms.
     assert 0.04 < record.flows[0]["rtt_mean_s"] < 0.125

@@ -125,7 +125,7 @@ def test_where_the_senders_link_is_the_limit_packets_come_out_of_order_and_none_
 
 
 def test_where_the_receivers_link_is_the_limit_r3_drops_what_two_ways_bring(tmp_path: Path) -> None:
-    """1 Gbit/s, 100 ms: the ways differ by 3333 packets, of which r3 has room for 500 at most."""
+    """1 Gbit/s, 100 ms: the paths differ by 3333 packets, of which r3 has room for 500 at most."""
     rates = {key: value.replace("622.08Mbit/s", "2.488Gbit/s").replace('"100Mbit/s', '"1Gbit/s')
              for key, value in changes("r3-receiver").items()}  # fmt: skip
     set_ = rates | {

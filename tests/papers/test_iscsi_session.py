@@ -58,7 +58,7 @@ def test_a_sessions_throughput_is_that_of_both_ways() -> None:
     records = elephan.run(folder() / "iscsi" / "assumptions.toml", changes, store="none")
     assert all(change_of(record) != AS_FIGURE for record in records)
     carried = curves(list(records), connections_of, throughput)["reno"]
-    # The line carries less than 12.5 MB/s each way.
+    # The line carries less than 12.5 MB/s in each direction.
     assert 12.5 < carried[1] < 25
     assert 12.5 < carried[4] < 25
 

@@ -1,4 +1,4 @@
-"""The trade figure of the paper dsan: every congestion control is in it, and its cells are what the records say."""
+"""The trade figure of the paper dsan: every congestion control is in it, and its cells agree with the records."""
 
 from __future__ import annotations
 

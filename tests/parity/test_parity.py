@@ -1,5 +1,5 @@
-"""A congestion control does in this machine's kernel what it does in the simulator, call by call; and what differs is
-found."""
+"""A congestion control behaves in this machine's kernel as in the simulator, call by call; and differences are found.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CORNERS: list[tuple[str, dict[str, int]]] = [
 """The paper's corners (the fourth is the default), CUBIC of 2005, and others whose defaults hide a branch."""
 
 LOST = "{ packets = [200] }"
-"""One packet on the way to the far end: the first is the SYN."""
+"""One packet on its way to the far end: the first is the SYN."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Pages in Chromium, as wide as a test wants them: facts about their layout, and pictures.
+"""Pages in Chromium, as wide as a test needs them: facts about their layout, and pictures.
 
 A page is shown in a frame, since a window of Chromium's is never narrower than 500 px. Its letters are matplotlib's own
 DejaVu Sans, so that a picture does not hang on the fonts of the machine.

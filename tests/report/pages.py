@@ -1,4 +1,4 @@
-"""Pages whose layout tests look at: made of records by hand, the same on every machine."""
+"""Pages for layout tests: made of records by hand, the same on every machine."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def measured(number: int, cc: str) -> Measured:
 
 
 def described(record: Record) -> Record:
-    """Return a record with what of a specification the page of a comparison looks at."""
+    """Return a record with the part of a specification that the page of a comparison reads."""
     loss = {"kind": "independent", "probability_e12": 10**6}
     links = [link | {"delay_ns": 20_000_000, "loss": loss} for link in record.spec["links"]]
     flows = [

@@ -1,4 +1,4 @@
-"""The report as a file: whole, self-contained, and saying what it must."""
+"""The report as a file: whole, self-contained, with all its statements."""
 
 import re
 from collections.abc import Callable

@@ -10,7 +10,7 @@ from elephan.report.knee import LoadPoint, beyond, knee_of
 
 
 def pipe(depths: list[int], capacity: float, time_s: float) -> list[LoadPoint]:
-    """A line that serves each request within `time_s` until its capacity is reached; what is more waits."""
+    """A line that serves each request within `time_s` until its capacity is reached; further requests wait."""
     points = []
     for depth in depths:
         throughput = min(depth / time_s, capacity)

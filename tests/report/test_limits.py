@@ -1,4 +1,4 @@
-"""Notes on what a scenario's own settings, and not the path, made of its numbers."""
+"""Notes on the effects of a scenario's own settings, and not of the path, on its numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report's section on a manager: its ledger, who was where, and what the page steps through."""
+"""The report's section on a manager: its move log, the places of flows, and the page's steps."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_a_table_lists_a_hundred_flows_and_says_how_many_there_are(make_record: 
 
 
 class Lists:
-    """The core's result, which makes its lists anew each time: counts how often."""
+    """The core's result, which makes its lists again each time: counts how often."""
 
     def __init__(self, result: Any) -> None:
         self.result, self.looks = result, 0
@@ -72,7 +72,7 @@ class Lists:
 
 
 def test_a_record_asks_the_core_for_its_flows_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list was made anew for each of its flows: after the last simulated second came a minute of silence."""
+    """The list was made again for each of its flows: after the last simulated second came a minute of silence."""
     file = tmp_path / "many.toml"
     file.write_text(
         '[run]\nduration = "20ms"\n[path]\nbandwidth = "1Gbit/s"\nrtt = "1ms"\n[[flow]]\nconnections = 50\n',

@@ -127,7 +127,7 @@ def test_samples_that_are_late_by_some_us_tell_the_rate_before() -> None:
 
 
 def test_a_move_between_two_samples_counts_from_the_one_before() -> None:
-    # Samples of a real clock, each a little late; what is lost at once is lost before the next one.
+    # Samples of a real clock, each a little late; immediate losses come before the next one.
     times = 0.1 * np.arange(1, 151) + np.linspace(0.0001, 0.0149, 150)
     series = series_of([1.0] * 50 + [0.5] * 100, dropped=[0] * 50 + [7] * 100)
     flow = series.flow.set_column(0, "time_s", pa.array(times))

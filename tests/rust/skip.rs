@@ -6,9 +6,10 @@
 
 use std::io::Write;
 
-/// Says that the running test, or part of it, was not done for want of something that any machine can have.
+/// Reports that the running test, or part of it, was skipped for a requirement that any machine can have.
 pub fn skipped(why: &str) {
-    // libtest names a test's thread after the test. Past the harness, which swallows what a passing test prints.
+    // libtest names a test's thread after the test. The output bypasses the harness, which swallows that of a passing
+    // test.
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("unnamed");
     // One write, so that tests that run at once do not mix their lines.

@@ -21,7 +21,7 @@ rtt = "67ms"
 name = "backup"
 """
 
-#: Two ways from a to d: over b, and with less delay over c; and a direct link that is slow to get there.
+# Two routes from a to d: over b, and with less delay over c; and a direct link that is slow.
 NETWORK = """\
 [run]
 duration = "10s"

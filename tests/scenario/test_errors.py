@@ -1,4 +1,4 @@
-"""Every wrong input gives one line that names file, key, value and what would be right."""
+"""Every wrong input gives one line that names file, key, value and the expected value."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def told(error: ScenarioError) -> str:
     return re.sub(r"^(--set|.*?demo\.toml(:\d+)?): ", "", str(error))
 
 
-#: (what is put in the file instead of what, the message after the folder).
+# (text of the file, its replacement, the message after the folder).
 IN_FILE = [
     ('rtt = "67ms"', 'rtt = "67"', f'demo.toml:6: path.rtt = "67": {SPAN}'),
     ('rtt = "67ms"', "", "demo.toml:4: path.rtt: missing; this key is required"),
@@ -415,7 +415,7 @@ def test_wrong_parameters_of_a_cc(scenario: Load, cc: str, message: str) -> None
     assert told(error.value).startswith(f"flow.backup.congestion_control.{message}")
 
 
-#: Values that have a right form and are beyond what the core or the network can do.
+# Values of a right form that are beyond the limits of the core or the network.
 TOO_LARGE = [
     ("path.bandwidth=5000000Tbit/s", "at most 4611686Tbit/s"),
     ("path.access=9999999Tbit/s", "at most 4611686Tbit/s"),

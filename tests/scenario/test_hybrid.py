@@ -1,4 +1,4 @@
-"""[manager], [[lightpath]] and short flows: what the specification has of them, and what is refused."""
+"""[manager], [[lightpath]] and short flows: their part of the specification, and refusals."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_links_of_a_lightpath_are_no_part_of_the_ways_over_ip(scenario: Load
     (path,) = result["manager"]["lightpaths"]
     assert names(result, path["route"]) == ["lambda.forward"]
     assert (path["capacity_bps"], path["set_up_ns"]) == (622_000_000, 0)
-    # The window fills the fastest way that the flow may come to have.
+    # The window fills the fastest route that the flow may come to have.
     assert flow["transport"]["window_bytes"] > 2 * 622e6 * 24e-3 / 8
 
 
@@ -120,7 +120,7 @@ def test_mitigations_are_those_of_an_events_move_for_each_way_and_lightpath(scen
     event = '[[event]]\nat = "1s"\nmove = "backup"\nroute = ["s", "r1", "lambda", "r3", "d"]\nmitigation = {}\n'
     mitigations = '["cwnd_reduction", { kind = "hold_buffer", buffer = "1MB", error = "10%" }]'
     managed = spec(scenario, NETWORK + WEB + MANAGER.replace("rate =", f"mitigations = {mitigations}\nrate ="))
-    # Two flows of one way, one lightpath.
+    # Two flows of one route, one lightpath.
     (found,) = managed["manager"]["mitigations"]
     assert (found["route"], found["lightpath"]) == (managed["flows"][0]["route"], 0)
     over_ip = "flow.backup.route=['s', 'r1', 'r2', 'r3', 'd']"

@@ -1,4 +1,4 @@
-"""Keys of workload `iscsi`, what the core is given of them, and what is wrong with others."""
+"""Keys of workload `iscsi`, their form in the core, and the errors of others."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from elephan.scenario import ScenarioError
 from tests.scenario.conftest import NETWORK, Load
 
 MOVE = "[[event]]\nat = '1s'\nmove = 'one'\nroute = ['a', 'c', 'd']\nmitigation = {}\n"
-#: Over b 10 ms, over c 6 ms; and a packet of 1500 B takes 12 and 60 us on one way, 12 and 120 us on the other.
+# Over b 10 ms, over c 6 ms; and a packet of 1500 B takes 12 and 60 us on one route, 12 and 120 us on the other.
 DIFFERENCE_NS = 4_000_000 + 72_000 - 132_000
 
 

@@ -1,4 +1,4 @@
-"""Events that move flows, connections and background traffic to another way."""
+"""Events that move flows, connections and background traffic to another route."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_window_mtu_and_queues_allow_for_every_way_that_a_flow_may_take(scenario
     plain = scenario(NETWORK, *changes).points()[0].to_spec()["flows"][0]["transport"]
     moved = spec(scenario, "'one'", "route = ['a', 'b', 'd']", "", *changes)["flows"][0]["transport"]
     assert (plain["mtu_bytes"], moved["mtu_bytes"]) == (1500, 1400)
-    # Over b the line has twice the rate, and the whole way 52 ms (back over c 42 ms of them) instead of 48 ms.
+    # Over b the line has twice the rate, and the whole path 52 ms (back over c 42 ms of them) instead of 48 ms.
     assert moved["window_bytes"] - plain["window_bytes"] >= 2 * (200e6 * 52e-3 - 100e6 * 48e-3) / 8
     queues = {
         link["name"]: link["queue"] for link in spec(scenario, "'one'", "route = ['a', 'b', 'd']", "", *stay)["links"]

@@ -1,4 +1,4 @@
-"""The core takes what the scenario says: every example, run by the real core."""
+"""The core takes every example's specification, and runs it."""
 
 from __future__ import annotations
 

@@ -346,7 +346,7 @@ def test_shortest_route_by_links_then_by_delay(scenario: Load) -> None:
     names = [line["name"] for line in result["links"]]
     (flow,) = result["flows"]
     assert [names[i] for i in flow["route"]] == ["a-c.forward", "c-d.forward"]
-    # The way back over c has the delay of its own directions: 42 ms against 10 ms.
+    # The reverse route over c has the delay of its own directions: 42 ms against 10 ms.
     assert [names[i] for i in flow["return_route"]] == ["b-d.reverse", "a-b.reverse"]
 
 

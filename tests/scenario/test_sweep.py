@@ -78,7 +78,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 def test_a_million_points_are_counted_and_not_made(scenario: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each was validated, twice, before anything was said."""
+    """Each was validated, twice, before the first output."""
     made = counted(monkeypatch)
     loaded = scenario(BASE + LARGE, "run.repetitions=1")
     assert len(loaded.points()) == 1_000_000

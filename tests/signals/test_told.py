@@ -1,4 +1,4 @@
-"""Being told to end, at any moment of the wait for it."""
+"""Requests to end, at any moment of the wait for them."""
 
 from __future__ import annotations
 

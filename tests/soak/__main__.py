@@ -66,7 +66,7 @@ def soak(seed: int, program: Path) -> int:
 
 
 def recorded(jobs: list[Job], workers: int) -> list[str]:
-    """Return the records of all jobs, without what the machine decides, digests of series among them."""
+    """Return the records of all jobs, without the machine's part, digests of series among them."""
     outcomes = execute(jobs, workers=workers, again=True)
     return [canonical_json(outcome.record.reproducible()) for outcome in outcomes]
 

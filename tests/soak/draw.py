@@ -77,7 +77,7 @@ def controls() -> list[str]:
 
 
 def line(rng: random.Random, most_bps: int = 200_000_000) -> Table:
-    """Return what a line is made of, without its delay."""
+    """Return the keys of a line, without its delay."""
     made: Table = {"bandwidth": f"{rng.randint(1_000_000, most_bps) // 1000}kbit/s", "queue": queue(rng)}
     if rng.random() < 0.4:
         made["loss"] = loss(rng)
@@ -175,7 +175,7 @@ def hybrid(rng: random.Random) -> Table:
 
 
 def flow(rng: random.Random, number: int, duration: int, ends: Table, routes: list[list[str]]) -> Table:
-    """Return a flow, or a crowd of short ones."""
+    """Return a flow, or an entry of short flows."""
     made: Table = {"name": f"f{number}", **ends, "workload": workload(rng, number)}
     if routes:
         made["route"] = routes[0]
@@ -253,7 +253,7 @@ def background(rng: random.Random, number: int, duration: int, ends: Table) -> T
 
 
 def event(rng: random.Random, duration: int, links: list[str], top: Table, routes: list[list[str]]) -> Table:
-    """Return a change: of a line, of a source, of a flow's way."""
+    """Return a change: of a line, of a source, of a flow's route."""
     made: Table = {"at": f"{rng.randint(0, duration - 1)}ms"}
     elastic = [one["name"] for one in top["flow"] if one["workload"]["kind"] != "short_flows"]
     kinds = ["bandwidth", "loss", "link_down", "link_up", "delay"]

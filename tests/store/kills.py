@@ -83,13 +83,13 @@ def forked(work: Callable[[int], None]) -> tuple[int, int]:
 
 
 def told_by(pipe: int) -> list[int]:
-    """Return the runs that a process told of until it ended."""
+    """Return the runs that a process reported until it ended."""
     with os.fdopen(pipe, "rb") as file:
         return list(file.read())
 
 
 def look(location: str, folder: Path, expected: list[int]) -> None:
-    """Check that the runs that were told of are whole, and that the store takes another one."""
+    """Check that the reported runs are whole, and that the store takes another one."""
     with Store(location, folder) as store:
         found = {int(one.id, 16): one for one in store.list() if one.series is not None}
         assert set(expected) <= set(found), f"told of {sorted(expected)}, found {sorted(found)}"
@@ -122,7 +122,7 @@ def old(locations: Callable[[], str]) -> str:
 
 
 def round_of(begin: Callable[[], str], draw: random.Random, folder: Path, longest_s: float) -> tuple[str, int]:
-    """Kill one process; return what the store was by then, and how many runs had been told of."""
+    """Kill one process; return the state of the store by then, and the number of reported runs."""
     location = begin()
     pid, pipe = forked(lambda told: writer(location, folder, 0, told))
     time.sleep(draw.uniform(0, longest_s))
@@ -139,7 +139,7 @@ def round_of(begin: Callable[[], str], draw: random.Random, folder: Path, longes
 
 
 def how_long(begin: Callable[[], str], folder: Path) -> float:
-    """Return the time that a process takes which nobody kills, s."""
+    """Return the duration of a process that is not killed, s."""
     location = begin()
     began_s = time.monotonic()
     pid, pipe = forked(lambda told: writer(location, folder, 0, told))
@@ -149,7 +149,7 @@ def how_long(begin: Callable[[], str], folder: Path) -> float:
 
 
 def kills(count: int, locations: Callable[[], str], folder: Path, seed: int) -> Counter[str]:
-    """Kill `count` processes, half of them on new stores and half on old ones; return what was found, by kind."""
+    """Kill `count` processes, half of them on new stores and half on old ones; return the states found, by kind."""
     draw = random.Random(seed)
     found: Counter[str] = Counter()
     for name, kind in (("new store", new), ("old store", old)):
@@ -166,7 +166,7 @@ def kills(count: int, locations: Callable[[], str], folder: Path, seed: int) -> 
 
 
 def main() -> None:
-    """Kill, and print what was found; an assertion that fails names the store."""
+    """Kill, and print the states found; an assertion that fails names the store."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)

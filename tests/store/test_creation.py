@@ -25,7 +25,7 @@ Make = Callable[..., Record]
 Fresh = Callable[[], str]
 
 KILLS = int(os.environ.get("ELEPHAN_KILLS", "20"))
-"""Random kills in the test of them; `python -m tests.store.kills 200` prints what they met."""
+"""Random kills in the test of them; `python -m tests.store.kills 200` prints their results."""
 
 RACERS = 6
 
@@ -75,7 +75,7 @@ def kill_before_statement(number: int) -> None:
 def test_a_command_that_is_killed_before_any_of_its_statements_leaves_a_store_that_opens(
     fresh: Fresh, make_record: Make, tmp_path: Path
 ) -> None:
-    """The first command's creation and first run, killed at each place; the second command finds nothing in its way."""
+    """The first command's creation and first run, killed at each place; the second command is not hindered."""
     first, second = make_record(seed=1), make_record(seed=2)
     number, ended = 0, False
     while not ended:

@@ -140,7 +140,7 @@ def test_a_folder_that_is_not_there_is_named_and_not_made(
 
 
 def test_two_commands_that_look_for_a_place_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """A folder that one makes to try, and removes, may be what the other is about to write in."""
+    """A folder that one makes to try, and removes, may be the one that the other is about to write in."""
     script = textwrap.dedent(
         """
         import sys, time

@@ -21,7 +21,7 @@ FOLDER_THEN = "/src/elephan/"
 """The repository as the records name it."""
 
 CHANGED_SINCE = {"14be87c7075f0476": "latency of the warm-up stands apart (Warm-up for messages)"}
-"""Runs that this version simulates otherwise than 0.1.0 did: id and the entry of CHANGELOG.md that says why."""
+"""Runs that this version simulates differently from 0.1.0: id and the entry of CHANGELOG.md with the reason."""
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -78,7 +78,7 @@ def test_every_run_is_shown(elephan: Run) -> None:
 
 
 def test_every_record_and_its_series_are_checked(elephan: Run) -> None:
-    """0.1.0 stored no digest of a record, so that the check says for how many it could not compare one."""
+    """0.1.0 stored no digest of a record, so the check gives the number of records that it could not compare."""
     code, out, err = elephan("results", "check")
     assert code == 0, out + err
     assert str(len(IDS)) in out + err and "damaged" not in err

@@ -28,7 +28,7 @@ MakeSeries = Callable[..., Series]
 
 @pytest.fixture(autouse=True)
 def build(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records of the fixture say that this build made them."""
+    """Records of the fixture name this build."""
     monkeypatch.setattr(executor, "build_digest", lambda: "b" * 16)
 
 
@@ -220,7 +220,7 @@ def test_time_left_has_the_record_in_it_until_a_run_has_ended(monkeypatch: pytes
 
 
 def test_a_run_that_was_simulated_puts_its_record_together(jobs: list[Job], tmp_path: Path) -> None:
-    """The backend says so when the core has ended, also for a run that ends before its time."""
+    """The backend reports it when the core has ended, also for a run that ends before its time."""
     told: list[tuple[int, int]] = []
     file = tmp_path / "short.toml"
     file.write_text(

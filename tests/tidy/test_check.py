@@ -1,4 +1,4 @@
-"""The closing line of all checks counts what was done: a test that skipped itself has not passed."""
+"""The closing line of all checks counts executed tests: a test that skipped itself has not passed."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def needs_of(modules: dict[Module, Path], as_one: list[str]) -> dict[Module, set
 
 
 def circle_through(start: Module, needs: dict[Module, set[Module]]) -> list[Module] | None:
-    """Return the shortest way from a module back to it; None: there is none."""
+    """Return the shortest path from a module back to it; None: there is none."""
     came_from: dict[Module, Module] = {}
     waiting = deque([start])
     while waiting:

@@ -28,7 +28,7 @@ IO_ALLOWED = {
     # Drives by the files that describe them.
     "crates/storage/src/disk/file.rs": {"std::fs"},
 }
-"""Documented exceptions: file and what it may use."""
+"""Documented exceptions: the file and the modules that it may use."""
 
 IO = re.compile(r"\bstd::(time|net|fs|process|env|thread)\b|\b(rand|getrandom)::")
 

@@ -71,7 +71,7 @@ class Installed:
         self.call("pip", "install", "--quiet", "--only-binary", ":all:", str(wheel))
 
     def call(self, *words: str, status: int = 0, says: str = "") -> None:
-        """Run a command, and demand its exit status and a part of what it says. Raises SystemExit otherwise."""
+        """Run a command, and demand its exit status and a part of its output. Raises SystemExit otherwise."""
         done = subprocess.run(words, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
         said = done.stdout + done.stderr
         if done.returncode != status or says not in said or "Traceback" in said:
@@ -96,7 +96,7 @@ def everywhere(installed: Installed) -> None:
     elephan("disk", "replay", "examples/traces/tpcc-small.trace", "--beyond", "wrap")
     elephan("run", "examples/hybrid-manager.toml", "--set", "run.duration=40s", "--no-report")
     elephan("paper", "list", says="dsan")
-    # A file of one's own is the one thing that needs a compiler, and says so.
+    # A user's own file is the one thing that needs a compiler, and its error says so.
     elephan(
         "run", "examples/own-congestion-control.toml", *SHORT, "--set", "measure.warmup=1s", status=2, says="compiler"
     )

@@ -1,4 +1,4 @@
-"""A long copy: a part is simulated, the rest extrapolated, and record, table and notes say so."""
+"""A long copy: a part is simulated, the rest extrapolated, and record, table and notes mention it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _moves(document: Document, network: Network, index: int, flows: list[dict[st
 
 
 def _mitigations(document: Document, network: Network, index: int, move: Move, groups: set[int]) -> dict[str, Any]:
-    """The key of a move that says what keeps it from hurting; nothing where nothing does."""
+    """The mitigations of a move, under their key; nothing if there are none."""
     mitigations = document.event[index].mitigation
     if mitigations is None or move.route is None:
         return {}
@@ -83,7 +83,7 @@ def _mitigations(document: Document, network: Network, index: int, move: Move, g
             other.route for at, other in network.moves.items() if at < index and other.has(group) and other.route
         ]
         before = [earlier[-1] if earlier else network.flow_routes[group][0], *before]
-    # Of several old ways the longest is the one to wait for.
+    # Of several old routes wait for the longest.
     old = max(before, key=lambda way: difference_ns(network, *parted(way, move.route or [])[1:]))
     return {"mitigation": mitigation_spec(network, mitigations, old, move.route)}
 

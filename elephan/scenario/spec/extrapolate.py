@@ -14,7 +14,7 @@ PACKETS_MIN = 2**25
 """Packets from which a copy is long: below, some 20 s of processor time simulate all of it."""
 
 FIRST_PACKETS = 2**20
-"""Packets after which it is looked at first."""
+"""Packets before the first check of the steady state."""
 
 MOST_PACKETS = 2**26
 """Packets after which it is given up: about a minute of processor time."""

@@ -129,7 +129,7 @@ def _transport_on(
     group: int,
     base: Path,
 ) -> dict[str, Any]:
-    """The congestion control of a flow entry, with what its ways decide."""
+    """The congestion control of a flow entry, with the settings that its routes decide."""
     ways = network.ways(group)
     mtu_of_route = min(network.lines[index].mtu_bytes for there, back in ways for index in (*there, *back))
     if flow.mtu is not None and flow.mtu > mtu_of_route:
@@ -146,7 +146,7 @@ def _in_flight(
     fastest: list[int],
     longest: list[int],
 ) -> int:
-    """Bytes that fill a way twice over, and its queues."""
+    """Bytes that fill a path twice over, and its queues."""
     rtt_ns = sum(longest[index] for index in (*route, *return_route))
     queue_bytes = sum(_queue_bytes(network, queues, index) for index in route)
     return 2 * min(fastest[index] for index in route) * rtt_ns // (8 * _NS_PER_S) + queue_bytes

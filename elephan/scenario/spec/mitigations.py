@@ -70,7 +70,7 @@ def _release(
 
 
 def parted(old: list[int], new: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """The lines that two ways begin with, and what each has until they meet again for good."""
+    """The lines that two routes share at the beginning, and the rest of each until they meet again for good."""
     same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     before, old, new = old[:same], old[same:], new[same:]
     while old and new and old[-1] == new[-1]:

@@ -173,7 +173,7 @@ def _two_lines(network: Network, link: Link | Path, name: str, ends: tuple[int, 
 def _sites(document: Document, path: Path) -> Network:
     network = Network(short_form=True)
     ends = (network.node(LEFT), network.node(RIGHT))
-    # An odd ns goes to the way there.
+    # An odd ns goes to the forward direction.
     _two_lines(network, path, "path", ends, (path.rtt - path.rtt // 2, path.rtt // 2))
     forward, reverse = [0], [1]
     for index, flow in enumerate(document.flow):
@@ -219,7 +219,7 @@ def _graph(document: Document) -> Network:
 
     for index, path in enumerate(document.lightpath):
         network.lightpaths.append(_lightpath(network, path.route, ("lightpath", index, "route")))
-    # Either direction of their links: a lightpath that is not set up is no way for ACKs either.
+    # Both directions of their links: a lightpath that is not set up is no route for ACKs either.
     reserved = {network.lines[line].link for path in network.lightpaths for line in path}
 
     @cache

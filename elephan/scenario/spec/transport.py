@@ -1,4 +1,4 @@
-"""A scenario's congestion control table to what the core takes: an algorithm and integers."""
+"""Translate a scenario's congestion control table to the core's form: an algorithm and integers."""
 
 from __future__ import annotations
 

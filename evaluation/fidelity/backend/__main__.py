@@ -37,7 +37,7 @@ def main() -> int:
     for number in END_SIGNALS:
         signal.signal(number, signal.default_int_handler)
     there = measured.load()
-    # Seed by seed over all cells, so that what has been measured when it is stopped is a whole table of fewer seeds.
+    # Seed by seed over all cells, so that an interrupted run leaves a whole table of fewer seeds.
     reference = reference_cases.load()
     all_cells = list(cases.cells(reference))
     wanted: list[Wanted] = []

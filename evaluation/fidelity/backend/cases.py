@@ -88,5 +88,5 @@ def simulated(
 
 
 def key_of(spec: dict[str, Any]) -> str:
-    """Return the name under which a run is kept: what was run, seed and all."""
+    """Return the name under which a run is kept: a digest of its specification, seed and all."""
     return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Sets the simulator beside what the kernel backend gave, cell by cell."""
+"""Compare the simulator with the kernel backend, cell by cell."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def append(run: dict[str, Any], file: Path = FILE) -> None:
 
 
 def honoured(run: dict[str, Any]) -> bool:
-    """Return True if the emulator did what the scenario says."""
+    """Return True if the emulator followed the scenario."""
     return not run["faults"]
 
 
