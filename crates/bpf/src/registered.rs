@@ -44,8 +44,8 @@ pub struct Registered {
 pub struct Parameter {
     /// Its value.
     pub value: i64,
-    /// Its declaration in CC_PARAMS: unit, default, min, max, scale, doc; nothing where the kernel keeps no tags (before
-    /// Linux 5.16).
+    /// Its declaration in CC_PARAMS: unit, default, min, max, scale, doc; nothing where the kernel keeps no tags
+    /// (before Linux 5.16).
     pub declared: BTreeMap<String, String>,
 }
 
