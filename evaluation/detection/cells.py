@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,8 @@ def run(
             "volume_bytes": reference["volume_bytes"],
             "confidence_sigmas_e3": round(1000 * confidence_sigmas),
         }
-        for name, value in native.detection_trial(json.dumps(spec)).items():
+        trial: Mapping[str, Any] = native.detection_trial(json.dumps(spec))
+        for name, value in trial.items():
             total[name] = max(total.get(name, 0), value) if name == "active_max" else total.get(name, 0) + value
     return Cell(mix["name"], sampling_rate, flow_table_size, confidence_sigmas, total)
 
