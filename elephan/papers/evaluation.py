@@ -12,7 +12,7 @@ from elephan.record import Record
 from elephan.report.draw import Ink
 
 if TYPE_CHECKING:
-    from elephan.papers.on_kernel import KernelColumn
+    from elephan.papers.kernel_column import KernelColumn
 
 Draw = Callable[[Any, Ink], None]
 """Puts a figure on a matplotlib figure, without its title."""
