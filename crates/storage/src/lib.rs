@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod disk;
+pub mod fc;
 pub mod iscsi;
 pub mod scsi;
 pub mod trace;

@@ -1,14 +1,15 @@
-//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng): one section, one interface of raw IPv4 packets, times
-//! in ns.
+//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng): one section, one interface of raw IPv4 packets or of
+//! Ethernet frames, times in ns.
 
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::{DataLink, Endianness, PcapError};
+// A length of time; core has no clock.
+use core::time::Duration;
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::time::Duration;
 
 /// Option if_tsresol of an interface: times are in 10^-9 s.
 const NANOSECONDS: u8 = 9;
@@ -17,18 +18,30 @@ const NANOSECONDS: u8 = 9;
 pub struct Writer<W: Write>(PcapNgWriter<W>);
 
 impl<W: Write> Writer<W> {
-    /// Begins a capture on `out`, best a buffered one.
+    /// Begins a capture of IPv4 packets on `out`, best a buffered one.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn new(out: W) -> io::Result<Writer<W>> {
+        Writer::of(DataLink::IPV4, out)
+    }
+
+    /// Begins a capture of Ethernet frames on `out`, best a buffered one.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn of_ethernet(out: W) -> io::Result<Writer<W>> {
+        Writer::of(DataLink::ETHERNET, out)
+    }
+
+    fn of(linktype: DataLink, out: W) -> io::Result<Writer<W>> {
         let section = SectionHeaderBlock {
             endianness: Endianness::Little,
             options: vec![SectionHeaderOption::UserApplication(Cow::Borrowed("elephan"))],
             ..SectionHeaderBlock::default()
         };
         let interface = InterfaceDescriptionBlock {
-            linktype: DataLink::IPV4,
+            linktype,
             // No limit on captured bytes.
             snaplen: 0,
             options: vec![

@@ -1,0 +1,47 @@
+//! Settings of a fabric.
+
+use wire::fc::{FcId, Wwn};
+
+/// Settings of a fabric. The defaults of times are those of FC-FS-2 and of Linux's libfc.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Domain of all addresses: 1 to 239.
+    pub domain: u8,
+    /// Name of the fabric, which hosts see as the node name of their fabric login.
+    pub fabric: Wwn,
+    /// Name of the F_Ports and of the servers' ports.
+    pub port: Wwn,
+    /// Frames that an attached port may send before the fabric has taken one (BB_Credit).
+    pub buffer_credits: u16,
+    /// Longest payload, bytes: 256 to 2112.
+    pub receive_bytes: u16,
+    /// R_A_TOV, ms.
+    pub r_a_tov_ms: u32,
+    /// E_D_TOV, ms.
+    pub e_d_tov_ms: u32,
+    /// Addresses that one attached port may have, the first included (NPIV).
+    pub addresses_per_port: usize,
+}
+
+impl Settings {
+    /// Settings of a fabric with a name and a domain; everything else as usual.
+    pub fn new(fabric: Wwn, domain: u8) -> Settings {
+        Settings {
+            domain,
+            fabric,
+            port: Wwn(fabric.0 ^ (1 << 60)),
+            buffer_credits: 16,
+            receive_bytes: 2112,
+            r_a_tov_ms: 10_000,
+            e_d_tov_ms: 2_000,
+            addresses_per_port: 256,
+        }
+    }
+
+    /// The address of number `n` from 0 on; None when the domain is full. Area 0 is left out: some hosts take an
+    /// address that ends in 0000 for none.
+    pub(super) fn address(&self, n: u32) -> Option<FcId> {
+        let low = n.checked_add(0x100)?;
+        (low <= 0xffff).then(|| FcId::new(u32::from(self.domain) << 16 | low))
+    }
+}

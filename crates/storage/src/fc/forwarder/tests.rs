@@ -1,0 +1,328 @@
+//! A node's way in and out, in Ethernet frames, as Linux's libfcoe goes it.
+
+use super::{Forwarder, Settings};
+use crate::fc::fabric::{self, Assignments, Entry, Event, Fabric, Location};
+use bytes::{Bytes, BytesMut};
+use proptest::prelude::*;
+use wire::ethernet::{EthernetHeader, ETHERTYPE_FCOE, ETHERTYPE_FIP};
+use wire::fc::els::{self, Command, Logout, Request};
+use wire::fc::{frame_control, routing, FcId, Frame, FrameHeader, FrameType, Login, Wwn};
+use wire::fcoe;
+use wire::fip::{flags, Descriptor, LinkService, Message, Operation, ALL_ENODE_MACS, ALL_FCF_MACS};
+
+const FCF: [u8; 6] = [0x52, 0x54, 0, 0, 0, 0xfc];
+const HOST: [u8; 6] = [0x52, 0x54, 0, 0, 0, 1];
+const OTHER: [u8; 6] = [0x52, 0x54, 0, 0, 0, 2];
+const FABRIC: Wwn = Wwn(0x1000_0000_0000_00fa);
+const MS: u64 = 1_000_000;
+const S: u64 = 1000 * MS;
+const TAG: u16 = 3 << 13 | 100;
+
+fn forwarder() -> Forwarder {
+    let fabric = Fabric::new(fabric::Settings::new(FABRIC, 1), Assignments::default());
+    let settings = Settings { vlan: Some(TAG), ..Settings::new(FCF, FABRIC) };
+    Forwarder::new(settings, fabric, 0)
+}
+
+fn ethernet(source: [u8; 6], destination: [u8; 6]) -> EthernetHeader {
+    EthernetHeader { destination, source, vlan: Some(TAG) }
+}
+
+fn fip_frame(source: [u8; 6], destination: [u8; 6], message: &Message) -> Bytes {
+    let mut bytes = BytesMut::new();
+    ethernet(source, destination).encode(ETHERTYPE_FIP, &mut bytes);
+    message.encode(&mut bytes);
+    bytes.freeze()
+}
+
+fn fc_frame(source: [u8; 6], frame: &Frame) -> Bytes {
+    let mut bytes = BytesMut::new();
+    fcoe::encode(&ethernet(source, FCF), frame, &mut bytes);
+    bytes.freeze()
+}
+
+/// A frame that left: its receiver, and FIP's message or FCoE's frame.
+#[derive(Debug)]
+enum Left {
+    Fip([u8; 6], Message, usize),
+    Fcoe([u8; 6], Frame),
+}
+
+fn left(forwarder: &mut Forwarder) -> Vec<Left> {
+    let mut found = Vec::new();
+    while let Some(bytes) = forwarder.poll_transmit() {
+        let (header, kind, content) = EthernetHeader::decode(&bytes).unwrap();
+        assert_eq!((header.source, header.vlan), (FCF, Some(TAG)));
+        found.push(match kind {
+            ETHERTYPE_FIP => Left::Fip(header.destination, Message::decode(&content).unwrap(), bytes.len() - 4),
+            ETHERTYPE_FCOE => Left::Fcoe(header.destination, fcoe::decode(&content).unwrap()),
+            other => panic!("{other:#x}"),
+        });
+    }
+    found
+}
+
+fn login(command: Command, name: u64) -> Login {
+    Login {
+        command: command.0,
+        buffer_credits: 8,
+        receive_bytes: 2048,
+        fabric_port: false,
+        further_addresses: command != Command::PLOGI,
+        r_a_tov_ms: None,
+        e_d_tov_ms: 2000,
+        port: Wwn(0x2000_0000_0000_0000 | name),
+        node: Wwn(0x1000_0000_0000_0000 | name),
+        class3: true,
+        sequential_delivery: false,
+    }
+}
+
+fn header(s_id: FcId, d_id: FcId) -> FrameHeader {
+    let f_ctl = frame_control::FIRST_SEQUENCE | frame_control::END_SEQUENCE | frame_control::SEQUENCE_INITIATIVE;
+    FrameHeader { r_ctl: routing::ELS_REQUEST, d_id, s_id, kind: FrameType::ELS, f_ctl, ox_id: 9, ..Default::default() }
+}
+
+fn service(s_id: FcId, request: &Request) -> LinkService {
+    LinkService { header: header(s_id, FcId::FABRIC_PORT), payload: request.to_bytes() }
+}
+
+/// Sends a link service by FIP and returns the answer's descriptors.
+fn ask(forwarder: &mut Forwarder, source: [u8; 6], descriptor: Descriptor, now_ns: u64) -> Vec<Descriptor> {
+    let message = Message {
+        operation: Operation::LinkServiceRequest,
+        flags: flags::FABRIC_PROVIDED_MACS,
+        descriptors: vec![descriptor, Descriptor::Mac([0; 6])],
+    };
+    forwarder.handle_ethernet(&fip_frame(source, FCF, &message), now_ns);
+    let mut answers = left(forwarder);
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    let Left::Fip(_, message, _) = answers.remove(0) else { panic!("not by FIP") };
+    assert_eq!(message.operation, Operation::LinkServiceReply);
+    message.descriptors
+}
+
+/// Logs a node in; returns its address and the Ethernet address that goes with it.
+fn join(forwarder: &mut Forwarder, source: [u8; 6], name: u64, now_ns: u64) -> (FcId, [u8; 6]) {
+    let request = Request::Login(login(Command::FLOGI, name));
+    let answer = ask(forwarder, source, Descriptor::Flogi(service(FcId::NONE, &request)), now_ns);
+    let [Descriptor::Flogi(accept), Descriptor::Mac(mac)] = &answer[..] else { panic!("{answer:?}") };
+    assert_eq!(accept.payload[0], Command::LS_ACC.0);
+    assert_eq!(*mac, fcoe::fabric_provided_mac(fcoe::DEFAULT_FC_MAP, accept.header.d_id));
+    (accept.header.d_id, *mac)
+}
+
+fn keep_alive(source: [u8; 6], port: Option<Descriptor>) -> Bytes {
+    let descriptors = [Some(Descriptor::Mac(HOST)), port].into_iter().flatten().collect();
+    fip_frame(source, FCF, &Message { operation: Operation::KeepAlive, flags: 0, descriptors })
+}
+
+#[test]
+fn a_node_discovers_the_forwarder() {
+    let mut forwarder = forwarder();
+    forwarder.handle_timeout(0);
+    let Left::Fip(to, message, _) = &left(&mut forwarder)[0] else { panic!() };
+    assert_eq!((*to, message.operation), (ALL_ENODE_MACS, Operation::Advertisement));
+    assert_eq!(message.flags & flags::SOLICITED, 0);
+    let descriptors = vec![Descriptor::Mac(HOST), Descriptor::Name(Wwn(1)), Descriptor::MaxFcoeBytes(2172)];
+    let solicitation = Message { operation: Operation::Solicitation, flags: flags::FABRIC_PROVIDED_MACS, descriptors };
+    forwarder.handle_ethernet(&fip_frame(HOST, ALL_FCF_MACS, &solicitation), S);
+    let answer = left(&mut forwarder);
+    let [Left::Fip(to, message, bytes)] = &answer[..] else { panic!("{answer:?}") };
+    assert_eq!((*to, *bytes), (HOST, 2172), "padded to the node's largest frame");
+    let expected = flags::FABRIC_PROVIDED_MACS | flags::AVAILABLE | flags::SOLICITED | flags::FABRIC_PORT;
+    assert_eq!(message.flags, expected);
+    let vlans = Message { operation: Operation::VlanRequest, flags: 0, descriptors: vec![Descriptor::Mac(HOST)] };
+    forwarder.handle_ethernet(&fip_frame(HOST, ALL_FCF_MACS, &vlans), S);
+    let answer = left(&mut forwarder);
+    let [Left::Fip(_, message, _)] = &answer[..] else { panic!("{answer:?}") };
+    assert_eq!(message.descriptors, [Descriptor::Mac(FCF), Descriptor::Vlan(100)]);
+}
+
+#[test]
+fn a_node_logs_in_speaks_and_logs_out() {
+    let mut forwarder = forwarder();
+    let (id, mac) = join(&mut forwarder, HOST, 1, 0);
+    let plogi = Request::Login(login(Command::PLOGI, 1)).to_bytes();
+    let frame = Frame::class3(header(id, FcId::DIRECTORY_SERVER), plogi);
+    forwarder.handle_ethernet(&fc_frame(mac, &frame), S);
+    let answer = left(&mut forwarder);
+    let [Left::Fcoe(to, reply)] = &answer[..] else { panic!("{answer:?}") };
+    assert_eq!((*to, reply.header.d_id), (mac, id));
+    // A further address, and its end.
+    let fdisc = Descriptor::Fdisc(service(FcId::NONE, &Request::Login(login(Command::FDISC, 2))));
+    let answer = ask(&mut forwarder, HOST, fdisc, S);
+    let [Descriptor::Fdisc(accept), Descriptor::Mac(further)] = &answer[..] else { panic!("{answer:?}") };
+    let second = accept.header.d_id;
+    assert_ne!((second, *further), (id, mac));
+    for (id, source) in [(second, *further), (id, mac)] {
+        let logo = Request::Logout(Logout { id, port: login(Command::FLOGI, 1).port });
+        let answer = ask(&mut forwarder, source, Descriptor::Logo(service(id, &logo)), S);
+        let [Descriptor::Logo(accept), Descriptor::Mac(none)] = &answer[..] else { panic!("{answer:?}") };
+        assert_eq!((&accept.payload[..], *none), (&els::accept()[..], [0; 6]));
+    }
+    assert_eq!(forwarder.fabric().logins(), 0);
+    forwarder.handle_ethernet(&fc_frame(mac, &frame), 2 * S);
+    assert_eq!(forwarder.counters().no_login, 1);
+}
+
+#[test]
+fn a_frame_counts_only_from_its_senders_ethernet_address() {
+    let mut forwarder = forwarder();
+    let (id, mac) = join(&mut forwarder, HOST, 1, 0);
+    let (other, other_mac) = join(&mut forwarder, OTHER, 2, 0);
+    let scsi = FrameHeader { r_ctl: routing::UNSOLICITED_COMMAND, kind: FrameType::FCP, ..header(id, other) };
+    let frame = Frame::class3(scsi, Bytes::from_static(b"abc"));
+    forwarder.handle_ethernet(&fc_frame(other_mac, &frame), S);
+    forwarder.handle_ethernet(&fc_frame(HOST, &frame), S);
+    assert_eq!((left(&mut forwarder).len(), forwarder.counters().no_login), (0, 2));
+    forwarder.handle_ethernet(&fc_frame(mac, &frame), S);
+    let passed = left(&mut forwarder);
+    let [Left::Fcoe(to, passed)] = &passed[..] else { panic!("{passed:?}") };
+    assert_eq!((*to, &passed.payload.to_bytes()[..]), (other_mac, &b"abc"[..]));
+    // Another VLAN, another receiver.
+    let mut bytes = BytesMut::new();
+    fcoe::encode(&EthernetHeader { vlan: None, ..ethernet(mac, FCF) }, &frame, &mut bytes);
+    forwarder.handle_ethernet(&bytes.freeze(), S);
+    let mut bytes = BytesMut::new();
+    fcoe::encode(&ethernet(mac, OTHER), &frame, &mut bytes);
+    forwarder.handle_ethernet(&bytes.freeze(), S);
+    assert_eq!(forwarder.counters().not_ours, 2);
+}
+
+#[test]
+fn a_node_of_which_nothing_is_heard_is_logged_out() {
+    let mut forwarder = forwarder();
+    let (id, mac) = join(&mut forwarder, HOST, 1, 0);
+    let port = || Some(Descriptor::Port { mac, id, name: login(Command::FLOGI, 1).port });
+    let mut now = 0;
+    // Keep-alives every 8 s hold the login for an hour, with those of the port every 90 s.
+    while now < 3600 * S {
+        now += 8 * S;
+        forwarder.handle_ethernet(&keep_alive(HOST, None), now);
+        if now % (88 * S) == 0 {
+            forwarder.handle_ethernet(&keep_alive(mac, port()), now);
+        }
+        forwarder.handle_timeout(now);
+        assert!(forwarder.poll_timeout() > now);
+    }
+    assert_eq!(forwarder.fabric().logins(), 1);
+    let advertisements = left(&mut forwarder).len();
+    assert!((449..=451).contains(&advertisements), "{advertisements}");
+    // Then silence: 2.5 periods, and half a one until it is noticed.
+    let last = now;
+    while forwarder.fabric().logins() == 1 {
+        now = forwarder.poll_timeout();
+        forwarder.handle_timeout(now);
+        assert!(now <= last + 24 * S);
+    }
+    assert!(now >= last + 20 * S);
+    let clear = left(&mut forwarder).into_iter().find_map(|left| match left {
+        Left::Fip(to, message, _) if message.operation == Operation::ClearVirtualLinks => Some((to, message)),
+        _ => None,
+    });
+    let (to, message) = clear.unwrap();
+    assert_eq!(to, HOST);
+    assert_eq!(message.descriptors[2], port().unwrap());
+    let out = std::iter::from_fn(|| forwarder.poll_event()).last().unwrap();
+    assert!(matches!(out, Event::LoggedOut { id: gone, .. } if gone == id));
+}
+
+#[test]
+fn a_port_whose_keep_alives_stop_is_logged_out_alone() {
+    let mut forwarder = forwarder();
+    let (first, mac) = join(&mut forwarder, HOST, 1, 0);
+    let fdisc = Descriptor::Fdisc(service(FcId::NONE, &Request::Login(login(Command::FDISC, 2))));
+    ask(&mut forwarder, HOST, fdisc, 0);
+    let name = login(Command::FLOGI, 1).port;
+    for turn in 0..60 {
+        forwarder.handle_ethernet(&keep_alive(HOST, None), turn * 8 * S);
+        forwarder.handle_ethernet(&keep_alive(mac, Some(Descriptor::Port { mac, id: first, name })), turn * 8 * S);
+        forwarder.handle_timeout(turn * 8 * S);
+    }
+    let ids: Vec<FcId> = forwarder.fabric().entries().map(|(id, _)| id).collect();
+    assert_eq!((ids, forwarder.counters().expired), (vec![first], 1));
+}
+
+#[test]
+fn a_node_that_missed_a_restart_is_told_at_its_next_keep_alive() {
+    let mut forwarder = forwarder();
+    forwarder.handle_ethernet(&keep_alive(HOST, None), S);
+    let answer = left(&mut forwarder);
+    let [Left::Fip(to, message, _)] = &answer[..] else { panic!("{answer:?}") };
+    assert_eq!((*to, message.operation), (HOST, Operation::ClearVirtualLinks));
+    assert_eq!(message.descriptors.len(), 2, "no port is named: all of them end");
+}
+
+#[test]
+fn a_forwarder_that_stops_tells_all_nodes() {
+    let mut forwarder = forwarder();
+    join(&mut forwarder, HOST, 1, 0);
+    join(&mut forwarder, OTHER, 2, 0);
+    forwarder.clear_all(S);
+    let mut told: Vec<[u8; 6]> = left(&mut forwarder)
+        .into_iter()
+        .filter_map(|left| match left {
+            Left::Fip(to, message, _) if message.operation == Operation::ClearVirtualLinks => Some(to),
+            _ => None,
+        })
+        .collect();
+    told.sort_unstable();
+    assert_eq!((told, forwarder.fabric().logins()), (vec![HOST, OTHER], 0));
+}
+
+#[test]
+fn nodes_beyond_the_bound_are_refused_and_failed_logins_keep_nothing() {
+    let fabric = Fabric::new(fabric::Settings::new(FABRIC, 1), Assignments::default());
+    let settings = Settings { vlan: Some(TAG), nodes_max: 1, ..Settings::new(FCF, FABRIC) };
+    let mut forwarder = Forwarder::new(settings, fabric, 0);
+    // FDISC before FLOGI is rejected, and the node is forgotten.
+    let fdisc = Descriptor::Fdisc(service(FcId::NONE, &Request::Login(login(Command::FDISC, 2))));
+    let answer = ask(&mut forwarder, OTHER, fdisc, 0);
+    assert!(matches!(&answer[0], Descriptor::Fdisc(service) if service.payload[0] == Command::LS_RJT.0));
+    join(&mut forwarder, HOST, 1, 0);
+    let flogi = Descriptor::Flogi(service(FcId::NONE, &Request::Login(login(Command::FLOGI, 3))));
+    let message = Message { operation: Operation::LinkServiceRequest, flags: 0, descriptors: vec![flogi] };
+    forwarder.handle_ethernet(&fip_frame(OTHER, FCF, &message), 0);
+    assert_eq!((left(&mut forwarder).len(), forwarder.counters().too_many_nodes), (0, 1));
+}
+
+#[test]
+fn frames_cross_to_presented_ports_and_back() {
+    let mut forwarder = forwarder();
+    let (id, mac) = join(&mut forwarder, HOST, 1, 0);
+    let disk = forwarder.fabric_mut().present(Entry::new(Location::Remote, Wwn(0x77), Wwn(0x78))).unwrap();
+    forwarder.flush(0);
+    let there = Frame::class3(header(id, disk), Request::Login(login(Command::PLOGI, 1)).to_bytes());
+    forwarder.handle_ethernet(&fc_frame(mac, &there), S);
+    assert_eq!(forwarder.poll_remote().map(|frame| frame.header), Some(there.header));
+    let back = Frame::class3(FrameHeader { r_ctl: routing::ELS_REPLY, ..header(disk, id) }, els::accept());
+    forwarder.handle_remote(back.clone(), S);
+    let answer = left(&mut forwarder);
+    assert!(matches!(&answer[..], [Left::Fcoe(to, frame)] if *to == mac && frame.header == back.header));
+}
+
+proptest! {
+    /// Any frames from an Ethernet: nothing breaks, and a node that is logged in stays so.
+    #[test]
+    fn a_hostile_ethernet_harms_nobody_else(
+        frames in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..200), 0u8..4, 0u16..5, 0u8..4), 1..80),
+    ) {
+        let mut forwarder = forwarder();
+        let (id, _) = join(&mut forwarder, HOST, 1, 0);
+        for (content, source, code, subcode) in frames {
+            let mut bytes = BytesMut::new();
+            let source = [[0x52, 0x54, 0, 0, 9, source], OTHER][usize::from(source == 0)];
+            let kind = if code == 0 { ETHERTYPE_FCOE } else { ETHERTYPE_FIP };
+            ethernet(source, FCF).encode(kind, &mut bytes);
+            if code > 0 {
+                let words = (content.len() / 4) as u8;
+                bytes.extend_from_slice(&[0x10, 0, 0, code as u8, 0, subcode, 0, words, 0x80, 0]);
+            }
+            bytes.extend_from_slice(&content);
+            forwarder.handle_ethernet(&bytes.freeze(), S);
+            while forwarder.poll_transmit().is_some() {}
+        }
+        prop_assert!(forwarder.fabric().entries().any(|(found, _)| found == id));
+    }
+}
