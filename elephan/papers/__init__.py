@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from elephan.papers.catalogue import catalogue, find
-    from elephan.papers.runner import PaperRun, run
+    from elephan.papers.paper_run import PaperRun
+    from elephan.papers.runner import run
 
 __all__ = ["PaperRun", "catalogue", "find", "run"]
 
@@ -19,7 +20,7 @@ _PLACES = {
     "catalogue": "elephan.papers.catalogue",
     "find": "elephan.papers.catalogue",
     "run": "elephan.papers.runner",
-    "PaperRun": "elephan.papers.runner",
+    "PaperRun": "elephan.papers.paper_run",
 }
 
 

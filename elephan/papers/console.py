@@ -11,7 +11,7 @@ from elephan.units import pluralize
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from elephan.papers.runner import PaperRun
+    from elephan.papers.paper_run import PaperRun
 
 STYLES = {
     Verdict.REPRODUCED: "bold green",

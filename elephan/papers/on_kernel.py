@@ -6,40 +6,16 @@ paper marked with `kernel_reader` says which numbers these runs give. Verdicts s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from elephan import backends
 from elephan.api import jobs_of, load
 from elephan.backends import Job
 from elephan.errors import InputError
-from elephan.papers.claims import Claim, Paper, Reference
+from elephan.papers.claims import Claim, Paper
+from elephan.papers.kernel_column import KernelColumn
 from elephan.papers.readers import kernel_readers_of
 from elephan.record import Record
-
-
-@dataclass(frozen=True)
-class KernelColumn:
-    """Measured quantities of the kernel, by claim, and the reasons why other claims have none."""
-
-    measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    lines: tuple[str, ...] = ()
-    """For people: what differs, what the emulator did not honour, and what does not run there."""
-    label: str = ""
-    """The kernel's name."""
-    records: tuple[Record, ...] = ()
-
-    def of(self, claim: str, quantity: str) -> float | None:
-        """Return a quantity of a claim, None where it was not measured."""
-        return self.measured.get(claim, {}).get(quantity)
-
-    def instead_of(self, reference: Reference) -> Reference:
-        """Return the numbers of this kernel in place of those that were measured once and written down."""
-        measured = self.measured.get(reference.claim)
-        if measured is None:
-            return reference
-        provenance = f"{self.label}, over the emulated path, measured by this command."
-        return reference.model_copy(update={"label": self.label, "provenance": provenance, "value": dict(measured)})
 
 
 def jobs(paper: Paper, claims: Sequence[Claim]) -> list[tuple[Claim, list[Job]]]:

@@ -13,7 +13,7 @@ from elephan.papers import drawing
 from elephan.papers.claims import Paper, Runs
 from elephan.papers.console import kernel_number, our_number, our_order, paper_number, summary
 from elephan.papers.evaluation import Evaluation
-from elephan.papers.on_kernel import KernelColumn
+from elephan.papers.kernel_column import KernelColumn
 from elephan.papers.verdict import Judgement, Verdict
 from elephan.report import draw, html_table
 from elephan.report.figures import slug

@@ -6,7 +6,6 @@ The runs are ordinary ones: each is stored when it ends, and what is stored is n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,8 @@ from elephan.papers import on_kernel
 from elephan.papers.catalogue import find
 from elephan.papers.claims import Claim, Paper, Runs
 from elephan.papers.evaluation import Evaluation, PaperResults
-from elephan.papers.on_kernel import KernelColumn
+from elephan.papers.kernel_column import KernelColumn
+from elephan.papers.paper_run import PaperRun
 from elephan.papers.readers import evaluate
 from elephan.papers.verdict import Judgement, judge
 from elephan.store import Store, store_for
@@ -26,19 +26,6 @@ from elephan.sweep.progress import Bars, Watcher
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-@dataclass(frozen=True)
-class PaperRun:
-    """A paper, what was measured, the verdicts, and the files that were written."""
-
-    paper: Paper
-    judgements: tuple[Judgement, ...]
-    evaluation: Evaluation
-    results: tuple[tuple[Runs, Results], ...]
-    page: Path | None
-    images: tuple[Path, ...]
-    kernel: KernelColumn | None = None
 
 
 def run(

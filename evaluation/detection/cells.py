@@ -75,6 +75,7 @@ def run(
             "confidence_sigmas_e3": round(1000 * confidence_sigmas),
         }
         for name, value in native.detection_trial(json.dumps(spec)).items():
+            assert isinstance(value, int | float), f"{name} is a number"
             total[name] = max(total.get(name, 0), value) if name == "active_max" else total.get(name, 0) + value
     return Cell(mix["name"], sampling_rate, flow_table_size, confidence_sigmas, total)
 

@@ -12,7 +12,7 @@ import pytest
 
 from elephan import papers
 from elephan.errors import InputError
-from elephan.papers.runner import PaperRun
+from elephan.papers.paper_run import PaperRun
 from elephan.papers.verdict import Verdict
 from elephan.sweep.executor import Interrupted
 from elephan.sweep.progress import NoProgress

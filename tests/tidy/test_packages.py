@@ -16,9 +16,6 @@ PACKAGES = (
 ).split()
 """In order: a package, or a module beside the packages, imports only from those before it (ARCHITECTURE.md)."""
 
-CIRCLES_IN = {"papers"}
-"""Packages whose files still need each other."""
-
 
 @cache
 def imports() -> dict[str, dict[str, list[str]]]:
@@ -72,9 +69,7 @@ def test_every_folder_is_a_package() -> None:
 
 def test_no_file_needs_itself() -> None:
     needs: dict[Module, set[Module]] = {
-        tuple(module.split(".")): {
-            tuple(target.split(".")) for target in targets if package_of(module) not in CIRCLES_IN
-        }
+        tuple(module.split(".")): {tuple(target.split(".")) for target in targets}
         for module, targets in imports().items()
     }
     circles = {
