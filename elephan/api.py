@@ -262,9 +262,7 @@ def jobs_of(scenario: Scenario, pcap: Path | None = None, backend: str = "sim") 
 
 def job_of(spec: dict[str, Any], name: str, backend: str = "sim") -> Job:
     """Return the job of a specification that was made without a scenario file; records call its scenario `name`."""
-    return Job(
-        index=0, spec=spec, parameters={}, seed=spec["seed"], scenario=ScenarioInfo(name=name), backend=backend
-    )
+    return Job(index=0, spec=spec, parameters={}, seed=spec["seed"], scenario=ScenarioInfo(name=name), backend=backend)
 
 
 def run_jobs(

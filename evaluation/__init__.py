@@ -1,1 +1,2 @@
-"""Evaluation of elephan: performance, fidelity, congestion controls, detection of elephants, mitigations of moves."""
+"""Harnesses that measure elephan: performance, fidelity, congestion controls, detection of elephants, mitigations of
+moves, and the claims of papers. `runner.py` runs and stores what they simulate; `papers/` is for `elephan paper`."""

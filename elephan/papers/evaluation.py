@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from elephan.api import Results
 from elephan.papers.claims import Claim, Paper, Reference, Runs
+from elephan.papers.kernel_column import KernelColumn
 from elephan.record import Record
 from elephan.report.draw import Ink
-
-if TYPE_CHECKING:
-    from elephan.papers.kernel_column import KernelColumn
 
 Draw = Callable[[Any, Ink], None]
 """Puts a figure on a matplotlib figure, without its title."""
