@@ -1,6 +1,6 @@
 //! The common transport of the fabric's servers (FC-GS-2, clause 4).
 
-use super::FcId;
+use super::address::FcId;
 use crate::error::{require, WireError};
 use bytes::{BufMut, Bytes, BytesMut};
 

@@ -1,6 +1,7 @@
 //! Extended link services (FC-LS): logins, discovery, registered state changes, and what error recovery asks.
 
-use super::{FcId, Login, Wwn, LOGIN_BYTES};
+use super::address::{FcId, Wwn};
+use super::login::{Login, LOGIN_BYTES};
 use crate::error::{require, WireError};
 use bytes::{BufMut, Bytes, BytesMut};
 

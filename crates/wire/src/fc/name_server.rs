@@ -1,7 +1,7 @@
 //! Requests to the name server, and what it answers (FC-GS-2, clause 5).
 
+use super::address::{FcId, Wwn};
 use super::ct::CtHeader;
-use super::{FcId, Wwn};
 use crate::error::{require, WireError};
 use bytes::{BufMut, Bytes, BytesMut};
 
