@@ -72,7 +72,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Whether all of `mask` is set.
+    /// Returns whether all of `mask` is set.
     #[inline]
     pub fn has(&self, mask: u16) -> bool {
         self.flags & mask == mask

@@ -66,7 +66,7 @@ impl Endpoint {
         false
     }
 
-    /// Whether neither data nor a FIN waits to be sent for the first time.
+    /// Returns whether neither data nor a FIN waits to be sent for the first time.
     #[inline]
     pub(super) fn nothing_to_send(&self) -> bool {
         self.nxt >= self.write_seq && (!self.fin_queued || self.fin_sent)
