@@ -80,7 +80,7 @@ impl Endpoint {
         seg.ack = self.rx.nxt;
         seg.window = self.rx.select_window();
         seg.mss = 0;
-        seg.wscale = WSCALE_NONE;
+        seg.wscale = None;
         seg.flags = flags::ACK | bits;
         if self.timestamps {
             seg.flags |= flags::TIMESTAMPS;
