@@ -1,7 +1,8 @@
 //! Frames: delimiters, header, payload, CRC.
 
+use super::crc::crc;
+use super::delimiter::{Eof, Sof};
 use super::header::{frame_control, FrameHeader, FRAME_HEADER_BYTES};
-use super::{crc, Eof, Sof};
 use crate::error::{require, WireError};
 use crate::iscsi::Payload;
 use bytes::{BufMut, Bytes, BytesMut};

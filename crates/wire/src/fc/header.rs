@@ -1,6 +1,6 @@
 //! The header of a frame, 24 bytes (FC-FS-2, clause 9).
 
-use super::FcId;
+use super::address::FcId;
 use crate::error::{require, WireError};
 
 /// Bytes of a header.

@@ -1,7 +1,7 @@
 //! Service parameters of a login: FLOGI, FDISC, PLOGI and their accepts (FC-LS, tables 158 to 190).
 
+use super::address::Wwn;
 use super::command::Command;
-use super::Wwn;
 use crate::error::{require, WireError};
 
 /// Bytes of the payload, command included.
