@@ -22,7 +22,7 @@
  *
  * Parameters. startup_gain and cwnd_gain in 1/256: 739 is Linux's 2/ln 2. 0: no probe_rtt_time, aggregation, policer.
  *
- * Where this and Linux differ:
+ * Differences from Linux:
  *	- Linux draws the phase at which probe_bw begins; here it is a hash of the clock, the next byte's number and the
  *	  segments delivered, so that a run repeats: flows on one line still differ in all three;
  *	- `aggregate` has 32 bits, Linux's 16: it wraps beyond 65,535 segments there;
@@ -256,7 +256,7 @@ static inline u64 wanted_in_flight(struct cc_sock *sk, const struct bbr *ca, u32
 	return with_bursts(sk, ca, product(ca, ca->peaks[0].bw, gain));
 }
 
-/* What will be in flight when the next packet leaves, which pacing may have put off. */
+/* Segments in flight when the next packet leaves, which pacing may have put off. */
 static inline u64 in_flight_at_departure(struct cc_sock *sk, const struct bbr *ca, u64 in_flight)
 {
 	u64 now = cc_now_us(sk);
@@ -425,7 +425,7 @@ static inline void update_bandwidth(struct cc_sock *sk, struct bbr *ca, const st
 		remember(ca, (u32)bw, (u32)cc_param(sk, bw_window));
 }
 
-/* How far ACKs run ahead of the rate: the line, or the receiver, holds some back and sends them at once. */
+/* Lead of the ACKs over the rate: the line, or the receiver, holds some back and sends them at once. */
 static inline void update_aggregation(struct cc_sock *sk, struct bbr *ca, const struct cc_rate_sample *rs)
 {
 	u32 acked = cc_rs_acked_sacked(rs);
@@ -649,7 +649,7 @@ static u32 bbr_ssthresh(struct cc_sock *sk)
 	return cc_snd_ssthresh(sk);
 }
 
-/* What looked like loss was reordering: what it taught of a full pipe or a policer was wrong too. */
+/* The loss was reordering: conclusions from it on a full pipe or a policer were wrong too. */
 static u32 bbr_undo_cwnd(struct cc_sock *sk)
 {
 	struct bbr *ca = cc_state(sk);

@@ -32,7 +32,7 @@
  *	min_increment	S_min, segments per round trip: a floor, felt where smooth_part is above 400
  *	fast_convergence	on: a flow that lost below its last W_max aims lower and gives room to others
  *
- * Where the paper and Linux differ, this is Linux: B = 4, where the paper halves the distance; the last steps at a
+ * If the paper and Linux differ, this is Linux: B = 4, where the paper halves the distance; the last steps at a
  * fixed pace from 2 B on, where the paper's shrink to S_min and end; max probing in proportion to the distance
  * covered, where the paper's step doubles; a time-out forgets W_max.
  * And where this differs from Linux: D / B and B / smooth_part keep their fractions. Segments are counted; Linux counts

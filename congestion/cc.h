@@ -5,7 +5,7 @@
  * An algorithm is one C file that includes this header and nothing else. The same file is compiled
  *   - natively, for the simulator (native/env.h), and
  *   - by clang for BPF, as struct_ops for the running Linux kernel (bpf/env.h).
- * What can be said here is therefore what Linux's tcp_congestion_ops lets an algorithm see and do, and no more.
+ * An algorithm therefore sees and does what Linux's tcp_congestion_ops lets it, and no more.
  *
  * An algorithm in full:
  *
@@ -162,7 +162,7 @@ enum {
 #define CC_TEXT(x) CC_TEXT_(x)
 
 /*
- * What an environment defines:
+ * An environment defines:
  *   struct cc_sock, struct cc_ack_sample, struct cc_rate_sample and the accessors named above;
  *
  *   CC_PARAMS((name, default, min, max, scale, unit, doc), ...)
@@ -350,7 +350,7 @@ static inline void cc_cong_avoid_ai(struct cc_sock *sk, u32 per, u64 acked)
 }
 
 /*
- * What comes before an algorithm's own growth: nothing at all while the application is the limit, slow start up to the
+ * The part before an algorithm's own growth: nothing at all while the application is the limit, slow start up to the
  * threshold. True when the window is at its threshold, with what is left of `*acked` for congestion avoidance.
  */
 static inline int cc_reaches_avoidance(struct cc_sock *sk, u32 *acked)

@@ -32,7 +32,7 @@
  *	adapt_gamma	gamma by emulation, at most `gamma`
  *	gamma_low	least gamma then, segments
  *
- * Where the sources leave something open or differ among themselves:
+ * Choices that the sources leave open, or in which they differ:
  *	- adapt_gamma is off: the paper of 2006 has gamma = 30; the draft adapts it;
  *	- the RTT is the least one of the round, as in the port to Linux of 2008 (never part of the kernel); the paper
  *	  has the mean. It is free of delayed ACKs and of the bursts of one's own;
@@ -104,7 +104,7 @@ static inline void new_round(struct cc_sock *sk, struct compound *ca)
 	ca->samples = 0;
 }
 
-/* What was measured says nothing about the window from here on. */
+/* Earlier samples say nothing about the window from here on. */
 static inline void restart(struct cc_sock *sk, struct compound *ca)
 {
 	ca->step = 0;

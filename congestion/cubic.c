@@ -33,7 +33,7 @@
  *				seen; below W_max up to twice per RTT.
  *				All that 2.1 was: variant = "2.1", beta = "819/1024", hystart = "off"
  *
- * Where RFC 9438 and Linux differ, this is Linux:
+ * If RFC 9438 and Linux differ, this is Linux:
  *	- constants in 1/1024: beta = 717/1024 (RFC 0.7), C = 410/1024 segments/s^3 (RFC 0.4);
  *	- "RTT" in W_cubic(t + RTT) is the least RTT seen, not the smoothed one;
  *	- W_est starts at the window of the epoch's start, and keeps its slope 8/15 (RFC: 0.53, then 1 above W_max);
@@ -363,7 +363,7 @@ static void cubic_cwnd_event(struct cc_sock *sk, u32 event)
 	ca->epoch_start_us = cc_min(ca->epoch_start_us + cc_idle_us(sk), now);
 }
 
-/* How long the ACKs of one offloaded burst may stretch a train, us: four of the longest bursts at the present rate. */
+/* Most time by which ACKs of an offloaded burst stretch a train, us: four of the longest bursts at the present rate. */
 static inline u64 burst_us(struct cc_sock *sk)
 {
 	u64 rate = cc_pacing_rate(sk);

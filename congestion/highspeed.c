@@ -27,7 +27,7 @@
  * How. Nothing is looked up: a(w) and b(w) are computed by binary logarithm and exponential whenever the window has
  * changed, to six digits. The RFC's table follows from them, row for row.
  *
- * Where the RFC and Linux differ, this is the RFC:
+ * If the RFC and Linux differ, this is the RFC:
  *	- Linux looks a and b up by the next row at or above w, so that a is up to one segment higher than a(w): 2 from
  *	  39 segments on, where a(w) is 1.0. Here both are continuous;
  *	- Linux holds a = 72 and b = 0.09 from 84036 segments on. Here p(w) goes on, as the RFC tabulates it, down to a

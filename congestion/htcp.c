@@ -28,7 +28,7 @@
  *	throughput_switch	change of throughput that halves the window; 0.2; 0: never
  *	rtt_scaling		on: growth per second, not per round trip, alike for RTTs of 10 to 200 ms; Linux: on
  *
- * Where there is a choice this is Linux: 2 (1 - beta) in the first second too, as in the paper (FreeBSD, by the draft,
+ * If there is a choice this is Linux: 2 (1 - beta) in the first second too, as in the paper (FreeBSD, by the draft,
  * keeps alpha at 1 then); d begins when a loss is repaired, not when it is seen; the 20 ms.
  * And where this differs from Linux, by the paper: f keeps its fraction; the round trip does not scale the first second
  * (there an RTT of 200 ms makes it twice as fast as Reno); the first segment after a loss counts by the new alpha;
@@ -215,7 +215,7 @@ static inline void measure_throughput(struct cc_sock *sk, struct htcp *ca, u32 a
 	u64 round = cc_snd_cwnd(sk) - cc_min(cc_max(ca->alpha >> ONE_SHIFT, 1), cc_snd_cwnd(sk));
 	u32 rate;
 
-	/* What recovery lets through says nothing of the path. */
+	/* Segments delivered in recovery say nothing of the path. */
 	if (cc_ca_state(sk) > CC_DISORDER) {
 		ca->round_acked = 0;
 		ca->round_start_us = now;

@@ -30,7 +30,7 @@
  *	theta			rounds without a queue before alpha is alpha_max again
  *	win_thresh		Reno below this window; segments
  *
- * Where the paper and Linux differ, this is Linux: a flow starts with alpha_max; RTTs are averaged over one round; dm
+ * If the paper and Linux differ, this is Linux: a flow starts with alpha_max; RTTs are averaged over one round; dm
  * is never forgotten, so that one long RTT (a reroute, a receiver that slept) makes all later queues look short. And
  * where this differs from Linux: alpha_min is 0.3 as in the paper (Linux: 38/128, and so on in 1/128 and 1/64); growth
  * keeps its remainder (Linux drops it with each segment grown: at alpha = 10 and W = 15 a third); each segment counts

@@ -22,7 +22,7 @@
  * Parameters. target: 60 ms (4.5; RFC 6817 has 100). gain_limit: 16 (4.2). decrease: 1 (4.3). slow_start_exit: 3/4
  * (4.1). slowdown_interval: 9 (4.4), 0 = no slowdowns. base_history: 10 minutes, a minimum for each (RFC 6817, 4.2).
  *
- * How the draft is read, and what differs from it:
+ * Readings of the draft, and differences from it:
  *	- delay is that of the round trip, as the draft has it (4.5): a queue on the way back counts too;
  *	- the changes per RTT are made ACK by ACK, each its share; the bound of W / 2 is on the decrease, before the gain,
  *	  which is at most one segment;
@@ -218,7 +218,7 @@ static inline void slow_start(struct cc_sock *sk, struct ledbat *ca, u32 acked)
 		cc_set_snd_cwnd(sk, cc_snd_ssthresh(sk));
 }
 
-/* What `acked` segments take off the window at this delay, 2^-10 segments. */
+/* Reduction of the window by `acked` segments at this delay, 2^-10 segments. */
 static inline u64 decrease_by(struct cc_sock *sk, u32 delay, u32 acked)
 {
 	u64 target = (u64)cc_param(sk, target);

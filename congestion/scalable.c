@@ -25,7 +25,7 @@
  * (Chiu and Jain, Comput. Netw. ISDN Syst. 17(1), 1989). An overflow loses about a W segments, what is gained in an
  * RTT.
  *
- * Where the paper and Linux differ, this is the paper:
+ * If the paper and Linux differ, this is the paper:
  *	- Linux has no legacy window: it gives up 1/8 at any window, and grows by one segment per min(W, 100) acknowledged
  *	  (once 50, for delayed ACKs): Reno's growth up to 100 segments, with a quarter of Reno's decrease;
  *	- b W is rounded up here, so that a loss always takes a segment; Linux rounds it down (W >> 3).

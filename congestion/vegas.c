@@ -23,7 +23,7 @@
  *	beta		more queued: slower. Segments; below alpha the window never rests
  *	gamma		more queued: slow start ends. Segments
  *
- * Where the paper and Linux differ, this is Linux:
+ * If the paper and Linux differ, this is Linux:
  *	- diff is W (RTT - baseRTT) / baseRTT, which is the paper's (Expected - Actual) baseRTT times RTT / baseRTT: with a
  *	  queue as long as the path, Linux sees twice what the paper sees;
  *	- alpha 2, beta 4 (the paper tries 1, 3 and 2, 4);
@@ -160,7 +160,7 @@ static void vegas_cong_avoid(struct cc_sock *sk, u32 ack, u32 acked)
 	new_round(sk, ca);
 }
 
-/* What was measured during recovery says nothing about the window after it. */
+/* Samples taken during recovery say nothing about the window after it. */
 static void vegas_set_state(struct cc_sock *sk, u8 state)
 {
 	struct vegas *ca = cc_state(sk);

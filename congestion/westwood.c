@@ -21,7 +21,7 @@
  *	gain		weight of a new sample in each of the two filters
  *	min_interval	least length of a sample; us
  *
- * Where the papers and Linux differ:
+ * Differences of the papers and Linux:
  *	- the estimate is Linux's: two filters in a row with weight 1/8 (the paper: one with 1/10), no sample shorter
  *	  than 50 ms, RTTmin forgotten at a time-out;
  *	- the reduction is the papers': to B RTTmin as the loss is found. Linux halves the window during recovery, and at its

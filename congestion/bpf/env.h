@@ -294,7 +294,7 @@ static inline void cc_forget_(struct tcp_sock *sk)
 		sk->inet_conn.icsk_ca_priv[i] = 0;
 }
 
-/* What a build that records does around each hook; nothing in any other. Who records hears nothing else. */
+/* Wraps each hook in a build that records; does nothing in any other. */
 #ifdef CC_RECORD
 #include "record.h"
 #define CC_LISTEN_(acked)
@@ -391,12 +391,12 @@ static inline void cc_forget_(struct tcp_sock *sk)
 		CC_CHAR_(t, 11), CC_CHAR_(t, 12), CC_CHAR_(t, 13), CC_CHAR_(t, 14), 0                           \
 	}
 
-/* What the kernel is told the object's licence is; a file of another GPL-compatible one defines it before cc.h. */
+/* The object's licence as the kernel is told it; a file of another GPL-compatible one defines it before cc.h. */
 #ifndef CC_LICENSE
 #define CC_LICENSE "Dual MIT/GPL"
 #endif
 
-/* What a person calls it: the algorithm, or what a loader puts there before the kernel has it ("reno=mine"). It lies
+/* Its name for people: the algorithm, or what a loader puts there before the kernel has it ("reno=mine"). It lies
  * beside the parameters, so that a list of what is loaded can say what it is. */
 #define CC_LABEL_BYTES 64
 

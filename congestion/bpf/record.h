@@ -26,7 +26,7 @@ struct {
 	u32 (*max_entries)[CC_RING_BYTES_];
 } cc_ring CC_SECTION(".maps");
 
-/* What found no room. */
+/* Records that found no room. */
 u64 cc_missed;
 
 static inline void cc_see_sock_(struct cc_sock *to, const struct tcp_sock *sk)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
  * A sender that is told from outside to trim its window, before its packets change to a shorter way: as
- * crates/tcp/src/endpoint/notice.rs does it.
+ * crates/tcp/src/endpoint/path_change_hint.rs does it.
  *
  * Linux has no call for that. TCP_BPF_SNDCWND_CLAMP sets the threshold along with the bound of the window, so that
  * whoever takes the bound away again has the sender in slow start; and no option tells an algorithm that its window was
  * reduced, without which CUBIC is back on its curve within a round trip. An algorithm of struct_ops may write both, and
  * is asked on each ACK: before a sender that has filled its window can send anything more. So it looks into a map then.
  *
- * Who tells writes an order to cc_orders, by the ends of the flow; each connection answers once per order in
+ * The manager writes an order to cc_orders, by the ends of the flow; each connection answers once per order in
  * cc_answers. All of it is left out by the verifier, as dead code, unless the loader sets cc_listens.
  */
 #ifndef ELEPHAN_CC_BPF_TRIM_H
@@ -72,7 +72,7 @@ struct {
 	struct cc_answer *value;
 } cc_answers CC_SECTION(".maps");
 
-/* Whether anybody will tell it anything: set by the loader, as parameters are. */
+/* Nonzero if orders may come: set by the loader, as parameters are. */
 const volatile u32 cc_listens = 0;
 
 /* The algorithm's `ssthresh`; which function that is, CC_WRAP_ssthresh knows. */

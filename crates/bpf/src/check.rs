@@ -16,7 +16,7 @@ pub struct Checked {
 /// Puts an object through the kernel's verifier, with `settings` if they are given; with `register` it is registered,
 /// and stays.
 ///
-/// What is refused is put through once more with the verifier's steps, which name the line. Errors: [`Error::Load`]
+/// A refused object is put through once more with the verifier's steps, which name the line. Errors: [`Error::Load`]
 /// with them; [`Error::Call`] when it passed and the kernel does not register it.
 pub fn check(bytes: &[u8], name: &str, settings: Option<&Settings>, register: bool) -> Result<Checked> {
     let opened = || {

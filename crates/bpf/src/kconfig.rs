@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn ticks_are_as_the_kernel_was_built() {
         let counted = ticks_per_s(Path::new("/proc/timer_list"));
-        // Who may not read that file is told nothing.
+        // A user who may not read that file is told nothing.
         assert_eq!(counted != 0, ticks(Path::new("/proc/timer_list")).is_some());
         let [plain, packed] = places();
         let command = std::process::Command::new("zcat").arg("-f").args([plain, packed]).output();

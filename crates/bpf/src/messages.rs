@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Once;
 
 thread_local! {
-    /// What was said in this thread since somebody began to listen; `None` when nobody does.
+    /// Messages of this thread since a listener began; `None` without one.
     static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 

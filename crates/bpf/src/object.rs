@@ -29,7 +29,7 @@ const LOG_KEPT: usize = 20_000;
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSES: usize = 250;
 
-/// How much the verifier tells.
+/// Detail of the verifier's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Log {
     /// BPF_LOG_STATS: how much it went through; of a refusal the reason.
@@ -249,7 +249,8 @@ pub fn loaded(opened: impl Fn() -> Result<ObjectFile>, log: Log) -> Result<Loade
     opened()?.load(log)
 }
 
-/// Whether a map's name is this one, or that of a section, before which stand 8 characters of the object's name.
+/// Returns whether a map's name is this one, or that of a section, before which stand 8 characters of the object's
+/// name.
 fn is_named(name: &OsStr, wanted: &str) -> bool {
     let name = name.to_string_lossy();
     name == wanted || (wanted.starts_with('.') && name.ends_with(wanted))

@@ -68,7 +68,7 @@ pub(crate) fn of_kernel() -> Result<Btf<'static>> {
     Btf::from_vmlinux().map_err(|error| Error::call("read the kernel's types (BTF)", &error))
 }
 
-/// Whether the kernel has a struct of this name. Errors where it describes none of its types.
+/// Returns whether the kernel has a struct of this name. Errors where it describes none of its types.
 pub fn kernel_has_struct(name: &str) -> Result<bool> {
     Ok(of_kernel()?.type_by_kind::<Struct<'_>>().any(|known| known.name() == Some(OsStr::new(name))))
 }

@@ -10,7 +10,7 @@ use std::{fs, io};
 
 include!(concat!(env!("OUT_DIR"), "/builtin_bpf.rs"));
 
-/// What an object is for.
+/// The purpose of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BpfBuild {
     /// To carry connections.
@@ -27,7 +27,7 @@ pub struct BpfObject {
     pub bytes: Vec<u8>,
     /// The compiler, as it is called.
     pub clang: String,
-    /// What it warns of.
+    /// Its warnings.
     pub warnings: Vec<Problem>,
 }
 

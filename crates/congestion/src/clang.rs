@@ -1,4 +1,4 @@
-//! How clang compiles an algorithm for BPF: one command for the build script and for a user's own file.
+//! The call of clang that compiles an algorithm for BPF: one command for the build script and for a user's own file.
 //!
 //! The same source and the same clang give the same bytes, wherever they lie: names are relative to the folder that
 //! clang works in, and what it notes for debuggers as that folder is ".".

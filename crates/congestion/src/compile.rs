@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{env, fs, io, process};
 
-/// What makes the rules of cc.h hold: no header but ours, no library, no floating point (with
+/// Flags that hold the rules of cc.h: no header but ours, no library, no floating point (with
 /// `-mgeneral-regs-only` also where no variable is declared), integers that wrap as in BPF.
 const FLAGS: [&str; 15] = [
     "-std=c11",
@@ -51,7 +51,7 @@ pub enum CompileError {
     Environment {
         /// The file.
         path: PathBuf,
-        /// What was attempted.
+        /// The attempt.
         doing: String,
         /// Why it failed.
         error: io::Error,
@@ -61,7 +61,7 @@ pub enum CompileError {
     Compiler {
         /// The file.
         path: PathBuf,
-        /// What is wrong, in plain words; empty when the compiler's could not be made out.
+        /// The faults, in plain words; empty if the compiler's text was not understood.
         problems: Vec<Problem>,
         /// The compiler's words.
         text: String,
@@ -73,7 +73,7 @@ pub enum CompileError {
         path: PathBuf,
         /// The line of CC_ALGORITHM, where there is one.
         line: Option<usize>,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// There is no clang to compile for BPF with.
@@ -82,7 +82,7 @@ pub enum CompileError {
 }
 
 impl CompileError {
-    /// What is wrong with the file, place by place; empty when it is not the file's fault.
+    /// Returns the faults of the file, place by place; empty if it is not the file's fault.
     pub fn problems(&self) -> Vec<Problem> {
         match self {
             CompileError::Compiler { problems, .. } => problems.clone(),
@@ -135,7 +135,7 @@ pub fn compile_and_warn(path: &Path) -> Result<(Algorithm, Vec<Problem>), Compil
 /// A file's path, its text, and the compiler.
 type Key = (PathBuf, String, String);
 
-/// What has been compiled in this process: each run of a sweep asks again. Their code stays loaded, some 20 kB each.
+/// Algorithms compiled in this process: each run of a sweep asks again. Their code stays loaded, some 20 kB each.
 fn compiled() -> MutexGuard<'static, BTreeMap<Key, (Algorithm, Vec<Problem>)>> {
     static COMPILED: Mutex<BTreeMap<Key, (Algorithm, Vec<Problem>)>> = Mutex::new(BTreeMap::new());
     COMPILED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -239,7 +239,7 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        // What cannot be removed stays, named as ours, in the folder for such things; the result is not touched by it.
+        // A folder that cannot be removed stays, named as ours, among temporary files; the result is the same.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -15,7 +15,7 @@ pub enum ParamError {
         algorithm: String,
         /// The name given.
         name: String,
-        /// What there is.
+        /// Names that there are.
         known: String,
     },
     /// Outside the range that the algorithm declares.
@@ -76,7 +76,7 @@ impl Controller {
         &self.algorithm
     }
 
-    /// What the algorithm sees of the sender.
+    /// The sender as the algorithm sees it.
     #[inline]
     pub fn sock(&self) -> &CcSock {
         &self.sock

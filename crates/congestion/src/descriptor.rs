@@ -233,12 +233,12 @@ impl Algorithm {
         &self.0.name
     }
 
-    /// What it does, in one line.
+    /// Returns its summary, one line.
     pub fn summary(&self) -> &str {
         &self.0.summary
     }
 
-    /// Where it is described: RFC, paper.
+    /// Returns its source: RFC, paper.
     pub fn source(&self) -> &str {
         &self.0.source
     }

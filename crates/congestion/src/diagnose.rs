@@ -1,10 +1,10 @@
-//! What a compiler says about an algorithm, in plain words: which line, what is wrong, and for the usual mistakes what
+//! A compiler's messages about an algorithm, in plain words: the line, the fault, and for the usual mistakes what
 //! would be right.
 
 use crate::problem::Problem;
 use crate::source;
 
-/// How serious a compiler finds a thing.
+/// A compiler's grade of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grade {
     Error,
@@ -70,7 +70,7 @@ impl<'a> Said<'a> {
             let (number, text) = rest.split_once(": ")?;
             return Some(Said { grade: Some(Grade::Error), outside: false, line: number.parse().ok(), text });
         }
-        // What only says that something else failed.
+        // A message that something else failed says nothing of its own.
         if line.contains("command failed") || line.contains("ld returned") {
             return None;
         }
@@ -104,7 +104,7 @@ const PARAMETER: &str = "A parameter is (name, default, min, max, scale, unit, t
 /// In clang's words for more on the stack than BPF has.
 const STACK: [&str; 2] = ["stack limit", "Looks like the BPF stack"];
 
-/// What a message means, and what to do.
+/// Returns the meaning of a message, and a hint.
 fn explained(text: &str, detail: &str, line: &str, code: &str) -> (String, Option<String>) {
     let said = |part: &str| text.contains(part);
     let as_is = |hint: String| (text.to_owned(), Some(hint));

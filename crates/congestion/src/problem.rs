@@ -10,11 +10,11 @@ const SHOWN: usize = 3;
 pub struct Problem {
     /// Line, from 1; none where it is about the whole file.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// The line's text.
     pub code: String,
-    /// What would be right, where that is known.
+    /// The right form, where it is known.
     pub hint: Option<String>,
 }
 

@@ -53,7 +53,7 @@ pub mod ack_flags {
     pub const ECE: u32 = 1 << 2;
 }
 
-/// What `pkts_acked` is told (Linux's `struct ack_sample`).
+/// The argument of `pkts_acked` (Linux's `struct ack_sample`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckSample {

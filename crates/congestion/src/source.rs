@@ -1,4 +1,4 @@
-//! What can be read off the text of an algorithm without compiling it.
+//! Facts read off the text of an algorithm without compiling it.
 
 use crate::problem::Problem;
 

@@ -22,7 +22,7 @@ extern "C" {
     fn _exit(code: c_int) -> !;
 }
 
-/// What is to be said; null while no file of a user's own is loaded. Each text stays for good: a signal may read it.
+/// The text to print; null while no user's own file is loaded. Each text stays for good: a signal may read it.
 static MESSAGE: AtomicPtr<String> = AtomicPtr::new(null_mut());
 
 /// A file that was loaded: how it was named first, and its lines that divide by what may be zero.

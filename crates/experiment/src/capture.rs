@@ -6,12 +6,9 @@
 use crate::error::RunError;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
-use tcp::segment::{flags, Segment};
+use tcp::segment::{flags, Segment, WindowScale};
 use units::Time;
 use wire::{Conversation, Ecn, SegmentFields};
-
-/// `Segment::wscale` of a SYN without the option.
-const NO_SCALE: u8 = 255;
 
 /// An open capture file.
 pub struct Capture {
@@ -137,7 +134,7 @@ fn fields(segment: &Segment) -> SegmentFields {
         flags: (segment.flags & 0xFF) as u8,
         ecn,
         mss: segment.has(flags::SYN).then_some(segment.mss),
-        window_scale: (segment.has(flags::SYN) && segment.wscale != NO_SCALE).then_some(segment.wscale),
+        window_scale: segment.wscale.filter(|_| segment.has(flags::SYN)).map(WindowScale::shift),
         sack_permitted: segment.has(flags::SACK_PERMITTED),
         timestamps: segment.has(flags::TIMESTAMPS).then_some((segment.ts_val, segment.ts_ecr)),
         sack_count: segment.sack_count,

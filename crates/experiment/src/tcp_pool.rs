@@ -13,7 +13,7 @@ use crate::transport::SegmentPool;
 use link::Packet as _;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
-use tcp::segment::{flags, SackBlock, Segment, MAX_SACK_BLOCKS};
+use tcp::segment::{flags, SackBlock, Segment, WindowScale, MAX_SACK_BLOCKS};
 
 /// The TCP header of a packet in flight, as far as the token does not tell it: its payload is what the token's bytes
 /// leave after headers and options.
@@ -23,7 +23,8 @@ struct Header {
     ack: u64,
     /// `window << 32 | ts_ecr`.
     window_ecr: u64,
-    /// `ts_val << 32 | extra`; extra: slot of the SACK blocks; on a SYN, which carries none, `mss << 8 | wscale`.
+    /// `ts_val << 32 | extra`; extra: slot of the SACK blocks; on a SYN, which carries none, `mss << 8` and the
+    /// window scale's shift and 1, or 0 without one.
     val_extra: u64,
 }
 
@@ -70,7 +71,7 @@ impl SegmentPool for Pool {
     #[inline]
     fn template(&mut self, segment: &Segment, hop: u32, source: u32) -> Template {
         let extra = if segment.flags & flags::SYN != 0 {
-            u32::from(segment.mss) << 8 | u32::from(segment.wscale)
+            u32::from(segment.mss) << 8 | segment.wscale.map_or(0, |scale| u32::from(scale.shift()) + 1)
         } else if segment.sack_count > 0 {
             self.sacks.put(segment)
         } else {
@@ -116,7 +117,7 @@ impl SegmentPool for Pool {
         segment.sack_count = sack_count(packet);
         if segment.flags & flags::SYN != 0 {
             segment.mss = (header.val_extra as u32 >> 8) as u16;
-            segment.wscale = header.val_extra as u8;
+            segment.wscale = (header.val_extra as u8).checked_sub(1).map(WindowScale::new);
         } else if segment.sack_count > 0 {
             segment.sacks = self.sacks.take(header.val_extra as u32, segment.ack);
         }

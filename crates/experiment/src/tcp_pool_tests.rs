@@ -99,12 +99,12 @@ fn a_packet_that_stands_still_keeps_no_others_header() {
 #[test]
 fn a_syn_keeps_its_options() {
     let mut pool = Pool::new(1);
-    let sent = Segment { flags: flags::SYN, mss: 8960, wscale: 14, ..Segment::default() };
+    let sent = Segment { flags: flags::SYN, mss: 8960, wscale: Some(WindowScale::new(14)), ..Segment::default() };
     let mut got = Segment::default();
     let mut template = pool.template(&sent, 0, 0);
     let packet = pool.pack(&mut template);
     pool.unpack(packet, &mut got);
-    assert_eq!((got.mss, got.wscale), (8960, 14));
+    assert_eq!((got.mss, got.wscale), (8960, Some(WindowScale::new(14))));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::counters::DropReason;
 use units::Time;
 
-/// Whether a link took a packet.
+/// A link's answer to a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission<P> {
     /// The packet is inside: the link delivers it later, or reports it by [`crate::Link::poll_dropped`].

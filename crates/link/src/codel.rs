@@ -7,7 +7,7 @@ use crate::counters::{DropReason, LinkCounters};
 use crate::packet::Packet;
 use std::collections::VecDeque;
 
-/// How soon after the last dropping state a new one starts from the old drop rate, in intervals (RFC 8289, section
+/// Time after the last dropping state in which a new one starts from the old drop rate, in intervals (RFC 8289, section
 /// 5.5).
 const RECENT_INTERVALS: u64 = 16;
 

@@ -126,7 +126,7 @@ pub struct Jitter {
     pub distribution: JitterDistribution,
     /// Largest value (uniform), mean (exponential), or standard deviation (normal); at most an hour.
     pub scale: Span,
-    /// Whether a packet may overtake another; if not, it waits at the end of the line for those before it.
+    /// True if a packet may overtake another; if not, it waits at the end of the line for those before it.
     pub reordering: bool,
 }
 
@@ -174,7 +174,7 @@ fn require(
 }
 
 impl LinkConfig {
-    /// Whether a link can be made from this.
+    /// Returns whether a link can be made from this.
     ///
     /// # Errors
     /// The first field that is out of the range its documentation gives.
@@ -190,7 +190,7 @@ impl LinkConfig {
 }
 
 impl QueueConfig {
-    /// Whether a queue can be made from this.
+    /// Returns whether a queue can be made from this.
     ///
     /// # Errors
     /// The first field that is out of range.
@@ -232,7 +232,7 @@ impl QueueConfig {
 }
 
 impl LossModel {
-    /// Whether losses can be drawn from this.
+    /// Returns whether losses can be drawn from this.
     ///
     /// # Errors
     /// The first field that is out of range.

@@ -22,7 +22,7 @@ use units::{Rate, Span, Time};
 /// Parts per million in one.
 const PPM: u128 = 1_000_000;
 
-/// How a hold buffer is built.
+/// Configuration of a hold buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// The pacer of the link behind the buffer.
@@ -31,7 +31,7 @@ pub struct Config {
     pub limit_bytes: Option<u64>,
 }
 
-/// How long a hold buffer holds packets back.
+/// The delay of a hold buffer, and its decrease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// D: the delay at the begin of the hold.
@@ -111,8 +111,8 @@ impl<P: Packet> HoldBuffer<P> {
         pacers.set_rate(self.pacer, rate);
     }
 
-    /// Whether a packet that arrives at `now` may have to wait: while a hold lasts, and then as long as this buffer or
-    /// another one of the same pacer holds packets.
+    /// Returns whether a packet that arrives at `now` may have to wait: while a hold lasts, and then as long as this
+    /// buffer or another one of the same pacer holds packets.
     pub fn is_holding(&mut self, now: Time, pacers: &Pacers) -> bool {
         // `paced` is cleared for good when the hold is over: later packets do not ask the pacer.
         self.paced = self.paced && (self.open_at(now.0) > now.0 || pacers.is_backlogged(self.pacer));

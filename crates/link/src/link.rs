@@ -21,7 +21,7 @@ pub struct LinkEvent<P> {
     pub delivered: Option<P>,
     /// [`Link::poll_timeout`] after the event.
     pub next_event: Time,
-    /// Whether [`Link::poll_dropped`] has packets.
+    /// True if [`Link::poll_dropped`] has packets.
     pub has_dropped: bool,
 }
 
@@ -100,7 +100,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Whether the link is a [`PrecomputedLink`].
+    /// Returns whether the link is a [`PrecomputedLink`].
     #[inline]
     pub fn is_precomputed(&self) -> bool {
         matches!(self, Link::Precomputed(_))
@@ -164,7 +164,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Whether [`Link::poll_dropped`] has packets.
+    /// Returns whether [`Link::poll_dropped`] has packets.
     #[inline]
     pub fn has_dropped(&self) -> bool {
         match self {
@@ -174,7 +174,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Whether the link is up.
+    /// Returns whether the link is up.
     pub fn is_up(&self) -> bool {
         match self {
             Link::Variable(link) => link.is_up(),
@@ -293,7 +293,7 @@ impl<P: Packet> VariableLink<P> {
         }
     }
 
-    /// Whether the link is up.
+    /// Returns whether the link is up.
     pub fn is_up(&self) -> bool {
         match self {
             VariableLink::Fifo(link) => link.is_up(),

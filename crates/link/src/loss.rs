@@ -4,7 +4,7 @@
 //! Independent trials with probability p until the first success are a geometric distance; the result has the same
 //! distribution as one drawing per packet.
 //!
-//! Where packets are lost independently (of each other, or bit by bit), each flow has a stream of its own: another
+//! If packets are lost independently (of each other, or bit by bit), each flow has a stream of its own: another
 //! flow on the line does not change what this one loses, and the sum of them is as independent as before. Bursts,
 //! periods and lists are properties of the line: they count packets whosever they are.
 
@@ -72,7 +72,7 @@ impl Loss {
         *self = Loss::new(model, stream_seed(self.seed, "next"));
     }
 
-    /// Whether the next packet to enter the line is lost. `flow` is asked only where it matters.
+    /// Returns whether the next packet to enter the line is lost. `flow` is asked only where it matters.
     #[inline]
     pub fn loses(&mut self, bytes: u32, flow: impl FnOnce() -> u64) -> bool {
         let mut distance = 1;

@@ -47,7 +47,7 @@ impl Pacers {
         departure
     }
 
-    /// Whether a hold buffer of this pacer holds packets.
+    /// Returns whether a hold buffer of this pacer holds packets.
     pub(crate) fn is_backlogged(&self, id: PacerId) -> bool {
         self.0[id.0 as usize].backlogged > 0
     }

@@ -7,7 +7,7 @@ pub trait Packet {
     /// Equal for packets of one flow: FQ-CoDel spreads flows over its queues by it, and independent losses are drawn
     /// per flow.
     fn flow_hash(&self) -> u64;
-    /// Whether the packet may be marked instead of dropped (ECT(0), ECT(1) or CE, RFC 3168).
+    /// Returns whether the packet may be marked instead of dropped (ECT(0), ECT(1) or CE, RFC 3168).
     fn is_ect(&self) -> bool;
     /// Sets "congestion experienced" (RFC 3168).
     fn mark_ce(&mut self);

@@ -168,7 +168,7 @@ impl<P: Packet> PrecomputedLink<P> {
         self.due = self.due.min(at.0);
     }
 
-    /// Whether a packet waits here for its arrival at the far end.
+    /// Returns whether a packet waits here for its arrival at the far end.
     #[inline]
     pub fn has_arriving(&self) -> bool {
         self.due != Time::NEVER.0

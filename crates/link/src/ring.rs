@@ -80,7 +80,7 @@ impl<P, S> Cursor<P, S> {
 /// First in, first out: packets with a time (ns) and their size (bytes), in two parts. Where the size is not wanted,
 /// `S` is `()`.
 pub(crate) struct Ring<P, S = u32> {
-    /// Where the next packet goes; at its block's end: into another block.
+    /// Place of the next packet; at its block's end: in another block.
     tail: Cursor<P, S>,
     len: u64,
     waiting: u64,
@@ -103,7 +103,7 @@ unsafe impl<P: Send, S: Send> Send for Ring<P, S> {}
 struct Reader<P, S> {
     /// Number of the packet it is at, counted from 0 since the ring was made.
     number: u64,
-    /// Where that packet is, or will be, when the one before it is still inside; without meaning otherwise.
+    /// Place of that packet, present or future, while the one before it is inside; without meaning otherwise.
     cursor: Cursor<P, S>,
 }
 
@@ -141,7 +141,7 @@ impl<P, S: Copy + Default> Ring<P, S> {
         self.taken
     }
 
-    /// Whether the next packet goes into another block.
+    /// Returns whether the next packet goes into another block.
     #[inline]
     pub fn is_block_full(&self) -> bool {
         self.tail.at == self.tail.end

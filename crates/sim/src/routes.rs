@@ -105,7 +105,7 @@ impl Routes {
         paths.iter().copied().find(|&path| matches(path)).map(RouteId)
     }
 
-    /// How many links two paths share before they diverge; None when they are equal.
+    /// Returns the number of links that two paths share before they diverge; None if they are equal.
     fn common(&self, one: u32, other: u32) -> Option<u32> {
         let (one, other) = (&self.planned[one as usize..], &self.planned[other as usize..]);
         let same = one.iter().zip(other).take_while(|(a, b)| a == b && **a & HOST == 0).count();

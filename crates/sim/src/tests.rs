@@ -189,7 +189,7 @@ fn a_path_of_three_links_costs_one_event_per_packet() {
     assert_eq!((alone.1, ahead.1), (4000, 2000), "an event per send, and one per link or one for the path");
 }
 
-/// Where packets arrived and when.
+/// Places and times of the packets' arrivals.
 #[derive(Default)]
 struct Arrivals(Vec<(u64, u32)>);
 

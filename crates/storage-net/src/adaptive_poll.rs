@@ -46,7 +46,7 @@ impl Drop for SpinPermit<'_> {
 /// The state of one thread.
 #[derive(Default, Debug)]
 pub(crate) struct AdaptivePoll {
-    /// Whether the last wait was short.
+    /// True if the last wait was short.
     short: bool,
 }
 

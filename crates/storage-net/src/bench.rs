@@ -29,7 +29,7 @@ const DRAIN: Span = Span::from_secs(10);
 pub struct BenchConfig {
     /// The initiator.
     pub initiator: InitiatorConfig,
-    /// Where the target listens.
+    /// Address of the target.
     pub address: SocketAddr,
     /// Congestion control of the connections, by the kernel's name; None: the namespace's default.
     pub congestion_control: Option<String>,
@@ -43,7 +43,7 @@ pub struct BenchConfig {
     pub depth: usize,
     /// Random addresses instead of sequential ones.
     pub random: bool,
-    /// How long.
+    /// Duration.
     pub duration: Span,
     /// Seed of the addresses.
     pub seed: u64,
@@ -79,7 +79,7 @@ pub struct BenchReport {
     pub ended: Option<String>,
     /// From the first command to the last status, ns.
     pub elapsed_ns: u64,
-    /// How the target's command window held commands up.
+    /// Commands that the target's command window held up.
     pub window: WindowUse,
     /// Connections of the session: fewer than were asked for where the target allows no more (MaxConnections).
     pub connections: usize,
@@ -120,7 +120,7 @@ fn other(text: String) -> io::Error {
     io::Error::other(text)
 }
 
-/// Whether a call has to be repeated later.
+/// Returns whether a call has to be repeated later.
 fn is_retryable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
@@ -142,7 +142,7 @@ impl Run<'_> {
                     self.sockets[index] = Some(Socket { stream, incoming, outgoing });
                     self.initiator.handle_connected(clock::now(), index);
                 }
-                // Who asked knows the address.
+                // The caller knows the address.
                 Err(error) => self.initiator.handle_closed(now, index, &error.to_string()),
             }
         }

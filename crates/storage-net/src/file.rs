@@ -35,7 +35,7 @@ pub struct FileMedium {
     /// The truncation has been reported.
     truncation_reported: AtomicBool,
     block_bytes: u64,
-    /// Whether the file system supports RWF_NOWAIT, as far as is known.
+    /// True if the file system supports RWF_NOWAIT, as far as is known.
     nowait_supported: AtomicBool,
     /// Held exclusively by read-modify-write operations.
     write_lock: RwLock<()>,
@@ -64,7 +64,7 @@ fn reads(op: &Op) -> bool {
     advice || matches!(op, Op::Read { .. } | Op::Verify { .. } | Op::Compare { .. })
 }
 
-/// Where a file or block device ends, bytes.
+/// Returns the end of a file or block device, bytes.
 fn end_of_file(file: &File) -> io::Result<u64> {
     // A block device tells its length by its end only. Nobody uses the position that this changes.
     Ok(seek(file, SeekFrom::End(0))?)
@@ -302,7 +302,7 @@ impl FileMedium {
         Ok(())
     }
 
-    /// How the blocks from one on are allocated, to the first change.
+    /// Returns the allocation of the blocks from one on, to the first change.
     fn allocation(&self, lba: u64) -> (u64, u32, bool) {
         // Nobody uses the file's position.
         let find = |from| seek(&self.file, from).map_err(io::Error::from);

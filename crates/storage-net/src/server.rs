@@ -37,7 +37,7 @@ pub struct ServerConfig {
     pub target: TargetConfig,
     /// Its units, by number.
     pub luns: Vec<LunFile>,
-    /// Where to listen; port 0: any that is free.
+    /// Addresses to listen on; port 0: any that is free.
     pub portals: Vec<SocketAddr>,
     /// Congestion control of the connections, by the kernel's name; None: the namespace's default.
     pub congestion_control: Option<String>,
@@ -92,7 +92,7 @@ impl Server {
     /// Opens the files, listens, and serves in threads of its own.
     ///
     /// # Errors
-    /// Which file or portal cannot be opened, and why.
+    /// A file or portal that cannot be opened, with the reason.
     pub fn start(config: ServerConfig) -> io::Result<Server> {
         let named = |what: String| move |error: io::Error| io::Error::new(error.kind(), format!("{what}: {error}"));
         let mut media = Vec::new();
@@ -135,7 +135,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// Returns the addresses that it listens on.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

@@ -44,7 +44,7 @@ impl Rig {
         })
     }
 
-    /// Whether a write, WRITE(10) with or without FUA, is acknowledged only when it is durable.
+    /// Returns whether a write, WRITE(10) with or without FUA, is acknowledged only when it is durable.
     fn is_durable(&mut self, fua: bool) -> bool {
         let flags = if fua { 0x08 } else { 0 };
         match self.begin(&[0x2a, flags, 0, 0, 0, 1, 0, 0, 1], vec![7; 512]) {

@@ -1,4 +1,4 @@
-//! How one endpoint is set up; every default is Linux's, with the sysctl or constant it comes from.
+//! Configuration of one endpoint; every default is Linux's, with the sysctl or constant it comes from.
 
 pub use crate::consts::{MAX_REORDERING, WSCALE_MAX};
 use units::{Size, Span};
@@ -14,7 +14,7 @@ pub enum Recovery {
     Rack,
 }
 
-/// How the application reads arriving data.
+/// The application's reading of arriving data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reader {
     /// The application reads at once.

@@ -50,8 +50,6 @@ pub const MSS_MIN: u32 = 28;
 pub const WINDOW_UNSCALED_MAX: u64 = 65_535;
 /// Largest shift (RFC 7323, 2.3).
 pub const WSCALE_MAX: u8 = 14;
-/// Value of `Segment::wscale` when the option is absent.
-pub const WSCALE_NONE: u8 = 255;
 /// Segments sent before pacing begins (Linux tcp_update_skb_after_send, as sch_fq).
 pub const PACING_FREE_SEGMENTS: u64 = 10;
 /// Pacing in slow start, percent of cwnd / srtt (net.ipv4.tcp_pacing_ss_ratio).

@@ -17,7 +17,7 @@ pub struct RangeSet {
 }
 
 impl RangeSet {
-    /// Whether there is no range.
+    /// Returns whether there is no range.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.top.is_none()

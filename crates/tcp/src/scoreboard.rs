@@ -94,7 +94,7 @@ impl Ring {
         self.tail
     }
 
-    /// Whether nothing is in flight.
+    /// Returns whether nothing is in flight.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head == self.tail
@@ -114,7 +114,7 @@ impl Ring {
         self.entries.get_mut(index)
     }
 
-    /// Whether entries keep their [`SentRate`].
+    /// Returns whether entries keep their [`SentRate`].
     #[inline]
     pub fn is_rated(&self) -> bool {
         self.rates.is_some()

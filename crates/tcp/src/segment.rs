@@ -1,5 +1,7 @@
 //! One TCP segment as the endpoints exchange it: numbers that never wrap, no payload bytes, only their count.
 
+use std::num::NonZeroU8;
+
 /// Bytes of an IPv4 and a TCP header without options.
 pub const BASE_HEADER_BYTES: u32 = 40;
 /// Bytes of the timestamp option with its padding (RFC 7323, appendix A).
@@ -40,6 +42,25 @@ pub struct SackBlock {
     pub end: u64,
 }
 
+/// The window scale option (RFC 7323, 2.2). An `Option` of it is one byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WindowScale(NonZeroU8);
+
+const _: () = assert!(std::mem::size_of::<Option<WindowScale>>() == 1);
+
+impl WindowScale {
+    /// The option with a shift, 0..=14.
+    pub const fn new(shift: u8) -> WindowScale {
+        // One more than the shift: zero is an absent option.
+        WindowScale(NonZeroU8::MIN.saturating_add(shift))
+    }
+
+    /// Returns the shift.
+    pub const fn shift(self) -> u8 {
+        self.0.get() - 1
+    }
+}
+
 /// A segment. Sequence numbers are byte numbers from the SYN at 0 on and never wrap (u64: 16 EB).
 ///
 /// The 32-bit fields that a packet keeps are no neighbours: the compiler would read two of them as one word, and just
@@ -59,8 +80,8 @@ pub struct Segment {
     pub mss: u16,
     /// Timestamp value, ms of the sender's clock (RFC 7323); wraps after 49 days.
     pub ts_val: u32,
-    /// SYN only: window scale offered, 0..=14; 255 = option absent.
-    pub wscale: u8,
+    /// SYN only: window scale offered; None = option absent.
+    pub wscale: Option<WindowScale>,
     /// SACK blocks in use.
     pub sack_count: u8,
     /// Timestamp echoed, ms.
@@ -72,7 +93,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Whether all of `mask` is set.
+    /// Returns whether all of `mask` is set.
     #[inline]
     pub fn has(&self, mask: u16) -> bool {
         self.flags & mask == mask
@@ -96,7 +117,7 @@ impl Segment {
         let mut bytes = 0;
         if self.flags & flags::SYN != 0 {
             bytes += 4; // MSS
-            if self.wscale != 255 {
+            if self.wscale.is_some() {
                 bytes += 4; // window scale and a NOP
             }
             if self.flags & flags::TIMESTAMPS != 0 {

@@ -2,7 +2,7 @@
 mod common;
 use common::*;
 use tcp::config::{Config, Recovery};
-use tcp::segment::flags;
+use tcp::segment::{flags, WindowScale};
 use tcp::State;
 use units::Time;
 
@@ -11,7 +11,7 @@ fn options_are_negotiated() {
     let pair = Pair::new(Config::default()).connect();
     let syn = pair.sent[0].seg;
     assert!(syn.has(flags::SYN | flags::TIMESTAMPS | flags::SACK_PERMITTED) && !syn.has(flags::ACK));
-    assert_eq!((syn.mss, syn.wscale), (1460, 14));
+    assert_eq!((syn.mss, syn.wscale), (1460, Some(WindowScale::new(14))));
     assert_eq!(pair.client.mss(), 1448);
     assert_eq!(pair.client.state(), State::Established);
     assert_eq!(pair.client.established_at(), Some(at_ms(100)));

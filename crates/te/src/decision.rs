@@ -9,14 +9,14 @@ use units::Rate;
 pub enum Decision {
     /// Set a lightpath up; [`crate::Manager::handle_lightpath_up`] once it is up.
     SetUp {
-        /// Which.
+        /// The lightpath.
         lightpath: usize,
     },
     /// Send a flow's data over a lightpath from now on.
     Move {
-        /// Which flow.
+        /// The flow.
         flow: FlowKey,
-        /// Where to.
+        /// The new lightpath.
         lightpath: usize,
         /// The mitigation.
         plan: Plan,
@@ -32,14 +32,14 @@ pub enum Decision {
     },
     /// Send a flow's data over IP again.
     Return {
-        /// Which flow.
+        /// The flow.
         flow: FlowKey,
         /// From where.
         lightpath: usize,
     },
     /// Release a lightpath; [`crate::Manager::handle_lightpath_down`] once it is down.
     Release {
-        /// Which.
+        /// The lightpath.
         lightpath: usize,
     },
 }

@@ -25,7 +25,7 @@ pub enum State {
 pub struct LightpathSample {
     /// End of the interval.
     pub time: Time,
-    /// Which lightpath.
+    /// The lightpath.
     pub lightpath: usize,
     /// Its state before this interval's decisions.
     pub state: State,
@@ -107,7 +107,7 @@ impl BypassedLoad {
 pub(crate) struct Lightpath {
     pub config: LightpathConfig,
     pub state: State,
-    /// Whether the present set-up has carried a flow.
+    /// True if the present set-up has carried a flow.
     pub used: bool,
     /// Since when it is up without flows.
     pub empty_since: Time,

@@ -32,7 +32,7 @@ impl LinkView {
         self.queue_limit.0.saturating_sub(self.queue.0)
     }
 
-    /// Whether it is full.
+    /// Returns whether it is full.
     pub(crate) fn is_full(&self) -> bool {
         self.load_ppm() >= FULL_PPM
     }

@@ -17,12 +17,12 @@ pub enum Mitigation {
 }
 
 impl Mitigation {
-    /// Whether the moving router holds packets.
+    /// Returns whether the moving router holds packets.
     pub fn holds(self) -> bool {
         matches!(self, Mitigation::HoldBuffer | Mitigation::HoldAndReduceCwnd)
     }
 
-    /// Whether the sender reduces cwnd.
+    /// Returns whether the sender reduces cwnd.
     pub fn reduces_cwnd(self) -> bool {
         matches!(self, Mitigation::CwndReduction | Mitigation::HoldAndReduceCwnd)
     }
@@ -39,7 +39,7 @@ pub struct AllowedMitigations {
     pub cwnd_reduction: Option<Span>,
 }
 
-/// How a moving router would hold packets.
+/// The hold that a moving router would apply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HoldConfig {
     /// Duration: D as the router estimates it.
@@ -101,6 +101,6 @@ pub struct HoldStats {
     pub bytes: Size,
     /// Packets dropped by a full buffer.
     pub dropped_packets: u64,
-    /// Whether packets are held, or may still be.
+    /// True if packets are held, or may still be.
     pub is_holding: bool,
 }

@@ -127,7 +127,7 @@ impl MoveRecord {
         Size(self.relief.0.saturating_add(beyond))
     }
 
-    /// Whether a flow changed its path.
+    /// Returns whether a flow changed its path.
     pub fn is_move(&self) -> bool {
         self.reason != Reason::Refused
     }

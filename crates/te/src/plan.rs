@@ -63,7 +63,7 @@ pub fn plan(case: &Case, policy: &Policy, taken: Size) -> (Plan, Forecast) {
     }
     let fits = |hold: &HoldConfig| rate.data_in(hold.delay).0.saturating_add(taken.0) <= hold.buffer.0;
     let hold = paths.allowed.hold_buffer.filter(fits);
-    // Where the flow could send more over the shorter path, a reduced window would prevent it.
+    // If the flow could send more over the shorter path, a reduced window would prevent it.
     let limited = matches!(plain.limit, Limit::Sender | Limit::Receiver) || plain.lost_packets > 0;
     let reduction = paths.allowed.cwnd_reduction.filter(|_| limited);
     let alone = hold.map(|_| with(Mitigation::HoldBuffer));

@@ -54,7 +54,7 @@ pub struct Policy {
     /// Load of the IP path's slowest link from which an offloaded byte counts as a delivered one: other flows use the
     /// room.
     pub congestion_threshold_ppm: u32,
-    /// Whether a move that is forecast to cost more than it gains is refused.
+    /// True if a move that is forecast to cost more than it gains is refused.
     pub refuse: bool,
     /// Time after a move during which a deficit of the flow counts as the move's cost.
     pub observation_window: Span,

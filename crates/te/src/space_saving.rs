@@ -87,7 +87,7 @@ impl<K: Copy + Ord> SpaceSaving<K> {
         self.heap.len()
     }
 
-    /// Whether none is held.
+    /// Returns whether none is held.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

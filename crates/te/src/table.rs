@@ -174,8 +174,8 @@ impl FlowTable {
         Size(self.summary.get(flow).map_or(0, crate::space_saving::Counter::guaranteed))
     }
 
-    /// Whether `flow` is an elephant: rate and volume, less the configured number of standard errors, both reach the
-    /// thresholds.
+    /// Returns whether `flow` is an elephant: rate and volume, less the configured number of standard errors, both
+    /// reach the thresholds.
     pub fn is_elephant(&self, flow: FlowKey, interval: Span, thresholds: &Thresholds) -> bool {
         let Some(activity) = self.activity.get(&flow) else { return false };
         let sure = |e: Estimate| {

@@ -33,7 +33,7 @@ pub trait View {
     /// The paths of `flow` with and without lightpath `lightpath`; None where the lightpath joins routers that the
     /// flow does not pass in that order.
     fn paths(&self, flow: FlowKey, lightpath: usize) -> Option<Paths>;
-    /// Whether `lightpath` could be set up: no alarm stands on it.
+    /// Returns whether `lightpath` could be set up: no alarm stands on it.
     fn available(&self, lightpath: usize) -> bool;
     /// The slowest link of the IP path between the routers that `lightpath` joins.
     fn bypassed(&self, lightpath: usize) -> LinkView;

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct ParseError {
     /// The text as given.
     pub text: String,
-    /// What would be right, as a phrase with examples.
+    /// The right form, as a phrase with examples.
     pub expected: &'static str,
 }
 

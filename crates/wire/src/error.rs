@@ -1,4 +1,4 @@
-//! What can be wrong with bytes.
+//! Faults of bytes.
 
 use std::fmt;
 

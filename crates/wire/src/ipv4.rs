@@ -37,7 +37,7 @@ pub struct Ipv4Header {
     pub ecn: Ecn,
     /// Bytes of the packet, this header and all that follows. Range: u16.
     pub total_bytes: u16,
-    /// What follows.
+    /// The protocol behind it.
     pub protocol: u8,
 }
 

@@ -1,4 +1,4 @@
-//! What crosses real wires: views and builders of packets, and capture files.
+//! Bytes on real wires: views and builders of packets, and capture files.
 //!
 //! What it does: IPv4 and TCP headers as plain values that parse from and emit to bytes ([`Ipv4Header`],
 //! [`TcpHeader`]), a conversation that turns a simulated segment's unbounded numbers into them ([`Conversation`]),

@@ -34,8 +34,8 @@ pub fn object(stem: &str, code: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether this machine cannot load BPF or make a network namespace, with a word on why: root in a container often may
-/// not.
+/// Returns whether this machine cannot load BPF or make a network namespace, with a word on why: root in a container
+/// often may not.
 pub fn lacks() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -70,14 +70,14 @@ pub fn kernel_since(version: (u32, u32), what: &str) -> bool {
     running >= version
 }
 
-/// Whether the kernel's list of controls has this one.
+/// Returns whether the kernel's list of controls has this one.
 pub fn is_registered(name: &str) -> bool {
     let listed = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     listed.split_whitespace().any(|known| known == name)
 }
 
-/// Whether it has gone, or goes within 2 s: a compiler that another test has just begun holds every descriptor until it
-/// is executed.
+/// Returns whether it has gone, or goes within 2 s: a compiler that another test has just begun holds every descriptor
+/// until it is executed.
 #[allow(clippy::disallowed_methods)]
 pub fn goes(name: &str) -> bool {
     (0..200).any(|_| {

@@ -33,7 +33,7 @@ pub struct Difference {
     pub connection: u64,
     /// The hook.
     pub hook: &'static str,
-    /// What differs: a field that algorithms write, "result", or "private[i]", the i-th 8 bytes of the state.
+    /// The value that differs: a field that algorithms write, "result", or "private[i]", the i-th 8 bytes of the state.
     pub field: String,
     /// As BPF left it.
     pub bpf: u64,
@@ -52,7 +52,7 @@ pub struct Reduction {
     pub ssthresh: u32,
 }
 
-/// What a comparison found.
+/// The outcome of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// Calls compared.
@@ -77,7 +77,7 @@ pub struct Comparison {
     pub cwnd_range: Option<(u32, u32)>,
 }
 
-/// What is known of a connection.
+/// The state of a connection.
 struct Connection {
     number: u64,
     /// A call that has begun.

@@ -43,7 +43,7 @@ pub struct Seen {
     pub connection: u64,
     /// Numbers that the hook is given beside the sender: of `cong_avoid` and `cong_control` two.
     pub args: [u32; 2],
-    /// What the hook returned, if it does.
+    /// The hook's result, if it has one.
     pub result: u32,
     /// The kernel's clock in ticks, low bits.
     pub ticks: u32,

@@ -135,7 +135,7 @@ fn next_calls(draw: &mut Draw) -> Vec<u32> {
     }
 }
 
-/// What TCP changes of the sender between two events.
+/// Changes the sender as TCP does between two events.
 fn between(draw: &mut Draw, sock: &mut CcSock) {
     sock.tcp_mstamp_us += match draw.below(4) {
         0 => draw.below(10),
@@ -222,7 +222,7 @@ fn given(draw: &mut Draw, hook: u32, connection: u64, sock: &CcSock) -> Seen {
     Seen { hook, after: 0, connection, args, result: 0, ticks: 0, rate, ack, pad: 0, sock: sock.clone() }
 }
 
-/// What TCP makes of a call's result.
+/// Applies a call's result as TCP does.
 fn as_tcp_does(draw: &mut Draw, sock: &mut CcSock, seen: &Seen, result: Option<u32>) {
     match (seen.hook, result) {
         (SSTHRESH, Some(threshold)) => {

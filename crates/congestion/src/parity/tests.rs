@@ -72,7 +72,7 @@ fn one_bit_in_any_field_is_found_with_its_step_hook_and_values() {
         let [difference] = &found.differences[..] else { panic!("{:?}", found.differences) };
         assert_eq!((difference.step, difference.hook, &*difference.field), (step, "ssthresh", field));
         assert_ne!(difference.bpf, difference.native);
-        // What is left is where the next call must begin.
+        // The next call must begin with the state that this one left.
         assert_eq!(found.breaks, u64::from(field == "private[12]"), "{field}");
     }
 }

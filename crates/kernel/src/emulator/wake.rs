@@ -1,8 +1,9 @@
 //! Waking the thread that carries packets.
 
+use rustix::event::{eventfd, EventfdFlags};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 /// A descriptor that wakes the thread.
@@ -10,13 +11,8 @@ pub struct Wake(Arc<File>);
 
 impl Wake {
     pub fn new() -> std::io::Result<Wake> {
-        // SAFETY: a plain system call; the descriptor is new and owned by the File alone.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        // SAFETY: as above.
-        Ok(Wake(Arc::new(unsafe { File::from_raw_fd(fd) })))
+        let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Wake(Arc::new(File::from(descriptor))))
     }
 
     pub fn set(&self) {

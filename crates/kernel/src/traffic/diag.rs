@@ -2,23 +2,26 @@
 
 use super::info::Info;
 use crate::namespace;
+use netlink_packet_core::{DecodeError, NetlinkHeader, NetlinkMessage, NetlinkPayload, NLM_F_DUMP, NLM_F_REQUEST};
+use netlink_packet_sock_diag::constants::{AF_INET, IPPROTO_TCP, TCP_LISTEN};
+use netlink_packet_sock_diag::inet::nlas::Nla;
+use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, InetResponse, SocketId, StateFlags};
+use netlink_packet_sock_diag::SockDiagMessage;
+use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+use netlink_sys::{Socket, SocketAddr};
 use std::io;
-use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::net::{IpAddr, Ipv4Addr};
 
-/// Of include/uapi/linux/sock_diag.h and inet_diag.h.
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// Group of sockets that go (include/uapi/linux/sock_diag.h).
 const SKNLGRP_INET_TCP_DESTROY: u32 = 1;
-const INET_DIAG_INFO: u16 = 2;
-const INET_DIAG_CONG: u16 = 4;
-/// struct nlmsghdr, struct inet_diag_req_v2 behind it, struct inet_diag_msg behind the header of an answer, bytes.
-const HEADER: usize = 16;
-const REQUEST: usize = HEADER + 56;
-const ANSWER: usize = HEADER + 72;
 
-/// States of include/net/tcp_states.h, as a mask: those in which a connection has counters.
-const TALKING: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
-const LISTENING: u32 = 1 << 10;
+/// States in which a connection has counters.
+const TALKING: StateFlags = StateFlags::ESTABLISHED
+    .union(StateFlags::FIN_WAIT1)
+    .union(StateFlags::FIN_WAIT2)
+    .union(StateFlags::CLOSE_WAIT)
+    .union(StateFlags::LAST_ACK)
+    .union(StateFlags::CLOSING);
 
 /// Bytes of one read; the kernel writes at most this much of a dump at once (NLMSG_GOODSIZE and more).
 const PIECE: usize = 32 << 10;
@@ -39,9 +42,9 @@ pub(crate) struct Seen {
 
 /// Asks about the TCP sockets of one namespace.
 pub(crate) struct Diag {
-    asks: OwnedFd,
+    asks: Socket,
     /// Socket that reports closed sockets, with their last counters.
-    hears: OwnedFd,
+    hears: Socket,
     buffer: Vec<u8>,
 }
 
@@ -68,7 +71,7 @@ impl Diag {
     /// # Errors
     /// The kernel's.
     pub fn has_listener(&mut self, port: u16) -> io::Result<bool> {
-        Ok(self.dump(LISTENING)?.iter().any(|seen| seen.local_port == port))
+        Ok(self.dump(StateFlags::LISTEN)?.iter().any(|seen| seen.local_port == port))
     }
 
     /// Connections that have gone since the last call.
@@ -78,7 +81,7 @@ impl Diag {
     pub fn gone(&mut self) -> io::Result<Vec<Seen>> {
         let mut found = vec![];
         loop {
-            match receive(&self.hears, &mut self.buffer, libc::MSG_DONTWAIT) {
+            match self.hears.recv(&mut &mut self.buffer[..], libc::MSG_DONTWAIT) {
                 Ok(length) => parse(&self.buffer[..length], &mut found).map(drop)?,
                 // More sockets closed than its buffer holds: the last values seen of the missing ones count.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
@@ -88,16 +91,11 @@ impl Diag {
         }
     }
 
-    fn dump(&mut self, states: u32) -> io::Result<Vec<Seen>> {
-        let request = request(states);
-        // SAFETY: the request is valid for its length.
-        let sent = unsafe { libc::send(self.asks.as_raw_fd(), request.as_ptr().cast(), REQUEST, 0) };
-        if sent < 0 {
-            return Err(io::Error::last_os_error());
-        }
+    fn dump(&mut self, states: StateFlags) -> io::Result<Vec<Seen>> {
+        self.asks.send(&request(states), 0)?;
         let mut found = vec![];
         loop {
-            let length = receive(&self.asks, &mut self.buffer, 0)?;
+            let length = self.asks.recv(&mut &mut self.buffer[..], 0)?;
             if parse(&self.buffer[..length], &mut found)? {
                 return Ok(found);
             }
@@ -105,108 +103,73 @@ impl Diag {
     }
 }
 
-fn socket(groups: u32) -> io::Result<OwnedFd> {
-    // SAFETY: a plain system call.
-    let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_SOCK_DIAG) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just made and has no other owner.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: sockaddr_nl is plain data, for which zeroes are valid.
-    let mut name: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
-    name.nl_family = libc::AF_NETLINK as libc::sa_family_t;
-    name.nl_groups = groups;
-    let length = std::mem::size_of_val(&name) as libc::socklen_t;
-    // SAFETY: the address is valid for its length.
-    if unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&name).cast(), length) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+fn socket(groups: u32) -> io::Result<Socket> {
+    let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
+    socket.bind(&SocketAddr::new(0, groups))?;
     Ok(socket)
 }
 
-fn receive(socket: &OwnedFd, into: &mut [u8], flags: libc::c_int) -> io::Result<usize> {
-    // SAFETY: `into` is valid for its length.
-    let got = unsafe { libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) };
-    usize::try_from(got).map_err(|_| io::Error::last_os_error())
-}
-
 /// A dump of IPv4 TCP sockets in `states`, with their information and congestion control.
-fn request(states: u32) -> [u8; REQUEST] {
-    let mut bytes = [0; REQUEST];
-    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
-    bytes[0..4].copy_from_slice(&(REQUEST as u32).to_ne_bytes());
-    bytes[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
-    bytes[HEADER] = libc::AF_INET as u8;
-    bytes[HEADER + 1] = libc::IPPROTO_TCP as u8;
-    bytes[HEADER + 2] = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1);
-    bytes[HEADER + 4..HEADER + 8].copy_from_slice(&states.to_ne_bytes());
+fn request(states: StateFlags) -> Vec<u8> {
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    let request = InetRequest {
+        family: AF_INET,
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::INFO | ExtensionFlags::CONG,
+        states,
+        socket_id: SocketId::new_v4(),
+    };
+    let mut message = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
     bytes
 }
 
 /// Takes the messages of one read apart; true when the dump ends with them.
 fn parse(mut rest: &[u8], found: &mut Vec<Seen>) -> io::Result<bool> {
-    while rest.len() >= HEADER {
-        let length = u32::from_ne_bytes(rest[0..4].try_into().expect("four bytes")) as usize;
-        let kind = u16::from_ne_bytes([rest[4], rest[5]]);
-        if length < HEADER || length > rest.len() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a message of sock_diag that was cut"));
-        }
-        let message = &rest[..length];
-        match i32::from(kind) {
-            libc::NLMSG_DONE => return Ok(true),
-            libc::NLMSG_ERROR => {
-                let code =
-                    message.get(HEADER..HEADER + 4).map_or(0, |b| i32::from_ne_bytes(b.try_into().expect("four")));
-                return Err(io::Error::from_raw_os_error(-code));
-            }
-            _ if kind == SOCK_DIAG_BY_FAMILY && length >= ANSWER => found.extend(seen(message)),
+    let invalid = |error: DecodeError| io::Error::new(io::ErrorKind::InvalidData, error);
+    while !rest.is_empty() {
+        let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest).map_err(invalid)?;
+        match message.payload {
+            NetlinkPayload::Done(_) => return Ok(true),
+            NetlinkPayload::Error(error) => return Err(error.to_io()),
+            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => found.extend(seen(&response)),
             _ => {}
         }
-        rest = &rest[aligned(length).min(rest.len())..];
+        // Messages begin at multiples of four (NLMSG_ALIGN).
+        let length = (message.header.length as usize).next_multiple_of(4);
+        rest = &rest[length.min(rest.len())..];
     }
     Ok(false)
 }
 
-/// One socket; None where it has no counters.
-fn seen(message: &[u8]) -> Option<Seen> {
-    let (body, mut attributes) = (&message[HEADER..ANSWER], &message[ANSWER..]);
-    let listens = 1 << body[1] & LISTENING != 0;
+/// One IPv4 socket; None where it has no counters.
+fn seen(response: &InetResponse) -> Option<Seen> {
+    let header = &response.header;
+    let IpAddr::V4(remote) = header.socket_id.destination_address else { return None };
     let mut one = Seen {
-        cookie: u64::from_ne_bytes(body[44..52].try_into().expect("eight bytes")),
-        local_port: u16::from_be_bytes([body[4], body[5]]),
-        remote: Ipv4Addr::new(body[24], body[25], body[26], body[27]),
+        cookie: u64::from_ne_bytes(header.socket_id.cookie),
+        local_port: header.socket_id.source_port,
+        remote,
         // Of a listener it is the number of connections that wait.
-        unread: u64::from(u32::from_ne_bytes(body[56..60].try_into().expect("four bytes"))),
+        unread: u64::from(header.recv_queue),
         info: Info::default(),
         congestion_control: String::new(),
     };
-    let mut told = listens;
-    while attributes.len() >= 4 {
-        let length = usize::from(u16::from_ne_bytes([attributes[0], attributes[1]]));
-        if length < 4 || length > attributes.len() {
-            break;
-        }
-        let value = &attributes[4..length];
-        match u16::from_ne_bytes([attributes[2], attributes[3]]) {
-            INET_DIAG_INFO => {
-                one.info = Info::told(value);
+    let mut told = header.state == TCP_LISTEN;
+    for attribute in response.nlas.iter() {
+        match attribute {
+            Nla::TcpInfo(bytes) => {
+                one.info = Info::told(bytes);
                 told = true;
             }
-            INET_DIAG_CONG => {
-                one.congestion_control = String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into()
-            }
+            Nla::Congestion(name) => one.congestion_control.clone_from(name),
             _ => {}
         }
-        attributes = &attributes[aligned(length).min(attributes.len())..];
     }
     told.then_some(one)
-}
-
-/// Messages and attributes begin at multiples of four (NLMSG_ALIGN, NLA_ALIGN).
-fn aligned(length: usize) -> usize {
-    (length + 3) & !3
 }
 
 #[cfg(test)]

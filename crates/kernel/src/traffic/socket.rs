@@ -5,7 +5,7 @@ use crate::namespace;
 use crate::plan::FlowPlan;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Longest back-off of the retransmission timer, ms (Linux 6.15; include/uapi/linux/tcp.h; not in libc's list yet).
 const TCP_RTO_MAX_MS: libc::c_int = 44;
@@ -214,7 +214,11 @@ impl Socket {
     }
 
     /// Its descriptor, to wait on.
-    pub fn fd(&self) -> RawFd {
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    fn fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 }

@@ -223,8 +223,8 @@ proptest! {
         for pair in kept.windows(2) {
             prop_assert!(pair[1].0 - pair[0].0 >= 12_000, "{pair:?}");
         }
-        // What leaves later than it might have done, and is its buffer's oldest then, waited for others' turns: one
-        // each at most.
+        // A packet that leaves later than it might have done, and is its buffer's oldest then, waited for others'
+        // turns: one each at most.
         for (buffer, bench) in buffers.iter().enumerate() {
             let mut before = 0;
             for (at, probe) in &bench.delivered {

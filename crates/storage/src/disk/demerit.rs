@@ -1,4 +1,4 @@
-//! How far two distributions of times are apart.
+//! The distance of two distributions of times.
 
 /// The demerit figure of Ruemmler and Wilkes (IEEE Computer, March 1994): root mean square of the horizontal distance
 /// between the distribution curves, ns. Both are sorted here; they must be as long.
@@ -43,7 +43,7 @@ pub fn disksim_rms_ns(simulated: &mut [u64], measured: &mut [u64]) -> u64 {
     root(sum / HEIGHTS)
 }
 
-/// Where the curve of classes reaches `height` of `of`, ns.
+/// Returns the time at which the curve of classes reaches `height` of `of`, ns.
 fn at_height(edges: &[u64], sorted: &[u64], height: u128, of: u128) -> u64 {
     let count = |edge: u64| sorted.partition_point(|&time| time <= edge) as u128;
     let wanted = height * sorted.len() as u128;

@@ -78,7 +78,7 @@ pub struct Completion {
     pub arrived: Time,
     /// When the device took it.
     pub began: Time,
-    /// Whether it was a read.
+    /// True if it was a read.
     pub read: bool,
 }
 
@@ -129,7 +129,7 @@ impl Disk {
     /// A request comes. `now` does not go back.
     ///
     /// # Errors
-    /// What is wrong with the extent: empty, or beyond the disk. The disk is as before.
+    /// An extent that is empty or beyond the disk. The disk is as before.
     pub fn handle_request(&mut self, now: Time, id: u64, extent: Extent) -> Result<(), String> {
         let room = self.device.blocks().saturating_sub(extent.block);
         if extent.blocks == 0 || extent.blocks > room {

@@ -15,7 +15,7 @@ const BLOCKS_MAX: i64 = 1 << 40;
 /// `wanted` names one.
 ///
 /// # Errors
-/// What is missing, out of range or not modelled, with file and line.
+/// A value that is missing, out of range or not modelled, with file and line.
 pub fn drive(
     document: &Document,
     wanted: Option<&str>,
@@ -100,7 +100,7 @@ fn layout(model: &Block) -> Result<Layout, ParamError> {
     layout.map_err(|reason| ParamError(format!("{}: {reason}", block.place)))
 }
 
-/// Whether skews are parts of a revolution (else sectors).
+/// Returns whether skews are parts of a revolution (else sectors).
 fn skew_units(block: &Block) -> Result<Option<bool>, ParamError> {
     let Some(value) = block.get("Skew units") else { return Ok(None) };
     match value.word("Skew units")? {

@@ -35,7 +35,7 @@ pub struct Drive {
     arm: Arm,
     busy: BackgroundTask,
     segments: Segments,
-    /// Whether the request before was a read.
+    /// True if the request before was a read.
     after_read: bool,
     /// When each block of the current read is in the buffer; kept to spare its allocation.
     ready: Vec<u64>,
@@ -247,7 +247,7 @@ impl Drive {
             medium.read(block, from, end, &mut ready, &mut transfer);
             if let (CacheHit::None, Some((passed, run))) = (hit, medium.landed) {
                 if self.spec.buffer.free_blocks {
-                    // What passed before the request on its track is kept.
+                    // Blocks that passed before the request on its track are kept.
                     let kept = passed.min(block - run.track.0);
                     self.segments.get_mut(index).start = block - kept;
                 }

@@ -28,7 +28,7 @@ pub fn named(name: &str) -> Option<Device> {
 /// The drive of a DiskSim file (.parv or .diskspecs, with the files that it names); `wanted` names one of several.
 ///
 /// # Errors
-/// What cannot be read, is missing, out of range or not modelled, with file and line.
+/// A value that cannot be read, is missing, out of range or not modelled, with file and line.
 pub fn from_disksim(path: &Path, wanted: Option<&str>) -> Result<DriveSpec, ParamError> {
     let mut open = |file: &str, from: &str| {
         let near = Path::new(from).parent().unwrap_or_else(|| Path::new("")).join(file);
@@ -52,7 +52,7 @@ pub fn from_disksim_text(
 ) -> Result<DriveSpec, ParamError> {
     let document = parse(name, text, open)?;
     drive(&document, wanted, open).map_err(|error| {
-        // What concerns the file as a whole has no place of its own.
+        // An error of the file as a whole has no place of its own.
         if error.0.contains(", line ") {
             error
         } else {

@@ -1,4 +1,4 @@
-//! Where a logical block lies: zones, spares, slips, remaps, skews (DiskSim's layout g1).
+//! The place of a logical block: zones, spares, slips, remaps, skews (DiskSim's layout g1).
 //!
 //! A **slip** is a bad sector that is passed over: all blocks behind it lie one further. A **remap** is a bad sector
 //! whose block lies elsewhere. A **spare** holds no block until it is needed.
@@ -6,7 +6,7 @@
 /// Angles are parts of a revolution in units of 1 / 60 x 10^9: a drive of r rpm turns by r of them in a ns, exactly.
 pub const REVOLUTION: u64 = 60_000_000_000;
 
-/// How spares are kept (DiskSim's numbers).
+/// The scheme of spares (DiskSim's numbers).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sparing {
     /// 0: none.
@@ -85,13 +85,13 @@ pub struct SectorPosition {
 /// Consecutive blocks on one track.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// Where the first lies.
+    /// Place of the first.
     pub place: SectorPosition,
     /// Blocks.
     pub blocks: u64,
     /// First and one past the last block of the track.
     pub track: (u64, u64),
-    /// Whether the blocks are also consecutive sectors.
+    /// True if the blocks are also consecutive sectors.
     pub even: bool,
 }
 
@@ -114,7 +114,7 @@ impl Layout {
     /// Checks what a file says and counts the blocks of each zone.
     ///
     /// # Errors
-    /// What does not fit together.
+    /// Zones, spares or remaps that do not fit together.
     pub fn new(
         surfaces: u32,
         mapping: Mapping,
@@ -275,7 +275,7 @@ impl Layout {
         Some(zone.remaps[found].1 * unit + sector % unit)
     }
 
-    /// Where a block lies. Blocks beyond the drive lie where the last does.
+    /// Returns the place of a block; blocks beyond the drive have that of the last.
     pub fn locate(&self, block: u64) -> SectorPosition {
         let block = block.min(self.blocks() - 1);
         let index = self.zone_of(block);

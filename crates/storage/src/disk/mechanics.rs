@@ -7,7 +7,7 @@ use super::spec::DriveSpec;
 /// and a block that follows on must not cost a revolution for that. 1 us is 4 % of a sector of the fastest drives.
 const SLACK_NS: u64 = 1_000;
 
-/// Where the arm is.
+/// The position of the arm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Arm {
     pub cylinder: u32,

@@ -385,7 +385,7 @@ impl Parser {
             let value = self.value(depth + 1)?;
             own.extend(names.into_iter().map(|name| (name, value.clone())));
         }
-        // What the block says itself comes before what it inherits.
+        // A block's own values come before inherited ones.
         own.append(&mut block.values);
         block.values = own;
         Ok(block)

@@ -23,7 +23,7 @@ pub enum OutOfRange {
     Wrap,
 }
 
-/// How a trace is played.
+/// The plan of a replay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplayPlan {
     /// Order of requests on each disk.
@@ -132,7 +132,7 @@ struct ReplayRun<'a> {
     last: u64,
     number: u64,
     under_way: usize,
-    /// Where a closed replay has come to.
+    /// Progress of a closed replay.
     now: u64,
 }
 

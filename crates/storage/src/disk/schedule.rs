@@ -1,4 +1,4 @@
-//! Which of the waiting requests goes next.
+//! The choice among waiting requests.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! How long an arm takes over a distance.
+//! Time of an arm's seek by its distance.
 
 /// Seek times in a drive's files, ms.
 #[derive(Clone, PartialEq, Debug)]

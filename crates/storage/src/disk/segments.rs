@@ -29,7 +29,7 @@ pub struct Segment {
     pub used: u64,
 }
 
-/// How far a read is in the buffer.
+/// The part of a read that is in the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheHit {
     /// Not at all.
@@ -60,7 +60,7 @@ impl Segments {
         &mut self.all[index]
     }
 
-    /// Whether this segment is the one used last.
+    /// Returns whether this segment is the one used last.
     pub fn is_latest(&self, index: usize) -> bool {
         self.uses > 0 && self.all[index].used == self.uses
     }

@@ -3,7 +3,7 @@
 use super::layout::Layout;
 use super::schedule::Scheduler;
 
-/// How far a drive reads on after what was asked (DiskSim's "Buffer continuous read").
+/// Read-ahead of a drive after a request (DiskSim's "Buffer continuous read").
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadAhead {
     /// 0: not at all.
@@ -83,7 +83,7 @@ pub struct Buffer {
     pub write_segment: bool,
     /// Reads are served from it.
     pub enabled: bool,
-    /// How far it reads on.
+    /// Its read-ahead.
     pub read_ahead: ReadAhead,
     /// Blocks read ahead at most; 0: what the segment holds.
     pub ahead_max: u64,
@@ -115,7 +115,7 @@ pub struct Buffer {
     pub stop_in_sector: bool,
     /// Share of a request (else of the segment) that must be there before the bus is taken again, 10^-6.
     pub read_watermark_e6: u64,
-    /// Whether it is a share of the request.
+    /// True if it is a share of the request.
     pub watermark_of_request: bool,
 }
 
@@ -139,7 +139,7 @@ pub struct Mechanics {
 pub struct DriveSpec {
     /// Its name in the description.
     pub name: String,
-    /// Where blocks lie.
+    /// Places of the blocks.
     pub layout: Layout,
     /// The mechanics.
     pub mechanics: Mechanics,

@@ -115,7 +115,7 @@ fn a_write_back_drive_completes_from_the_buffer_and_delays_the_next() {
     // Command 0.05 ms and two blocks over the bus.
     assert_eq!(drive.serve(0, write(43, 2)), 54_000);
     assert_eq!(drive.durable_at(60_000), 5_000_000);
-    // What follows on joins it: command 0.06 ms and a block.
+    // A request that follows on joins it: command 0.06 ms and a block.
     assert_eq!(drive.serve(60_000, write(45, 1)), 122_000);
     assert_eq!(drive.durable_at(130_000), 6_000_000);
     // A read waits for the medium: block 43 is then in the buffer and goes over the bus.
@@ -258,7 +258,7 @@ proptest! {
             let extent = if is_read { read(block, blocks) } else { write(block, blocks) };
             let done = drive.serve(now, extent);
             prop_assert!(done >= now + blocks * 2_000, "{extent:?} at {now}: {done}");
-            // What is written before, seek, and a turn for each block that the small segment makes wait.
+            // Earlier writes, seek, and a turn for each block that the small segment makes wait.
             prop_assert!(done <= now + (30 + 2 * blocks) * turn, "{extent:?} at {now}: {done}");
             prop_assert!(drive.durable_at(done) >= done);
             now = done + pause;

@@ -53,7 +53,7 @@ impl<'a> Transfer<'a> {
             } else {
                 let enough = (self.done + self.watermark).min(self.blocks) as usize - 1;
                 let there = ready.get(enough).or(ready.last()).copied().unwrap_or(0);
-                // Where blocks are taken as they pass, later ones may be there before earlier ones.
+                // If blocks are taken as they pass, later ones may be there before earlier ones.
                 self.at = self.at.max(there).max(ready[next]) + self.control.reselect_ns.0 + self.control.prepare_ns;
                 self.connected = true;
             }

@@ -5,7 +5,7 @@ use super::drive::{Drive, Extent};
 use super::spec::DriveSpec;
 use crate::trace::{MeasuredRequest, TraceError, SECTOR_BYTES};
 
-/// How a simulated drive compares with the measured one.
+/// A simulated drive compared with the measured one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ValidationReport {
     /// Requests.

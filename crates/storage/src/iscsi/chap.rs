@@ -26,7 +26,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// How an initiator and a target come to trust each other.
+/// The credentials by which an initiator and a target trust each other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Credentials {
     /// The initiator's.
@@ -80,7 +80,7 @@ fn hash<H: md5::Digest>(identifier: u8, secret: &str, challenge: &[u8]) -> Vec<u
     H::new().chain_update([identifier]).chain_update(secret).chain_update(challenge).finalize().to_vec()
 }
 
-/// Whether two are equal, in a time that does not tell where they differ.
+/// Returns whether two are equal, in a time that does not tell where they differ.
 pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
 }

@@ -7,6 +7,6 @@ use wire::iscsi::{Framing, Pdu};
 pub struct Outbound {
     /// The PDU.
     pub pdu: Pdu,
-    /// How.
+    /// Its framing.
     pub framing: Framing,
 }

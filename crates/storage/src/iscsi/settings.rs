@@ -54,7 +54,7 @@ pub struct Settings {
     pub first_burst_bytes: u32,
     /// Least time before a lost connection is made anew, s, 0 to 3600; the larger wins.
     pub time_to_wait_s: u32,
-    /// How long a lost connection's commands are kept, s, 0 to 3600; the smaller wins.
+    /// Time for which a lost connection's commands are kept, s, 0 to 3600; the smaller wins.
     pub time_to_retain_s: u32,
     /// R2Ts outstanding per command, 1 to 65535; the smaller wins.
     pub max_outstanding_r2t: u32,
@@ -154,7 +154,7 @@ pub struct Negotiated {
     pub first_burst_bytes: u32,
     /// Least time before a lost connection is made anew, s.
     pub time_to_wait_s: u32,
-    /// How long a lost connection's commands are kept, s.
+    /// Time for which a lost connection's commands are kept, s.
     pub time_to_retain_s: u32,
     /// R2Ts outstanding per command.
     pub max_outstanding_r2t: u32,
@@ -172,7 +172,7 @@ impl Negotiated {
     }
 }
 
-/// How two values become one (RFC 7143, 6.2).
+/// The rule by which two values become one (RFC 7143, 6.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
     /// The first of the offered that the other side takes.
@@ -345,7 +345,7 @@ impl Negotiation {
         };
         let bit = 1 << index;
         if self.said & bit != 0 {
-            // What settles it twice has to end the login (RFC 7143, 6.3).
+            // A key that is settled twice ends the login (RFC 7143, 6.3).
             return Err(format!("{name}={value}: a login settles each key once"));
         }
         if self.open & bit != 0 {
@@ -365,7 +365,7 @@ impl Negotiation {
         [HEADER_DIGEST, DATA_DIGEST].into_iter().find(lacks).map(|index| KEYS[index].name)
     }
 
-    /// Whether a key is one of those here, or an obsolete one that has its answer.
+    /// Returns whether a key is one of those here, or an obsolete one that has its answer.
     pub fn knows(name: &str) -> bool {
         matches!(name, "IFMarker" | "OFMarker") || KEYS.iter().any(|key| key.name == name)
     }
@@ -472,7 +472,7 @@ impl Negotiation {
             max_connections: values[MAX_CONNECTIONS],
             initial_r2t: values[INITIAL_R2T] == 1,
             immediate_data: values[IMMEDIATE_DATA] == 1,
-            // What was not declared is not asked for either: the default holds.
+            // A key that was not declared is not asked for either: the default holds.
             max_recv_bytes: values[MAX_RECV],
             max_send_bytes: self.send,
             max_burst_bytes: values[MAX_BURST],

@@ -28,7 +28,7 @@ fn device() -> Device {
     Device::new(vec![Lun::new(LunConfig { geometry, identity, read_only: false, thin: true, write_cache: true })])
 }
 
-/// How data is moved: as bytes, encoded and decoded, or as lengths alone.
+/// The form of data on its way: bytes, encoded and decoded, or lengths alone.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum DataMode {
     Bytes,

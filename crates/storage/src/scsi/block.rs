@@ -34,7 +34,7 @@ pub(super) fn capacity16(config: &LunConfig) -> CommandResult {
     Ok(data)
 }
 
-/// Whether the blocks are there.
+/// Returns whether the blocks are there.
 pub(super) fn within(lun: &Lun, lba: u64, blocks: u64) -> Result<(), Sense> {
     // A transfer of nothing may begin at the end itself, no further (SBC-3, 4.6).
     match lba.checked_add(blocks) {

@@ -24,7 +24,7 @@ pub(super) struct Extent {
     pub blocks: u32,
     /// Flags of byte 1: protection in bits 7-5, DPO 4, FUA 3, BYTCHK 2-1.
     pub flags: u8,
-    /// Where the number of blocks stands.
+    /// Place of the number of blocks.
     pub length_at: u16,
 }
 

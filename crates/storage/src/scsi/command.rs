@@ -39,7 +39,7 @@ pub enum Step {
     Work(Op, Continuation),
 }
 
-/// How a command goes on after the medium.
+/// The rest of a command after the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Continuation {
     /// Data or nothing.

@@ -82,7 +82,7 @@ impl Device {
                 let reply = Reply { status: status::GOOD, sense: Vec::new(), data: data.into() };
                 (Step::Done(reply), 0)
             }
-            // What is wrong is the data here, and the command succeeds (SPC-4, 6.39).
+            // The sense data is the command's data here, and the command succeeds (SPC-4, 6.39).
             None if request.cdb[0] == 0x03 => {
                 let mut data = Sense::NO_LUN.bytes(request.cdb[1] & 1 != 0);
                 data.truncate(usize::from(request.cdb[4]));

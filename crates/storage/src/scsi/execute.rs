@@ -137,7 +137,7 @@ impl Lun {
             return Err(if prevented { Sense::REMOVAL_PREVENTED } else { Sense::cdb(4) });
         }
         self.started = start;
-        // Who stops a unit takes its power away next: what is cached goes to the medium, unless NO_FLUSH is set
+        // A stopped unit loses its power next: cached data goes to the medium, unless NO_FLUSH is set
         // (SBC-3, 5.25).
         Ok(if start || stays { Lun::good() } else { Step::Work(Op::Flush, Continuation::Plain) })
     }

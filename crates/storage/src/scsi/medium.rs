@@ -87,7 +87,7 @@ pub enum Op {
     },
     /// Everything that was written survives a loss of power when this is done.
     Flush,
-    /// How the blocks from one on are allocated.
+    /// Allocation of the blocks from one on.
     Allocation {
         /// First block.
         lba: u64,

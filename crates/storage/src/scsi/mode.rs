@@ -142,7 +142,7 @@ pub(super) fn select(lun: &mut Lun, nexus: &Nexus, cdb: &Cdb, list: &[u8]) -> Re
     Ok(if emptied { Step::Work(Op::Flush, Continuation::Plain) } else { Lun::good() })
 }
 
-/// Whether block descriptors, if there are any, say what is: a unit has the size of its file (SPC-4, 7.5.6).
+/// Returns whether block descriptors, if there are any, say what is: a unit has the size of its file (SPC-4, 7.5.6).
 fn is_of_size(lun: &Lun, list: &[u8], header: usize, descriptors: usize) -> Result<(), Sense> {
     if descriptors == 0 {
         return Ok(());

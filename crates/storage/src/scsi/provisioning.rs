@@ -68,7 +68,7 @@ fn unmap(lun: &Lun, cdb: &Cdb, list: &[u8]) -> Result<Step, Sense> {
     }
     let described = usize::from(be16(list, 2)).min(list.len() - 8);
     let mut ranges = Vec::new();
-    // What is left over of a descriptor that was cut off does not count (SBC-3, 5.28.2).
+    // The rest of a descriptor that was cut off does not count (SBC-3, 5.28.2).
     for (index, descriptor) in list[8..8 + described].chunks_exact(16).enumerate() {
         if index as u32 == MAX_UNMAP_RANGES {
             return Err(Sense::parameter(2));

@@ -18,12 +18,12 @@ pub(super) mod kind {
     pub const WRITE_EXCLUSIVE_ALL: u8 = 7;
     pub const EXCLUSIVE_ACCESS_ALL: u8 = 8;
 
-    /// Whether there is such a type.
+    /// Returns whether there is such a type.
     pub fn known(kind: u8) -> bool {
         matches!(kind, 1 | 3 | 5..=8)
     }
 
-    /// Whether every registrant holds it.
+    /// Returns whether every registrant holds it.
     pub fn held_by_all(kind: u8) -> bool {
         kind >= WRITE_EXCLUSIVE_ALL
     }
@@ -77,7 +77,7 @@ impl Reservations {
             .is_some_and(|held| held.by == *nexus || kind::held_by_all(held.kind) && self.key_of(nexus).is_some())
     }
 
-    /// Whether a command has to wait for another's reservation.
+    /// Returns whether a command has to wait for another's reservation.
     pub(super) fn conflict(&self, nexus: &Nexus, cdb: &Cdb, class: OpcodeClass) -> bool {
         if self.simple.as_ref().is_some_and(|holder| holder != nexus) {
             // SPC-2, table 10: RELEASE is no conflict, RESERVE and PERSISTENT RESERVE are; so is TEST UNIT READY.

@@ -15,7 +15,7 @@ pub enum TraceError {
     Unrecognised {
         /// The trace.
         name: String,
-        /// How it begins, cut.
+        /// Its beginning, cut.
         text: String,
     },
     /// The file could not be opened.
@@ -29,7 +29,7 @@ pub enum TraceError {
     Read {
         /// The trace.
         name: String,
-        /// Where: a line from 1 in a text, a byte from 0 in a binary file.
+        /// The place: a line from 1 in a text, a byte from 0 in a binary file.
         place: TracePosition,
         /// The system's error.
         source: std::io::Error,
@@ -38,7 +38,7 @@ pub enum TraceError {
     Content {
         /// The trace.
         name: String,
-        /// Where.
+        /// The place.
         place: TracePosition,
         /// The text found, truncated to 100 characters; None: not printable.
         text: Option<String>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How a trace is written.
+/// The format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// Events of Linux's block layer as `blkparse` prints them by default; requests are its queue (Q) events.

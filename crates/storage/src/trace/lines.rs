@@ -15,7 +15,7 @@ pub trait LineFormat {
     /// The request of a line; None: the line is right and holds none. Err: what would be right.
     fn line(&mut self, text: &str) -> Result<Option<Request>, String>;
 
-    /// Whether the trace may end here. Err: what is missing.
+    /// Returns whether the trace may end here. Err: what is missing.
     fn end(&mut self) -> Result<(), String> {
         Ok(())
     }

@@ -33,7 +33,7 @@ pub struct TraceReader<R> {
     format: Format,
     from: Chain<Cursor<Vec<u8>>, R>,
     source: Source,
-    /// Where the format is only nearly in order.
+    /// Present if the format is only nearly in order.
     reorder: Option<Reorder>,
     ended: bool,
     failed: bool,

@@ -45,12 +45,12 @@ impl Writes {
         Ok(Writes { at: at.into(), requests, span_ns: last - first })
     }
 
-    /// How many there are.
+    /// Their number.
     pub fn len(&self) -> usize {
         self.at.len()
     }
 
-    /// Whether the trace only reads.
+    /// Returns whether the trace only reads.
     pub fn is_empty(&self) -> bool {
         self.at.is_empty()
     }

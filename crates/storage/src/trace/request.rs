@@ -25,7 +25,7 @@ pub struct Request {
     pub bytes: u32,
     /// Read or write.
     pub kind: Kind,
-    /// How long the traced system took from arrival to completion, ns, where the format says it. Range: u64.
+    /// Time of the traced system from arrival to completion, ns, if the format has it. Range: u64.
     pub response_ns: Option<u64>,
 }
 

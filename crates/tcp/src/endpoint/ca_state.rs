@@ -236,7 +236,7 @@ impl Endpoint {
         for index in head..self.ring.tail() {
             self.stats.scoreboard_steps += 1;
             let e = self.ring.get(index);
-            // What was sent less than an RTT ago may still be on its way.
+            // A segment sent less than an RTT ago may still be on its way.
             if self.recovery == Recovery::Rack && index != head && self.rack_not_yet(e) {
                 if e.flags & (tag::LOST | tag::RETRANS) == tag::LOST {
                     self.lost.push(index);

@@ -10,7 +10,7 @@ use crate::segment::{flags, Segment};
 use congestion::{ack_flags, AckSample, CaState};
 
 impl Endpoint {
-    /// Whether the ACK qualifies for the fast path.
+    /// Returns whether the ACK qualifies for the fast path.
     #[inline]
     pub(crate) fn is_fast_path_ack(&self, seg: &Segment) -> bool {
         let s = self.cc.sock();

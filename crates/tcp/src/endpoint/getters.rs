@@ -129,7 +129,7 @@ impl Endpoint {
         self.rack.reo_wnd_steps
     }
 
-    /// Whether this endpoint sends nothing more, except answers to late segments.
+    /// Returns whether this endpoint sends nothing more, except answers to late segments.
     pub fn is_closed(&self) -> bool {
         matches!(self.state(), State::Closed | State::TimeWait) && (self.syn_sent_at.is_some() || !self.client)
     }

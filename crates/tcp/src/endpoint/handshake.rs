@@ -3,7 +3,7 @@
 use super::{Endpoint, Phase};
 use crate::config::Recovery;
 use crate::consts::*;
-use crate::segment::{flags, Segment, BASE_HEADER_BYTES, TIMESTAMP_OPTION_BYTES};
+use crate::segment::{flags, Segment, WindowScale, BASE_HEADER_BYTES, TIMESTAMP_OPTION_BYTES};
 use congestion::INFINITE_SSTHRESH;
 use units::Time;
 
@@ -19,7 +19,7 @@ impl Endpoint {
         }
         self.syn_pending = false;
         let answer = self.phase == Phase::SynReceived;
-        *seg = Segment { seq: 0, mss: self.advertised_mss() as u16, wscale: WSCALE_NONE, ..Segment::default() };
+        *seg = Segment { seq: 0, mss: self.advertised_mss() as u16, ..Segment::default() };
         seg.flags = flags::SYN;
         if answer {
             seg.flags |= flags::ACK;
@@ -35,7 +35,7 @@ impl Endpoint {
         }
         let scaling = if answer { self.rx.scaling } else { self.cfg.window_scaling };
         if scaling {
-            seg.wscale = self.rx.wscale;
+            seg.wscale = Some(WindowScale::new(self.rx.wscale));
         }
         if answer {
             if self.cc.sock().ecn_flags & ecn::OK != 0 {
@@ -106,7 +106,7 @@ impl Endpoint {
         if !seg.has(flags::SACK_PERMITTED) {
             self.recovery = Recovery::NewReno;
         }
-        self.rx.scaling = self.cfg.window_scaling && seg.wscale != WSCALE_NONE;
+        self.rx.scaling = self.cfg.window_scaling && seg.wscale.is_some();
         let offered = if seg.mss == 0 { MSS_DEFAULT } else { u32::from(seg.mss) };
         let headers = if self.timestamps { TIMESTAMP_OPTION_BYTES } else { 0 };
         let mss = offered.min(self.advertised_mss()).saturating_sub(headers).max(MSS_MIN);

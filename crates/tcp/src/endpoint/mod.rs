@@ -89,9 +89,9 @@ pub(crate) enum Rexmit {
 /// Segments that [`Endpoint::poll_train`] hands out together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Train {
-    /// How many.
+    /// Their number.
     pub segments: u32,
-    /// Whether there may be more to send; false spares a further call.
+    /// True if there may be more to send; false spares a further call.
     pub more: bool,
 }
 
@@ -410,8 +410,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether nothing is in flight, to be sent, or to be acknowledged now: [`Endpoint::poll_transmit`] would find
-    /// nothing. So it is in a receiver most of the time.
+    /// Returns whether nothing is in flight, to be sent, or to be acknowledged now: [`Endpoint::poll_transmit`] would
+    /// find nothing. So it is in a receiver most of the time.
     #[inline]
     pub fn is_idle(&self) -> bool {
         !self.rx.ack_now
@@ -478,7 +478,7 @@ impl Endpoint {
     }
 }
 
-/// Whether `seg` has payload or takes a number.
+/// Returns whether `seg` has payload or takes a number.
 #[inline]
 fn carries_data(seg: &Segment) -> bool {
     seg.len > 0 || seg.flags & flags::FIN != 0

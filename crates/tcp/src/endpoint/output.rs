@@ -66,7 +66,7 @@ impl Endpoint {
         false
     }
 
-    /// Whether neither data nor a FIN waits to be sent for the first time.
+    /// Returns whether neither data nor a FIN waits to be sent for the first time.
     #[inline]
     pub(super) fn nothing_to_send(&self) -> bool {
         self.nxt >= self.write_seq && (!self.fin_queued || self.fin_sent)
@@ -80,7 +80,7 @@ impl Endpoint {
         seg.ack = self.rx.nxt;
         seg.window = self.rx.select_window();
         seg.mss = 0;
-        seg.wscale = WSCALE_NONE;
+        seg.wscale = None;
         seg.flags = flags::ACK | bits;
         if self.timestamps {
             seg.flags |= flags::TIMESTAMPS;

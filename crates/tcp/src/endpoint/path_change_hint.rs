@@ -87,7 +87,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether RACK ignores dupthresh although no reordering has been seen (Linux RACK_NO_DUPTHRESH).
+    /// Returns whether RACK ignores dupthresh although no reordering has been seen (Linux RACK_NO_DUPTHRESH).
     #[inline]
     pub(crate) fn ignores_dupthresh(&self) -> bool {
         self.now < self.path_change_hint.until && self.path_change_hint.reo_wnd.is_none()

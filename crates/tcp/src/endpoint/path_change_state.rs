@@ -7,7 +7,7 @@ pub(crate) struct PathChangeHint {
     pub(super) before: Option<(u32, u32)>,
     /// Until when reordering is tolerated, ns.
     pub(super) until: u64,
-    /// How late a segment may then be, ns; None = by RACK's own reordering window.
+    /// Lateness that a segment may then have, ns; None = by RACK's own reordering window.
     pub(super) reo_wnd: Option<u64>,
 }
 

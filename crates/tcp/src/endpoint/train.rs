@@ -12,7 +12,7 @@ use crate::segment::Segment;
 use congestion::CaState;
 
 impl Endpoint {
-    /// How many such segments may go now; 0 where anything else has to go first or goes along.
+    /// Returns the number of such segments that may go now; 0 if anything else has to go first or goes along.
     ///
     /// Something is in flight, so that none of them starts a flight. The last bytes written are left to `output`: the
     /// segment with them may be shorter, is pushed, and may carry the FIN.

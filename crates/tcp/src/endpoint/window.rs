@@ -112,7 +112,7 @@ impl Endpoint {
         self.paced || self.cc.sock().pacing_status != 0
     }
 
-    /// Whether pacing allows a segment now; arms the timer when not.
+    /// Returns whether pacing allows a segment now; arms the timer when not.
     #[inline]
     pub(super) fn pacing_allows(&mut self) -> bool {
         if self.pace_next_ns <= self.now || !self.is_pacing() {

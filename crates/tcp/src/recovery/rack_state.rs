@@ -51,7 +51,7 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// Whether something sent at `tx_ns`, ending at `end`, was sent before the most recent one delivered.
+    /// Returns whether something sent at `tx_ns`, ending at `end`, was sent before the most recent one delivered.
     #[inline]
     pub fn sent_before(&self, tx_ns: u64, end: u64) -> bool {
         self.xmit_ns > tx_ns || (self.xmit_ns == tx_ns && self.end_seq > end)

@@ -162,7 +162,7 @@ impl Endpoint {
         self.stats.segments_sacked += 1;
     }
 
-    /// How far reordering went, in segments: the new duplicate ACK threshold (tcp_check_sack_reordering).
+    /// Sets the extent of reordering, in segments, as the new duplicate ACK threshold (tcp_check_sack_reordering).
     pub(crate) fn check_sack_reordering(&mut self, low: u64) {
         let fack = self.highest_sack();
         if low >= fack {

@@ -59,7 +59,7 @@ impl Endpoint {
             }
             self.sock().lost_out = 0;
             self.lost.clear();
-            // What a time-out marked is judged anew. What RACK marked is not: it takes that off its list (Linux
+            // Segments that a time-out marked are judged anew. Those of RACK are not: it takes them off its list (Linux
             // tcp_rack_detect_loss, list_del_init), and taking the mark back does not put it there again.
             if self.ca_state() == CaState::Loss as u8 {
                 self.rack.cursor = self.ring.head();

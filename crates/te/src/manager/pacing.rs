@@ -58,7 +58,7 @@ impl Manager {
         })
     }
 
-    /// Whether the router holds packets of the flow, or is about to.
+    /// Returns whether the router holds packets of the flow, or is about to.
     fn is_held(&self, carried: &CarriedFlow) -> bool {
         self.move_log.records()[carried.record].hold_stats.is_none_or(|stats| stats.is_holding)
     }

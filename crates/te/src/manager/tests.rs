@@ -236,7 +236,7 @@ fn rate_variance_is_no_gain() {
     assert_eq!((varying.cost, varying.gain), (Some(Size(0)), Size(100 * MBIT / 8)));
     // It ends within a second and is silent then: nothing of that is taken off.
     assert_eq!(gain(&[300, 300, 300, 50, 0, 0]).gain, Size(300 * MBIT / 8));
-    // What it lacked first is its cost, and what it made up is gained.
+    // Its first deficit is the cost, and its later surplus the gain.
     let slow = gain(&[50, 250, 250, 250, 250, 200, 200]);
     assert_eq!((slow.cost, slow.gain), (Some(Size(150 * MBIT / 8)), Size(200 * MBIT / 8)));
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a frame or a text.
+//! Faults of a frame or a text.
 
 use std::fmt;
 

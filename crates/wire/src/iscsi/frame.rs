@@ -12,7 +12,7 @@ use std::ops::Range;
 pub const MAX_AHS_BYTES: usize = 255 * 4;
 const DIGEST_BYTES: usize = 4;
 
-/// How a connection frames PDUs at present: digests begin with full feature phase.
+/// The present framing of a connection's PDUs: digests begin with full feature phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Framing {
     /// Headers carry a CRC32C.
@@ -28,11 +28,11 @@ pub struct Framing {
 pub struct Received {
     /// The PDU.
     pub pdu: Pdu,
-    /// Whether the data is what the sender sent, as far as the digest tells.
+    /// True if the data is what the sender sent, as far as the digest tells.
     pub intact: bool,
 }
 
-/// Where the parts of a PDU are that is complete.
+/// Places of the parts of a complete PDU.
 struct Layout {
     header: Header,
     ahs: Vec<Ahs>,
@@ -126,8 +126,8 @@ impl Framing {
         Ok(Some(Layout { header, ahs, data: data_at..data_at + data_bytes, digest_at, all }))
     }
 
-    /// How many bytes from the front on the next PDU needs, as far as `bytes` tell: never less than a header. Without a
-    /// bound: ask after [`Framing::decode`] found the lengths within theirs.
+    /// Returns the bytes from the front on that the next PDU needs, as far as `bytes` tell: at least a header. Without
+    /// a bound: ask after [`Framing::decode`] found the lengths within theirs.
     pub fn needed(&self, bytes: &[u8]) -> usize {
         if bytes.len() < BHS_BYTES {
             return BHS_BYTES;

@@ -256,7 +256,7 @@ headers! {
         exp_stat_sn: u32 = word(28),
         /// First number missed.
         begin_run: u32 = word(40),
-        /// How many; 0: all from there.
+        /// Their number; 0: all from there.
         run_length: u32 = word(44),
     }
 
@@ -308,7 +308,7 @@ headers! {
         residual: u32 = word(44),
     }
 
-    /// What came of a task management function (11.6).
+    /// The outcome of a task management function (11.6).
     TaskResponse = 0x22 {
         /// See [`task_response`].
         response: u8 = byte(2),

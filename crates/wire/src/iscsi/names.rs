@@ -67,7 +67,7 @@ pub mod login_status {
     pub const SUCCESS: (u8, u8) = (0, 0);
     /// The initiator did something wrong.
     pub const INITIATOR_ERROR: (u8, u8) = (2, 0);
-    /// Who the initiator says it is was not shown.
+    /// The initiator did not prove its identity.
     pub const AUTHENTICATION: (u8, u8) = (2, 1);
     /// Not allowed here.
     pub const AUTHORIZATION: (u8, u8) = (2, 2);

@@ -14,7 +14,7 @@ const COPY_BELOW: usize = 2048;
 #[derive(Debug, Default)]
 pub struct Outgoing {
     pieces: VecDeque<Bytes>,
-    /// What follows the last piece.
+    /// Bytes behind the last piece.
     small: BytesMut,
     len: usize,
 }
@@ -25,7 +25,7 @@ impl Outgoing {
         self.len
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

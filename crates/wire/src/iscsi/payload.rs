@@ -30,7 +30,7 @@ impl Payload {
         }
     }
 
-    /// Whether there is no data.
+    /// Returns whether there is no data.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -112,7 +112,7 @@ impl Rope {
         self.len
     }
 
-    /// Whether there is no data.
+    /// Returns whether there is no data.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

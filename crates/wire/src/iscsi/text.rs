@@ -30,7 +30,7 @@ impl Text {
         self.pairs.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
-    /// Whether there is no pair.
+    /// Returns whether there is no pair.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
@@ -38,7 +38,7 @@ impl Text {
     /// The pairs of a data segment.
     ///
     /// # Errors
-    /// What is no pair, and what would be right.
+    /// Text that is no pair, with the right form.
     pub fn parse(bytes: &[u8]) -> Result<Text, IscsiError> {
         let mut text = Text::default();
         // The last pair's zero byte may be missing: some initiators pad with zeros, others end with the segment.

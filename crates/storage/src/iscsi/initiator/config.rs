@@ -4,7 +4,7 @@ use crate::iscsi::chap::{Credentials, ENTROPY_BYTES};
 use crate::iscsi::settings::Settings;
 use units::Span;
 
-/// How connections are chosen for commands.
+/// The choice of a connection for a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Allegiance {
     /// One after the other.
@@ -31,7 +31,7 @@ pub struct InitiatorConfig {
     pub entropy: [u8; ENTROPY_BYTES],
     /// Connections of the session.
     pub connections: usize,
-    /// How they are chosen.
+    /// Their choice for a command.
     pub allegiance: Allegiance,
     /// Attempts to log in, one after the other, before all commands fail.
     pub attempts: u32,

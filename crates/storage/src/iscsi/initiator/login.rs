@@ -91,7 +91,7 @@ impl Initiator {
         }
     }
 
-    /// Whether full feature phase is reached.
+    /// Returns whether full feature phase is reached.
     fn login_step(
         &mut self,
         index: usize,

@@ -192,7 +192,7 @@ impl Initiator {
         }
     }
 
-    /// How PDUs of a connection are to be read now; ask before each.
+    /// Returns the framing of a connection's next PDU; ask before each.
     pub fn framing(&self, index: usize) -> Framing {
         self.connections[index].framing_in
     }
@@ -212,7 +212,7 @@ impl Initiator {
         self.tasks.len()
     }
 
-    /// Whether the session is over for good.
+    /// Returns whether the session is over for good.
     pub fn is_over(&self) -> bool {
         self.state == SessionState::Over
     }
@@ -280,7 +280,7 @@ impl Initiator {
     /// Starts anew, pings, finds connections silent.
     pub fn handle_timeout(&mut self, now: Time) {
         if let SessionState::Waiting(at) = self.state {
-            // What is still to be closed would be taken for the new connection.
+            // A connection still to be closed would be taken for the new one.
             if now >= at && self.connections.iter().all(|link| link.phase == Phase::Down) {
                 self.state = SessionState::Starting;
                 self.want(0);

@@ -15,7 +15,7 @@ impl Initiator {
         }
     }
 
-    /// How the command window held commands up so far.
+    /// Returns the counters of commands that the command window held up so far.
     pub fn window_use(&self) -> WindowUse {
         self.window_use
     }

@@ -12,7 +12,7 @@ pub struct WindowUse {
 }
 
 impl WindowUse {
-    /// Whether the window, and not the caller, was what limited the commands under way: more often than not.
+    /// Returns whether the window, and not the caller, was what limited the commands under way: more often than not.
     pub fn is_limit(&self) -> bool {
         2 * self.waited > self.submitted
     }

@@ -28,7 +28,7 @@ fn order(header: &Header) -> Option<(u32, bool)> {
     }
 }
 
-/// Whether the data of a PDU was not asked for.
+/// Returns whether the data of a PDU was not asked for.
 pub(super) fn is_unsolicited(header: &Header) -> bool {
     !matches!(header, Header::DataOut(h) if h.ttt != NO_TAG)
 }
@@ -73,7 +73,7 @@ impl Target {
             };
         }
         let (expected, most) = (session.exp_cmd_sn, session.max_cmd_sn);
-        // What is outside of the window is ignored without a word, as a duplicate is (RFC 7143, 4.2.2.1).
+        // Commands outside of the window are ignored without a word, as duplicates are (RFC 7143, 4.2.2.1).
         if serial_before(number, expected) || serial_before(most, number) {
             return;
         }
@@ -364,7 +364,7 @@ impl Target {
                 session.unsolicited = session.unsolicited.saturating_sub(held.unsolicited);
             }
         }
-        // What the medium is at leaves its set when the medium is done.
+        // A command at the medium leaves its set when the medium is done.
         if !working {
             self.leave_set(serial);
         }

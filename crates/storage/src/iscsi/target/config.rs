@@ -12,7 +12,7 @@ pub struct TargetConfig {
     pub name: String,
     /// Text for people.
     pub alias: String,
-    /// Where it listens, `address:port`, for SendTargets; empty: the address that the connection came to.
+    /// Its addresses, `address:port`, for SendTargets; empty: the address that the connection came to.
     pub portals: Vec<String>,
     /// Settings to negotiate.
     pub settings: Settings,

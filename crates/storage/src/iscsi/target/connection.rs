@@ -23,7 +23,7 @@ pub(super) struct ReadTransfer {
     pub data: Payload,
     pub offset: u32,
     pub data_sn: u32,
-    /// How much of the sequence may still go before its F bit.
+    /// Bytes of the sequence that may still go before its F bit.
     pub burst: u32,
     /// Of the status that rides on the last PDU.
     pub overflow: bool,

@@ -332,7 +332,7 @@ impl Target {
         Ok(tsih)
     }
 
-    /// Whether one more connection may be in full feature phase.
+    /// Returns whether one more connection may be in full feature phase.
     fn has_place(&self) -> Result<(), LoginFailure> {
         let full = |connection: &&Connection| matches!(connection.phase, Phase::Full { .. });
         let count = self.connections.values().filter(|c| c.closing.is_none()).filter(full).count();
@@ -342,7 +342,7 @@ impl Target {
         Ok(())
     }
 
-    /// How many commands a session may have under way, and the memory that is reserved for what comes unsolicited with
+    /// Returns the most commands that a session may have under way, and the memory reserved for unsolicited data with
     /// them. What was not negotiated may be more than what was offered, or less; one command always may come.
     fn session_window(&mut self, login: &mut Login, negotiated: &Negotiated) -> Result<(u32, u64), LoginFailure> {
         let (most, each) = (self.config.window, negotiated.unsolicited_bytes(self.config.settings.max_recv_bytes));

@@ -36,7 +36,7 @@ pub struct MemoryConfig {
     pub usual_bytes: u64,
     /// Most data of any command, bytes.
     pub largest_bytes: u64,
-    /// How long a peer may stall while another waits for its memory.
+    /// Longest stall of a peer while another waits for its memory.
     pub stall: Span,
 }
 

@@ -128,7 +128,7 @@ impl Target {
         true
     }
 
-    /// Whether a waiting connection has nothing of a size beyond what it always has.
+    /// Returns whether a waiting connection has nothing of a size beyond what it always has.
     fn is_entitled(&self, size: Size, id: ConnectionId) -> bool {
         let claimed = self.connections.get(&id).map(|connection| connection.claimed[size as usize]);
         claimed.is_some_and(|claimed| self.config.memory.beyond(size, claimed) == 0)
@@ -194,7 +194,7 @@ impl Target {
         );
     }
 
-    /// Whether a connection holds memory that is its peer's to move: not what the medium is at.
+    /// Returns whether a connection holds memory that is its peer's to move: not what the medium is at.
     fn holds(&self, id: ConnectionId, connection: &Connection) -> bool {
         if connection.closing.is_some() || connection.claimed == ClaimedBytes::default() {
             return false;

@@ -43,7 +43,7 @@ use units::Time;
 use wire::iscsi::{AsyncMessage, Framing, Header, Pdu};
 use work::WorkOrigin;
 
-/// How far a login is.
+/// Progress of a login.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoginProgress {
     /// Nothing came.
@@ -128,7 +128,7 @@ impl Target {
         self.abort_connection(id, why.to_owned());
     }
 
-    /// How far the login of a connection is; None where it is done, or the connection gone or to be closed.
+    /// Returns the progress of a connection's login; None if it is done, or the connection gone or to be closed.
     pub fn login_progress(&self, id: ConnectionId) -> Option<LoginProgress> {
         let connection = self.connections.get(&id).filter(|connection| connection.closing.is_none())?;
         match connection.phase {
@@ -138,13 +138,13 @@ impl Target {
         }
     }
 
-    /// How PDUs of a connection are to be read now; ask before each.
+    /// Returns the framing of a connection's next PDU; ask before each.
     pub fn framing(&self, id: ConnectionId) -> Framing {
         self.connections.get(&id).map_or(Framing::LOGIN, |connection| connection.framing_in)
     }
 
-    /// Whether a connection takes more PDUs: not while many answers wait for it, so that who does not read is not
-    /// listened to.
+    /// Returns whether a connection takes more PDUs: not while many answers wait for it, so that who does not read is
+    /// not listened to.
     pub fn takes_input(&self, id: ConnectionId) -> bool {
         let most = 2 * self.config.window as usize + 16;
         self.connections
@@ -152,7 +152,7 @@ impl Target {
             .is_some_and(|connection| connection.closing.is_none() && connection.ready.len() < most)
     }
 
-    /// Whether a connection is to be closed, once what is queued has gone.
+    /// Returns whether a connection is to be closed, once what is queued has gone.
     pub fn is_closing(&self, id: ConnectionId) -> bool {
         match self.connections.get(&id) {
             Some(connection) => connection.closing.is_some(),
@@ -255,7 +255,7 @@ impl Target {
         (connection.is_aborted || connection.ready.is_empty()).then_some(reason)
     }
 
-    /// Whether a connection is to be closed at once, without what was polled and waits for the socket.
+    /// Returns whether a connection is to be closed at once, without what was polled and waits for the socket.
     pub fn is_aborted(&self, id: ConnectionId) -> bool {
         self.connections.get(&id).is_some_and(|connection| connection.is_aborted)
     }

@@ -31,7 +31,7 @@ impl Attribute {
     }
 }
 
-/// Where a command is to be found.
+/// The place of a command.
 #[derive(Clone, Copy, Debug)]
 struct TaskLocation {
     unit: usize,
@@ -68,9 +68,9 @@ impl TaskSets {
         }
     }
 
-    /// Whether a command that has its data may begin; if not, [`TaskSets::leave`] tells when.
+    /// Returns whether a command that has its data may begin; if not, [`TaskSets::leave`] tells when.
     pub fn may_begin(&mut self, serial: u64) -> bool {
-        // What is for no unit waits for nobody.
+        // A command for no unit waits for no other.
         let Some(member) = self.members.get(&serial) else { return true };
         let Some(unit) = self.units.get_mut(&member.unit) else { return true };
         let free = unit.lets(serial, member.attribute);

@@ -17,7 +17,7 @@ pub(super) struct OutstandingR2t {
     pub data_sn: u32,
 }
 
-/// How far a task is.
+/// Progress of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// Data is to come.
@@ -43,7 +43,7 @@ pub(super) struct Task {
     /// Unsolicited data is still to come.
     pub unsolicited: bool,
     pub next_data_sn: u32,
-    /// How much was received or asked for.
+    /// Bytes received or asked for.
     pub asked_to: u32,
     pub asked: VecDeque<OutstandingR2t>,
     pub next_r2t_sn: u32,
@@ -74,7 +74,7 @@ impl EarlyCommand {
         EarlyCommand { connection, pdu, data: Vec::new(), bytes: 0 }
     }
 
-    /// Whether it is the command of unsolicited data that comes on a connection with a tag.
+    /// Returns whether it is the command of unsolicited data that comes on a connection with a tag.
     pub fn brings(&self, id: ConnectionId, itt: u32) -> bool {
         matches!(&self.pdu.header, Header::ScsiCommand(command) if self.connection == id && command.itt == itt)
     }

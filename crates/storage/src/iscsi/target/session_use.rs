@@ -25,7 +25,7 @@ impl Target {
         (session.exp_cmd_sn, session.max_cmd_sn)
     }
 
-    /// Whether there is room for so much data that nobody asked for. There is for what a session may send.
+    /// Returns whether there is room for so much data that nobody asked for. There is for what a session may send.
     pub(super) fn has_unsolicited_room(&self, tsih: u16, bytes: u64) -> bool {
         let Some(session) = self.sessions.get(&tsih) else { return true };
         session.all_unsolicited().saturating_add(bytes) <= self.memory.unsolicited(session.reserved)

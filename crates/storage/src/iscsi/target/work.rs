@@ -19,7 +19,7 @@ pub struct Work {
     pub op: Op,
 }
 
-/// Where the outcome of an operation belongs.
+/// The command that an operation belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkOrigin {
     pub tsih: u16,

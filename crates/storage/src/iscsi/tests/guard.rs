@@ -22,7 +22,7 @@ fn login(settings: Settings, more: &str) -> (u8, u8) {
 fn a_login_settles_each_key_once() {
     assert_eq!(login(Settings::default(), "MaxBurstLength=1024\0"), (0, 0));
     assert_eq!(login(Settings::default(), "MaxBurstLength=1024\0MaxBurstLength=2048\0"), (2, 0));
-    // What was rejected was not settled.
+    // A rejected key was not settled.
     assert_eq!(login(Settings::default(), "MaxBurstLength=1\0MaxBurstLength=2048\0"), (0, 0));
     let mut ours = Negotiation::new(Settings::default(), false);
     ours.offers();

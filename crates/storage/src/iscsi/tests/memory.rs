@@ -233,7 +233,7 @@ fn among_stopped(count: usize, bytes: u32) -> (Peers, usize) {
 #[test]
 fn usual_commands_proceed_beside_stalled_peers() {
     assert_eq!(memory(0).least_bytes(), LEAST);
-    // What they hold is of usual size itself, or large.
+    // Their commands are of usual size, or large.
     for bytes in [16 * KIB, 128 * KIB, 1024 * KIB] {
         let (mut crowd, other) = among_stopped(8, bytes);
         for _ in 0..20 {
