@@ -63,7 +63,7 @@ wheel: $(VENV)/.stamp-tools setup ## a manylinux wheel in out/wheel, and README'
 	$(BIN)/python -m tests.wheel out/wheel/elephan-*.whl
 
 # Crates without I/O: time, sockets and files are not there to be used.
-CORES := units congestion link tcp wire storage sim te
+CORES := units congestion link tcp wire storage sim te spec
 .PHONY: wasm
 wasm: ## the crates without I/O build for WebAssembly, which has no clock, socket or file
 	scripts/packages.sh wasm

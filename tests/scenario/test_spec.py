@@ -11,7 +11,7 @@ import pytest
 
 from tests.scenario.conftest import BASE, NETWORK, Load
 
-SPEC_RS = Path(__file__).resolve().parents[2] / "crates" / "experiment" / "src" / "spec.rs"
+SPEC_RS = Path(__file__).resolve().parents[2] / "crates" / "spec" / "src"
 
 
 def spec(scenario: Load, *overrides: str, text: str = BASE) -> dict[str, Any]:
@@ -381,14 +381,14 @@ def test_a_thousand_connections_are_soon_specified(scenario: Load) -> None:
     assert len(result["links"]) == 6
 
 
-def fields(rust: str, name: str) -> set[str]:
+def fields(name: str) -> set[str]:
+    rust = "".join(file.read_text(encoding="utf-8") for file in SPEC_RS.glob("*.rs"))
     body = re.search(rf"pub struct {name} \{{(.*?)\n\}}", rust, re.DOTALL)
     assert body, f"{SPEC_RS} has no struct {name}"
     return set(re.findall(r"^    pub (\w+):", body.group(1), re.MULTILINE))
 
 
 def test_a_spec_has_exactly_the_fields_that_the_core_reads(scenario: Load) -> None:
-    rust = SPEC_RS.read_text(encoding="utf-8")
     text = BASE + "[[background]]\nrate = '20%'\n[[event]]\nat = '1s'\nloss = 0.1\n"
     result = spec(scenario, "path.jitter=1ms", text=text)
     assert json.loads(json.dumps(result)) == result, "plain JSON"
@@ -405,13 +405,13 @@ def test_a_spec_has_exactly_the_fields_that_the_core_reads(scenario: Load) -> No
         ("EventSpec", result["events"][0]),
         ("MeasureSpec", result["measure"]),
     ]:
-        assert set(part) == fields(rust, name) - absent.get(name, set()), name
+        assert set(part) == fields(name) - absent.get(name, set()), name
 
 
 def test_a_transport_of_ones_own_is_compiled_and_its_parameters_are_read_from_it(
     scenario: Load, tmp_path: Path
 ) -> None:
-    source = SPEC_RS.parents[3] / "congestion" / "storage_friendly.c"
+    source = SPEC_RS.parents[2] / "congestion" / "storage_friendly.c"
     (tmp_path / "mine.c").write_bytes(source.read_bytes())
     transport = spec(scenario, "flow.congestion_control=./mine.c", "flow.congestion_control.reduction=1/4")["flows"][0][
         "transport"

@@ -1,9 +1,9 @@
 //! From the specs of a run's flows to their applications.
 
 use crate::error::RunError;
-use crate::spec::{DistributionSpec, FlowSpec, TraceSpec, WorkloadSpec, WritesSpec};
 use crate::validate::ValidRun;
 use crate::workload::{Generator, RandomWrites, Share, Stripe, Workload};
+use spec::{DistributionSpec, FlowSpec, TraceSpec, WorkloadSpec, WritesSpec};
 use std::collections::BTreeMap;
 use storage::{Format, Replay, TraceError, Writes};
 use units::{Rate, Size, Time};

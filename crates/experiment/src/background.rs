@@ -1,11 +1,11 @@
 //! Traffic that does not react: packets at a constant rate, always or in exponential bursts.
 
 use crate::routes::add_of_background;
-use crate::spec::BackgroundSpec;
 use crate::validate::ValidRun;
 use link::random::{stream_seed, Random};
 use link::Packet;
 use sim::{Network, Routed, Routes};
+use spec::BackgroundSpec;
 use units::{Rate, Size, Span, Time};
 
 /// A packet that may be of traffic without an application.

@@ -35,7 +35,6 @@ mod sender_command;
 mod series;
 mod short_flows;
 mod side;
-pub mod spec;
 mod steady;
 mod summary;
 mod tcp_config;

@@ -1,7 +1,7 @@
 //! A link of a specification in the link crate's form.
 
-use crate::spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec};
 use link::{Jitter, JitterDistribution, LinkConfig, LossModel, QueueConfig};
+use spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec};
 use units::{Rate, Span};
 
 /// The link crate's form of `spec`.

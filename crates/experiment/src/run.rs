@@ -11,13 +11,13 @@ use crate::node::Node;
 use crate::packet::Packet;
 use crate::short_flows;
 use crate::side::Side;
-use crate::spec::{RunSpec, WorkloadSpec};
 use crate::summary::{summarize, Outcome};
 use crate::tcp_config::Algorithms;
 use crate::transport::TransportMaker;
 use crate::validate::{ValidRun, ValidSimulation};
 use crate::world::World;
 use sim::Network;
+use spec::{RunSpec, WorkloadSpec};
 use std::ops::ControlFlow;
 use units::Time;
 

@@ -1,8 +1,8 @@
 //! From a flow's transport to TCP settings and a congestion controller.
 
 use crate::error::RunError;
-use crate::spec::TransportSpec;
 use congestion::{Algorithm, Controller};
+use spec::TransportSpec;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tcp::config::{Config, Reader, Recovery, WSCALE_MAX};

@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use experiment::spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
 use experiment::{Generator, RandomWrites};
 use serde_json::json;
+use spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
 use units::Time;
 
 const MBIT: u64 = 1_000_000;

@@ -3,8 +3,8 @@
 
 use crate::plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec};
 use crate::skip::skipped_for_kernel;
-use experiment::spec::RunSpec;
 use serde_json::{json, Value};
+use spec::RunSpec;
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread::JoinHandle;

@@ -3,12 +3,12 @@
 use crate::emulator::{parsed, report_dict, PyEmulator};
 use crate::progress::Progress;
 use crate::simulate::{convert, RunResult, Stopped};
-use experiment::spec::RunSpec;
 use experiment::{NetworkCounters, RunError, ValidRun};
 use kernel::{Carrier, CarrierCounters, Clock, EmulatorReport, HostPlan, KernelError};
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use spec::RunSpec;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;

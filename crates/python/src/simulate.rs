@@ -1,13 +1,13 @@
 //! Running a spec without the GIL, and its outcome as Python values.
 
 use crate::progress::Progress;
-use experiment::spec::RunSpec;
 use experiment::{FlowSeries, LinkSeries, ManagerOutcome, Metric, Outcome, RunError};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use spec::RunSpec;
 use std::collections::BTreeMap;
 
 create_exception!(_native, Stopped, PyException, "The progress callback asked the run to stop.");

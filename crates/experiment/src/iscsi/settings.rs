@@ -1,6 +1,6 @@
 //! Parameters that the ends of a session propose to each other.
 
-use crate::spec::IscsiSpec;
+use spec::IscsiSpec;
 use storage::iscsi::{Digest, Settings};
 
 /// Returns the proposals of the initiator and of the target of a session of `count` connections.

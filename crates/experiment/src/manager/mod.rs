@@ -9,7 +9,6 @@ pub use metrics::{ManagerOutcome, Timeline};
 
 use crate::hold_buffers;
 use crate::sender_command::AddressedCommand;
-use crate::spec::{FlowSpec, ManagerSpec};
 use crate::validate::ValidRun;
 use alternate_routes::AlternateRoute;
 use link::hold_buffer;
@@ -18,6 +17,7 @@ use link::{Link, Pacers, Packet};
 use mitigation::Mitigations;
 use observed::{Observed, PendingMove};
 use sim::{Network, RouteId, Routed, Routes};
+use spec::{FlowSpec, ManagerSpec};
 use te::{Decision, LightpathConfig, Manager, Place, Policy, Sampler, State, Thresholds};
 use units::{Rate, Size, Span, Time};
 
@@ -217,6 +217,6 @@ fn policy(spec: &ManagerSpec) -> Policy {
     }
 }
 
-fn lightpath(spec: &crate::spec::LightpathSpec) -> LightpathConfig {
+fn lightpath(spec: &spec::LightpathSpec) -> LightpathConfig {
     LightpathConfig { capacity: Rate(spec.capacity_bps), set_up: Span(spec.set_up_ns), cost: Size(spec.cost_bytes) }
 }

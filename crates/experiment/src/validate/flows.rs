@@ -3,9 +3,9 @@
 use super::network::check_route;
 use crate::arrivals::{arrivals, distribution};
 use crate::error::RunError;
-use crate::spec::{DistributionSpec, FlowSpec, RunSpec, ShortFlowsSpec, TransportSpec, WorkloadSpec};
 use crate::tcp_config::{recovery, Algorithms};
 use crate::workload::RandomWrites;
+use spec::{DistributionSpec, FlowSpec, RunSpec, ShortFlowsSpec, TransportSpec, WorkloadSpec};
 
 /// Short flows of an entry at most: each is an endpoint pair that stays in memory until the end, some kilobytes.
 const SHORT_FLOWS_MAX: usize = 1_000_000;

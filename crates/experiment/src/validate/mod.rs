@@ -10,7 +10,7 @@ mod network;
 pub use network::check_route;
 
 use crate::error::RunError;
-use crate::spec::{FlowSpec, RunSpec, WorkloadSpec};
+use spec::{FlowSpec, RunSpec, WorkloadSpec};
 use std::ops::Deref;
 
 /// The form of [`RunSpec`] that this version reads.

@@ -1,8 +1,8 @@
 //! Writes without a trace: sizes and times of issue drawn from distributions, at a mean rate.
 
 use super::messages::Due;
-use crate::spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
 use link::random::{stream_seed, Geometric, Random};
+use spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
 use te::traffic_model::Distribution;
 use units::{Span, Time, NS_PER_S};
 

@@ -2,9 +2,9 @@
 
 #![allow(dead_code)]
 
-use experiment::spec::RunSpec;
 use experiment::{simulate, Metric, Outcome};
 use serde_json::{json, Value};
+use spec::RunSpec;
 use std::ops::ControlFlow;
 
 /// A dumbbell of one bottleneck: hosts sit on it directly.

@@ -1,6 +1,6 @@
 //! What a workload over iSCSI is: one session, its requests, the disk behind.
 
-use super::TraceSpec;
+use crate::TraceSpec;
 use serde::Deserialize;
 
 /// A session of one or more connections. Every flow of a group has the same one; each flow is one of its connections.

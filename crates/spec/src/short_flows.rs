@@ -1,6 +1,6 @@
 //! Short flows that come and go.
 
-use super::TransportSpec;
+use crate::TransportSpec;
 use serde::Deserialize;
 
 /// TCP flows that begin at random (Poisson), each with an amount of data of its own. They are counted together.

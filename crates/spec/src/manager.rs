@@ -1,6 +1,6 @@
 //! The manager of a hybrid network and the lightpaths that it may use.
 
-use super::MitigationSpec;
+use crate::MitigationSpec;
 use serde::Deserialize;
 
 /// The operator's policy; see `te::Policy`.

@@ -1,6 +1,6 @@
 //! What flows carry.
 
-use super::IscsiSpec;
+use crate::IscsiSpec;
 use serde::Deserialize;
 
 /// Whose the workload is, where a flow has several connections.
