@@ -1,0 +1,25 @@
+//! Traffic without congestion control.
+
+use serde::Deserialize;
+
+/// Traffic that does not react, on a route of its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackgroundSpec {
+    /// Name, unique.
+    pub name: String,
+    /// Links, in order.
+    pub route: Vec<usize>,
+    /// Rate while on, bit/s of IP packets.
+    pub rate_bps: u64,
+    /// Bytes of an IP packet.
+    pub packet_bytes: u32,
+    /// First on, ns.
+    pub start_ns: u64,
+    /// Last off, ns; null = the end of the run.
+    pub stop_ns: Option<u64>,
+    /// Mean time on, ns, and mean time off, ns, both exponential; null = constantly on.
+    pub on_off_ns: Option<(u64, u64)>,
+    /// Whether it is on at all before an event says so.
+    pub enabled: bool,
+}

@@ -1,0 +1,43 @@
+//! One run: nodes, links, traffic, and what changes and is measured.
+
+use crate::{BackgroundSpec, EventSpec, ExtrapolateSpec, FlowSpec, LinkSpec, ManagerSpec, MeasureSpec, ShortFlowsSpec};
+use serde::Deserialize;
+
+/// One point of a scenario with one seed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// Form of this structure; 1.
+    pub format: u32,
+    /// Seed of all random streams.
+    pub seed: u64,
+    /// Simulated time after which the run ends, ns. Flows that finish earlier end it earlier when `stop_when_done`.
+    pub duration_ns: u64,
+    /// End as soon as every flow with a finite workload has delivered it, and no other flow exists.
+    pub stop_when_done: bool,
+    /// Nodes; everything else names them by index.
+    pub nodes: Vec<String>,
+    /// One-way links.
+    pub links: Vec<LinkSpec>,
+    /// What carries packets on the backend kernel, where it is not elephan's emulator: "netem". Of no account in the
+    /// simulator.
+    #[serde(default)]
+    pub emulator: Option<String>,
+    /// TCP flows, one entry per connection.
+    pub flows: Vec<FlowSpec>,
+    /// Short flows that come and go; absent in specifications from before they were there.
+    #[serde(default)]
+    pub short_flows: Vec<ShortFlowsSpec>,
+    /// Who moves flows to lightpaths; null = nobody.
+    #[serde(default)]
+    pub manager: Option<ManagerSpec>,
+    /// How far a long copy is simulated until the rest may be extrapolated; null = to its end.
+    #[serde(default)]
+    pub extrapolate: Option<ExtrapolateSpec>,
+    /// Traffic without congestion control.
+    pub background: Vec<BackgroundSpec>,
+    /// What changes in time.
+    pub events: Vec<EventSpec>,
+    /// What to observe.
+    pub measure: MeasureSpec,
+}
