@@ -139,7 +139,7 @@ class Record(BaseModel):
     created: str
     """UTC, ISO 8601, seconds."""
     spec: dict[str, Any]
-    """The complete specification that the backend was given; see crates/experiment/src/spec.rs."""
+    """The complete specification that the backend was given; see the crate spec."""
     inputs: list[InputFile] = []
     series: SeriesInfo | None = None
 

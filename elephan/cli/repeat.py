@@ -5,15 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from elephan.backends import Job
-from elephan.backends.inputs import read_inputs
+from elephan.backends.inputs import read_input
 from elephan.cli.console import emit
 from elephan.cli.listing import existing
 from elephan.core import build_digest, version
 from elephan.errors import InputError
 from elephan.record import InputFile, Record, canonical_json
+from elephan.run_spec.types import RunSpec
 from elephan.sweep.executor import execute
 from elephan.sweep.progress import Bars
 from elephan.units import pluralize
@@ -90,7 +91,7 @@ def job_of(record: Record, folder: Path) -> tuple[Job, dict[str, str]]:
         spec = replaced(spec, item.path, str(place))
     job = Job(
         index=0,
-        spec=spec,
+        spec=cast(RunSpec, spec),
         parameters=record.parameters,
         seed=record.seed,
         scenario=record.scenario,
@@ -101,14 +102,8 @@ def job_of(record: Record, folder: Path) -> tuple[Job, dict[str, str]]:
 
 def unchanged(item: InputFile) -> bool:
     """Return True if a file is there and has the contents it had."""
-    flow: dict[str, Any] = {
-        "transport": {"congestion_control": item.path if item.text is not None else ""},
-        "workload": {},
-    }
-    if item.text is None:
-        flow["workload"] = {"trace": {"path": item.path}}
     try:
-        return read_inputs({"flows": [flow]})[0].sha256 == item.sha256
+        return read_input(item.path, item.text is not None).sha256 == item.sha256
     except InputError:
         return False
 

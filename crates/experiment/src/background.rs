@@ -92,7 +92,7 @@ impl Background {
         if now < self.on_until {
             return (true, now + self.gap);
         }
-        let off = self.spec.on_off_ns.map_or(Span::ZERO, |(_, off)| Span(self.random.exponential(off)));
+        let off = self.spec.on_off_ns.map_or(Span::ZERO, |[_, off]| Span(self.random.exponential(off)));
         let next = now + off;
         self.on_until = self.on_period(next);
         (false, next.max(now + Span(1)))
@@ -101,7 +101,7 @@ impl Background {
     fn on_period(&mut self, from: Time) -> Time {
         match self.spec.on_off_ns {
             None => Time::NEVER,
-            Some((on, _)) => from + Span(self.random.exponential(on)),
+            Some([on, _]) => from + Span(self.random.exponential(on)),
         }
     }
 }

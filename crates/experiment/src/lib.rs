@@ -36,6 +36,7 @@ mod series;
 mod short_flows;
 mod side;
 mod steady;
+mod storage_config;
 mod summary;
 mod tcp_config;
 mod tcp_pool;

@@ -130,8 +130,10 @@ fn stand_ins(spec: &RunSpec) -> Vec<String> {
     for flow in &spec.flows {
         if let WorkloadSpec::Program { program, bytes } = &flow.workload {
             let bytes = bytes.map_or(String::new(), |bytes| format!(" of {bytes} bytes"));
-            let note =
-                format!("{program} was simulated as a bulk flow{bytes}: what the program itself does is not in it");
+            let note = format!(
+                "{} was simulated as a bulk flow{bytes}: what the program itself does is not in it",
+                program.name()
+            );
             if !notes.contains(&note) {
                 notes.push(note);
             }

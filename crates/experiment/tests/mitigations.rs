@@ -102,7 +102,7 @@ impl Hybrid {
             "measure": {"series_interval_ns": SAMPLE, "warmup_ns": 0, "pcap": null, "pcap_node": 0,
                         "pcap_packets": null},
         });
-        serde_json::from_value(spec).expect("the form of spec.rs")
+        serde_json::from_value(spec).expect("the form of the crate spec")
     }
 
     fn run(&self) -> Outcome {

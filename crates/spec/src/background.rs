@@ -1,9 +1,10 @@
 //! Traffic without congestion control.
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Traffic that does not react, on a route of its own.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackgroundSpec {
     /// Name, unique.
@@ -19,7 +20,7 @@ pub struct BackgroundSpec {
     /// Last off, ns; null = the end of the run.
     pub stop_ns: Option<u64>,
     /// Mean time on, ns, and mean time off, ns, both exponential; null = constantly on.
-    pub on_off_ns: Option<(u64, u64)>,
+    pub on_off_ns: Option<[u64; 2]>,
     /// Whether it is on at all before an event says so.
     pub enabled: bool,
 }

@@ -1,9 +1,10 @@
 //! A long copy of which a part is simulated.
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// How far a copy is simulated until the rest may be extrapolated from its steady state; see `experiment::steady`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExtrapolateSpec {
     /// From when on it is observed, ns: all connections are open.

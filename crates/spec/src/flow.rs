@@ -1,10 +1,11 @@
 //! One connection and what it carries.
 
 use crate::{DistributionSpec, TransportSpec, WorkloadSpec};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// One TCP connection and what it carries.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
     /// Name, unique: `name` or `name.3` for the third connection of a flow entry.
@@ -28,6 +29,6 @@ pub struct FlowSpec {
     /// What it carries.
     pub workload: WorkloadSpec,
     /// Whether the connections of its group share the workload; absent where each has its own.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "DistributionSpec::is_each")]
     pub distribution: DistributionSpec,
 }

@@ -1,10 +1,11 @@
 //! What a workload over iSCSI is: one session, its requests, the disk behind.
 
 use crate::TraceSpec;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A session of one or more connections. Every flow of a group has the same one; each flow is one of its connections.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IscsiSpec {
     /// InitialR2T: nothing but immediate data goes before an R2T.
@@ -38,7 +39,7 @@ pub struct IscsiSpec {
 }
 
 /// How connections are chosen for commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AllegianceSpec {
     /// One after the other.
@@ -48,7 +49,7 @@ pub enum AllegianceSpec {
 }
 
 /// What is behind the target.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
     /// A name of `storage::disk::NAMES`, or the absolute path of a DiskSim file; null = a medium that takes no time.
@@ -56,7 +57,7 @@ pub struct DiskSpec {
     /// Which drive of the file; null = the only one.
     pub drive: Option<String>,
     /// Order of requests; null = that of the disk's description.
-    pub scheduler: Option<String>,
+    pub scheduler: Option<SchedulerSpec>,
     /// Disks among which blocks are dealt; 1 without a model.
     pub count: u32,
     /// Bytes on one disk before the next; a multiple of 512.
@@ -65,11 +66,28 @@ pub struct DiskSpec {
     pub size_bytes: u64,
 }
 
+/// Order of requests at a disk; see `storage::disk::Scheduler`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulerSpec {
+    /// First come, first served.
+    Fcfs,
+    /// Shortest seek time first.
+    Sstf,
+    /// To and fro, as far as there are requests.
+    Look,
+    /// One way, then back to the first.
+    CLook,
+    /// Shortest positioning time first: seek and rotation.
+    Sptf,
+}
+
 /// Where requests come from.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SourceSpec {
     /// Requests of one size, as many under way as the queue depth.
+    #[schemars(title = "MixSourceSpec")]
     Mix {
         /// Share of reads, parts per million.
         reads_e6: u32,
@@ -85,6 +103,7 @@ pub enum SourceSpec {
         span_bytes: Option<u64>,
     },
     /// Postmark's pattern of a file server, as many clients as the queue depth.
+    #[schemars(title = "PostmarkSourceSpec")]
     Postmark {
         /// Files at the start.
         files: u32,
@@ -96,6 +115,7 @@ pub enum SourceSpec {
         transactions: Option<u64>,
     },
     /// Requests of a block trace.
+    #[schemars(title = "TraceSourceSpec")]
     Trace {
         /// The trace and how it is played; without a header.
         trace: TraceSpec,
@@ -109,7 +129,7 @@ pub enum SourceSpec {
 }
 
 /// What becomes of a request beyond the unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutOfRangeSpec {
     /// The run does not begin.

@@ -1,7 +1,7 @@
 //! The specification of one run, as a front hands it to a backend: JSON, every quantity an integer in the unit of its
 //! name.
 //!
-//! What it does: defines [`RunSpec`] and its parts, one subject per file. What it does
+//! What it does: defines [`RunSpec`] and its parts, one subject per file, and their JSON Schema. What it does
 //! not: check that the parts fit each other (`experiment`), or build a run of them.
 //!
 //! **Invariant: a specification is complete. Its writer resolves every default, so that a stored one says all.**
@@ -16,6 +16,7 @@ mod manager;
 mod measure;
 mod mitigation;
 mod run;
+mod schema;
 mod short_flows;
 mod transport;
 mod workload;
@@ -24,12 +25,15 @@ pub use background::BackgroundSpec;
 pub use event::{ActionSpec, EventSpec, WhenSpec};
 pub use extrapolate::ExtrapolateSpec;
 pub use flow::FlowSpec;
-pub use iscsi::{AllegianceSpec, DiskSpec, IscsiSpec, OutOfRangeSpec, SourceSpec};
+pub use iscsi::{AllegianceSpec, DiskSpec, IscsiSpec, OutOfRangeSpec, SchedulerSpec, SourceSpec};
 pub use link::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec};
 pub use manager::{LightpathSpec, ManagerSpec, PathMitigationSpec};
 pub use measure::MeasureSpec;
 pub use mitigation::{CwndReductionSpec, HoldBufferSpec, MitigationSpec, QueueDelaySpec, ReorderingToleranceSpec};
-pub use run::RunSpec;
+pub use run::{EmulatorSpec, RunSpec, FORMAT};
+pub use schema::schema;
 pub use short_flows::{ShortFlowsSpec, SizesSpec};
-pub use transport::TransportSpec;
-pub use workload::{ArrivalsSpec, DistributionSpec, TraceSpec, WorkloadSpec, WriteSizesSpec, WritesSpec};
+pub use transport::{RecoverySpec, TransportSpec};
+pub use workload::{
+    ArrivalsSpec, DistributionSpec, ProgramName, TraceFormatSpec, TraceSpec, WorkloadSpec, WriteSizesSpec, WritesSpec,
+};

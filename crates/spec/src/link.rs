@@ -1,9 +1,10 @@
 //! Links: rate, delay, queue, loss, jitter.
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// One direction of a link.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
     /// Name, unique; the long form's `a->b`.
@@ -25,10 +26,11 @@ pub struct LinkSpec {
 }
 
 /// Queue discipline.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum QueueSpec {
     /// First in, first out; a packet that does not fit is dropped. Exactly one limit is set.
+    #[schemars(title = "DropTailSpec")]
     DropTail {
         /// Limit, bytes.
         limit_bytes: Option<u64>,
@@ -36,6 +38,7 @@ pub enum QueueSpec {
         limit_packets: Option<u64>,
     },
     /// Random early detection, gentle (Floyd and Jacobson 1993).
+    #[schemars(title = "RedSpec")]
     Red {
         /// Hard limit, bytes.
         limit_bytes: u64,
@@ -51,6 +54,7 @@ pub enum QueueSpec {
         ecn: bool,
     },
     /// Controlled delay (RFC 8289).
+    #[schemars(title = "CodelSpec")]
     Codel {
         /// Hard limit, packets.
         limit_packets: u64,
@@ -62,6 +66,7 @@ pub enum QueueSpec {
         ecn: bool,
     },
     /// Flow queues with CoDel each (RFC 8290).
+    #[schemars(title = "FqCodelSpec")]
     FqCodel {
         /// Hard limit over all queues, packets.
         limit_packets: u64,
@@ -79,17 +84,20 @@ pub enum QueueSpec {
 }
 
 /// Loss model. Probabilities are parts per 10^12 (integers keep records equal on every machine).
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LossSpec {
     /// No loss.
+    #[schemars(title = "NoLossSpec")]
     None,
     /// Each packet independently.
+    #[schemars(title = "IndependentLossSpec")]
     Independent {
         /// Loss probability per packet, 10^-12.
         probability_e12: u64,
     },
     /// Two-state Markov chain, one step per packet (Gilbert 1960, Elliott 1963).
+    #[schemars(title = "GilbertElliottLossSpec")]
     GilbertElliott {
         /// Probability good to bad per packet, 10^-12.
         good_to_bad_e12: u64,
@@ -101,16 +109,19 @@ pub enum LossSpec {
         loss_bad_e12: u64,
     },
     /// Packets n, 2n, 3n, ... counted from 1.
+    #[schemars(title = "EveryNthLossSpec")]
     EveryNth {
         /// The period, packets.
         n: u64,
     },
     /// Bit errors: a packet of b bits survives with (1 - p)^b.
+    #[schemars(title = "BitErrorRateSpec")]
     BitErrorRate {
         /// Bit error probability, 10^-18.
         probability_e18: u64,
     },
     /// Exactly these packets, counted from 1 over everything that enters the line; strictly ascending.
+    #[schemars(title = "LossListSpec")]
     List {
         /// Packet numbers.
         packets: Vec<u64>,
@@ -118,7 +129,7 @@ pub enum LossSpec {
 }
 
 /// Random extra delay of a link.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JitterSpec {
     /// Distribution of the extra delay.
@@ -130,7 +141,7 @@ pub struct JitterSpec {
 }
 
 /// Shape of jitter.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JitterKind {
     /// 0 ..= scale.

@@ -1,10 +1,11 @@
 //! The manager of a hybrid network and the lightpaths that it may use.
 
 use crate::MitigationSpec;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The operator's policy; see `te::Policy`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ManagerSpec {
     /// Time between two looks, ns.
@@ -42,10 +43,11 @@ pub struct ManagerSpec {
     /// Part of the window that congestion controls keep at a loss, parts per million.
     pub cc_beta_ppm: u32,
     /// Index of the Pareto tail of flows' sizes, thousandths.
-    #[serde(default = "as_much_again")]
+    #[serde(default = "as_much_again", skip_serializing_if = "is_as_much_again")]
+    #[schemars(extend("default" = as_much_again()))]
     pub pareto_shape_e3: u32,
     /// What may be done about moves to lightpaths; empty: flows are moved as they are.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mitigations: Vec<PathMitigationSpec>,
     /// Priority of each flow, in the order of `flows`.
     pub priorities: Vec<i32>,
@@ -58,8 +60,12 @@ fn as_much_again() -> u32 {
     2000
 }
 
+fn is_as_much_again(shape_e3: &u32) -> bool {
+    *shape_e3 == as_much_again()
+}
+
 /// What may be done about the moves of flows of one way to one lightpath.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathMitigationSpec {
     /// The flows' way over IP: links for data.
@@ -71,7 +77,7 @@ pub struct PathMitigationSpec {
 }
 
 /// A lightpath: links between two routers that carry nothing until the manager moves a flow there.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LightpathSpec {
     /// Name, unique.

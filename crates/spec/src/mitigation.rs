@@ -1,9 +1,10 @@
 //! Mitigations of a move.
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What is done at the moving router and at the senders so that a move hurts less.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MitigationSpec {
     /// The moving router keeps packets back.
@@ -15,7 +16,7 @@ pub struct MitigationSpec {
 }
 
 /// A delay line at the moving router; see `link::Hold`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HoldBufferSpec {
     /// What it begins with, ns: by how much the old way is longer, as the router believes.
@@ -27,15 +28,15 @@ pub struct HoldBufferSpec {
     pub share_ppm: Option<u32>,
     /// How fast it lets go at most, bit/s: as the line behind it sends, or slower.
     pub rate_bps: u64,
-    /// Link for whose line it lets go: gates of one link and rate take turns; null = it has that rate for itself.
-    #[serde(default)]
+    /// Link for whose line it lets go: gates of one link and rate take turns; absent = it has that rate for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// Bytes that it holds at most; null = no bound.
     pub limit_bytes: Option<u64>,
 }
 
 /// A queue and the line that empties it.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QueueDelaySpec {
     /// Index into `links`.
@@ -45,7 +46,7 @@ pub struct QueueDelaySpec {
 }
 
 /// A window that is told to shrink.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CwndReductionSpec {
     /// By how much the new way is shorter, ns, as the sender is told.
@@ -59,7 +60,7 @@ pub struct CwndReductionSpec {
 }
 
 /// Patience with late packets.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReorderingToleranceSpec {
     /// How late, ns; 0 = as RACK waits by itself.

@@ -1,13 +1,18 @@
 //! One run: nodes, links, traffic, and what changes and is measured.
 
 use crate::{BackgroundSpec, EventSpec, ExtrapolateSpec, FlowSpec, LinkSpec, ManagerSpec, MeasureSpec, ShortFlowsSpec};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The form that this version writes and reads.
+pub const FORMAT: u32 = 2;
 
 /// One point of a scenario with one seed.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
-    /// Form of this structure; 1.
+    /// Form of this structure; [`FORMAT`].
+    #[schemars(extend("const" = FORMAT))]
     pub format: u32,
     /// Seed of all random streams.
     pub seed: u64,
@@ -19,20 +24,19 @@ pub struct RunSpec {
     pub nodes: Vec<String>,
     /// One-way links.
     pub links: Vec<LinkSpec>,
-    /// What carries packets on the backend kernel, where it is not elephan's emulator: "netem". Of no account in the
-    /// simulator.
-    #[serde(default)]
-    pub emulator: Option<String>,
+    /// What carries packets on the backend kernel, where it is not elephan's emulator. Of no account in the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<EmulatorSpec>,
     /// TCP flows, one entry per connection.
     pub flows: Vec<FlowSpec>,
-    /// Short flows that come and go; absent in specifications from before they were there.
-    #[serde(default)]
+    /// Short flows that come and go; absent = none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub short_flows: Vec<ShortFlowsSpec>,
-    /// Who moves flows to lightpaths; null = nobody.
-    #[serde(default)]
+    /// Who moves flows to lightpaths; absent = nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerSpec>,
-    /// How far a long copy is simulated until the rest may be extrapolated; null = to its end.
-    #[serde(default)]
+    /// How far a long copy is simulated until the rest may be extrapolated; absent = to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolate: Option<ExtrapolateSpec>,
     /// Traffic without congestion control.
     pub background: Vec<BackgroundSpec>,
@@ -40,4 +44,12 @@ pub struct RunSpec {
     pub events: Vec<EventSpec>,
     /// What to observe.
     pub measure: MeasureSpec,
+}
+
+/// What carries packets in place of elephan's emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EmulatorSpec {
+    /// The kernel's sch_netem.
+    Netem,
 }

@@ -1,10 +1,11 @@
 //! Short flows that come and go.
 
 use crate::TransportSpec;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// TCP flows that begin at random (Poisson), each with an amount of data of its own. They are counted together.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShortFlowsSpec {
     /// Name, unique.
@@ -30,10 +31,11 @@ pub struct ShortFlowsSpec {
 }
 
 /// Distribution of sizes; see `te::mix`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SizesSpec {
     /// Bounded Pareto.
+    #[schemars(title = "ParetoFlowsSpec")]
     Pareto {
         /// Tail index, thousandths.
         pareto_shape_e3: u32,
@@ -43,6 +45,7 @@ pub enum SizesSpec {
         max_bytes: u64,
     },
     /// Lognormal.
+    #[schemars(title = "LognormalFlowsSpec")]
     Lognormal {
         /// Half are below it, bytes.
         median_bytes: u64,
