@@ -123,7 +123,7 @@ def _move(move: dict[str, Any]) -> dict[str, Any]:
 
 
 ABSENT_IN_TRANSPORT = {"window_bound": True, "sack_compression": False, "max_reordering": 300, "undo": True}
-"""What the oldest specifications meant, which were written before a transport had these keys. They are no defaults:
+"""Meaning of the oldest specifications, written before a transport had these keys. They are no defaults:
 an endpoint has SACK compression since."""
 
 

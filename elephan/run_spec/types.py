@@ -12,21 +12,21 @@ class RateActionSpec(TypedDict):
     link: int
     """Index into `links`."""
     rate_bps: int
-    """bit/s."""
+    """Rate, bit/s."""
 
 
 class DelayActionSpec(TypedDict):
     """New delay of a link."""
 
     delay_ns: int
-    """ns."""
+    """Propagation delay, ns."""
     kind: Literal["delay"]
     link: int
     """Index into `links`."""
 
 
 class LinkDownSpec(TypedDict):
-    """The link carries nothing; what is on the line is lost, the queue waits."""
+    """The link carries nothing: packets on the line are lost, the queue waits."""
 
     kind: Literal["link_down"]
     link: int
@@ -58,11 +58,11 @@ class BackgroundOffSpec(TypedDict):
 
 
 AllegianceSpec: TypeAlias = Literal["round_robin", "least_outstanding"]
-"""How connections are chosen for commands."""
+"""Choice of the connection for a command."""
 
 
 class ConstantArrivalsSpec(TypedDict):
-    """Each when the one before would have passed a line of the rate."""
+    """Each after the transmission time of the one before at the rate."""
 
     process: Literal["constant"]
 
@@ -86,14 +86,14 @@ class OnOffArrivalsSpec(TypedDict):
 
 
 ArrivalsSpec: TypeAlias = ConstantArrivalsSpec | PoissonArrivalsSpec | OnOffArrivalsSpec
-"""When writes are issued."""
+"""Times at which writes are issued."""
 
 
 class BackgroundSpec(TypedDict):
     """Traffic that does not react, on a route of its own."""
 
     enabled: bool
-    """Whether it is on at all before an event says so."""
+    """On before an event says so."""
     name: str
     """Name, unique."""
     on_off_ns: list[int] | None
@@ -111,44 +111,44 @@ class BackgroundSpec(TypedDict):
 
 
 class CwndReductionSpec(TypedDict):
-    """A window that is told to shrink."""
+    """A reduction of the congestion window before a move."""
 
     cwnd_fraction_ppm: int | None
-    """Part of the window that is kept, parts per million; null = (RTT - delay) / RTT by the sender's own RTT."""
+    """Part of the window that remains, parts per million; null = (RTT - delay) / RTT by the sender's own RTT."""
     delay_ns: int
-    """By how much the new way is shorter, ns, as the sender is told."""
+    """Difference of the two paths' delays as the sender is told, ns."""
     lead_ns: int
-    """From telling the sender to the move, ns."""
+    """Time from the sender's notice to the move, ns."""
     restore_ns: int | None
-    """From the move to giving the window back, ns; null = it is left to the congestion control."""
+    """Time from the move to the window's restoration, ns; null = the congestion control restores it."""
 
 
 DistributionSpec: TypeAlias = Literal["each", "striped"]
-"""Whose the workload is, where a flow has several connections."""
+"""Owner of the workload, where a flow has several connections."""
 
 
 EmulatorSpec: TypeAlias = Literal["netem"]
-"""What carries packets in place of elephan's emulator."""
+"""Emulator in place of elephan's."""
 
 
 class ExtrapolateSpec(TypedDict):
     """
-    How far a copy is simulated until the rest may be extrapolated from its steady state; see
+    Bounds of the simulated part of a copy whose rest may be extrapolated from its steady state; see
     `experiment::steady`.
     """
 
     error_ppm: int
-    """Half of the 95 % interval of the goodput with which one is content before `most_packets`, parts per million."""
+    """Half of the goodput's 95 % interval that ends the simulation before `most_packets`, parts per million."""
     first_packets: int
-    """Data packets delivered before it is looked at first; then after twice as many, and so on."""
+    """Data packets delivered before the first assessment; the next ones are after twice as many each."""
     from_ns: int
-    """From when on it is observed, ns: all connections are open."""
+    """Begin of the observation, ns: all connections are open."""
     interval_ns: int
     """Time between two observations, ns."""
     least_episodes: int
-    """Episodes of loss recovery that the steady part must have."""
+    """Least episodes of loss recovery in the steady part."""
     most_packets: int
-    """Data packets after which it is given up."""
+    """Data packets after which there is no extrapolation."""
 
 
 JitterKind: TypeAlias = Literal["uniform", "exponential", "normal"]
@@ -161,7 +161,7 @@ class JitterSpec(TypedDict):
     distribution: JitterKind
     """Distribution of the extra delay."""
     reordering: bool
-    """Whether packets may overtake each other."""
+    """Packets may overtake each other."""
     scale_ns: int
     """Scale: largest value (uniform), mean (exponential), standard deviation (normal, cut at 0 and 4 sigma), ns."""
 
@@ -170,15 +170,15 @@ class LightpathSpec(TypedDict):
     """A lightpath: links between two routers that carry nothing until the manager moves a flow there."""
 
     capacity_bps: int
-    """What it carries, bit/s."""
+    """Capacity, bit/s."""
     cost_bytes: int
-    """Bytes that a set-up must gain before it is worth it."""
+    """Cost of a set-up, as bytes that a move has to gain."""
     name: str
     """Name, unique."""
     route: list[int]
     """Links for data, in order."""
     set_up_ns: int
-    """From the decision to set it up to the first packet, ns."""
+    """Time from the decision to the first packet, ns."""
 
 
 class NoLossSpec(TypedDict):
@@ -240,7 +240,7 @@ LossSpec: TypeAlias = (
 
 
 class MeasureSpec(TypedDict):
-    """What to observe."""
+    """Observation of a run."""
 
     pcap: str | None
     """pcapng file to write, absolute path; null = none."""
@@ -255,7 +255,7 @@ class MeasureSpec(TypedDict):
 
 
 OutOfRangeSpec: TypeAlias = Literal["refuse", "skip", "wrap"]
-"""What becomes of a request beyond the unit."""
+"""Treatment of a request beyond the unit."""
 
 
 ProgramName: TypeAlias = Literal["iperf3", "scp", "ftp"]
@@ -268,7 +268,7 @@ class QueueDelaySpec(TypedDict):
     link: int
     """Index into `links`."""
     rate_bps: int
-    """Its rate as the moving router knows it, bit/s."""
+    """Rate of the link as the moving router knows it, bit/s."""
 
 
 class DropTailSpec(TypedDict):
@@ -340,12 +340,12 @@ RecoverySpec: TypeAlias = Literal["newreno", "sack", "rack"]
 
 
 class ReorderingToleranceSpec(TypedDict):
-    """Patience with late packets."""
+    """Tolerance for late packets."""
 
     delay_ns: int
-    """How late, ns; 0 = as RACK waits by itself."""
+    """Tolerated lateness, ns; 0 = RACK's own reordering window."""
     duration_ns: int | None
-    """For how long, ns; null = twice the sender's RTT and the delay."""
+    """Duration, ns; null = twice the sender's RTT and the delay."""
 
 
 SchedulerSpec: TypeAlias = Literal["fcfs", "sstf", "look", "c-look", "sptf"]
@@ -379,7 +379,7 @@ SizesSpec: TypeAlias = ParetoFlowsSpec | LognormalFlowsSpec
 
 
 class MixSourceSpec(TypedDict):
-    """Requests of one size, as many under way as the queue depth."""
+    """Requests of one size, as many in flight as the queue depth."""
 
     kind: Literal["mix"]
     random: bool
@@ -413,14 +413,14 @@ class PostmarkSourceSpec(TypedDict):
 TraceFormatSpec: TypeAlias = Literal[
     "auto", "blkparse", "disksim", "disksim-validate", "fio", "hp-srt", "mqsim", "msr", "spc"
 ]
-"""How a trace is written; see `storage::Format`."""
+"""Format of a trace; see `storage::Format`."""
 
 
 class TraceSpec(TypedDict):
-    """Where a trace comes from and how it is played."""
+    """A trace and its replay."""
 
     format: TraceFormatSpec
-    """How it is written."""
+    """Format of the file."""
     header_bytes: int
     """Bytes sent beside each write's data (replication header)."""
     looped: bool
@@ -486,7 +486,7 @@ class TransportSpec(TypedDict):
     undo: bool
     """Take back reductions that were proven wrong."""
     window_bound: bool
-    """Whether RFC 7323's largest shift of 14, a window of 1.07 GB, holds; if not, 15."""
+    """Bound the shift to RFC 7323's 14, a window of 1.07 GB; if not, to 15."""
     window_bytes: int
     """Receive window limit, bytes."""
     window_scale: int | None
@@ -496,27 +496,27 @@ class TransportSpec(TypedDict):
 
 
 class AtSpec(TypedDict):
-    """At a time."""
+    """A time."""
 
     kind: Literal["at"]
     time_ns: int
-    """ns."""
+    """Time, ns."""
 
 
 class FlowReachesSpec(TypedDict):
-    """When a flow's delivered rate over `window_ns` first reaches a rate."""
+    """The first time that a flow's delivered rate over `window_ns` reaches a rate."""
 
     flow: int
     """Index into `flows`."""
     kind: Literal["flow_reaches"]
     rate_bps: int
-    """bit/s of payload."""
+    """Rate, bit/s of payload."""
     window_ns: int
     """Averaging window, ns."""
 
 
 WhenSpec: TypeAlias = AtSpec | FlowReachesSpec
-"""When an event happens."""
+"""Time or condition of an event."""
 
 
 class BulkSpec(TypedDict):
@@ -543,10 +543,10 @@ class ProgramSpec(TypedDict):
     """A real program, where there are sockets; simulated, as bulk."""
 
     bytes: int | None
-    """Bytes that it is told to send; null = until the end."""
+    """Bytes to send; null = until the end."""
     kind: Literal["program"]
     program: ProgramName
-    """Which one."""
+    """Name of the program."""
 
 
 class FixedSizeSpec(TypedDict):
@@ -595,7 +595,7 @@ class WritesSpec(TypedDict):
     """Writes that are drawn at a mean rate."""
 
     arrivals: ArrivalsSpec
-    """When they are issued."""
+    """Times of issue."""
     header_bytes: int
     """Bytes sent beside each write's data (replication header)."""
     rate_bps: int
@@ -611,16 +611,16 @@ class LossActionSpec(TypedDict):
     link: int
     """Index into `links`."""
     loss: LossSpec
-    """The model."""
+    """Loss model."""
 
 
 class DiskSpec(TypedDict):
-    """What is behind the target."""
+    """The disk behind the target."""
 
     count: int
-    """Disks among which blocks are dealt; 1 without a model."""
+    """Number of striped disks; 1 without a model."""
     drive: str | None
-    """Which drive of the file; null = the only one."""
+    """Name of the drive in the file; null = the only one."""
     model: str | None
     """A name of `storage::disk::NAMES`, or the absolute path of a DiskSim file; null = a medium that takes no time."""
     scheduler: SchedulerSpec | None
@@ -632,22 +632,22 @@ class DiskSpec(TypedDict):
 
 
 class HoldBufferSpec(TypedDict):
-    """A delay line at the moving router; see `link::Hold`."""
+    """A delay line at the moving router; see `link::HoldBuffer`."""
 
     delay_ns: int
-    """What it begins with, ns: by how much the old way is longer, as the router believes."""
+    """Initial delay, ns: the difference of the two paths as the router knows it."""
     limit_bytes: int | None
-    """Bytes that it holds at most; null = no bound."""
+    """Capacity, bytes; null = no bound."""
     line: NotRequired[int]
-    """Link for whose line it lets go: gates of one link and rate take turns; absent = it has that rate for itself."""
+    """Link whose line it feeds; hold buffers of one link and rate take turns. Absent = it has the rate for itself."""
     queues: list[QueueDelaySpec]
-    """Links of the old way whose queues, at the moment of the move, are added to that."""
+    """Links of the old path whose queuing delay at the move is added."""
     rate_bps: int
-    """How fast it lets go at most, bit/s: as the line behind it sends, or slower."""
+    """Highest release rate, bit/s: at most that of the line behind it."""
     share_ppm: int | None
     """
-    By how much more than comes leaves it while it is shortened, parts per million; null = all at once after the
-    delay.
+    Share by which the departure rate exceeds the arrival rate while the delay shrinks, parts per million; null =
+    all at once after the delay.
     """
 
 
@@ -667,25 +667,25 @@ LinkSpec = TypedDict(
 
 
 class MitigationSpec(TypedDict):
-    """What is done at the moving router and at the senders so that a move hurts less."""
+    """Mitigation of a move, at the moving router and at the senders."""
 
     cwnd_reduction: CwndReductionSpec | None
-    """Senders shrink their windows before."""
+    """Reduction of the senders' windows before the move."""
     hold_buffer: HoldBufferSpec | None
-    """The moving router keeps packets back."""
+    """Hold buffer at the moving router."""
     reordering_tolerance: ReorderingToleranceSpec | None
-    """Senders wait longer before they take a packet that is late for lost."""
+    """Tolerance of the senders for late packets."""
 
 
 class PathMitigationSpec(TypedDict):
-    """What may be done about the moves of flows of one way to one lightpath."""
+    """Allowed mitigation of moves from one path to one lightpath."""
 
     lightpath: int
     """Index into `lightpaths`."""
     mitigation: MitigationSpec
-    """As of a move by an event; nobody is made patient."""
+    """As of a move by an event; without reordering tolerance."""
     route: list[int]
-    """The flows' way over IP: links for data."""
+    """Path of the flows over IP: links for data."""
 
 
 class ShortFlowsSpec(TypedDict):
@@ -706,9 +706,9 @@ class ShortFlowsSpec(TypedDict):
     source: int
     """Sending node."""
     start_ns: int
-    """From when on flows begin, ns."""
+    """First begin of a flow, ns."""
     stop_ns: int | None
-    """Until when, ns; null = the end of the run."""
+    """Last begin of a flow, ns; null = the end of the run."""
     transport: TransportSpec
     """Transport."""
 
@@ -720,38 +720,38 @@ class TraceSourceSpec(TypedDict):
     """Only requests to this device of the trace; null = all."""
     kind: Literal["trace"]
     out_of_range: OutOfRangeSpec
-    """What becomes of a request beyond the unit."""
+    """Treatment of a request beyond the unit."""
     timed: bool
-    """As recorded; else as fast as the queue depth lets."""
+    """Recorded times; else as fast as the queue depth allows."""
     trace: TraceSpec
-    """The trace and how it is played; without a header."""
+    """The trace and its replay; without a header."""
 
 
 SourceSpec: TypeAlias = MixSourceSpec | PostmarkSourceSpec | TraceSourceSpec
-"""Where requests come from."""
+"""Source of the requests."""
 
 
 class ReplicateSpec(TypedDict):
-    """Mirrored writes: exactly one of the two says which."""
+    """Mirrored writes: of exactly one of the two sources."""
 
     kind: Literal["replicate"]
     trace: NotRequired[TraceSpec]
-    """Those of a block trace, and how it is played."""
+    """Writes of a block trace."""
     writes: NotRequired[WritesSpec]
-    """Those that are drawn."""
+    """Writes drawn at random."""
 
 
 class IscsiWorkloadSpec(TypedDict):
     """A connection of an iSCSI session: the flows of a group, in their order, are its connections."""
 
     allegiance: AllegianceSpec
-    """How connections are chosen for commands."""
+    """Choice of the connection for a command."""
     command_window: int
-    """Commands that the target lets a session have under way: 1 to 4096."""
+    """Commands in flight that the target allows a session: 1 to 4096."""
     data_digest: bool
     """CRC32C over data."""
     disk: DiskSpec
-    """What is behind the target."""
+    """The disk behind the target."""
     first_burst_bytes: int
     """FirstBurstLength, bytes: 512 to `max_burst_bytes`."""
     header_digest: bool
@@ -768,28 +768,28 @@ class IscsiWorkloadSpec(TypedDict):
     max_outstanding_r2t: int
     """MaxOutstandingR2T: 1 to 65535."""
     queue_depth: int
-    """Requests that the initiator's host has under way at once; at least 1."""
+    """Requests in flight of the initiator's host; at least 1."""
     source: SourceSpec
-    """Where requests come from."""
+    """Source of the requests."""
     target_max_recv_bytes: int
     """MaxRecvDataSegmentLength of the target, bytes: 512 to 2^24 - 1."""
 
 
 WorkloadSpec: TypeAlias = BulkSpec | ConstantRateSpec | ProgramSpec | ReplicateSpec | IscsiWorkloadSpec
-"""What a flow carries."""
+"""Workload of a flow."""
 
 
 class MoveSpec(TypedDict):
     """
-    Connections change their way, each packet from the router on where its way and the new one part; what is past
-    that router, or waits in its queue, stays on the old way.
+    Connections change their path at the router where the old and the new one part. Packets past that router, or
+    in its queue, stay on the old path.
     """
 
     flows: list[int]
     """Indices into `flows`."""
     kind: Literal["move"]
     mitigation: NotRequired[MitigationSpec]
-    """What keeps the data's move from hurting; absent = nothing does."""
+    """Mitigation of the data's move; absent = none."""
     return_route: list[int] | None
     """Links for ACKs, in order; null = ACKs stay where they are."""
     route: list[int] | None
@@ -797,11 +797,11 @@ class MoveSpec(TypedDict):
 
 
 class MoveBackgroundSpec(TypedDict):
-    """Background sources change their way, as `ActionSpec::Move`."""
+    """Background sources change their path, as `ActionSpec::Move`."""
 
     kind: Literal["move_background"]
     mitigation: NotRequired[MitigationSpec]
-    """What keeps the move from hurting; only its hold buffer counts; absent = nothing does."""
+    """Mitigation of the move, of which only the hold buffer counts; absent = none."""
     route: list[int]
     """Links, in order."""
     sources: list[int]
@@ -819,25 +819,25 @@ ActionSpec: TypeAlias = (
     | MoveSpec
     | MoveBackgroundSpec
 )
-"""What an event does."""
+"""Change by an event."""
 
 
 class EventSpec(TypedDict):
     """One change."""
 
     action: ActionSpec
-    """What."""
+    """Change."""
     when: WhenSpec
-    """When."""
+    """Time or condition."""
 
 
 class FlowSpec(TypedDict):
-    """One TCP connection and what it carries."""
+    """One TCP connection and its workload."""
 
     destination: int
     """Receiving node."""
     distribution: NotRequired[DistributionSpec]
-    """Whether the connections of its group share the workload; absent where each has its own."""
+    """Owner of the workload: each connection, or the group; absent = each."""
     group: int
     """Connections of one flow entry share their group: metrics are added up over it. Index from 0."""
     name: str
@@ -849,46 +849,46 @@ class FlowSpec(TypedDict):
     source: int
     """Sending node."""
     start_ns: int
-    """When the connection is opened, ns."""
+    """Opening of the connection, ns."""
     stop_ns: int | None
-    """When the application stops writing, ns."""
+    """Last write of the application, ns; null = the end of its workload."""
     transport: TransportSpec
     """Transport."""
     workload: WorkloadSpec
-    """What it carries."""
+    """Workload."""
 
 
 class ManagerSpec(TypedDict):
     """The operator's policy; see `te::Policy`."""
 
     cc_beta_ppm: int
-    """Part of the window that congestion controls keep at a loss, parts per million."""
+    """Part of the window that the congestion control keeps at a loss, parts per million."""
     confidence_sigmas_e3: int
-    """Standard errors taken off an estimate before it is compared, thousandths."""
+    """Standard errors subtracted from an estimate before a comparison, thousandths."""
     congestion_threshold_ppm: int
-    """Load of the bypassed IP way from which that worth is one, parts per million."""
+    """Load of the bypassed IP path from which that weight is one, parts per million."""
     flow_table_size: int
-    """Flows in the table at most."""
+    """Most flows in the flow table."""
     inactive_timeout_ns: int
-    """A flow of which nothing is seen for so long is over, ns."""
+    """Time without packets after which a flow is over, ns."""
     interval_ns: int
-    """Time between two looks, ns."""
+    """Interval of the decisions, ns."""
     lightpath_timeout_ns: int
-    """A lightpath that carries nothing is kept, ns."""
+    """Time that an unused lightpath is kept, ns."""
     lightpaths: list[LightpathSpec]
     """Lightpaths, in the order in which they are preferred."""
     lightpaths_max: int
-    """Lightpaths set up at once at most."""
+    """Most lightpaths set up at once."""
     max_utilization_ppm: int
-    """Part of a lightpath's capacity that is given away, parts per million."""
+    """Largest utilization of a lightpath, parts per million."""
     min_dwell_time_ns: int
-    """A flow stays where it is after a move, ns."""
+    """Least time between two moves of a flow, ns."""
     mitigations: NotRequired[list[PathMitigationSpec]]
-    """What may be done about moves to lightpaths; empty: flows are moved as they are."""
+    """Allowed mitigations of moves to lightpaths; absent = none."""
     observation_window_ns: int
-    """Time after a move during which what a flow lacks is the move's cost, ns."""
+    """Time after a move during which a flow's deficit counts as the move's cost, ns."""
     offload_weight_ppm: int
-    """Worth of a byte taken off the IP level, parts per million of one delivered."""
+    """Weight of a byte taken off the IP level, parts per million of a byte delivered."""
     pareto_shape_e3: NotRequired[int]
     """Index of the Pareto tail of flows' sizes, thousandths."""
     priorities: list[int]
@@ -896,9 +896,9 @@ class ManagerSpec(TypedDict):
     rate_bps: int
     """Rate of an elephant, bit/s of IP packets."""
     refuse: bool
-    """Refuse moves that are forecast to cost more than they gain."""
+    """Refuse moves whose forecast cost exceeds the gain."""
     return_rate_bps: int
-    """Rate below which a moved flow goes back, bit/s."""
+    """Rate below which a moved flow returns, bit/s."""
     sampling_rate: int
     """One packet in so many is sampled; 1 = all are counted."""
     volume_bytes: int
@@ -913,14 +913,11 @@ class RunSpec(TypedDict):
     duration_ns: int
     """Simulated time after which the run ends, ns. Flows that finish earlier end it earlier when `stop_when_done`."""
     emulator: NotRequired[EmulatorSpec]
-    """
-    What carries packets on the backend kernel, where it is not elephan's emulator. Of no account in the
-    simulator.
-    """
+    """Emulator of the backend kernel; absent = elephan's. The simulator ignores it."""
     events: list[EventSpec]
-    """What changes in time."""
+    """Changes in time."""
     extrapolate: NotRequired[ExtrapolateSpec]
-    """How far a long copy is simulated until the rest may be extrapolated; absent = to its end."""
+    """Bounds of the simulated part of a long copy; absent = all of it."""
     flows: list[FlowSpec]
     """TCP flows, one entry per connection."""
     format: Literal[2]
@@ -928,9 +925,9 @@ class RunSpec(TypedDict):
     links: list[LinkSpec]
     """One-way links."""
     manager: NotRequired[ManagerSpec]
-    """Who moves flows to lightpaths; absent = nobody."""
+    """Manager of lightpaths; absent = none."""
     measure: MeasureSpec
-    """What to observe."""
+    """Observation."""
     nodes: list[str]
     """Nodes; everything else names them by index."""
     seed: int

@@ -21,6 +21,6 @@ pub struct BackgroundSpec {
     pub stop_ns: Option<u64>,
     /// Mean time on, ns, and mean time off, ns, both exponential; null = constantly on.
     pub on_off_ns: Option<[u64; 2]>,
-    /// Whether it is on at all before an event says so.
+    /// On before an event says so.
     pub enabled: bool,
 }

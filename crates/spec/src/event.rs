@@ -1,6 +1,7 @@
 //! Changes in time.
 
-use crate::{LossSpec, MitigationSpec};
+use crate::link::LossSpec;
+use crate::mitigation::MitigationSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,35 +9,35 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventSpec {
-    /// When.
+    /// Time or condition.
     pub when: WhenSpec,
-    /// What.
+    /// Change.
     pub action: ActionSpec,
 }
 
-/// When an event happens.
+/// Time or condition of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WhenSpec {
-    /// At a time.
+    /// A time.
     #[schemars(title = "AtSpec")]
     At {
-        /// ns.
+        /// Time, ns.
         time_ns: u64,
     },
-    /// When a flow's delivered rate over `window_ns` first reaches a rate.
+    /// The first time that a flow's delivered rate over `window_ns` reaches a rate.
     #[schemars(title = "FlowReachesSpec")]
     FlowReaches {
         /// Index into `flows`.
         flow: usize,
-        /// bit/s of payload.
+        /// Rate, bit/s of payload.
         rate_bps: u64,
         /// Averaging window, ns.
         window_ns: u64,
     },
 }
 
-/// What an event does.
+/// Change by an event.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ActionSpec {
@@ -45,7 +46,7 @@ pub enum ActionSpec {
     Rate {
         /// Index into `links`.
         link: usize,
-        /// bit/s.
+        /// Rate, bit/s.
         rate_bps: u64,
     },
     /// New delay of a link.
@@ -53,7 +54,7 @@ pub enum ActionSpec {
     Delay {
         /// Index into `links`.
         link: usize,
-        /// ns.
+        /// Propagation delay, ns.
         delay_ns: u64,
     },
     /// New loss model of a link.
@@ -61,10 +62,10 @@ pub enum ActionSpec {
     Loss {
         /// Index into `links`.
         link: usize,
-        /// The model.
+        /// Loss model.
         loss: LossSpec,
     },
-    /// The link carries nothing; what is on the line is lost, the queue waits.
+    /// The link carries nothing: packets on the line are lost, the queue waits.
     #[schemars(title = "LinkDownSpec")]
     LinkDown {
         /// Index into `links`.
@@ -88,8 +89,8 @@ pub enum ActionSpec {
         /// Index into `background`.
         source: usize,
     },
-    /// Connections change their way, each packet from the router on where its way and the new one part; what is past
-    /// that router, or waits in its queue, stays on the old way.
+    /// Connections change their path at the router where the old and the new one part. Packets past that router, or in
+    /// its queue, stay on the old path.
     #[schemars(title = "MoveSpec")]
     Move {
         /// Indices into `flows`.
@@ -98,25 +99,25 @@ pub enum ActionSpec {
         route: Option<Vec<usize>>,
         /// Links for ACKs, in order; null = ACKs stay where they are.
         return_route: Option<Vec<usize>>,
-        /// What keeps the data's move from hurting; absent = nothing does.
+        /// Mitigation of the data's move; absent = none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mitigation: Option<MitigationSpec>,
     },
-    /// Background sources change their way, as [`ActionSpec::Move`].
+    /// Background sources change their path, as [`ActionSpec::Move`].
     #[schemars(title = "MoveBackgroundSpec")]
     MoveBackground {
         /// Indices into `background`.
         sources: Vec<usize>,
         /// Links, in order.
         route: Vec<usize>,
-        /// What keeps the move from hurting; only its hold buffer counts; absent = nothing does.
+        /// Mitigation of the move, of which only the hold buffer counts; absent = none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mitigation: Option<MitigationSpec>,
     },
 }
 
 impl ActionSpec {
-    /// The link that it changes, by its index.
+    /// Returns the index of the link that it changes.
     pub fn link(&self) -> Option<usize> {
         match *self {
             ActionSpec::Rate { link, .. }

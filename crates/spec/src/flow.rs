@@ -1,10 +1,11 @@
-//! One connection and what it carries.
+//! One connection and its workload.
 
-use crate::{DistributionSpec, TransportSpec, WorkloadSpec};
+use crate::transport::TransportSpec;
+use crate::workload::{DistributionSpec, WorkloadSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One TCP connection and what it carries.
+/// One TCP connection and its workload.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
@@ -22,13 +23,13 @@ pub struct FlowSpec {
     pub return_route: Vec<usize>,
     /// Transport.
     pub transport: TransportSpec,
-    /// When the connection is opened, ns.
+    /// Opening of the connection, ns.
     pub start_ns: u64,
-    /// When the application stops writing, ns.
+    /// Last write of the application, ns; null = the end of its workload.
     pub stop_ns: Option<u64>,
-    /// What it carries.
+    /// Workload.
     pub workload: WorkloadSpec,
-    /// Whether the connections of its group share the workload; absent where each has its own.
+    /// Owner of the workload: each connection, or the group; absent = each.
     #[serde(default, skip_serializing_if = "DistributionSpec::is_each")]
     pub distribution: DistributionSpec,
 }

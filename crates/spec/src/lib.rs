@@ -18,6 +18,7 @@ mod mitigation;
 mod run;
 mod schema;
 mod short_flows;
+mod trace;
 mod transport;
 mod workload;
 
@@ -33,7 +34,6 @@ pub use mitigation::{CwndReductionSpec, HoldBufferSpec, MitigationSpec, QueueDel
 pub use run::{EmulatorSpec, RunSpec, FORMAT};
 pub use schema::schema;
 pub use short_flows::{ShortFlowsSpec, SizesSpec};
+pub use trace::{TraceFormatSpec, TraceSpec};
 pub use transport::{RecoverySpec, TransportSpec};
-pub use workload::{
-    ArrivalsSpec, DistributionSpec, ProgramName, TraceFormatSpec, TraceSpec, WorkloadSpec, WriteSizesSpec, WritesSpec,
-};
+pub use workload::{ArrivalsSpec, DistributionSpec, ProgramName, WorkloadSpec, WriteSizesSpec, WritesSpec};

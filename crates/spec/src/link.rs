@@ -136,7 +136,7 @@ pub struct JitterSpec {
     pub distribution: JitterKind,
     /// Scale: largest value (uniform), mean (exponential), standard deviation (normal, cut at 0 and 4 sigma), ns.
     pub scale_ns: u64,
-    /// Whether packets may overtake each other.
+    /// Packets may overtake each other.
     pub reordering: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The manager of a hybrid network and the lightpaths that it may use.
 
-use crate::MitigationSpec;
+use crate::mitigation::MitigationSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,45 +8,45 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ManagerSpec {
-    /// Time between two looks, ns.
+    /// Interval of the decisions, ns.
     pub interval_ns: u64,
     /// One packet in so many is sampled; 1 = all are counted.
     pub sampling_rate: u64,
-    /// Flows in the table at most.
+    /// Most flows in the flow table.
     pub flow_table_size: usize,
-    /// A flow of which nothing is seen for so long is over, ns.
+    /// Time without packets after which a flow is over, ns.
     pub inactive_timeout_ns: u64,
     /// Rate of an elephant, bit/s of IP packets.
     pub rate_bps: u64,
     /// Volume of an elephant, bytes of IP packets.
     pub volume_bytes: u64,
-    /// Standard errors taken off an estimate before it is compared, thousandths.
+    /// Standard errors subtracted from an estimate before a comparison, thousandths.
     pub confidence_sigmas_e3: u32,
-    /// Rate below which a moved flow goes back, bit/s.
+    /// Rate below which a moved flow returns, bit/s.
     pub return_rate_bps: u64,
-    /// A flow stays where it is after a move, ns.
+    /// Least time between two moves of a flow, ns.
     pub min_dwell_time_ns: u64,
-    /// A lightpath that carries nothing is kept, ns.
+    /// Time that an unused lightpath is kept, ns.
     pub lightpath_timeout_ns: u64,
-    /// Lightpaths set up at once at most.
+    /// Most lightpaths set up at once.
     pub lightpaths_max: usize,
-    /// Part of a lightpath's capacity that is given away, parts per million.
+    /// Largest utilization of a lightpath, parts per million.
     pub max_utilization_ppm: u32,
-    /// Worth of a byte taken off the IP level, parts per million of one delivered.
+    /// Weight of a byte taken off the IP level, parts per million of a byte delivered.
     pub offload_weight_ppm: u32,
-    /// Load of the bypassed IP way from which that worth is one, parts per million.
+    /// Load of the bypassed IP path from which that weight is one, parts per million.
     pub congestion_threshold_ppm: u32,
-    /// Refuse moves that are forecast to cost more than they gain.
+    /// Refuse moves whose forecast cost exceeds the gain.
     pub refuse: bool,
-    /// Time after a move during which what a flow lacks is the move's cost, ns.
+    /// Time after a move during which a flow's deficit counts as the move's cost, ns.
     pub observation_window_ns: u64,
-    /// Part of the window that congestion controls keep at a loss, parts per million.
+    /// Part of the window that the congestion control keeps at a loss, parts per million.
     pub cc_beta_ppm: u32,
     /// Index of the Pareto tail of flows' sizes, thousandths.
     #[serde(default = "as_much_again", skip_serializing_if = "is_as_much_again")]
     #[schemars(extend("default" = as_much_again()))]
     pub pareto_shape_e3: u32,
-    /// What may be done about moves to lightpaths; empty: flows are moved as they are.
+    /// Allowed mitigations of moves to lightpaths; absent = none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mitigations: Vec<PathMitigationSpec>,
     /// Priority of each flow, in the order of `flows`.
@@ -64,15 +64,15 @@ fn is_as_much_again(shape_e3: &u32) -> bool {
     *shape_e3 == as_much_again()
 }
 
-/// What may be done about the moves of flows of one way to one lightpath.
+/// Allowed mitigation of moves from one path to one lightpath.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathMitigationSpec {
-    /// The flows' way over IP: links for data.
+    /// Path of the flows over IP: links for data.
     pub route: Vec<usize>,
     /// Index into `lightpaths`.
     pub lightpath: usize,
-    /// As of a move by an event; nobody is made patient.
+    /// As of a move by an event; without reordering tolerance.
     pub mitigation: MitigationSpec,
 }
 
@@ -84,10 +84,10 @@ pub struct LightpathSpec {
     pub name: String,
     /// Links for data, in order.
     pub route: Vec<usize>,
-    /// What it carries, bit/s.
+    /// Capacity, bit/s.
     pub capacity_bps: u64,
-    /// From the decision to set it up to the first packet, ns.
+    /// Time from the decision to the first packet, ns.
     pub set_up_ns: u64,
-    /// Bytes that a set-up must gain before it is worth it.
+    /// Cost of a set-up, as bytes that a move has to gain.
     pub cost_bytes: u64,
 }

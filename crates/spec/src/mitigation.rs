@@ -3,35 +3,35 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is done at the moving router and at the senders so that a move hurts less.
+/// Mitigation of a move, at the moving router and at the senders.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MitigationSpec {
-    /// The moving router keeps packets back.
+    /// Hold buffer at the moving router.
     pub hold_buffer: Option<HoldBufferSpec>,
-    /// Senders shrink their windows before.
+    /// Reduction of the senders' windows before the move.
     pub cwnd_reduction: Option<CwndReductionSpec>,
-    /// Senders wait longer before they take a packet that is late for lost.
+    /// Tolerance of the senders for late packets.
     pub reordering_tolerance: Option<ReorderingToleranceSpec>,
 }
 
-/// A delay line at the moving router; see `link::Hold`.
+/// A delay line at the moving router; see `link::HoldBuffer`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HoldBufferSpec {
-    /// What it begins with, ns: by how much the old way is longer, as the router believes.
+    /// Initial delay, ns: the difference of the two paths as the router knows it.
     pub delay_ns: u64,
-    /// Links of the old way whose queues, at the moment of the move, are added to that.
+    /// Links of the old path whose queuing delay at the move is added.
     pub queues: Vec<QueueDelaySpec>,
-    /// By how much more than comes leaves it while it is shortened, parts per million; null = all at once after the
-    /// delay.
+    /// Share by which the departure rate exceeds the arrival rate while the delay shrinks, parts per million; null =
+    /// all at once after the delay.
     pub share_ppm: Option<u32>,
-    /// How fast it lets go at most, bit/s: as the line behind it sends, or slower.
+    /// Highest release rate, bit/s: at most that of the line behind it.
     pub rate_bps: u64,
-    /// Link for whose line it lets go: gates of one link and rate take turns; absent = it has that rate for itself.
+    /// Link whose line it feeds; hold buffers of one link and rate take turns. Absent = it has the rate for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// Bytes that it holds at most; null = no bound.
+    /// Capacity, bytes; null = no bound.
     pub limit_bytes: Option<u64>,
 }
 
@@ -41,30 +41,30 @@ pub struct HoldBufferSpec {
 pub struct QueueDelaySpec {
     /// Index into `links`.
     pub link: usize,
-    /// Its rate as the moving router knows it, bit/s.
+    /// Rate of the link as the moving router knows it, bit/s.
     pub rate_bps: u64,
 }
 
-/// A window that is told to shrink.
+/// A reduction of the congestion window before a move.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CwndReductionSpec {
-    /// By how much the new way is shorter, ns, as the sender is told.
+    /// Difference of the two paths' delays as the sender is told, ns.
     pub delay_ns: u64,
-    /// Part of the window that is kept, parts per million; null = (RTT - delay) / RTT by the sender's own RTT.
+    /// Part of the window that remains, parts per million; null = (RTT - delay) / RTT by the sender's own RTT.
     pub cwnd_fraction_ppm: Option<u32>,
-    /// From telling the sender to the move, ns.
+    /// Time from the sender's notice to the move, ns.
     pub lead_ns: u64,
-    /// From the move to giving the window back, ns; null = it is left to the congestion control.
+    /// Time from the move to the window's restoration, ns; null = the congestion control restores it.
     pub restore_ns: Option<u64>,
 }
 
-/// Patience with late packets.
+/// Tolerance for late packets.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReorderingToleranceSpec {
-    /// How late, ns; 0 = as RACK waits by itself.
+    /// Tolerated lateness, ns; 0 = RACK's own reordering window.
     pub delay_ns: u64,
-    /// For how long, ns; null = twice the sender's RTT and the delay.
+    /// Duration, ns; null = twice the sender's RTT and the delay.
     pub duration_ns: Option<u64>,
 }

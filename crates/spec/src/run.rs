@@ -1,6 +1,13 @@
-//! One run: nodes, links, traffic, and what changes and is measured.
+//! One run: nodes, links, traffic, and events and measurements.
 
-use crate::{BackgroundSpec, EventSpec, ExtrapolateSpec, FlowSpec, LinkSpec, ManagerSpec, MeasureSpec, ShortFlowsSpec};
+use crate::background::BackgroundSpec;
+use crate::event::EventSpec;
+use crate::extrapolate::ExtrapolateSpec;
+use crate::flow::FlowSpec;
+use crate::link::LinkSpec;
+use crate::manager::ManagerSpec;
+use crate::measure::MeasureSpec;
+use crate::short_flows::ShortFlowsSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +31,7 @@ pub struct RunSpec {
     pub nodes: Vec<String>,
     /// One-way links.
     pub links: Vec<LinkSpec>,
-    /// What carries packets on the backend kernel, where it is not elephan's emulator. Of no account in the simulator.
+    /// Emulator of the backend kernel; absent = elephan's. The simulator ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator: Option<EmulatorSpec>,
     /// TCP flows, one entry per connection.
@@ -32,21 +39,21 @@ pub struct RunSpec {
     /// Short flows that come and go; absent = none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub short_flows: Vec<ShortFlowsSpec>,
-    /// Who moves flows to lightpaths; absent = nobody.
+    /// Manager of lightpaths; absent = none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<ManagerSpec>,
-    /// How far a long copy is simulated until the rest may be extrapolated; absent = to its end.
+    /// Bounds of the simulated part of a long copy; absent = all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolate: Option<ExtrapolateSpec>,
     /// Traffic without congestion control.
     pub background: Vec<BackgroundSpec>,
-    /// What changes in time.
+    /// Changes in time.
     pub events: Vec<EventSpec>,
-    /// What to observe.
+    /// Observation.
     pub measure: MeasureSpec,
 }
 
-/// What carries packets in place of elephan's emulator.
+/// Emulator in place of elephan's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EmulatorSpec {

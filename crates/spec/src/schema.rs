@@ -1,6 +1,6 @@
 //! The JSON Schema of a specification, from which other languages take their types.
 
-use crate::RunSpec;
+use crate::run::RunSpec;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::Schema;

@@ -1,6 +1,6 @@
 //! Short flows that come and go.
 
-use crate::TransportSpec;
+use crate::transport::TransportSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,9 +24,9 @@ pub struct ShortFlowsSpec {
     pub arrivals_per_ks: u64,
     /// Bytes of each.
     pub sizes: SizesSpec,
-    /// From when on flows begin, ns.
+    /// First begin of a flow, ns.
     pub start_ns: u64,
-    /// Until when, ns; null = the end of the run.
+    /// Last begin of a flow, ns; null = the end of the run.
     pub stop_ns: Option<u64>,
 }
 

@@ -25,7 +25,7 @@ pub struct TransportSpec {
     pub window_bytes: u64,
     /// Negotiate window scaling.
     pub window_scaling: bool,
-    /// Whether RFC 7323's largest shift of 14, a window of 1.07 GB, holds; if not, 15.
+    /// Bound the shift to RFC 7323's 14, a window of 1.07 GB; if not, to 15.
     pub window_bound: bool,
     /// Forced shift.
     pub window_scale: Option<u8>,

@@ -1,10 +1,11 @@
-//! What flows carry.
+//! Workloads of flows.
 
-use crate::IscsiSpec;
+use crate::iscsi::IscsiSpec;
+use crate::trace::TraceSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whose the workload is, where a flow has several connections.
+/// Owner of the workload, where a flow has several connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DistributionSpec {
@@ -16,13 +17,13 @@ pub enum DistributionSpec {
 }
 
 impl DistributionSpec {
-    /// Whether each connection carries the whole workload.
+    /// Returns true if each connection carries the whole workload.
     pub fn is_each(&self) -> bool {
         *self == DistributionSpec::Each
     }
 }
 
-/// What a flow carries.
+/// Workload of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WorkloadSpec {
@@ -45,18 +46,18 @@ pub enum WorkloadSpec {
     /// A real program, where there are sockets; simulated, as bulk.
     #[schemars(title = "ProgramSpec")]
     Program {
-        /// Which one.
+        /// Name of the program.
         program: ProgramName,
-        /// Bytes that it is told to send; null = until the end.
+        /// Bytes to send; null = until the end.
         bytes: Option<u64>,
     },
-    /// Mirrored writes: exactly one of the two says which.
+    /// Mirrored writes: of exactly one of the two sources.
     #[schemars(title = "ReplicateSpec")]
     Replicate {
-        /// Those of a block trace, and how it is played.
+        /// Writes of a block trace.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<TraceSpec>,
-        /// Those that are drawn.
+        /// Writes drawn at random.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         writes: Option<WritesSpec>,
     },
@@ -88,46 +89,6 @@ impl ProgramName {
     }
 }
 
-/// Where a trace comes from and how it is played.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TraceSpec {
-    /// Absolute path.
-    pub path: String,
-    /// How it is written.
-    pub format: TraceFormatSpec,
-    /// Factor on all times, parts per million: 1_000_000 = as recorded, 2_000_000 = half as fast.
-    pub time_scale_e6: u64,
-    /// Start again at the end.
-    pub looped: bool,
-    /// Bytes sent beside each write's data (replication header).
-    pub header_bytes: u32,
-}
-
-/// How a trace is written; see `storage::Format`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TraceFormatSpec {
-    /// Told by the content.
-    Auto,
-    /// Events of Linux's block layer as `blkparse` prints them.
-    Blkparse,
-    /// DiskSim's ascii.
-    Disksim,
-    /// DiskSim's validation traces.
-    DisksimValidate,
-    /// fio's I/O log.
-    Fio,
-    /// Hewlett-Packard's SRT.
-    HpSrt,
-    /// The MQSim project's.
-    Mqsim,
-    /// Microsoft Research Cambridge's, as SNIA keeps them.
-    Msr,
-    /// The Storage Performance Council's.
-    Spc,
-}
-
 /// Writes that are drawn at a mean rate.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -136,7 +97,7 @@ pub struct WritesSpec {
     pub rate_bps: u64,
     /// Bytes of each.
     pub sizes: WriteSizesSpec,
-    /// When they are issued.
+    /// Times of issue.
     pub arrivals: ArrivalsSpec,
     /// Bytes sent beside each write's data (replication header).
     pub header_bytes: u32,
@@ -178,11 +139,11 @@ pub enum WriteSizesSpec {
     },
 }
 
-/// When writes are issued.
+/// Times at which writes are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "process", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ArrivalsSpec {
-    /// Each when the one before would have passed a line of the rate.
+    /// Each after the transmission time of the one before at the rate.
     #[schemars(title = "ConstantArrivalsSpec")]
     Constant,
     /// Independently of each other.
