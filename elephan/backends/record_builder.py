@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from elephan.backends.host import host_facts
 from elephan.backends.job import Job
@@ -72,7 +72,7 @@ def measured(
         notes=[*notes, *untrimmed(trims), *extrapolated(job.spec, result.extrapolation)],
         host=host_facts() | (host or {}),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        spec=cast(dict[str, Any], spec),
+        spec=spec,
         inputs=inputs,
         series=SeriesInfo(flow_rows=series.flow.num_rows, link_rows=series.link.num_rows, sha256=series.digest()),
     )

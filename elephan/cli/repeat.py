@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from elephan.backends import Job
 from elephan.backends.inputs import read_input
@@ -14,7 +14,6 @@ from elephan.cli.listing import existing
 from elephan.core import build_digest, version
 from elephan.errors import InputError
 from elephan.record import InputFile, Record, canonical_json
-from elephan.run_spec.types import RunSpec
 from elephan.sweep.executor import execute
 from elephan.sweep.progress import Bars
 from elephan.units import pluralize
@@ -77,7 +76,7 @@ def job_of(record: Record, folder: Path) -> tuple[Job, dict[str, str]]:
     A congestion control that is gone or has changed is written to `folder` from the record. Raises `InputError` when a
     trace is not the one of then.
     """
-    spec: dict[str, Any] = record.spec
+    spec = record.spec
     original: dict[str, str] = {}
     for item in record.inputs:
         if unchanged(item):
@@ -91,7 +90,7 @@ def job_of(record: Record, folder: Path) -> tuple[Job, dict[str, str]]:
         spec = replaced(spec, item.path, str(place))
     job = Job(
         index=0,
-        spec=cast(RunSpec, spec),
+        spec=spec,
         parameters=record.parameters,
         seed=record.seed,
         scenario=record.scenario,
@@ -110,7 +109,7 @@ def unchanged(item: InputFile) -> bool:
 
 def renamed(record: Record, original: dict[str, str]) -> Record:
     """Return the record with the files' own names."""
-    spec: dict[str, Any] = record.spec
+    spec = record.spec
     for place, path in original.items():
         spec = replaced(spec, place, path)
     inputs = [item.model_copy(update={"path": original.get(item.path, item.path)}) for item in record.inputs]
