@@ -63,7 +63,7 @@ wheel: $(VENV)/.stamp-tools setup ## a manylinux wheel in out/wheel, and README'
 	$(BIN)/python -m tests.wheel out/wheel/elephan-*.whl
 
 # Crates without I/O: time, sockets and files are not there to be used.
-CORES := units congestion link tcp wire storage sim te
+CORES := units congestion link tcp wire storage sim te spec
 .PHONY: wasm
 wasm: ## the crates without I/O build for WebAssembly, which has no clock, socket or file
 	scripts/packages.sh wasm
@@ -111,10 +111,11 @@ mitigation: setup ## what a move costs with each mitigation, in the hybrid paper
 	$(BIN)/python -m evaluation.mitigation
 
 .PHONY: docs
-docs: setup ## write anew what is generated from the code: scenario schema and reference, metrics
+docs: setup ## write anew what is generated from the code: scenario schema and reference, metrics, types of a run's specification
 	$(BIN)/python -m elephan.scenario.schema --write
 	$(BIN)/python -m elephan.scenario.reference --write
 	$(BIN)/python -m elephan.report.metrics --write
+	$(BIN)/python scripts/run_spec_types.py --write
 
 .PHONY: clean
 clean: ## remove everything that was built (stored results stay)

@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from elephan import backends
 from elephan.backends import Job
 from elephan.errors import InputError
 from elephan.printable import printable
 from elephan.record import Record, ScenarioInfo
+from elephan.run_spec.types import RunSpec
 
 if TYPE_CHECKING:
     import pandas
@@ -262,7 +263,8 @@ def jobs_of(scenario: Scenario, pcap: Path | None = None, backend: str = "sim") 
 
 def job_of(spec: dict[str, Any], name: str, backend: str = "sim") -> Job:
     """Return the job of a specification that was made without a scenario file; records call its scenario `name`."""
-    return Job(index=0, spec=spec, parameters={}, seed=spec["seed"], scenario=ScenarioInfo(name=name), backend=backend)
+    made = cast(RunSpec, spec)
+    return Job(index=0, spec=made, parameters={}, seed=made["seed"], scenario=ScenarioInfo(name=name), backend=backend)
 
 
 def run_jobs(

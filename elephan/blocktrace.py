@@ -7,6 +7,7 @@ from typing import TypedDict
 
 from elephan.core import native
 from elephan.errors import InputError
+from elephan.run_spec.types import TraceFormatSpec
 
 AUTO = "auto"
 """The beginning of the file tells the format."""
@@ -15,7 +16,7 @@ AUTO = "auto"
 class BlockTrace(TypedDict):
     """The counts of one pass over a trace, as the core hands them back."""
 
-    format: str
+    format: TraceFormatSpec
     """As asked for, or as the content tells."""
     requests: int
     reads: int

@@ -11,12 +11,18 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from elephan.errors import StoreError
 from elephan.record_upgrade import from_format_1
+
+if TYPE_CHECKING:
+    from elephan.run_spec.types import RunSpec as Specification
+else:
+    # The core has checked what is stored: pydantic does not do so again at each load.
+    Specification = dict[str, Any]
 
 FORMAT = 2
 """Form of a record. Raise it when a key changes its name or meaning, and teach `upgrade` the old one."""
@@ -138,8 +144,8 @@ class Record(BaseModel):
     host: dict[str, Any]
     created: str
     """UTC, ISO 8601, seconds."""
-    spec: dict[str, Any]
-    """The complete specification that the backend was given; see crates/experiment/src/spec.rs."""
+    spec: Specification
+    """The complete specification that the backend was given; see the crate spec."""
     inputs: list[InputFile] = []
     series: SeriesInfo | None = None
 

@@ -122,6 +122,11 @@ def _move(move: dict[str, Any]) -> dict[str, Any]:
     return move
 
 
+ABSENT_IN_TRANSPORT = {"window_bound": True, "sack_compression": False, "max_reordering": 300, "undo": True}
+"""Meaning of the oldest specifications, written before a transport had these keys. They are no defaults:
+an endpoint has SACK compression since."""
+
+
 def _spec(spec: dict[str, Any]) -> dict[str, Any]:
     spec = _renamed(spec, {"crowds": "short_flows"})
     if "format" in spec:
@@ -141,7 +146,7 @@ def _flow_spec(flow: dict[str, Any]) -> dict[str, Any]:
 
 
 def _transport_spec(transport: dict[str, Any]) -> dict[str, Any]:
-    return _renamed(transport, {"congestion": "congestion_control"})
+    return ABSENT_IN_TRANSPORT | _renamed(transport, {"congestion": "congestion_control"})
 
 
 def _workload_spec(workload: dict[str, Any]) -> dict[str, Any]:

@@ -122,6 +122,7 @@ CHECKS: list[tuple[str, str, Callable[[], Count]]] = [
     ("lint", "ruff", lint([sys.executable, "-m", "ruff", "check", "."])),
     ("lint", "mypy", lint([sys.executable, "-m", "mypy"])),
     ("lint", "stubtest", lint([sys.executable, "-m", *STUBTEST])),
+    ("lint", "run spec", lint([sys.executable, "scripts/run_spec_types.py"])),
     ("lint", "clippy", lint(["cargo", "clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("test", "cargo test", cargo_test),
     ("test", "pytest", pytest),

@@ -6,30 +6,37 @@ import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from elephan.errors import InputError
 from elephan.record import InputFile
+from elephan.run_spec.types import RunSpec
 
 
-def paths_of(spec: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+def paths_of(spec: RunSpec) -> Iterator[tuple[str, bool]]:
     """Yield each input's path, and whether its text is small enough and needed enough to be kept."""
     for flow in spec["flows"]:
         congestion = flow["transport"]["congestion_control"]
         if congestion.endswith(".c"):
             yield congestion, True
         workload = flow["workload"]
-        trace = workload.get("trace") or workload.get("source", {}).get("trace")
-        if trace is not None:
-            yield trace["path"], False
-        model = workload.get("disk", {}).get("model")
-        if model is not None and Path(model).is_absolute():
-            yield model, False
+        if workload["kind"] == "replicate" and "trace" in workload:
+            yield workload["trace"]["path"], False
+        if workload["kind"] == "iscsi":
+            if workload["source"]["kind"] == "trace":
+                yield workload["source"]["trace"]["path"], False
+            model = workload["disk"]["model"]
+            if model is not None and Path(model).is_absolute():
+                yield model, False
 
 
-def read_inputs(spec: dict[str, Any]) -> list[InputFile]:
+def read_inputs(spec: RunSpec) -> list[InputFile]:
     """Return the run's inputs, each once, in order of their first use. Raises `InputError`."""
-    return [_read(path, keep, _stamp(path)) for path, keep in dict.fromkeys(paths_of(spec))]
+    return [read_input(path, keep) for path, keep in dict.fromkeys(paths_of(spec))]
+
+
+def read_input(path: str, keep: bool) -> InputFile:
+    """Return one input, with its text where that is to be kept. Raises `InputError`."""
+    return _read(path, keep, _stamp(path))
 
 
 def _stamp(path: str) -> tuple[int, int]:

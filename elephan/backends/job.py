@@ -10,6 +10,7 @@ from typing import Any
 from elephan.backends.inputs import read_inputs
 from elephan.core import version
 from elephan.record import InputFile, ScenarioInfo, run_id
+from elephan.run_spec.types import RunSpec
 
 Progress = Callable[[int, int], None]
 """Called now and then with simulated ns and ns in all. May raise `Stopped` to end the run."""
@@ -24,7 +25,7 @@ class Job:
     """One point of a scenario on one backend with one seed."""
 
     index: int
-    spec: dict[str, Any]
+    spec: RunSpec
     parameters: dict[str, Any]
     seed: int
     scenario: ScenarioInfo

@@ -11,6 +11,7 @@ from elephan.congestion_control import label_of
 from elephan.core import native, version
 from elephan.record import InputFile, Record, SeriesInfo
 from elephan.report.notes import extrapolated
+from elephan.run_spec.types import FlowSpec, RunSpec
 from elephan.store.series import Series
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def measured(
     backend: str,
     job: Job,
     inputs: list[InputFile],
-    spec: dict[str, Any],
+    spec: RunSpec,
     result: RunResult,
     metrics: dict[str, Any],
     notes: list[str],
@@ -102,7 +103,7 @@ def untrimmed(trims: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def described(flow: dict[str, Any], spec: dict[str, Any], labels: dict[int, str]) -> dict[str, Any]:
+def described(flow: dict[str, Any], spec: FlowSpec, labels: dict[int, str]) -> dict[str, Any]:
     """Return the core's metrics of a connection with its name, group, congestion control and workload in front.
 
     `labels` keeps the labels of congestion controls by their `id`: connections of a flow have the same one.
@@ -111,11 +112,12 @@ def described(flow: dict[str, Any], spec: dict[str, Any], labels: dict[int, str]
     label = labels.get(id(transport))
     if label is None:
         label = labels[id(transport)] = label_of(transport)
+    workload = spec["workload"]
     identity = {
         "name": spec["name"],
         "group": spec["group"],
         "congestion_control": label,
-        "workload": spec["workload"].get("program", spec["workload"]["kind"]),
+        "workload": workload["program"] if workload["kind"] == "program" else workload["kind"],
     }
     return identity | {name: value for name, value in flow.items() if name not in identity}
 

@@ -11,6 +11,7 @@ from elephan.backends.record_builder import PROGRESS_INTERVAL_S, measured, one_l
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.record import Record, canonical_json
+from elephan.run_spec.types import RunSpec
 from elephan.store.series import Series
 from elephan.writability import is_disk_fault
 
@@ -48,5 +49,5 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
         with suppress(Stopped):
             progress(job.spec["duration_ns"], job.spec["duration_ns"])
     # To run it again must not write the capture again, nor over another one.
-    spec = {**job.spec, "measure": {**job.spec["measure"], "pcap": None}}
+    spec: RunSpec = {**job.spec, "measure": {**job.spec["measure"], "pcap": None}}
     return measured(BACKEND, job, inputs, spec, result, {"cpu_s": cpu_s}, list(result.notes))

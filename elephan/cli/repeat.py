@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.backends import Job
-from elephan.backends.inputs import read_inputs
+from elephan.backends.inputs import read_input
 from elephan.cli.console import emit
 from elephan.cli.listing import existing
 from elephan.core import build_digest, version
@@ -76,7 +76,7 @@ def job_of(record: Record, folder: Path) -> tuple[Job, dict[str, str]]:
     A congestion control that is gone or has changed is written to `folder` from the record. Raises `InputError` when a
     trace is not the one of then.
     """
-    spec: dict[str, Any] = record.spec
+    spec = record.spec
     original: dict[str, str] = {}
     for item in record.inputs:
         if unchanged(item):
@@ -101,21 +101,15 @@ def job_of(record: Record, folder: Path) -> tuple[Job, dict[str, str]]:
 
 def unchanged(item: InputFile) -> bool:
     """Return True if a file is there and has the contents it had."""
-    flow: dict[str, Any] = {
-        "transport": {"congestion_control": item.path if item.text is not None else ""},
-        "workload": {},
-    }
-    if item.text is None:
-        flow["workload"] = {"trace": {"path": item.path}}
     try:
-        return read_inputs({"flows": [flow]})[0].sha256 == item.sha256
+        return read_input(item.path, item.text is not None).sha256 == item.sha256
     except InputError:
         return False
 
 
 def renamed(record: Record, original: dict[str, str]) -> Record:
     """Return the record with the files' own names."""
-    spec: dict[str, Any] = record.spec
+    spec = record.spec
     for place, path in original.items():
         spec = replaced(spec, place, path)
     inputs = [item.model_copy(update={"path": original.get(item.path, item.path)}) for item in record.inputs]

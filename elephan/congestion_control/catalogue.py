@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from elephan.core import native
 from elephan.errors import InputError
+from elephan.run_spec.types import TransportSpec
 
 if TYPE_CHECKING:
     from elephan._native import _CongestionControl, _Problem
@@ -169,7 +170,7 @@ def _compiled_once(path: str, _mtime_ns: int, _size: int) -> CongestionControl:
     return compiled(path)
 
 
-def label_of(cc: dict[str, Any]) -> str:
+def label_of(cc: TransportSpec) -> str:
     """Return a specified congestion control as one reads it: "storage_friendly(congestion_avoidance=off,
     reduction=1/2)"."""
     congestion = cc["congestion_control"]

@@ -11,6 +11,7 @@ from elephan.congestion_control import label_of, verify
 from elephan.kernel.run_controls import in_kernel
 from elephan.network_namespace import within
 from elephan.path.testbed import Site
+from elephan.run_spec.types import RunSpec
 
 SYSCTL = "tcp_congestion_control"
 NAMES = Path("/proc/sys/net/ipv4")
@@ -55,7 +56,7 @@ def _read(place: Site, name: str) -> str:
     return within(Path(place.files[0]), lambda: (NAMES / name).read_text().strip())
 
 
-def left_out(specs: list[dict[str, Any]]) -> str:
+def left_out(specs: list[RunSpec]) -> str:
     """Return a line about the congestion controls of a sweep that a path does not have; "" when there are none."""
     labels = list(dict.fromkeys(label_of(spec["flows"][0]["transport"]) for spec in specs))
     if len(labels) < 2:

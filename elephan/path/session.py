@@ -12,6 +12,7 @@ from elephan.errors import InputError, RunError
 from elephan.path import congestion, netem, report
 from elephan.path.testbed import ADDRESSES, Host, Site
 from elephan.record import canonical_json
+from elephan.run_spec.types import RunSpec
 from elephan.scenario import load
 
 if TYPE_CHECKING:
@@ -26,14 +27,14 @@ class Opened:
         self.place = place
         self.emulator = emulator
 
-    def start(self, spec: Mapping[str, Any]) -> None:
+    def start(self, spec: RunSpec) -> None:
         """Carry packets between the ends of the specification's first flow. Raises `RunError`."""
         try:
             self.emulator.start(canonical_json(dict(spec)), canonical_json(two_ended(spec, self.place)))
         except (OSError, ValueError) as error:
             raise RunError(f"the path cannot be made: {error}") from error
 
-    def stop(self, spec: Mapping[str, Any]) -> report.Report:
+    def stop(self, spec: RunSpec) -> report.Report:
         """Carry no more, and say what happened."""
         core = self.emulator.stop()
         assert core is not None, "it was started"
@@ -44,13 +45,13 @@ class Opened:
         """Return the carrier for `_native.run_on_kernel`."""
         return self.emulator
 
-    def report(self, spec: Mapping[str, Any], core: Mapping[str, Any]) -> report.Report:
+    def report(self, spec: RunSpec, core: Mapping[str, Any]) -> report.Report:
         """Say what happened, from what the core gave back."""
         return report.of([link["name"] for link in spec["links"]], core, self.place.counters())
 
 
 @contextmanager
-def opened(hosts: Sequence[Host], spec: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[Opened | netem.Netem]:
+def opened(hosts: Sequence[Host], spec: RunSpec, about: Mapping[str, Any]) -> Iterator[Opened | netem.Netem]:
     """Make hosts and the carrier between them for a specification, and remove them with their processes. Raises
     `RunError` and `InputError`.
 
@@ -80,7 +81,7 @@ def _emulated(hosts: Sequence[Host], about: Mapping[str, Any]) -> Iterator[Opene
         place.remove()
 
 
-def spec_of(file: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], str]:
+def spec_of(file: Path, overrides: Sequence[str]) -> tuple[RunSpec, str]:
     """Return the specification of the path that a scenario describes, and a line about what of a sweep is left out.
 
     Raises `InputError` when there are several paths.
@@ -98,13 +99,14 @@ def spec_of(file: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], str]:
     return spec, congestion.left_out(specs)
 
 
-def _network(spec: dict[str, Any]) -> list[Any]:
+def _network(spec: RunSpec) -> list[Any]:
     """Return the parts of a specification that make the path."""
-    ends = [spec["flows"][0][key] for key in ("source", "destination", "route", "return_route")]
+    flow = spec["flows"][0]
+    ends = [flow["source"], flow["destination"], flow["route"], flow["return_route"]]
     return [spec["links"], spec["events"], spec["background"], ends, spec.get("emulator")]
 
 
-def ends_of(spec: Mapping[str, Any]) -> list[Host]:
+def ends_of(spec: RunSpec) -> list[Host]:
     """Return the two hosts at the ends of the first flow."""
     flow = spec["flows"][0]
     mtu_bytes = flow["transport"]["mtu_bytes"]
@@ -112,7 +114,7 @@ def ends_of(spec: Mapping[str, Any]) -> list[Host]:
     return [Host(address, node, mtu_bytes) for address, node in zip(ADDRESSES, nodes, strict=True)]
 
 
-def two_ended(spec: Mapping[str, Any], place: Site) -> dict[str, Any]:
+def two_ended(spec: RunSpec, place: Site) -> dict[str, Any]:
     """Return the plan of a path for any program, in the form of crates/kernel/src/plan.rs."""
     flow = spec["flows"][0]
     routes = [

@@ -399,7 +399,7 @@ def _events(record: Record) -> tuple[tuple[float, str], ...]:
     for index, event in enumerate(record.spec.get("events", [])):
         when, action = event["when"], event["action"]
         # Older records do not say when an event happened that waited for a flow.
-        time_s = when["time_ns"] / 1e9 if when.get("kind") == "at" else None
+        time_s = when["time_ns"] / 1e9 if when["kind"] == "at" else None
         if index < len(record.event_times_s):
             time_s = record.event_times_s[index]
         if time_s is not None:

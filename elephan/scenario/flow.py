@@ -6,9 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
+from elephan.run_spec.defaults import TRANSPORT
+from elephan.run_spec.types import RecoverySpec
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
-from elephan.scenario.quantity import U32_MAX, Mtu, PositiveSize, PositiveSpan, Span, Whole, parse_size
+from elephan.scenario.quantity import U32_MAX, Mtu, PositiveSize, PositiveSpan, Span, Whole, parse_size, span_text
 from elephan.scenario.table import Name, Table, setting
 from elephan.scenario.workload import Program, Workload
 
@@ -73,8 +75,10 @@ _WINDOW_SCHEMA = WithJsonSchema({"type": "string", "x-type": "size or auto"})
 class FlowSettings(Table):
     """Keys that a flow has and `[defaults]` may set for all flows."""
 
+    # Defaults of the transport are the core's: crates/tcp/src/config.rs has them with their sources.
+
     congestion_control: Annotated[dict[str, Any], PlainValidator(_cc), _CC_SCHEMA] = setting(
-        "cubic", examples=["reno", "./mine.c", {"name": "storage_friendly", "reduction": "1/8"}]
+        TRANSPORT["congestion_control"], examples=["reno", "./mine.c", {"name": "storage_friendly", "reduction": "1/8"}]
     )
     """A name that `elephan cc` lists, a C file of your own (relative to the scenario), or a table of `name` and
     parameters."""
@@ -97,57 +101,59 @@ class FlowSettings(Table):
     window: Annotated[int | None, PlainValidator(_window), _WINDOW_SCHEMA] = setting("auto", examples=["8MB"])
     """Largest receive window. "auto": twice the bandwidth-delay product and the route's queues, as far as TCP can
     express it. Without window scaling at most 65,535 B; "64KiB" is taken as that."""
-    window_bound: Literal["rfc7323", "none"] = setting("rfc7323", examples=["none"])
+    window_bound: Literal["rfc7323", "none"] = setting(
+        "rfc7323" if TRANSPORT["window_bound"] else "none", examples=["none"]
+    )
     """Largest possible window: 1,073,725,440 B (RFC 7323), or twice that, which no real TCP has."""
-    window_scaling: bool = setting(True, examples=[False])
+    window_scaling: bool = setting(TRANSPORT["window_scaling"], examples=[False])
     """Negotiate window scaling (RFC 7323)."""
-    window_scale: Annotated[int, Whole(0, WINDOW_SHIFT_MAX)] | None = setting(None, examples=[10])
+    window_scale: Annotated[int, Whole(0, WINDOW_SHIFT_MAX)] | None = setting(TRANSPORT["window_scale"], examples=[10])
     """Shift to announce. When absent: the smallest that can express the window."""
-    receive_autotuning: bool = setting(False, examples=[True])
+    receive_autotuning: bool = setting(TRANSPORT["receive_autotuning"], examples=[True])
     """Grow the advertised window up to `window` with use (Linux tcp_moderate_rcvbuf); off: all of it at once."""
-    send_buffer: PositiveSize | None = setting(None, examples=["4MB"])
+    send_buffer: PositiveSize | None = setting(TRANSPORT["send_buffer_bytes"], examples=["4MB"])
     """Bytes written and not yet acknowledged. When absent: no limit."""
     mtu: Mtu | None = setting(None, examples=["1500B"])
     """Largest IP packet. When absent: the smallest MTU on the route."""
-    recovery: Literal["newreno", "sack", "rack"] = setting("rack", examples=["sack"])
+    recovery: RecoverySpec = setting(TRANSPORT["recovery"], examples=["sack"])
     """Loss recovery: RFC 6582 without SACK; RFC 6675; or RACK-TLP (RFC 8985) with PRR (RFC 6937)."""
-    initial_cwnd: Annotated[int, Whole(1, 65535)] = setting(10, examples=[1])
+    initial_cwnd: Annotated[int, Whole(1, 65535)] = setting(TRANSPORT["initial_cwnd"], examples=[1])
     """Initial window, segments (RFC 6928)."""
-    initial_ssthresh: Annotated[int, Whole(2, U32_MAX)] | None = setting(None, examples=[64])
+    initial_ssthresh: Annotated[int, Whole(2, U32_MAX)] | None = setting(TRANSPORT["initial_ssthresh"], examples=[64])
     """Initial slow start threshold, segments. When absent: infinite."""
-    cwnd_clamp: Annotated[int, Whole(1, U32_MAX)] | None = setting(None, examples=[1000])
+    cwnd_clamp: Annotated[int, Whole(1, U32_MAX)] | None = setting(TRANSPORT["cwnd_clamp"], examples=[1000])
     """Upper bound of the congestion window, segments. When absent: none."""
-    timestamps: bool = setting(True, examples=[False])
+    timestamps: bool = setting(TRANSPORT["timestamps"], examples=[False])
     """Negotiate timestamps (RFC 7323)."""
-    delayed_ack: bool = setting(True, examples=[False])
+    delayed_ack: bool = setting(TRANSPORT["delayed_ack"], examples=[False])
     """ACK every second full segment, or when the timer fires (RFC 5681, 4.2)."""
-    sack_compression: bool = setting(True, examples=[False])
+    sack_compression: bool = setting(TRANSPORT["sack_compression"], examples=[False])
     """With recovery = "rack": after three duplicate ACKs for a hole, one for up to 45 segments of 1 ms or, if less,
     RTT/20 (Linux tcp_comp_sack_delay_ns, tcp_comp_sack_nr); off: one for each."""
-    quickack_segments: Annotated[int, Whole(0, 65535)] = setting(16, examples=[0])
+    quickack_segments: Annotated[int, Whole(0, 65535)] = setting(TRANSPORT["quickack_segments"], examples=[0])
     """Segments acknowledged at once at the start (Linux TCP_MAX_QUICKACKS)."""
-    ecn: bool = setting(False, examples=[True])
+    ecn: bool = setting(TRANSPORT["ecn"], examples=[True])
     """Negotiate and react to ECN (RFC 3168)."""
-    pacing: bool = setting(False, examples=[True])
+    pacing: bool = setting(TRANSPORT["pacing"], examples=[True])
     """Pace even when the congestion control does not ask for it."""
-    slow_start_after_idle: bool = setting(True, examples=[False])
+    slow_start_after_idle: bool = setting(TRANSPORT["slow_start_after_idle"], examples=[False])
     """Restart from the initial window after idle (RFC 5681, 4.1)."""
-    rto_min: PositiveSpan = setting("200ms", examples=["1s"])
+    rto_min: PositiveSpan = setting(span_text(TRANSPORT["rto_min_ns"]), examples=["1s"])
     """Lower bound of the retransmission time-out (RFC 6298: 1 s; Linux 200 ms)."""
-    rto_max: PositiveSpan = setting("120s", examples=["60s"])
+    rto_max: PositiveSpan = setting(span_text(TRANSPORT["rto_max_ns"]), examples=["60s"])
     """Upper bound of the retransmission time-out."""
-    reordering: Annotated[int, Whole(1, 1000)] = setting(3, examples=[3])
+    reordering: Annotated[int, Whole(1, 1000)] = setting(TRANSPORT["reordering"], examples=[3])
     """Duplicate ACK threshold at the start (Linux tcp_reordering)."""
-    max_reordering: Annotated[int, Whole(1, 1_000_000)] = setting(300, examples=[3])
+    max_reordering: Annotated[int, Whole(1, 1_000_000)] = setting(TRANSPORT["max_reordering"], examples=[3])
     """Largest threshold to which reordering may raise it (Linux tcp_max_reordering)."""
-    undo: bool = setting(True, examples=[False])
+    undo: bool = setting(TRANSPORT["undo"], examples=[False])
     """Take a reduction back when timestamps, DSACK or F-RTO prove that nothing was lost (RFC 3522, 3708, 5682); off:
     never, as ns-2."""
-    limited_transmit: bool = setting(True, examples=[False])
+    limited_transmit: bool = setting(TRANSPORT["limited_transmit"], examples=[False])
     """Send new data on the first duplicate ACKs (RFC 3042)."""
-    frto: bool = setting(True, examples=[False])
+    frto: bool = setting(TRANSPORT["frto"], examples=[False])
     """Detect spurious time-outs (RFC 5682)."""
-    fast_retransmit: bool = setting(True, examples=[False])
+    fast_retransmit: bool = setting(TRANSPORT["fast_retransmit"], examples=[False])
     """Fast retransmit and recovery; off: only the time-out repairs."""
 
     @model_validator(mode="after")

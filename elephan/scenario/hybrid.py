@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
+from elephan.run_spec.defaults import MANAGER_PARETO_SHAPE_E3
 from elephan.scenario.mitigation import ManagersMitigations, conflict
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import (
@@ -16,11 +17,9 @@ from elephan.scenario.quantity import (
     Span,
     Whole,
     number,
+    of_thousandths,
 )
 from elephan.scenario.table import Name, Table, setting
-
-AS_MUCH_AGAIN = 2000
-"""Tail index, thousandths, at which a flow is expected to send as much again as it has sent."""
 
 
 def _part(value: Any) -> int:
@@ -125,7 +124,7 @@ class Manager(Table):
     """Time after a move during which what a flow lacks is the cost."""
     cc_beta: _Part = setting(0.7, examples=[0.5])
     """Part of the window kept at a loss, for the forecast (CUBIC 0.7, Reno 0.5)."""
-    pareto_shape: _Tail = setting(2, examples=[1.2])
+    pareto_shape: _Tail = setting(of_thousandths(MANAGER_PARETO_SHAPE_E3), examples=[1.2])
     """Index of the Pareto tail of flows' sizes: after x sent, x / (index - 1) more are expected."""
     mitigations: ManagersMitigations | None = setting(None, examples=["hold_buffer", ["hold_buffer", "cwnd_reduction"]])
     """Allowed mitigations, as an event's. `buffer` is what the moving router can keep back for a lightpath;

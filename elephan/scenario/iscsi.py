@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator
 
+from elephan.run_spec.types import AllegianceSpec, OutOfRangeSpec, SchedulerSpec, TraceFormatSpec
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import (
     U32_MAX,
@@ -28,8 +29,6 @@ _TRANSFER_MAX = 16 * 2**20
 
 FIRST_BURST = 65_536
 """Default of FirstBurstLength (RFC 7143, 13.14)."""
-
-TraceFormat = Literal["auto", "blkparse", "disksim", "disksim-validate", "fio", "hp-srt", "mqsim", "msr", "spc"]
 
 
 def whole_sectors(table: Table, *keys: str) -> None:
@@ -73,7 +72,7 @@ class TraceSource(Table):
     """Kind of source."""
     trace: str = setting(examples=["traces/tpcc-small.trace"])
     """Trace file; relative to the scenario file."""
-    format: TraceFormat = setting("auto", examples=["msr"])
+    format: TraceFormatSpec = setting("auto", examples=["msr"])
     """Form (docs/reference/traces.md). "auto": told by how the file begins."""
     pace: Literal["timed", "closed"] = setting("timed", examples=["closed"])
     """As recorded, if the queue has a place; or as fast as the queue depth lets."""
@@ -83,7 +82,7 @@ class TraceSource(Table):
     """Begin again when the trace ends."""
     device: Annotated[int, Whole(0, U32_MAX)] | None = setting(None, examples=[0])
     """Only requests to this device. When absent: all."""
-    out_of_range: Literal["refuse", "skip", "wrap"] = setting("refuse", examples=["wrap"])
+    out_of_range: OutOfRangeSpec = setting("refuse", examples=["wrap"])
     """A request beyond the unit: refused before the run, left out, or taken modulo the size."""
 
 
@@ -138,11 +137,11 @@ class Iscsi(Table):
     """Number of disks, striped (RAID 0)."""
     stripe: PositiveSize = setting("64KiB", examples=["256KiB"])
     """Bytes on one disk before the next; a multiple of 512 B."""
-    scheduler: Literal["fcfs", "sstf", "look", "c-look", "sptf"] | None = setting(None, examples=["sptf"])
+    scheduler: SchedulerSpec | None = setting(None, examples=["sptf"])
     """Order of requests at the disk. When absent: as its description."""
     size: PositiveSize = setting("1TiB", examples=["100GB"])
     """Size of the unit with disk = "none"; a multiple of 512 B."""
-    allegiance: Literal["round_robin", "least_outstanding"] = setting("round_robin", examples=["least_outstanding"])
+    allegiance: AllegianceSpec = setting("round_robin", examples=["least_outstanding"])
     """Connection of a command: in turn, or the one with the fewest commands in flight."""
     command_window: Annotated[int, Whole(1, 4096)] = setting(128, examples=[32])
     """Commands that the target admits (MaxCmdSN - ExpCmdSN + 1: RFC 7143, 4.2.2.1). A note says where `queue_depth`

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator
 
+from elephan.run_spec.types import JitterKind
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import (
     U32_MAX,
@@ -173,7 +174,7 @@ class Jitter(Table):
 
     scale: Annotated[PositiveSpan, AtMost(3_600_000_000_000, "1h")] = setting(examples=["1ms"])
     """Largest value (uniform), mean (exponential), or standard deviation (normal; absolute value, cut at 4 sigma)."""
-    distribution: Literal["uniform", "exponential", "normal"] = setting("uniform", examples=["normal"])
+    distribution: JitterKind = setting("uniform", examples=["normal"])
     """Shape."""
     reordering: bool = setting(False, examples=[True])
     """Let packets overtake each other; off: a packet waits for the one before."""

@@ -12,6 +12,7 @@ from typing import Any, overload
 from pydantic import ValidationError
 
 from elephan.printable import one_line
+from elephan.run_spec.types import RunSpec
 from elephan.scenario import keys
 from elephan.scenario.combinations import RUNS_MAX, Runs
 from elephan.scenario.document import Document
@@ -55,7 +56,7 @@ class Point:
                 result[keys.dotted(location, raw)] = _flat(str(location[-1]), value)
         return result
 
-    def to_spec(self, pcap: Path | None = None) -> dict[str, Any]:
+    def to_spec(self, pcap: Path | None = None) -> RunSpec:
         """The specification of the run for `elephan._native.simulate`; `pcap` names a capture to write.
 
         Raises `ScenarioError` when an input (a trace, a C file) is no longer what it was at loading.

@@ -55,6 +55,19 @@ parse_rate = _native_text(native.parse_rate, "45Mbit/s")
 parse_size = _native_text(native.parse_size, "8MB")
 
 
+def span_text(time_ns: int) -> str:
+    """Return a time as a user writes it, in the largest of s, ms, us and ns that leaves a whole number."""
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if time_ns % size == 0:
+            return f"{time_ns // size}{unit}"
+    return f"{time_ns}ns"
+
+
+def of_thousandths(number_e3: int) -> float:
+    """Return a number as a user writes it: 2000 is 2, 1500 is 1.5."""
+    return number_e3 // 1000 if number_e3 % 1000 == 0 else number_e3 / 1000
+
+
 def _at_least(parse: Callable[[Any], int], minimum: int, text: str) -> Callable[[Any], int]:
     def convert(value: Any) -> int:
         number = parse(value)

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator
 
-from elephan.scenario.iscsi import Iscsi, TraceFormat
+from elephan.run_spec.types import ProgramName, TraceFormatSpec
+from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import U32_MAX, U64_MAX, AtMost, Load, Positive, PositiveSize, PositiveSpan, Size, Whole
 from elephan.scenario.table import Table, Tagged, setting
@@ -52,7 +53,7 @@ class Replicate(Table):
     """Kind of workload."""
     trace: str | None = setting(None, examples=["traces/tpcc-small.trace"])
     """Trace file, relative to the scenario file. Exactly one of `trace` and `rate`."""
-    format: TraceFormat = setting("auto", examples=["msr"])
+    format: TraceFormatSpec = setting("auto", examples=["msr"])
     """With `trace`: its form (docs/reference/traces.md). "auto": told by how the file begins."""
     time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
     """With `trace`: factor on all times: 2 is half as fast; held to 10^-6."""
@@ -85,7 +86,7 @@ class Program(Table):
 
     kind: Literal["program"]
     """Kind of workload."""
-    program: Literal["iperf3", "scp", "ftp"] = setting(examples=["scp"])
+    program: ProgramName = setting(examples=["scp"])
     """The program: iperf3; scp to an sshd; ftp, which is curl to a vsftpd."""
     bytes: PositiveSize | None = setting(None, examples=["1GB"])
     """scp and ftp, required there: size of the file, which connections share in equal parts."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema, model_validator
 
+from elephan.run_spec.types import ArrivalsSpec, WriteSizesSpec
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import Bytes, Positive, PositiveSpan, parse_size
 from elephan.scenario.table import Table, Tagged, setting
@@ -147,7 +148,7 @@ Arrivals = Annotated[
 ]
 
 
-def sizes_spec(size: FixedSize | MixedSizes | LognormalSizes | ParetoSizes) -> dict[str, Any]:
+def sizes_spec(size: FixedSize | MixedSizes | LognormalSizes | ParetoSizes) -> WriteSizesSpec:
     """Return sizes as the core takes them."""
     match size:
         case FixedSize():
@@ -161,9 +162,11 @@ def sizes_spec(size: FixedSize | MixedSizes | LognormalSizes | ParetoSizes) -> d
             return {"kind": "pareto", "shape_e3": shape, "min_bytes": size.min, "max_bytes": size.max}
 
 
-def arrivals_spec(arrivals: ConstantArrivals | PoissonArrivals | OnOffArrivals) -> dict[str, Any]:
+def arrivals_spec(arrivals: ConstantArrivals | PoissonArrivals | OnOffArrivals) -> ArrivalsSpec:
     """Return arrivals as the core takes them."""
-    if not isinstance(arrivals, OnOffArrivals):
-        return {"process": arrivals.process}
+    if isinstance(arrivals, ConstantArrivals):
+        return {"process": "constant"}
+    if isinstance(arrivals, PoissonArrivals):
+        return {"process": "poisson"}
     shape = None if arrivals.pareto_shape is None else round(arrivals.pareto_shape * 1000)
     return {"process": "on_off", "on_ns": arrivals.on, "off_ns": arrivals.off, "pareto_shape_e3": shape}

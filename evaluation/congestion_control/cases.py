@@ -49,7 +49,7 @@ class Cell:
     key: tuple[Any, ...]
     """Row and seed of the run."""
     spec: dict[str, Any]
-    """Specification of the run (crates/experiment/src/spec.rs)."""
+    """Specification of the run (the crate spec)."""
     options: dict[str, Any]
     """Arguments of the measuring function."""
 

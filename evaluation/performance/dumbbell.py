@@ -2,14 +2,16 @@
 
 Sources on the left, destinations on the right, one bottleneck between two routers; every flow has access links of its
 own, four times as fast as the bottleneck and with a tenth of the one-way delay each. The scripts under peers/ build the
-same network in ns-2 and ns-3. This module writes crates/experiment/src/spec.rs's form directly, so that the bench
-and the fidelity tables depend on the core alone and not on the scenario front.
+same network in ns-2 and ns-3. This module writes the form of the crate spec directly, so that the bench and the
+fidelity tables depend on the core alone and not on the scenario front.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+
+from elephan.run_spec import defaults
 
 PACKET_BYTES = 1500
 """An IP packet with a full segment."""
@@ -60,40 +62,16 @@ class Dumbbell:
         return self.product_packets if self.queue_packets is None else self.queue_packets
 
 
-TRANSPORT: dict[str, Any] = {
-    "parameters": {},
-    "recovery": "rack",
-    "initial_cwnd": 10,
-    "initial_ssthresh": None,
-    "window_scaling": True,
-    "window_scale": None,
-    "receive_autotuning": False,
-    "send_buffer_bytes": None,
-    "mtu_bytes": PACKET_BYTES,
-    "timestamps": True,
-    "delayed_ack": True,
-    "sack_compression": False,
-    "quickack_segments": 16,
-    "ecn": False,
-    "pacing": False,
-    "slow_start_after_idle": True,
-    "rto_min_ns": 200_000_000,
-    "rto_max_ns": 120_000_000_000,
-    "reordering": 3,
-    "limited_transmit": True,
-    "frto": True,
-    "fast_retransmit": True,
-    "cwnd_clamp": None,
-}
-"""Linux's defaults, as crates/tcp/src/config.rs lists them with their sysctls; but an ACK for each segment that is out
-of order, as the receivers of ns-2 and ns-3 send it."""
+TRANSPORT: dict[str, Any] = {**defaults.TRANSPORT, "mtu_bytes": PACKET_BYTES, "sack_compression": False}
+"""An endpoint's defaults, which are Linux's; but an ACK for each segment that is out of order, as the receivers of ns-2
+and ns-3 send it."""
 
 DEEP_QUEUE = {"kind": "drop_tail", "limit_bytes": None, "limit_packets": 10_000_000}
 """Queue of every link but the bottleneck: it never drops."""
 
 
 def run_spec(bell: Dumbbell) -> dict[str, Any]:
-    """Return the core's specification of a dumbbell (crates/experiment/src/spec.rs, format 1)."""
+    """Return the core's specification of a dumbbell (the crate spec)."""
     access_ns = bell.rtt_ns // 20
     middle_ns = bell.rtt_ns // 2 - 2 * access_ns
     nodes = ["left", "right"]
@@ -164,7 +142,7 @@ def flow(
 def rest(series_ns: int | None, warmup_ns: int) -> dict[str, Any]:
     """Return the keys of a specification that are the same for all dumbbells: measurements, and empty tables."""
     return {
-        "format": 2,
+        "format": defaults.FORMAT,
         "background": [],
         "events": [],
         "measure": {

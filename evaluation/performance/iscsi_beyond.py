@@ -15,6 +15,7 @@ from elephan.api import jobs_of, load
 from elephan.papers.drawing import framed
 from elephan.record import Record
 from elephan.report.draw import Ink, rendered
+from elephan.run_spec.types import IscsiWorkloadSpec
 from evaluation.papers.iscsi.session import cc_of, connections_of, throughput
 from evaluation.performance.markdown import table
 from evaluation.runner import ROOT, Runner, add_options
@@ -36,9 +37,10 @@ def seconds(record: Record, metric: str) -> float:
     return float(record.metrics[metric] or 0)
 
 
-def workload(record: Record) -> dict[str, Any]:
+def workload(record: Record) -> IscsiWorkloadSpec:
     """Return the specification of a record's session."""
-    found: dict[str, Any] = record.spec["flows"][0]["workload"]
+    found = record.spec["flows"][0]["workload"]
+    assert found["kind"] == "iscsi", "an example of sessions"
     return found
 
 
@@ -56,9 +58,11 @@ def settings_of_writes(found: Sequence[Record]) -> Rows:
     cells: dict[tuple[str, ...], dict[int, int]] = {}
     for record in found:
         work = workload(record)
-        kib = [f"{work[key] // 1024} KiB" for key in ("first_burst_bytes", "max_burst_bytes")]
+        source = work["source"]
+        assert source["kind"] == "mix", "writes of one size"
+        kib = [f"{size // 1024} KiB" for size in (work["first_burst_bytes"], work["max_burst_bytes"])]
         key = (yes(work["initial_r2t"]), yes(work["immediate_data"]), *kib)
-        cells.setdefault(key, {})[work["source"]["request_bytes"]] = round(
+        cells.setdefault(key, {})[source["request_bytes"]] = round(
             seconds(record, "write_latency_p50_s") * 1e9 / rtt_ns
         )
     return [[*key, *map(str, (trips[size] for size in sorted(trips)))] for key, trips in cells.items()]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "docs" / "design" / f"add-a-{what}.md" for what in ("congestion-control", "paper")]
+PAGES = [ROOT / "docs" / "design" / f"add-a-{what}.md" for what in ("congestion-control", "paper", "specification-key")]
 
 SPAN = re.compile(r"`([^`\n]+)`")
 PLACEHOLDER = re.compile(r"\b(NAME|ID)\b")

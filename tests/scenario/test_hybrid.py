@@ -12,7 +12,6 @@ from elephan.backends.kernel.plan import layout_of
 from elephan.core import native
 from elephan.scenario import ScenarioError
 from tests.scenario.conftest import Load
-from tests.scenario.test_spec import SPEC_RS, fields
 
 NETWORK = """
 [run]
@@ -98,20 +97,6 @@ def test_the_policy_in_integers(scenario: Load) -> None:
     )
     assert (manager["return_rate_bps"], manager["lightpaths_max"]) == (10_000_000, 1)
     assert manager["priorities"] == [3, 3]
-
-
-def test_crowds_and_manager_have_exactly_the_fields_that_the_core_reads(scenario: Load) -> None:
-    result = spec(scenario, NETWORK + WEB + MANAGER, "manager.mitigations='hold_buffer'", "manager.pareto_shape=1.2")
-    # netem carries no network of this form, and this is no copy.
-    assert set(result) == fields(SPEC_RS.read_text(encoding="utf-8"), "RunSpec") - {"emulator", "extrapolate"}
-    for name, file, part in [
-        ("ManagerSpec", "manager", result["manager"]),
-        ("LightpathSpec", "manager", result["manager"]["lightpaths"][0]),
-        ("PathMitigationSpec", "manager", result["manager"]["mitigations"][0]),
-        ("ShortFlowsSpec", "short_flows", result["short_flows"][0]),
-    ]:
-        rust = (SPEC_RS.parent / "spec" / f"{file}.rs").read_text(encoding="utf-8")
-        assert set(part) == fields(rust, name), name
 
 
 def test_mitigations_are_those_of_an_events_move_for_each_way_and_lightpath(scenario: Load) -> None:

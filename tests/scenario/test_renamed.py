@@ -9,7 +9,7 @@ import pytest
 
 from elephan.cli.main import call
 from elephan.record import Record
-from elephan.record_upgrade import from_format_1
+from elephan.record_upgrade import ABSENT_IN_TRANSPORT, from_format_1
 from elephan.renamed import COMMANDS, KEYS, KINDS, OPTIONS, new_key
 from elephan.scenario.flow import FlowSettings
 from elephan.scenario.hybrid import Manager
@@ -109,7 +109,7 @@ def test_a_record_of_format_1_has_todays_names_everywhere() -> None:
     assert after["flows"] == [{"name": "a", "congestion_control": "reno", "workload": "constant_rate"}]
     assert after["manager"]["move_log"] == [{"mitigation": "hold_buffer, cwnd_reduction", "mitigation_saves_bytes": 1}]
     spec = after["spec"]
-    assert spec["flows"][0]["transport"] == {"congestion_control": "reno"}
+    assert spec["flows"][0]["transport"] == {"congestion_control": "reno"} | ABSENT_IN_TRANSPORT
     assert spec["short_flows"][0]["sizes"] == {"pareto_shape_e3": 1, "min_bytes": 2, "max_bytes": 3}
     (allowed,) = spec["manager"]["mitigations"]
     assert (spec["manager"]["sampling_rate"], spec["manager"]["cc_beta_ppm"]) == (1, 7)

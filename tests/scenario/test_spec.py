@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import pytest
 
 from tests.scenario.conftest import BASE, NETWORK, Load
 
-SPEC_RS = Path(__file__).resolve().parents[2] / "crates" / "experiment" / "src" / "spec.rs"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def spec(scenario: Load, *overrides: str, text: str = BASE) -> dict[str, Any]:
@@ -381,37 +379,10 @@ def test_a_thousand_connections_are_soon_specified(scenario: Load) -> None:
     assert len(result["links"]) == 6
 
 
-def fields(rust: str, name: str) -> set[str]:
-    body = re.search(rf"pub struct {name} \{{(.*?)\n\}}", rust, re.DOTALL)
-    assert body, f"{SPEC_RS} has no struct {name}"
-    return set(re.findall(r"^    pub (\w+):", body.group(1), re.MULTILINE))
-
-
-def test_a_spec_has_exactly_the_fields_that_the_core_reads(scenario: Load) -> None:
-    rust = SPEC_RS.read_text(encoding="utf-8")
-    text = BASE + "[[background]]\nrate = '20%'\n[[event]]\nat = '1s'\nloss = 0.1\n"
-    result = spec(scenario, "path.jitter=1ms", text=text)
-    assert json.loads(json.dumps(result)) == result, "plain JSON"
-    flow, link = result["flows"][0], result["links"][0]
-    # Left out where there are none, so that a point keeps its id; tests of their own have them.
-    absent = {"RunSpec": {"short_flows", "manager", "emulator", "extrapolate"}, "FlowSpec": {"distribution"}}
-    for name, part in [
-        ("RunSpec", result),
-        ("LinkSpec", link),
-        ("JitterSpec", link["jitter"]),
-        ("FlowSpec", flow),
-        ("TransportSpec", flow["transport"]),
-        ("BackgroundSpec", result["background"][0]),
-        ("EventSpec", result["events"][0]),
-        ("MeasureSpec", result["measure"]),
-    ]:
-        assert set(part) == fields(rust, name) - absent.get(name, set()), name
-
-
 def test_a_transport_of_ones_own_is_compiled_and_its_parameters_are_read_from_it(
     scenario: Load, tmp_path: Path
 ) -> None:
-    source = SPEC_RS.parents[3] / "congestion" / "storage_friendly.c"
+    source = ROOT / "congestion" / "storage_friendly.c"
     (tmp_path / "mine.c").write_bytes(source.read_bytes())
     transport = spec(scenario, "flow.congestion_control=./mine.c", "flow.congestion_control.reduction=1/4")["flows"][0][
         "transport"

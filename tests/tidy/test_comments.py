@@ -14,7 +14,6 @@ CLAUSE = re.compile(r"(What|Where|Which|Who)(ever)?\b|(How|Whether|Whose|Whom|Wh
 NOT_YET = (
     "crates/bpf/",
     "crates/congestion/",
-    "crates/experiment/src/spec",
     "crates/link/",
     "crates/sim/",
     "crates/spec/",

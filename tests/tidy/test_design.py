@@ -19,10 +19,11 @@ ITEM = re.compile(
 
 
 def declared() -> set[str]:
-    """Return the names that the crate experiment and its tests declare, with those of std that pages use."""
+    """Return the names that the crates spec and experiment and their tests declare, with those of std that the pages
+    use."""
     names = {"ControlFlow", "Break"}
-    for folder in ("src", "tests/extensions"):
-        for path in (ROOT / "crates" / "experiment" / folder).rglob("*.rs"):
+    for folder in ("spec/src", "experiment/src", "experiment/tests/extensions"):
+        for path in (ROOT / "crates" / folder).rglob("*.rs"):
             names |= {name for found in ITEM.findall(path.read_text(encoding="utf-8")) for name in found if name}
     return names
 

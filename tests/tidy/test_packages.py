@@ -10,7 +10,7 @@ from tests.tidy.test_circles import Module, circle_through
 from tests.tidy.test_tidy import ROOT
 
 PACKAGES = (
-    "errors printable renamed units writability core signals network_namespace run_lock blocktrace disks "
+    "errors printable renamed units writability core signals network_namespace run_lock run_spec blocktrace disks "
     "record_upgrade record congestion_control scenario store report kernel path backends sweep api loss_response "
     "parity iscsi compare papers cli"
 ).split()

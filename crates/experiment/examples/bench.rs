@@ -21,7 +21,7 @@ fn main() -> ExitCode {
 }
 
 fn run(path: &str) -> Result<String, Box<dyn std::error::Error>> {
-    let spec: experiment::spec::RunSpec = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    let spec: spec::RunSpec = serde_json::from_str(&std::fs::read_to_string(path)?)?;
     let before = cpu_seconds()?;
     let outcome = experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(()))?;
     let cpu_s = cpu_seconds()? - before;

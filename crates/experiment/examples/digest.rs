@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 }
 
 fn run(path: &str) -> Result<Outcome, Box<dyn std::error::Error>> {
-    let spec: experiment::spec::RunSpec = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    let spec: spec::RunSpec = serde_json::from_str(&std::fs::read_to_string(path)?)?;
     Ok(experiment::simulate(&spec, &mut |_| std::ops::ControlFlow::Continue(()))?)
 }
 

@@ -1,11 +1,12 @@
 //! From the specs of a run's flows to their applications.
 
 use crate::error::RunError;
-use crate::spec::{DistributionSpec, FlowSpec, TraceSpec, WorkloadSpec, WritesSpec};
+use crate::storage_config::trace_format;
 use crate::validate::ValidRun;
 use crate::workload::{Generator, RandomWrites, Share, Stripe, Workload};
+use spec::{DistributionSpec, FlowSpec, TraceSpec, WorkloadSpec, WritesSpec};
 use std::collections::BTreeMap;
-use storage::{Format, Replay, TraceError, Writes};
+use storage::{Replay, TraceError, Writes};
 use units::{Rate, Size, Time};
 
 /// Makes the applications of a run; each trace is read once.
@@ -128,8 +129,8 @@ impl Messages {
             return Ok(trace.clone());
         }
         let wrong = |e: TraceError| RunError::Trace(e.to_string());
-        let format = Format::asked(&spec.format).map_err(wrong)?;
-        let trace = Writes::read(storage::stream(&spec.path, format).map_err(wrong)?).map_err(wrong)?;
+        let trace =
+            Writes::read(storage::stream(&spec.path, trace_format(spec.format)).map_err(wrong)?).map_err(wrong)?;
         self.traces.insert(spec.path.clone(), trace.clone());
         Ok(trace)
     }

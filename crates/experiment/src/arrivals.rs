@@ -1,7 +1,7 @@
 //! Arrival times of short flows, and their sizes.
 
-use crate::spec::{RunSpec, ShortFlowsSpec, SizesSpec};
 use link::random::{stream_seed, Random};
+use spec::{RunSpec, ShortFlowsSpec, SizesSpec};
 use te::traffic_model::{exponential, Distribution};
 use units::{Span, Time};
 

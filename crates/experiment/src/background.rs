@@ -1,11 +1,11 @@
 //! Traffic that does not react: packets at a constant rate, always or in exponential bursts.
 
 use crate::routes::add_of_background;
-use crate::spec::BackgroundSpec;
 use crate::validate::ValidRun;
 use link::random::{stream_seed, Random};
 use link::Packet;
 use sim::{Network, Routed, Routes};
+use spec::BackgroundSpec;
 use units::{Rate, Size, Span, Time};
 
 /// A packet that may be of traffic without an application.
@@ -92,7 +92,7 @@ impl Background {
         if now < self.on_until {
             return (true, now + self.gap);
         }
-        let off = self.spec.on_off_ns.map_or(Span::ZERO, |(_, off)| Span(self.random.exponential(off)));
+        let off = self.spec.on_off_ns.map_or(Span::ZERO, |[_, off]| Span(self.random.exponential(off)));
         let next = now + off;
         self.on_until = self.on_period(next);
         (false, next.max(now + Span(1)))
@@ -101,7 +101,7 @@ impl Background {
     fn on_period(&mut self, from: Time) -> Time {
         match self.spec.on_off_ns {
             None => Time::NEVER,
-            Some((on, _)) => from + Span(self.random.exponential(on)),
+            Some([on, _]) => from + Span(self.random.exponential(on)),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A long copy under observation: is it steady, so that the rest can be extrapolated?
 
 use crate::probe::{FlowObservation, Probe, ProbeView};
-use crate::spec::{ExtrapolateSpec, LossSpec};
 use crate::steady::{first_steady, Batches};
 use crate::validate::{copied_bytes, ValidSimulation};
+use spec::{ExtrapolateSpec, LossSpec};
 use std::ops::ControlFlow;
 use units::{Span, Time, NS_PER_S};
 

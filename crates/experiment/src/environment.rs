@@ -9,10 +9,10 @@ use crate::network;
 use crate::routes;
 use crate::sender_command::AddressedCommand;
 use crate::series::LinkSeries;
-use crate::spec::FlowSpec;
 use crate::validate::ValidRun;
 use link::{Link, Pacers, Packet};
 use sim::{Network, RouteId, Routed, Routes};
+use spec::FlowSpec;
 use units::{Span, Time};
 
 /// The flows' side, as events and the manager see it.

@@ -4,8 +4,8 @@ use crate::background::Background;
 use crate::link_config::loss_model;
 use crate::routes;
 use crate::sender_command::{AddressedCommand, MoveId, Preparation, SenderCommand};
-use crate::spec::{ActionSpec, EventSpec, MitigationSpec, QueueDelaySpec, WhenSpec};
 use crate::validate::ValidRun;
+use spec::{ActionSpec, EventSpec, MitigationSpec, QueueDelaySpec, WhenSpec};
 
 use link::hold_buffer::Plan;
 use link::Packet;

@@ -4,9 +4,9 @@ use crate::counters::{FlowCounters, ReverseCounters, Rtt};
 use crate::node_number::EndNodes;
 use crate::reconnect::Earlier;
 use crate::side::Side;
-use crate::spec::FlowSpec;
 use crate::transport::Transport;
 use crate::workload::Workload;
+use spec::FlowSpec;
 use tcp::Stats;
 use units::Time;
 

@@ -1,8 +1,8 @@
 //! Hold buffers at moving routers, and the lines that pace their release.
 
-use crate::spec::HoldBufferSpec;
 use link::hold_buffer::Config;
 use link::{Link, Pacers, Packet};
+use spec::HoldBufferSpec;
 use std::collections::BTreeMap;
 use units::Rate;
 

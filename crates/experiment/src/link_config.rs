@@ -1,17 +1,19 @@
 //! A link of a specification in the link crate's form.
 
-use crate::spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec};
 use link::{Jitter, JitterDistribution, LinkConfig, LossModel, QueueConfig};
+use spec::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec};
 use units::{Rate, Span};
 
 /// The link crate's form of `spec`.
 pub fn link_config(spec: &LinkSpec) -> LinkConfig {
+    // Its place is the network's.
+    let LinkSpec { name: _, from: _, to: _, rate_bps, delay_ns, queue, loss, jitter } = spec;
     LinkConfig {
-        rate: Rate(spec.rate_bps),
-        delay: Span(spec.delay_ns),
-        queue: queue_config(&spec.queue),
-        loss: loss_model(&spec.loss),
-        jitter: spec.jitter.as_ref().map(jitter),
+        rate: Rate(*rate_bps),
+        delay: Span(*delay_ns),
+        queue: queue_config(queue),
+        loss: loss_model(loss),
+        jitter: jitter.as_ref().map(jitter_of),
     }
 }
 
@@ -51,11 +53,12 @@ pub fn loss_model(spec: &LossSpec) -> LossModel {
     }
 }
 
-fn jitter(spec: &JitterSpec) -> Jitter {
-    let distribution = match spec.distribution {
+fn jitter_of(spec: &JitterSpec) -> Jitter {
+    let JitterSpec { distribution, scale_ns, reordering } = *spec;
+    let distribution = match distribution {
         JitterKind::Uniform => JitterDistribution::Uniform,
         JitterKind::Exponential => JitterDistribution::Exponential,
         JitterKind::Normal => JitterDistribution::Normal,
     };
-    Jitter { distribution, scale: Span(spec.scale_ns), reordering: spec.reordering }
+    Jitter { distribution, scale: Span(scale_ns), reordering }
 }

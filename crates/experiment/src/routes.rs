@@ -5,8 +5,8 @@
 //! router where the new way parts from the others of what is moved.
 
 use crate::side::Side;
-use crate::spec::{ActionSpec, HoldBufferSpec, LinkSpec, RunSpec};
 use sim::{RouteId, Routes};
+use spec::{ActionSpec, HoldBufferSpec, LinkSpec, RunSpec};
 
 /// The hold buffers of `run`, each with the index of its event; the i-th is link `run.links.len() + i`.
 pub fn hold_buffers(run: &RunSpec) -> impl Iterator<Item = (usize, &HoldBufferSpec)> {

@@ -11,13 +11,13 @@ use crate::node::Node;
 use crate::packet::Packet;
 use crate::short_flows;
 use crate::side::Side;
-use crate::spec::{RunSpec, WorkloadSpec};
 use crate::summary::{summarize, Outcome};
 use crate::tcp_config::Algorithms;
 use crate::transport::TransportMaker;
 use crate::validate::{ValidRun, ValidSimulation};
 use crate::world::World;
 use sim::Network;
+use spec::{RunSpec, WorkloadSpec};
 use std::ops::ControlFlow;
 use units::Time;
 
@@ -130,8 +130,10 @@ fn stand_ins(spec: &RunSpec) -> Vec<String> {
     for flow in &spec.flows {
         if let WorkloadSpec::Program { program, bytes } = &flow.workload {
             let bytes = bytes.map_or(String::new(), |bytes| format!(" of {bytes} bytes"));
-            let note =
-                format!("{program} was simulated as a bulk flow{bytes}: what the program itself does is not in it");
+            let note = format!(
+                "{} was simulated as a bulk flow{bytes}: what the program itself does is not in it",
+                program.name()
+            );
             if !notes.contains(&note) {
                 notes.push(note);
             }

@@ -1,6 +1,6 @@
 //! Commands to senders about moves of their packets, by events and by the manager alike.
 
-use crate::spec::{CwndReductionSpec, ReorderingToleranceSpec};
+use spec::{CwndReductionSpec, ReorderingToleranceSpec};
 use tcp::{CwndReduction, Endpoint};
 use units::{Span, Time};
 

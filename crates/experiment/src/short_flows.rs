@@ -4,9 +4,9 @@ use crate::arrivals::{arrivals, distribution, stream};
 use crate::counters::ShortFlowsSummary;
 use crate::flow::Flow;
 use crate::metric::{insert_quantiles, Metric, Metrics};
-use crate::spec::{DistributionSpec, FlowSpec, ShortFlowsSpec, WorkloadSpec};
 use crate::transport::Transport;
 use crate::validate::ValidSimulation;
+use spec::{DistributionSpec, FlowSpec, ShortFlowsSpec, WorkloadSpec};
 use units::{Histogram, Span, Time};
 
 /// The short flows of `run`, entry by entry in the order in which they begin; with each the index of its entry.

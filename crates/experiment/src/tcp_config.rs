@@ -1,11 +1,11 @@
 //! From a flow's transport to TCP settings and a congestion controller.
 
 use crate::error::RunError;
-use crate::spec::TransportSpec;
 use congestion::{Algorithm, Controller};
+use spec::TransportSpec;
 use std::collections::BTreeMap;
 use std::path::Path;
-use tcp::config::{Config, Reader, Recovery, WSCALE_MAX};
+use tcp::config::{Config, Reader, WSCALE_MAX};
 use units::{Size, Span};
 
 /// Algorithms of a run; each user's file is compiled once.
@@ -46,46 +46,77 @@ impl Algorithms {
     }
 }
 
-/// The loss recovery of that name.
-pub fn recovery(name: &str) -> Option<Recovery> {
-    match name {
-        "newreno" => Some(Recovery::NewReno),
-        "sack" => Some(Recovery::Sack),
-        "rack" => Some(Recovery::Rack),
-        _ => None,
+/// TCP settings of `transport`.
+pub fn tcp_config(transport: &TransportSpec) -> Config {
+    let TransportSpec {
+        // The controller's.
+        congestion_control: _,
+        parameters: _,
+        recovery,
+        initial_cwnd,
+        initial_ssthresh,
+        window_bytes,
+        window_scaling,
+        window_bound,
+        window_scale,
+        receive_autotuning,
+        send_buffer_bytes,
+        mtu_bytes,
+        timestamps,
+        delayed_ack,
+        sack_compression,
+        quickack_segments,
+        ecn,
+        pacing,
+        slow_start_after_idle,
+        rto_min_ns,
+        rto_max_ns,
+        reordering,
+        max_reordering,
+        undo,
+        limited_transmit,
+        frto,
+        fast_retransmit,
+        cwnd_clamp,
+    } = *transport;
+    Config {
+        mtu: mtu_bytes,
+        recovery: recovery.into(),
+        initial_cwnd,
+        initial_ssthresh,
+        timestamps,
+        window_scaling,
+        window_scale_max: if window_bound { WSCALE_MAX } else { WSCALE_MAX + 1 },
+        window_scale,
+        receive_window: Size(window_bytes),
+        receive_autotuning,
+        send_buffer: send_buffer_bytes.map(Size),
+        delayed_ack,
+        sack_compression,
+        quickack_segments,
+        ecn,
+        pacing,
+        slow_start_after_idle,
+        rto_min: Span(rto_min_ns),
+        rto_max: Span(rto_max_ns),
+        reordering,
+        max_reordering,
+        undo,
+        limited_transmit,
+        reader: Reader::Immediate,
+        cwnd_clamp,
+        frto,
+        fast_retransmit,
     }
 }
 
-/// TCP settings of a valid run's `transport`.
-pub fn tcp_config(transport: &TransportSpec) -> Config {
-    let recovery = recovery(&transport.recovery).expect("a valid run's recovery has a name");
-    Config {
-        mtu: transport.mtu_bytes,
-        recovery,
-        initial_cwnd: transport.initial_cwnd,
-        initial_ssthresh: transport.initial_ssthresh,
-        timestamps: transport.timestamps,
-        window_scaling: transport.window_scaling,
-        window_scale_max: if transport.window_bound { WSCALE_MAX } else { WSCALE_MAX + 1 },
-        window_scale: transport.window_scale,
-        receive_window: Size(transport.window_bytes),
-        receive_autotuning: transport.receive_autotuning,
-        send_buffer: transport.send_buffer_bytes.map(Size),
-        delayed_ack: transport.delayed_ack,
-        sack_compression: transport.sack_compression,
-        quickack_segments: transport.quickack_segments,
-        ecn: transport.ecn,
-        pacing: transport.pacing,
-        slow_start_after_idle: transport.slow_start_after_idle,
-        rto_min: Span(transport.rto_min_ns),
-        rto_max: Span(transport.rto_max_ns),
-        reordering: transport.reordering,
-        max_reordering: transport.max_reordering,
-        undo: transport.undo,
-        limited_transmit: transport.limited_transmit,
-        reader: Reader::Immediate,
-        cwnd_clamp: transport.cwnd_clamp,
-        frto: transport.frto,
-        fast_retransmit: transport.fast_retransmit,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_transport_is_that_of_an_endpoint() {
+        let (ours, theirs) = (tcp_config(&TransportSpec::default()), Config::default());
+        assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
     }
 }

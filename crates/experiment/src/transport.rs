@@ -5,8 +5,8 @@ use crate::error::RunError;
 use crate::packet::Packet;
 use crate::sender_command::Preparation;
 use crate::series::SenderSample;
-use crate::spec::FlowSpec;
 use crate::workload::SendingEnd;
+use spec::FlowSpec;
 use tcp::{CwndReduction, Stats, Train};
 use units::Time;
 

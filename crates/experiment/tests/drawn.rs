@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use experiment::spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
 use experiment::{Generator, RandomWrites};
 use serde_json::json;
+use spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
 use units::Time;
 
 const MBIT: u64 = 1_000_000;
@@ -65,7 +65,7 @@ fn constant_writes_come_when_the_rate_has_carried_those_before_to_the_ns() {
 fn every_process_has_the_mean_rate_with_every_distribution_of_sizes() {
     let sizes = [
         fixed(),
-        WriteSizesSpec::Mix { sizes: vec![(4096, 70), (65_536, 29), (1 << 20, 1)] },
+        WriteSizesSpec::Mix { sizes: vec![[4096, 70], [65_536, 29], [1 << 20, 1]] },
         WriteSizesSpec::Lognormal { median_bytes: 16_384, sigma_e3: 1000 },
         WriteSizesSpec::Pareto { shape_e3: 1500, min_bytes: 4096, max_bytes: 1 << 20 },
     ];
@@ -86,7 +86,7 @@ fn every_process_has_the_mean_rate_with_every_distribution_of_sizes() {
 
 #[test]
 fn a_mix_has_its_shares() {
-    let sizes = WriteSizesSpec::Mix { sizes: vec![(4096, 3), (65_536, 1)] };
+    let sizes = WriteSizesSpec::Mix { sizes: vec![[4096, 3], [65_536, 1]] };
     let all = writes(&spec(1440 * MBIT, sizes, ArrivalsSpec::Poisson), "f", 100_000);
     let small = all.iter().filter(|w| w.1 == 4096).count();
     assert!(all.iter().all(|w| w.1 == 4096 || w.1 == 65_536) && (74_500..75_500).contains(&small), "{small}");
@@ -118,7 +118,7 @@ fn a_name_has_streams_of_its_own_and_sizes_do_not_change_times() {
     assert_eq!(writes(&poisson, "a", 1000), writes(&poisson, "a", 1000));
     assert_ne!(writes(&poisson, "a", 10), writes(&poisson, "b", 10));
     // The same mean, so the same gaps.
-    let mixed = WriteSizesSpec::Mix { sizes: vec![(32_768, 1), (98_304, 1)] };
+    let mixed = WriteSizesSpec::Mix { sizes: vec![[32_768, 1], [98_304, 1]] };
     let times = |all: Vec<(u64, u64)>| all.into_iter().map(|w| w.0).collect::<Vec<_>>();
     let other = spec(1440 * MBIT, mixed, ArrivalsSpec::Poisson);
     assert_eq!(times(writes(&poisson, "a", 1000)), times(writes(&other, "a", 1000)));

@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use experiment::spec::RunSpec;
 use experiment::{simulate, Metric, Metrics, Outcome};
 use serde_json::{json, Value};
+use spec::RunSpec;
 use std::ops::ControlFlow;
 
 /// Sender, r1, r2, r3, receiver; links 0 to 3 over IP, 4 the lightpath, 5 to 8 back.

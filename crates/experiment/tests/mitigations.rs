@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use experiment::spec::RunSpec;
 use experiment::{simulate, Metric, Outcome};
 use serde_json::{json, Value};
+use spec::RunSpec;
 use std::ops::ControlFlow;
 
 /// s - r1 - r2 - r3 - d with a lightpath r1-r3. Links: 0 s-r1, 1 r1-r2, 2 r2-r3, 3 the lightpath, 4 r3-d, 5 back. A
@@ -102,7 +102,7 @@ impl Hybrid {
             "measure": {"series_interval_ns": SAMPLE, "warmup_ns": 0, "pcap": null, "pcap_node": 0,
                         "pcap_packets": null},
         });
-        serde_json::from_value(spec).expect("the form of spec.rs")
+        serde_json::from_value(spec).expect("the form of the crate spec")
     }
 
     fn run(&self) -> Outcome {

@@ -3,9 +3,9 @@
 mod common;
 
 use common::*;
-use experiment::spec::RunSpec;
 use experiment::{simulate, Outcome};
 use serde_json::{json, Value};
+use spec::RunSpec;
 use std::ops::ControlFlow;
 
 /// A sender s, routers r1, r2, r3, a receiver d. Links: 0 s-r1, 1 r1-r2, 2 r2-r3, 3 the lightpath r1-r3, 4 r3-d, and 5
@@ -48,7 +48,7 @@ impl Hybrid {
             "measure": {"series_interval_ns": 100 * MS, "warmup_ns": 0, "pcap": null, "pcap_node": 0,
                         "pcap_packets": null},
         });
-        serde_json::from_value(spec).expect("the form of spec.rs")
+        serde_json::from_value(spec).expect("the form of the crate spec")
     }
 
     fn run(&self) -> Outcome {

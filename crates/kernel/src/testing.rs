@@ -3,8 +3,8 @@
 
 use crate::plan::{EmulatorPlan, FlowPlan, HostPlan, HostSpec};
 use crate::skip::skipped_for_kernel;
-use experiment::spec::RunSpec;
 use serde_json::{json, Value};
+use spec::{RunSpec, TransportSpec, FORMAT};
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -111,14 +111,7 @@ impl Line {
     }
 
     pub fn flow(mut self, workload: Value) -> Line {
-        let transport = json!({
-            "congestion_control": "cubic", "parameters": {}, "recovery": "rack", "initial_cwnd": 10,
-            "initial_ssthresh": null, "window_bytes": self.window_bytes, "window_scaling": true, "window_scale": null,
-            "receive_autotuning": false, "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true,
-            "delayed_ack": true, "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,
-            "rto_min_ns": 200 * MS, "rto_max_ns": 120 * S, "reordering": 3, "limited_transmit": true, "frto": true,
-            "fast_retransmit": true, "cwnd_clamp": null,
-        });
+        let transport = TransportSpec { window_bytes: self.window_bytes, ..TransportSpec::default() };
         let name = format!("f{}", self.flows.len());
         self.flows.push(json!({
             "name": name, "group": 0, "source": 0, "destination": 1, "route": [0], "return_route": [1],
@@ -147,7 +140,7 @@ impl Line {
                    "jitter": null})
         };
         let spec = json!({
-            "format": 2, "seed": 1, "duration_ns": self.duration_ns, "stop_when_done": self.stop_when_done,
+            "format": FORMAT, "seed": 1, "duration_ns": self.duration_ns, "stop_when_done": self.stop_when_done,
             "nodes": ["a", "b"],
             "links": [link("a->b", 0, 1, &self.loss), link("b->a", 1, 0, &json!({"kind": "none"}))],
             "flows": self.flows, "background": [], "events": self.events,

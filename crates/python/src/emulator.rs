@@ -1,11 +1,11 @@
 //! The emulator as a Python object.
 
-use experiment::spec::RunSpec;
 use experiment::ValidRun;
 use kernel::{CarrierCounters, Clock, Direction, Emulator, EmulatorReport, HostPlan, HostSpec};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use spec::RunSpec;
 use units::{Span, Time};
 
 /// TUN devices in network namespaces with the network of a spec between them.

@@ -3,18 +3,18 @@
 use crate::emulator::{parsed, report_dict, PyEmulator};
 use crate::progress::Progress;
 use crate::simulate::{convert, RunResult, Stopped};
-use experiment::spec::RunSpec;
 use experiment::{NetworkCounters, RunError, ValidRun};
 use kernel::{Carrier, CarrierCounters, Clock, EmulatorReport, HostPlan, KernelError};
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use spec::RunSpec;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs the spec (JSON, form of crates/experiment/src/spec.rs) with the sockets of the plan (JSON, form of
+/// Runs the spec (JSON, form of the crate spec) with the sockets of the plan (JSON, form of
 /// crates/kernel/src/plan.rs) over `carrier`: an `Emulator` that has the plan's hosts, configured, and was not started,
 /// and that is stopped afterwards; or, where something else carries already, a function that returns its links'
 /// counters (`delivered_packets`, `delivered_bytes`, `dropped_by_queue`, `dropped_by_loss`) in the spec's order.

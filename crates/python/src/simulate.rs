@@ -1,13 +1,13 @@
 //! Running a spec without the GIL, and its outcome as Python values.
 
 use crate::progress::Progress;
-use experiment::spec::RunSpec;
 use experiment::{FlowSeries, LinkSeries, ManagerOutcome, Metric, Outcome, RunError};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use spec::RunSpec;
 use std::collections::BTreeMap;
 
 create_exception!(_native, Stopped, PyException, "The progress callback asked the run to stop.");
@@ -47,7 +47,13 @@ pub(crate) struct RunResult {
     link_series: Py<PyDict>,
 }
 
-/// Simulates the spec (JSON, form of crates/experiment/src/spec.rs).
+/// Returns the JSON Schema of a spec, as JSON.
+#[pyfunction]
+fn run_spec_schema() -> String {
+    spec::schema().as_value().to_string()
+}
+
+/// Simulates the spec (JSON, form of the crate spec).
 ///
 /// `progress(now_ns, end_ns)` is called at most every `progress_interval_s`; when it raises, the run stops and the
 /// exception passes on; when it returns True, the run stops with Stopped. ValueError: the spec or a file it names is
@@ -199,6 +205,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Stopped", module.py().get_type::<Stopped>())?;
     module.add("QUANTILES_PER_MILLE", experiment::QUANTILES_PER_MILLE)?;
     module.add_class::<RunResult>()?;
+    module.add_function(wrap_pyfunction!(run_spec_schema, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(trace_formats, module)?)?;
     module.add_function(wrap_pyfunction!(check_trace, module)?)

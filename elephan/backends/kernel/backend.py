@@ -18,6 +18,7 @@ from elephan.kernel.run_controls import in_kernel
 from elephan.path import netem, report, testbed
 from elephan.path.session import opened
 from elephan.record import Record, canonical_json
+from elephan.run_spec.types import RunSpec
 from elephan.store.series import Series
 
 if TYPE_CHECKING:
@@ -104,11 +105,11 @@ def _run(
         return result, path.report(job.spec, emulator), told, cpu_ns
 
 
-def _programs(spec: dict[str, Any], layout: Layout, place: testbed.Site, names: list[str]) -> dict[int, dict[str, Any]]:
+def _programs(spec: RunSpec, layout: Layout, place: testbed.Site, names: list[str]) -> dict[int, dict[str, Any]]:
     """Set up the hosts' default control and the files for flows of programs."""
     made = {}
     for number, (flow, ends) in enumerate(zip(spec["flows"], layout.ends, strict=True)):
-        if "program" not in flow["workload"]:
+        if flow["workload"]["kind"] != "program":
             continue
         for end in ends:
             place.set(end, "tcp_congestion_control", names[layout.control_of[number]])
@@ -118,7 +119,8 @@ def _programs(spec: dict[str, Any], layout: Layout, place: testbed.Site, names: 
     return made
 
 
-def _programs_of(spec: dict[str, Any]) -> dict[str, Any]:
+def _programs_of(spec: RunSpec) -> dict[str, Any]:
     """Return the versions of the programs that carried a run's flows, for the record."""
-    used = dict.fromkeys(flow["workload"]["program"] for flow in spec["flows"] if "program" in flow["workload"])
+    workloads = (flow["workload"] for flow in spec["flows"])
+    used = dict.fromkeys(workload["program"] for workload in workloads if workload["kind"] == "program")
     return {"programs": programs.versions(used)} if used else {}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from elephan.backends.kernel.plan import FIRST_PORT, Layout
 from elephan.errors import RunError
 from elephan.kernel import maps
+from elephan.run_spec.types import RunSpec
 
 if TYPE_CHECKING:
     from elephan._native import BpfMap
@@ -59,9 +60,7 @@ def listening(layout: Layout, names: Sequence[str]) -> Iterator[Listening]:
         )
 
 
-def told(
-    spec: Mapping[str, Any], layout: Layout, given: Sequence[Mapping[str, Any]], maps_of: Listening
-) -> list[dict[str, Any]]:
+def told(spec: RunSpec, layout: Layout, given: Sequence[Mapping[str, Any]], maps_of: Listening) -> list[dict[str, Any]]:
     """Return the answer to each command, in the form of the record's `cwnd_reductions`."""
     answers = {
         number: {ENDS.unpack(key): ANSWER.unpack(value) for key, value in answered.entries().items()}

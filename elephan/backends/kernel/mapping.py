@@ -16,9 +16,8 @@ from typing import Any
 
 from elephan.backends.kernel.programs import installed
 from elephan.kernel.socket_buffers import INT_MAX, buffer_for
+from elephan.run_spec.types import TransportSpec
 from elephan.scenario.flow import WINDOW_MAX
-
-Transport = dict[str, Any]
 
 BUFFER_PER_WINDOW = 2
 """SO_RCVBUFFORCE for a window of one byte: the kernel doubles it, and counts its own memory against it, up to 2.5 B for
@@ -82,7 +81,7 @@ class Settings:
     """Most segments in flight; see metrics.py."""
 
 
-def settings_of(transport: Transport, machine: Machine) -> Settings:
+def settings_of(transport: TransportSpec, machine: Machine) -> Settings:
     """Return the settings of a transport for the namespaces of both ends. Raises `Refused`."""
     for check in _CHECKS:
         check(transport, machine)
@@ -95,7 +94,7 @@ def settings_of(transport: Transport, machine: Machine) -> Settings:
     )
 
 
-def program_settings_of(transport: Transport, machine: Machine) -> Settings:
+def program_settings_of(transport: TransportSpec, machine: Machine) -> Settings:
     """Return the same for a program that makes the sockets: socket options become settings of the namespace. Raises
     `Refused`.
 
@@ -128,7 +127,7 @@ def waiting(settings: Settings) -> Settings:
     return replace(settings, sysctls=tuple(sysctls.items()))
 
 
-def socket_of(transport: Transport) -> dict[str, Any]:
+def socket_of(transport: TransportSpec) -> dict[str, Any]:
     """Return the settings of a transport for a flow's sockets, as crates/kernel/src/plan.rs has them."""
     window = transport["window_bytes"]
     send = transport["send_buffer_bytes"]
@@ -147,7 +146,7 @@ def socket_of(transport: Transport) -> dict[str, Any]:
     }
 
 
-def notes_of(transport: Transport) -> list[str]:
+def notes_of(transport: TransportSpec) -> list[str]:
     """Return notes on keys that the kernel follows only approximately."""
     notes = []
     shift = transport["window_scale"]
@@ -170,12 +169,12 @@ def _shift_for(window: int) -> int:
     return min(max(window.bit_length() - 1 - 15, 0), LARGEST_SHIFT)
 
 
-def _sysctls(transport: Transport) -> dict[str, str]:
+def _sysctls(transport: TransportSpec) -> dict[str, str]:
     """Return the namespace's sysctls under net.ipv4: all that a transport has a key for; none is the host's
     value."""
 
-    def switch(key: str) -> str:
-        return "1" if transport[key] else "0"
+    def switch(on: bool) -> str:
+        return "1" if on else "0"
 
     largest = INT_MAX
     if transport["receive_autotuning"]:
@@ -188,27 +187,27 @@ def _sysctls(transport: Transport) -> dict[str, str]:
         "tcp_early_retrans": "3" if transport["recovery"] == "rack" else "0",
         # Segments out of order for which an ACK may be held back; 44 is Linux's own.
         "tcp_comp_sack_nr": "44" if transport["sack_compression"] else "0",
-        "tcp_window_scaling": switch("window_scaling"),
-        "tcp_timestamps": switch("timestamps"),
-        "tcp_moderate_rcvbuf": switch("receive_autotuning"),
+        "tcp_window_scaling": switch(transport["window_scaling"]),
+        "tcp_timestamps": switch(transport["timestamps"]),
+        "tcp_moderate_rcvbuf": switch(transport["receive_autotuning"]),
         "tcp_rmem": f"4096 {min(131_072, largest)} {largest}",
         "tcp_wmem": f"4096 16384 {INT_MAX}",
-        "tcp_ecn": switch("ecn"),
+        "tcp_ecn": switch(transport["ecn"]),
         "tcp_frto": "2" if transport["frto"] else "0",
-        "tcp_slow_start_after_idle": switch("slow_start_after_idle"),
-        "tcp_max_reordering": str(transport.get("max_reordering", max(300, transport["reordering"]))),
+        "tcp_slow_start_after_idle": switch(transport["slow_start_after_idle"]),
+        "tcp_max_reordering": str(transport["max_reordering"]),
         "tcp_reordering": str(transport["reordering"]),
         # A connection must not begin where the last one between the two hosts ended.
         "tcp_no_metrics_save": "1",
     }
 
 
-def _route(transport: Transport) -> str:
+def _route(transport: TransportSpec) -> str:
     words = [f"initcwnd {transport['initial_cwnd']}", f"rto_min {transport['rto_min_ns'] // 1_000_000}ms"]
     return " ".join(words + ([] if transport["delayed_ack"] else ["quickack 1"]))
 
 
-def _recovery(transport: Transport, machine: Machine) -> None:
+def _recovery(transport: TransportSpec, machine: Machine) -> None:
     if transport["recovery"] == "sack" and machine.release >= (6, 17):
         raise Refused(
             f'recovery = "sack": {machine.name} knows no RFC 6675 any more (removed in Linux 6.17), only RACK-TLP: '
@@ -216,7 +215,7 @@ def _recovery(transport: Transport, machine: Machine) -> None:
         )
 
 
-def _quick_acks(transport: Transport, _: Machine) -> None:
+def _quick_acks(transport: TransportSpec, _: Machine) -> None:
     if transport["delayed_ack"] and transport["quickack_segments"] != QUICK_ACKS:
         raise Refused(
             f"quickack_segments = {transport['quickack_segments']}: the kernel has {QUICK_ACKS} and no switch for it: "
@@ -224,18 +223,23 @@ def _quick_acks(transport: Transport, _: Machine) -> None:
         )
 
 
-def _switches(transport: Transport, _: Machine) -> None:
-    for key in ("limited_transmit", "fast_retransmit", "undo"):
-        if not transport.get(key, True):
+def _switches(transport: TransportSpec, _: Machine) -> None:
+    switches = {
+        "limited_transmit": transport["limited_transmit"],
+        "fast_retransmit": transport["fast_retransmit"],
+        "undo": transport["undo"],
+    }
+    for key, on in switches.items():
+        if not on:
             raise Refused(f"{key} = false: the kernel has no switch for it: leave it out")
     if transport["window_bytes"] > WINDOW_MAX:
         raise Refused(f"window = {transport['window_bytes']}B: no TCP but the simulator's has more than {WINDOW_MAX}B")
 
 
-def _time_outs(transport: Transport, machine: Machine) -> None:
-    for key in ("rto_min", "rto_max"):
-        if transport[f"{key}_ns"] % 1_000_000:
-            raise Refused(f"{key} = {transport[f'{key}_ns']}ns: the kernel takes whole milliseconds")
+def _time_outs(transport: TransportSpec, machine: Machine) -> None:
+    for key, time_ns in {"rto_min": transport["rto_min_ns"], "rto_max": transport["rto_max_ns"]}.items():
+        if time_ns % 1_000_000:
+            raise Refused(f"{key} = {time_ns}ns: the kernel takes whole milliseconds")
     longest_ms = transport["rto_max_ns"] // 1_000_000
     if longest_ms == RTO_MAX_MS[1]:
         return
@@ -245,4 +249,4 @@ def _time_outs(transport: Transport, machine: Machine) -> None:
         raise Refused(f"rto_max = {longest_ms}ms: {machine.name} has no TCP_RTO_MAX_MS (Linux 6.15): leave it at 120s")
 
 
-_CHECKS: tuple[Callable[[Transport, Machine], None], ...] = (_recovery, _quick_acks, _switches, _time_outs)
+_CHECKS: tuple[Callable[[TransportSpec, Machine], None], ...] = (_recovery, _quick_acks, _switches, _time_outs)

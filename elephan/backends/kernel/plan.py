@@ -21,6 +21,7 @@ from elephan.congestion_control import find
 from elephan.errors import InputError
 from elephan.kernel.run_controls import Control
 from elephan.path.testbed import MOST_HOSTS, Host, address
+from elephan.run_spec.types import EventSpec, FlowSpec, RunSpec
 
 if TYPE_CHECKING:
     from elephan._native import BpfMap
@@ -54,7 +55,7 @@ class Layout:
         self,
         hosts: list[dict[str, Any]],
         names: list[str],
-        spec: Mapping[str, Any],
+        spec: RunSpec,
         programs: Mapping[int, dict[str, Any]] | None = None,
         orders: Mapping[int, BpfMap] | None = None,
     ) -> dict[str, Any]:
@@ -94,31 +95,35 @@ class Layout:
         return [self.hosts[other].address for other in found]
 
 
-def _patient(events: Sequence[Mapping[str, Any]]) -> set[int]:
+def _patient(events: Sequence[EventSpec]) -> set[int]:
     """Return the flows whose senders tolerate reordering when they are moved. Raises `InputError` for events that none
     can follow.
     """
     found: set[int] = set()
     for event in events:
-        mitigation = event["action"].get("mitigation") or {}
-        if mitigation.get("reordering_tolerance") is not None:
-            if mitigation["reordering_tolerance"]["delay_ns"] > 0:
+        action = event["action"]
+        if action["kind"] != "move" or "mitigation" not in action:
+            continue
+        tolerance = action["mitigation"]["reordering_tolerance"]
+        if tolerance is not None:
+            if tolerance["delay_ns"] > 0:
                 raise InputError(
                     'mitigation "reordering_tolerance": no Linux takes another duplicate ACK threshold '
                     "for a connection that runs: "
                     'by = "reo_wnd" is what it takes'
                 )
-            found.update(event["action"].get("flows", ()))
+            found.update(action["flows"])
     return found
 
 
-def _trimmed(spec: Mapping[str, Any]) -> set[int]:
+def _trimmed(spec: RunSpec) -> set[int]:
     """Return the flows whose senders may receive commands to reduce their windows. Raises `InputError` for too many."""
     found: set[int] = set()
     for event in spec["events"]:
-        if (event["action"].get("mitigation") or {}).get("cwnd_reduction") is not None:
-            found.update(event["action"].get("flows", ()))
-    mitigations = (spec.get("manager") or {}).get("mitigations", ())
+        action = event["action"]
+        if action["kind"] == "move" and "mitigation" in action and action["mitigation"]["cwnd_reduction"] is not None:
+            found.update(action["flows"])
+    mitigations = spec["manager"].get("mitigations", []) if "manager" in spec else []
     ways = [way["route"] for way in mitigations if way["mitigation"]["cwnd_reduction"] is not None]
     found.update(number for number, flow in enumerate(spec["flows"]) if flow["route"] in ways)
     if len(found) > MOST_TOLD:
@@ -128,7 +133,7 @@ def _trimmed(spec: Mapping[str, Any]) -> set[int]:
     return found
 
 
-def _listening(flows: Sequence[Mapping[str, Any]], control_of: Sequence[int], told: set[int]) -> frozenset[int]:
+def _listening(flows: Sequence[FlowSpec], control_of: Sequence[int], told: set[int]) -> frozenset[int]:
     """Return the controls that can follow commands: not those that set the window on every ACK, as in the simulator."""
     return frozenset(
         control_of[number]
@@ -137,7 +142,7 @@ def _listening(flows: Sequence[Mapping[str, Any]], control_of: Sequence[int], to
     )
 
 
-def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
+def layout_of(spec: RunSpec, machine: Machine) -> Layout:
     """Return the hosts, settings and controls of a specification. Raises `InputError` when this machine's kernel cannot
     do what it asks for.
     """
@@ -150,7 +155,7 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
         raise InputError(
             f"flow {crowd['name']}: workload short_flows is the simulator's alone: --on sim, or bulk flows"
         )
-    if spec["measure"].get("pcap"):
+    if spec["measure"]["pcap"] is not None:
         raise InputError(
             "--pcap: only the backend sim writes captures; on kernel, run tcpdump in a namespace of the run "
             "(elephan path show lists them)"
@@ -166,7 +171,8 @@ def layout_of(spec: Mapping[str, Any], machine: Machine) -> Layout:
                 f'flow {flow["name"]}: workload "iscsi" runs on --on sim alone; `elephan path shell` with '
                 "`elephan iscsi` runs a live target and load over a scenario's network"
             )
-        transport, program = flow["transport"], flow["workload"].get("program")
+        transport, workload = flow["transport"], flow["workload"]
+        program = workload["program"] if workload["kind"] == "program" else None
         lacking = lacks(program, machine.commands) if program else None
         if lacking:
             raise InputError(f"flow {flow['name']}: {lacking}")

@@ -11,12 +11,13 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from elephan.errors import RunError
+from elephan.run_spec.types import FlowSpec
 
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """As the programs' own PATH (crates/kernel/src/traffic/process.rs): servers are often not on a user's."""
@@ -102,12 +103,14 @@ def versions(programs: Iterable[str]) -> dict[str, str]:
     return {name: found for name in names if (found := version(name)) is not None}
 
 
-def prepared(flow: Mapping[str, Any], folder: Path, near: str, far: str, port: int, duration_ns: int) -> dict[str, Any]:
+def prepared(flow: FlowSpec, folder: Path, near: str, far: str, port: int, duration_ns: int) -> dict[str, Any]:
     """Write a flow's program's files into `folder`, which is made; return crates/kernel/src/plan.rs's ProgramPlan.
 
     `near` and `far` are the hosts' addresses, `port` the server's, `duration_ns` the run's. Raises `RunError`.
     """
-    program = flow["workload"]["program"]
+    workload = flow["workload"]
+    assert workload["kind"] == "program", "a flow of a program"
+    program = workload["program"]
     try:
         folder.mkdir()
         folder.chmod(PASSABLE)
@@ -125,7 +128,7 @@ def prepared(flow: Mapping[str, Any], folder: Path, near: str, far: str, port: i
 
 
 def _iperf3(
-    flow: Mapping[str, Any], folder: Path, near: str, far: str, port: int, duration_ns: int
+    flow: FlowSpec, folder: Path, near: str, far: str, port: int, duration_ns: int
 ) -> tuple[list[str], list[str]]:
     # Without a time it is ended with the run; the margin is for its own beginning.
     until_ns = duration_ns + 60_000_000_000 if flow["stop_ns"] is None else flow["stop_ns"]
@@ -137,9 +140,7 @@ def _iperf3(
     )
 
 
-def _scp(
-    flow: Mapping[str, Any], folder: Path, near: str, far: str, port: int, duration_ns: int
-) -> tuple[list[str], list[str]]:
+def _scp(flow: FlowSpec, folder: Path, near: str, far: str, port: int, duration_ns: int) -> tuple[list[str], list[str]]:
     _users(folder)
     for name in ("host", "key"):
         # Twice: the server's own key, and the client's.
@@ -181,7 +182,7 @@ Subsystem sftp internal-sftp
         "BindAddress": near,
     }
     given = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    source = _source(folder, flow["workload"]["bytes"])
+    source = _source(folder, _bytes_of(flow))
     return (
         _there(folder, "/run/sshd", [_command("sshd"), "-D", "-e", "-f", f"{folder}/sshd_config"]),
         [
@@ -191,9 +192,7 @@ Subsystem sftp internal-sftp
     )  # fmt: skip
 
 
-def _ftp(
-    flow: Mapping[str, Any], folder: Path, near: str, far: str, port: int, duration_ns: int
-) -> tuple[list[str], list[str]]:
+def _ftp(flow: FlowSpec, folder: Path, near: str, far: str, port: int, duration_ns: int) -> tuple[list[str], list[str]]:
     _users(folder)
     (folder / "empty").mkdir()
     first, last = DATA_PORTS
@@ -223,7 +222,7 @@ xferlog_enable=NO
 syslog_enable=NO
 """,
     )
-    source = _source(folder, flow["workload"]["bytes"])
+    source = _source(folder, _bytes_of(flow))
     return (
         _there(folder, "", [_command("vsftpd"), f"{folder}/vsftpd.conf"]),
         # Appended, since a server would cut an existing file first, which a device does not bear.
@@ -232,6 +231,12 @@ syslog_enable=NO
             "--upload-file", source, f"ftp://{far}:{port}/sink",
         ],
     )  # fmt: skip
+
+
+def _bytes_of(flow: FlowSpec) -> int:
+    workload = flow["workload"]
+    assert workload["kind"] == "program" and workload["bytes"] is not None, "a file has a size"
+    return workload["bytes"]
 
 
 _MAKERS: dict[str, Callable[..., tuple[list[str], list[str]]]] = {"iperf3": _iperf3, "scp": _scp, "ftp": _ftp}

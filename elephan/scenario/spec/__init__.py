@@ -1,4 +1,4 @@
-"""From a validated scenario to the specification of one run, as crates/experiment/src/spec.rs reads it.
+"""From a validated scenario to the specification of one run, whose form and defaults the crate spec defines.
 
 **Invariant: complete and in integers; no default is left to the core.**
 """
@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from elephan.run_spec.defaults import FORMAT
+from elephan.run_spec.types import EmulatorSpec, FlowSpec, RunSpec
 from elephan.scenario.document import Document
 from elephan.scenario.problem import Problem, unknown
 from elephan.scenario.spec.changes import background_specs, event_specs
@@ -17,16 +18,13 @@ from elephan.scenario.spec.hybrid import manager_spec
 from elephan.scenario.spec.lines import jitter_spec, loss_spec, queue_specs
 from elephan.scenario.spec.network import Network, build
 
-#: Form of the specification; see `RunSpec::format`.
-FORMAT = 2
 
-
-def specify(document: Document, base: Path, seed: int, pcap: Path | None = None) -> dict[str, Any]:
+def specify(document: Document, base: Path, seed: int, pcap: Path | None = None) -> RunSpec:
     """The specification of one run. `base` is the folder that paths in the scenario start from. Raises `Problem`."""
     network = build(document)
     queues = queue_specs(network)
     flows = flow_specs(document, network, queues, base)
-    return {
+    spec: RunSpec = {
         "format": FORMAT,
         "seed": seed,
         "duration_ns": document.run.duration,
@@ -45,10 +43,7 @@ def specify(document: Document, base: Path, seed: int, pcap: Path | None = None)
             }
             for line, queue in zip(network.lines, queues, strict=True)
         ],
-        **_emulator(document),
         "flows": flows,
-        **_hybrid(document, network, flows, crowd_specs(document, network, queues, base)),
-        **extrapolate_spec(document, network, flows),
         "background": background_specs(document, network),
         "events": event_specs(document, network, flows),
         "measure": {
@@ -59,26 +54,31 @@ def specify(document: Document, base: Path, seed: int, pcap: Path | None = None)
             "pcap_packets": document.measure.pcap_packets,
         },
     }
-
-
-def _emulator(document: Document) -> dict[str, Any]:
-    """Return the emulator if it is not elephan's: specifications without it stay as they were, ids and all."""
-    named = "elephan" if document.path is None else document.path.emulator
-    return {} if named == "elephan" else {"emulator": named}
-
-
-def _hybrid(
-    document: Document, network: Network, flows: list[dict[str, Any]], crowds: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """Short flows and the manager, where there are any: specifications without them stay as they were, ids and all."""
+    # Left out where there is nothing to say: specifications without them stay as they were, ids and all.
+    emulator = _emulator(document)
+    if emulator is not None:
+        spec["emulator"] = emulator
+    short_flows = crowd_specs(document, network, queues, base)
+    if short_flows:
+        spec["short_flows"] = short_flows
     manager = manager_spec(document, network, flows)
-    return ({"short_flows": crowds} if crowds else {}) | ({"manager": manager} if manager else {})
+    if manager is not None:
+        spec["manager"] = manager
+    extrapolate = extrapolate_spec(document, network, flows)
+    if extrapolate is not None:
+        spec["extrapolate"] = extrapolate
+    return spec
 
 
-def _pcap_node(document: Document, network: Network, flows: list[dict[str, Any]]) -> int:
+def _emulator(document: Document) -> EmulatorSpec | None:
+    """Return the emulator if it is not elephan's."""
+    return "netem" if document.path is not None and document.path.emulator == "netem" else None
+
+
+def _pcap_node(document: Document, network: Network, flows: list[FlowSpec]) -> int:
     name = document.measure.pcap_node
     if name is None:
-        return int(flows[0]["source"])
+        return flows[0]["source"]
     if name not in network.nodes:
         raise Problem(("measure", "pcap_node"), unknown("node", name, network.nodes))
     return network.nodes.index(name)

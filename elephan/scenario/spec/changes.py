@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from elephan.run_spec.types import (
+    ActionSpec,
+    BackgroundSpec,
+    EventSpec,
+    FlowSpec,
+    MitigationSpec,
+    MoveBackgroundSpec,
+    MoveSpec,
+    WhenSpec,
+)
 from elephan.scenario.document import Document
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.quantity import bits_per_second
@@ -13,7 +21,7 @@ from elephan.scenario.spec.mitigations import difference_ns, mitigation_spec, pa
 from elephan.scenario.spec.network import Move, Network
 
 
-def background_specs(document: Document, network: Network) -> list[dict[str, Any]]:
+def background_specs(document: Document, network: Network) -> list[BackgroundSpec]:
     """Traffic without congestion control. Raises `Problem` for packets beyond the MTU: nothing here fragments."""
     for index, (source, route) in enumerate(zip(document.background, network.background_routes, strict=True)):
         moved = [move.route or [] for move in network.moves.values() if index in move.sources]
@@ -28,7 +36,7 @@ def background_specs(document: Document, network: Network) -> list[dict[str, Any
             "packet_bytes": source.packet,
             "start_ns": source.start,
             "stop_ns": source.stop,
-            "on_off_ns": None if source.on is None else [source.on, source.off],
+            "on_off_ns": None if source.on is None or source.off is None else [source.on, source.off],
             "enabled": source.enabled,
         }
         for source, name, route in zip(
@@ -37,7 +45,7 @@ def background_specs(document: Document, network: Network) -> list[dict[str, Any
     ]
 
 
-def event_specs(document: Document, network: Network, flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def event_specs(document: Document, network: Network, flows: list[FlowSpec]) -> list[EventSpec]:
     """Every single change, in file order: an entry may make several. `flows` are specified ones."""
     return [
         {"when": when, "action": action}
@@ -47,8 +55,8 @@ def event_specs(document: Document, network: Network, flows: list[dict[str, Any]
     ]
 
 
-def _moves(document: Document, network: Network, index: int, flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _moves(document: Document, network: Network, index: int, flows: list[FlowSpec]) -> list[ActionSpec]:
+    found: list[ActionSpec] = []
     move = network.moves.get(index)
     if move is None:
         return found
@@ -62,21 +70,34 @@ def _moves(document: Document, network: Network, index: int, flows: list[dict[st
             for group, connection in move.connections
             if flow["group"] == group and connection in (None, place - first[group])
         ]
-        ways: dict[str, Any] = {"route": move.route, "return_route": move.return_route}
-        ways |= _mitigations(document, network, index, move, {group for group, _ in move.connections})
-        found.append({"kind": "move", "flows": list(dict.fromkeys(moved)), **ways})
+        flows_move: MoveSpec = {
+            "kind": "move",
+            "flows": list(dict.fromkeys(moved)),
+            "route": move.route,
+            "return_route": move.return_route,
+        }
+        mitigation = _mitigation(document, network, index, move, {group for group, _ in move.connections})
+        if mitigation is not None:
+            flows_move["mitigation"] = mitigation
+        found.append(flows_move)
     if move.sources:
+        assert move.route is not None, "a background source moves by a route"
         sources = list(dict.fromkeys(move.sources))
-        mitigations = _mitigations(document, network, index, move, set())
-        found.append({"kind": "move_background", "sources": sources, "route": move.route, **mitigations})
+        sources_move: MoveBackgroundSpec = {"kind": "move_background", "sources": sources, "route": move.route}
+        mitigation = _mitigation(document, network, index, move, set())
+        if mitigation is not None:
+            sources_move["mitigation"] = mitigation
+        found.append(sources_move)
     return found
 
 
-def _mitigations(document: Document, network: Network, index: int, move: Move, groups: set[int]) -> dict[str, Any]:
-    """The mitigations of a move, under their key; nothing if there are none."""
+def _mitigation(
+    document: Document, network: Network, index: int, move: Move, groups: set[int]
+) -> MitigationSpec | None:
+    """Return the mitigation of a move; None where there is none."""
     mitigations = document.event[index].mitigation
     if mitigations is None or move.route is None:
-        return {}
+        return None
     before = [network.background_routes[source] for source in move.sources]
     for group in groups:
         earlier = [
@@ -85,11 +106,12 @@ def _mitigations(document: Document, network: Network, index: int, move: Move, g
         before = [earlier[-1] if earlier else network.flow_routes[group][0], *before]
     # Of several old routes wait for the longest.
     old = max(before, key=lambda way: difference_ns(network, *parted(way, move.route or [])[1:]))
-    return {"mitigation": mitigation_spec(network, mitigations, old, move.route)}
+    return mitigation_spec(network, mitigations, old, move.route)
 
 
-def _when(document: Document, flows: list[dict[str, Any]], index: int, event: Event) -> dict[str, Any]:
+def _when(document: Document, flows: list[FlowSpec], index: int, event: Event) -> WhenSpec:
     if event.when is None:
+        assert event.at is not None, "an event has a time or a condition"
         return {"kind": "at", "time_ns": event.at}
     names = [flow["name"] for flow in flows]
     if event.when.flow not in names:
@@ -105,10 +127,10 @@ def _when(document: Document, flows: list[dict[str, Any]], index: int, event: Ev
     }
 
 
-def actions(document: Document, network: Network, index: int, event: Event) -> list[dict[str, Any]]:
+def actions(document: Document, network: Network, index: int, event: Event) -> list[ActionSpec]:
     """Return the changes of one event entry. Raises `Problem` for names that do not exist."""
     where = ("event", index)
-    found: list[dict[str, Any]] = []
+    found: list[ActionSpec] = []
 
     def changed(forward_only: bool = False) -> list[int]:
         names = event.link
@@ -130,15 +152,21 @@ def actions(document: Document, network: Network, index: int, event: Event) -> l
     if event.loss is not None:
         loss = loss_spec(event.loss)
         found += [{"kind": "loss", "link": link, "loss": loss} for link in changed(forward_only=True)]
-    for key in ("link_down", "link_up"):
-        names = getattr(event, key)
-        if names is not None:
-            found += [{"kind": key, "link": link} for link in _lines_of(network, names, (*where, key), False)]
-    for key in ("background_on", "background_off"):
-        for name in getattr(event, key) or ():
-            if name not in document.background_names():
-                raise Problem((*where, key), unknown("background source", name, document.background_names()))
-            found.append({"kind": key, "source": document.background_names().index(name)})
+
+    def lines(key: str, names: list[str] | None) -> list[int]:
+        return _lines_of(network, names or [], (*where, key), False)
+
+    def sources(key: str, names: list[str] | None) -> list[int]:
+        known = document.background_names()
+        for name in names or []:
+            if name not in known:
+                raise Problem((*where, key), unknown("background source", name, known))
+        return [known.index(name) for name in names or []]
+
+    found += [{"kind": "link_down", "link": link} for link in lines("link_down", event.link_down)]
+    found += [{"kind": "link_up", "link": link} for link in lines("link_up", event.link_up)]
+    found += [{"kind": "background_on", "source": on} for on in sources("background_on", event.background_on)]
+    found += [{"kind": "background_off", "source": off} for off in sources("background_off", event.background_off)]
     return found
 
 

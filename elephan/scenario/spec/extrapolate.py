@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from elephan.run_spec.types import ExtrapolateSpec, FlowSpec
 from elephan.scenario.document import Document
 from elephan.scenario.line import Red
 from elephan.scenario.spec.lines import loss_spec
@@ -34,28 +33,27 @@ _HEADERS = 52
 """IP and TCP headers with timestamps (RFC 791, 9293, 7323)."""
 
 
-def extrapolate_spec(document: Document, network: Network, flows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the specification's key for a run that is one long copy on a path that does not change; else nothing, so
-    that all others stay as they were, ids and all."""
+def extrapolate_spec(document: Document, network: Network, flows: list[FlowSpec]) -> ExtrapolateSpec | None:
+    """Return how far a run is simulated that is one long copy on a path that does not change; else None."""
     if document.run.exact or not _is_one_copy(document) or not _stays_as_it_is(document):
-        return {}
+        return None
     workload = flows[0]["workload"]
+    if workload["kind"] != "bulk" or workload["bytes"] is None:
+        return None
     packets = workload["bytes"] // (flows[0]["transport"]["mtu_bytes"] - _HEADERS)
     if packets < PACKETS_MIN:
-        return {}
+        return None
     route = flows[0]["route"]
     used = [*route, *flows[0]["return_route"]]
     rtt_ns = sum(network.lines[index].delay_ns for index in used)
     packet_ns = flows[0]["transport"]["mtu_bytes"] * 8 * _NS_PER_S // network.slowest_bps(route)
     return {
-        "extrapolate": {
-            "from_ns": max(document.measure.warmup, *(flow["start_ns"] for flow in flows)),
-            "interval_ns": max(rtt_ns, _NS_PER_MS, _INTERVAL_PACKETS * packet_ns),
-            "first_packets": FIRST_PACKETS,
-            "most_packets": MOST_PACKETS,
-            "least_episodes": RANDOM_EPISODES if _draws(document, network, used) else EPISODES,
-            "error_ppm": ERROR_PPM,
-        }
+        "from_ns": max(document.measure.warmup, *(flow["start_ns"] for flow in flows)),
+        "interval_ns": max(rtt_ns, _NS_PER_MS, _INTERVAL_PACKETS * packet_ns),
+        "first_packets": FIRST_PACKETS,
+        "most_packets": MOST_PACKETS,
+        "least_episodes": RANDOM_EPISODES if _draws(document, network, used) else EPISODES,
+        "error_ppm": ERROR_PPM,
     }
 
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from elephan.run_spec.types import (
+    FlowSpec,
+    QueueSpec,
+    ShortFlowsSpec,
+    SizesSpec,
+    TransportSpec,
+    WorkloadSpec,
+)
 from elephan.scenario.document import Document
 from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, WINDOW_MAX_UNBOUND, Flow
 from elephan.scenario.iscsi import Iscsi
@@ -21,9 +29,9 @@ from elephan.scenario.writes import arrivals_spec, sizes_spec
 _NS_PER_S = 1_000_000_000
 
 
-def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]], base: Path) -> list[dict[str, Any]]:
+def flow_specs(document: Document, network: Network, queues: list[QueueSpec], base: Path) -> list[FlowSpec]:
     """One entry per connection. `queues` are specified ones, `base` is where relative paths start. Raises `Problem`."""
-    specs = []
+    specs: list[FlowSpec] = []
     fastest, longest = _extremes(document, network)
     for group, (flow, name) in enumerate(zip(document.flow, document.flow_names(), strict=True)):
         if isinstance(flow.workload, ShortFlows):
@@ -31,28 +39,28 @@ def flow_specs(document: Document, network: Network, queues: list[dict[str, Any]
         route, return_route = network.flow_routes[group]
         transport = _transport_on(network, queues, (fastest, longest), flow, group, base)
         workload = _workload(flow, base, group, network.slowest_bps(route))
-        # Left out where it changes nothing, so that a point keeps its id.
-        shared = {"distribution": "striped"} if is_shared(flow) else {}
+        shared = is_shared(flow)
         for connection in range(flow.connections):
             start = flow.start + connection * flow.stagger
             stop = flow.stop
             if isinstance(flow.workload, Bulk | Program) and flow.workload.duration is not None:
                 stop = min(start + flow.workload.duration, U64_MAX)
-            specs.append(
-                {
-                    "name": name if flow.connections == 1 else f"{name}.{connection + 1}",
-                    "group": group,
-                    "source": network.lines[route[0]].source,
-                    "destination": network.lines[route[-1]].target,
-                    "route": route,
-                    "return_route": return_route,
-                    "transport": transport,
-                    "start_ns": start,
-                    "stop_ns": stop,
-                    "workload": _part(workload, connection, flow.connections) if shared else workload,
-                    **shared,
-                }
-            )
+            spec: FlowSpec = {
+                "name": name if flow.connections == 1 else f"{name}.{connection + 1}",
+                "group": group,
+                "source": network.lines[route[0]].source,
+                "destination": network.lines[route[-1]].target,
+                "route": route,
+                "return_route": return_route,
+                "transport": transport,
+                "start_ns": start,
+                "stop_ns": stop,
+                "workload": _part(workload, connection, flow.connections) if shared else workload,
+            }
+            if shared:
+                # Left out where it changes nothing, so that a point keeps its id.
+                spec["distribution"] = "striped"
+            specs.append(spec)
     return specs
 
 
@@ -72,17 +80,18 @@ def is_bounded(workload: Any) -> bool:
             return False
 
 
-def _part(workload: dict[str, Any], connection: int, connections: int) -> dict[str, Any]:
+def _part(workload: WorkloadSpec, connection: int, connections: int) -> WorkloadSpec:
     """Return the workload of one connection: programs share nothing while they run, so each has a file of its own."""
     if workload["kind"] != "program":
         return workload
+    assert workload["bytes"] is not None, "an amount is shared"
     share, rest = divmod(workload["bytes"], connections)
     return {**workload, "bytes": share + (connection < rest)}
 
 
-def crowd_specs(document: Document, network: Network, queues: list[dict[str, Any]], base: Path) -> list[dict[str, Any]]:
+def crowd_specs(document: Document, network: Network, queues: list[QueueSpec], base: Path) -> list[ShortFlowsSpec]:
     """One entry per flow entry of short flows. Raises `Problem`."""
-    specs = []
+    specs: list[ShortFlowsSpec] = []
     extremes = _extremes(document, network)
     for group, (flow, name) in enumerate(zip(document.flow, document.flow_names(), strict=True)):
         workload = flow.workload
@@ -106,7 +115,7 @@ def crowd_specs(document: Document, network: Network, queues: list[dict[str, Any
     return specs
 
 
-def _sizes(workload: ShortFlows) -> dict[str, Any]:
+def _sizes(workload: ShortFlows) -> SizesSpec:
     if workload.median is not None:
         return {
             "kind": "lognormal",
@@ -123,12 +132,12 @@ def _sizes(workload: ShortFlows) -> dict[str, Any]:
 
 def _transport_on(
     network: Network,
-    queues: list[dict[str, Any]],
+    queues: list[QueueSpec],
     extremes: tuple[list[int], list[int]],
     flow: Flow,
     group: int,
     base: Path,
-) -> dict[str, Any]:
+) -> TransportSpec:
     """The congestion control of a flow entry, with the settings that its routes decide."""
     ways = network.ways(group)
     mtu_of_route = min(network.lines[index].mtu_bytes for there, back in ways for index in (*there, *back))
@@ -140,7 +149,7 @@ def _transport_on(
 
 def _in_flight(
     network: Network,
-    queues: list[dict[str, Any]],
+    queues: list[QueueSpec],
     route: list[int],
     return_route: list[int],
     fastest: list[int],
@@ -152,12 +161,17 @@ def _in_flight(
     return 2 * min(fastest[index] for index in route) * rtt_ns // (8 * _NS_PER_S) + queue_bytes
 
 
-def _queue_bytes(network: Network, queues: list[dict[str, Any]], index: int) -> int:
+def _queue_bytes(network: Network, queues: list[QueueSpec], index: int) -> int:
     if network.lines[index].queue is None:
         return 0
     queue = queues[index]
-    packets = queue.get("limit_packets")
-    return int(queue["limit_bytes"]) if packets is None else int(packets) * network.lines[index].mtu_bytes
+    if queue["kind"] == "red":
+        return queue["limit_bytes"]
+    packets = queue["limit_packets"]
+    if packets is not None:
+        return packets * network.lines[index].mtu_bytes
+    assert queue["kind"] == "drop_tail" and queue["limit_bytes"] is not None, "a queue has a limit"
+    return queue["limit_bytes"]
 
 
 def _extremes(document: Document, network: Network) -> tuple[list[int], list[int]]:
@@ -184,7 +198,7 @@ def _window(flow: Flow, in_flight: int) -> int:
     return min(max(in_flight, WINDOW_FIELD_MAX), largest)
 
 
-def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> dict[str, Any]:
+def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> TransportSpec:
     congestion, parameters = congestion_controls.resolve(
         flow.congestion_control, base, ("flow", group, "congestion_control")
     )
@@ -220,7 +234,7 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> dic
     }
 
 
-def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> dict[str, Any]:
+def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> WorkloadSpec:
     workload = flow.workload
     match workload:
         case Bulk():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from elephan.run_spec.defaults import MANAGER_PARETO_SHAPE_E3
+from elephan.run_spec.types import FlowSpec, ManagerSpec
 from elephan.scenario.document import Document
-from elephan.scenario.hybrid import AS_MUCH_AGAIN, Manager
 from elephan.scenario.problem import Problem
 from elephan.scenario.spec.mitigations import mitigation_spec
 from elephan.scenario.spec.network import Network
 
 
-def manager_spec(document: Document, network: Network, flows: list[dict[str, Any]]) -> dict[str, Any] | None:
+def manager_spec(document: Document, network: Network, flows: list[FlowSpec]) -> ManagerSpec | None:
     """The manager's policy; None where there is none. `flows` are specified ones. Raises `Problem`."""
     manager = document.manager
     if manager is None:
@@ -23,7 +22,7 @@ def manager_spec(document: Document, network: Network, flows: list[dict[str, Any
         slowest = network.slowest_bps(lines)
         if path.capacity is not None and path.capacity > slowest:
             raise Problem(("lightpath", index, "capacity"), f"at most {slowest}bit/s, the rate of its slowest link")
-    return {
+    spec: ManagerSpec = {
         "interval_ns": manager.interval,
         "sampling_rate": manager.sampling_rate,
         "flow_table_size": manager.flow_table_size,
@@ -41,7 +40,6 @@ def manager_spec(document: Document, network: Network, flows: list[dict[str, Any
         "refuse": manager.refuse,
         "observation_window_ns": manager.observation_window,
         "cc_beta_ppm": manager.cc_beta,
-        **_when_given(manager, network),
         "priorities": [manager.priorities.get(names[flow["group"]], 0) for flow in flows],
         "lightpaths": [
             {
@@ -54,16 +52,12 @@ def manager_spec(document: Document, network: Network, flows: list[dict[str, Any
             for path, lines in zip(document.lightpath, network.lightpaths, strict=True)
         ],
     }
-
-
-def _when_given(manager: Manager, network: Network) -> dict[str, Any]:
-    """Keys that not every manager has: specifications of before stay as they were, ids and all."""
-    given: dict[str, Any] = {}
-    if manager.pareto_shape != AS_MUCH_AGAIN:
-        given["pareto_shape_e3"] = manager.pareto_shape
+    # Left out where they change nothing: specifications without them stay as they were, ids and all.
+    if manager.pareto_shape != MANAGER_PARETO_SHAPE_E3:
+        spec["pareto_shape_e3"] = manager.pareto_shape
     if manager.mitigations:
         ways = dict.fromkeys(tuple(route) for route, _ in network.flow_routes)
-        given["mitigations"] = [
+        spec["mitigations"] = [
             {
                 "route": list(way),
                 "lightpath": index,
@@ -74,4 +68,4 @@ def _when_given(manager: Manager, network: Network) -> dict[str, Any]:
             for over in [network.over(list(way), lines)]
             if over is not None
         ]
-    return given
+    return spec

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from elephan.errors import InputError
+from elephan.run_spec.types import DiskSpec, IscsiWorkloadSpec, SourceSpec
 from elephan.scenario.iscsi import FIRST_BURST, Iscsi, Mix, Postmark, TraceSource
 from elephan.scenario.problem import Location, Problem
 from elephan.scenario.spec.trace import check_trace
 
 
-def session(workload: Iscsi, base: Path, where: Location) -> dict[str, Any]:
-    """Return the specification of crates/experiment/src/spec/iscsi.rs. Raises `Problem` for unusable files."""
+def session(workload: Iscsi, base: Path, where: Location) -> IscsiWorkloadSpec:
+    """Return a session's specification. Raises `Problem` for unusable files."""
     first_burst = workload.first_burst
     return {
         "kind": "iscsi",
@@ -33,7 +33,7 @@ def session(workload: Iscsi, base: Path, where: Location) -> dict[str, Any]:
     }
 
 
-def _disk(workload: Iscsi, base: Path, where: Location) -> dict[str, Any]:
+def _disk(workload: Iscsi, base: Path, where: Location) -> DiskSpec:
     from elephan import disks
 
     model, drive = None, None
@@ -67,7 +67,7 @@ def _model(text: str, base: Path) -> tuple[str, str | None]:
     return str(path.resolve()), drive
 
 
-def _source(source: Mix | TraceSource | Postmark, base: Path, where: Location) -> dict[str, Any]:
+def _source(source: Mix | TraceSource | Postmark, base: Path, where: Location) -> SourceSpec:
     if isinstance(source, Mix):
         return {
             "kind": "mix",

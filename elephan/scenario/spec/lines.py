@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from elephan.run_spec.types import JitterSpec, LossSpec, QueueSpec
 from elephan.scenario import line as models
 from elephan.scenario.problem import Location, Problem
 from elephan.scenario.quantity import Limit
@@ -24,13 +25,13 @@ def _bytes(limit: Limit, network: Network, index: int, rtt_ns: int) -> int:
     return max(line.mtu_bytes, int(limit.amount * line.rate_bps * rtt_ns / (8 * _NS_PER_S)))
 
 
-def queue_specs(network: Network) -> list[dict[str, Any]]:
+def queue_specs(network: Network) -> list[QueueSpec]:
     """The queue of every line. Raises `Problem` for one that no packet fits in."""
     longest = network.longest_round_trips()
     return [_queue(network, index, longest) for index in range(len(network.lines))]
 
 
-def _queue(network: Network, index: int, longest: dict[int, int]) -> dict[str, Any]:
+def _queue(network: Network, index: int, longest: dict[int, int]) -> QueueSpec:
     line = network.lines[index]
     queue = line.queue
     if queue is None:
@@ -92,7 +93,7 @@ def _line_location(network: Network, index: int, key: str) -> Location:
     return ("link", links.index(line.link), key)
 
 
-def loss_spec(loss: Any) -> dict[str, Any]:
+def loss_spec(loss: Any) -> LossSpec:
     """A loss model; None is none."""
     match loss:
         case None:
@@ -118,7 +119,7 @@ def loss_spec(loss: Any) -> dict[str, Any]:
     raise AssertionError(f"a loss model without a case: {loss!r}")
 
 
-def jitter_spec(jitter: models.Jitter | None) -> dict[str, Any] | None:
+def jitter_spec(jitter: models.Jitter | None) -> JitterSpec | None:
     """Jitter; None is none."""
     if jitter is None:
         return None

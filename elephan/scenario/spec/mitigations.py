@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TypedDict
 
+from elephan.run_spec.types import MitigationSpec
 from elephan.scenario.mitigation import CwndReduction, DelayEqualization, HoldBuffer, ReorderingTolerance
 from elephan.scenario.spec.network import Network
 
@@ -18,11 +19,11 @@ def mitigation_spec(
     mitigations: Sequence[HoldBuffer | DelayEqualization | CwndReduction | ReorderingTolerance],
     old: list[int],
     new: list[int],
-) -> dict[str, Any]:
+) -> MitigationSpec:
     """Return the specification of `mitigations` for data that moves from the path `old` to the path `new`, lists of
     lines.
     """
-    spec: dict[str, Any] = {"hold_buffer": None, "cwnd_reduction": None, "reordering_tolerance": None}
+    spec: MitigationSpec = {"hold_buffer": None, "cwnd_reduction": None, "reordering_tolerance": None}
     before, old_rest, new_rest = parted(old, new)
     for mitigation in mitigations:
         difference = mitigation.delay_difference
@@ -54,9 +55,14 @@ def mitigation_spec(
     return spec
 
 
+class _Release(TypedDict):
+    rate_bps: int
+    line: int
+
+
 def _release(
     network: Network, mitigation: HoldBuffer | DelayEqualization, parts: list[int], onward: list[int]
-) -> dict[str, int]:
+) -> _Release:
     """Return the highest release rate of a hold buffer and its line; `parts` begins with the line after the buffer,
     `onward` is the path to the receiver.
     """

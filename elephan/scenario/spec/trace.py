@@ -6,10 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from elephan.core import native
+from elephan.run_spec.types import TraceFormatSpec
 from elephan.scenario.problem import Location, Problem
 
 
-def check_trace(path: Path, form: str, loop: bool, where: Location, *, reads: bool = False) -> tuple[Path, str]:
+def check_trace(
+    path: Path, form: str, loop: bool, where: Location, *, reads: bool = False
+) -> tuple[Path, TraceFormatSpec]:
     """The absolute path of a trace that exists, parses and has writes (or, with `reads`, requests), and its format.
 
     Raises `Problem`, with the trace's line where that is at fault.
@@ -33,7 +36,7 @@ def check_trace(path: Path, form: str, loop: bool, where: Location, *, reads: bo
 
 
 @lru_cache(maxsize=64)
-def _read(path: Path, form: str, _mtime_ns: int, _size: int) -> tuple[str, int, int]:
+def _read(path: Path, form: str, _mtime_ns: int, _size: int) -> tuple[TraceFormatSpec, int, int]:
     """Format, number of writes, duration in ns."""
     # A sweep of a thousand points reads its trace once; a changed file is read again.
     found = native.check_trace(str(path), form)

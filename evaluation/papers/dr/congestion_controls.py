@@ -12,6 +12,7 @@ from elephan.papers.drawing import framed, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, megabytes_per_s, part
 from elephan.record import Record
 from elephan.report.draw import Ink
+from elephan.run_spec.quantities import loss_rate
 
 CLAIM = "dr.fig4"
 
@@ -46,7 +47,7 @@ class Point:
 def point_of(record: Record) -> Point:
     """Return the point of a record."""
     flow = record.spec["flows"][0]
-    loss = record.spec["links"][flow["route"][0]]["loss"].get("probability_e12", 0) / 1e12
+    loss = loss_rate(record.spec["links"][flow["route"][0]]["loss"])
     return Point(flow["transport"]["window_bytes"], loss, len(record.spec["flows"]))
 
 

@@ -12,6 +12,7 @@ from elephan.papers.evaluation import (
     path_packets,
     round_trip_s,
 )
+from elephan.run_spec.quantities import given
 
 CLAIM = "dr.window"
 
@@ -26,7 +27,7 @@ def window(results: PaperResults) -> Evaluation:
     records = results.of("window.toml")
     for record in records:
         transport = record.spec["flows"][0]["transport"]
-        tuned = (transport["send_buffer_bytes"] > UNTUNED_BYTES, transport["window_bytes"] > UNTUNED_BYTES)
+        tuned = (given(transport["send_buffer_bytes"]) > UNTUNED_BYTES, transport["window_bytes"] > UNTUNED_BYTES)
         goodput[tuned] = megabytes_per_s(record.metrics["goodput_bps"])
     neither = goodput[False, False]
     measured = {

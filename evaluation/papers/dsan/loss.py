@@ -12,6 +12,7 @@ from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, k
 from elephan.record import Record
 from elephan.report.draw import Ink
 from elephan.report.statistics import Estimate, estimate
+from elephan.run_spec.quantities import loss_rate
 
 from . import setups
 from .variants import COLOURS, VARIANTS, variant
@@ -22,8 +23,7 @@ PAPER_LOSS = 1e-3
 
 def loss_of(record: Record) -> float:
     """Return the loss rate of the way forward."""
-    loss = record.spec["links"][record.spec["flows"][0]["route"][0]]["loss"]
-    return float(loss.get("probability_e12", 0)) / 1e12
+    return loss_rate(record.spec["links"][record.spec["flows"][0]["route"][0]]["loss"])
 
 
 def goodput(records: Sequence[Record]) -> Estimate:

@@ -12,6 +12,7 @@ from elephan.papers.drawing import PAPER_LABEL, framed, legend
 from elephan.papers.evaluation import Figure, PaperResults, Table, megabytes_per_s
 from elephan.record import Record
 from elephan.report.draw import Ink
+from elephan.run_spec.quantities import limit_bytes
 
 from .variants import COLOURS, VARIANTS, variant
 
@@ -167,7 +168,7 @@ def by_queue(results: PaperResults) -> Figure:
     groups: dict[float, list[Record]] = {}
     for record in results.of("fig10-queue.toml"):
         link = record.spec["links"][record.spec["flows"][0]["route"][0]]
-        groups.setdefault(link["queue"]["limit_bytes"] / 1e6, []).append(record)
+        groups.setdefault(limit_bytes(link["queue"]) / 1e6, []).append(record)
     found = {queue: goodputs(records) for queue, records in sorted(groups.items())}
 
     def draw(drawing: Any, ink: Ink) -> None:

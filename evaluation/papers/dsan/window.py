@@ -109,7 +109,8 @@ def table1(results: PaperResults) -> Evaluation:
 
 def offered(record: Record) -> float:
     """Return the offered load of a record, MB/s."""
-    return sum(megabytes_per_s(flow["workload"]["rate_bps"]) for flow in record.spec["flows"])
+    workloads = [flow["workload"] for flow in record.spec["flows"]]
+    return sum(megabytes_per_s(each["rate_bps"]) for each in workloads if each["kind"] == "constant_rate")
 
 
 def rule(record: Record) -> float:

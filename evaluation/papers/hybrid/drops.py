@@ -60,7 +60,8 @@ def scenario_d(results: PaperResults) -> Evaluation:
         ),
         grid_figure("d", CLAIM, "Scenario D", cells),
     ]
-    names = [f"{cell.record.spec['links'][_last(cell.record)]['queue']['limit_packets']} packets" for cell in buffers]
+    queued = [cell.record.spec["links"][_last(cell.record)]["queue"] for cell in buffers]
+    names = [f"{queue['limit_packets']} packets" for queue in queued if queue["kind"] == "drop_tail"]
     tables = [
         table_of(CLAIM, "Scenario D", [(cell.name, cell) for cell in cells]),
         table_of(CLAIM, "With a larger queue at r3: 1 Gbit/s, 100 ms, moved after a minute",

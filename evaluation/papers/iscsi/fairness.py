@@ -13,6 +13,7 @@ from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, part
 from elephan.record import Record
 from elephan.report.draw import Ink
+from elephan.run_spec.quantities import given
 from elephan.store.series import Series
 
 from .session import cc_of, title_of
@@ -59,7 +60,7 @@ class Sharing:
         beside = np.full(np.count_nonzero(which == session), np.nan)
         beside[np.searchsorted(time_s[which == session], time_s[which == ftp])] = cwnd[which == ftp]
         spec = record.spec["flows"][ftp]
-        both_s = (spec["start_ns"] / 1e9, spec["stop_ns"] / 1e9)
+        both_s = (spec["start_ns"] / 1e9, given(spec["stop_ns"]) / 1e9)
         return cls(record, time_s[which == session], cwnd[which == session], beside, both_s)
 
     @property

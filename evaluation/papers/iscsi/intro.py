@@ -9,6 +9,7 @@ from elephan.papers.drawing import framed, label_line, legend, mark_paper
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, line_bps, part, round_trip_s
 from elephan.record import Record
 from elephan.report.draw import Ink
+from elephan.run_spec.quantities import given
 
 from . import sawtooth
 from .sawtooth import Window, constant, line_window, loss_for_window, rounds_to_recover
@@ -90,9 +91,11 @@ def _recovery(results: PaperResults, record: Record) -> Recovery:
 def _lossy(results: PaperResults, record: Record) -> Lossy:
     spec = record.spec["links"][record.spec["flows"][0]["route"][0]]
     window = Window.of(results.series(record))
-    start, end = window.periods(record.spec["flows"][0]["transport"]["initial_ssthresh"])
+    start, end = window.periods(given(record.spec["flows"][0]["transport"]["initial_ssthresh"]))
     use = window.goodput(start, end) / _full(record)
-    return Lossy(1 / spec["loss"]["n"], growth(record), window.mean(start, end), use)
+    loss = spec["loss"]
+    assert loss["kind"] == "every_nth", "a scenario of the paper's"
+    return Lossy(1 / loss["n"], growth(record), window.mean(start, end), use)
 
 
 def _full(record: Record) -> float:

@@ -38,7 +38,9 @@ def connections_of(record: Record) -> int:
 
 def max_burst_of(record: Record) -> int:
     """Return MaxBurstLength, B."""
-    return int(record.spec["flows"][0]["workload"]["max_burst_bytes"])
+    workload = record.spec["flows"][0]["workload"]
+    assert workload["kind"] == "iscsi", "a scenario of the paper's"
+    return workload["max_burst_bytes"]
 
 
 def throughput(record: Record) -> float:

@@ -11,6 +11,7 @@ from elephan.papers.drawing import framed, legend
 from elephan.papers.evaluation import Evaluation, Figure, PaperResults, Table, line_bps, part, path_packets
 from elephan.record import Record
 from elephan.report.draw import Ink
+from elephan.run_spec.quantities import limit_bytes
 
 from .recovery import Line, Pair, cc_of
 
@@ -45,7 +46,7 @@ def queue_share(record: Record) -> float:
     flow = record.spec["flows"][0]
     link = record.spec["links"][flow["route"][-1]]
     rtt_s: float = sum(record.spec["links"][i]["delay_ns"] for i in (*flow["route"], *flow["return_route"])) / 1e9
-    return float(link["queue"]["limit_bytes"]) * 8 / (float(link["rate_bps"]) * rtt_s)
+    return float(limit_bytes(link["queue"])) * 8 / (float(link["rate_bps"]) * rtt_s)
 
 
 def grouped(records: Sequence[Record], key: Callable[[Record], Any]) -> dict[Any, list[Record]]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from elephan.papers.evaluation import PaperResults
 from elephan.record import Record
+from elephan.run_spec.quantities import given
 from elephan.store.series import Series
 
 Floats = npt.NDArray[np.float64]
@@ -42,7 +43,7 @@ class Line:
         time_s = table.column("time_s").to_numpy()[rows].astype(np.float64)
         delivered = table.column("delivered_bytes").to_numpy()[rows].astype(np.float64)
         source = record.spec["background"][0]
-        burst_s = (source["start_ns"] / 1e9, source["stop_ns"] / 1e9)
+        burst_s = (source["start_ns"] / 1e9, given(source["stop_ns"]) / 1e9)
         return cls(time_s, np.diff(delivered, prepend=0.0) * 8 / np.diff(time_s, prepend=0.0), burst_s)
 
     @property

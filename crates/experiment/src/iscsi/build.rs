@@ -7,9 +7,10 @@ use super::session::Session;
 use super::settings::settings;
 use crate::error::RunError;
 use crate::node_number::{EndNodes, NodeNumber};
-use crate::spec::{AllegianceSpec, FlowSpec, IscsiSpec, OutOfRangeSpec, RunSpec, SourceSpec, TraceSpec, WorkloadSpec};
+use crate::storage_config::{scheduler, trace_format};
 use crate::validate::ValidSimulation;
 use link::random::{stream_seed, Random};
+use spec::{AllegianceSpec, FlowSpec, IscsiSpec, OutOfRangeSpec, RunSpec, SourceSpec, TraceSpec, WorkloadSpec};
 use std::collections::BTreeMap;
 use std::path::Path;
 use storage::disk::Disk;
@@ -17,7 +18,7 @@ use storage::iscsi::initiator::Allegiance;
 use storage::iscsi::{Initiator, InitiatorConfig, Target, TargetConfig};
 use storage::scsi::{Device, Geometry, Identity, Lun, LunConfig, MAX_TRANSFER_BYTES};
 use storage::trace::Player;
-use storage::{Format, Trace, TraceError};
+use storage::{Trace, TraceError};
 use units::Span;
 
 const INITIATOR: &str = "iqn.2026-01.elephan:initiator";
@@ -96,8 +97,7 @@ fn backing(flow: &FlowSpec, spec: &IscsiSpec) -> Result<Backing, RunError> {
     };
     let text = disk.drive.as_ref().map_or(model.clone(), |drive| format!("{model}:{drive}"));
     let device = storage::disk::device(&text).map_err(|error| wrong(flow, &error.to_string()))?;
-    let scheduler = storage::disk::scheduler(disk.scheduler.as_deref(), &device);
-    let scheduler = scheduler.map_err(|error| wrong(flow, &error))?;
+    let scheduler = disk.scheduler.map_or(device.scheduler(), scheduler);
     Ok(Backing::striped(&Disk::new(device, scheduler), disk.count as usize, disk.stripe_bytes / block))
 }
 
@@ -144,8 +144,7 @@ fn read(spec: &TraceSpec, traces: &mut BTreeMap<String, Trace>) -> Result<Trace,
         return Ok(trace.clone());
     }
     let wrong = |error: TraceError| RunError::Trace(error.to_string());
-    let format = Format::asked(&spec.format).map_err(wrong)?;
-    let trace = storage::open(Path::new(&spec.path), format).map_err(wrong)?;
+    let trace = storage::open(Path::new(&spec.path), trace_format(spec.format)).map_err(wrong)?;
     traces.insert(spec.path.clone(), trace.clone());
     Ok(trace)
 }

@@ -6,7 +6,7 @@
 
 use crate::hold_buffers::Lines;
 use crate::routes;
-use crate::spec::{
+use spec::{
     CwndReductionSpec, HoldBufferSpec, ManagerSpec, MitigationSpec, PathMitigationSpec, QueueDelaySpec, RunSpec,
 };
 use te::{AllowedMitigations, HoldConfig, Pacing, Plan};

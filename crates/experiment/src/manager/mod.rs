@@ -9,7 +9,6 @@ pub use metrics::{ManagerOutcome, Timeline};
 
 use crate::hold_buffers;
 use crate::sender_command::AddressedCommand;
-use crate::spec::{FlowSpec, ManagerSpec};
 use crate::validate::ValidRun;
 use alternate_routes::AlternateRoute;
 use link::hold_buffer;
@@ -18,6 +17,7 @@ use link::{Link, Pacers, Packet};
 use mitigation::Mitigations;
 use observed::{Observed, PendingMove};
 use sim::{Network, RouteId, Routed, Routes};
+use spec::{FlowSpec, LightpathSpec, ManagerSpec};
 use te::{Decision, LightpathConfig, Manager, Place, Policy, Sampler, State, Thresholds};
 use units::{Rate, Size, Span, Time};
 
@@ -193,30 +193,55 @@ impl Management {
 }
 
 fn policy(spec: &ManagerSpec) -> Policy {
+    let ManagerSpec {
+        interval_ns,
+        sampling_rate,
+        flow_table_size,
+        inactive_timeout_ns,
+        rate_bps,
+        volume_bytes,
+        confidence_sigmas_e3,
+        return_rate_bps,
+        min_dwell_time_ns,
+        lightpath_timeout_ns,
+        lightpaths_max,
+        max_utilization_ppm,
+        offload_weight_ppm,
+        congestion_threshold_ppm,
+        refuse,
+        observation_window_ns,
+        cc_beta_ppm,
+        pareto_shape_e3,
+        // Those of the network that the manager acts on.
+        mitigations: _,
+        priorities: _,
+        lightpaths: _,
+    } = *spec;
     Policy {
-        interval: Span(spec.interval_ns),
-        one_in: spec.sampling_rate,
-        flow_table_size: spec.flow_table_size,
-        inactive_timeout: Span(spec.inactive_timeout_ns),
+        interval: Span(interval_ns),
+        one_in: sampling_rate,
+        flow_table_size,
+        inactive_timeout: Span(inactive_timeout_ns),
         thresholds: Thresholds {
-            rate: Rate(spec.rate_bps),
-            volume: Size(spec.volume_bytes),
-            confidence_sigmas_e3: spec.confidence_sigmas_e3,
-            return_rate: Rate(spec.return_rate_bps),
+            rate: Rate(rate_bps),
+            volume: Size(volume_bytes),
+            confidence_sigmas_e3,
+            return_rate: Rate(return_rate_bps),
         },
-        min_dwell_time: Span(spec.min_dwell_time_ns),
-        lightpath_timeout: Span(spec.lightpath_timeout_ns),
-        lightpaths_max: spec.lightpaths_max,
-        max_utilization_ppm: spec.max_utilization_ppm,
-        offload_weight_ppm: spec.offload_weight_ppm,
-        congestion_threshold_ppm: spec.congestion_threshold_ppm,
-        refuse: spec.refuse,
-        observation_window: Span(spec.observation_window_ns),
-        cc_beta_ppm: spec.cc_beta_ppm,
-        pareto_shape_e3: spec.pareto_shape_e3,
+        min_dwell_time: Span(min_dwell_time_ns),
+        lightpath_timeout: Span(lightpath_timeout_ns),
+        lightpaths_max,
+        max_utilization_ppm,
+        offload_weight_ppm,
+        congestion_threshold_ppm,
+        refuse,
+        observation_window: Span(observation_window_ns),
+        cc_beta_ppm,
+        pareto_shape_e3,
     }
 }
 
-fn lightpath(spec: &crate::spec::LightpathSpec) -> LightpathConfig {
-    LightpathConfig { capacity: Rate(spec.capacity_bps), set_up: Span(spec.set_up_ns), cost: Size(spec.cost_bytes) }
+fn lightpath(spec: &LightpathSpec) -> LightpathConfig {
+    let LightpathSpec { name: _, route: _, capacity_bps, set_up_ns, cost_bytes } = *spec;
+    LightpathConfig { capacity: Rate(capacity_bps), set_up: Span(set_up_ns), cost: Size(cost_bytes) }
 }

@@ -2,9 +2,9 @@
 
 use super::alternate_routes::{AlternateRoute, AlternateRoutes};
 use crate::routes::between;
-use crate::spec::{FlowSpec, LightpathSpec, LinkSpec, ManagerSpec, QueueDelaySpec, QueueSpec, RunSpec};
 use link::Packet;
 use sim::{Network, Routed};
+use spec::{FlowSpec, LightpathSpec, LinkSpec, ManagerSpec, QueueDelaySpec, QueueSpec, RunSpec};
 use te::{LinkView, Paths, Plan, View};
 use units::{Rate, Size, Span, Time};
 

@@ -4,7 +4,7 @@ use super::interval::bottleneck;
 use crate::copy_study::{CopyVerdict, Steady};
 use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::metric::{Metric, Metrics};
-use crate::spec::{RunSpec, WorkloadSpec};
+use spec::{RunSpec, WorkloadSpec};
 use units::Time;
 
 /// Adds the extrapolated values to the metrics of the run and of its flow, and returns the method, or the reason that

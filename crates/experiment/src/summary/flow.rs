@@ -6,8 +6,8 @@ use super::requests::{insert_requests, insert_reverse};
 use super::stripe::insert_share;
 use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::metric::{Metric, Metrics};
-use crate::spec::{FlowSpec, RunSpec};
 use crate::workload::Source;
+use spec::{FlowSpec, RunSpec};
 use units::{Span, Time};
 
 pub fn of_flow(

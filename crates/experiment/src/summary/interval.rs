@@ -1,6 +1,6 @@
 //! Over which time and against which line a flow is measured.
 
-use crate::spec::{FlowSpec, RunSpec};
+use spec::{FlowSpec, RunSpec};
 use units::Time;
 
 /// The slowest link of the data's route at the start of the run, the first of several.

@@ -1,8 +1,8 @@
 //! Metrics of messages: their delays and the data at risk.
 
 use crate::metric::{insert_distribution, insert_ends, insert_quantiles, Metric, Metrics};
-use crate::spec::{FlowSpec, RunSpec};
 use crate::workload::{MessageTimes, Peak};
+use spec::{FlowSpec, RunSpec};
 use units::{Histogram, Time};
 
 /// The note for writes that never arrived.

@@ -16,7 +16,7 @@ use crate::manager::ManagerOutcome;
 use crate::metric::{Metric, Metrics};
 use crate::sender_command::MoveId;
 use crate::series::{FlowSeries, LinkSeries};
-use crate::spec::RunSpec;
+use spec::RunSpec;
 use units::Time;
 
 /// Everything a run gives back.

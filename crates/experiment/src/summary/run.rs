@@ -9,8 +9,8 @@ use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::metric::{integer, real, Metric, Metrics};
 use crate::request_counters::RequestCounters;
 use crate::short_flows::insert_completion;
-use crate::spec::{RunSpec, WorkloadSpec};
 use crate::workload::{MessageTimes, Source};
+use spec::{RunSpec, WorkloadSpec};
 use std::collections::BTreeSet;
 use units::{Histogram, Span, Time};
 

@@ -5,8 +5,8 @@ use super::messages::{insert_lag_of, insert_latency_of, longest_at_start, never_
 use crate::applications::name;
 use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::metric::{Metric, Metrics};
-use crate::spec::{FlowSpec, RunSpec, WorkloadSpec};
 use crate::workload::Stripe;
+use spec::{FlowSpec, RunSpec, WorkloadSpec};
 use units::Time;
 
 /// The metrics of a stripe as a whole; `measured` is of the run that it was in.

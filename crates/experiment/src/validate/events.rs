@@ -2,7 +2,7 @@
 
 use super::network::{check_chain, check_route, hold_buffer_problem};
 use crate::error::RunError;
-use crate::spec::{ActionSpec, EventSpec, RunSpec, WhenSpec};
+use spec::{ActionSpec, EventSpec, RunSpec, WhenSpec};
 
 /// Checks the indices and routes of an event.
 pub fn check(spec: &EventSpec, run: &RunSpec) -> Result<(), RunError> {

@@ -3,9 +3,9 @@
 use super::network::check_route;
 use crate::arrivals::{arrivals, distribution};
 use crate::error::RunError;
-use crate::spec::{DistributionSpec, FlowSpec, RunSpec, ShortFlowsSpec, TransportSpec, WorkloadSpec};
-use crate::tcp_config::{recovery, Algorithms};
+use crate::tcp_config::Algorithms;
 use crate::workload::RandomWrites;
+use spec::{DistributionSpec, FlowSpec, RunSpec, ShortFlowsSpec, TransportSpec, WorkloadSpec};
 
 /// Short flows of an entry at most: each is an endpoint pair that stays in memory until the end, some kilobytes.
 const SHORT_FLOWS_MAX: usize = 1_000_000;
@@ -54,10 +54,6 @@ pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
 /// Checks the settings of a simulated endpoint in `transport`, without opening a file. `before` is the transport that
 /// was found right last: most flows are alike.
 pub fn check_transport(flow: &str, transport: &TransportSpec, before: Option<&TransportSpec>) -> Result<(), RunError> {
-    if recovery(&transport.recovery).is_none() {
-        let other = &transport.recovery;
-        return Err(RunError::Spec(format!("flow {flow}: recovery = {other:?}: one of newreno, sack, rack")));
-    }
     if !(68..=65_535).contains(&transport.mtu_bytes) {
         return Err(RunError::Spec(format!("flow {flow}: mtu = {} B: 68 to 65535", transport.mtu_bytes)));
     }

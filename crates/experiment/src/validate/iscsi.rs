@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use crate::iscsi::settings::settings;
-use crate::spec::{DiskSpec, FlowSpec, IscsiSpec, SourceSpec, WorkloadSpec};
+use spec::{DiskSpec, FlowSpec, IscsiSpec, SourceSpec, WorkloadSpec};
 use storage::scsi::MAX_TRANSFER_BYTES;
 
 /// Bytes of a block of the unit.

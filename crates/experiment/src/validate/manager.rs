@@ -3,7 +3,7 @@
 use super::network::{check_chain, hold_buffer_problem};
 use crate::error::RunError;
 use crate::routes::between;
-use crate::spec::{ManagerSpec, RunSpec};
+use spec::{ManagerSpec, RunSpec};
 
 /// Checks `spec` as a manager of `run`, whose links and flows have been checked.
 pub fn check(spec: &ManagerSpec, run: &RunSpec) -> Result<(), RunError> {

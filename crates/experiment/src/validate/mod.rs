@@ -10,11 +10,8 @@ mod network;
 pub use network::check_route;
 
 use crate::error::RunError;
-use crate::spec::{FlowSpec, RunSpec, WorkloadSpec};
+use spec::{FlowSpec, RunSpec, WorkloadSpec, FORMAT};
 use std::ops::Deref;
-
-/// The form of [`RunSpec`] that this version reads.
-const FORMAT: u32 = 2;
 
 /// A specification whose parts fit each other: what every backend asks for.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use crate::link_config::link_config;
-use crate::spec::{BackgroundSpec, HoldBufferSpec, LinkSpec, RunSpec};
+use spec::{BackgroundSpec, HoldBufferSpec, LinkSpec, RunSpec};
 
 /// Checks `spec` as a link between nodes of `run`.
 pub fn check_link(run: &RunSpec, spec: &LinkSpec) -> Result<(), RunError> {

@@ -1,8 +1,8 @@
 //! Writes without a trace: sizes and times of issue drawn from distributions, at a mean rate.
 
 use super::messages::Due;
-use crate::spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
 use link::random::{stream_seed, Geometric, Random};
+use spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};
 use te::traffic_model::Distribution;
 use units::{Span, Time, NS_PER_S};
 
@@ -143,7 +143,7 @@ impl Sizes {
             WriteSizesSpec::Mix { sizes } => {
                 let mut sum = 0u64;
                 let mut all = vec![];
-                for &(bytes, weight) in sizes {
+                for &[bytes, weight] in sizes {
                     // 2^16 sizes of 2^32 bytes and as much weight stay within the fractions of `mean`.
                     let in_range = (1..1 << 32).contains(&bytes) && (1..1 << 32).contains(&weight);
                     sum = sum.checked_add(weight).filter(|_| in_range)?;

@@ -2,9 +2,9 @@
 
 #![allow(dead_code)]
 
-use experiment::spec::RunSpec;
 use experiment::{simulate, Metric, Outcome};
 use serde_json::{json, Value};
+use spec::{RunSpec, TransportSpec, FORMAT};
 use std::ops::ControlFlow;
 
 /// A dumbbell of one bottleneck: hosts sit on it directly.
@@ -59,14 +59,17 @@ impl Dumbbell {
                    "queue": self.queue, "loss": loss, "jitter": null})
         };
         let spec = json!({
-            "format": 2, "seed": self.seed, "duration_ns": self.duration_ns, "stop_when_done": self.stop_when_done,
+            "format": FORMAT, "seed": self.seed, "duration_ns": self.duration_ns, "stop_when_done": self.stop_when_done,
             "nodes": ["a", "b"],
             "links": [link("a->b", 0, 1, &self.loss), link("b->a", 1, 0, &self.reverse_loss)],
             "flows": self.flows, "background": self.background, "events": self.events,
             "measure": {"series_interval_ns": self.series_interval_ns, "warmup_ns": self.warmup_ns,
                         "pcap": null, "pcap_node": 0, "pcap_packets": null},
         });
-        serde_json::from_value(spec).expect("the test's spec parses")
+        let spec: RunSpec = serde_json::from_value(spec).expect("the test's spec parses");
+        let written = serde_json::to_value(&spec).expect("plain data");
+        assert_eq!(spec, serde_json::from_value(written).expect("what is written can be read"));
+        spec
     }
 
     pub fn run(&self) -> Outcome {
@@ -83,17 +86,10 @@ pub fn bulk() -> Value {
     json!({"kind": "bulk", "bytes": null})
 }
 
-/// Linux's defaults around `congestion`, with `change` on top.
+/// The defaults around `congestion`, with `change` on top.
 pub fn transport(congestion: &str, change: Value) -> Value {
-    let mut transport = json!({
-        "congestion_control": congestion, "parameters": {}, "recovery": "rack", "initial_cwnd": 10,
-        "initial_ssthresh": null,
-        "window_bytes": 1u64 << 30, "window_scaling": true, "window_scale": null, "receive_autotuning": false,
-        "send_buffer_bytes": null, "mtu_bytes": 1500, "timestamps": true, "delayed_ack": true, "sack_compression": true,
-        "quickack_segments": 16, "ecn": false, "pacing": false, "slow_start_after_idle": true,
-        "rto_min_ns": 200 * MS, "rto_max_ns": 120 * S, "reordering": 3, "limited_transmit": true, "frto": true,
-        "fast_retransmit": true, "cwnd_clamp": null,
-    });
+    let mut transport = serde_json::to_value(TransportSpec::default()).expect("plain data");
+    transport["congestion_control"] = json!(congestion);
     for (key, value) in change.as_object().expect("a table of changes") {
         transport[key] = value.clone();
     }

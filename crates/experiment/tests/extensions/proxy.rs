@@ -1,9 +1,9 @@
 //! A node of a page in mid path: it ends one TCP connection and begins another, which carries what came.
 
 use crate::common::{bulk, flow, transport, MS, S};
-use experiment::spec::RunSpec;
 use experiment::{simulate_with, Ends, Node, NodeNumber, Outcome, Parts, Side, Transport};
 use serde_json::json;
+use spec::RunSpec;
 use std::ops::{ControlFlow, Range};
 use units::Time;
 

@@ -1,10 +1,10 @@
 //! A transport of a page: one segment at a time, sent again until it is acknowledged. It has no handshake and no end.
 
 use crate::common::{bulk, integer, real, transport, Dumbbell, MS, S};
-use experiment::spec::FlowSpec;
 use experiment::{simulate_with, Ends, Node, Packet, Parts, RunError};
 use experiment::{SegmentPool, SenderSample, SendingEnd, Side, Transport, TransportMaker};
 use serde_json::json;
+use spec::FlowSpec;
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use tcp::{Stats, Train};

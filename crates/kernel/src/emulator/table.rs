@@ -2,9 +2,9 @@
 
 use super::direction::Direction;
 use crate::plan::{FlowPlan, HostPlan};
-use experiment::spec::RunSpec;
 use experiment::{check_route, RunError};
 use sim::{RouteId, Routes};
+use spec::RunSpec;
 use std::collections::BTreeMap;
 
 /// IP protocol number of TCP.

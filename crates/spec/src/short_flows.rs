@@ -1,10 +1,11 @@
 //! Short flows that come and go.
 
-use super::TransportSpec;
-use serde::Deserialize;
+use crate::transport::TransportSpec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// TCP flows that begin at random (Poisson), each with an amount of data of its own. They are counted together.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShortFlowsSpec {
     /// Name, unique.
@@ -23,17 +24,18 @@ pub struct ShortFlowsSpec {
     pub arrivals_per_ks: u64,
     /// Bytes of each.
     pub sizes: SizesSpec,
-    /// From when on flows begin, ns.
+    /// First begin of a flow, ns.
     pub start_ns: u64,
-    /// Until when, ns; null = the end of the run.
+    /// Last begin of a flow, ns; null = the end of the run.
     pub stop_ns: Option<u64>,
 }
 
 /// Distribution of sizes; see `te::mix`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SizesSpec {
     /// Bounded Pareto.
+    #[schemars(title = "ParetoFlowsSpec")]
     Pareto {
         /// Tail index, thousandths.
         pareto_shape_e3: u32,
@@ -43,6 +45,7 @@ pub enum SizesSpec {
         max_bytes: u64,
     },
     /// Lognormal.
+    #[schemars(title = "LognormalFlowsSpec")]
     Lognormal {
         /// Half are below it, bytes.
         median_bytes: u64,

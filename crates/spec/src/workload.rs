@@ -1,10 +1,12 @@
-//! What flows carry.
+//! Workloads of flows.
 
-use super::IscsiSpec;
-use serde::Deserialize;
+use crate::iscsi::IscsiSpec;
+use crate::trace::TraceSpec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Whose the workload is, where a flow has several connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// Owner of the workload, where a flow has several connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DistributionSpec {
     /// Each connection carries the whole workload.
@@ -14,16 +16,25 @@ pub enum DistributionSpec {
     Striped,
 }
 
-/// What a flow carries.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+impl DistributionSpec {
+    /// Returns true if each connection carries the whole workload.
+    pub fn is_each(&self) -> bool {
+        *self == DistributionSpec::Each
+    }
+}
+
+/// Workload of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WorkloadSpec {
     /// As much as the connection takes.
+    #[schemars(title = "BulkSpec")]
     Bulk {
         /// Bytes; null = until the end.
         bytes: Option<u64>,
     },
     /// Constant load: one frame every so often, each frame's latency measured (the dsan paper's FC generator).
+    #[schemars(title = "ConstantRateSpec")]
     ConstantRate {
         /// Payload bytes of a frame written to the connection.
         frame_bytes: u64,
@@ -33,70 +44,83 @@ pub enum WorkloadSpec {
         credits: Option<u64>,
     },
     /// A real program, where there are sockets; simulated, as bulk.
+    #[schemars(title = "ProgramSpec")]
     Program {
-        /// Its name.
-        program: String,
-        /// Bytes that it is told to send; null = until the end.
+        /// Name of the program.
+        program: ProgramName,
+        /// Bytes to send; null = until the end.
         bytes: Option<u64>,
     },
-    /// Mirrored writes: exactly one of the two says which.
+    /// Mirrored writes: of exactly one of the two sources.
+    #[schemars(title = "ReplicateSpec")]
     Replicate {
-        /// Those of a block trace, and how it is played.
-        #[serde(default)]
+        /// Writes of a block trace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<TraceSpec>,
-        /// Those that are drawn.
-        #[serde(default)]
+        /// Writes drawn at random.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         writes: Option<WritesSpec>,
     },
     /// A connection of an iSCSI session: the flows of a group, in their order, are its connections.
+    #[schemars(title = "IscsiWorkloadSpec")]
     Iscsi(Box<IscsiSpec>),
 }
 
-/// Where a trace comes from and how it is played.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TraceSpec {
-    /// Absolute path.
-    pub path: String,
-    /// A name of `storage::Format`, or "auto": told by the content.
-    pub format: String,
-    /// Factor on all times, parts per million: 1_000_000 = as recorded, 2_000_000 = half as fast.
-    pub time_scale_e6: u64,
-    /// Start again at the end.
-    pub looped: bool,
-    /// Bytes sent beside each write's data (replication header).
-    pub header_bytes: u32,
+/// A program that sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProgramName {
+    /// iperf3, client and server.
+    Iperf3,
+    /// scp, to an sshd.
+    Scp,
+    /// curl, to a vsftpd.
+    Ftp,
+}
+
+impl ProgramName {
+    /// Its name as a user writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProgramName::Iperf3 => "iperf3",
+            ProgramName::Scp => "scp",
+            ProgramName::Ftp => "ftp",
+        }
+    }
 }
 
 /// Writes that are drawn at a mean rate.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WritesSpec {
     /// Mean rate of their data, bit/s.
     pub rate_bps: u64,
     /// Bytes of each.
     pub sizes: WriteSizesSpec,
-    /// When they are issued.
+    /// Times of issue.
     pub arrivals: ArrivalsSpec,
     /// Bytes sent beside each write's data (replication header).
     pub header_bytes: u32,
 }
 
 /// Distribution of the sizes of writes.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WriteSizesSpec {
     /// All of one size.
+    #[schemars(title = "FixedSizeSpec")]
     Fixed {
         /// Bytes.
         bytes: u64,
     },
     /// Of several sizes.
+    #[schemars(title = "MixedSizesSpec")]
     Mix {
         /// (bytes, weight), each below 2^32.
-        sizes: Vec<(u64, u64)>,
+        sizes: Vec<[u64; 2]>,
     },
     /// Lognormal.
+    #[schemars(title = "LognormalSizesSpec")]
     Lognormal {
         /// Half are below it, bytes.
         median_bytes: u64,
@@ -104,6 +128,7 @@ pub enum WriteSizesSpec {
         sigma_e3: u32,
     },
     /// Bounded Pareto.
+    #[schemars(title = "ParetoSizesSpec")]
     Pareto {
         /// Tail index, thousandths.
         shape_e3: u32,
@@ -114,15 +139,18 @@ pub enum WriteSizesSpec {
     },
 }
 
-/// When writes are issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Times at which writes are issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "process", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ArrivalsSpec {
-    /// Each when the one before would have passed a line of the rate.
+    /// Each after the transmission time of the one before at the rate.
+    #[schemars(title = "ConstantArrivalsSpec")]
     Constant,
     /// Independently of each other.
+    #[schemars(title = "PoissonArrivalsSpec")]
     Poisson,
     /// Poisson while on, none while off.
+    #[schemars(title = "OnOffArrivalsSpec")]
     OnOff {
         /// Mean time on, ns.
         on_ns: u64,

@@ -1,10 +1,11 @@
-//! What a workload over iSCSI is: one session, its requests, the disk behind.
+//! A workload over iSCSI: one session, its requests, the disk behind.
 
-use super::TraceSpec;
-use serde::Deserialize;
+use crate::trace::TraceSpec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A session of one or more connections. Every flow of a group has the same one; each flow is one of its connections.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IscsiSpec {
     /// InitialR2T: nothing but immediate data goes before an R2T.
@@ -25,39 +26,39 @@ pub struct IscsiSpec {
     pub header_digest: bool,
     /// CRC32C over data.
     pub data_digest: bool,
-    /// Commands that the target lets a session have under way: 1 to 4096.
+    /// Commands in flight that the target allows a session: 1 to 4096.
     pub command_window: u32,
-    /// Requests that the initiator's host has under way at once; at least 1.
+    /// Requests in flight of the initiator's host; at least 1.
     pub queue_depth: u32,
-    /// How connections are chosen for commands.
+    /// Choice of the connection for a command.
     pub allegiance: AllegianceSpec,
-    /// What is behind the target.
+    /// The disk behind the target.
     pub disk: DiskSpec,
-    /// Where requests come from.
+    /// Source of the requests.
     pub source: SourceSpec,
 }
 
-/// How connections are chosen for commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Choice of the connection for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AllegianceSpec {
     /// One after the other.
     RoundRobin,
-    /// The one with the fewest commands under way.
+    /// The one with the fewest commands in flight.
     LeastOutstanding,
 }
 
-/// What is behind the target.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// The disk behind the target.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
     /// A name of `storage::disk::NAMES`, or the absolute path of a DiskSim file; null = a medium that takes no time.
     pub model: Option<String>,
-    /// Which drive of the file; null = the only one.
+    /// Name of the drive in the file; null = the only one.
     pub drive: Option<String>,
     /// Order of requests; null = that of the disk's description.
-    pub scheduler: Option<String>,
-    /// Disks among which blocks are dealt; 1 without a model.
+    pub scheduler: Option<SchedulerSpec>,
+    /// Number of striped disks; 1 without a model.
     pub count: u32,
     /// Bytes on one disk before the next; a multiple of 512.
     pub stripe_bytes: u64,
@@ -65,11 +66,28 @@ pub struct DiskSpec {
     pub size_bytes: u64,
 }
 
-/// Where requests come from.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// Order of requests at a disk; see `storage::disk::Scheduler`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulerSpec {
+    /// First come, first served.
+    Fcfs,
+    /// Shortest seek time first.
+    Sstf,
+    /// To and fro, as far as there are requests.
+    Look,
+    /// One way, then back to the first.
+    CLook,
+    /// Shortest positioning time first: seek and rotation.
+    Sptf,
+}
+
+/// Source of the requests.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SourceSpec {
-    /// Requests of one size, as many under way as the queue depth.
+    /// Requests of one size, as many in flight as the queue depth.
+    #[schemars(title = "MixSourceSpec")]
     Mix {
         /// Share of reads, parts per million.
         reads_e6: u32,
@@ -85,6 +103,7 @@ pub enum SourceSpec {
         span_bytes: Option<u64>,
     },
     /// Postmark's pattern of a file server, as many clients as the queue depth.
+    #[schemars(title = "PostmarkSourceSpec")]
     Postmark {
         /// Files at the start.
         files: u32,
@@ -96,20 +115,21 @@ pub enum SourceSpec {
         transactions: Option<u64>,
     },
     /// Requests of a block trace.
+    #[schemars(title = "TraceSourceSpec")]
     Trace {
-        /// The trace and how it is played; without a header.
+        /// The trace and its replay; without a header.
         trace: TraceSpec,
-        /// As recorded; else as fast as the queue depth lets.
+        /// Recorded times; else as fast as the queue depth allows.
         timed: bool,
         /// Only requests to this device of the trace; null = all.
         device: Option<u32>,
-        /// What becomes of a request beyond the unit.
+        /// Treatment of a request beyond the unit.
         out_of_range: OutOfRangeSpec,
     },
 }
 
-/// What becomes of a request beyond the unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Treatment of a request beyond the unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutOfRangeSpec {
     /// The run does not begin.

@@ -1,0 +1,39 @@
+//! The specification of one run, as a front hands it to a backend: JSON, every quantity an integer in the unit of its
+//! name.
+//!
+//! What it does: defines [`RunSpec`] and its parts, one subject per file, and their JSON Schema. What it does
+//! not: check that the parts fit each other (`experiment`), or build a run of them.
+//!
+//! **Invariant: a specification is complete. Its writer resolves every default, so that a stored one says all.**
+
+mod background;
+mod event;
+mod extrapolate;
+mod flow;
+mod iscsi;
+mod link;
+mod manager;
+mod measure;
+mod mitigation;
+mod run;
+mod schema;
+mod short_flows;
+mod trace;
+mod transport;
+mod workload;
+
+pub use background::BackgroundSpec;
+pub use event::{ActionSpec, EventSpec, WhenSpec};
+pub use extrapolate::ExtrapolateSpec;
+pub use flow::FlowSpec;
+pub use iscsi::{AllegianceSpec, DiskSpec, IscsiSpec, OutOfRangeSpec, SchedulerSpec, SourceSpec};
+pub use link::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec};
+pub use manager::{LightpathSpec, ManagerSpec, PathMitigationSpec};
+pub use measure::MeasureSpec;
+pub use mitigation::{CwndReductionSpec, HoldBufferSpec, MitigationSpec, QueueDelaySpec, ReorderingToleranceSpec};
+pub use run::{EmulatorSpec, RunSpec, FORMAT};
+pub use schema::schema;
+pub use short_flows::{ShortFlowsSpec, SizesSpec};
+pub use trace::{TraceFormatSpec, TraceSpec};
+pub use transport::{RecoverySpec, TransportSpec};
+pub use workload::{ArrivalsSpec, DistributionSpec, ProgramName, WorkloadSpec, WriteSizesSpec, WritesSpec};

@@ -1,0 +1,153 @@
+//! Links: rate, delay, queue, loss, jitter.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Name, unique; the long form's `a->b`.
+    pub name: String,
+    /// Index of the node it leaves.
+    pub from: usize,
+    /// Index of the node it enters.
+    pub to: usize,
+    /// Line rate, bit/s of IP packets.
+    pub rate_bps: u64,
+    /// Propagation delay, ns.
+    pub delay_ns: u64,
+    /// Queue before the line.
+    pub queue: QueueSpec,
+    /// Loss on the line (after the queue).
+    pub loss: LossSpec,
+    /// Extra random delay.
+    pub jitter: Option<JitterSpec>,
+}
+
+/// Queue discipline.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum QueueSpec {
+    /// First in, first out; a packet that does not fit is dropped. Exactly one limit is set.
+    #[schemars(title = "DropTailSpec")]
+    DropTail {
+        /// Limit, bytes.
+        limit_bytes: Option<u64>,
+        /// Limit, packets.
+        limit_packets: Option<u64>,
+    },
+    /// Random early detection, gentle (Floyd and Jacobson 1993).
+    #[schemars(title = "RedSpec")]
+    Red {
+        /// Hard limit, bytes.
+        limit_bytes: u64,
+        /// Average queue where dropping starts, bytes.
+        min_bytes: u64,
+        /// Average queue where the probability reaches `max_probability_ppm`, bytes.
+        max_bytes: u64,
+        /// Drop probability at `max_bytes`, parts per million.
+        max_probability_ppm: u32,
+        /// Weight of the moving average as a negative power of two (9 = 1/512).
+        weight_shift: u32,
+        /// Mark ECN-capable packets instead of dropping them.
+        ecn: bool,
+    },
+    /// Controlled delay (RFC 8289).
+    #[schemars(title = "CodelSpec")]
+    Codel {
+        /// Hard limit, packets.
+        limit_packets: u64,
+        /// Acceptable standing delay, ns (5 ms).
+        target_ns: u64,
+        /// Sliding interval, ns (100 ms).
+        interval_ns: u64,
+        /// Mark ECN-capable packets instead of dropping them.
+        ecn: bool,
+    },
+    /// Flow queues with CoDel each (RFC 8290).
+    #[schemars(title = "FqCodelSpec")]
+    FqCodel {
+        /// Hard limit over all queues, packets.
+        limit_packets: u64,
+        /// Number of queues.
+        flows: u32,
+        /// Bytes a queue may send in one round.
+        quantum_bytes: u32,
+        /// Acceptable standing delay, ns.
+        target_ns: u64,
+        /// Sliding interval, ns.
+        interval_ns: u64,
+        /// Mark ECN-capable packets instead of dropping them.
+        ecn: bool,
+    },
+}
+
+/// Loss model. Probabilities are parts per 10^12 (integers keep records equal on every machine).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum LossSpec {
+    /// No loss.
+    #[schemars(title = "NoLossSpec")]
+    None,
+    /// Each packet independently.
+    #[schemars(title = "IndependentLossSpec")]
+    Independent {
+        /// Loss probability per packet, 10^-12.
+        probability_e12: u64,
+    },
+    /// Two-state Markov chain, one step per packet (Gilbert 1960, Elliott 1963).
+    #[schemars(title = "GilbertElliottLossSpec")]
+    GilbertElliott {
+        /// Probability good to bad per packet, 10^-12.
+        good_to_bad_e12: u64,
+        /// Probability bad to good per packet, 10^-12.
+        bad_to_good_e12: u64,
+        /// Loss probability in the good state, 10^-12.
+        loss_good_e12: u64,
+        /// Loss probability in the bad state, 10^-12.
+        loss_bad_e12: u64,
+    },
+    /// Packets n, 2n, 3n, ... counted from 1.
+    #[schemars(title = "EveryNthLossSpec")]
+    EveryNth {
+        /// The period, packets.
+        n: u64,
+    },
+    /// Bit errors: a packet of b bits survives with (1 - p)^b.
+    #[schemars(title = "BitErrorRateSpec")]
+    BitErrorRate {
+        /// Bit error probability, 10^-18.
+        probability_e18: u64,
+    },
+    /// Exactly these packets, counted from 1 over everything that enters the line; strictly ascending.
+    #[schemars(title = "LossListSpec")]
+    List {
+        /// Packet numbers.
+        packets: Vec<u64>,
+    },
+}
+
+/// Random extra delay of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JitterSpec {
+    /// Distribution of the extra delay.
+    pub distribution: JitterKind,
+    /// Scale: largest value (uniform), mean (exponential), standard deviation (normal, cut at 0 and 4 sigma), ns.
+    pub scale_ns: u64,
+    /// Packets may overtake each other.
+    pub reordering: bool,
+}
+
+/// Shape of jitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JitterKind {
+    /// 0 ..= scale.
+    Uniform,
+    /// Mean scale.
+    Exponential,
+    /// Absolute value of a normal deviate.
+    Normal,
+}

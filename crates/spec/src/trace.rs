@@ -1,0 +1,44 @@
+//! Block traces.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A trace and its replay.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceSpec {
+    /// Absolute path.
+    pub path: String,
+    /// Format of the file.
+    pub format: TraceFormatSpec,
+    /// Factor on all times, parts per million: 1_000_000 = as recorded, 2_000_000 = half as fast.
+    pub time_scale_e6: u64,
+    /// Start again at the end.
+    pub looped: bool,
+    /// Bytes sent beside each write's data (replication header).
+    pub header_bytes: u32,
+}
+
+/// Format of a trace; see `storage::Format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraceFormatSpec {
+    /// Told by the content.
+    Auto,
+    /// Events of Linux's block layer as `blkparse` prints them.
+    Blkparse,
+    /// DiskSim's ascii.
+    Disksim,
+    /// DiskSim's validation traces.
+    DisksimValidate,
+    /// fio's I/O log.
+    Fio,
+    /// Hewlett-Packard's SRT.
+    HpSrt,
+    /// The MQSim project's.
+    Mqsim,
+    /// Microsoft Research Cambridge's, as SNIA keeps them.
+    Msr,
+    /// The Storage Performance Council's.
+    Spc,
+}

@@ -1,0 +1,168 @@
+//! Settings of TCP, and the one place that says which are the defaults: those of `tcp::Config`, with their sources.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tcp::config::{Config, Recovery, WSCALE_MAX};
+
+/// Transport of a flow. See `tcp::Config` for ranges and Linux's defaults.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(default)]
+pub struct TransportSpec {
+    /// Built-in algorithm's name, or the absolute path of a user's .c file.
+    pub congestion_control: String,
+    /// Values of the algorithm's parameters by name; those absent keep the default.
+    /// Fractions are handed over as the integer that the parameter's declared unit asks for.
+    pub parameters: BTreeMap<String, i64>,
+    /// Loss detection and recovery.
+    pub recovery: RecoverySpec,
+    /// Segments.
+    pub initial_cwnd: u32,
+    /// Segments; null = infinite.
+    pub initial_ssthresh: Option<u32>,
+    /// Receive window limit, bytes.
+    pub window_bytes: u64,
+    /// Negotiate window scaling.
+    pub window_scaling: bool,
+    /// Bound the shift to RFC 7323's 14, a window of 1.07 GB; if not, to 15.
+    pub window_bound: bool,
+    /// Forced shift.
+    pub window_scale: Option<u8>,
+    /// Grow the advertised window with use.
+    pub receive_autotuning: bool,
+    /// Send buffer, bytes; null = unlimited.
+    pub send_buffer_bytes: Option<u64>,
+    /// Largest IP packet, bytes.
+    pub mtu_bytes: u32,
+    /// Negotiate timestamps.
+    pub timestamps: bool,
+    /// Delay ACKs.
+    pub delayed_ack: bool,
+    /// Hold back duplicate ACKs, with "rack".
+    pub sack_compression: bool,
+    /// Segments acknowledged at once at the start.
+    pub quickack_segments: u32,
+    /// Negotiate ECN.
+    pub ecn: bool,
+    /// Pace always.
+    pub pacing: bool,
+    /// Restart after idle.
+    pub slow_start_after_idle: bool,
+    /// ns.
+    pub rto_min_ns: u64,
+    /// ns.
+    pub rto_max_ns: u64,
+    /// Duplicate ACK threshold at the start.
+    pub reordering: u32,
+    /// Largest threshold that reordering may raise it to.
+    pub max_reordering: u32,
+    /// Take back reductions that were proven wrong.
+    pub undo: bool,
+    /// RFC 3042.
+    pub limited_transmit: bool,
+    /// RFC 5682.
+    pub frto: bool,
+    /// Off: only the time-out repairs.
+    pub fast_retransmit: bool,
+    /// Segments; null = unlimited.
+    pub cwnd_clamp: Option<u32>,
+}
+
+/// Loss detection and recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecoverySpec {
+    /// Duplicate ACK counting, NewReno partial ACKs, no SACK (RFC 6582).
+    NewReno,
+    /// SACK scoreboard with the conservative algorithm (RFC 6675).
+    Sack,
+    /// RACK-TLP (RFC 8985) and PRR (RFC 6937), as Linux.
+    Rack,
+}
+
+impl From<Recovery> for RecoverySpec {
+    fn from(recovery: Recovery) -> RecoverySpec {
+        match recovery {
+            Recovery::NewReno => RecoverySpec::NewReno,
+            Recovery::Sack => RecoverySpec::Sack,
+            Recovery::Rack => RecoverySpec::Rack,
+        }
+    }
+}
+
+impl From<RecoverySpec> for Recovery {
+    fn from(recovery: RecoverySpec) -> Recovery {
+        match recovery {
+            RecoverySpec::NewReno => Recovery::NewReno,
+            RecoverySpec::Sack => Recovery::Sack,
+            RecoverySpec::Rack => Recovery::Rack,
+        }
+    }
+}
+
+impl Default for TransportSpec {
+    /// CUBIC, as Linux's net.ipv4.tcp_congestion_control, over the settings that an endpoint has by default.
+    fn default() -> TransportSpec {
+        let Config {
+            mtu,
+            recovery,
+            initial_cwnd,
+            initial_ssthresh,
+            timestamps,
+            window_scaling,
+            window_scale_max,
+            window_scale,
+            receive_window,
+            receive_autotuning,
+            send_buffer,
+            delayed_ack,
+            sack_compression,
+            quickack_segments,
+            ecn,
+            pacing,
+            slow_start_after_idle,
+            rto_min,
+            rto_max,
+            reordering,
+            max_reordering,
+            undo,
+            limited_transmit,
+            // An application of a run reads at once.
+            reader: _,
+            cwnd_clamp,
+            frto,
+            fast_retransmit,
+        } = Config::default();
+        TransportSpec {
+            congestion_control: "cubic".to_owned(),
+            parameters: BTreeMap::new(),
+            recovery: recovery.into(),
+            initial_cwnd,
+            initial_ssthresh,
+            window_bytes: receive_window.0,
+            window_scaling,
+            window_bound: window_scale_max == WSCALE_MAX,
+            window_scale,
+            receive_autotuning,
+            send_buffer_bytes: send_buffer.map(|size| size.0),
+            mtu_bytes: mtu,
+            timestamps,
+            delayed_ack,
+            sack_compression,
+            quickack_segments,
+            ecn,
+            pacing,
+            slow_start_after_idle,
+            rto_min_ns: rto_min.0,
+            rto_max_ns: rto_max.0,
+            reordering,
+            max_reordering,
+            undo,
+            limited_transmit,
+            frto,
+            fast_retransmit,
+            cwnd_clamp,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""The specification of one run as Python sees it: types and defaults, both generated from the crate spec."""
