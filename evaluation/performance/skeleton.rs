@@ -142,6 +142,7 @@ fn main() {
     let cpu_s = cpu_s() - began_s;
     let peak_rss_bytes = peak_rss_bytes();
     println!(
-        r#"{{"delivered_packets": {delivered}, "events": {events}, "cpu_s": {cpu_s:.6}, "peak_rss_bytes": {peak_rss_bytes}}}"#
+        "{{\"delivered_packets\": {delivered}, \"events\": {events}, \"cpu_s\": {cpu_s:.6}, \
+         \"peak_rss_bytes\": {peak_rss_bytes}}}"
     );
 }

@@ -11,23 +11,6 @@ from tests.tidy.test_tidy import text_files
 CLAUSE = re.compile(r"(What|Where|Which|Who)(ever)?\b|(How|Whether|Whose|Whom|Why)\b")
 """First word of a clause such as "What is sent." or "Whether it is on."."""
 
-NOT_YET = (
-    "crates/bpf/",
-    "crates/congestion/",
-    "crates/link/",
-    "crates/sim/",
-    "crates/spec/",
-    "crates/storage",
-    "crates/tcp/",
-    "crates/te/",
-    "crates/units/",
-    "crates/wire/",
-    "congestion/",
-    # Most of its docstrings are the texts of docs/reference/scenario.md.
-    "elephan/scenario/",
-)
-"""Beginnings of paths with comments that the rule does not hold for yet."""
-
 MARKERS = {
     ".rs": re.compile(r"(///|//!|//)\s?"),
     ".c": re.compile(r"(/\*+|//)\s?"),
@@ -84,7 +67,6 @@ def test_no_comment_begins_with_a_clause() -> None:
     found = [
         f"{name}:{number}: {text!r}: begin with the noun or the verb"
         for name, lines in text_files()
-        if not name.startswith(NOT_YET)
         for number, text in clauses(name, lines)
     ]
     assert not found, "\n".join(found)

@@ -27,8 +27,6 @@ IO_ALLOWED = {
     "crates/storage/src/trace/file.rs": {"std::fs"},
     # Drives by the files that describe them.
     "crates/storage/src/disk/file.rs": {"std::fs"},
-    # pcap-file takes a packet's time as a Duration; no clock is read.
-    "crates/wire/src/pcapng.rs": {"std::time"},
 }
 """Documented exceptions: the file and the modules that it may use."""
 
@@ -250,14 +248,12 @@ def test_a_line_has_at_most_120_characters() -> None:
     rustfmt breaks Rust's code, but for long texts and macros.
     """
     address = re.compile(r"https?://\S+")
-    comments_alone = tuple(f"crates/{name}/" for name in "link storage tcp te units wire".split()) + ("evaluation/",)
     found = [
         f"{name}:{number}: {len(line)} characters, at most {COLUMNS_MAX}: break the line"
         for name, lines in text_files()
         if Path(name).suffix in {".md", ".py", ".c", ".h", ".rs"}
         for number, line in (prose(lines) if name.endswith(".md") else enumerate(lines, 1))
         if len(address.sub("", line)) > COLUMNS_MAX
-        if not (name.endswith(".rs") and name.startswith(comments_alone)) or line.lstrip().startswith("//")
     ]
     assert not found, "\n".join(found)
 

@@ -3,7 +3,7 @@
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something was not done.
+/// Reason for which something was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A call failed.

@@ -1,4 +1,4 @@
-//! What an ACK costs in each built-in algorithm: `pkts_acked` and `cong_avoid`, ns per ACK of two segments.
+//! Cost of an ACK in each built-in algorithm: `pkts_acked` and `cong_avoid`, ns per ACK of two segments.
 //!
 //! The flow is in congestion avoidance, 5,000 segments over 100 ms, and loses one every 2 s.
 // A benchmark reads the clock.

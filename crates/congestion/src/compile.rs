@@ -35,7 +35,7 @@ const FLAGS: [&str; 15] = [
     "-shared",
 ];
 
-/// Why a user's own algorithm cannot be used.
+/// Reason for which a user's own algorithm cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
     /// The file cannot be read.
@@ -43,7 +43,7 @@ pub enum CompileError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// No compiler, or no room to work in.
@@ -53,7 +53,7 @@ pub enum CompileError {
         path: PathBuf,
         /// The attempt.
         doing: String,
-        /// Why it failed.
+        /// The reason of the failure.
         error: io::Error,
     },
     /// The compiler refuses it.

@@ -14,7 +14,7 @@ const PROBE_RTT: u8 = 3;
 struct Flow {
     control: Controller,
     now_us: u64,
-    /// What an ACK finds in flight after it.
+    /// Segments in flight after an ACK.
     in_flight: u32,
     sample: RateSample,
 }
@@ -365,7 +365,7 @@ fn a_policer_is_one_fifth_lost_twice_at_one_rate() {
     flow.round(100, 50_000);
     flow.round(100, 50_000);
     assert_eq!(flow.byte(99) & 0x20, 0, "the path may have changed");
-    // What reordering had taught is forgotten.
+    // The reordering that was seen is forgotten.
     let mut undone = policed(&[], 100, 25).expect("a policer");
     let cwnd = undone.cwnd();
     assert_eq!(undone.control.undo_cwnd(), cwnd);

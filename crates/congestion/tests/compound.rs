@@ -113,7 +113,7 @@ fn zeta_scales_what_is_given_up() {
 
 #[test]
 fn it_is_never_less_than_reno() {
-    // Whatever the delay says: the loss window grows by a segment per RTT and makes up what the delay window gives up.
+    // For every delay the loss window grows by a segment per RTT and makes up what the delay window gives up.
     let mut flow = settled(&[], 1000);
     let start = flow.cwnd();
     for round in 1..=50_u32 {

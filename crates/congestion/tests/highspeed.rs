@@ -97,7 +97,7 @@ fn increase(flow: &mut Flow, w: u32) -> f64 {
     sock.snd_cwnd_cnt = 0;
     flow.control.cong_avoid(0, w);
     let whole = f64::from(flow.cwnd() - w);
-    // What is left counts towards the next segment, in units of 2^-16 segments acknowledged.
+    // The rest counts towards the next segment, in units of 2^-16 segments acknowledged.
     let left = f64::from(flow.control.sock().snd_cwnd_cnt) / 65536.0;
     f64::from(w) / ((f64::from(w) - left) / whole)
 }

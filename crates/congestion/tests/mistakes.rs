@@ -61,7 +61,7 @@ fn told(name: &str, code: &str) -> Vec<(Problem, String)> {
     let mut all = vec![first(error)];
     match compile_bpf("mine.c".as_ref(), code, None) {
         Err(CompileError::NoClang) => skip::skipped_for_kernel("clang is not installed"),
-        // What only the linker or the loader sees.
+        // Mistakes that only the linker or the loader sees.
         Ok(_) => {}
         Err(error) => all.push(first(error)),
     }

@@ -1,4 +1,4 @@
-//! What holds for every algorithm under any sequence of events, up to 400 Gbit/s x 1 s (34 million segments).
+//! Properties of every algorithm under any sequence of events, up to 400 Gbit/s x 1 s (34 million segments).
 
 use congestion::{builtin, AckSample, Algorithm, CaEvent, CaState, Controller, RateSample};
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ enum Event {
     Pace { status: u8, rate: u64 },
 }
 
-/// What the delivery rate sample of an ACK says, beyond what the ACK itself does.
+/// The delivery rate sample of an ACK, beyond the ACK itself.
 #[derive(Clone, Debug)]
 struct Rate {
     delivered: i32,
@@ -177,7 +177,7 @@ fn rate_sample(control: &mut Controller, acked: u32, rtt_us: i32, in_flight: u32
     }
 }
 
-/// What an ACK may do to the window.
+/// Changes of the window that an ACK may make.
 fn check_ack(control: &Controller, before: u32, acked: u32) {
     let (after, clamp) = (control.sock().snd_cwnd, control.sock().snd_cwnd_clamp);
     assert!(after <= clamp.max(before), "{before} to {after} past the clamp of {clamp}");

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Why a packet did not arrive.
+/// Reason for which a packet did not arrive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DropReason {
     /// The queue was full.

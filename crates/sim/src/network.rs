@@ -17,7 +17,7 @@ pub trait Hosts<P> {
     fn handle_drop(&mut self, now: Time, link: u32, packet: P, reason: DropReason, net: &mut Network<P>);
 }
 
-/// Why a call of [`Network::run`] returned.
+/// Reason for which a call of [`Network::run`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// Everything up to the given time has happened.
@@ -34,7 +34,7 @@ pub struct SendError<P> {
     pub packet: P,
     /// The link that refused it.
     pub link: u32,
-    /// Why.
+    /// The reason.
     pub reason: DropReason,
 }
 

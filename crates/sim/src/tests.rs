@@ -299,7 +299,7 @@ proptest! {
         prop_assert_eq!(&alone.0, &ahead.0);
         prop_assert!(ahead.1 <= alone.1, "{} events instead of {}", ahead.1, alone.1);
         if end == UNBOUNDED && case.changes.is_empty() {
-            // Whatever moved: a packet arrives once or is lost once.
+            // With any moves a packet arrives once or is lost once.
             let mut numbers: Vec<_> = ahead.0.delivered.iter().map(|(_, _, probe)| probe.number).collect();
             numbers.extend(ahead.0.dropped.iter().map(|dropped| dropped.1));
             numbers.sort_unstable();

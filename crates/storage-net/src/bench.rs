@@ -75,7 +75,7 @@ pub struct BenchReport {
     pub unfinished: u64,
     /// Times that the session was lost and started anew.
     pub lost: u64,
-    /// Why it was over before its time: told to stop, or the session could not be made anew.
+    /// Reason of an early end: told to stop, or the session could not be made anew.
     pub ended: Option<String>,
     /// From the first command to the last status, ns.
     pub elapsed_ns: u64,

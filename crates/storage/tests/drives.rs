@@ -90,7 +90,8 @@ fn another_drive_needs_no_other_code() {
     let folder = std::env::temp_dir().join(format!("elephan-drives-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let model = "dm_disk m {\n Number of data surfaces = 2, Number of cylinders = 20, Block count = 720,\n\
-        Layout Model = dm_layout_g1 { LBN-to-PBN mapping scheme = 1, Sparing scheme used = 3, Rangesize for sparing = 1,\n\
+        Layout Model = dm_layout_g1 { LBN-to-PBN mapping scheme = 1, Sparing scheme used = 3,\n\
+        Rangesize for sparing = 1,\n\
         Skew units = sectors, Zones = [ dm_layout_g1_zone { First cylinder number = 0, Last cylinder number = 19,\n\
         Blocks per track = 20, Offset of first block = 0, Empty space at zone front = 0, Skew for track switch = 4,\n\
         Skew for cylinder switch = 6.000, Number of spares = 2, slips = [ 7 ], defects = [ 25, 38 ] } ] },\n\
@@ -130,6 +131,6 @@ fn another_drive_needs_no_other_code() {
     assert!(error.contains("m.model, line 3: layout dm_layout_g4 is not modelled"), "{error}");
     std::fs::write(folder.join("m.model"), model.replace("Blocks per track = 20", "Blocks per track = 0")).unwrap();
     let error = from_disksim(&both, Some("D")).unwrap_err().to_string();
-    assert!(error.contains("m.model, line 5: Blocks per track = 0: expected a whole number from 1"), "{error}");
+    assert!(error.contains("m.model, line 6: Blocks per track = 0: expected a whole number from 1"), "{error}");
     std::fs::remove_dir_all(&folder).unwrap();
 }

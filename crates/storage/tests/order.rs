@@ -211,7 +211,7 @@ fn stale_tasks_of_a_lost_session_finish_before_new_commands() {
         if is_closed {
             rig.target.handle_closed(rig.id);
         }
-        // Where the target has not heard of the loss, this session takes the place of the old one.
+        // If the target has not heard of the loss, this session takes the place of the old one.
         rig.arrive("iqn.2026-01.example:a");
         rig.read(0, 2, SIMPLE);
         rig.read(1, 3, SIMPLE);

@@ -67,7 +67,7 @@ fn with_the_cache_off_every_write_is_durable() {
     let mut rig = Rig::new(true);
     let mut list = vec![0; 24];
     (list[4], list[5]) = (CACHING, 18);
-    // What is in the cache goes to the medium first.
+    // The content of the cache goes to the medium first.
     let Step::Work(Op::Flush, then) = rig.begin(&[0x15, 0x10, 0, 0, 24], list) else { panic!("no flush") };
     assert_eq!(rig.device.finish(0, then, Outcome::Done).status, status::GOOD);
     assert_eq!(rig.told(), [false, true, true]);

@@ -93,7 +93,8 @@ fn main() {
     let elapsed = clock() - begin;
     let delivered = (server.bytes_received() - bytes) / mss;
     println!(
-        "{name} window {window}: {:.1} ns per delivered packet ({delivered} packets, {crossed} sent, {dropped} dropped, srtt {}, cwnd {})",
+        "{name} window {window}: {:.1} ns per delivered packet \
+         ({delivered} packets, {crossed} sent, {dropped} dropped, srtt {}, cwnd {})",
         elapsed as f64 / delivered as f64,
         client.srtt(),
         client.controller().sock().snd_cwnd,

@@ -1,4 +1,4 @@
-//! Whatever the network does, all bytes arrive once and the counters stay true; and cost does not grow with the window.
+//! Over any network all bytes arrive once and the counters stay true; and cost does not grow with the window.
 mod common;
 use common::*;
 use proptest::prelude::*;

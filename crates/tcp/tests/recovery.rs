@@ -164,7 +164,7 @@ fn a_lost_flight_ends_in_time_outs_that_back_off() {
             .collect();
         assert!(times.len() >= 4, "{recovery:?}: {times:?}");
         let gaps: Vec<u64> = times.windows(2).map(|w| w[1] - w[0]).collect();
-        // Where a probe went first, the RTO counts from it.
+        // After a probe the RTO counts from it.
         let gaps = if recovery == Recovery::Rack { &gaps[1..] } else { &gaps[..] };
         for pair in gaps.windows(2) {
             assert!(pair[1] >= 2 * pair[0] - 2 && pair[1] <= 2 * pair[0] + 2, "{recovery:?}: {gaps:?}");
@@ -233,7 +233,7 @@ fn reordering_without_loss_costs_no_window_in_the_end() {
     assert_eq!(stats.timeouts, 0);
     assert!(stats.reordering_seen > 0);
     assert!(pair.client.reordering() > 3, "the threshold follows the reordering: {}", pair.client.reordering());
-    // Whatever was reduced in error was given back, or not reduced at all once reordering was known.
+    // Every reduction in error was given back, or not reduced at all once reordering was known.
     assert!(stats.fast_retransmits <= stats.spurious_undos() + 1, "{stats:?}");
     assert!(pair.cwnd() >= 20, "cwnd {}", pair.cwnd());
 }

@@ -7,7 +7,7 @@ use crate::mitigation::HoldStats;
 use crate::plan::Plan;
 use units::{Rate, Size, Span, Time};
 
-/// Why a flow was moved, or was not.
+/// Reason for which a flow was moved, or was not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// An elephant, to a lightpath.
@@ -46,7 +46,7 @@ pub struct MoveRecord {
     pub flow: FlowKey,
     /// The lightpath to which or from which.
     pub lightpath: usize,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The forecast, of moves to a lightpath.
     pub forecast: Option<Forecast>,

@@ -3,7 +3,7 @@
 use crate::quantity::{Rate, Size, Span};
 use std::fmt;
 
-/// Why a text is not a quantity.
+/// Reason for which a text is not a quantity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
     /// The text as given.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why bytes do not parse.
+/// Reason for which bytes do not parse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WireError {
     /// There are fewer bytes than the part needs.

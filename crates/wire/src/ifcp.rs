@@ -59,7 +59,7 @@ pub enum Message {
 /// A frame that a gateway leaves out, while the stream goes on (RFC 4172, 5.3.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Discarded {
-    /// Why.
+    /// The reason.
     pub reason: WireError,
 }
 

@@ -89,7 +89,7 @@ pub fn goes(name: &str) -> bool {
     })
 }
 
-/// What a connection did.
+/// Observations of one connection.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Carried {
     /// Bytes that arrived.

@@ -195,7 +195,7 @@ fn a_pace_applies_to_all_buffers_of_the_pacer() {
 }
 
 proptest! {
-    /// Whatever comes: each buffer keeps its order; two packets that were kept back never leave sooner after each
+    /// For any packets each buffer keeps its order; two packets that were kept back never leave sooner after each
     /// other than the line sends one; while one that may leave waits, the line does not; and of buffers that wait none
     /// is two packets behind another.
     #[test]
@@ -237,7 +237,9 @@ proptest! {
         // The line is idle only when nothing might leave: between two, one may have had its turn when it came.
         for pair in kept.windows(2) {
             let ((before, ..), (at, _, from)) = (pair[0], pair[1]);
-            let at_once = |bench: &Bench| bench.delivered.iter().any(|(t, probe)| *t == probe.arrived && *t >= before && *t < at);
+            let at_once = |bench: &Bench| {
+                bench.delivered.iter().any(|(t, probe)| *t == probe.arrived && *t >= before && *t < at)
+            };
             prop_assert!(at == from.max(before + 12_000) || buffers.iter().any(at_once), "{pair:?}");
         }
     }

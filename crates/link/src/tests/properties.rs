@@ -147,7 +147,8 @@ proptest! {
             let stats = bench.link.stats();
             let known = bench.delivered.len() as u64 + bench.dropped.len() as u64;
             prop_assert_eq!(bench.sent, known + bench.link.packets_inside());
-            prop_assert_eq!((stats.delivered, stats.dropped()), (bench.delivered.len() as u64, bench.dropped.len() as u64));
+            let seen = (bench.delivered.len() as u64, bench.dropped.len() as u64);
+            prop_assert_eq!((stats.delivered, stats.dropped()), seen);
             let queue = bench.link.queue(Time(bench.now));
             prop_assert!(queue.0 <= bench.link.packets_inside());
             prop_assert_eq!(queue.0 == 0, queue.1 == 0);
@@ -210,7 +211,10 @@ proptest! {
             // All that was handed in has come by now, and the two are the same.
             early.settle(Time(plain.now));
             early.queue(Time(plain.now));
-            let lost = |link: &Link<Probe>| (link.stats().dropped_by_queue, link.stats().delivered, link.stats().enqueued);
+            let lost = |link: &Link<Probe>| {
+                let stats = link.stats();
+                (stats.dropped_by_queue, stats.delivered, stats.enqueued)
+            };
             prop_assert_eq!(lost(&early), lost(&plain.link));
             prop_assert_eq!(early.stats().max_queue_bytes, plain.link.stats().max_queue_bytes);
             prop_assert_eq!(early.queue(Time(plain.now)), plain.link.queue(Time(plain.now)));

@@ -27,7 +27,7 @@ fn truncated_blocks_are_medium_errors_and_are_not_extended_by_zeros() {
     assert_eq!((read(15), medium.perform(&Op::Flush), medium.take_notice()), (here.clone(), Outcome::Done, None));
     let other = OpenOptions::new().write(true).open(&path).unwrap();
     other.set_len(4 * 512).unwrap();
-    // Whoever comes first finds it: here a write, which would have made the file longer again.
+    // The first comer finds it, here a write, which would have made the file longer again.
     assert_eq!(write(12), unwritable);
     assert_eq!(other.metadata().unwrap().len(), 4 * 512);
     assert_eq!((read(8), read(3), write(2)), (unreadable.clone(), here, Outcome::Done));

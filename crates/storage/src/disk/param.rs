@@ -435,8 +435,11 @@ mod tests {
 
     #[test]
     fn parameter_blocks_lists_sources_and_topology() {
-        let text = "kind a { # a comment\n Long name of it = 0.25, List = [1, -2, 0x1f, [x] ],\n [p, q] = w, Model = source inner\n}\n\
-                    a b { Long name of it = 7 }\ninstantiate [ d0 .. d2, e ] as b\ntopology bus b0 [ ctlr c0 [ disk d0 [] ] ]\n";
+        let text = concat!(
+            "kind a { # a comment\n Long name of it = 0.25, List = [1, -2, 0x1f, [x] ],\n [p, q] = w,",
+            " Model = source inner\n}\na b { Long name of it = 7 }\n",
+            "instantiate [ d0 .. d2, e ] as b\ntopology bus b0 [ ctlr c0 [ disk d0 [] ] ]\n",
+        );
         let document = read(text).unwrap();
         let b = document.named("b").unwrap();
         assert_eq!(b.kind, "kind");
@@ -446,9 +449,10 @@ mod tests {
         assert_eq!(b.need("Model").unwrap().block("x").unwrap().need("Depth").unwrap().place, "inner, line 2");
         assert_eq!(document.instances.len(), 4);
         assert_eq!(document.instances[2], ("d2".to_owned(), "b".to_owned()));
-        assert!(
-            matches!(&document.topology[0].what, ParamKind::Node(kind, name, below) if kind == "bus" && name == "b0" && below.len() == 1)
-        );
+        assert!(matches!(
+            &document.topology[0].what,
+            ParamKind::Node(kind, name, below) if kind == "bus" && name == "b0" && below.len() == 1
+        ));
     }
 
     #[test]
@@ -476,8 +480,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(words in prop::collection::vec(prop::sample::select(vec![
-            "kind", "a", "{", "}", "[", "]", ",", "=", "1", "-0.5", "0x", "0x1", "source", "inner", "loop", "..", "\n", "#",
-            "instantiate", "topology", "as", ";", "é", "d0", "d9"]), 0..60)) {
+            "kind", "a", "{", "}", "[", "]", ",", "=", "1", "-0.5", "0x", "0x1", "source", "inner", "loop",
+            "..", "\n", "#", "instantiate", "topology", "as", ";", "é", "d0", "d9"]), 0..60)) {
             let _ = read(&words.join(" "));
         }
     }

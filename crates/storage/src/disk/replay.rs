@@ -74,7 +74,7 @@ pub struct ReplayReport {
     pub recorded: Histogram,
 }
 
-/// Why a replay ended before the trace did.
+/// Reason for which a replay ended before the trace did.
 #[derive(Debug)]
 pub enum ReplayError {
     /// The trace.

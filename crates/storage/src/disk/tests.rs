@@ -234,7 +234,8 @@ proptest! {
     #[test]
     fn completions_follow_arrivals_and_bus_time(
         requests in prop::collection::vec((0u64..190, 1u64..10, any::<bool>(), 0u64..30_000_000), 1..60),
-        read_ahead in prop::sample::select(vec![ReadAhead::No, ReadAhead::Track, ReadAhead::Cylinder, ReadAhead::Segment,
+        read_ahead in prop::sample::select(vec![
+            ReadAhead::No, ReadAhead::Track, ReadAhead::Cylinder, ReadAhead::Segment,
             ReadAhead::TrackThenNext]),
         switches in any::<u16>(),
         segments in 2usize..5,

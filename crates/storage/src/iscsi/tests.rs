@@ -418,13 +418,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_settings_agree_and_carry_data(ours in settings(), theirs in settings(), connections in 1usize..4, blocks in 1u32..400, lost in prop::option::of((0usize..3, 0usize..120))) {
+    fn any_settings_agree_and_carry_data(
+        ours in settings(), theirs in settings(), connections in 1usize..4, blocks in 1u32..400,
+        lost in prop::option::of((0usize..3, 0usize..120)),
+    ) {
         let config = InitiatorConfig { settings: ours, connections, ..initiator() };
         let memory = memory::memory(6 << 20);
         let target = TargetConfig { settings: theirs, max_data_bytes: 100_000, memory, ..TargetConfig::new(NAME) };
         let mut rig = Rig::new(config, target, DataMode::Bytes);
         rig.breaks = lost;
-        let writes: Vec<u64> = (0..5).map(|n| rig.write(n * blocks, pattern((blocks * BLOCK) as usize, n as usize))).collect();
+        let bytes = (blocks * BLOCK) as usize;
+        let writes: Vec<u64> = (0..5).map(|n| rig.write(n * blocks, pattern(bytes, n as usize))).collect();
         rig.run(Span::from_secs(10));
         let reads: Vec<u64> = (0..5).map(|n| rig.read(n * blocks, blocks)).collect();
         rig.run(Span::from_secs(10));
@@ -440,12 +444,19 @@ proptest! {
 
     #[test]
     fn arbitrary_pdus_do_not_disturb_other_sessions(
-        wild in prop::collection::vec((any::<u8>(), prop::array::uniform16(any::<u8>()), prop::array::uniform32(any::<u8>()), prop::collection::vec(any::<u8>(), 0..600), any::<bool>()), 1..60),
+        wild in prop::collection::vec(
+            (
+                any::<u8>(), prop::array::uniform16(any::<u8>()), prop::array::uniform32(any::<u8>()),
+                prop::collection::vec(any::<u8>(), 0..600), any::<bool>(),
+            ),
+            1..60,
+        ),
         opcodes in prop::collection::vec(0u8..8, 60), logged_in: bool) {
         let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), DataMode::Bytes);
         rig.run(SECOND);
         let stranger = if logged_in {
-            let mut other = Rig::new(InitiatorConfig::new("iqn.2026-01.example:wild", Some(NAME)), TargetConfig::new(NAME), DataMode::Bytes);
+            let wild_one = InitiatorConfig::new("iqn.2026-01.example:wild", Some(NAME));
+            let mut other = Rig::new(wild_one, TargetConfig::new(NAME), DataMode::Bytes);
             std::mem::swap(&mut other.target, &mut rig.target);
             other.run(SECOND);
             std::mem::swap(&mut other.target, &mut rig.target);
@@ -465,7 +476,8 @@ proptest! {
                 bytes[16..24].iter_mut().for_each(|byte| *byte &= 1);
                 bytes[24..28].copy_from_slice(&(u32::from(opcode) % 40).to_be_bytes());
             }
-            rig.target.handle_pdu(rig.now, stranger, Pdu { header: Header::parse(&bytes), ahs: vec![], data: data.into() });
+            let pdu = Pdu { header: Header::parse(&bytes), ahs: vec![], data: data.into() };
+            rig.target.handle_pdu(rig.now, stranger, pdu);
             while let Some(work) = rig.target.poll_work() {
                 let outcome = rig.medium.perform(&work.op);
                 rig.target.handle_work(work.id, outcome);

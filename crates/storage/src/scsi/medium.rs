@@ -121,7 +121,7 @@ pub enum Outcome {
     Failed(MediumError),
 }
 
-/// Why an operation was not done.
+/// Reason for which an operation was not done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MediumError {
     /// Data cannot be read.

@@ -18,7 +18,7 @@ pub mod status {
     pub const TASK_ABORTED: u8 = 0x40;
 }
 
-/// Why a command ended in CHECK CONDITION.
+/// Reason for which a command ended in CHECK CONDITION.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sense {
     /// Sense key.

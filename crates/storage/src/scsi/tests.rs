@@ -253,8 +253,17 @@ fn every_command_that_is_reported_is_known_and_others_are_not() {
 
 proptest! {
     #[test]
-    fn any_command_with_any_data_ends(cdbs in prop::collection::vec(
-        (prop::array::uniform16(any::<u8>()), prop::sample::select(super::opcodes::COMMANDS.iter().map(|c| (c.opcode, c.action)).collect::<Vec<_>>()), any::<bool>(), any::<u8>()), 1..40)) {
+    fn any_command_with_any_data_ends(
+        cdbs in prop::collection::vec(
+            (
+                prop::array::uniform16(any::<u8>()),
+                prop::sample::select(super::opcodes::COMMANDS.iter().map(|c| (c.opcode, c.action)).collect::<Vec<_>>()),
+                any::<bool>(),
+                any::<u8>(),
+            ),
+            1..40,
+        ),
+    ) {
         let mut rig = Rig::new();
         for (mut cdb, (opcode, action), wild, byte) in cdbs {
             if !wild {

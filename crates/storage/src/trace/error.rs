@@ -3,7 +3,7 @@
 use super::format::Format;
 use std::fmt;
 
-/// Why a trace was not read.
+/// Reason for which a trace was not read.
 #[derive(Debug)]
 pub enum TraceError {
     /// The format has no reader.

@@ -26,7 +26,8 @@ impl Reorder {
     pub fn put(&mut self, request: Request) -> Result<bool, String> {
         if request.arrival_ns < self.last {
             return Err(format!(
-                "an arrival at most {WINDOW} requests out of order ({} ns comes after {} ns): sort the trace by arrival",
+                "an arrival at most {WINDOW} requests out of order ({} ns comes after {} ns): \
+                 sort the trace by arrival",
                 request.arrival_ns, self.last
             ));
         }

@@ -264,8 +264,10 @@ proptest! {
 
     #[test]
     fn words_of_the_formats_in_any_order(words in prop::collection::vec(
-        prop::sample::select(vec!["0", "1", "8,0", "Q", "R", "W", "+", "read", "wait", "a", "18446744073709551615", "0.5",
-            "99999999999.9", ",", "Read", "Hit", "\n", "\n", " ", " ", "fio version 2 iolog\n", "fio version 3 iolog\n"]), 0..60)) {
+        prop::sample::select(vec![
+            "0", "1", "8,0", "Q", "R", "W", "+", "read", "wait", "a", "18446744073709551615", "0.5", "99999999999.9",
+            ",", "Read", "Hit", "\n", "\n", " ", " ", "fio version 2 iolog\n", "fio version 3 iolog\n",
+        ]), 0..60)) {
         let text = words.join(" ").replace(" \n ", "\n");
         for format in Format::ALL {
             drain(Some(format), text.as_bytes());

@@ -16,7 +16,7 @@ use wire::iscsi::{Header, Payload};
 pub const NAME: &str = "iqn.2026-01.example:disk";
 pub const BLOCKS: u64 = 64;
 const SECOND: Span = Span::from_secs(1);
-/// How long the session has for itself before its connections are made anew.
+/// Time that the session has for itself before its connections are made anew.
 const PATIENCE: Span = Span::from_secs(100);
 /// Turns after which a session that goes on without end is a fault.
 const MOST_TURNS: usize = 20_000;

@@ -240,7 +240,7 @@ pub fn run(bytes: &[u8]) {
         rig.act(&mut input);
         assert_eq!(rig.target.connection_count(), rig.strangers.len());
         assert!(rig.target.session_count() <= 4);
-        // What a connection that is to be closed has claimed counts beside what the medium is at of it.
+        // The claims of a connection that is to be closed count beside what the medium is at of it.
         assert!(rig.target.memory_bytes() <= 2 * MEMORY);
     }
     for _ in 0..1000 {

@@ -480,7 +480,11 @@ proptest! {
         if let Some((hold_ms, buffer, trim_ms)) = allowed {
             let hold = hold(hold_ms, buffer);
             driver.net.allowed =
-                AllowedMitigations { delay_difference: Span::from_millis(4), hold_buffer: Some(hold), cwnd_reduction: trim_ms.map(Span::from_millis) };
+                AllowedMitigations {
+                    delay_difference: Span::from_millis(4),
+                    hold_buffer: Some(hold),
+                    cwnd_reduction: trim_ms.map(Span::from_millis),
+                };
         }
         let run = rates.len() as u64;
         for row in &rates {
@@ -488,7 +492,9 @@ proptest! {
             driver.second(&flows);
             let now = Time(driver.second * units::NS_PER_S);
             for (index, path) in paths.iter().enumerate() {
-                let moved = driver.seen.iter().any(|&(at, d)| at == driver.second && matches!(d, Decision::Move { lightpath, .. } if lightpath == index));
+                let moved = driver.seen.iter().any(|&(at, d)| {
+                    at == driver.second && matches!(d, Decision::Move { lightpath, .. } if lightpath == index)
+                });
                 let alone = (0..5).filter(|&f| driver.manager.place(f) == Place::On(index)).count() <= 1;
                 if moved && !alone {
                     prop_assert!(driver.manager.reserved(now, index) <= path.capacity);
@@ -496,8 +502,10 @@ proptest! {
             }
         }
         for flow in 0..5u64 {
-            let moves: Vec<u64> = driver.seen.iter().filter(|(_, d)| matches!(d,
-                Decision::Move { flow: f, .. } | Decision::Return { flow: f, .. } if *f == flow)).map(|s| s.0).collect();
+            let of_flow = |d: &Decision| {
+                matches!(d, Decision::Move { flow: f, .. } | Decision::Return { flow: f, .. } if *f == flow)
+            };
+            let moves: Vec<u64> = driver.seen.iter().filter(|(_, d)| of_flow(d)).map(|s| s.0).collect();
             prop_assert!(moves.len() as u64 <= 1 + run / stay, "{moves:?}");
             prop_assert!(moves.windows(2).all(|pair| pair[1] - pair[0] >= stay), "{moves:?}");
         }

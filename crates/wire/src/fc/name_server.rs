@@ -69,21 +69,21 @@ pub enum Query {
     IdsOfType {
         /// FC-4 type.
         kind: u8,
-        /// Where.
+        /// Part of the fabric.
         scope: QueryScope,
     },
     /// GPN_FT: addresses and names of all ports of a type.
     PortsOfType {
         /// FC-4 type.
         kind: u8,
-        /// Where.
+        /// Part of the fabric.
         scope: QueryScope,
     },
     /// GID_PT: addresses of all ports of a kind, such as 1 for N_Ports and 0x7f for all that log in.
     IdsOfPortType {
         /// Kind of port.
         port_type: u8,
-        /// Where.
+        /// Part of the fabric.
         scope: QueryScope,
     },
     /// RPN_ID: registers a port's name.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why bytes are no PDU, or a data segment no text.
+/// Reason for which bytes are no PDU, or a data segment no text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IscsiError {
     /// The data segment is longer than what the receiver declared.

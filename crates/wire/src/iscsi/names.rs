@@ -41,7 +41,7 @@ pub mod task_response {
     pub const REJECTED: u8 = 255;
 }
 
-/// Why a PDU was rejected.
+/// Reason for which a PDU was rejected.
 pub mod reject {
     /// The data digest does not match.
     pub const DATA_DIGEST: u8 = 2;

@@ -142,7 +142,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_give_a_pdu_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..600), header_digest: bool, data_digest: bool) {
+    fn any_bytes_give_a_pdu_or_an_error(
+        bytes in prop::collection::vec(any::<u8>(), 0..600), header_digest: bool, data_digest: bool,
+    ) {
         let framing = Framing { header_digest, data_digest, max_data_bytes: 300 };
         let mut bytes = BytesMut::from(&bytes[..]);
         while let Ok(Some(received)) = framing.decode(&mut bytes) {
@@ -171,7 +173,9 @@ proptest! {
     }
 
     #[test]
-    fn the_queue_gives_the_bytes_of_its_pdus_in_any_portions(pdus in prop::collection::vec(pdu(), 1..5), step in 1usize..4000) {
+    fn the_queue_gives_the_bytes_of_its_pdus_in_any_portions(
+        pdus in prop::collection::vec(pdu(), 1..5), step in 1usize..4000,
+    ) {
         let mut queue = Outgoing::default();
         let mut expected = BytesMut::new();
         for pdu in &pdus {

@@ -184,7 +184,7 @@ impl Initiator {
         self.events.pop_front()
     }
 
-    /// Why a connection is to be closed; [`Initiator::handle_closed`] then says that it was.
+    /// Reason for which a connection is to be closed; [`Initiator::handle_closed`] then says that it was.
     pub fn poll_close(&self, index: usize) -> Option<&str> {
         match &self.connections[index].phase {
             Phase::Closing(why) => Some(why),

@@ -261,7 +261,7 @@ impl Target {
                 self.work_origins
                     .insert(id, WorkOrigin { tsih, itt, serial, lun, then, held, owner: MemoryOwner::Task });
                 self.work.push_back(Work { id, connection, itt, lun, op });
-                // Whoever let it begin may be another's thread, which takes no work.
+                // The thread that let it begin may be another connection's, which takes no work.
                 self.ready.insert(connection);
             }
         }

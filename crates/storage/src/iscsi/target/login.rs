@@ -19,7 +19,7 @@ const LOGIN_BYTES: usize = 8192;
 /// Portal group of every portal: all of them reach all sessions.
 const PORTAL_GROUP: &str = "1";
 
-/// Why a login ends: status and reason.
+/// Reason for which a login ends, with its status.
 type LoginFailure = ((u8, u8), String);
 
 fn refuse<T>(status: (u8, u8), why: impl Into<String>) -> Result<T, LoginFailure> {

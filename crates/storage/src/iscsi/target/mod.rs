@@ -248,7 +248,7 @@ impl Target {
         self.ready.pop_first()
     }
 
-    /// Why a connection is to be closed once [`Target::poll_pdu`] has nothing left for it; None: it is not.
+    /// Reason to close a connection once [`Target::poll_pdu`] has nothing left for it; None: it stays open.
     pub fn poll_close(&self, id: ConnectionId) -> Option<&str> {
         let connection = self.connections.get(&id)?;
         let reason = connection.closing.as_deref()?;
