@@ -45,6 +45,7 @@ __all__ = [
     "registered_controls",
     "replay_calls",
     "run_on_kernel",
+    "run_spec_schema",
     "simulate",
     "synthetic_calls",
     "trace_formats",

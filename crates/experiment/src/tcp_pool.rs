@@ -188,7 +188,7 @@ impl Flight {
         };
         block.headers[(number % BLOCK) as usize] = header;
         self.next = number.wrapping_add(1);
-        if self.next % BLOCK == 0 {
+        if self.next.is_multiple_of(BLOCK) {
             self.full.extend(self.filling.take());
         }
         number
@@ -229,7 +229,7 @@ impl Flight {
             self.ahead += 1;
         } else {
             self.head = number.wrapping_add(1);
-            if self.ahead > 0 || self.head % BLOCK == 0 {
+            if self.ahead > 0 || self.head.is_multiple_of(BLOCK) {
                 self.advance(spare);
             }
         }
@@ -239,7 +239,7 @@ impl Flight {
     /// Takes the header of a lost packet. Most are refused when they are sent: then it is the newest, and leaves no
     /// gap.
     fn discard(&mut self, number: u32, spare: &mut Spare) -> Header {
-        if number.wrapping_add(1) != self.next || self.next % BLOCK == 0 {
+        if number.wrapping_add(1) != self.next || self.next.is_multiple_of(BLOCK) {
             return self.take(number, spare);
         }
         self.next = number;
@@ -254,7 +254,7 @@ impl Flight {
     /// Moves `head` over the headers that were taken before their turn, and frees the blocks below it.
     fn advance(&mut self, spare: &mut Spare) {
         loop {
-            if self.head % BLOCK == 0 {
+            if self.head.is_multiple_of(BLOCK) {
                 if let Some(mut block) = self.full.pop_front() {
                     block.taken = 0;
                     spare.push(block);

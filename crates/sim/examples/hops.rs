@@ -54,7 +54,7 @@ impl Hosts<Plain> for Ends {
             return;
         }
         self.delivered += 1;
-        if self.delivered % 2 == 0 {
+        if self.delivered.is_multiple_of(2) {
             let sent = net.send(Plain { hop: self.acks, bytes: 52 });
             assert!(sent.is_ok(), "queues are unlimited");
         }

@@ -312,7 +312,7 @@ pub fn bench(config: &BenchConfig, stop: &AtomicBool) -> io::Result<BenchReport>
     let lun = config.lun << 48;
     let (blocks, block_bytes) = run.capacity(lun)?;
     let per_command = u64::from(config.io_bytes / block_bytes.max(1));
-    if per_command == 0 || config.io_bytes % block_bytes != 0 {
+    if per_command == 0 || !config.io_bytes.is_multiple_of(block_bytes) {
         return Err(other(format!("{} bytes per command: a multiple of {block_bytes} is needed", config.io_bytes)));
     }
     let slots = blocks / per_command;

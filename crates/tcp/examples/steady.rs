@@ -75,7 +75,7 @@ fn main() {
         while client.poll_transmit(now, &mut seg) {
             crossed += 1;
             lottery = lottery.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            if loss > 0 && (lottery >> 33) % loss == 0 {
+            if loss > 0 && (lottery >> 33).is_multiple_of(loss) {
                 dropped += 1;
                 continue;
             }

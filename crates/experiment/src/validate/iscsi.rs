@@ -32,7 +32,7 @@ fn check_disk(flow: &FlowSpec, disk: &DiskSpec) -> Result<(), RunError> {
         if !(1..=MOST_BLOCKS).contains(&(disk.size_bytes / block)) {
             return Err(wrong(flow, "a unit of at least one block of 512 B and at most 2^63 B"));
         }
-    } else if disk.count == 0 || disk.stripe_bytes == 0 || disk.stripe_bytes % block != 0 {
+    } else if disk.count == 0 || disk.stripe_bytes == 0 || !disk.stripe_bytes.is_multiple_of(block) {
         return Err(wrong(flow, "at least one disk, and stripes of a multiple of 512 B"));
     }
     Ok(())

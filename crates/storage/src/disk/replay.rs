@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn requests() -> Vec<Request> {
-        let kind = |i: u64| if i % 3 == 0 { Kind::Write } else { Kind::Read };
+        let kind = |i: u64| if i.is_multiple_of(3) { Kind::Write } else { Kind::Read };
         (0..400)
             .map(|i| request(7_000_000 + i * 9_000_000, (i % 2) as u32, i * 7_654_321 % 17_000_000, kind(i)))
             .collect()

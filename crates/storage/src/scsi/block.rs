@@ -105,7 +105,7 @@ fn write(lun: &Lun, cdb: &Cdb, data: Rope) -> Result<Step, Sense> {
 fn whole_blocks(lun: &Lun, mut data: Rope, blocks: u32) -> Result<Rope, Sense> {
     let block = lun.config.geometry.block_bytes as usize;
     let data = data.split_to(blocks as usize * block);
-    if data.len() % block != 0 {
+    if !data.len().is_multiple_of(block) {
         return Err(Sense::INFORMATION_UNIT);
     }
     Ok(data)

@@ -38,13 +38,13 @@ const PIECES: [&str; 12] = [
 fn drawn(random: &mut Random, text: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..random.next() % 24 + 1 {
-        if text && random.next() % 4 != 0 {
+        if text && !random.next().is_multiple_of(4) {
             let piece = PIECES[random.next() as usize % PIECES.len()].as_bytes();
-            let cut = if random.next() % 8 == 0 { random.next() as usize % piece.len() } else { piece.len() };
+            let cut = if random.next().is_multiple_of(8) { random.next() as usize % piece.len() } else { piece.len() };
             bytes.extend_from_slice(&piece[..cut]);
         } else {
             // Small numbers mean more than large ones.
-            let mask = if random.next() % 2 == 0 { 0xff } else { 0x0f };
+            let mask = if random.next().is_multiple_of(2) { 0xff } else { 0x0f };
             bytes.extend((0..random.next() % 24).map(|_| random.next() as u8 & mask));
         }
     }

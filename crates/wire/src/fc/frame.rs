@@ -63,7 +63,7 @@ impl Frame {
     /// The length is none of a frame (16 bits' multiple of 4, header and CRC at least), or the CRC is wrong.
     pub fn decode_content(sof: Sof, content: &Bytes, eof: Eof) -> Result<Frame, WireError> {
         require(content, FRAME_HEADER_BYTES + CRC_BYTES, "FC frame")?;
-        if content.len() > FRAME_BYTES_MAX || content.len() % 4 != 0 {
+        if content.len() > FRAME_BYTES_MAX || !content.len().is_multiple_of(4) {
             return Err(WireError::Malformed { field: "bytes of an FC frame", value: content.len() as u64 });
         }
         let end = content.len() - CRC_BYTES;
