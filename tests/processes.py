@@ -1,9 +1,9 @@
-"""Look at processes, for tests that none is left behind."""
+"""Wait for what processes do, for tests that none is left behind."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -21,3 +21,11 @@ def end(pids: Iterable[int], within_s: float = 5.0) -> bool:
     while (left := {pid for pid in left if runs(pid)}) and time.monotonic() < deadline_s:
         time.sleep(0.02)
     return not left
+
+
+def until(holds: Callable[[], bool], within_s: float = 10.0) -> None:
+    """Wait until a condition holds. Raises `AssertionError` when it does not within a time."""
+    deadline_s = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline_s, f"does not hold after {within_s:g} s"
+        time.sleep(0.02)
