@@ -228,6 +228,16 @@ fn fcoe_and_fip_are_read_without_a_fault() {
     assert_no_fault(&rows, 3);
 }
 
+/// The bytes of each message.
+fn encoded<M>(messages: &[M], encode: impl Fn(&M, &mut BytesMut)) -> Vec<BytesMut> {
+    let of = |message| {
+        let mut bytes = BytesMut::new();
+        encode(message, &mut bytes);
+        bytes
+    };
+    messages.iter().map(of).collect()
+}
+
 /// A connection that carries one message in each segment.
 fn tcp_capture(messages: &[BytesMut]) -> Vec<u8> {
     let mut talk = Conversation::new(1);
@@ -276,14 +286,7 @@ fn ifcp_is_read_without_a_fault() {
         let mode = AddressMode::Translation;
         messages.push(ifcp::Message::Device(DeviceFrame { frame, mode, special, accepted: None, time: TIME }));
     }
-    let encoded: Vec<BytesMut> = messages
-        .iter()
-        .map(|message| {
-            let mut bytes = BytesMut::new();
-            message.encode(&mut bytes);
-            bytes
-        })
-        .collect();
+    let encoded = encoded(&messages, |message, bytes| message.encode(bytes));
     let fields = ["ifcp.encap.crc", "ifcp.sof", "ifcp.flags.ses", FAULTS[0], FAULTS[1]];
     let rows = dissect(&tcp_capture(&encoded), &["-d", "tcp.port==5001,ifcp"], &fields);
     assert_eq!(rows.len(), messages.len() + 2);
@@ -309,14 +312,7 @@ fn fcip_is_read_without_a_fault() {
     };
     let mut messages = vec![fcip::Message::Special(special, TIME)];
     messages.extend(frames().into_iter().map(|(_, frame)| fcip::Message::Frame(frame, TIME)));
-    let encoded: Vec<BytesMut> = messages
-        .iter()
-        .map(|message| {
-            let mut bytes = BytesMut::new();
-            message.encode(&mut bytes);
-            bytes
-        })
-        .collect();
+    let encoded = encoded(&messages, |message, bytes| message.encode(bytes));
     let fields = ["fcip.proto", "fcip.conncode", "fc.r_ctl", FAULTS[0], FAULTS[1]];
     let rows = dissect(&tcp_capture(&encoded), &["-d", "tcp.port==5001,fcip"], &fields);
     assert_eq!(rows.len(), messages.len() + 2);

@@ -8,6 +8,8 @@ pub mod forwarder;
 mod sequence;
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 
 pub use sequence::{frames_of, Collected, Collector};

@@ -1,6 +1,7 @@
 //! A host's way through a fabric, in the order in which Linux's libfc goes it, and hosts that go another.
 
 use super::fabric::{Assignments, Entry, Event, Fabric, Location, Output, PortKey, Settings};
+use super::testing::login;
 use super::{frames_of, Collected, Collector};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -13,22 +14,6 @@ const FABRIC: Wwn = Wwn(0x1000_0000_0000_00fa);
 
 fn fabric() -> Fabric {
     Fabric::new(Settings::new(FABRIC, 1), Assignments::default())
-}
-
-fn login(command: Command, name: u64) -> Login {
-    Login {
-        command: command.0,
-        buffer_credits: 8,
-        receive_bytes: 2048,
-        fabric_port: false,
-        further_addresses: command == Command::FLOGI,
-        r_a_tov_ms: None,
-        e_d_tov_ms: 2000,
-        port: Wwn(0x2000_0000_0000_0000 | name),
-        node: Wwn(0x1000_0000_0000_0000 | name),
-        class3: true,
-        sequential_delivery: false,
-    }
 }
 
 /// A request of one frame.

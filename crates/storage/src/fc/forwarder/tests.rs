@@ -2,11 +2,12 @@
 
 use super::{Forwarder, Settings};
 use crate::fc::fabric::{self, Assignments, Entry, Event, Fabric, Location};
+use crate::fc::testing::login;
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 use wire::ethernet::{EthernetHeader, ETHERTYPE_FCOE, ETHERTYPE_FIP};
 use wire::fc::els::{self, Command, Logout, Request};
-use wire::fc::{frame_control, routing, FcId, Frame, FrameHeader, FrameType, Login, Wwn};
+use wire::fc::{frame_control, routing, FcId, Frame, FrameHeader, FrameType, Wwn};
 use wire::fcoe;
 use wire::fip::{flags, Descriptor, LinkService, Message, Operation, ALL_ENODE_MACS, ALL_FCF_MACS};
 
@@ -60,22 +61,6 @@ fn left(forwarder: &mut Forwarder) -> Vec<Left> {
         });
     }
     found
-}
-
-fn login(command: Command, name: u64) -> Login {
-    Login {
-        command: command.0,
-        buffer_credits: 8,
-        receive_bytes: 2048,
-        fabric_port: false,
-        further_addresses: command != Command::PLOGI,
-        r_a_tov_ms: None,
-        e_d_tov_ms: 2000,
-        port: Wwn(0x2000_0000_0000_0000 | name),
-        node: Wwn(0x1000_0000_0000_0000 | name),
-        class3: true,
-        sequential_delivery: false,
-    }
 }
 
 fn header(s_id: FcId, d_id: FcId) -> FrameHeader {
