@@ -136,6 +136,13 @@ pub fn encapsulated_bytes(frame: &Frame) -> usize {
     ENCAPSULATION_BYTES + frame.content_bytes()
 }
 
+/// A frame that the receiver leaves out, while the stream goes on (RFC 3821, 5.6.2.2; RFC 4172, 5.3.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Discarded {
+    /// The reason.
+    pub reason: WireError,
+}
+
 /// Appends the delimiter words and the frame between them: what follows the header.
 pub(crate) fn encode_frame(frame: &Frame, into: &mut BytesMut) {
     let (sof, eof) = (frame.sof.code(), frame.eof.code());
@@ -151,6 +158,12 @@ pub(crate) fn decode_frame(bytes: &Bytes) -> Result<Frame, WireError> {
     let sof = Sof::from_code(delimiter("SOF", &bytes[..4])?)?;
     let eof = Eof::from_code(delimiter("EOF", &bytes[end..])?)?;
     Frame::decode_content(sof, &bytes.slice(4..end), eof)
+}
+
+/// Checks the word that ends an encapsulated frame: a wrong one means that the stream is out of step.
+pub(crate) fn check_end(bytes: &[u8]) -> Result<(), WireError> {
+    require(bytes, 8, "delimiters of an encapsulated FC frame")?;
+    Eof::from_code(delimiter("EOF", &bytes[bytes.len() - 4..])?).map(|_| ())
 }
 
 /// The code of a delimiter word: twice, then twice its complement.

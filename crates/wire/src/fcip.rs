@@ -1,6 +1,8 @@
 //! FCIP (RFC 3821) as bytes: frames through a tunnel, and the special frame that opens each of its connections.
 
-use crate::encapsulation::{self, EncapsulationHeader, EncapsulationProtocol, TimeStamp, ENCAPSULATION_HEADER_BYTES};
+use crate::encapsulation::{
+    self, Discarded, EncapsulationHeader, EncapsulationProtocol, TimeStamp, ENCAPSULATION_HEADER_BYTES,
+};
 use crate::error::{require, WireError};
 use crate::fc::{Frame, Wwn};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -100,8 +102,9 @@ impl Message {
     /// Takes one message off the front of a stream; None when it is not complete, and then `stream` is left alone.
     ///
     /// # Errors
-    /// The stream is out of step, or the peer broke the protocol: the connection is closed (RFC 3821, 5.6.2.3, a).
-    pub fn decode(stream: &mut BytesMut) -> Result<Option<Message>, WireError> {
+    /// The stream is out of step, or the peer broke the protocol: the connection is closed (RFC 3821, 5.6.2.3, a). A
+    /// frame that is damaged inside is discarded, and the connection goes on: the sender does not check frames (5.6).
+    pub fn decode(stream: &mut BytesMut) -> Result<Option<Result<Message, Discarded>>, WireError> {
         let Some((header, rest)) = encapsulation::take(stream)? else { return Ok(None) };
         let [_, _, _, _, flags, zero, not_flags, not_zero] = header.specific;
         if header.protocol != EncapsulationProtocol::Fcip || header.specific[..4] != WORD_0 {
@@ -119,9 +122,12 @@ impl Message {
                     value: header.bytes as u64,
                 });
             }
-            return Ok(Some(Message::Special(SpecialFrame::parse(&rest, flags & CHANGED != 0)?, header.time)));
+            let special = SpecialFrame::parse(&rest, flags & CHANGED != 0)?;
+            return Ok(Some(Ok(Message::Special(special, header.time))));
         }
-        Ok(Some(Message::Frame(encapsulation::decode_frame(&rest)?, header.time)))
+        encapsulation::check_end(&rest)?;
+        let frame = encapsulation::decode_frame(&rest).map_err(|reason| Discarded { reason });
+        Ok(Some(frame.map(|frame| Message::Frame(frame, header.time))))
     }
 }
 

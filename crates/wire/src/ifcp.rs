@@ -3,7 +3,7 @@
 //! A gateway sends device traffic and session messages over one TCP connection for each pair of N_Ports. Both are FC
 //! frames in the common encapsulation ([`crate::encapsulation`]).
 
-use crate::encapsulation::{self, EncapsulationHeader, EncapsulationProtocol, TimeStamp};
+use crate::encapsulation::{self, Discarded, EncapsulationHeader, EncapsulationProtocol, TimeStamp};
 use crate::error::{require, WireError};
 use crate::fc::els::Command;
 use crate::fc::{routing, Eof, FcId, Frame, FrameHeader, FrameType, Sof, Wwn};
@@ -24,12 +24,31 @@ const SPECIAL: u8 = 1;
 
 /// Treatment of the addresses of ports (RFC 4172, 4.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
 pub enum AddressMode {
     /// Each gateway gives remote ports addresses of its own.
-    Translation = 0,
+    Translation,
     /// Addresses are the same at all gateways.
-    Transparent = 1,
+    Transparent,
+    /// A mode that RFC 4172 does not define: a CBIND with it is answered with [`BindStatus::IncompatibleMode`].
+    Other(u8),
+}
+
+impl AddressMode {
+    fn from_code(code: u8) -> AddressMode {
+        match code {
+            0 => AddressMode::Translation,
+            1 => AddressMode::Transparent,
+            other => AddressMode::Other(other),
+        }
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            AddressMode::Translation => 0,
+            AddressMode::Transparent => 1,
+            AddressMode::Other(code) => code,
+        }
+    }
 }
 
 /// A frame of device traffic.
@@ -54,13 +73,6 @@ pub enum Message {
     Device(DeviceFrame),
     /// Session control.
     Session(SessionMessage, TimeStamp),
-}
-
-/// A frame that a gateway leaves out, while the stream goes on (RFC 4172, 5.3.4).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Discarded {
-    /// The reason.
-    pub reason: WireError,
 }
 
 /// A message that controls a session (RFC 4172, section 6).
@@ -184,7 +196,7 @@ impl SessionMessage {
         let bind = |bytes: &mut BytesMut, bind: &Bind| {
             command(bytes, BIND);
             bytes.put_u16(bind.liveness_s);
-            bytes.put_slice(&[bind.mode as u8, bind.version]);
+            bytes.put_slice(&[bind.mode.code(), bind.version]);
             bytes.put_u32(bind.user);
             bytes.put_u64(bind.source.0);
             bytes.put_u64(bind.destination.0);
@@ -229,14 +241,9 @@ impl SessionMessage {
         match bytes[0] {
             BIND => {
                 need(if response { 36 } else { 28 })?;
-                let mode = match bytes[6] {
-                    0 => AddressMode::Translation,
-                    1 => AddressMode::Transparent,
-                    value => return Err(WireError::Malformed { field: "CBIND address mode", value: u64::from(value) }),
-                };
                 let bind = Bind {
                     liveness_s: half(4),
-                    mode,
+                    mode: AddressMode::from_code(bytes[6]),
                     version: bytes[7],
                     user: word(8),
                     source: name(12),
@@ -312,15 +319,17 @@ impl Message {
             if flags & (TRANSPARENT | SPECIAL) != 0 {
                 return Err(WireError::Malformed { field: "iFCP flags", value: u64::from(flags) });
             }
-            let frame = encapsulation::decode_frame(&rest)?;
-            let response = frame.header.r_ctl == routing::ELS_REPLY;
-            let message = SessionMessage::parse(&frame.payload.to_bytes(), response)?;
-            return Ok(Some(Ok(Message::Session(message, header.time))));
         }
         let frame = match encapsulation::decode_frame(&rest).and_then(|frame| carried(frame, sof, eof)) {
             Ok(frame) => frame,
             Err(reason) => return Ok(Some(Err(Discarded { reason }))),
         };
+        if flags & SESSION != 0 {
+            return match session(&frame) {
+                Ok(message) => Ok(Some(Ok(Message::Session(message, header.time)))),
+                Err(reason) => Ok(Some(Err(Discarded { reason }))),
+            };
+        }
         Ok(Some(Ok(Message::Device(DeviceFrame {
             frame,
             mode: if flags & TRANSPARENT != 0 { AddressMode::Transparent } else { AddressMode::Translation },
@@ -329,6 +338,24 @@ impl Message {
             time: header.time,
         }))))
     }
+}
+
+/// The message in a session frame (RFC 4172, figure 17).
+fn session(frame: &Frame) -> Result<SessionMessage, WireError> {
+    let header = frame.header;
+    let wrong = |field, value: u8| Err(WireError::Malformed { field, value: u64::from(value) });
+    if frame.sof != Sof::Initiate3 || frame.eof != Eof::Terminate {
+        return wrong("SOF of an iFCP session frame", frame.sof.code());
+    }
+    if header.kind != FrameType::ELS {
+        return wrong("type of an iFCP session frame", header.kind.0);
+    }
+    let response = match header.r_ctl {
+        routing::ELS_REQUEST => false,
+        routing::ELS_REPLY => true,
+        other => return wrong("R_CTL of an iFCP session frame", other),
+    };
+    SessionMessage::parse(&frame.payload.to_bytes(), response)
 }
 
 /// The frame, where its delimiters are those of the header and of classes 2 and 3 (RFC 4172, tables 3 and 4).

@@ -181,7 +181,7 @@ fn response() -> impl Strategy<Value = fcp::Response> {
 }
 
 fn session() -> impl Strategy<Value = SessionMessage> {
-    let modes = vec![AddressMode::Translation, AddressMode::Transparent];
+    let modes = vec![AddressMode::Translation, AddressMode::Transparent, AddressMode::Other(2)];
     let bind = (any::<u16>(), prop::sample::select(modes), any::<u8>(), any::<u32>(), name(), name()).prop_map(
         |(liveness_s, mode, version, user, source, destination)| Bind {
             liveness_s,
@@ -375,7 +375,7 @@ proptest! {
         for piece in all.chunks(cut) {
             stream.extend_from_slice(piece);
             while let Some(message) = fcip::Message::decode(&mut stream).unwrap() {
-                found.push(message);
+                found.push(message.unwrap());
             }
         }
         prop_assert_eq!(found, messages);
@@ -503,6 +503,40 @@ fn a_damaged_frame_is_left_out_and_the_stream_goes_on() {
 }
 
 #[test]
+fn a_damaged_frame_costs_a_tunnel_the_frame_and_a_lost_end_the_connection() {
+    let frame = Frame::class3(FrameHeader::default(), Bytes::from_static(b"data"));
+    let message = fcip::Message::Frame(frame, TimeStamp::NONE);
+    let good = encoded(|into| message.encode(into));
+    let mut stream = good.clone();
+    let at = stream.len() - 12;
+    stream[at] ^= 0x10;
+    stream.extend_from_slice(&good);
+    let damaged = fcip::Message::decode(&mut stream).unwrap().unwrap().unwrap_err();
+    assert!(damaged.reason.to_string().contains("FC CRC"), "{}", damaged.reason);
+    assert_eq!(fcip::Message::decode(&mut stream).unwrap(), Some(Ok(message)));
+    let mut lost = good;
+    let at = lost.len() - 1;
+    lost[at] ^= 1;
+    assert!(fcip::Message::decode(&mut lost).unwrap_err().to_string().contains("EOF"));
+}
+
+#[test]
+fn a_session_frame_that_is_none_is_left_out() {
+    let unbind = SessionMessage::Unbind { user: 1, handle: 2 };
+    let good = encoded(|into| ifcp::Message::Session(unbind, TimeStamp::NONE).encode(into));
+    // R_CTL and type of the frame in it, with the CRC made right again.
+    for (place, value) in [(32, 1), (40, 8)] {
+        let mut bytes = good.clone();
+        bytes[place] = value;
+        let end = bytes.len() - 8;
+        let sum = crc32fast::hash(&bytes[32..end]).to_le_bytes();
+        bytes[end..end + 4].copy_from_slice(&sum);
+        let left_out = ifcp::Message::decode(&mut bytes).unwrap().unwrap().unwrap_err();
+        assert!(left_out.reason.to_string().contains("iFCP session frame"), "{}", left_out.reason);
+    }
+}
+
+#[test]
 fn time_stamps_are_those_of_sntp_and_know_their_wrap() {
     // RFC 3643, table 1.
     for (ns, fraction) in [(500_000_000u64, 0x8000_0000u64), (250_000_000, 0x4000_0000), (125_000_000, 0x2000_0000)] {
@@ -537,5 +571,6 @@ fn the_longest_frame_fits_into_the_length_field() {
     assert_eq!(bytes.len(), ENCAPSULATED_BYTES_MAX);
     let header = EncapsulationHeader::parse(&bytes).unwrap();
     assert_eq!((header.protocol, header.bytes), (EncapsulationProtocol::Fcip, 2176));
-    assert_eq!(fcip::Message::decode(&mut bytes.clone()).unwrap(), Some(fcip::Message::Frame(frame, TimeStamp::NONE)));
+    let decoded = fcip::Message::decode(&mut bytes.clone()).unwrap();
+    assert_eq!(decoded, Some(Ok(fcip::Message::Frame(frame, TimeStamp::NONE))));
 }

@@ -12,4 +12,4 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use sequence::{frames_of, Collected, Collector};
+pub use sequence::{frames_of, Collected, Collector, CollectorBounds};

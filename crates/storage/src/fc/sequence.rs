@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
-use wire::fc::{frame_control, FcId, Frame, FrameHeader};
+use wire::fc::{frame_control, FcId, Frame, FrameHeader, Sof};
 
 /// Returns the frames of one sequence of class 3 that carry `payload`, at most `most` bytes each (a multiple of 4).
 ///
@@ -20,7 +20,8 @@ pub fn frames_of(header: FrameHeader, payload: &Bytes, most: usize) -> Vec<Frame
         if number + 1 < count {
             own.f_ctl &= !WITH_THE_LAST;
         }
-        frames.push(Frame::class3(own, piece));
+        let sof = if number == 0 { Sof::Initiate3 } else { Sof::Normal3 };
+        frames.push(Frame { sof, ..Frame::class3(own, piece) });
     }
     frames
 }
@@ -39,19 +40,39 @@ pub enum Collected {
     Broken,
 }
 
+/// A sequence of which frames are missing.
+#[derive(Clone, Debug)]
+struct Open {
+    /// Number of the sequence, in the order in which they began.
+    began: u64,
+    /// Count of its last frame.
+    count: u16,
+    bytes: BytesMut,
+}
+
+/// Bounds of what a [`Collector`] keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectorBounds {
+    /// Sequences of one sender at once; beyond, its oldest goes.
+    pub sequences_of_one: usize,
+    /// Sequences of all senders at once; beyond, the oldest goes.
+    pub sequences: usize,
+    /// Bytes of a sequence; a longer one is broken.
+    pub bytes: usize,
+}
+
 /// Puts the frames of sequences together that come in order: link services and requests to servers, which are short.
 #[derive(Clone, Debug)]
 pub struct Collector {
-    open: BTreeMap<SequenceName, (u16, BytesMut)>,
-    sequences_max: usize,
-    bytes_max: usize,
+    open: BTreeMap<SequenceName, Open>,
+    bounds: CollectorBounds,
+    began: u64,
 }
 
 impl Collector {
-    /// A collector for at most `sequences_max` sequences at once, `bytes_max` bytes each. Beyond, the oldest by name
-    /// goes.
-    pub fn new(sequences_max: usize, bytes_max: usize) -> Collector {
-        Collector { open: BTreeMap::new(), sequences_max, bytes_max }
+    /// A collector with bounds.
+    pub fn new(bounds: CollectorBounds) -> Collector {
+        Collector { open: BTreeMap::new(), bounds, began: 0 }
     }
 
     /// Sequences that are not complete.
@@ -64,40 +85,58 @@ impl Collector {
         self.open.retain(|name, _| name.0 != port && name.1 != port);
     }
 
+    /// Forgets the sequences of an exchange that its originator aborts.
+    pub fn abort(&mut self, originator: FcId, ox_id: u16) {
+        self.open.retain(|name, _| name.0 != originator || name.2 != ox_id);
+    }
+
     /// Takes a frame.
     pub fn add(&mut self, frame: &Frame) -> Collected {
         let header = frame.header;
         let last = header.has(frame_control::END_SEQUENCE);
         let name =
             (header.s_id, header.d_id, header.ox_id, header.seq_id, header.has(frame_control::EXCHANGE_RESPONDER));
-        let first = matches!(
-            frame.sof,
-            wire::fc::Sof::Initiate2 | wire::fc::Sof::Initiate3 | wire::fc::Sof::Initiate4 | wire::fc::Sof::Connect4
-        );
+        let first = matches!(frame.sof, Sof::Initiate2 | Sof::Initiate3 | Sof::Initiate4 | Sof::Connect4);
         if first && last {
             self.open.remove(&name);
             return Collected::Whole(header, frame.payload.to_bytes());
         }
         if first {
-            self.open.remove(&name);
-            if self.open.len() >= self.sequences_max {
-                self.open.pop_first();
-            }
-            self.open.insert(name, (header.seq_cnt, BytesMut::from(&frame.payload.to_bytes()[..])));
+            self.begin(name, &header, BytesMut::from(&frame.payload.to_bytes()[..]));
             return Collected::Incomplete;
         }
-        let Some((count, bytes)) = self.open.get_mut(&name) else { return Collected::Broken };
-        let fits = bytes.len() + frame.payload.len() <= self.bytes_max;
-        if header.seq_cnt != count.wrapping_add(1) || !fits {
+        let Some(open) = self.open.get_mut(&name) else { return Collected::Broken };
+        let fits = open.bytes.len() + frame.payload.len() <= self.bounds.bytes;
+        if header.seq_cnt != open.count.wrapping_add(1) || !fits {
             self.open.remove(&name);
             return Collected::Broken;
         }
-        *count = header.seq_cnt;
-        bytes.extend_from_slice(&frame.payload.to_bytes());
+        open.count = header.seq_cnt;
+        open.bytes.extend_from_slice(&frame.payload.to_bytes());
         if !last {
             return Collected::Incomplete;
         }
-        let whole = self.open.remove(&name).map(|(_, bytes)| bytes.freeze()).unwrap_or_default();
+        let whole = self.open.remove(&name).map(|open| open.bytes.freeze()).unwrap_or_default();
         Collected::Whole(header, whole)
+    }
+
+    /// Begins a sequence; an older one gives way where a bound is reached.
+    fn begin(&mut self, name: SequenceName, header: &FrameHeader, bytes: BytesMut) {
+        self.open.remove(&name);
+        let own = self.open.keys().filter(|other| other.0 == name.0).count();
+        let of_sender = own >= self.bounds.sequences_of_one;
+        if of_sender || self.open.len() >= self.bounds.sequences {
+            let oldest = self
+                .open
+                .iter()
+                .filter(|(other, _)| !of_sender || other.0 == name.0)
+                .min_by_key(|(_, open)| open.began)
+                .map(|(other, _)| *other);
+            if let Some(oldest) = oldest {
+                self.open.remove(&oldest);
+            }
+        }
+        self.began += 1;
+        self.open.insert(name, Open { began: self.began, count: header.seq_cnt, bytes });
     }
 }

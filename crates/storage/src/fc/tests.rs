@@ -2,7 +2,7 @@
 
 use super::fabric::{Assignments, Entry, Event, Fabric, Location, Output, PortKey, Settings};
 use super::testing::login;
-use super::{frames_of, Collected, Collector};
+use super::{frames_of, Collected, Collector, CollectorBounds};
 use bytes::Bytes;
 use proptest::prelude::*;
 use wire::fc::ct::CtHeader;
@@ -13,7 +13,7 @@ use wire::fc::{frame_control, routing, Eof, FcId, Frame, FrameHeader, FrameType,
 const FABRIC: Wwn = Wwn(0x1000_0000_0000_00fa);
 
 fn fabric() -> Fabric {
-    Fabric::new(Settings::new(FABRIC, 1), Assignments::default())
+    Fabric::new(Settings::new(FABRIC, 1).unwrap(), Assignments::default())
 }
 
 /// A request of one frame.
@@ -63,7 +63,7 @@ fn attach(fabric: &mut Fabric, port: PortKey, name: u64) -> FcId {
 /// The answer of the name server, put together from its frames.
 fn query(fabric: &mut Fabric, port: PortKey, id: FcId, query: &Query) -> (CtHeader, Bytes) {
     fabric.handle_frame(port, request(id, FcId::DIRECTORY_SERVER, FrameType::CT, query.to_bytes()));
-    let mut collector = Collector::new(1, 1 << 20);
+    let mut collector = Collector::new(CollectorBounds { sequences_of_one: 1, sequences: 1, bytes: 1 << 20 });
     let mut whole = None;
     for frame in through(fabric, port) {
         if frame.header.kind == FrameType::CT {
@@ -248,18 +248,15 @@ fn further_addresses_are_given_and_end_with_the_link() {
 fn a_port_keeps_its_address_over_logins_links_and_restarts() {
     let mut first = fabric();
     let ids: Vec<FcId> = (1..5).map(|name| attach(&mut first, PortKey(name as u32), name)).collect();
-    // The same name at another link: the old link loses it.
+    // The same name at another link: refused while the first is there.
+    let flogi = Request::Login(login(Command::FLOGI, 2));
+    let refused = ask(&mut first, PortKey(50), FcId::NONE, FcId::FABRIC_PORT, &flogi);
+    assert_eq!(Reject::parse(&refused.payload.to_bytes()).unwrap().explanation, Reject::INVALID_PORT_NAME);
+    assert_eq!(first.logins(), 4);
+    first.detach(PortKey(2));
     assert_eq!(attach(&mut first, PortKey(50), 2), ids[1]);
-    let lost: Vec<PortKey> = events(&mut first)
-        .into_iter()
-        .filter_map(|event| match event {
-            Event::LoggedOut { port, .. } => Some(port),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(lost, [PortKey(2)]);
     let kept = Assignments::from_list(first.assignments().iter());
-    let mut second = Fabric::new(Settings::new(FABRIC, 1), kept);
+    let mut second = Fabric::new(Settings::new(FABRIC, 1).unwrap(), kept);
     assert_eq!(
         attach(&mut second, A, 9),
         first.assignments().iter().map(|(_, id)| id).max().map(|id| FcId::new(id.value() + 1)).unwrap()
@@ -357,12 +354,95 @@ fn ten_thousand_logins_and_logouts_leave_nothing() {
 }
 
 #[test]
-fn a_full_domain_refuses_the_next_port() {
+fn a_full_domain_gives_the_address_that_was_used_least_recently() {
     let names = (0..0xff00u64).map(|n| (Wwn(n + 1_000_000), FcId::new(0x01_0100 + n as u32)));
-    let mut fabric = Fabric::new(Settings::new(FABRIC, 1), Assignments::from_list(names));
+    let mut fabric = Fabric::new(Settings::new(FABRIC, 1).unwrap(), Assignments::from_list(names));
+    // The oldest name comes back, and keeps its address.
+    let oldest = fabric.present(Entry::new(Location::Remote, Wwn(1_000_000), Wwn(1))).unwrap();
+    assert_eq!(oldest, FcId::new(0x01_0100));
+    assert_eq!(attach(&mut fabric, A, 1), FcId::new(0x01_0101));
+    assert_eq!(attach(&mut fabric, B, 2), FcId::new(0x01_0102));
+    assert_eq!(fabric.assignments().iter().count(), 0xff00);
+}
+
+#[test]
+fn a_domain_in_use_throughout_refuses_the_next_port() {
+    let mut fabric = fabric();
+    for n in 0..0xff00u64 {
+        fabric.present(Entry::new(Location::Remote, Wwn(n + 1_000_000), Wwn(1))).unwrap();
+    }
     let reply = ask(&mut fabric, A, FcId::NONE, FcId::FABRIC_PORT, &Request::Login(login(Command::FLOGI, 1)));
     let reject = Reject::parse(&reply.payload.to_bytes()).unwrap();
     assert_eq!(reject.explanation, Reject::INSUFFICIENT_RESOURCES);
+    assert_eq!(fabric.present(Entry::new(Location::Remote, Wwn(5), Wwn(1))), None);
+}
+
+#[test]
+fn addresses_of_another_domain_are_not_taken_over() {
+    let list = [(Wwn(1), FcId::of(9, 1, 0)), (Wwn(2), FcId::DIRECTORY_SERVER), (Wwn(3), FcId::of(1, 0, 1))];
+    let fabric = Fabric::new(Settings::new(FABRIC, 1).unwrap(), Assignments::from_list(list));
+    assert_eq!(fabric.assignments().iter().count(), 0);
+}
+
+#[test]
+fn an_abort_is_answered_and_ends_the_sequence_it_names() {
+    let mut fabric = fabric();
+    let a = join(&mut fabric, A, 1);
+    let begun = FrameHeader {
+        f_ctl: frame_control::FIRST_SEQUENCE,
+        ..request(a, FcId::DIRECTORY_SERVER, FrameType::CT, Bytes::new()).header
+    };
+    fabric.handle_frame(A, Frame::class3(begun, Bytes::from_static(b"part")));
+    // As a further frame of the sequence, and as a sequence of its own.
+    for (sof, seq_cnt) in [(Sof::Normal3, 1), (Sof::Initiate3, 0)] {
+        let f_ctl = frame_control::END_SEQUENCE;
+        let header = FrameHeader { r_ctl: routing::ABORT_SEQUENCE, kind: FrameType::BASIC, seq_cnt, f_ctl, ..begun };
+        let abort = Frame { sof, header, payload: Bytes::new().into(), eof: Eof::Terminate };
+        fabric.handle_frame(A, abort);
+        let answer = through(&mut fabric, A);
+        assert_eq!((answer.len(), answer[0].header.r_ctl), (1, routing::BASIC_REJECT));
+    }
+}
+
+#[test]
+fn the_oldest_sequence_of_the_same_sender_gives_way() {
+    let mut collector = Collector::new(CollectorBounds { sequences_of_one: 2, sequences: 3, bytes: 100 });
+    let frame = |s_id: u8, seq_id, sof, f_ctl| {
+        let header = FrameHeader {
+            s_id: FcId::of(1, 1, s_id),
+            seq_id,
+            f_ctl,
+            seq_cnt: u16::from(f_ctl != 0),
+            ..FrameHeader::default()
+        };
+        Frame { sof, header, payload: Bytes::from_static(b"ab").into(), eof: Eof::Normal }
+    };
+    for seq_id in 0..9 {
+        collector.add(&frame(9, seq_id, Sof::Initiate3, 0));
+    }
+    collector.add(&frame(1, 0, Sof::Initiate3, 0));
+    let end = |s_id, seq_id| frame(s_id, seq_id, Sof::Normal3, frame_control::END_SEQUENCE);
+    assert_eq!(collector.add(&end(9, 6)), Collected::Broken);
+    assert!(matches!(collector.add(&end(1, 0)), Collected::Whole(_, bytes) if &bytes[..] == b"abab"));
+    assert!(matches!(collector.add(&end(9, 8)), Collected::Whole(..)));
+}
+
+#[test]
+fn a_list_is_cut_to_the_words_that_the_requester_takes() {
+    let mut fabric = fabric();
+    let a = join(&mut fabric, A, 1);
+    for n in 0..10u64 {
+        let mut entry = Entry::new(Location::Remote, Wwn(0x5000 + n), Wwn(0x6000 + n));
+        entry.types = TypeMap::of(FrameType::FCP.0);
+        fabric.present(entry).unwrap();
+    }
+    let asked = Query::PortsOfType { kind: FrameType::FCP.0, scope: QueryScope::default() };
+    let (header, content) = CtHeader::parse(&asked.to_bytes()).unwrap();
+    let limited = CtHeader { words: 14, ..header }.with(&content);
+    fabric.handle_frame(A, request(a, FcId::DIRECTORY_SERVER, FrameType::CT, limited));
+    let reply = through(&mut fabric, A).into_iter().find(|frame| frame.header.kind == FrameType::CT).unwrap();
+    let (header, content) = CtHeader::parse(&reply.payload.to_bytes()).unwrap();
+    assert_eq!((parse_list_of_ports(&content).unwrap().len(), header.words), (3, 8 * 4));
 }
 
 proptest! {
@@ -373,13 +453,8 @@ proptest! {
         let f_ctl = frame_control::END_SEQUENCE | frame_control::SEQUENCE_INITIATIVE;
         let header = FrameHeader { f_ctl, seq_cnt: count, ..FrameHeader::default() };
         let payload = Bytes::from(bytes);
-        let mut frames = frames_of(header, &payload, most);
-        // A later sequence of an exchange goes on with the counts of the one before.
-        frames[0].sof = Sof::Initiate3;
-        for frame in &mut frames[1..] {
-            frame.sof = Sof::Normal3;
-        }
-        let mut collector = Collector::new(4, 10_000);
+        let frames = frames_of(header, &payload, most);
+        let mut collector = Collector::new(CollectorBounds { sequences_of_one: 4, sequences: 4, bytes: 10_000 });
         let (last, before) = frames.split_last().unwrap();
         for frame in before {
             prop_assert_eq!(collector.add(frame), Collected::Incomplete);

@@ -75,6 +75,18 @@ impl CtHeader {
         CtHeader { code: CtHeader::ACCEPT, words: 0, reason: 0, explanation: 0, ..*self }.with(content)
     }
 
+    /// The accept of a request with a list of objects of `object_bytes` each, as many as the requester takes. `list` makes
+    /// the content of a number of objects, of which there are `count`.
+    pub fn accept_list(&self, count: usize, object_bytes: usize, list: impl FnOnce(usize) -> Bytes) -> Bytes {
+        let taken = match self.words {
+            0 => count,
+            words => count.min(usize::from(words) * 4 / object_bytes),
+        };
+        let left_out = ((count - taken) * object_bytes).div_ceil(4);
+        let words = u16::try_from(left_out).unwrap_or(u16::MAX);
+        CtHeader { code: CtHeader::ACCEPT, words, reason: 0, explanation: 0, ..*self }.with(&list(taken))
+    }
+
     /// The reject of a request.
     pub fn reject(&self, reason: u8, explanation: u8) -> Bytes {
         CtHeader { code: CtHeader::REJECT, words: 0, reason, explanation, ..*self }.with(&[])

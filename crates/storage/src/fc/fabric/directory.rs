@@ -147,7 +147,7 @@ impl Directory {
             if found.is_empty() {
                 return unknown(CtHeader::TYPE_NOT_REGISTERED);
             }
-            header.accept(&list_of_ids(&found))
+            header.accept_list(found.len(), 4, |taken| list_of_ids(&found[..taken]))
         };
         match query {
             Query::PortNameOf(id) => {
@@ -173,7 +173,7 @@ impl Directory {
                 if found.is_empty() {
                     return unknown(CtHeader::TYPE_NOT_REGISTERED);
                 }
-                header.accept(&list_of_ports(&found))
+                header.accept_list(found.len(), 16, |taken| list_of_ports(&found[..taken]))
             }
             _ => header.reject(CtHeader::NOT_SUPPORTED, CtHeader::NO_EXPLANATION),
         }

@@ -5,20 +5,19 @@ use super::directory::{Directory, Entry, Location};
 use super::login::Logins;
 use super::output::{Counters, Event, Output, PortKey};
 use super::settings::Settings;
-use crate::fc::sequence::{frames_of, Collected, Collector};
+use crate::fc::sequence::{frames_of, Collected, Collector, CollectorBounds};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::fc::ct::CtHeader;
 use wire::fc::els::{self, AffectedPorts, Command, Reject, Request, Scope};
 use wire::fc::name_server::Query;
 use wire::fc::{
-    frame_control, routing, ClassOfService, Eof, FcId, Frame, FrameHeader, FrameType, Login, Sof, UNASSIGNED,
+    frame_control, routing, BasicReject, ClassOfService, Eof, FcId, Frame, FrameHeader, FrameType, Login, Sof, Wwn,
+    BASIC_LOGICAL_ERROR, INVALID_OX_RX_ID, UNASSIGNED,
 };
 
-/// Sequences of several frames that ports may have under way to the services, and bytes of each. Requests to servers
-/// have one frame, but for symbolic names.
-const REQUESTS_MAX: usize = 256;
-const REQUEST_BYTES_MAX: usize = 4096;
+/// Requests of several frames that ports may have under way to the services. They have one frame, but for long names.
+const REQUESTS: CollectorBounds = CollectorBounds { sequences_of_one: 4, sequences: 256, bytes: 4096 };
 /// F_RJT: the action is not to be tried again, and the fabric does not support the class (FC-FS-2, table 56).
 const CLASS_NOT_SUPPORTED: u32 = 2 << 24 | 0x15 << 16;
 /// Pages that fit into one RSCN of the least payload that every port takes, 256 bytes.
@@ -41,14 +40,15 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// A fabric without ports. `assignments` are those of an earlier life, or none.
+    /// A fabric without ports. `assignments` are those of an earlier life, or none; addresses that are not of the domain
+    /// are left out.
     pub fn new(settings: Settings, assignments: Assignments) -> Fabric {
         Fabric {
+            assignments: assignments.of_domain(&settings),
             settings,
-            assignments,
             logins: Logins::default(),
             directory: Directory::default(),
-            collector: Collector::new(REQUESTS_MAX, REQUEST_BYTES_MAX),
+            collector: Collector::new(REQUESTS),
             changes: BTreeMap::new(),
             output: VecDeque::new(),
             events: VecDeque::new(),
@@ -109,7 +109,7 @@ impl Fabric {
     /// Presents a remote port as one of this fabric's, and returns the address that it has here; None when the domain
     /// is full, or the name is that of an attached port.
     pub fn present(&mut self, entry: Entry) -> Option<FcId> {
-        let id = self.assignments.of(entry.port, &self.settings)?;
+        let id = self.address_of(entry.port)?;
         if self.logins.holder(id).is_some() {
             return None;
         }
@@ -195,6 +195,10 @@ impl Fabric {
 
     /// Answers a frame to a service of the fabric.
     fn serve(&mut self, port: PortKey, frame: &Frame) {
+        if frame.header.r_ctl == routing::ABORT_SEQUENCE {
+            self.abort(port, &frame.header);
+            return;
+        }
         let (header, payload) = match self.collector.add(frame) {
             Collected::Incomplete => return,
             Collected::Broken => {
@@ -216,18 +220,18 @@ impl Fabric {
         } else if header.kind == FrameType::CT && header.r_ctl == routing::UNSOLICITED_CONTROL {
             let reply = self.query(&header, &payload);
             self.send_through(port, answer(&header, header.s_id, routing::SOLICITED_CONTROL), &reply);
-        } else if header.r_ctl == routing::ABORT_SEQUENCE {
-            // The fabric's exchanges end with their answer: there is nothing left to abort.
-            let reject = wire::fc::BasicReject {
-                reason: wire::fc::BASIC_LOGICAL_ERROR,
-                explanation: wire::fc::INVALID_OX_RX_ID,
-                vendor: 0,
-            };
-            let mut reply = answer(&header, header.s_id, routing::BASIC_REJECT);
-            reply.kind = FrameType::BASIC;
-            self.send_through(port, reply, &Bytes::copy_from_slice(&reject.to_bytes()));
         }
         // Anything else is an answer to what the fabric sent, such as the accept of an RSCN.
+    }
+
+    /// Forgets the sequence that an ABTS names, whose frame may be a later one of it. There is nothing else to abort: the
+    /// fabric's exchanges end with their answer.
+    fn abort(&mut self, port: PortKey, header: &FrameHeader) {
+        self.collector.abort(header.s_id, header.ox_id);
+        let reject = BasicReject { reason: BASIC_LOGICAL_ERROR, explanation: INVALID_OX_RX_ID, vendor: 0 };
+        let mut reply = answer(header, header.s_id, routing::BASIC_REJECT);
+        reply.kind = FrameType::BASIC;
+        self.send_through(port, reply, &Bytes::copy_from_slice(&reject.to_bytes()));
     }
 
     /// Answers a link service: the address to answer to, and the payload.
@@ -273,25 +277,34 @@ impl Fabric {
         if further && held.len() >= self.settings.addresses_per_port {
             return refused(Reject::UNABLE, Reject::INSUFFICIENT_RESOURCES);
         }
-        let Some(id) = self.assignments.of(login.port, &self.settings) else {
+        let Some(id) = self.address_of(login.port) else {
             return refused(Reject::UNABLE, Reject::INSUFFICIENT_RESOURCES);
         };
         if self.directory.get(id).is_some_and(|entry| entry.location == Location::Remote) {
             // The name is that of a port behind a gateway: one of the two is wrong, and the one that is here waits.
             return refused(Reject::UNABLE, Reject::INVALID_PORT_NAME);
         }
+        if self.logins.holder(id).is_some_and(|holder| holder.port != port) {
+            // A name is at one link only, and nobody ends another's login: the link that has it must be gone first.
+            return refused(Reject::UNABLE, Reject::INVALID_PORT_NAME);
+        }
         if further {
             self.log_out(id);
         } else {
-            // A new FLOGI ends all that the link had (FC-LS, 6.2.2.3), and a name is at one link only.
+            // A new FLOGI ends all that the link had (FC-LS, 6.2.2.3).
             self.detach(port);
-            self.log_out(id);
         }
         self.logins.add(port, id, login.port, login.receive_bytes);
         self.directory.insert(id, Entry::new(Location::Attached(port), login.port, login.node));
         self.events.push_back(Event::LoggedIn { port, id, name: login.port });
         let own = self.parameters(login.command, true);
         (id, Bytes::copy_from_slice(&els::accept_login(&own)))
+    }
+
+    /// The address of a name; None when all of the domain are in use.
+    fn address_of(&mut self, name: Wwn) -> Option<FcId> {
+        let directory = &self.directory;
+        self.assignments.of(name, &self.settings, |id| directory.get(id).is_some())
     }
 
     fn parameters(&self, command: u8, fabric_port: bool) -> Login {

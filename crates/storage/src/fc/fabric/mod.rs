@@ -18,4 +18,4 @@ pub use addresses::Assignments;
 pub use directory::{Entry, Location};
 pub use engine::Fabric;
 pub use output::{Counters, Event, Output, PortKey};
-pub use settings::Settings;
+pub use settings::{Settings, WrongDomain};

@@ -2,11 +2,16 @@
 
 use wire::fc::{FcId, Wwn};
 
+/// A domain that no switch may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("domain {0} is none of a switch: 1 to 239 would be right")]
+pub struct WrongDomain(pub u8);
+
 /// Settings of a fabric. The defaults of times are those of FC-FS-2 and of Linux's libfc.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Domain of all addresses: 1 to 239.
-    pub domain: u8,
+    /// Domain of all addresses: 1 to 239 (FC-SW-2).
+    domain: u8,
     /// Name of the fabric, which hosts see as the node name of their fabric login.
     pub fabric: Wwn,
     /// Name of the F_Ports and of the servers' ports.
@@ -25,8 +30,14 @@ pub struct Settings {
 
 impl Settings {
     /// Settings of a fabric with a name and a domain; everything else as usual.
-    pub fn new(fabric: Wwn, domain: u8) -> Settings {
-        Settings {
+    ///
+    /// # Errors
+    /// The domain is 0 or above 239.
+    pub fn new(fabric: Wwn, domain: u8) -> Result<Settings, WrongDomain> {
+        if !(1..=239).contains(&domain) {
+            return Err(WrongDomain(domain));
+        }
+        Ok(Settings {
             domain,
             fabric,
             port: Wwn(fabric.0 ^ (1 << 60)),
@@ -35,7 +46,12 @@ impl Settings {
             r_a_tov_ms: 10_000,
             e_d_tov_ms: 2_000,
             addresses_per_port: 256,
-        }
+        })
+    }
+
+    /// True for an address that [`Settings::address`] gives for some number.
+    pub(super) fn gives(&self, id: FcId) -> bool {
+        id.domain() == self.domain && id.area() > 0
     }
 
     /// The address of number `n` from 0 on; None when the domain is full. Area 0 is left out: some hosts take an

@@ -1,25 +1,27 @@
 //! The forwarder: takes Ethernet frames, speaks FIP with nodes, hands their FC frames to the fabric.
 
 use super::node::{Asked, Node, VirtualPort};
-use super::settings::Settings;
+use super::settings::{KeepAliveTooShort, Settings, KEEP_ALIVE_MS_MIN};
 use crate::fc::fabric::{Event, Fabric, Output, PortKey};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 use wire::ethernet::{EthernetHeader, ETHERNET_HEADER_BYTES, ETHERTYPE_FCOE, ETHERTYPE_FIP};
 use wire::fc::els::Command;
-use wire::fc::{routing, FcId, Frame, FrameType};
-use wire::fcoe::{self, fabric_provided_mac};
+use wire::fc::{routing, FcId, Frame, FrameType, FRAME_BYTES_MAX};
+use wire::fcoe::{self, fabric_provided_mac, FCOE_HEADER_BYTES, FCOE_TRAILER_BYTES};
 use wire::fip::{flags, Descriptor, LinkService, Message, Operation, ALL_ENODE_MACS, ALL_FCF_MACS, PORT_KEEP_ALIVE_MS};
 
 const NS_PER_MS: u64 = 1_000_000;
 /// Keep-alive periods without a sign of life after which a login ends, in halves (FC-BB-5, 7.8.6.2: 2.5 periods).
 const PATIENCE_HALVES: u64 = 5;
 const VLAN_ID_MASK: u16 = 0x0fff;
+/// Largest FCoE frame without the Ethernet header, bytes: 2158.
+const FCOE_BYTES_MAX: usize = FCOE_HEADER_BYTES + FRAME_BYTES_MAX + FCOE_TRAILER_BYTES;
 
 /// Ethernet frames that the forwarder did not take, by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// For somebody else, of another type or another VLAN.
+    /// For somebody else, of another type or another VLAN, or from a group's address.
     pub not_ours: u64,
     /// Damaged, or not as FIP and FCoE have to be.
     pub malformed: u64,
@@ -53,8 +55,14 @@ pub struct Forwarder {
 
 impl Forwarder {
     /// A forwarder that begins at `now_ns`: it advertises itself at once.
-    pub fn new(settings: Settings, fabric: Fabric, now_ns: u64) -> Forwarder {
-        Forwarder {
+    ///
+    /// # Errors
+    /// The time between keep-alives is below [`KEEP_ALIVE_MS_MIN`].
+    pub fn new(settings: Settings, fabric: Fabric, now_ns: u64) -> Result<Forwarder, KeepAliveTooShort> {
+        if settings.keep_alive_ms < KEEP_ALIVE_MS_MIN {
+            return Err(KeepAliveTooShort(settings.keep_alive_ms));
+        }
+        Ok(Forwarder {
             settings,
             fabric,
             nodes: BTreeMap::new(),
@@ -67,7 +75,7 @@ impl Forwarder {
             remote: VecDeque::new(),
             events: VecDeque::new(),
             counters: Counters::default(),
-        }
+        })
     }
 
     /// The fabric.
@@ -91,18 +99,21 @@ impl Forwarder {
             self.counters.malformed += 1;
             return;
         };
-        let tag = |vlan: Option<u16>| vlan.map(|tag| tag & VLAN_ID_MASK);
         let ours = header.destination == self.settings.mac || header.destination == ALL_FCF_MACS;
-        if !ours || tag(header.vlan) != tag(self.settings.vlan) {
+        if !ours || !is_station(header.source) {
             self.counters.not_ours += 1;
             return;
         }
+        let here = vlan_id(header.vlan) == vlan_id(self.settings.vlan);
         match kind {
             ETHERTYPE_FIP => match Message::decode(&content) {
-                Ok(message) => self.handle_fip(header.source, &message, now_ns),
+                // A node asks for the VLAN before it knows it.
+                Ok(message) if message.operation == Operation::VlanRequest => self.name_vlan(&header),
+                Ok(message) if here => self.handle_fip(header.source, &message, now_ns),
+                Ok(_) => self.counters.not_ours += 1,
                 Err(_) => self.counters.malformed += 1,
             },
-            ETHERTYPE_FCOE => match fcoe::decode(&content) {
+            ETHERTYPE_FCOE if here => match fcoe::decode(&content) {
                 Ok(fc) => self.handle_fcoe(header.source, fc, now_ns),
                 Err(_) => self.counters.malformed += 1,
             },
@@ -121,7 +132,7 @@ impl Forwarder {
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if now_ns >= self.next_advertisement_ns {
             let advertisement = self.advertisement(flags::AVAILABLE);
-            self.send_fip(ALL_ENODE_MACS, &advertisement, 0);
+            self.send_fip(ALL_ENODE_MACS, self.settings.vlan, &advertisement, 0);
             self.next_advertisement_ns = now_ns + self.period_ns();
         }
         if now_ns >= self.next_check_ns {
@@ -187,18 +198,20 @@ impl Forwarder {
         self.drain_fabric(now_ns);
     }
 
+    /// Answers a request for the VLAN in the one from which it came.
+    fn name_vlan(&mut self, request: &EthernetHeader) {
+        let vlan = Descriptor::Vlan(vlan_id(self.settings.vlan).unwrap_or(0));
+        let descriptors = vec![Descriptor::Mac(self.settings.mac), vlan];
+        let answer = Message { operation: Operation::VlanNotification, flags: 0, descriptors };
+        self.send_fip(request.source, request.vlan, &answer, 0);
+    }
+
     fn handle_fip(&mut self, source: [u8; 6], message: &Message, now_ns: u64) {
         let own = message.descriptors.iter().find_map(|descriptor| match descriptor {
             Descriptor::Mac(mac) => Some(*mac),
             _ => None,
         });
         match message.operation {
-            Operation::VlanRequest => {
-                let vlan = Descriptor::Vlan(self.settings.vlan.unwrap_or(0) & VLAN_ID_MASK);
-                let descriptors = vec![Descriptor::Mac(self.settings.mac), vlan];
-                let operation = Operation::VlanNotification;
-                self.send_fip(source, &Message { operation, flags: 0, descriptors }, 0);
-            }
             Operation::Solicitation if message.flags & flags::FABRIC_PROVIDED_MACS == 0 => {
                 // This forwarder gives addresses; a node that insists on its own finds none here.
                 self.counters.malformed += 1;
@@ -208,13 +221,15 @@ impl Forwarder {
                     Descriptor::MaxFcoeBytes(bytes) => Some(usize::from(*bytes)),
                     _ => None,
                 });
-                let (Some(largest), Some(mac)) = (largest, own) else {
+                let Some(largest) = largest.filter(|_| own == Some(source)) else {
                     self.counters.malformed += 1;
                     return;
                 };
-                // Padded to the node's largest frame, so that the answer tells whether the Ethernet carries it.
+                // Padded to the node's largest frame, so that the answer tells whether the Ethernet carries it. The
+                // descriptor leaves the Ethernet header out (Linux: fcoe_ctlr_fcoe_size).
+                let least = ETHERNET_HEADER_BYTES + largest.min(FCOE_BYTES_MAX);
                 let advertisement = self.advertisement(flags::AVAILABLE | flags::SOLICITED);
-                self.send_fip(mac, &advertisement, largest);
+                self.send_fip(source, self.settings.vlan, &advertisement, least);
             }
             Operation::LinkServiceRequest => self.handle_link_service(source, message, now_ns),
             Operation::KeepAlive => self.handle_keep_alive(source, own, message, now_ns),
@@ -222,6 +237,7 @@ impl Forwarder {
             Operation::Advertisement
             | Operation::LinkServiceReply
             | Operation::ClearVirtualLinks
+            | Operation::VlanRequest
             | Operation::VlanNotification => self.counters.not_ours += 1,
         }
     }
@@ -240,6 +256,10 @@ impl Forwarder {
         };
         // A LOGO may come from the virtual port's address.
         let mac = self.by_mac.get(&source).map_or(source, |(node, _)| *node);
+        if !self.is_link_service(mac, service, wrap(service.clone())) {
+            self.counters.malformed += 1;
+            return;
+        }
         if !self.nodes.contains_key(&mac) {
             if self.nodes.len() >= self.settings.nodes_max {
                 self.counters.too_many_nodes += 1;
@@ -256,30 +276,61 @@ impl Forwarder {
         let port = node.port;
         self.fabric.handle_frame(port, Frame::class3(service.header, service.payload.clone()));
         self.drain_fabric(now_ns);
+        if let Some(node) = self.nodes.get_mut(&mac) {
+            node.asked = None;
+        }
         // A node whose login was refused, or that logged out, is none.
         if self.nodes.get(&mac).is_some_and(|node| node.ports.is_empty()) {
             self.forget(mac);
         }
     }
 
+    /// True for an FC frame that FIP may carry: the service that its descriptor names, to the fabric, in the name of its
+    /// own node. Any other would pass by the check of [`Forwarder::handle_fcoe`].
+    fn is_link_service(&self, mac: [u8; 6], service: &LinkService, descriptor: Descriptor) -> bool {
+        let header = service.header;
+        let command = Command::of(&service.payload).ok();
+        let has = |id: FcId| self.nodes.get(&mac).is_some_and(|node| node.ports.contains_key(&id));
+        let fits = match descriptor {
+            Descriptor::Flogi(_) => command == Some(Command::FLOGI) && header.s_id == FcId::NONE,
+            Descriptor::Fdisc(_) => command == Some(Command::FDISC) && header.s_id == FcId::NONE,
+            Descriptor::Logo(_) => command == Some(Command::LOGO) && has(header.s_id),
+            _ => false,
+        };
+        fits && header.kind == FrameType::ELS
+            && header.r_ctl == routing::ELS_REQUEST
+            && header.d_id == FcId::FABRIC_PORT
+    }
+
+    /// A node sends its own keep-alives from its address, and those of a virtual port from that port's.
     fn handle_keep_alive(&mut self, source: [u8; 6], own: Option<[u8; 6]>, message: &Message, now_ns: u64) {
         let port = message.descriptors.iter().find_map(|descriptor| match descriptor {
-            Descriptor::Port { id, mac, .. } => Some((*id, *mac)),
+            Descriptor::Port { id, mac, name } => Some((*id, *mac, *name)),
             _ => None,
         });
         let mac = own.unwrap_or(source);
+        if !is_station(mac) || port.map_or(mac, |(_, mac, _)| mac) != source {
+            self.counters.malformed += 1;
+            return;
+        }
         let Some(node) = self.nodes.get_mut(&mac) else {
             // It logged in to an earlier life of this forwarder: without this it would wait for its time-outs.
             self.counters.no_login += 1;
             let clear = self.clear_message(&[]);
-            self.send_fip(mac, &clear, 0);
+            self.send_fip(mac, self.settings.vlan, &clear, 0);
             return;
         };
         match port {
             None => node.seen_ns = now_ns,
-            Some((id, mac)) => match node.ports.get_mut(&id) {
-                Some(port) if port.mac == mac => port.seen_ns = now_ns,
-                _ => self.counters.no_login += 1,
+            Some((id, port_mac, name)) => match node.ports.get_mut(&id) {
+                Some(port) if port.mac == port_mac => port.seen_ns = now_ns,
+                _ => {
+                    // The port's login ended, and the node missed it.
+                    self.counters.no_login += 1;
+                    let gone = VirtualPort { mac: port_mac, name, seen_ns: now_ns };
+                    let clear = self.clear_message(&[(id, gone)]);
+                    self.send_fip(mac, self.settings.vlan, &clear, 0);
+                }
             },
         }
     }
@@ -363,7 +414,7 @@ impl Forwarder {
             flags: flags::FABRIC_PROVIDED_MACS,
             descriptors: vec![(asked.wrap)(LinkService { header, payload }), Descriptor::Mac(granted)],
         };
-        self.send_fip(mac, &message, 0);
+        self.send_fip(mac, self.settings.vlan, &message, 0);
     }
 
     /// Ends the logins of a node, or one of them, and tells the node.
@@ -375,8 +426,9 @@ impl Forwarder {
             .filter(|(id, _)| only.is_none_or(|only| only == **id))
             .map(|(id, port)| (*id, *port))
             .collect();
-        let message = self.clear_message(&gone);
-        self.send_fip(mac, &message, 0);
+        // All of a node's ports are meant when none is named; a list of all might not fit into a frame.
+        let message = self.clear_message(if only.is_some() { &gone } else { &[] });
+        self.send_fip(mac, self.settings.vlan, &message, 0);
         for (id, _) in gone {
             self.fabric.log_out(id);
             while let Some(event) = self.fabric.poll_event() {
@@ -416,8 +468,8 @@ impl Forwarder {
     }
 
     /// Sends a message in a frame of at least `least` bytes, the tag left out of the count.
-    fn send_fip(&mut self, destination: [u8; 6], message: &Message, least: usize) {
-        let ethernet = EthernetHeader { destination, source: self.settings.mac, vlan: self.settings.vlan };
+    fn send_fip(&mut self, destination: [u8; 6], vlan: Option<u16>, message: &Message, least: usize) {
+        let ethernet = EthernetHeader { destination, source: self.settings.mac, vlan };
         let mut bytes = BytesMut::new();
         ethernet.encode(ETHERTYPE_FIP, &mut bytes);
         let tag = bytes.len() - ETHERNET_HEADER_BYTES;
@@ -439,4 +491,14 @@ impl Forwarder {
 
 fn port_deadline(seen_ns: u64) -> u64 {
     seen_ns + u64::from(PORT_KEEP_ALIVE_MS) * NS_PER_MS * PATIENCE_HALVES / 2
+}
+
+/// True for the Ethernet address of one station: no group's, and not zero.
+fn is_station(mac: [u8; 6]) -> bool {
+    mac[0] & 1 == 0 && mac != [0; 6]
+}
+
+/// Virtual LAN of a tag; 0 stands for none (802.1Q).
+fn vlan_id(tag: Option<u16>) -> Option<u16> {
+    tag.map(|tag| tag & VLAN_ID_MASK).filter(|id| *id != 0)
 }

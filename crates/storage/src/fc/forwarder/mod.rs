@@ -13,4 +13,4 @@ mod settings;
 mod tests;
 
 pub use engine::{Counters, Forwarder};
-pub use settings::Settings;
+pub use settings::{KeepAliveTooShort, Settings, KEEP_ALIVE_MS_MIN};

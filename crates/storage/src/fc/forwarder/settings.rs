@@ -4,6 +4,14 @@ use wire::fc::Wwn;
 use wire::fcoe::DEFAULT_FC_MAP;
 use wire::fip::DEFAULT_KEEP_ALIVE_MS;
 
+/// Least time between keep-alives, ms: Linux takes a shorter one for 8 s (FCOE_CTLR_MIN_FKA).
+pub const KEEP_ALIVE_MS_MIN: u32 = 500;
+
+/// A time between keep-alives that nodes would not keep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("keep-alives every {0} ms: at least {KEEP_ALIVE_MS_MIN} ms would be right")]
+pub struct KeepAliveTooShort(pub u32);
+
 /// Settings of a forwarder.
 #[derive(Clone, Debug)]
 pub struct Settings {

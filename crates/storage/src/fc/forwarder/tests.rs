@@ -20,9 +20,9 @@ const S: u64 = 1000 * MS;
 const TAG: u16 = 3 << 13 | 100;
 
 fn forwarder() -> Forwarder {
-    let fabric = Fabric::new(fabric::Settings::new(FABRIC, 1), Assignments::default());
+    let fabric = Fabric::new(fabric::Settings::new(FABRIC, 1).unwrap(), Assignments::default());
     let settings = Settings { vlan: Some(TAG), ..Settings::new(FCF, FABRIC) };
-    Forwarder::new(settings, fabric, 0)
+    Forwarder::new(settings, fabric, 0).unwrap()
 }
 
 fn ethernet(source: [u8; 6], destination: [u8; 6]) -> EthernetHeader {
@@ -109,19 +109,27 @@ fn a_node_discovers_the_forwarder() {
     let Left::Fip(to, message, _) = &left(&mut forwarder)[0] else { panic!() };
     assert_eq!((*to, message.operation), (ALL_ENODE_MACS, Operation::Advertisement));
     assert_eq!(message.flags & flags::SOLICITED, 0);
-    let descriptors = vec![Descriptor::Mac(HOST), Descriptor::Name(Wwn(1)), Descriptor::MaxFcoeBytes(2172)];
+    let descriptors = vec![Descriptor::Mac(HOST), Descriptor::Name(Wwn(1)), Descriptor::MaxFcoeBytes(2158)];
     let solicitation = Message { operation: Operation::Solicitation, flags: flags::FABRIC_PROVIDED_MACS, descriptors };
     forwarder.handle_ethernet(&fip_frame(HOST, ALL_FCF_MACS, &solicitation), S);
     let answer = left(&mut forwarder);
     let [Left::Fip(to, message, bytes)] = &answer[..] else { panic!("{answer:?}") };
-    assert_eq!((*to, *bytes), (HOST, 2172), "padded to the node's largest frame");
+    assert_eq!((*to, *bytes), (HOST, 2172), "the largest frame with its Ethernet header");
     let expected = flags::FABRIC_PROVIDED_MACS | flags::AVAILABLE | flags::SOLICITED | flags::FABRIC_PORT;
     assert_eq!(message.flags, expected);
+    // Before it knows the VLAN a node asks without a tag, or in VLAN 0.
     let vlans = Message { operation: Operation::VlanRequest, flags: 0, descriptors: vec![Descriptor::Mac(HOST)] };
-    forwarder.handle_ethernet(&fip_frame(HOST, ALL_FCF_MACS, &vlans), S);
-    let answer = left(&mut forwarder);
-    let [Left::Fip(_, message, _)] = &answer[..] else { panic!("{answer:?}") };
-    assert_eq!(message.descriptors, [Descriptor::Mac(FCF), Descriptor::Vlan(100)]);
+    for vlan in [None, Some(3 << 13), Some(TAG)] {
+        let mut bytes = BytesMut::new();
+        EthernetHeader { vlan, ..ethernet(HOST, ALL_FCF_MACS) }.encode(ETHERTYPE_FIP, &mut bytes);
+        vlans.encode(&mut bytes);
+        forwarder.handle_ethernet(&bytes.freeze(), S);
+        let answer = forwarder.poll_transmit().unwrap();
+        let (header, _, content) = EthernetHeader::decode(&answer).unwrap();
+        assert_eq!((header.destination, header.vlan), (HOST, vlan));
+        let message = Message::decode(&content).unwrap();
+        assert_eq!(message.descriptors, [Descriptor::Mac(FCF), Descriptor::Vlan(100)]);
+    }
 }
 
 #[test]
@@ -207,8 +215,7 @@ fn a_node_of_which_nothing_is_heard_is_logged_out() {
         _ => None,
     });
     let (to, message) = clear.unwrap();
-    assert_eq!(to, HOST);
-    assert_eq!(message.descriptors[2], port().unwrap());
+    assert_eq!((to, message.descriptors.len()), (HOST, 2), "no port is named: all of them end");
     let out = std::iter::from_fn(|| forwarder.poll_event()).last().unwrap();
     assert!(matches!(out, Event::LoggedOut { id: gone, .. } if gone == id));
 }
@@ -258,9 +265,9 @@ fn a_forwarder_that_stops_tells_all_nodes() {
 
 #[test]
 fn nodes_beyond_the_bound_are_refused_and_failed_logins_keep_nothing() {
-    let fabric = Fabric::new(fabric::Settings::new(FABRIC, 1), Assignments::default());
+    let fabric = Fabric::new(fabric::Settings::new(FABRIC, 1).unwrap(), Assignments::default());
     let settings = Settings { vlan: Some(TAG), nodes_max: 1, ..Settings::new(FCF, FABRIC) };
-    let mut forwarder = Forwarder::new(settings, fabric, 0);
+    let mut forwarder = Forwarder::new(settings, fabric, 0).unwrap();
     // FDISC before FLOGI is rejected, and the node is forgotten.
     let fdisc = Descriptor::Fdisc(service(FcId::NONE, &Request::Login(login(Command::FDISC, 2))));
     let answer = ask(&mut forwarder, OTHER, fdisc, 0);
@@ -285,6 +292,79 @@ fn frames_cross_to_presented_ports_and_back() {
     forwarder.handle_remote(back.clone(), S);
     let answer = left(&mut forwarder);
     assert!(matches!(&answer[..], [Left::Fcoe(to, frame)] if *to == mac && frame.header == back.header));
+}
+
+#[test]
+fn nobody_makes_the_forwarder_speak_to_a_group_or_in_anothers_name() {
+    let mut forwarder = forwarder();
+    let (id, mac) = join(&mut forwarder, HOST, 1, 0);
+    // Keep-alives and solicitations that name a group, or another node than their sender.
+    for named in [ALL_ENODE_MACS, [0; 6], HOST] {
+        for (operation, more) in [
+            (Operation::KeepAlive, None),
+            (Operation::KeepAlive, Some(Descriptor::Port { mac, id, name: Wwn(1) })),
+            (Operation::Solicitation, Some(Descriptor::MaxFcoeBytes(0))),
+        ] {
+            let descriptors = [Some(Descriptor::Mac(named)), more].into_iter().flatten().collect();
+            let message = Message { operation, flags: flags::FABRIC_PROVIDED_MACS, descriptors };
+            forwarder.handle_ethernet(&fip_frame(OTHER, FCF, &message), S);
+        }
+    }
+    forwarder.handle_ethernet(
+        &fip_frame(ALL_ENODE_MACS, FCF, &Message { operation: Operation::KeepAlive, flags: 0, descriptors: vec![] }),
+        S,
+    );
+    // Link services that are none: to a server in a host's name, of another command, by another node.
+    let plogi = Request::Login(login(Command::PLOGI, 1)).to_bytes();
+    let logo = Request::Logout(Logout { id, port: login(Command::FLOGI, 1).port });
+    for descriptor in [
+        Descriptor::Flogi(LinkService { header: header(id, FcId::DIRECTORY_SERVER), payload: plogi.clone() }),
+        Descriptor::Flogi(LinkService { header: header(FcId::NONE, FcId::FABRIC_PORT), payload: plogi }),
+        Descriptor::Logo(service(id, &logo)),
+    ] {
+        let operation = Operation::LinkServiceRequest;
+        let message = Message { operation, flags: flags::FABRIC_PROVIDED_MACS, descriptors: vec![descriptor] };
+        forwarder.handle_ethernet(&fip_frame(OTHER, FCF, &message), S);
+    }
+    let sent = left(&mut forwarder);
+    assert_eq!((sent.len(), forwarder.fabric().logins()), (0, 1), "{sent:?}");
+}
+
+#[test]
+fn a_name_that_is_logged_in_is_refused_to_another_node_until_its_own_is_gone() {
+    let mut forwarder = forwarder();
+    let (id, _) = join(&mut forwarder, HOST, 1, 0);
+    let again = || Descriptor::Flogi(service(FcId::NONE, &Request::Login(login(Command::FLOGI, 1))));
+    let answer = ask(&mut forwarder, OTHER, again(), S);
+    assert!(matches!(&answer[0], Descriptor::Flogi(service) if service.payload[0] == Command::LS_RJT.0));
+    assert_eq!(join(&mut forwarder, HOST, 1, S).0, id, "its own node logs in again");
+    forwarder.handle_timeout(30 * S);
+    left(&mut forwarder);
+    assert_eq!(join(&mut forwarder, OTHER, 1, 31 * S).0, id);
+}
+
+#[test]
+fn a_port_that_missed_the_end_of_its_login_is_told_at_its_next_keep_alive() {
+    let mut forwarder = forwarder();
+    let (id, mac) = join(&mut forwarder, HOST, 1, 0);
+    let fdisc = Descriptor::Fdisc(service(FcId::NONE, &Request::Login(login(Command::FDISC, 2))));
+    ask(&mut forwarder, HOST, fdisc, 0);
+    let logo = Request::Logout(Logout { id, port: login(Command::FLOGI, 1).port });
+    ask(&mut forwarder, mac, Descriptor::Logo(service(id, &logo)), S);
+    let port = Descriptor::Port { mac, id, name: login(Command::FLOGI, 1).port };
+    forwarder.handle_ethernet(&keep_alive(mac, Some(port.clone())), S);
+    let answer = left(&mut forwarder);
+    let [Left::Fip(to, message, _)] = &answer[..] else { panic!("{answer:?}") };
+    assert_eq!((*to, message.operation, message.descriptors.last()), (HOST, Operation::ClearVirtualLinks, Some(&port)));
+}
+
+#[test]
+fn keep_alives_that_linux_would_not_keep_are_refused() {
+    let fabric = Fabric::new(fabric::Settings::new(FABRIC, 1).unwrap(), Assignments::default());
+    let settings = Settings { keep_alive_ms: 499, ..Settings::new(FCF, FABRIC) };
+    let error = Forwarder::new(settings, fabric, 0).unwrap_err();
+    assert!(error.to_string().contains("at least 500 ms"), "{error}");
+    assert!(fabric::Settings::new(FABRIC, 240).unwrap_err().to_string().contains("1 to 239"));
 }
 
 proptest! {
