@@ -112,10 +112,10 @@ mitigation: setup ## what a move costs with each mitigation, in the hybrid paper
 
 .PHONY: docs
 docs: setup ## write anew what is generated from the code: scenario schema and reference, metrics, types of a run's specification
+	$(BIN)/python scripts/run_spec_types.py --write
 	$(BIN)/python -m elephan.scenario.schema --write
 	$(BIN)/python -m elephan.scenario.reference --write
 	$(BIN)/python -m elephan.report.metrics --write
-	$(BIN)/python scripts/run_spec_types.py --write
 
 .PHONY: clean
 clean: ## remove everything that was built (stored results stay)

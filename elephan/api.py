@@ -277,8 +277,8 @@ def run_jobs(
 ) -> list[Results]:
     """Run the jobs of several scenarios in one pool, so that a short scenario leaves no core idle.
 
-    Returns the results of each group, in order. `store`, `workers` and `again` are those of `run`, and so is what it
-    raises.
+    Returns the results of each group, in order. `store`, `workers` and `again` are those of `run`; with a job of the
+    backend kernel in it there is one worker unless `workers` says more. Raises what `run` raises.
     """
     from elephan.store import store_for
     from elephan.sweep.executor import execute
@@ -286,6 +286,11 @@ def run_jobs(
 
     keep = store_for(store)
     jobs = [job for group in groups for job in group]
+    on_kernel = [job for job in jobs if job.backend == "kernel"]
+    if on_kernel:
+        backends.check(on_kernel)
+        backends.require(["kernel"])
+        workers = workers or 1
     outcomes = execute(jobs, store=keep, workers=workers, again=again, watcher=watcher or NoProgress()) if jobs else []
     ends = accumulate(len(group) for group in groups)
     return [Results(outcomes[end - len(group) : end], keep) for group, end in zip(groups, ends, strict=True)]

@@ -16,8 +16,8 @@ CLONE_NEWNET = 0x40000000
 
 
 def within(file: Path, act: Callable[[], T]) -> T:
-    """Return the result of `act` in the namespace whose file is `file`. Raises its exceptions, and OSError. Raises what
-    it raises, and OSError.
+    """Return the result of `act` in the namespace whose file is `file`. Raises its exceptions, and
+    OSError.
 
     It runs in a thread of its own that ends with it, so that no other thread ever is anywhere but at home.
     """

@@ -72,7 +72,7 @@ struct cc_sock {
 
 /*
  * One call of a hook, before or after: the sender as the algorithm sees it, and what the call was given or gave.
- * bpf/record.c writes them in the kernel, crates/congestion/src/parity.rs compares.
+ * bpf/record.c writes them in the kernel, crates/congestion/src/parity compares.
  */
 struct cc_seen {
 	u32 hook;	/* CC_HOOK_* */

@@ -133,4 +133,4 @@ def wrong_arguments(error: TyperException) -> int:
         return 2
     message = error.format_message()
     now = OPTIONS.get(getattr(error, "option_name", ""))
-    return failed(message if now is None else f"{message} It is called {now} now.", 2)
+    return failed(message if now is None else f"{message.rstrip('.')}. It is called {now} now.", 2)

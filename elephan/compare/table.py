@@ -156,8 +156,7 @@ def notes(done: Comparison) -> list[str]:
 
 
 def winners(done: Comparison) -> list[Row]:
-    """Return the rows of the first rank; none if all are equal, or nothing arrived. Of one congestion control alone the
-    only row.
+    """Return the rows of the first rank; none if all are equal, or nothing arrived.
 
     Of one congestion control alone the only row.
     """

@@ -53,8 +53,22 @@ def parts_of(paper: Paper) -> list[Part]:
 
 
 def kernel_readers_of(paper: Paper) -> Mapping[str, KernelReader]:
-    """Return the functions that read a claim's runs on the backend kernel, by claim."""
-    return {item.claim: item for item in _marked(paper.folder) if isinstance(item, KernelReader)}
+    """Return the functions that read a claim's runs on the backend kernel, by claim.
+
+    Raises `InputError` when a claim of that backend has none or two, or a function is marked with another claim.
+    """
+    claims = [claim.id for claim in paper.claims if claim.kernel is not None]
+    found: dict[str, KernelReader] = {}
+    for item in dict.fromkeys(item for item in _marked(paper.folder) if isinstance(item, KernelReader)):
+        if item.claim not in claims:
+            raise InputError(f"{paper.folder}: a kernel_reader of {item.claim}; no claim of that id has [claim.kernel]")
+        if item.claim in found:
+            raise InputError(f"{paper.folder}: two functions are marked kernel_reader({item.claim!r})")
+        found[item.claim] = item
+    for claim in claims:
+        if claim not in found:
+            raise InputError(f"{paper.folder}: {claim} has [claim.kernel], and no function is marked with its id")
+    return found
 
 
 def _marked(folder: Path) -> Iterator[object]:
@@ -70,4 +84,11 @@ def _modules(folder: Path) -> tuple[ModuleType, ...]:
     spec = ModuleSpec(name, None, is_package=True)
     spec.submodule_search_locations = [str(folder)]
     sys.modules[name] = module_from_spec(spec)
-    return tuple(importlib.import_module(f"{name}.{file.stem}") for file in sorted(folder.glob("*.py")))
+    found = []
+    for file in sorted(folder.glob("*.py")):
+        try:
+            found.append(importlib.import_module(f"{name}.{file.stem}"))
+        # A module of somebody's paper may fail in any way.
+        except Exception as error:
+            raise InputError(f"{file}: {type(error).__name__}: {error}") from error
+    return tuple(found)

@@ -19,7 +19,7 @@ from elephan.papers.claims import Claim, Paper, Runs
 from elephan.papers.evaluation import Evaluation, PaperResults
 from elephan.papers.kernel_column import KernelColumn
 from elephan.papers.paper_run import PaperRun
-from elephan.papers.readers import evaluate
+from elephan.papers.readers import evaluate, kernel_readers_of, parts_of
 from elephan.papers.verdict import Judgement, judge
 from elephan.store import Store, store_for
 from elephan.sweep.progress import Bars, Watcher
@@ -51,6 +51,9 @@ def run(
     paper = find(paper_id)
     chosen = _chosen(paper, claims)
     there = on_kernel.jobs(paper, chosen) if "kernel" in backends.named(on) else None
+    # Faults of the readers show before hours of runs, not after.
+    parts_of(paper)
+    kernel_readers_of(paper)
     keep = store_for(store)
     watcher = watcher or Bars()
     results = _run_all(paper, chosen, keep, workers, again, watcher)

@@ -52,8 +52,7 @@ class Opened:
 
 @contextmanager
 def opened(hosts: Sequence[Host], spec: RunSpec, about: Mapping[str, Any]) -> Iterator[Opened | netem.Netem]:
-    """Make hosts and the carrier between them for a specification, and remove them with their processes. Raises
-    `RunError` and `InputError`.
+    """Make hosts and the carrier between them for a specification, and remove them with their processes.
 
     Raises `RunError` and `InputError`.
     """

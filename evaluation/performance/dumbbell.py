@@ -119,11 +119,10 @@ def run_spec(bell: Dumbbell) -> dict[str, Any]:
 def flow(
     index: int, source: int, first: int, transport: dict[str, Any], start_ns: int, sends_bytes: int | None = None
 ) -> dict[str, Any]:
-    """Return a bulk flow from node `source` to the next. Its own links, from `first` on: source to bottleneck,
-    bottleneck to destination, and the same two in reverse. Links 0 and 1 are the bottleneck, forward and reverse.
+    """Return a bulk flow from node `source` to the next.
 
-    Its own links, from `first` on: source to bottleneck, bottleneck to destination, and the same two on the way back.
-    Links 0 and 1 are the bottleneck, there and back.
+    Its own links, from `first` on: source to bottleneck, bottleneck to destination, and the same two in reverse. Links
+    0 and 1 are the bottleneck, forward and reverse.
     """
     return {
         "name": f"flow{index}",

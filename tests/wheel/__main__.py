@@ -93,7 +93,7 @@ def everywhere(installed: Installed) -> None:
     elephan("cc", says="cubic")
     elephan("results", "list", says="replicate-oltp")
     elephan("trace", "examples/traces/tpcc-small.trace", says="mqsim")
-    elephan("disk", "replay", "examples/traces/tpcc-small.trace", "--beyond", "wrap")
+    elephan("disk", "replay", "examples/traces/tpcc-small.trace", "--out-of-range", "wrap")
     elephan("run", "examples/hybrid-manager.toml", "--set", "run.duration=40s", "--no-report")
     elephan("paper", "list", says="dsan")
     # A user's own file is the one thing that needs a compiler, and its error says so.

@@ -95,8 +95,7 @@ def settings_of(transport: TransportSpec, machine: Machine) -> Settings:
 
 
 def program_settings_of(transport: TransportSpec, machine: Machine) -> Settings:
-    """Return the same for a program that makes the sockets: socket options become settings of the namespace. Raises
-    `Refused`.
+    """Return the same for a program that makes the sockets: socket options become settings of the namespace.
 
     Raises `Refused`.
     """

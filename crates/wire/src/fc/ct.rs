@@ -75,8 +75,8 @@ impl CtHeader {
         CtHeader { code: CtHeader::ACCEPT, words: 0, reason: 0, explanation: 0, ..*self }.with(content)
     }
 
-    /// The accept of a request with a list of objects of `object_bytes` each, as many as the requester takes. `list` makes
-    /// the content of a number of objects, of which there are `count`.
+    /// The accept of a request with a list of objects of `object_bytes` each, as many as the requester takes. `list`
+    /// makes the content of a number of objects, of which there are `count`.
     pub fn accept_list(&self, count: usize, object_bytes: usize, list: impl FnOnce(usize) -> Bytes) -> Bytes {
         let taken = match self.words {
             0 => count,

@@ -40,8 +40,8 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// A fabric without ports. `assignments` are those of an earlier life, or none; addresses that are not of the domain
-    /// are left out.
+    /// A fabric without ports. `assignments` are those of an earlier life, or none; addresses of another domain are
+    /// left out.
     pub fn new(settings: Settings, assignments: Assignments) -> Fabric {
         Fabric {
             assignments: assignments.of_domain(&settings),
@@ -224,8 +224,8 @@ impl Fabric {
         // Anything else is an answer to what the fabric sent, such as the accept of an RSCN.
     }
 
-    /// Forgets the sequence that an ABTS names, whose frame may be a later one of it. There is nothing else to abort: the
-    /// fabric's exchanges end with their answer.
+    /// Forgets the sequence that an ABTS names, whose frame may be a later one of it. There is nothing else to abort:
+    /// the fabric's exchanges end with their answer.
     fn abort(&mut self, port: PortKey, header: &FrameHeader) {
         self.collector.abort(header.s_id, header.ox_id);
         let reject = BasicReject { reason: BASIC_LOGICAL_ERROR, explanation: INVALID_OX_RX_ID, vendor: 0 };

@@ -285,8 +285,8 @@ impl Forwarder {
         }
     }
 
-    /// True for an FC frame that FIP may carry: the service that its descriptor names, to the fabric, in the name of its
-    /// own node. Any other would pass by the check of [`Forwarder::handle_fcoe`].
+    /// True for an FC frame that FIP may carry: the service that its descriptor names, to the fabric, in the name of
+    /// its own node. Any other would pass by the check of [`Forwarder::handle_fcoe`].
     fn is_link_service(&self, mac: [u8; 6], service: &LinkService, descriptor: Descriptor) -> bool {
         let header = service.header;
         let command = Command::of(&service.payload).ok();
