@@ -183,7 +183,8 @@ def test_bytes_arrive_as_they_were_sent_through_loss(tmp_path: Path) -> None:
     seen = measure(tmp_path, path, "transfer.py")
     assert seen.out["got"] == seen.out["sent"]
     lost = seen.link("path.forward", r"lost (\d+)")
-    assert lost > 0 and seen.out["retransmitted"] >= lost
+    # Two of the packets that go there carry nothing that is sent again: the ACKs of the far end's SYN and of its FIN.
+    assert lost > 2 and seen.out["retransmitted"] >= lost - 2
     # The TCP stack handed segments over in pieces of several: the emulator cut them, and lost single ones.
     crossed = seen.link("path.forward", r": (\d+) packets")
     assert 4_000_000 / 1448 <= crossed and seen.out["device_packets"] < crossed
