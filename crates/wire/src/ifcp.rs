@@ -315,10 +315,8 @@ impl Message {
             return Err(WireError::Malformed { field: "protocol of an iFCP frame", value });
         }
         let [_, _, _, _, accepted, flags, sof, eof] = header.specific;
-        if flags & SESSION != 0 {
-            if flags & (TRANSPARENT | SPECIAL) != 0 {
-                return Err(WireError::Malformed { field: "iFCP flags", value: u64::from(flags) });
-            }
+        if flags & SESSION != 0 && flags & (TRANSPARENT | SPECIAL) != 0 {
+            return Err(WireError::Malformed { field: "iFCP flags", value: u64::from(flags) });
         }
         let frame = match encapsulation::decode_frame(&rest).and_then(|frame| carried(frame, sof, eof)) {
             Ok(frame) => frame,
