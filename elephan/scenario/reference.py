@@ -18,8 +18,10 @@ from elephan.scenario.toml import format_value
 FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "scenario.md"
 _TEXT = Path(__file__).with_name("reference.md")
 _COLUMNS = 120
-_HEAD = ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
+_HEAD = ["| Key | Type | Meaning |", "|---|---|---|"]
 _ABSENT = re.compile(r" ?When absent: (.*?)\.(?= [A-Z]|$)")
+#: A bound that is only the width of the core's field.
+_WIDTH = re.compile(r"^(integer) (\d+) to (?:4294967295|18446744073709551615)$")
 #: Types whose notation the page shows once.
 _SHOWN = re.compile(
     r"(time|rate|size|probability|probability per bit|share|whole number|number|integer|boolean|string)\b(?! or)"
@@ -139,18 +141,18 @@ def _row(key: str, item: dict[str, Any], required: bool, headings: dict[str, str
     meaning = _cell(item.get("description", ""))
     absent = _ABSENT.search(meaning)
     if required:
-        default = "**required**"
+        default = ", **required**"
     elif item.get("default", {}) not in ({}, []):
-        default = _code(item["default"])
+        default = f": {_code(item['default'])}"
     elif absent:
-        default = absent.group(1)
+        default = f": {absent.group(1)}"
         meaning = meaning[: absent.start()] + meaning[absent.end() :]
     else:
-        default = "–"
+        default = ""
     kind = _type(item, headings)
     examples = [] if _SHOWN.match(kind) or "enum" in item else [*filter(_is_form, item.get("examples", []))]
     as_in = "".join(f" {'As' if place == 0 else 'or'} {_code(example)}" for place, example in enumerate(examples))
-    return f"| `{key}` | {kind} | {default} | {meaning}{as_in} |"
+    return f"| `{key}` | {kind}{default} | {meaning}{as_in} |"
 
 
 def _is_form(example: Any) -> bool:
@@ -178,7 +180,7 @@ def _code(value: Any) -> str:
 
 def _type(item: dict[str, Any], headings: dict[str, str]) -> str:
     if "x-type" in item:
-        return str(item["x-type"])
+        return _WIDTH.sub(r"\1 from \2", str(item["x-type"]))
     if "$ref" in item:
         return _link(item["$ref"], headings)
     if "anyOf" in item:
