@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -537,9 +538,9 @@ def present(metrics: Iterable[dict[str, int | float | None]], names: Iterable[st
 HEADER = """# Metrics
 
 Every number of a record, under `metrics` for the run and under `flows` for a connection where it makes sense. Names
-carry units; what does not apply or could not be measured is `null` or absent, never a made-up zero. Of several names in
-a row the text says the first; `p50` is the median, `p99` what 99 of 100 stay within. After the unit: whether + more or
-- less is better. Generated: `python -m elephan.report.metrics --write`.
+carry units; what does not apply or could not be measured is `null` or absent, never a made-up zero. Of several names
+the text says the first; `p50` is the median, `p99` what 99 of 100 stay within. After the unit stands + where more is
+better, - where less is. Generated: `python -m elephan.report.metrics --write`.
 
 Under `quantiles` a record has whole distributions: `per_mille` lists the places, and `lag_s`, `latency_s`,
 `read_latency_s`, `write_latency_s` and `short_completion_s` have the value for each. Flows have their own, as
@@ -547,17 +548,16 @@ Under `quantiles` a record has whole distributions: `per_mille` lists the places
 
 """
 
-COLUMNS = "| name | unit | meaning |\n|---|---|---|\n"
 SIGN = {"higher": "+", "lower": "-", "neither": ""}
 
 
 def as_markdown() -> str:
     """Return docs/reference/metrics.md."""
-    return HEADER + _rows(CATALOGUE) + "\n## Of a link\n\nUnder `links`, for each direction.\n\n" + _rows(LINKS)
+    return HEADER + _items(CATALOGUE) + "\n## Of a link\n\nUnder `links`, for each direction.\n\n" + _items(LINKS)
 
 
-def _rows(catalogue: dict[str, Metric]) -> str:
-    """Return a row per quantity: its statistics share one, and so do reads and writes."""
+def _items(catalogue: dict[str, Metric]) -> str:
+    """Return an entry per quantity: its statistics share one, and so do reads and writes."""
     rows: dict[tuple[str, str, str], list[Metric]] = {}
     for item in catalogue.values():
         quantity = _STATISTIC.sub("", item.name)
@@ -573,8 +573,13 @@ def _rows(catalogue: dict[str, Metric]) -> str:
         text = _READ.sub(lambda match: f"{match[0]} ({_as_write(match[0])})", first.text) if writes else first.text
         names = ", ".join(f"`{item.name}`" for item in [*items, *writes])
         unit = "share" if first.unit == "1" else first.unit
-        lines.append(f"| {names} | {' '.join(filter(None, (unit, SIGN[first.better])))} | {text} |\n")
-    return COLUMNS + "".join(lines)
+        kind = " ".join(filter(None, (unit, SIGN[first.better])))
+        lines.append(_filled(f"- {names}{f' ({kind})' if kind else ''}: {text}"))
+    return "".join(lines)
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 _STATISTIC = re.compile(r"_(mean|p50|p95|p99|min|max|low|high)(?=_(s|bps)$)")
