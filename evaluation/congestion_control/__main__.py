@@ -89,6 +89,7 @@ def write(
             for cc in congestion_controls
         }
     )
+    page.write_sharing(sharing["rtt_ratios"], sharing["flows"], convergence["jain"], rows)
     page.write(
         {
             "version": version(),

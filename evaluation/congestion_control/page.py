@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +58,12 @@ What takes Reno, as most controls, below its formula at a loss of 1e-2:
 {rate_mbps} Mbit/s, RTT {share_rtt_ms} ms, a drop-tail queue of one bandwidth-delay product ({queue} packets), a random
 delay of up to one transmission time per packet. Medians of {seeds} seeds; goodput from {warmup_s} to {seconds} s.
 
-- **RTT 2, 4, 8**: goodput over that of a flow with 2, 4, 8 times the RTT, the queue not counted. Where all lose at the
-  same time, theory expects the ratio squared for Reno, and more the steeper the response function (Xu, Harfoush, Rhee
-  2004).
+- **RTT 2, 8**: goodput over that of a flow with 2, 8 times the RTT, the queue not counted. Where all lose at the same
+  time, theory expects the ratio squared for Reno, and more the steeper the response function (Xu, Harfoush, Rhee 2004).
 - **time to Jain {jain:g}**: from the start of a second flow, {join_s} s after the first, until the index of their
   goodputs over {window_s} s stays at least {jain:g} for {hold_s} s.
-- **Jain 2 to 16**: Jain's index of so many flows; 1 is equal, 1/n is all for one.
+- **Jain 2, 16**: Jain's index of so many flows; 1 is equal, 1/n is all for one
+  ([more numbers and RTT 4](congestion-control-sharing.csv)).
 - **beside Reno**: the control's share of what it and one Reno flow carry; 50 % is equal.
 - **line**: goodput of two flows over the line's rate; {most:.1f} % is full.
 
@@ -108,13 +108,12 @@ def _window(point: Point) -> str:
 
 def write_independent(rows: dict[str, dict[float, tuple[float, float | None]]]) -> None:
     """Write windows under independent loss, and their ratio to the published, beside the page."""
-    with PAGE.with_name("congestion-control-independent.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["congestion_control", "loss", "window_segments", "over_published"])
-        for name, values in rows.items():
-            for loss, (window, published) in values.items():
-                ratio = "" if published is None else f"{window / published:.2f}"
-                writer.writerow([name, f"{loss:g}", segments(window).replace(",", ""), ratio])
+    lines = []
+    for name, values in rows.items():
+        for loss, (window, published) in values.items():
+            ratio = "" if published is None else f"{window / published:.2f}"
+            lines.append([name, f"{loss:g}", segments(window).replace(",", ""), ratio])
+    write_csv("independent", ["congestion_control", "loss", "window_segments", "over_published"], lines)
 
 
 def published_list(congestion_controls: Sequence[dict[str, Any]]) -> str:
@@ -144,7 +143,29 @@ def bullets(texts: Sequence[str]) -> str:
 
 
 def sharing_table(ratios: Sequence[int], counts: Sequence[int], jain: float, rows: Sequence[Sharing]) -> str:
-    """The one table of sharing."""
+    """Return the table of sharing: least and largest ratio of RTTs and number of flows."""
+    ratios, counts = (ratios[0], ratios[-1]), (counts[0], counts[-1])
+    return table(*_sharing(ratios, counts, jain, rows))
+
+
+def write_sharing(ratios: Sequence[int], counts: Sequence[int], jain: float, rows: Sequence[Sharing]) -> None:
+    """Write the table of sharing with every ratio and number beside the page."""
+    head, cells = _sharing(ratios, counts, jain, rows)
+    write_csv("sharing", head, [[cell.replace(",", "") for cell in line] for line in cells])
+
+
+def write_csv(name: str, head: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """Write a table beside the page."""
+    with PAGE.with_name(f"congestion-control-{name}.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(lines)
+
+
+def _sharing(
+    ratios: Sequence[int], counts: Sequence[int], jain: float, rows: Sequence[Sharing]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the head and the lines of the table of sharing."""
     head = ["congestion control", *(f"RTT {ratio}" for ratio in ratios), f"time to Jain {jain:g}"]
     head += [f"Jain {count}" for count in counts] + ["beside Reno", "line"]
     cells = []
@@ -160,7 +181,7 @@ def sharing_table(ratios: Sequence[int], counts: Sequence[int], jain: float, row
                 "" if row.line_share is None else f"{100 * row.line_share:.1f} %",
             ]
         )
-    return table(head, cells)
+    return head, cells
 
 
 def _times(value: float) -> str:
