@@ -548,6 +548,12 @@ Under `quantiles` a record has whole distributions: `per_mille` lists the places
 
 """
 
+PREFIXES = {
+    "startup_": "of messages issued during the warm-up.",
+    "reverse_": "from the target to the initiator, for the connection's other end.",
+}
+"""Prefixes of quantities that share an entry of the page."""
+
 SIGN = {"higher": "+", "lower": "-", "neither": ""}
 
 
@@ -559,7 +565,12 @@ def as_markdown() -> str:
 def _items(catalogue: dict[str, Metric]) -> str:
     """Return an entry per quantity: its statistics share one, and so do reads and writes."""
     rows: dict[tuple[str, str, str], list[Metric]] = {}
+    others: dict[str, list[str]] = {prefix: [] for prefix in PREFIXES}
     for item in catalogue.values():
+        prefix = item.name[: item.name.find("_") + 1]
+        if prefix in PREFIXES:
+            others[prefix].append(f"`{item.name}`")
+            continue
         quantity = _STATISTIC.sub("", item.name)
         key = (quantity if _STATISTIC.search(item.name) else item.name, item.unit, item.better)
         rows.setdefault(key, []).append(item)
@@ -575,6 +586,9 @@ def _items(catalogue: dict[str, Metric]) -> str:
         unit = "share" if first.unit == "1" else first.unit
         kind = " ".join(filter(None, (unit, SIGN[first.better])))
         lines.append(_filled(f"- {names}{f' ({kind})' if kind else ''}: {text}"))
+    for prefix, meaning in PREFIXES.items():
+        if others[prefix]:
+            lines.append(_filled(f"- {', '.join(others[prefix])}: as those without `{prefix}`, {meaning}"))
     return "".join(lines)
 
 

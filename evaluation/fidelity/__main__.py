@@ -16,7 +16,7 @@ from elephan.core import version
 from evaluation.fidelity import cases, formulas, judge, page
 from evaluation.fidelity.backend import judge as backend_judge
 from evaluation.fidelity.backend import measured, picture, script
-from evaluation.fidelity.backend.page import section, write_cells
+from evaluation.fidelity.backend.page import section, write_cells, write_windows
 from evaluation.performance.engines import Unavailable, ns2_version
 from evaluation.runner import Runner, add_options
 
@@ -72,6 +72,7 @@ def main() -> int:
     if not options.check:
         if scripts:
             picture.write(scripts, reference["backend"]["script"]["series_ms"])
+            write_windows(scripts)
         page.write_kernel(kernel_rows)
         if ns2_rows:
             page.write_ns2(ns2_rows)

@@ -30,9 +30,9 @@ _HEAD = """<!-- Written by `make mitigation`; do not edit. -->
 In the cells of the hybrid paper a [move](../howto/move-a-flow.md) without a mitigation costs up to a whole second's
 goodput; a paced hold costs nothing.
 
-A place has how far the worst mean over one second after the move lies below the second before it, in percent (below
-zero: no second was worse): least and most over {rates} bit/s and 1, 4 and 16 flows. In brackets
-the most packets that were dropped within 200 ms, or two round trips where that is more.
+A place has how far the worst mean over one second after the move lies below the second before it, in percent: least
+and most over {rates} bit/s and 1, 4 and 16 flows; below zero no second was worse. In brackets the most packets
+that were dropped within 200 ms, or two round trips where that is more.
 [mitigation.csv](mitigation.csv) has every run, with duplicate ACKs, also of `hold_buffer` with an error or with
 `reordering_tolerance`, and without a move, where nothing is dropped or out of order. Last run: {date}.
 
@@ -89,7 +89,8 @@ def _place(rows: list[Row]) -> str:
     # Adding 0 takes the sign off a negative zero.
     dips = sorted(float(row["dip_percent"]) + 0.0 for row in rows)
     dropped = max(int(row["dropped_packets"]) for row in rows)
-    return " to ".join(dict.fromkeys(f"{dip:g}" for dip in (dips[0], dips[-1]))) + (f" ({dropped})" if dropped else "")
+    ends = "<0" if dips[-1] < 0 else " to ".join(dict.fromkeys(f"{dip:g}" for dip in (dips[0], dips[-1])))
+    return ends + (f" ({dropped})" if dropped else "")
 
 
 def _kept_back(holds: list[Row]) -> str:

@@ -66,7 +66,7 @@ def section(
         parts.append(table(["congestion control", "kernel", "elephan", "by phases", "ratio"], cells))
     parts.append(differences(backend))
     if scripts:
-        parts += [_script_text(backend["script"]), _script_table(scripts), PICTURE]
+        parts += [_script_text(backend["script"]), _script_errors(scripts), PICTURE]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -108,13 +108,20 @@ def _script_text(script: dict[str, Any]) -> str:
     numbers = ", ".join(str(number) for number in lost(script)[:4])
     return (
         f"### Windows over time\n\nOne flow over {script['rtt_ms']} ms, {script['seconds']} s, a queue that never "
-        f"fills: packets {numbers} and so on of the line are lost. Mean errors of ssthresh after each reduction and of "
-        f"cwnd every {script['series_ms']} ms, as parts of the kernel's."
+        f"fills: packets {numbers} and so on of the line are lost. cwnd is compared every {script['series_ms']} ms, "
+        "ssthresh after each reduction ([reductions and both errors](fidelity-windows.csv)), as parts of the kernel's."
     )
 
 
-def _script_table(scripts: list[Difference]) -> str:
-    cells = [
+def _script_errors(scripts: list[Difference]) -> str:
+    """Return the error of cwnd of every congestion control, the least first."""
+    errors = sorted((one.cwnd, one.cc) for one in scripts)
+    return "Mean error of cwnd: " + ", ".join(f"{cc} {error:.1%}" for error, cc in errors) + "."
+
+
+def write_windows(scripts: list[Difference]) -> None:
+    """Write reductions and errors of every congestion control."""
+    lines = [
         [
             one.cc,
             str(len(one.kernel.reductions)),
@@ -124,8 +131,8 @@ def _script_table(scripts: list[Difference]) -> str:
         ]
         for one in scripts
     ]
-    head = ["congestion control", "reductions", "elephan's", "error of ssthresh", "of cwnd"]
-    return table(head, cells)
+    head = ["congestion_control", "kernel_reductions", "elephan_reductions", "ssthresh_error", "cwnd_error"]
+    page.write_csv("windows", head, lines)
 
 
 def differences(backend: dict[str, Any]) -> str:
