@@ -21,6 +21,7 @@ _COLUMNS = 120
 _ABSENT = re.compile(r" ?When absent: (.*?)\.(?= [A-Z]|$)")
 #: A bound that is only the width of the core's field.
 _WIDTH = re.compile(r"^(integer) (\d+) to (?:4294967295|18446744073709551615)$")
+_AS_FORWARD = "When absent: as forward."
 #: Types whose notation the page shows once.
 _SHOWN = re.compile(
     r"(time|rate|size|probability|probability per bit|share|whole number|number|integer|boolean|string)\b(?! or)"
@@ -125,11 +126,16 @@ def _section(heading: str, model: dict[str, Any], headings: dict[str, str], shar
     described = " ".join([*fixed, _cell(model.get("description", ""))])
     level = "####" if _group(heading) else "###"
     lines = [f"{level} {_heading(heading)}", "", _filled(described), ""]
-    lines += [
-        _item(key, item, key in required, headings)
+    entries = [
+        (key, item)
         for key, item in sorted(properties.items(), key=lambda entry: _rank(entry[0]))
         if "const" not in item and key not in shared
     ]
+    # A way back has most settings of the way there, described where that is.
+    same = [key for key, item in entries if _AS_FORWARD in item.get("description", "")]
+    lines += [_item(key, item, key in required, headings) for key, item in entries if key not in same]
+    if same:
+        lines.append(_filled(f"- {', '.join(f'`{key}`' for key in same)}: as forward when absent.", "  "))
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -58,10 +58,10 @@ over seeds](fidelity-kernel.csv). Allowed: {kernel_tolerance}.
 
 ### The price of both
 
-With 1/8 reduction and congestion avoidance off, "both", the window doubles every round trip until the queue
-overflows. Segments retransmitted without random loss in {kernel_seconds} s on the same path, by the simulated jitter
-and with duplicate ACKs held back or not: median, least and most, beside the kernel's ({price_source}, whose emulator
-was late {price_late}). The simulated goodput is {price_goodput}. Allowed for reno: {price_tolerance}.
+With 1/8 reduction and congestion avoidance off, "both", the window doubles until the queue overflows. Segments
+retransmitted without random loss in {kernel_seconds} s on the same path, by the simulated jitter and with duplicate
+ACKs held back or not: median, least and most, beside the kernel's ({price_source}, late {price_late}). The simulated
+goodput is {price_goodput}. Allowed for reno: {price_tolerance}.
 
 {price}
 
@@ -145,7 +145,10 @@ def kernel_table(rows: list[Row]) -> str:
 def ns2_table(rows: list[Row]) -> str:
     """Return a line for each algorithm and RTT, a column for each loss rate."""
     named = ((labels(row), row) for row in rows)
-    cells = (((algorithm, rtt), loss, with_ratio(row)) for (algorithm, rtt, loss), row in named)
+    cells = (
+        ((algorithm.replace(", an ACK per segment", " *"), rtt), loss, with_ratio(row))
+        for (algorithm, rtt, loss), row in named
+    )
     return by_loss(["algorithm", "RTT"], cells)
 
 
@@ -185,7 +188,7 @@ def write_csv(name: str, head: list[str], lines: list[list[str]]) -> None:
 def grid_text(grid: dict[str, Any]) -> str:
     """Describe a grid of the comparison with ns-2."""
     names = ", ".join(grid["congestion_control"])
-    acks = "" if grid["delayed_ack"] else ", an ACK per segment in both"
+    acks = "" if grid["delayed_ack"] else " and, marked *, an ACK per segment in both"
     return f"{names} on {grid['rate_mbps']} Mbit/s, {grid['round_trips']} round trips, {grid['seeds']} seeds{acks}"
 
 
@@ -201,7 +204,7 @@ def reasons(congestion_controls: dict[str, dict[str, Any]]) -> str:
                 if item["from"] == item["to"]
                 else f"Allowed from {item['from']:g} to {item['to']:g}"
             )
-            + ("" if item.get("delayed_ack", True) else ", an ACK per segment")
+            + ("" if item.get("delayed_ack", True) else " *")
             + f": {item['low']:g} to {item['high']:g}."
             for item in cc.get("tolerance", [])
         ]
