@@ -89,13 +89,18 @@ def page(line: dict[str, Any]) -> str:
 
 
 def goals_text(workloads: list[dict[str, Any]]) -> str:
-    """Name the goals that this run reaches, and the places of the others."""
+    """Return the number of goals that this run reaches, and the others with what it has instead."""
     missed = [text for text, reached in goals(workloads) if not reached]
     count = len(list(goals(workloads)))
     if not missed:
         return f"All {count} goals that could be judged in this run are reached."
-    lines = [f"{count - len(missed)} of {count} goals that could be judged in this run are reached. These are not:", ""]
-    return "\n".join(lines).rstrip() + "\n\n" + "\n".join(f"- {text}" for text in missed)
+    values: dict[str, list[str]] = {}
+    for text in missed:
+        name, _, rest = text.partition(": ")
+        goal, _, value = rest.rpartition("; is ")
+        values.setdefault(goal, []).append(f"{name} {value}")
+    head = f"{count - len(missed)} of {count} goals that could be judged in this run are reached. These are not:"
+    return "\n".join([head, "", *(f"- {goal}: {', '.join(of_goal)}" for goal, of_goal in values.items())])
 
 
 def goals(workloads: list[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
