@@ -233,7 +233,7 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "From opening the connection to the delivery of the last byte, of a run's last copy; `low`, `high`: the "
+            "From opening the connection to the last byte's delivery, of a run for its last copy; `low`, `high`: the "
             "95 % interval of an extrapolated one.",
         ),
         Metric(
