@@ -5,6 +5,9 @@
 
 pub mod fabric;
 pub mod forwarder;
+pub mod generator;
+pub mod link;
+pub mod nport;
 mod sequence;
 
 #[cfg(test)]
