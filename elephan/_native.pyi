@@ -15,6 +15,7 @@ __all__ = [
     "CompileError",
     "ControlSettings",
     "Emulator",
+    "FC_NS_PER_KM",
     "HOOKS",
     "IscsiServer",
     "NoClang",
@@ -35,6 +36,7 @@ __all__ = [
     "disk_replay",
     "disk_schedulers",
     "disk_validate",
+    "fc_port_speeds",
     "iscsi_bench",
     "iscsi_discover",
     "iscsi_memory",
@@ -54,6 +56,7 @@ __all__ = [
 ]
 
 version: str
+FC_NS_PER_KM: int
 HOOKS: list[str]
 QUANTILES_PER_MILLE: list[int]
 SEEN_BYTES: int
@@ -479,6 +482,7 @@ def iscsi_bench(
 
 # Quantities.
 
+def fc_port_speeds() -> list[tuple[str, int]]: ...
 def parse_span(text: str) -> int: ...
 def parse_rate(text: str) -> int: ...
 def parse_size(text: str) -> int: ...

@@ -42,8 +42,16 @@ def chance_in(spec: Mapping[str, Any]) -> bool:
         or any(source["on_off_ns"] is not None for source in spec["background"])
         or bool(spec.get("short_flows"))
         or spec.get("manager") is not None
-        or any(flow["workload"]["kind"] == "iscsi" for flow in spec["flows"])
+        or any(flow["workload"]["kind"] == "iscsi" or _draws_frames(flow["workload"]) for flow in spec["flows"])
     )
+
+
+def _draws_frames(workload: Mapping[str, Any]) -> bool:
+    """Return True if sizes or times of a workload's Fibre Channel frames are drawn at random."""
+    if workload["kind"] != "fc":
+        return False
+    load = workload["load"]
+    return bool(load["sizes"]["kind"] != "fixed" or load["arrivals"]["process"] != "constant")
 
 
 def repeated(job: Job, repetition: int) -> Job:

@@ -294,6 +294,7 @@ def _all() -> tuple[Metric, ...]:
         ),
         Metric("cpu_s", "CPU", "s", time, "neither", "Processor time of elephan's threads."),
         Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
+        *_of_frames(),
         *_of_requests(),
         *_of_the_other_way(),
         *_of_the_manager(),
@@ -317,6 +318,30 @@ def _of_the_start_up() -> tuple[Metric, ...]:
         ),
         Metric("startup_latency_p99_s", "start-up p99", "s", time, "lower", f"As `latency_p99_s`, of frames {during}."),
         Metric("startup_latency_max_s", "start-up max", "s", time, "lower", f"As `latency_max_s`, of frames {during}."),
+    )
+
+
+def _of_frames() -> tuple[Metric, ...]:
+    """Return the metrics of workload `fc` beside those that messages have: Fibre Channel frames over gateways."""
+    count, time, size = units.count, units.duration, units.size
+    waits = "Waits of {} for a buffer-to-buffer credit, with a frame to send and the line free."
+    spent = "Time of those waits, of all ports together."
+    return (
+        Metric(
+            "fc_bytes_per_s",
+            "FC throughput",
+            "B/s",
+            units.byte_rate,
+            "higher",
+            "Payload of Fibre Channel frames that reached their N_Port, per second of the measured interval.",
+        ),
+        Metric("fc_frames", "FC frames", "", count, "higher", "Fibre Channel frames that reached their N_Port."),
+        Metric("fc_bytes", "FC payload", "B", size, "higher", "Their payload."),
+        Metric("latency_p95_s", "latency p95", "s", time, "lower", "95 of 100 frames took at most this time."),
+        Metric("credit_stalls", "credit stalls", "", count, "lower", waits.format("sending N_Ports")),
+        Metric("credit_stall_s", "credit stall time", "s", time, "lower", spent),
+        Metric("gateway_credit_stalls", "gateway stalls", "", count, "lower", waits.format("gateways")),
+        Metric("gateway_credit_stall_s", "gateway stall time", "s", time, "lower", spent),
     )
 
 

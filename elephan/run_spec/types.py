@@ -151,6 +151,28 @@ class ExtrapolateSpec(TypedDict):
     """Data packets after which there is no extrapolation."""
 
 
+FcProtocolSpec: TypeAlias = Literal["ifcp", "fcip"]
+"""Protocol between two gateways."""
+
+
+class GatewaySpec(TypedDict):
+    """A node that is a gateway. Each pair of N_Ports of a flow that ends here has an N_Port of its own behind it."""
+
+    buffer_bytes: int
+    """
+    Bytes of encapsulated frames that TCP has not begun to send, per connection, from which on frames stay in the
+    port's buffers. The same of frames that wait for a port's credit.
+    """
+    credits: int
+    """Buffer-to-buffer credits of either end of that link: 1 to 65535."""
+    delay_ns: int
+    """Propagation delay of that link, one way, ns."""
+    node: int
+    """Index of the node."""
+    rate_bps: int
+    """Rate of the link to each N_Port without its line code, bit/s: 850 Mbit/s for 1GFC."""
+
+
 JitterKind: TypeAlias = Literal["uniform", "exponential", "normal"]
 """Shape of jitter."""
 
@@ -631,6 +653,19 @@ class DiskSpec(TypedDict):
     """Bytes on one disk before the next; a multiple of 512."""
 
 
+class FcLoadSpec(TypedDict):
+    """Frames that the first port of a pair sends to the second."""
+
+    arrivals: ArrivalsSpec
+    """Times of generation."""
+    queue_frames: int
+    """Frames that wait at the port before the generator pauses; at least 1."""
+    rate_bps: int
+    """Mean rate of their payload, bit/s."""
+    sizes: WriteSizesSpec
+    """Payload of a frame: fixed or a mix, 1 to 2112 bytes."""
+
+
 class HoldBufferSpec(TypedDict):
     """A delay line at the moving router; see `link::HoldBuffer`."""
 
@@ -775,7 +810,19 @@ class IscsiWorkloadSpec(TypedDict):
     """MaxRecvDataSegmentLength of the target, bytes: 512 to 2^24 - 1."""
 
 
-WorkloadSpec: TypeAlias = BulkSpec | ConstantRateSpec | ProgramSpec | ReplicateSpec | IscsiWorkloadSpec
+class FcWorkloadSpec(TypedDict):
+    """A connection between two Fibre Channel gateways: the flows of a group carry its pairs of N_Ports."""
+
+    kind: Literal["fc"]
+    load: FcLoadSpec
+    """Load of each pair."""
+    pairs: int
+    """Pairs of N_Ports of the group: as many as its connections with iFCP, at least as many with FCIP."""
+    protocol: FcProtocolSpec
+    """Protocol between the gateways."""
+
+
+WorkloadSpec: TypeAlias = BulkSpec | ConstantRateSpec | ProgramSpec | ReplicateSpec | IscsiWorkloadSpec | FcWorkloadSpec
 """Workload of a flow."""
 
 
@@ -922,6 +969,8 @@ class RunSpec(TypedDict):
     """TCP flows, one entry per connection."""
     format: Literal[2]
     """Form of this structure; `FORMAT`."""
+    gateways: NotRequired[list[GatewaySpec]]
+    """Nodes that are Fibre Channel gateways; absent = none."""
     links: list[LinkSpec]
     """One-way links."""
     manager: NotRequired[ManagerSpec]

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from pydantic import WithJsonSchema, model_validator
 
 from elephan.scenario.flow import Flow, FlowSettings
+from elephan.scenario.gateway import Fc
 from elephan.scenario.hybrid import Lightpath, Manager
-from elephan.scenario.path import Link, Node, Path
+from elephan.scenario.path import AnyNode, Link, Path
 from elephan.scenario.problem import unknown, wrong
 from elephan.scenario.run import Background, Event, Measure, Run
 from elephan.scenario.table import Name, Table, setting
@@ -60,8 +61,8 @@ class Document(Table):
     """Length, seed and repetitions."""
     path: Path | None = None
     """Short form of the network."""
-    node: list[Node] = setting([], examples=[])
-    """Long form: its nodes."""
+    node: list[AnyNode] = setting([], examples=[])
+    """Long form: its hosts, routers and gateways."""
     link: list[Link] = setting([], examples=[])
     """Long form: its links."""
     defaults: FlowSettings | None = None
@@ -106,6 +107,7 @@ class Document(Table):
         if self.path is None and not self.link:
             raise wrong("a [path] (two sites), or [[node]] and [[link]] (a network)", "path")
         self._hybrid()
+        self._gateways()
         self._places()
         self._times()
         for key, names in (
@@ -133,6 +135,22 @@ class Document(Table):
         for index, flow in enumerate(self.flow):
             if isinstance(flow.workload, ShortFlows) and flow.connections != 1:
                 raise wrong("absent: workload.arrivals says how many there are", "flow", index, "connections")
+
+    def _gateways(self) -> None:
+        for index, flow in enumerate(self.flow):
+            workload = flow.workload
+            if not isinstance(workload, Fc):
+                continue
+            if self.path is not None:
+                what = 'another workload: "fc" is for [[node]] of kind "gateway" and [[link]]'
+                raise wrong(what, "flow", index, "workload", "kind")
+            pairs = flow.connections if workload.pairs is None else workload.pairs
+            if workload.protocol == "ifcp" and pairs != flow.connections:
+                what = f"{flow.connections}, as connections: iFCP has one connection for each pair"
+                raise wrong(what, "flow", index, "workload", "pairs")
+            if pairs < flow.connections:
+                what = f"at least {flow.connections}, as connections: one that no pair uses carries nothing"
+                raise wrong(what, "flow", index, "workload", "pairs")
 
     def _places(self) -> None:
         groups: list[tuple[str, Sequence[Flow | Background]]] = [("flow", self.flow), ("background", self.background)]

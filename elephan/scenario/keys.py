@@ -12,7 +12,8 @@ from typing import Any
 from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
 from elephan.scenario.hybrid import Lightpath
-from elephan.scenario.path import Link, Node
+from elephan.scenario.path import Link
+from elephan.scenario.gateway import Gateway
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.run import Background, Event
 from elephan.scenario.table import Table
@@ -20,7 +21,8 @@ from elephan.scenario.table import Table
 _ARRAYS: dict[str, type[Table]] = {
     "flow": Flow,
     "link": Link,
-    "node": Node,
+    # A host has no key that a gateway has not.
+    "node": Gateway,
     "background": Background,
     "event": Event,
     "lightpath": Lightpath,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, WithJsonSchema
 
+from elephan.scenario.gateway import Gateway
 from elephan.scenario.line import JitterOrText, Loss, Queue
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import Mtu, Positive, Rate, Span, parse_rate, rate
-from elephan.scenario.table import Name, Table, setting
+from elephan.scenario.table import Name, Table, Tagged, setting
 
 _FACTOR = Positive(1_000_000, "4")
 
@@ -89,10 +90,24 @@ class Path(Table):
 
 
 class Node(Table):
-    """A host or router of the long form."""
+    """A host or router."""
 
+    kind: Literal["host"] = setting("host", examples=["host"])
+    """Kind of node."""
     name: Name = setting(examples=["r1"])
     """Unique name."""
+
+
+AnyNode = Annotated[
+    Node | Gateway,
+    Tagged(
+        (("host", Node), ("gateway", Gateway)),
+        key="kind",
+        default="host",
+        short=None,
+        expected='a table with a name, and kind = "gateway" for a gateway',
+    ),
+]
 
 
 class ReverseLink(ReverseLine):

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import model_validator
 
 from elephan.run_spec.types import ProgramName, TraceFormatSpec
+from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
 from elephan.scenario.quantity import U32_MAX, U64_MAX, AtMost, Load, Positive, PositiveSize, PositiveSpan, Size, Whole
@@ -133,7 +134,7 @@ class ShortFlows(Table):
 
 
 Workload = Annotated[
-    Bulk | ConstantRate | Replicate | Program | Iscsi | ShortFlows,
+    Bulk | ConstantRate | Replicate | Program | Iscsi | Fc | ShortFlows,
     Tagged(
         (
             ("bulk", Bulk),
@@ -141,12 +142,13 @@ Workload = Annotated[
             ("replicate", Replicate),
             ("program", Program),
             ("iscsi", Iscsi),
+            ("fc", Fc),
             ("short_flows", ShortFlows),
         ),
         key="kind",
         default=None,
         short="kind",
-        expected='"bulk", or a table whose kind is "bulk", "constant_rate", "replicate", "program", "iscsi" '
-        'or "short_flows"',
+        expected='"bulk", or a table whose kind is "bulk", "constant_rate", "replicate", "program", "iscsi", '
+        '"fc" or "short_flows"',
     ),
 ]

@@ -18,6 +18,10 @@ PACKETS = 60_000
 """About so many full packets fit through the fastest line in a run."""
 
 
+SANS_EVERY = 8
+"""One seed in so many has Fibre Channel gateways."""
+
+
 def drawn(seed: int) -> str:
     """Return the scenario of a seed as TOML."""
     return as_toml(scenario(random.Random(seed), seed))
@@ -40,7 +44,8 @@ def sections(value: Any) -> list[Table]:
 
 def scenario(rng: random.Random, seed: int) -> Table:
     """Return a scenario as tables."""
-    net = rng.choice([short_form, dumbbell, hybrid])(rng)
+    # By the seed, so that the other seeds draw what they drew before there were gateways.
+    net = sans(rng) if seed % SANS_EVERY == 0 else rng.choice([short_form, dumbbell, hybrid])(rng)
     duration = rng.randint(*DURATION_MS)
     fastest = net.pop("fastest_bps")
     duration = max(50, min(duration, PACKETS * 1500 * 8 * 1000 // fastest))
@@ -57,6 +62,8 @@ def scenario(rng: random.Random, seed: int) -> Table:
     links = net.pop("line_names")
     top |= net
     top["flow"] = [flow(rng, number, duration, rng.choice(ends), routes) for number in range(rng.randint(1, 5))]
+    if seed % SANS_EVERY == 0:
+        top["flow"] = [between_gateways(rng, one) for one in top["flow"]]
     if rng.random() < 0.5:
         top["background"] = [background(rng, number, duration, rng.choice(ends)) for number in range(rng.randint(1, 2))]
     events = [event(rng, duration, links, top, routes) for _ in range(rng.choice([0, 0, 1, 2, 4]))]
@@ -171,6 +178,54 @@ def hybrid(rng: random.Random) -> Table:
         "ends": [{"from": "host", "to": "vault"}],
         "routes": [["host", "r1", "r2", "r3", "vault"], ["host", "r1", "r3", "vault"]],
         "line_names": [link["name"] for link in links],
+    }
+
+
+def sans(rng: random.Random) -> Table:
+    """Return two gateways with a router between."""
+    gateways: list[Table] = [
+        {
+            "name": name,
+            "kind": "gateway",
+            "rate": rng.choice(["1GFC", "8GFC", "100Mbit/s"]),
+            "credits": rng.choice([1, 4, 64]),
+            "distance": rng.choice(["10m", "1.5km", "200km"]),
+            "buffer": rng.choice(["1B", "20kB", "256KiB"]),
+        }
+        for name in ("near", "far")
+    ]
+    links = [
+        line(rng) | {"name": "l1", "from": "near", "to": "r1", "delay": "1ms"},
+        line(rng) | {"name": "l2", "from": "r1", "to": "far", "delay": f"{rng.randint(0, 40_000)}us"},
+    ]
+    return {
+        "node": [*gateways, {"name": "r1", "kind": "host"}],
+        "link": links,
+        "fastest_bps": max(rate_of(link) for link in links),
+        "ends": [{"from": "near", "to": "far"}, {"from": "far", "to": "near"}],
+        "routes": [],
+        "line_names": [link["name"] for link in links],
+    }
+
+
+def between_gateways(rng: random.Random, made: Table) -> Table:
+    """Return a flow with pairs of N_Ports as its workload, or as it was."""
+    if made["workload"]["kind"] == "short_flows" or rng.random() < 0.3:
+        return made
+    connections = made.get("connections", 1)
+    protocol = rng.choice(["ifcp", "fcip"])
+    workload = {
+        "kind": "fc",
+        "protocol": protocol,
+        "load": rng.choice(["5%", "60%", "3MB/s"]),
+        "frame": rng.choice(["2112B", "36B", {"mix": {"2112B": 4, "65B": 1}}]),
+        "arrivals": rng.choice(["constant", "poisson"]),
+        "queue": rng.choice([1, 64]),
+    }
+    if protocol == "fcip":
+        workload["pairs"] = connections + rng.randint(0, 3)
+    return {key: value for key, value in made.items() if key not in ("distribution", "stagger")} | {
+        "workload": workload
     }
 
 

@@ -1,9 +1,10 @@
 //! From the specs of a run's flows to their applications.
 
 use crate::error::RunError;
+use crate::fc_counters::FcCounters;
 use crate::storage_config::trace_format;
 use crate::validate::ValidRun;
-use crate::workload::{Generator, RandomWrites, Share, Stripe, Workload};
+use crate::workload::{Generator, RandomWrites, Share, Source, Stripe, Workload};
 use spec::{DistributionSpec, FlowSpec, TraceSpec, WorkloadSpec, WritesSpec};
 use std::collections::BTreeMap;
 use storage::{Replay, TraceError, Writes};
@@ -53,7 +54,10 @@ impl Applications {
             }
             // Each connection has its own: as much as it takes, a program, or the session that shares requests by
             // itself.
-            WorkloadSpec::Bulk { bytes: None } | WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) => return Ok(()),
+            WorkloadSpec::Bulk { bytes: None }
+            | WorkloadSpec::Program { .. }
+            | WorkloadSpec::Iscsi(_)
+            | WorkloadSpec::Fc(_) => return Ok(()),
         };
         for lane in 0..count {
             self.shares[first + lane] = Some(Share { stripe: self.stripes.len(), lane });
@@ -76,7 +80,8 @@ impl Applications {
             WorkloadSpec::ConstantRate { frame_bytes, rate_bps, credits } => {
                 Workload::constant_rate(frames(*frame_bytes, *rate_bps), *credits, self.from, limited)
             }
-            WorkloadSpec::Iscsi(_) => Workload::iscsi(),
+            WorkloadSpec::Iscsi(_) => Workload::of_node(Source::Iscsi(Box::default())),
+            WorkloadSpec::Fc(_) => Workload::of_node(Source::Fc(Box::new(FcCounters::new(self.from)))),
             WorkloadSpec::Replicate { trace, writes } => {
                 let writes = self.messages.writes(trace.as_ref(), writes.as_ref(), &spec.name)?;
                 Workload::replicate(writes, self.from, limited)

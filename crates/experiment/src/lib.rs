@@ -10,17 +10,22 @@ mod applications;
 mod arrivals;
 mod background;
 mod build;
+mod built_in_node;
 mod capture;
 mod copy_study;
 mod counters;
 mod environment;
 mod error;
 mod events;
+mod fc;
+mod fc_counters;
 mod flow;
+mod framed_stream;
 mod hold_buffers;
 mod iscsi;
 mod link_config;
 mod manager;
+mod message_times;
 mod metric;
 mod network;
 mod node;
@@ -57,9 +62,11 @@ pub use counters::{
 };
 pub use environment::{Environment, Numbering, Senders};
 pub use error::RunError;
+pub use fc_counters::{CreditStalls, FcCounters};
 pub use manager::{ManagerOutcome, Timeline};
+pub use message_times::MessageTimes;
 pub use metric::{Metric, Metrics, QUANTILES_PER_MILLE};
-pub use node::{Ends, Node};
+pub use node::{Ends, Node, NodeCounters};
 pub use node_number::{EndNodes, NodeNumber};
 pub use packet::Packet;
 pub use probe::{FlowObservation, Probe, ProbeView, QueueObservation};
@@ -74,6 +81,6 @@ pub use tcp_config::Algorithms;
 pub use transport::{SegmentPool, Transport, TransportMaker};
 pub use validate::{check_route, ValidRun};
 pub use workload::{
-    Application, ConstantRate, Generator, Lanes, MessageTimes, Messages, Order, Peak, RandomWrites, Replicate,
-    SendingEnd, Share, Source, Stripe, Workload, BLOCK_BYTES,
+    Application, ConstantRate, Generator, Lanes, Messages, Order, Peak, RandomWrites, Replicate, SendingEnd, Share,
+    Source, Stripe, Workload, BLOCK_BYTES,
 };

@@ -1,5 +1,6 @@
 //! Elements that end and begin flows: sessions at both ends of their connections, gateways and proxies in mid path.
 
+use crate::fc_counters::FcCounters;
 use crate::flow::Flow;
 use crate::request_counters::RequestCounters;
 use crate::side::Side;
@@ -21,6 +22,14 @@ impl<'a, T: Transport> Ends<'a, T> {
     pub fn end(&mut self, flow: usize, side: Side) -> &mut T {
         self.0[flow].endpoint(side)
     }
+}
+
+/// The work of a node over one of its flows.
+pub enum NodeCounters {
+    /// Requests of an iSCSI session.
+    Requests(Box<RequestCounters>),
+    /// Frames between Fibre Channel gateways.
+    Fc(Box<FcCounters>),
 }
 
 /// Drives ends of flows in place of a workload: it receives their arrivals, writes to them, and names those with new
@@ -54,9 +63,9 @@ pub trait Node<T: Transport> {
     fn done_at(&self) -> Option<Time>;
     /// The measured interval begins.
     fn begin_measuring(&mut self) {}
-    /// The run proper is over. `name` is that of its first flow. Returns what the requests over each of its flows came
-    /// to, where it had any; what a reader has to know goes to `notes`.
-    fn finish(&mut self, _name: &str, _notes: &mut Vec<String>) -> Vec<RequestCounters> {
+    /// The run proper is over. `name` is that of its first flow. Returns the counters of each of its flows,
+    /// where it has any; remarks for a reader go to `notes`.
+    fn finish(&mut self, _name: &str, _notes: &mut Vec<String>) -> Vec<NodeCounters> {
         vec![]
     }
 }

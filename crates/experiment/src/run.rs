@@ -1,11 +1,11 @@
 //! One run from spec to outcome.
 
 use crate::build::{build, Parts};
+use crate::built_in_node::built_in_nodes;
 use crate::capture::Capture;
 use crate::copy_study::CopyStudy;
 use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::error::RunError;
-use crate::iscsi::sessions;
 use crate::metric::Metric;
 use crate::node::Node;
 use crate::packet::Packet;
@@ -45,8 +45,8 @@ pub struct Progress {
 /// stop.
 pub fn simulate(spec: &RunSpec, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Outcome, RunError> {
     let run = ValidSimulation::new(ValidRun::new(spec)?)?;
-    let (sessions, of_ends) = sessions(run)?;
-    let parts = Parts { maker: Algorithms::default(), nodes: sessions, of_ends, probes: vec![] };
+    let (nodes, of_ends) = built_in_nodes(run)?;
+    let parts = Parts { maker: Algorithms::default(), nodes, of_ends, probes: vec![] };
     simulate_built(spec, build(run, parts)?, progress)
 }
 

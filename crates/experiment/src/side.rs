@@ -8,3 +8,13 @@ pub enum Side {
     /// The other.
     Receiver = 1,
 }
+
+impl Side {
+    /// The opposite end.
+    pub fn other(self) -> Side {
+        match self {
+            Side::Sender => Side::Receiver,
+            Side::Receiver => Side::Sender,
+        }
+    }
+}

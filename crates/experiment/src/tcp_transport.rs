@@ -7,7 +7,8 @@ use crate::series::{ssthresh, SenderSample};
 use crate::tcp_config::{tcp_config, Algorithms};
 use crate::tcp_pool::Pool;
 use crate::transport::{Transport, TransportMaker};
-use spec::FlowSpec;
+use spec::{FlowSpec, WorkloadSpec};
+use tcp::config::Reader;
 use tcp::segment::Segment;
 use tcp::{CwndReduction, Endpoint, Stats, Train};
 use units::Time;
@@ -44,6 +45,9 @@ impl Transport for Endpoint {
     #[inline]
     fn bytes_received(&self) -> u64 {
         self.bytes_received()
+    }
+    fn read(&mut self, now: Time, bytes: u64) {
+        self.read(now, bytes);
     }
     #[inline]
     fn bytes_unsent(&self) -> u64 {
@@ -88,7 +92,11 @@ impl TransportMaker for Algorithms {
     type Transport = Endpoint;
 
     fn make(&mut self, flow: &FlowSpec, now: Time) -> Result<[Endpoint; 2], RunError> {
-        let config = tcp_config(&flow.transport);
+        let mut config = tcp_config(&flow.transport);
+        if matches!(flow.workload, WorkloadSpec::Fc(_)) {
+            // A gateway leaves in the window what its ports cannot take.
+            config.reader = Reader::Manual;
+        }
         let sender = Endpoint::new_client(config.clone(), self.controller(&flow.name, &flow.transport)?, now);
         Ok([sender, Endpoint::new_server(config, self.controller(&flow.name, &flow.transport)?, now)])
     }

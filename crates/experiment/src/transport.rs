@@ -34,6 +34,9 @@ pub trait Transport: SendingEnd {
     fn poll_timeout(&self) -> Time;
     /// Payload that came in order, bytes.
     fn bytes_received(&self) -> u64;
+    /// The application has read `bytes` of it: they fill the receive window no more. A transport that reads at once
+    /// does nothing.
+    fn read(&mut self, _now: Time, _bytes: u64) {}
     /// Bytes written that were never sent.
     fn bytes_unsent(&self) -> u64;
     /// Returns true if there ever was a connection.

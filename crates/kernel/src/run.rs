@@ -105,13 +105,19 @@ fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
     if let Some(crowd) = spec.short_flows.first() {
         return wrong(format!("short flows {}: the simulator alone carries them", crowd.name));
     }
+    if let Some(gateway) = spec.gateways.first() {
+        return wrong(format!("node {}: the simulator alone has gateways", spec.nodes[gateway.node]));
+    }
     let hosts = plan.hosts.len();
     for (flow, planned) in spec.flows.iter().zip(&plan.flows) {
         if let Some(host) = [planned.source, planned.destination].iter().find(|&&host| host >= hosts) {
             return wrong(format!("flow {}: host {host} does not exist, there are {hosts}", flow.name));
         }
-        if matches!(flow.workload, WorkloadSpec::Iscsi(_)) {
-            return wrong(format!("flow {}: workload \"iscsi\": this backend carries no sessions", flow.name));
+        if matches!(flow.workload, WorkloadSpec::Iscsi(_) | WorkloadSpec::Fc(_)) {
+            return wrong(format!(
+                "flow {}: workload \"iscsi\" or \"fc\": this backend carries no sessions",
+                flow.name
+            ));
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use crate::background::BackgroundSpec;
 use crate::event::EventSpec;
 use crate::extrapolate::ExtrapolateSpec;
 use crate::flow::FlowSpec;
+use crate::gateway::GatewaySpec;
 use crate::link::LinkSpec;
 use crate::manager::ManagerSpec;
 use crate::measure::MeasureSpec;
@@ -34,6 +35,9 @@ pub struct RunSpec {
     /// Emulator of the backend kernel; absent = elephan's. The simulator ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator: Option<EmulatorSpec>,
+    /// Nodes that are Fibre Channel gateways; absent = none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gateways: Vec<GatewaySpec>,
     /// TCP flows, one entry per connection.
     pub flows: Vec<FlowSpec>,
     /// Short flows that come and go; absent = none.

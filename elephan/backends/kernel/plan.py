@@ -155,6 +155,9 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
         raise InputError(
             f"flow {crowd['name']}: workload short_flows is the simulator's alone: --on sim, or bulk flows"
         )
+    for gateway in spec.get("gateways", ()):
+        name = spec["nodes"][gateway["node"]]
+        raise InputError(f'node {name}: kind "gateway" is the simulator\'s alone: --on sim')
     if spec["measure"]["pcap"] is not None:
         raise InputError(
             "--pcap: only the backend sim writes captures; on kernel, run tcpdump in a namespace of the run "

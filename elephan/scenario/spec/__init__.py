@@ -14,6 +14,7 @@ from elephan.scenario.problem import Problem, unknown
 from elephan.scenario.spec.changes import background_specs, event_specs
 from elephan.scenario.spec.extrapolate import extrapolate_spec
 from elephan.scenario.spec.flows import crowd_specs, flow_specs
+from elephan.scenario.spec.gateways import gateway_specs
 from elephan.scenario.spec.hybrid import manager_spec
 from elephan.scenario.spec.lines import jitter_spec, loss_spec, queue_specs
 from elephan.scenario.spec.network import Network, build
@@ -58,6 +59,9 @@ def specify(document: Document, base: Path, seed: int, pcap: Path | None = None)
     emulator = _emulator(document)
     if emulator is not None:
         spec["emulator"] = emulator
+    gateways = gateway_specs(document, network)
+    if gateways:
+        spec["gateways"] = gateways
     short_flows = crowd_specs(document, network, queues, base)
     if short_flows:
         spec["short_flows"] = short_flows

@@ -15,11 +15,13 @@ from elephan.run_spec.types import (
 )
 from elephan.scenario.document import Document
 from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, WINDOW_MAX_UNBOUND, Flow
+from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import Problem
 from elephan.scenario.quantity import U64_MAX, bits_per_second
 from elephan.scenario.spec import transport as congestion_controls
 from elephan.scenario.spec.changes import actions
+from elephan.scenario.spec.gateways import pairs_spec
 from elephan.scenario.spec.iscsi import session
 from elephan.scenario.spec.network import Network
 from elephan.scenario.spec.trace import check_trace
@@ -38,7 +40,7 @@ def flow_specs(document: Document, network: Network, queues: list[QueueSpec], ba
             continue
         route, return_route = network.flow_routes[group]
         transport = _transport_on(network, queues, (fastest, longest), flow, group, base)
-        workload = _workload(flow, base, group, network.slowest_bps(route))
+        workload = _workload(document, flow, base, group, network.slowest_bps(route))
         shared = is_shared(flow)
         for connection in range(flow.connections):
             start = flow.start + connection * flow.stagger
@@ -234,7 +236,7 @@ def _transport(flow: Flow, base: Path, group: int, window: int, mtu: int) -> Tra
     }
 
 
-def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> WorkloadSpec:
+def _workload(document: Document, flow: Flow, base: Path, group: int, slowest_bps: int) -> WorkloadSpec:
     workload = flow.workload
     match workload:
         case Bulk():
@@ -272,6 +274,8 @@ def _workload(flow: Flow, base: Path, group: int, slowest_bps: int) -> WorkloadS
                     "header_bytes": workload.header,
                 },
             }
+        case Fc():
+            return pairs_spec(document, workload, group)
         case Iscsi():
             return session(workload, base, ("flow", group, "workload"))
     raise AssertionError(f"a workload without a case: {workload!r}")

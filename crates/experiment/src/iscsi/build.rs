@@ -6,11 +6,10 @@ use super::requests::{Mix, Requests, Traced};
 use super::session::Session;
 use super::settings::settings;
 use crate::error::RunError;
-use crate::node_number::{EndNodes, NodeNumber};
 use crate::storage_config::{scheduler, trace_format};
 use crate::validate::ValidSimulation;
 use link::random::{stream_seed, Random};
-use spec::{AllegianceSpec, FlowSpec, IscsiSpec, OutOfRangeSpec, RunSpec, SourceSpec, TraceSpec, WorkloadSpec};
+use spec::{AllegianceSpec, FlowSpec, IscsiSpec, OutOfRangeSpec, RunSpec, SourceSpec, TraceSpec};
 use std::collections::BTreeMap;
 use std::path::Path;
 use storage::disk::Disk;
@@ -23,29 +22,27 @@ use units::Span;
 
 const INITIATOR: &str = "iqn.2026-01.elephan:initiator";
 const TARGET: &str = "iqn.2026-01.elephan:disk";
-/// All sessions of `run`, and for each flow the number of its session, where it is of one.
-///
-/// # Errors
-/// [`RunError`] names the file that cannot be read, or the flow whose requests do not fit what is in it.
-pub fn sessions(run: ValidSimulation<'_>) -> Result<(Vec<Session>, Vec<EndNodes>), RunError> {
-    let mut sessions = Vec::new();
-    let mut of_flow = vec![[None; 2]; run.flows.len()];
-    let mut traces = BTreeMap::new();
-    let mut index = 0;
-    while index < run.flows.len() {
-        let flow = &run.flows[index];
-        let WorkloadSpec::Iscsi(spec) = &flow.workload else {
-            index += 1;
-            continue;
-        };
-        let count = run.flows[index..].iter().take_while(|other| other.group == flow.group).count();
-        for number in &mut of_flow[index..index + count] {
-            *number = [Some(NodeNumber::new(sessions.len())); 2];
-        }
-        sessions.push(session(run.spec(), flow, spec, index, count, &mut traces)?);
-        index += count;
+
+/// Makes the sessions of a run; each trace is read once.
+pub struct Sessions<'a> {
+    run: ValidSimulation<'a>,
+    /// By path.
+    traces: BTreeMap<String, Trace>,
+}
+
+impl<'a> Sessions<'a> {
+    /// Those of `run`.
+    pub fn new(run: ValidSimulation<'a>) -> Sessions<'a> {
+        Sessions { run, traces: BTreeMap::new() }
     }
-    Ok((sessions, of_flow))
+
+    /// The session over the `count` flows from `first` on, which `spec` describes.
+    ///
+    /// # Errors
+    /// [`RunError`] names the file that cannot be read, or the flow whose requests do not fit what is in it.
+    pub fn make(&mut self, spec: &IscsiSpec, first: usize, count: usize) -> Result<Session, RunError> {
+        session(self.run.spec(), &self.run.flows[first], spec, first, count, &mut self.traces)
+    }
 }
 
 fn wrong(flow: &FlowSpec, what: &str) -> RunError {

@@ -12,6 +12,6 @@ mod request;
 mod requests;
 mod session;
 pub mod settings;
-mod stream;
 
-pub use build::sessions;
+pub use build::Sessions;
+pub use session::Session;

@@ -4,19 +4,25 @@ use super::backing::{Backing, BLOCK_BYTES};
 use super::commands::{Commands, UnderWay};
 use super::request::Request;
 use super::requests::Requests;
-use super::stream::Stream;
-use crate::node::{Ends, Node};
+use crate::framed_stream::FramedStream;
+use crate::node::{Ends, Node, NodeCounters};
 use crate::request_counters::RequestCounters;
 use crate::side::Side;
 use crate::transport::Transport;
+use std::ops::Range;
 use storage::iscsi::initiator::{Command, Completion, Data, Event};
 use storage::iscsi::{ConnectionId, Initiator, Target};
 use storage::scsi::status;
 use units::Time;
-use wire::iscsi::{Header, Payload};
+use wire::iscsi::{Header, Payload, Pdu};
 
 /// Address of the target's portal, which nothing reads.
 const PORTAL: &str = "127.0.0.1:3260";
+
+/// Bytes that TCP has not sent yet above which no further PDU is handed over. A target has to be able to put a status
+/// in front of the data that it has not begun to send, as it does on a socket; and this is more than an ACK lets go at
+/// once.
+const UNSENT_BYTES: u64 = 256 << 10;
 
 /// Phase of a connection at the initiator's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,7 +44,7 @@ struct Connection {
     /// The target's number of it.
     id: Option<ConnectionId>,
     /// From the initiator, to it.
-    streams: [Stream; 2],
+    streams: [FramedStream<Pdu>; 2],
     /// By side: true if the core there may have PDUs for it.
     wants: [bool; 2],
     counters: RequestCounters,
@@ -116,6 +122,11 @@ impl Session {
             lost: None,
             given_up: None,
         }
+    }
+
+    /// The flows that are its connections.
+    pub fn flows(&self) -> Range<usize> {
+        self.first..self.first + self.connections.len()
     }
 
     /// Returns the time of the next call of [`Session::handle_timeout`]; an earlier call does no harm.
@@ -314,7 +325,7 @@ impl Session {
         let connection = &mut self.connections[index];
         let end = ends.end(self.first + index, side);
         let stream = &mut connection.streams[side as usize];
-        while connection.wants[side as usize] && stream.has_room(end) {
+        while connection.wants[side as usize] && stream.has_room(end, UNSENT_BYTES) {
             let out = match side {
                 Side::Sender => self.initiator.poll_pdu(index),
                 Side::Receiver => connection.id.and_then(|id| self.target.poll_pdu(id)),
@@ -330,7 +341,7 @@ impl Session {
                     under_way.sent.get_or_insert(now);
                 }
             }
-            stream.push(&out.framing, out.pdu);
+            stream.push(out.framing.length(&out.pdu) as u64, out.pdu);
         }
         if stream.write(now, end) {
             self.pumps.push((self.first + index, side));
@@ -339,8 +350,8 @@ impl Session {
 }
 
 impl<T: Transport> Node<T> for Session {
-    fn flows(&self) -> std::ops::Range<usize> {
-        self.first..self.first + self.connections.len()
+    fn flows(&self) -> Range<usize> {
+        self.flows()
     }
 
     fn start(&mut self, now: Time, ends: &mut Ends<'_, T>) {
@@ -413,7 +424,7 @@ impl<T: Transport> Node<T> for Session {
         self.connections.iter_mut().for_each(|connection| connection.counters = RequestCounters::default());
     }
 
-    fn finish(&mut self, name: &str, notes: &mut Vec<String>) -> Vec<RequestCounters> {
+    fn finish(&mut self, name: &str, notes: &mut Vec<String>) -> Vec<NodeCounters> {
         self.stopped = true;
         // The connections of a session are told apart by a number behind its name, which stands for no one of them.
         let name = if self.connections.len() > 1 { name.rsplit_once('.').map_or(name, |n| n.0) } else { name };
@@ -433,6 +444,7 @@ impl<T: Transport> Node<T> for Session {
                 window.width, self.depth, window.waited, window.submitted
             ));
         }
-        self.connections.iter_mut().map(|connection| std::mem::take(&mut connection.counters)).collect()
+        let counters = self.connections.iter_mut().map(|connection| std::mem::take(&mut connection.counters));
+        counters.map(|counters| NodeCounters::Requests(Box::new(counters))).collect()
     }
 }

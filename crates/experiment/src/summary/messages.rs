@@ -1,7 +1,8 @@
 //! Metrics of messages: their delays and the data at risk.
 
+use crate::message_times::MessageTimes;
 use crate::metric::{insert_distribution, insert_ends, insert_quantiles, Metric, Metrics};
-use crate::workload::{MessageTimes, Peak};
+use crate::workload::Peak;
 use spec::{FlowSpec, RunSpec};
 use units::{Histogram, Time};
 

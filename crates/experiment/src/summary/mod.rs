@@ -1,6 +1,7 @@
 //! Metrics of a run. Names carry units; what does not apply is absent, never zero.
 
 mod extrapolation;
+mod fc;
 mod flow;
 mod interval;
 mod messages;

@@ -1,21 +1,24 @@
 //! Metrics of the whole run.
 
+use super::fc::{insert_fc_latency, insert_fc_rate, insert_fc_stall_times};
 use super::flow::insert_rtt;
 use super::interval::bottleneck;
 use super::messages::{insert_lag, insert_latency};
 use super::network::insert_kept;
 use super::requests::insert_requests;
 use crate::counters::{MeasuredFlow, MeasuredRun};
+use crate::fc_counters::CreditStalls;
+use crate::message_times::MessageTimes;
 use crate::metric::{integer, real, Metric, Metrics};
 use crate::request_counters::RequestCounters;
 use crate::short_flows::insert_completion;
-use crate::workload::{MessageTimes, Source};
+use crate::workload::Source;
 use spec::{RunSpec, WorkloadSpec};
 use std::collections::BTreeSet;
 use units::{Histogram, Span, Time};
 
 /// Counters that add up over flows.
-const SUMMED: [&str; 21] = [
+const SUMMED: [&str; 25] = [
     "delivered_bytes",
     "delivered_packets",
     "retransmitted_segments",
@@ -28,6 +31,10 @@ const SUMMED: [&str; 21] = [
     "acks",
     "offered_bytes",
     "messages",
+    "fc_frames",
+    "fc_bytes",
+    "credit_stalls",
+    "gateway_credit_stalls",
     "lag_max_bytes",
     "startup_lag_max_bytes",
     "reverse_delivered_bytes",
@@ -78,11 +85,17 @@ pub fn of_run(spec: &RunSpec, measured: &MeasuredRun, of_flows: &[Metrics], of_e
         measured.merge(&times.measured);
         start_up.merge(&times.start_up);
     };
-    let mut requests = None;
+    let (mut requests, mut fc_bytes, mut stalls) = (None, None, [CreditStalls::default(); 2]);
     for flow in &measured.flows {
         match &flow.workload.source {
             Source::Bulk { .. } | Source::Shared(_) => {}
             Source::Iscsi(counters) => requests.get_or_insert_with(RequestCounters::default).merge(counters),
+            Source::Fc(counters) => {
+                add(&mut latency, &counters.times);
+                fc_bytes = Some(fc_bytes.unwrap_or(0) + counters.measured_bytes());
+                stalls[0].add(counters.port_stalls);
+                stalls[1].add(counters.gateway_stalls);
+            }
             Source::ConstantRate(constant_rate) => add(&mut latency, &constant_rate.messages.times),
             Source::Replicate(replicate) => add(&mut lag, &replicate.messages.times),
         }
@@ -92,6 +105,11 @@ pub fn of_run(spec: &RunSpec, measured: &MeasuredRun, of_flows: &[Metrics], of_e
     }
     insert_latency(&mut metrics, &latency[0], &latency[1]);
     insert_lag(&mut metrics, &lag[0], &lag[1]);
+    if let Some(bytes) = fc_bytes {
+        insert_fc_rate(&mut metrics, bytes, interval);
+        insert_fc_latency(&mut metrics, &latency[0]);
+        insert_fc_stall_times(&mut metrics, stalls);
+    }
     if let Some(requests) = requests {
         insert_requests(&mut metrics, &requests, interval);
     }

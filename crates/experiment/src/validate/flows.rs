@@ -42,7 +42,10 @@ pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
         WorkloadSpec::Bulk { bytes: Some(_) } | WorkloadSpec::ConstantRate { .. } | WorkloadSpec::Replicate { .. } => {
             flow.distribution == DistributionSpec::Striped
         }
-        WorkloadSpec::Bulk { bytes: None } | WorkloadSpec::Program { .. } | WorkloadSpec::Iscsi(_) => false,
+        WorkloadSpec::Bulk { bytes: None }
+        | WorkloadSpec::Program { .. }
+        | WorkloadSpec::Iscsi(_)
+        | WorkloadSpec::Fc(_) => false,
     };
     let key = |f: &FlowSpec| (f.source, f.destination, f.stop_ns, f.distribution);
     match flows.iter().find(|other| other.workload != flow.workload || key(other) != key(flow)).filter(|_| shares) {

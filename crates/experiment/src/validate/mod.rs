@@ -2,7 +2,9 @@
 //! alone, so that construction meets no other faults than those of files that it opens.
 
 mod events;
+mod fc;
 mod flows;
+mod gateways;
 mod iscsi;
 mod manager;
 mod network;
@@ -31,6 +33,7 @@ impl<'a> ValidRun<'a> {
             return Err(RunError::Spec(format!("format = {}: this version reads {FORMAT}", spec.format)));
         }
         spec.links.iter().try_for_each(|link| network::check_link(spec, link))?;
+        gateways::check(spec)?;
         spec.flows.iter().try_for_each(|flow| flows::check(spec, flow))?;
         groups(&spec.flows).try_for_each(flows::check_group)?;
         spec.background.iter().try_for_each(|source| network::check_background(spec, source))?;
@@ -72,6 +75,9 @@ impl<'a> ValidSimulation<'a> {
             });
             if let Some((connections, spec)) = session {
                 iscsi::check(connections, spec)?;
+            }
+            if let Some(spec) = group.iter().find_map(fc::spec_of) {
+                fc::check(&run, group, spec)?;
             }
         }
         for entry in &run.short_flows {

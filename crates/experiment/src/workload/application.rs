@@ -3,6 +3,7 @@
 use super::generator::Generator;
 use super::messages::{Messages, Peak};
 use super::sending_end::SendingEnd;
+use crate::fc_counters::FcCounters;
 use crate::request_counters::RequestCounters;
 use units::{Span, Time};
 
@@ -58,6 +59,8 @@ pub enum Source {
     Replicate(Box<Replicate>),
     /// A connection of an iSCSI session, which is driven elsewhere: what its requests came to.
     Iscsi(Box<RequestCounters>),
+    /// A connection between Fibre Channel gateways, which is driven elsewhere: the frames over it.
+    Fc(Box<FcCounters>),
     /// A part of a workload that several connections share; a [`super::Stripe`] drives it.
     Shared(Share),
 }
@@ -116,10 +119,10 @@ impl Workload {
         Workload::new(Source::Replicate(Box::new(replicate)), true, send_buffer_limited)
     }
 
-    /// A connection of an iSCSI session.
-    pub fn iscsi() -> Workload {
-        let mut workload = Workload::new(Source::Iscsi(Box::default()), false, false);
-        // The session's node writes, and tells when it is done.
+    /// The work of a node, which counts into `source`.
+    pub fn of_node(source: Source) -> Workload {
+        let mut workload = Workload::new(source, false, false);
+        // The node writes, and tells when it is done.
         workload.stopped = true;
         workload
     }
@@ -144,7 +147,7 @@ impl Workload {
     /// Messages, where the source has any.
     pub fn messages(&self) -> Option<&Messages> {
         match &self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => None,
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Fc(_) | Source::Shared(_) => None,
             Source::ConstantRate(constant_rate) => Some(&constant_rate.messages),
             Source::Replicate(replicate) => Some(&replicate.messages),
         }
@@ -213,7 +216,7 @@ impl Application for Workload {
                 self.flush(now, end);
                 Time::NEVER
             }
-            Source::Iscsi(_) | Source::Shared(_) => Time::NEVER,
+            Source::Iscsi(_) | Source::Fc(_) | Source::Shared(_) => Time::NEVER,
             Source::ConstantRate(constant_rate) => {
                 constant_rate.generator.start(now);
                 self.handle_timer(now, end)
@@ -230,7 +233,7 @@ impl Application for Workload {
             return Time::NEVER;
         }
         let next = match &mut self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => Time::NEVER,
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Fc(_) | Source::Shared(_) => Time::NEVER,
             Source::ConstantRate(constant_rate) => constant_rate.issue_due(now, &mut self.backlog),
             Source::Replicate(replicate) => replicate.issue_due(now, &mut self.backlog),
         };
@@ -241,7 +244,7 @@ impl Application for Workload {
     fn handle_delivered(&mut self, now: Time, received: u64, end: &mut impl SendingEnd) -> Option<Time> {
         let mut wake = None;
         match &mut self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) | Source::Shared(_) => {}
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Fc(_) | Source::Shared(_) => {}
             Source::ConstantRate(constant_rate) => {
                 constant_rate.messages.handle_delivered(now, received);
                 if constant_rate.blocked && !self.stopped && constant_rate.has_credit() {

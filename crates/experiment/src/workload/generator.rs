@@ -56,11 +56,12 @@ impl Generator {
         }
     }
 
-    /// Goes on at `now` after a wait for credits; the messages missed meanwhile are not made up for.
+    /// Goes on at `now` after a wait for room; the messages missed meanwhile are not made up for.
     pub fn resume(&mut self, now: Time) {
         match self {
             Generator::Frames(frames) => frames.restart(now),
-            Generator::Trace(_) | Generator::RandomWrites(_) => {}
+            Generator::RandomWrites(drawn) => drawn.resume(now),
+            Generator::Trace(_) => {}
         }
     }
 

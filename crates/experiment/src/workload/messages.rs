@@ -1,7 +1,8 @@
 //! Messages in transit and their delays.
 
+use crate::message_times::MessageTimes;
 use std::collections::VecDeque;
-use units::{Histogram, Span, Time};
+use units::{Span, Time};
 
 /// A message that a generator has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,38 +11,6 @@ pub struct Due {
     pub at: Time,
     /// Bytes written to the connection.
     pub bytes: u64,
-}
-
-/// Delays of messages from their issue to their delivery.
-#[derive(Default)]
-pub struct MessageTimes {
-    /// Messages issued before are of the start-up.
-    from: Time,
-    /// Of messages issued during the warm-up, ns.
-    pub start_up: Histogram,
-    /// Of those issued in the measured interval, ns.
-    pub measured: Histogram,
-    /// The longest of these, and when it was issued.
-    pub longest: Option<(Span, Time)>,
-}
-
-impl MessageTimes {
-    /// The measured interval begins at `from`.
-    pub(super) fn new(from: Time) -> MessageTimes {
-        MessageTimes { from, ..MessageTimes::default() }
-    }
-
-    /// Counts a message.
-    pub(super) fn record(&mut self, issued: Time, now: Time) {
-        let taken = now.since(issued);
-        if issued < self.from {
-            return self.start_up.record(taken.0);
-        }
-        self.measured.record(taken.0);
-        if self.longest.is_none_or(|(longest, _)| taken > longest) {
-            self.longest = Some((taken, issued));
-        }
-    }
 }
 
 /// Most bytes that were issued and not delivered: data at risk.

@@ -10,7 +10,7 @@ mod stripe;
 
 pub use application::{Application, ConstantRate, Replicate, Share, Source, Workload};
 pub use generator::Generator;
-pub use messages::{MessageTimes, Messages, Peak};
+pub use messages::{Messages, Peak};
 pub use order::Order;
 pub use random_writes::RandomWrites;
 pub use sending_end::SendingEnd;

@@ -1,6 +1,6 @@
 //! Messages of a stripe in the order of their issue, each on one lane.
 
-use super::messages::MessageTimes;
+use crate::message_times::MessageTimes;
 use std::collections::VecDeque;
 use units::{Span, Time};
 

@@ -108,6 +108,12 @@ impl RandomWrites {
         self.advance();
     }
 
+    /// The next write is issued at `now`, if it has not been yet, and the later ones as long after it as they would be.
+    pub(super) fn resume(&mut self, now: Time) {
+        self.start += now.since(self.next.at);
+        self.next.at = self.next.at.max(now);
+    }
+
     pub(super) fn peek(&self) -> Due {
         self.next
     }

@@ -4,7 +4,7 @@
 //! displaces the packets' own from the instruction cache.
 
 use super::connections::Connections;
-use crate::node::{Ends, Node};
+use crate::node::{Ends, Node, NodeCounters};
 use crate::node_number::NodeNumber;
 use crate::packet::Packet;
 use crate::side::Side;
@@ -142,7 +142,10 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
             let flows = node.flows();
             let counters = node.finish(&of.flows[flows.start].spec.name, notes);
             for (flow, counters) in of.flows[flows].iter_mut().zip(counters) {
-                flow.workload.source = Source::Iscsi(Box::new(counters));
+                flow.workload.source = match counters {
+                    NodeCounters::Requests(counters) => Source::Iscsi(counters),
+                    NodeCounters::Fc(counters) => Source::Fc(counters),
+                };
             }
         }
     }

@@ -1,0 +1,263 @@
+//! Two gateways: what their connections and the N_Ports behind them do for each other.
+
+use super::agenda::Agenda;
+use super::connection::{Connection, Phase, Unit, UnitBytes};
+use super::pair::Pair;
+use crate::fc_counters::FcCounters;
+use crate::node::{Ends, Node, NodeCounters};
+use crate::side::Side;
+use crate::transport::Transport;
+use std::ops::Range;
+use units::Time;
+
+const SIDES: [Side; 2] = [Side::Sender, Side::Receiver];
+
+/// Two gateways, the connections between them that share pairs of N_Ports, and these pairs.
+pub struct Gateways {
+    /// Flow of the first connection; the others follow.
+    first: usize,
+    connections: Vec<Connection>,
+    pairs: Vec<Pair>,
+    unit_bytes: UnitBytes,
+    /// By side: bytes that TCP has not begun to send from which on frames stay in their ports' buffers.
+    unsent_bytes: [u64; 2],
+    /// When each pair has something to do.
+    agenda: Agenda,
+    /// Ends of connections whose TCP has something new to send.
+    pumps: Vec<(usize, Side)>,
+    /// Time to which the timer is set: the agenda's first or before.
+    armed: Time,
+    stopped: bool,
+    done_at: Option<Time>,
+    /// When TCP gave up the first connection that it did.
+    lost_at: Option<Time>,
+}
+
+impl Gateways {
+    /// Over the flows from `first` on, one for each of `connections`.
+    pub(super) fn new(
+        first: usize,
+        connections: Vec<Connection>,
+        pairs: Vec<Pair>,
+        unit_bytes: UnitBytes,
+        unsent_bytes: [u64; 2],
+    ) -> Gateways {
+        Gateways {
+            first,
+            connections,
+            agenda: Agenda::new(pairs.len()),
+            pairs,
+            unit_bytes,
+            unsent_bytes,
+            pumps: vec![],
+            armed: Time::NEVER,
+            stopped: false,
+            done_at: None,
+            lost_at: None,
+        }
+    }
+
+    /// The flows that are its connections.
+    pub fn flows(&self) -> Range<usize> {
+        self.first..self.first + self.connections.len()
+    }
+
+    /// Does all that is due by `now`.
+    fn advance<T: Transport>(&mut self, now: Time, ends: &mut Ends<'_, T>) {
+        while let Some(number) = self.agenda.due(now) {
+            self.work(now, number, ends);
+        }
+        if self.stopped && self.done_at.is_none() {
+            let mut counters = self.connections.iter().map(|connection| &connection.counters);
+            if counters.all(|of| of.delivered == of.generated) {
+                self.done_at = Some(now);
+            }
+        }
+    }
+
+    /// Does what is due of a pair.
+    fn work<T: Transport>(&mut self, now: Time, number: usize, ends: &mut Ends<'_, T>) {
+        let pair = &mut self.pairs[number];
+        let index = pair.connection;
+        let connection = &mut self.connections[index];
+        let counters = &mut connection.counters;
+        pair.handle_timeout(now);
+        let (frames, bytes) = pair.generate(now);
+        counters.generated += frames;
+        counters.generated_bytes += bytes;
+        for side in SIDES {
+            while let Some(carried) = pair.poll_at_gateway(side) {
+                connection.staged[side as usize].push_back((number, carried));
+            }
+            while let Some(carried) = pair.poll_at_port(now, side) {
+                counters.delivered += 1;
+                counters.delivered_bytes += carried.frame.payload.len() as u64;
+                counters.times.record(carried.issued, now);
+            }
+        }
+        self.agenda.set(number, pair.poll_timeout());
+        for side in SIDES {
+            self.fill(now, index, side, ends);
+            // The port's link may take frames again.
+            self.deliver(now, index, side, ends);
+        }
+    }
+
+    /// Hands frames at the gateway at `side` to TCP as long as there is room, and returns their ports' credits.
+    fn fill<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
+        let connection = &mut self.connections[index];
+        let end = ends.end(self.first + index, side);
+        let stream = &mut connection.streams[side as usize];
+        if connection.phase[side as usize] == Phase::Open {
+            let staged = &mut connection.staged[side as usize];
+            while stream.has_room(end, self.unsent_bytes[side as usize]) {
+                let Some((number, carried)) = staged.pop_front() else { break };
+                let pair = &mut self.pairs[number];
+                pair.release(now, side);
+                self.agenda.set(number, pair.poll_timeout());
+                let unit = Unit::Frame(number, carried);
+                stream.push(self.unit_bytes.length(&unit), unit);
+            }
+        }
+        if stream.write(now, end) {
+            self.pumps.push((self.first + index, side));
+        }
+    }
+
+    /// Reads what came whole to the gateway at `side`, as far as the links to its ports take frames.
+    fn deliver<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
+        let connection = &mut self.connections[index];
+        let end = ends.end(self.first + index, side);
+        let received = end.bytes_received();
+        let (mut bytes, mut opened) = (0, false);
+        while let Some(unit) = connection.streams[side.other() as usize].peek(received) {
+            if matches!(unit, Unit::Frame(number, _) if !self.pairs[*number].has_room(side)) {
+                break;
+            }
+            bytes += self.unit_bytes.length(unit);
+            match connection.streams[side.other() as usize].pop(received) {
+                Some(Unit::Open) => {
+                    connection.phase[side as usize] = Phase::Open;
+                    connection.streams[side as usize].push(self.unit_bytes.length(&Unit::Opened), Unit::Opened);
+                }
+                Some(Unit::Opened) => {
+                    connection.phase[side as usize] = Phase::Open;
+                    opened = !self.stopped;
+                }
+                Some(Unit::Frame(number, carried)) => {
+                    let pair = &mut self.pairs[number];
+                    pair.send(now, side, carried);
+                    self.agenda.set(number, pair.poll_timeout());
+                }
+                None => break,
+            }
+        }
+        if bytes == 0 {
+            return;
+        }
+        end.read(now, bytes);
+        self.pumps.push((self.first + index, side));
+        for (number, pair) in self.pairs.iter_mut().enumerate().filter(|(_, pair)| opened && pair.connection == index) {
+            pair.start(now);
+            self.agenda.set(number, pair.poll_timeout());
+        }
+        self.fill(now, index, side, ends);
+    }
+}
+
+impl<T: Transport> Node<T> for Gateways {
+    fn flows(&self) -> Range<usize> {
+        self.flows()
+    }
+
+    fn start(&mut self, now: Time, ends: &mut Ends<'_, T>) {
+        for (index, connection) in self.connections.iter_mut().enumerate() {
+            connection.phase[Side::Sender as usize] = Phase::Connecting;
+            ends.end(self.first + index, Side::Sender).connect(now);
+            self.pumps.push((self.first + index, Side::Sender));
+        }
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.stopped = true;
+        for (number, pair) in self.pairs.iter_mut().enumerate() {
+            pair.stop();
+            // Its next step, if it has none left, is where its end is noted.
+            self.agenda.set(number, pair.poll_timeout().min(now));
+        }
+    }
+
+    fn handle_arrival(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
+        let index = flow - self.first;
+        let connection = &mut self.connections[index];
+        let phase = &mut connection.phase[side as usize];
+        if *phase == Phase::Connecting && ends.end(flow, side).was_established() {
+            *phase = Phase::Opening;
+            connection.streams[side as usize].push(self.unit_bytes.length(&Unit::Open), Unit::Open);
+        }
+        self.fill(now, index, side, ends);
+        self.deliver(now, index, side, ends);
+        self.advance(now, ends);
+    }
+
+    fn handle_sent(&mut self, now: Time, flow: usize, side: Side, ends: &mut Ends<'_, T>) {
+        self.fill(now, flow - self.first, side, ends);
+    }
+
+    fn handle_transport_timeout(&mut self, now: Time, flow: usize, ends: &mut Ends<'_, T>) {
+        if ends.end(flow, Side::Sender).is_closed() || ends.end(flow, Side::Receiver).is_closed() {
+            self.connections[flow - self.first].phase = [Phase::Lost; 2];
+            self.lost_at.get_or_insert(now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time, ends: &mut Ends<'_, T>) {
+        self.armed = Time::NEVER;
+        self.advance(now, ends);
+    }
+
+    fn poll_timer(&mut self) -> Option<Time> {
+        // Early is harmless: a deadline that only moves back costs nothing.
+        let due = self.agenda.poll_timeout();
+        if due >= self.armed {
+            return None;
+        }
+        self.armed = due;
+        Some(due)
+    }
+
+    fn poll_pump(&mut self) -> Option<(usize, Side)> {
+        self.pumps.pop()
+    }
+
+    fn done_at(&self) -> Option<Time> {
+        self.done_at
+    }
+
+    fn begin_measuring(&mut self) {
+        for Connection { counters, .. } in &mut self.connections {
+            counters.delivered_bytes_at_warmup = counters.delivered_bytes;
+        }
+    }
+
+    fn finish(&mut self, name: &str, notes: &mut Vec<String>) -> Vec<NodeCounters> {
+        if let Some(at) = self.lost_at {
+            notes.push(format!(
+                "flow {name}: TCP gave up a connection between gateways at {:.3} s; its frames stay where they are",
+                at.as_secs_f64()
+            ));
+        }
+        for pair in &mut self.pairs {
+            pair.stop();
+            let counters = &mut self.connections[pair.connection].counters;
+            let [ports, gateways] = pair.stalls();
+            counters.port_stalls.add(ports);
+            counters.gateway_stalls.add(gateways);
+        }
+        let counters = self.connections.iter_mut().map(|connection| {
+            let none = FcCounters::new(Time::ZERO);
+            NodeCounters::Fc(Box::new(std::mem::replace(&mut connection.counters, none)))
+        });
+        counters.collect()
+    }
+}
