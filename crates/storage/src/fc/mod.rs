@@ -5,6 +5,7 @@
 
 pub mod fabric;
 pub mod forwarder;
+pub mod ifcp;
 mod sequence;
 
 #[cfg(test)]
