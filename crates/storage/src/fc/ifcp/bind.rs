@@ -101,7 +101,7 @@ impl Gateway {
             own.session = Some(key);
         }
         self.timers.set(Timer::Setup(connection), now_ns + self.settings.setup_timeout_ns);
-        self.send_control(connection, SessionMessage::Bind(bind), TimeStamp::NONE);
+        self.send_control(connection, SessionMessage::Bind(bind), TimeStamp::NONE, now_ns);
     }
 
     /// Takes a CBIND.
@@ -119,7 +119,7 @@ impl Gateway {
             Bind { liveness_s: self.settings.liveness_s, mode: self.settings.mode, version: VERSION, ..*bind };
         let response = SessionMessage::BindResponse { bind: response, status, handle };
         if status != BindStatus::Success {
-            return self.send_control(connection, response, TimeStamp::NONE);
+            return self.send_control(connection, response, TimeStamp::NONE, now_ns);
         }
         let key = match self.by_pair.get(&pair).copied() {
             Some(key) if !self.is_open(key) => {
@@ -143,7 +143,7 @@ impl Gateway {
             session.connection = Some(connection);
             session.bound_here = false;
         }
-        self.send_control(connection, response, TimeStamp::NONE);
+        self.send_control(connection, response, TimeStamp::NONE, now_ns);
         self.open(key, connection, handle, bind.liveness_s, now_ns);
     }
 

@@ -43,7 +43,7 @@ impl Gateway {
             return;
         }
         let test = SessionMessage::LivenessTest { interval_s, count, source, destination };
-        self.send_control(connection, test, time);
+        self.send_control(connection, test, time, now_ns);
     }
 
     /// Takes a test, with the names of the CBIND's source and destination.

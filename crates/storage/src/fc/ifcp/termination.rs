@@ -14,6 +14,8 @@ use wire::ifcp::{BindStatus, Message, SessionMessage};
 /// Numbers of the exchanges in which the gateway logs ports out in the name of remote ports: the upper end, which ports
 /// use last.
 const OWN_EXCHANGES: std::ops::Range<u16> = 0xff00..0xffff;
+/// Session messages that wait for a connection at once. A peer that keeps the protocol causes three.
+const CONTROL_MAX: usize = 64;
 /// UNBIND status: done.
 const UNBOUND: u16 = 0;
 /// UNBIND status: the receiver knows no such connection.
@@ -65,7 +67,8 @@ impl Gateway {
             // The connection goes on to be made: it serves the next session.
             (Phase::Connecting, _) => {}
             // The peer did this already, or refused to begin.
-            (_, EndReason::Unbound | EndReason::Refused(_)) => {
+            (_, EndReason::Unbound) => own.phase = Phase::Unbound,
+            (_, EndReason::Refused(_)) => {
                 own.phase = Phase::Unbound;
                 self.trim(connection);
             }
@@ -79,7 +82,7 @@ impl Gateway {
                 let message = SessionMessage::Unbind { user: session.user, handle: own.handle };
                 own.control.clear();
                 self.timers.set(Timer::Setup(connection), now_ns + self.settings.setup_timeout_ns);
-                self.send_control(connection, message, TimeStamp::NONE);
+                self.send_control(connection, message, TimeStamp::NONE, now_ns);
             }
             _ => {
                 self.closes.push_back((connection, Closing::Reset));
@@ -115,7 +118,7 @@ impl Gateway {
             own.control.clear();
             self.timers.clear(Timer::Setup(connection));
         }
-        self.send_control(connection, response, TimeStamp::NONE);
+        self.send_control(connection, response, TimeStamp::NONE, now_ns);
     }
 
     /// Takes the response to UNBIND.
@@ -129,11 +132,21 @@ impl Gateway {
         self.trim(connection);
     }
 
-    pub(super) fn send_control(&mut self, connection: ConnectionKey, message: SessionMessage, time: TimeStamp) {
-        if let Some(own) = self.connections.get_mut(&connection) {
-            own.control.push_back(Message::Session(message, time));
-            self.announce(connection);
+    /// Lets a session message wait for its connection. A peer that asks on and on and takes no answer loses the
+    /// connection.
+    pub(super) fn send_control(
+        &mut self,
+        connection: ConnectionKey,
+        message: SessionMessage,
+        time: TimeStamp,
+        now_ns: u64,
+    ) {
+        let Some(own) = self.connections.get_mut(&connection) else { return };
+        if own.control.len() >= CONTROL_MAX {
+            return self.drop_connection(connection, EndReason::ProtocolError, now_ns);
         }
+        own.control.push_back(Message::Session(message, time));
+        self.announce(connection);
     }
 
     /// Logs a local port out of a remote one, in that one's name.
