@@ -263,8 +263,12 @@ impl Gateway {
     /// Ends an attempt that was not answered in time.
     pub(super) fn setup_failed(&mut self, connection: ConnectionKey, now_ns: u64) {
         let Some(own) = self.connections.get(&connection) else { return };
+        let peer = own.peer;
         let reason = if own.is_up() { EndReason::NoAnswer } else { EndReason::ConnectFailed };
         self.drop_connection(connection, reason, now_ns);
+        if reason == EndReason::NoAnswer {
+            self.drop_unbound(peer, reason, now_ns);
+        }
     }
 
     /// A name for a connection, never 0.

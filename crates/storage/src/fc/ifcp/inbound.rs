@@ -59,7 +59,7 @@ impl Gateway {
         let Some(session) = self.sessions.get_mut(&key) else { return };
         let (source, destination) = (session.remote_id, session.local_id);
         if self.settings.mode == AddressMode::Translation {
-            // What they are in the other region means nothing here (RFC 4172, 4.6.1).
+            // Addresses of the other region mean nothing here (RFC 4172, 4.6.1).
             (frame.header.s_id, frame.header.d_id) = (source, destination);
         }
         let addresses = [(frame.header.s_id, source), (frame.header.d_id, destination)];

@@ -93,11 +93,7 @@ impl Gateway {
         if let Some(connection) = connection {
             self.drop_connection(connection, EndReason::Silent, now_ns);
         }
-        // Nothing tests connections without a session: these may be as dead.
-        let idle: Vec<ConnectionKey> = self.unbound_to(peer).collect();
-        for connection in idle {
-            self.drop_connection(connection, EndReason::Silent, now_ns);
-        }
+        self.drop_unbound(peer, EndReason::Silent, now_ns);
     }
 }
 

@@ -39,7 +39,7 @@ mod translation;
 pub use counters::Counters;
 pub use event::{EndReason, Event, Refusal};
 pub use output::{Closing, ConnectionKey, FabricOutput, Flow, Pair, PeerKey, RemotePort};
-pub use reachability::InvalidPorts;
+pub use peer::InvalidPorts;
 pub use session::{SessionCounters, SessionView};
 pub use settings::{Clock, InvalidSettings, Settings};
 

@@ -6,29 +6,12 @@
 use super::connection::{Connection, Phase};
 use super::event::{EndReason, Event};
 use super::output::{Closing, ConnectionKey, FabricOutput, PeerKey, RemotePort};
-use super::peer::{Peer, Presented};
+use super::peer::{InvalidPorts, Peer, Presented};
 use super::timers::Timer;
 use super::Gateway;
 use std::collections::BTreeMap;
 use wire::fc::{FcId, Wwn};
 use wire::ifcp::AddressMode;
-
-/// Reason for which a list of ports was not taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum InvalidPorts {
-    /// There is no such peer.
-    #[error("peer {} is unknown: add it first", .0.0)]
-    UnknownPeer(PeerKey),
-    /// Another peer has the port.
-    #[error("port {0} is in the list of peer {peer} too: a port is behind one gateway", peer = .1.0)]
-    AtAnotherPeer(Wwn, PeerKey),
-    /// The list has the port twice.
-    #[error("port {0} is in the list twice")]
-    Twice(Wwn),
-    /// Transparent mode needs the port's address.
-    #[error("port {0} needs its address, as addresses are transparent")]
-    NoAddress(Wwn),
-}
 
 impl Gateway {
     /// Adds a peer, and begins to reach it. One that is there already is left as it is.
@@ -235,6 +218,19 @@ impl Gateway {
                 .get(key)
                 .is_some_and(|own| own.outgoing && own.phase == Phase::Unbound && own.session.is_none())
         })
+    }
+
+    /// Drops the connections with a peer that no session uses, accepted ones too. No test of liveness covers them: they
+    /// are as dead as one that was found dead, and would keep the peer's ports presented.
+    pub(super) fn drop_unbound(&mut self, peer: PeerKey, reason: EndReason, now_ns: u64) {
+        let keys: Vec<ConnectionKey> =
+            self.peers.get(&peer).map(|own| own.connections.iter().copied().collect()).unwrap_or_default();
+        for connection in keys {
+            let idle = self.connections.get(&connection);
+            if idle.is_some_and(|own| own.phase == Phase::Unbound && own.session.is_none()) {
+                self.drop_connection(connection, reason, now_ns);
+            }
+        }
     }
 
     fn is_connected(&self, peer: PeerKey) -> bool {

@@ -185,7 +185,7 @@ pub(super) fn outbound(
         put_id(&mut bytes, at, FcId::NONE);
     }
     if names.iter().any(Option::is_some) {
-        // Where there are two fields, both names are added, and one that is not needed is 0 (RFC 4172, 7.3.1.9).
+        // Both names of two fields are added, and one that is not needed is 0 (RFC 4172, 7.3.1.9).
         names.iter().for_each(|name| bytes.put_u64(name.map_or(0, |name| name.0)));
     }
     Ok(Some(bytes.freeze()))

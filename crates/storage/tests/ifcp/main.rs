@@ -1,0 +1,6 @@
+//! Gateways joined over lines that reorder between connections and are cut, and peers that break the protocol.
+
+mod chance;
+mod losses;
+mod net;
+mod sessions;
