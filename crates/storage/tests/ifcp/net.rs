@@ -135,6 +135,12 @@ impl Net {
         }
     }
 
+    /// Takes all ports of a peer off a site's list.
+    pub fn forget_ports_of(&mut self, site: usize, peer: u32) {
+        self.sites[site].gateway.set_ports(PeerKey(peer), Vec::new(), self.now_ns).unwrap();
+        self.run();
+    }
+
     /// Takes a host off its site.
     pub fn detach(&mut self, site: usize, host: u64) {
         self.sites[site].fabric.detach(PortKey(host as u32));

@@ -303,3 +303,72 @@ fn restore_pages(payload: &[u8], id_of: impl Fn(Wwn) -> Option<FcId>) -> Result<
     }
     Ok(bytes.freeze())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENDS: EndPoints = EndPoints { source: FcId::new(0x01_0001), destination: FcId::new(0x01_0002) };
+    const THIRD: FcId = FcId::new(0x01_0003);
+    const NAME: Wwn = Wwn(0x2000_0000_0000_0033);
+
+    fn sent(command: Command, accept: bool, payload: &[u8]) -> Result<Option<Bytes>, Fault> {
+        let names = |id| (id == THIRD).then_some(NAME);
+        outbound(command, accept, &Bytes::copy_from_slice(payload), ENDS, names)
+    }
+
+    #[test]
+    fn ports_of_the_session_go_as_codes_and_others_by_name() {
+        let rec = |id: FcId| [&[0x13, 0, 0, 0, 0xaa][..], &id.to_bytes(), &[1, 2, 3, 4]].concat();
+        for (id, code) in [(ENDS.source, SOURCE), (ENDS.destination, DESTINATION)] {
+            assert_eq!(sent(Command::REC, false, &rec(id)).unwrap().unwrap(), rec(code));
+        }
+        let named = [&rec(NAMED)[..], &NAME.0.to_be_bytes()].concat();
+        assert_eq!(sent(Command::REC, false, &rec(THIRD)).unwrap().unwrap(), named);
+        let unknown = FcId::new(0x01_0004);
+        assert_eq!(sent(Command::REC, false, &rec(unknown)), Err(Fault::UnknownAddress(unknown)));
+    }
+
+    #[test]
+    fn an_accept_with_one_name_has_zeros_for_the_other() {
+        let accept = |first: FcId, second: FcId| {
+            let ids = [&[2, 0, 0, 0, 1, 2, 3, 4, 0][..], &first.to_bytes(), &[0], &second.to_bytes()].concat();
+            [&ids[..], &[9; 8]].concat()
+        };
+        let named = [&accept(NAMED, SOURCE)[..], &NAME.0.to_be_bytes(), &[0; 8]].concat();
+        assert_eq!(sent(Command::REC, true, &accept(THIRD, ENDS.source)).unwrap().unwrap(), named);
+        let bare = sent(Command::REC, true, &accept(ENDS.destination, ENDS.source)).unwrap().unwrap();
+        assert_eq!(bare, accept(DESTINATION, SOURCE));
+    }
+
+    #[test]
+    fn pages_of_tprlo_have_a_name_each_and_word_0_stays() {
+        let page = |flags, id: FcId| [&[8, 0, flags, 0, 1, 1, 1, 1, 2, 2, 2, 2, 0][..], &id.to_bytes()].concat();
+        let head = [0x24, 0x10, 0, 36];
+        let payload = [&head[..], &page(0x20, THIRD), &page(0, ENDS.source)].concat();
+        let augmented = [
+            &head[..],
+            &page(0x20, NAMED),
+            &NAME.0.to_be_bytes(),
+            // A page without a third party has zeros for address and name.
+            &page(0, FcId::NONE),
+            &[0; 8],
+        ]
+        .concat();
+        assert_eq!(sent(Command::TPRLO, false, &payload).unwrap().unwrap(), augmented);
+        // TPRLO of all ports goes as it is.
+        let global = [&[0x24, 0x10, 0, 20][..], &page(0x10, THIRD)].concat();
+        assert_eq!(sent(Command::TPRLO, false, &global), Ok(None));
+    }
+
+    #[test]
+    fn codes_that_a_field_cannot_have_are_refused() {
+        let payload = |code: u8| Bytes::from(vec![0x12, 0, 0, 0, 0, 0, 0, code, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let read = |code| inbound(Command::RRQ, false, &payload(code), ENDS, |_| Some(THIRD));
+        assert_eq!(id_at(&read(1).unwrap(), 5), ENDS.source);
+        assert_eq!(id_at(&read(2).unwrap(), 5), ENDS.destination);
+        for code in [0, 3, 4, 255] {
+            assert_eq!(read(code), Err(wrong("address translation type", u64::from(code))));
+        }
+    }
+}
