@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -33,8 +34,7 @@ def _all() -> tuple[Metric, ...]:
             "bit/s",
             rate,
             "higher",
-            "Payload handed to the receiving application in order, per second of the measured interval: "
-            "after the warm-up, before the drain.",
+            "Payload handed to the receiving application in order, per second after the warm-up and before the drain.",
         ),
         Metric(
             "line_share",
@@ -42,9 +42,8 @@ def _all() -> tuple[Metric, ...]:
             "1",
             share,
             "higher",
-            "Goodput as a part of the bottleneck's line rate. Headers take the rest of a full line: with 1500-byte "
-            "packets and timestamps at most 1448/1500 = 96.5 %. The bottleneck is the slowest line of the flow's first "
-            "path at its first rate; a flow that moves to a faster one can exceed it.",
+            "Goodput over the first rate of the slowest line on the flow's first path: 1448/1500 = 96.5 % is full "
+            "with 1500-byte packets and timestamps, a moved flow can exceed it.",
         ),
         Metric(
             "delivered_bytes",
@@ -108,7 +107,7 @@ def _all() -> tuple[Metric, ...]:
             "B",
             size,
             "lower",
-            "Most bytes that a moving router kept back at once: the buffer that the mitigation needs.",
+            "Most bytes kept back at once: the buffer that the mitigation needs.",
         ),
         Metric(
             "held_max_s",
@@ -116,7 +115,7 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Longest that a packet was kept back by a moving router.",
+            "Longest that a packet was kept back.",
         ),
         Metric(
             "held_dropped_packets",
@@ -124,7 +123,7 @@ def _all() -> tuple[Metric, ...]:
             "packets",
             count,
             "lower",
-            "Packets that found a moving router's `buffer` full; part of `dropped_packets`.",
+            "Packets that found the `buffer` full; part of `dropped_packets`.",
         ),
         Metric(
             "duplicate_acks",
@@ -132,8 +131,8 @@ def _all() -> tuple[Metric, ...]:
             "ACKs",
             count,
             "lower",
-            "ACKs at the sender that acknowledge nothing new while data is outstanding (RFC 5681, section 2); "
-            "those that report a duplicate by DSACK (RFC 2883) are not counted, as in Linux.",
+            "ACKs of nothing new while data is outstanding (RFC 5681, section 2), without those that report a DSACK, "
+            "as in Linux.",
         ),
         Metric(
             "timeouts",
@@ -165,7 +164,7 @@ def _all() -> tuple[Metric, ...]:
             "",
             count,
             "lower",
-            "Reductions taken back because DSACK or timestamps proved that nothing was lost (RFC 3708, RFC 3522).",
+            "Reductions taken back because nothing was lost (RFC 3708, RFC 3522).",
         ),
         Metric("sent_segments", "sent", "segments", count, "neither", "Data segments sent, repeated ones too."),
         Metric("acks", "ACKs", "segments", count, "neither", "Pure ACKs that the receiver sent."),
@@ -175,8 +174,7 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Mean of the sender's round-trip time samples. Backend `kernel`: of the smoothed one, read every "
-            "`measure.series`, or every 10 ms.",
+            "Mean of the sender's round-trip time samples; backend `kernel`: of the smoothed one.",
         ),
         Metric("rtt_min_s", "RTT min", "s", time, "lower", "Least round-trip time sample."),
         Metric("rtt_max_s", "RTT max", "s", time, "lower", "Largest round-trip time sample."),
@@ -186,8 +184,7 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Mean over frames of the time from when the workload offers a frame to when its last byte is delivered. "
-            "Latencies are of frames offered after the warm-up.",
+            "Mean time from a frame's offer, after the warm-up, to the delivery of its last byte.",
         ),
         Metric("latency_p50_s", "latency p50", "s", time, "lower", "Median of the frames' latency."),
         Metric("latency_p99_s", "latency p99", "s", time, "lower", "99 of 100 frames were delivered within this time."),
@@ -198,7 +195,7 @@ def _all() -> tuple[Metric, ...]:
             "",
             count,
             "neither",
-            "Frames that the generator offered, or writes of the block trace that the local site issued.",
+            "Frames offered, or writes issued.",
         ),
         Metric(
             "lag_mean_s",
@@ -206,8 +203,8 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Mean of the replication lag, the time from a write at the local site to its arrival, whole, at the far "
-            "one: how far the copy is behind. Lags are of writes issued after the warm-up.",
+            "Mean replication lag: from a write at the local site, after the warm-up, to its whole arrival at the far"
+            " one.",
         ),
         Metric("lag_p50_s", "lag p50", "s", time, "lower", "Median of the replication lag over all writes."),
         Metric("lag_p99_s", "lag p99", "s", time, "lower", "99 of 100 writes were at the far site within this time."),
@@ -218,8 +215,8 @@ def _all() -> tuple[Metric, ...]:
             "B",
             size,
             "lower",
-            "Most data written at the local site and not yet at the far one: what a disaster would have lost at the "
-            "worst instant after the warm-up.",
+            "Most data written at the local site and not yet at the far one, after the warm-up: what a disaster would"
+            " have lost.",
         ),
         *_of_the_start_up(),
         Metric(
@@ -228,7 +225,7 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Time from the last write at the local site until the far copy is equal; none when the run ended before.",
+            "From the last write at the local site until the far copy is equal.",
         ),
         Metric(
             "completion_s",
@@ -236,8 +233,8 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Time from opening the connection to the delivery of the last byte; none when the run ended before. Of a "
-            "run that of its last copy, where it carries nothing but copies.",
+            "From opening the connection to the last byte's delivery, of a run for its last copy; `low`, `high`: the "
+            "95 % interval of an extrapolated one.",
         ),
         Metric(
             "completion_low_s",
@@ -245,7 +242,7 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Of a copy of which a part was extrapolated: lower end of the 95 % interval of its completion.",
+            "Extrapolated copy: lower end of the 95 % interval of its completion.",
         ),
         Metric(
             "completion_high_s",
@@ -253,7 +250,7 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "lower",
-            "Of a copy of which a part was extrapolated: upper end of the 95 % interval of its completion.",
+            "Extrapolated copy: upper end of the 95 % interval of its completion.",
         ),
         Metric(
             "goodput_low_bps",
@@ -261,7 +258,7 @@ def _all() -> tuple[Metric, ...]:
             "bit/s",
             rate,
             "higher",
-            "Of a copy of which a part was extrapolated: lower end of the 95 % interval of its goodput.",
+            "Extrapolated copy: lower end of the 95 % interval of its goodput.",
         ),
         Metric(
             "goodput_high_bps",
@@ -269,7 +266,7 @@ def _all() -> tuple[Metric, ...]:
             "bit/s",
             rate,
             "higher",
-            "Of a copy of which a part was extrapolated: upper end of the 95 % interval of its goodput.",
+            "Extrapolated copy: upper end of the 95 % interval of its goodput.",
         ),
         Metric(
             "expected_bytes",
@@ -277,8 +274,7 @@ def _all() -> tuple[Metric, ...]:
             "B",
             size,
             "higher",
-            "Of a copy of which a part was extrapolated: bytes that arrive before the run ends; `delivered_bytes` are "
-            "those of the part that was simulated.",
+            "Extrapolated copy: bytes that arrive before the run ends; `delivered_bytes` are the simulated part's.",
         ),
         Metric(
             "jain_index",
@@ -286,8 +282,7 @@ def _all() -> tuple[Metric, ...]:
             "1",
             units.plain,
             "higher",
-            "Jain's index of the connections' goodput: 1 when all are equal, 1/n when one of n has everything "
-            "(Jain, Chiu and Hawe 1984).",
+            "Jain's index of the connections' goodput (Jain, Chiu and Hawe 1984): 1 is equal, 1/n all for one of n.",
         ),
         Metric(
             "simulated_s",
@@ -295,9 +290,9 @@ def _all() -> tuple[Metric, ...]:
             "s",
             time,
             "neither",
-            "Length of the run, the drain included: in virtual time, or, on the backend `kernel`, in real time.",
+            "Length of the run with its drain, in virtual time or, on the backend `kernel`, in real time.",
         ),
-        Metric("cpu_s", "CPU", "s", time, "neither", "Processor time that elephan's threads took for the run."),
+        Metric("cpu_s", "CPU", "s", time, "neither", "Processor time of elephan's threads."),
         Metric("events", "events", "", count, "neither", "Events that the simulator handled."),
         *_of_requests(),
         *_of_the_other_way(),
@@ -361,7 +356,7 @@ def _of_requests() -> tuple[Metric, ...]:
 
 
 LAYERS = {
-    "queue": "until its command was handed to TCP: queue, session, command window",
+    "queue": "until its command was handed to TCP",
     "network": "in the network: command, R2Ts, data and status",
     "disk": "at the disk, its queue included",
 }
@@ -373,7 +368,7 @@ def _of_the_other_way() -> tuple[Metric, ...]:
     initiator.
     """
     count, size = units.count, units.size
-    back = "from `to` to `from`: read data, R2Ts and status of workload `iscsi`"
+    back = "from the target to the initiator"
     return (
         Metric("reverse_goodput_bps", "goodput back", "bit/s", units.rate, "higher", f"Goodput {back}."),
         Metric("reverse_delivered_bytes", "delivered back", "B", size, "higher", f"Payload delivered {back}."),
@@ -394,7 +389,7 @@ def _of_the_other_way() -> tuple[Metric, ...]:
             "packets",
             count,
             "lower",
-            "Packets of the connection's other end lost on their way, its ACKs too; part of `dropped_packets`.",
+            "Packets of the other end lost, its ACKs too; part of `dropped_packets`.",
         ),
         Metric("reverse_timeouts", "time-outs back", "", count, "lower", "Retransmission time-outs at the other end."),
         Metric(
@@ -406,7 +401,7 @@ def _of_the_other_way() -> tuple[Metric, ...]:
 def _of_the_manager() -> tuple[Metric, ...]:
     """Return the metrics of short flows and of a manager, if there are any."""
     count, time = units.count, units.duration
-    taken = "from opening the connection to the delivery of the last byte, of short flows that ended in the run"
+    taken = "from opening to the last byte, of short flows that ended in the run"
     return (
         Metric("short_flows", "short flows", "", count, "neither", "Short flows that began."),
         Metric("short_completion_mean_s", "short mean", "s", time, "lower", f"Mean time {taken}."),
@@ -425,14 +420,14 @@ def _of_the_manager() -> tuple[Metric, ...]:
             "B",
             units.size,
             "higher",
-            "IP packets of moved flows over lightpaths, in bytes, as the manager estimated them from what it saw.",
+            "Bytes of moved flows over lightpaths, as the manager estimated them.",
         ),
     )
 
 
 def _of_the_emulator() -> tuple[Metric, ...]:
     """Return the metrics of the emulator itself, which only the backend kernel has."""
-    late = "later than the network model says, by the emulator's doing"
+    late = "later than the network model says"
     time = units.duration
     return (
         Metric("emulator_late_p50_s", "late p50", "s", time, "lower", f"Half of the packets came this much {late}."),
@@ -444,7 +439,7 @@ def _of_the_emulator() -> tuple[Metric, ...]:
             "packets",
             units.count,
             "lower",
-            "Packets that the emulator itself lost, in its own buffers, and not the network.",
+            "Packets lost in the emulator's own buffers.",
         ),
         Metric(
             "emulator_cpu_share",
@@ -452,7 +447,7 @@ def _of_the_emulator() -> tuple[Metric, ...]:
             "1",
             units.share,
             "lower",
-            "Share of a core that the emulator's thread used; above 95 % it may have been too slow.",
+            "Share of a core of the emulator's thread; above 95 % it may have been too slow.",
         ),
     )
 
@@ -543,28 +538,39 @@ def present(metrics: Iterable[dict[str, int | float | None]], names: Iterable[st
 HEADER = """# Metrics
 
 Every number of a record, under `metrics` for the run and under `flows` for a connection where it makes sense. Names
-carry units; what does not apply or could not be measured is `null` or absent, never a made-up zero. Of several names in
-a row the text says the first; `p50` is the median, `p99` what 99 of 100 stay within. This page is generated: `python -m
-elephan.report.metrics --write`.
+carry units; what does not apply or could not be measured is `null` or absent, never a made-up zero. Of several names
+the text says the first; `p50` is the median, `p99` what 99 of 100 stay within. After the unit stands + where more is
+better, - where less is. Generated: `python -m elephan.report.metrics --write`.
 
 Under `quantiles` a record has whole distributions: `per_mille` lists the places, and `lag_s`, `latency_s`,
-`read_latency_s`, `write_latency_s` and `short_completion_s` have the value for each, where the workload has such. Flows
-have their own, as `lag_quantiles_s`, up to 32 connections.
+`read_latency_s`, `write_latency_s` and `short_completion_s` have the value for each. Flows have their own, as
+`lag_quantiles_s`, up to 32 connections.
 
 """
 
-COLUMNS = "| name | unit | better | what it is |\n|---|---|---|---|\n"
+PREFIXES = {
+    "startup_": "of messages issued during the warm-up.",
+    "reverse_": "from the target to the initiator, for the connection's other end.",
+}
+"""Prefixes of quantities that share an entry of the page."""
+
+SIGN = {"higher": "+", "lower": "-", "neither": ""}
 
 
 def as_markdown() -> str:
     """Return docs/reference/metrics.md."""
-    return HEADER + _rows(CATALOGUE) + "\n## Of a link\n\nUnder `links`, for each direction.\n\n" + _rows(LINKS)
+    return HEADER + _items(CATALOGUE) + "\n## Of a link\n\nUnder `links`, for each direction.\n\n" + _items(LINKS)
 
 
-def _rows(catalogue: dict[str, Metric]) -> str:
-    """Return a row per quantity: its statistics share one, and so do reads and writes."""
+def _items(catalogue: dict[str, Metric]) -> str:
+    """Return an entry per quantity: its statistics share one, and so do reads and writes."""
     rows: dict[tuple[str, str, str], list[Metric]] = {}
+    others: dict[str, list[str]] = {prefix: [] for prefix in PREFIXES}
     for item in catalogue.values():
+        prefix = item.name[: item.name.find("_") + 1]
+        if prefix in PREFIXES:
+            others[prefix].append(f"`{item.name}`")
+            continue
         quantity = _STATISTIC.sub("", item.name)
         key = (quantity if _STATISTIC.search(item.name) else item.name, item.unit, item.better)
         rows.setdefault(key, []).append(item)
@@ -577,12 +583,20 @@ def _rows(catalogue: dict[str, Metric]) -> str:
         writes = next((other for other in rows.values() if other[0].text == _as_write(first.text) != first.text), [])
         text = _READ.sub(lambda match: f"{match[0]} ({_as_write(match[0])})", first.text) if writes else first.text
         names = ", ".join(f"`{item.name}`" for item in [*items, *writes])
-        unit = "part of 1" if first.unit == "1" else first.unit
-        lines.append(f"| {names} | {unit} | {'' if first.better == 'neither' else first.better} | {text} |\n")
-    return COLUMNS + "".join(lines)
+        unit = "share" if first.unit == "1" else first.unit
+        kind = " ".join(filter(None, (unit, SIGN[first.better])))
+        lines.append(_filled(f"- {names}{f' ({kind})' if kind else ''}: {text}"))
+    for prefix, meaning in PREFIXES.items():
+        if others[prefix]:
+            lines.append(_filled(f"- {', '.join(others[prefix])}: as those without `{prefix}`, {meaning}"))
+    return "".join(lines)
 
 
-_STATISTIC = re.compile(r"_(mean|p50|p95|p99|min|max)(?=_s$)")
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+_STATISTIC = re.compile(r"_(mean|p50|p95|p99|min|max|low|high)(?=_(s|bps)$)")
 _READ = re.compile(r"\b[Rr]eads?\b(?! data| and| every)('s)?")
 
 

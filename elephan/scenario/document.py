@@ -48,10 +48,10 @@ _SWEEP_SCHEMA = WithJsonSchema(
 
 
 class Document(Table):
-    """A scenario file with one value for every key, as sweeps are expanded to."""
+    """A scenario file."""
 
     name: Name | None = setting(None, examples=["replicate-oltp"])
-    """Name in tables and in the store. When absent: the file's name without its ending."""
+    """Name in tables and store. When absent: the file's name."""
     title: str | None = setting(None, examples=["An OLTP volume mirrored over 67 ms"])
     """Heading of the report. When absent: the name."""
     description: str = setting("", examples=["What does the far copy lag behind?"])
@@ -59,13 +59,13 @@ class Document(Table):
     run: Run
     """Length, seed and repetitions."""
     path: Path | None = None
-    """Short form: two sites with one line between them."""
+    """Short form of the network."""
     node: list[Node] = setting([], examples=[])
-    """Long form: hosts and routers."""
+    """Long form: its nodes."""
     link: list[Link] = setting([], examples=[])
-    """Long form: links between them."""
+    """Long form: its links."""
     defaults: FlowSettings | None = None
-    """Keys for all flows; a flow's own key counts more."""
+    """Keys for all flows; a flow's own count more."""
     flow: list[Flow]
     """TCP flows."""
     background: list[Background] = setting([], examples=[])
@@ -73,16 +73,16 @@ class Document(Table):
     event: list[Event] = setting([], examples=[])
     """Changes in the course of the run."""
     manager: Manager | None = None
-    """Manager that moves flows to lightpaths."""
+    """Moves flows to lightpaths."""
     lightpath: list[Lightpath] = setting([], examples=[])
-    """Lightpaths that the manager may set up, the preferred first."""
+    """Those that the manager may set up, the preferred first."""
     measure: Measure = setting({}, examples=[])
     """Series, warm-up and capture."""
 
     sweep: Annotated[dict[str, Any] | None, _SWEEP_SCHEMA] = setting(
         None, examples=[{"path.loss": [0, 1e-4], "flow.congestion_control": ["reno", "cubic"]}]
     )
-    """Keys that take several values; see Sweeps."""
+    """Keys that take several values."""
 
     @model_validator(mode="before")
     @classmethod

@@ -80,81 +80,78 @@ class FlowSettings(Table):
     congestion_control: Annotated[dict[str, Any], PlainValidator(_cc), _CC_SCHEMA] = setting(
         TRANSPORT["congestion_control"], examples=["reno", "./mine.c", {"name": "storage_friendly", "reduction": "1/8"}]
     )
-    """A name that `elephan cc` lists, a C file of your own (relative to the scenario), or a table of `name` and
-    parameters."""
+    """A name that `elephan cc` lists, a C file of yours, or a table of `name` and parameters."""
     workload: Workload = setting({"kind": "bulk"}, examples=["bulk", {"kind": "constant_rate", "load": "90%"}])
     """Data that the flow carries."""
     start: Span = setting("0s", examples=["5s"])
-    """Time at which the connection is opened."""
+    """Opening of the connection."""
     stop: Span | None = setting(None, examples=["25s"])
-    """Time at which the application stops writing. When absent: the end of its workload."""
+    """The application stops writing. When absent: the end of its workload."""
     connections: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[4])
-    """Parallel connections; `distribution` says what each carries. Of workload `iscsi`: connections of its one
-    session."""
+    """Parallel connections; of workload `iscsi`: those of its one session."""
     distribution: Literal["striped", "each"] = setting("striped", examples=["each"])
-    """"striped": connections share the flow's workload (see Several connections). "each": every one carries all of
-    it."""
+    """"striped": connections share the workload (see Several connections). "each": every one carries all of it."""
     stagger: Span = setting("0s", examples=["100ms"])
-    """Time between the starts of two connections."""
+    """Between the starts of two connections."""
     direction: Literal["forward", "reverse"] = setting("forward", examples=["reverse"])
-    """Short form only: data from left to right, or from right to left."""
+    """Short form: data from left to right, or back."""
     window: Annotated[int | None, PlainValidator(_window), _WINDOW_SCHEMA] = setting("auto", examples=["8MB"])
-    """Largest receive window. "auto": twice the bandwidth-delay product and the route's queues, as far as TCP can
-    express it. Without window scaling at most 65,535 B; "64KiB" is taken as that."""
+    """Largest receive window. "auto": twice the bandwidth-delay product and the route's queues. Without window scaling
+    at most 65,535 B, or "64KiB"."""
     window_bound: Literal["rfc7323", "none"] = setting(
         "rfc7323" if TRANSPORT["window_bound"] else "none", examples=["none"]
     )
-    """Largest possible window: 1,073,725,440 B (RFC 7323), or twice that, which no real TCP has."""
+    """Largest possible window: RFC 7323's 1,073,725,440 B, or twice that, which no real TCP has."""
     window_scaling: bool = setting(TRANSPORT["window_scaling"], examples=[False])
-    """Negotiate window scaling (RFC 7323)."""
+    """RFC 7323."""
     window_scale: Annotated[int, Whole(0, WINDOW_SHIFT_MAX)] | None = setting(TRANSPORT["window_scale"], examples=[10])
-    """Shift to announce. When absent: the smallest that can express the window."""
+    """Shift to announce. When absent: the least for the window."""
     receive_autotuning: bool = setting(TRANSPORT["receive_autotuning"], examples=[True])
-    """Grow the advertised window up to `window` with use (Linux tcp_moderate_rcvbuf); off: all of it at once."""
+    """Grow the advertised window with use (Linux tcp_moderate_rcvbuf); off: all at once."""
     send_buffer: PositiveSize | None = setting(TRANSPORT["send_buffer_bytes"], examples=["4MB"])
-    """Bytes written and not yet acknowledged. When absent: no limit."""
+    """Bytes written and not acknowledged. When absent: no limit."""
     mtu: Mtu | None = setting(None, examples=["1500B"])
     """Largest IP packet. When absent: the smallest MTU on the route."""
     recovery: RecoverySpec = setting(TRANSPORT["recovery"], examples=["sack"])
-    """Loss recovery: RFC 6582 without SACK; RFC 6675; or RACK-TLP (RFC 8985) with PRR (RFC 6937)."""
+    """RFC 6582 without SACK; RFC 6675; or RACK-TLP (RFC 8985) with PRR (RFC 6937)."""
     initial_cwnd: Annotated[int, Whole(1, 65535)] = setting(TRANSPORT["initial_cwnd"], examples=[1])
-    """Initial window, segments (RFC 6928)."""
+    """Segments (RFC 6928)."""
     initial_ssthresh: Annotated[int, Whole(2, U32_MAX)] | None = setting(TRANSPORT["initial_ssthresh"], examples=[64])
-    """Initial slow start threshold, segments. When absent: infinite."""
+    """Segments. When absent: infinite."""
     cwnd_clamp: Annotated[int, Whole(1, U32_MAX)] | None = setting(TRANSPORT["cwnd_clamp"], examples=[1000])
-    """Upper bound of the congestion window, segments. When absent: none."""
+    """Largest congestion window, segments. When absent: none."""
     timestamps: bool = setting(TRANSPORT["timestamps"], examples=[False])
-    """Negotiate timestamps (RFC 7323)."""
+    """RFC 7323."""
     delayed_ack: bool = setting(TRANSPORT["delayed_ack"], examples=[False])
     """ACK every second full segment, or when the timer fires (RFC 5681, 4.2)."""
     sack_compression: bool = setting(TRANSPORT["sack_compression"], examples=[False])
-    """With recovery = "rack": after three duplicate ACKs for a hole, one for up to 45 segments of 1 ms or, if less,
-    RTT/20 (Linux tcp_comp_sack_delay_ns, tcp_comp_sack_nr); off: one for each."""
+    """With "rack": from the fourth duplicate ACK for a hole on, one for up to 45 segments of 1 ms or, if less, RTT/20
+    (Linux tcp_comp_sack_delay_ns, tcp_comp_sack_nr)."""
     quickack_segments: Annotated[int, Whole(0, 65535)] = setting(TRANSPORT["quickack_segments"], examples=[0])
-    """Segments acknowledged at once at the start (Linux TCP_MAX_QUICKACKS)."""
+    """First segments, acknowledged at once (Linux TCP_MAX_QUICKACKS)."""
     ecn: bool = setting(TRANSPORT["ecn"], examples=[True])
-    """Negotiate and react to ECN (RFC 3168)."""
+    """RFC 3168."""
     pacing: bool = setting(TRANSPORT["pacing"], examples=[True])
-    """Pace even when the congestion control does not ask for it."""
+    """Pace even if the congestion control does not ask."""
     slow_start_after_idle: bool = setting(TRANSPORT["slow_start_after_idle"], examples=[False])
-    """Restart from the initial window after idle (RFC 5681, 4.1)."""
+    """Initial window after idle (RFC 5681, 4.1)."""
     rto_min: PositiveSpan = setting(span_text(TRANSPORT["rto_min_ns"]), examples=["1s"])
-    """Lower bound of the retransmission time-out (RFC 6298: 1 s; Linux 200 ms)."""
+    """Least retransmission time-out (RFC 6298: 1 s; Linux: 200 ms)."""
     rto_max: PositiveSpan = setting(span_text(TRANSPORT["rto_max_ns"]), examples=["60s"])
-    """Upper bound of the retransmission time-out."""
+    """Largest retransmission time-out."""
     reordering: Annotated[int, Whole(1, 1000)] = setting(TRANSPORT["reordering"], examples=[3])
-    """Duplicate ACK threshold at the start (Linux tcp_reordering)."""
+    """First duplicate ACK threshold (Linux tcp_reordering)."""
     max_reordering: Annotated[int, Whole(1, 1_000_000)] = setting(TRANSPORT["max_reordering"], examples=[3])
-    """Largest threshold to which reordering may raise it (Linux tcp_max_reordering)."""
+    """Largest threshold (Linux tcp_max_reordering)."""
     undo: bool = setting(TRANSPORT["undo"], examples=[False])
-    """Take a reduction back when timestamps, DSACK or F-RTO prove that nothing was lost (RFC 3522, 3708, 5682); off:
-    never, as ns-2."""
+    """Take a reduction back when timestamps, DSACK or F-RTO prove that nothing was lost (RFC 3522, 3708, 5682); ns-2
+    does not."""
     limited_transmit: bool = setting(TRANSPORT["limited_transmit"], examples=[False])
     """Send new data on the first duplicate ACKs (RFC 3042)."""
     frto: bool = setting(TRANSPORT["frto"], examples=[False])
     """Detect spurious time-outs (RFC 5682)."""
     fast_retransmit: bool = setting(TRANSPORT["fast_retransmit"], examples=[False])
-    """Fast retransmit and recovery; off: only the time-out repairs."""
+    """Off: only the time-out repairs."""
 
     @model_validator(mode="after")
     def _consistent(self) -> FlowSettings:
@@ -190,16 +187,16 @@ class FlowSettings(Table):
 
 
 class Flow(FlowSettings):
-    """A TCP flow of one or several connections."""
+    """A TCP flow of one or more connections."""
 
     name: Name | None = setting(None, examples=["backup"])
     """Unique name. When absent: flow1, flow2, ... by place."""
     from_: Name | None = setting(None, alias="from", examples=["host1"])
-    """Long form only, required there: sending node."""
+    """Long form, required: sending node."""
     to: Name | None = setting(None, examples=["host2"])
-    """Long form only, required there: receiving node."""
+    """Long form, required: receiving node."""
     route: list[str] | None = setting(None, examples=[["host1", "r1", "r2", "host2"]])
-    """Long form only: nodes that data passes; a link's name between two nodes chooses one of several. When absent: the
-    fewest links, then the least delay, then the first in the file."""
+    """Long form: nodes that data passes; a link's name between two nodes chooses one of several. When absent: fewest
+    links, then least delay, then first in the file."""
     return_route: list[str] | None = setting(None, examples=[["host2", "r2", "r1", "host1"]])
-    """Long form only: nodes that ACKs pass. When absent: `route` backwards, else found as `route`."""
+    """Long form: nodes that ACKs pass. When absent: `route` backwards."""

@@ -78,59 +78,59 @@ class Lightpath(Table):
     name: Name = setting(examples=["lambda1"])
     """Unique name."""
     route: list[str] = setting(examples=[["r1", "r3"], ["r1", "lambda", "r3"]])
-    """From the router where flows leave their IP path to the one where they return. ACKs stay."""
+    """From the router where flows leave their IP path to where they return. ACKs stay."""
     capacity: Rate | None = setting(None, examples=["10Gbit/s"])
-    """Rate that the manager may put on it. When absent: the rate of its slowest link."""
+    """Rate for the manager to use. When absent: the rate of its slowest link."""
     set_up: Span = setting("0s", examples=["5s"])
-    """From the decision until it carries."""
+    """Until it carries."""
     cost: Size = setting("0B", examples=["500MB"])
-    """Cost of a set-up, as data that a move must gain."""
+    """Data that a move must gain for a set-up."""
 
 
 class Manager(Table):
     """Moves elephants to lightpaths. Long form only, with at least one `[[lightpath]]`."""
 
     rate: Rate = setting(examples=["100Mbit/s"])
-    """Rate in the latest interval, in bits of IP packets, at which a flow is an elephant ..."""
+    """IP packets' rate in the last interval that makes an elephant ..."""
     volume: Size = setting("0B", examples=["50MB"])
-    """... when it has also sent this much."""
+    """... that has also sent this much."""
     interval: PositiveSpan = setting("1s", examples=["5s"])
-    """Time between two looks at the counters."""
+    """Between two readings of the counters."""
     sampling_rate: Annotated[int, Whole(1, U32_MAX)] = setting(1, examples=[1000])
     """One packet in so many is counted."""
     confidence_sigmas: _Errors = setting(1, examples=[2.5])
-    """Standard errors taken off an estimate from samples before it is compared."""
+    """Standard errors taken off an estimate from samples."""
     flow_table_size: Annotated[int, Whole(1, 10_000_000)] = setting(1024, examples=[64])
     """Flows in the table (Space-Saving)."""
     inactive_timeout: PositiveSpan = setting("10s", examples=["15s"])
-    """Silence after which a flow is over."""
+    """A flow is over after this silence."""
     return_rate: Rate | None = setting(None, examples=["50Mbit/s"])
-    """Mean rate of four intervals below which a flow goes back. When absent: half of `rate`."""
+    """A flow below this mean of four intervals goes back. When absent: half of `rate`."""
     min_dwell_time: PositiveSpan = setting("30s", examples=["1min"])
-    """Time for which a flow stays after each move."""
+    """A flow stays so long after a move."""
     lightpath_timeout: Span = setting("10s", examples=["1min"])
-    """Time for which an empty lightpath is kept."""
+    """An empty lightpath is kept so long."""
     lightpaths: Annotated[int, Whole(0, 1000)] | None = setting(None, examples=[1])
-    """Lightpaths set up at once; 0: the manager looks on. When absent: all."""
+    """Set up at once; 0: the manager looks on. When absent: all."""
     max_utilization: _Part = setting("90%", examples=["80%"])
-    """Part of a lightpath's capacity that is given away; a flow alone there may have all."""
+    """Part of a lightpath's capacity given away; a flow alone may have all."""
     offload_weight: _Part = setting("10%", examples=["50%"])
-    """Worth of a byte taken off the IP level, as a share of one delivered ..."""
+    """Worth of a byte taken off the IP level, in bytes delivered ..."""
     congestion_threshold: _Part = setting("90%", examples=["70%"])
-    """... unless the slowest link of the IP path is loaded so much: then in full."""
+    """... or 1 when the slowest link of the IP path is loaded so much."""
     refuse: bool = setting(True, examples=[False])
     """Refuse moves that are forecast to cost more than they gain."""
     observation_window: PositiveSpan = setting("10s", examples=["30s"])
-    """Time after a move during which what a flow lacks is the cost."""
+    """The cost is what a flow lacks so long after a move."""
     cc_beta: _Part = setting(0.7, examples=[0.5])
-    """Part of the window kept at a loss, for the forecast (CUBIC 0.7, Reno 0.5)."""
+    """Part of the window kept at a loss, in forecasts (CUBIC 0.7, Reno 0.5)."""
     pareto_shape: _Tail = setting(of_thousandths(MANAGER_PARETO_SHAPE_E3), examples=[1.2])
-    """Index of the Pareto tail of flows' sizes: after x sent, x / (index - 1) more are expected."""
+    """Of flows' sizes: after x sent, x / (index - 1) more are expected."""
     mitigations: ManagersMitigations | None = setting(None, examples=["hold_buffer", ["hold_buffer", "cwnd_reduction"]])
-    """Allowed mitigations, as an event's. `buffer` is what the moving router can keep back for a lightpath;
-    `cwnd_reduction` says that senders listen. When absent: none."""
+    """Allowed ones, as an event's. `buffer` is the moving router's for a lightpath; `cwnd_reduction`: senders listen.
+    When absent: none."""
     priorities: _Priorities = setting({}, examples=[{"backup": 2}])
-    """Priority by name; more goes first and may displace less. When absent: 0."""
+    """By name; more goes first and may displace less. When absent: 0."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Manager:

@@ -40,22 +40,22 @@ def whole_sectors(table: Table, *keys: str) -> None:
 
 
 class Mix(Table):
-    """Requests of one size, as many as the queue depth. A `source` without `kind` is this."""
+    """Requests of one size, as many as the queue depth."""
 
     kind: Literal["mix"] = setting("mix", examples=["mix"])
     """Kind of source."""
     reads: Part = setting(1, examples=["70%", 0.5])
     """Share of reads."""
     size: Annotated[int, Bytes(_SECTOR, _TRANSFER_MAX)] = setting("64KiB", examples=["4KiB"])
-    """Data of a request; a multiple of 512 B."""
+    """Data of a request."""
     order: Literal["random", "sequential"] = setting("random", examples=["sequential"])
-    """Anywhere on the unit, or one after the other."""
+    """Their places on the unit."""
     think: Span = setting("0s", examples=["1ms"])
-    """Time from the end of a request to the next one in its place."""
+    """From a request's end to the next in its place."""
     requests: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[1000])
     """Requests in all. When absent: without end."""
     span: PositiveSize | None = setting(None, examples=["10GB"])
-    """Part of the unit, from its beginning; a multiple of 512 B. When absent: all of it."""
+    """Part of the unit, from its beginning. When absent: all of it."""
 
     @model_validator(mode="after")
     def _sectors(self) -> Mix:
@@ -71,35 +71,34 @@ class TraceSource(Table):
     kind: Literal["trace"]
     """Kind of source."""
     trace: str = setting(examples=["traces/tpcc-small.trace"])
-    """Trace file; relative to the scenario file."""
+    """Trace file."""
     format: TraceFormatSpec = setting("auto", examples=["msr"])
-    """Form (docs/reference/traces.md). "auto": told by how the file begins."""
+    """Its form (docs/reference/traces.md)."""
     pace: Literal["timed", "closed"] = setting("timed", examples=["closed"])
-    """As recorded, if the queue has a place; or as fast as the queue depth lets."""
+    """As recorded, if the queue has room; or as fast as it lets."""
     time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
-    """Factor on all times: 2 is half as fast; held to 10^-6."""
+    """Factor on all times; 2 is half as fast."""
     loop: bool = setting(False, examples=[True])
-    """Begin again when the trace ends."""
+    """Begin again at its end."""
     device: Annotated[int, Whole(0, U32_MAX)] | None = setting(None, examples=[0])
     """Only requests to this device. When absent: all."""
     out_of_range: OutOfRangeSpec = setting("refuse", examples=["wrap"])
-    """A request beyond the unit: refused before the run, left out, or taken modulo the size."""
+    """A request beyond the unit: refused before the run, left out, or taken modulo its size."""
 
 
 class Postmark(Table):
-    """Postmark's file server (Katcher 1997), a client per place of the queue (docs/reference/iscsi.md says what is
-    modelled)."""
+    """Postmark's file server (Katcher 1997; docs/reference/iscsi.md), a client per place of the queue."""
 
     kind: Literal["postmark"]
     """Kind of source."""
     files: Annotated[int, Whole(1, 2**30)] = setting(500, examples=[20_000])
     """Files at the start."""
     smallest: Annotated[int, Bytes(1, _TRANSFER_MAX // 2)] = setting("500B", examples=["500B"])
-    """Size of the smallest file."""
+    """Smallest file."""
     largest: Annotated[int, Bytes(1, _TRANSFER_MAX // 2)] = setting("10kB", examples=["1MB"])
-    """Size of the largest file; Postmark's is 9.77 kB."""
+    """Largest file; Postmark's is 9.77 kB."""
     transactions: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[500])
-    """Transactions, of two operations each. When absent: without end."""
+    """Each of two operations. When absent: without end."""
 
     @model_validator(mode="after")
     def _sizes(self) -> Postmark:
@@ -121,49 +120,48 @@ Source = Annotated[
 
 
 class Iscsi(Table):
-    """One iSCSI session (RFC 7143, whose defaults these are): initiator at `from`, target with a disk at `to`; the
-    flow's `connections` are the session's."""
+    """One iSCSI session (RFC 7143, whose defaults these are): initiator at `from`, target with a disk at `to`. Places
+    and sizes on the unit are multiples of 512 B."""
 
     kind: Literal["iscsi"]
     """Kind of workload."""
     source: Source = setting({"kind": "mix"}, examples=[{"kind": "mix", "reads": "70%", "size": "8KiB"}])
     """Source of the requests."""
     queue_depth: Annotated[int, Whole(1, 65_536)] = setting(32, examples=[1])
-    """Requests in flight, on all connections together."""
+    """Requests in flight, on all connections."""
     disk: str = setting("none", examples=["cheetah-9lp", "nvme", "disks/cheetah9LP.parv"])
-    """"none", a medium that takes no time; a name of `elephan disk list`; or a .parv or .diskspecs file of DiskSim,
-    relative to the scenario file (FILE:DRIVE of several)."""
+    """"none": takes no time; a name of `elephan disk list`; or a .parv or .diskspecs file of DiskSim (FILE:DRIVE of
+    several)."""
     disks: Annotated[int, Whole(1, 1024)] = setting(1, examples=[8])
-    """Number of disks, striped (RAID 0)."""
+    """Disks, striped (RAID 0)."""
     stripe: PositiveSize = setting("64KiB", examples=["256KiB"])
-    """Bytes on one disk before the next; a multiple of 512 B."""
+    """Bytes on one disk before the next."""
     scheduler: SchedulerSpec | None = setting(None, examples=["sptf"])
     """Order of requests at the disk. When absent: as its description."""
     size: PositiveSize = setting("1TiB", examples=["100GB"])
-    """Size of the unit with disk = "none"; a multiple of 512 B."""
+    """Size of the unit with disk = "none"."""
     allegiance: AllegianceSpec = setting("round_robin", examples=["least_outstanding"])
-    """Connection of a command: in turn, or the one with the fewest commands in flight."""
+    """Connection of a command."""
     command_window: Annotated[int, Whole(1, 4096)] = setting(128, examples=[32])
-    """Commands that the target admits (MaxCmdSN - ExpCmdSN + 1: RFC 7143, 4.2.2.1). A note says where `queue_depth`
-    waited for it."""
+    """Commands that the target admits (MaxCmdSN - ExpCmdSN + 1: RFC 7143, 4.2.2.1)."""
     initial_r2t: bool = setting(True, examples=[False])
-    """InitialR2T: only immediate data goes before it is asked for."""
+    """InitialR2T: only immediate data goes unasked."""
     immediate_data: bool = setting(True, examples=[False])
     """ImmediateData: data on the command, up to `first_burst` and the target's segment."""
     max_burst: Annotated[int, _LENGTH] = setting("256KiB", examples=["4KiB"])
-    """MaxBurstLength: most data of one R2T, or of one sequence of Data-In."""
+    """MaxBurstLength: data of one R2T or Data-In sequence."""
     first_burst: Annotated[int, _LENGTH] | None = setting(None, examples=["64KiB"])
-    """FirstBurstLength: most data of a command that goes unasked. When absent: 64KiB, or `max_burst` if less."""
+    """FirstBurstLength: data of a command that goes unasked. When absent: 64KiB, or `max_burst` if less."""
     max_recv_segment_initiator: Annotated[int, _LENGTH] = setting("8KiB", examples=["256KiB"])
-    """MaxRecvDataSegmentLength of the initiator: longest data segment of a Data-In."""
+    """Its MaxRecvDataSegmentLength: of a Data-In."""
     max_recv_segment_target: Annotated[int, _LENGTH] = setting("8KiB", examples=["256KiB"])
-    """MaxRecvDataSegmentLength of the target: longest data segment of a Data-Out or a command."""
+    """Its MaxRecvDataSegmentLength: of a Data-Out or command."""
     max_outstanding_r2t: Annotated[int, Whole(1, 65_535)] = setting(1, examples=[8])
-    """MaxOutstandingR2T: R2Ts of a command that may be unanswered."""
+    """MaxOutstandingR2T: unanswered R2Ts of a command."""
     header_digest: bool = setting(False, examples=[True])
-    """HeaderDigest: CRC32C over headers, 4 B each."""
+    """HeaderDigest: CRC32C, 4 B each."""
     data_digest: bool = setting(False, examples=[True])
-    """DataDigest: CRC32C over data segments, 4 B each."""
+    """DataDigest: CRC32C, 4 B each."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Iscsi:

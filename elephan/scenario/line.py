@@ -23,12 +23,12 @@ from elephan.scenario.table import Table, Tagged, setting
 
 
 class DropTail(Table):
-    """First in, first out; a packet that does not fit is dropped. `queue = "1bdp"` is short for this table."""
+    """First in, first out. Short: `queue = "1bdp"`."""
 
     discipline: Literal["droptail"] = "droptail"
     """Queue discipline."""
     limit: QueueLimit = setting("1bdp", examples=["100 packets", "64kB", "0.5bdp"])
-    """Capacity of the queue; one bdp is at least one packet."""
+    """Capacity, at least one packet."""
 
 
 class Red(Table):
@@ -41,13 +41,13 @@ class Red(Table):
     min: PositiveSize | None = setting(None, examples=["300kB"])
     """Average queue where dropping starts. When absent: a third of max."""
     max: Annotated[PositiveSize, AtMost(1 << 40, "1TiB")] | None = setting(None, examples=["1MB"])
-    """Average queue where the drop probability reaches `max_probability`. When absent: a quarter of limit."""
+    """Average queue with drop probability `max_probability`. When absent: a quarter of limit."""
     max_probability: Probability = setting(0.02, examples=[0.1])
-    """Drop probability at `max`; held to 10^-6."""
+    """Drop probability at `max`."""
     weight_shift: Annotated[int, Whole(1, 20)] = setting(9, examples=[9])
-    """Weight of the moving average as a negative power of two: 9 is 1/512."""
+    """Weight of the moving average: 9 is 2^-9."""
     ecn: bool = setting(False, examples=[True])
-    """Mark ECN-capable packets instead of dropping them."""
+    """Mark ECN-capable packets instead."""
 
 
 class Codel(Table):
@@ -62,7 +62,7 @@ class Codel(Table):
     interval: PositiveSpan = setting("100ms", examples=["200ms"])
     """Sliding interval: about the largest RTT."""
     ecn: bool = setting(False, examples=[True])
-    """Mark ECN-capable packets instead of dropping them."""
+    """Mark ECN-capable packets instead."""
 
 
 class FqCodel(Table):
@@ -81,7 +81,7 @@ class FqCodel(Table):
     interval: PositiveSpan = setting("100ms", examples=["200ms"])
     """Sliding interval."""
     ecn: bool = setting(True, examples=[False])
-    """Mark ECN-capable packets instead of dropping them."""
+    """Mark ECN-capable packets instead."""
 
 
 Queue = Annotated[
@@ -97,23 +97,23 @@ Queue = Annotated[
 
 
 class IndependentLoss(Table):
-    """Each packet is lost independently. `loss = 1e-4` is short for this table."""
+    """Each packet is lost independently. Short: `loss = 1e-4`."""
 
     probability: Probability = setting(examples=[1e-4, "0.01%"])
-    """Per packet, 0 to 1 in steps of 1e-12."""
+    """Per packet, in steps of 1e-12."""
 
 
 class GilbertElliottLoss(Table):
     """Bursts: a two-state Markov chain, one step per packet (Gilbert 1960, Elliott 1963)."""
 
     good_to_bad: Probability = setting(examples=[1e-5])
-    """Probability per packet of going from good to bad."""
+    """Per packet."""
     bad_to_good: Probability = setting(examples=[0.1])
-    """Probability per packet of going from bad to good: mean burst 1/bad_to_good packets."""
+    """Per packet: mean burst 1/bad_to_good packets."""
     loss_good: Probability = setting(0, examples=[0])
-    """Loss probability in the good state."""
+    """Loss while good."""
     loss_bad: Probability = setting(1, examples=[0.5])
-    """Loss probability in the bad state."""
+    """Loss while bad."""
 
     @model_validator(mode="after")
     def _leaves_the_bad_state(self) -> GilbertElliottLoss:
@@ -133,14 +133,14 @@ class BitErrorLoss(Table):
     """Bit errors: a packet of b bits survives with (1 - p)^b."""
 
     bit_error_rate: BitErrorRate = setting(examples=[1e-12])
-    """Error probability per bit, 0 to 1 in steps of 1e-18."""
+    """Per bit, in steps of 1e-18."""
 
 
 class ListedLoss(Table):
-    """Exactly these packets are lost, counted from 1 over all that enter the line."""
+    """Exactly these packets are lost, counted from 1 as they enter the line."""
 
     packets: list[Annotated[int, Whole(1, U64_MAX)]] = setting(examples=[[100, 101, 500]])
-    """Packet numbers, strictly ascending."""
+    """Strictly ascending."""
 
     @model_validator(mode="after")
     def _ascending(self) -> ListedLoss:
@@ -170,14 +170,14 @@ Loss = Annotated[
 
 
 class Jitter(Table):
-    """Random extra delay per packet. `jitter = "1ms"` is short for uniform up to 1 ms without reordering."""
+    """Random extra delay per packet. Short: `jitter = "1ms"`, uniform up to 1 ms without reordering."""
 
     scale: Annotated[PositiveSpan, AtMost(3_600_000_000_000, "1h")] = setting(examples=["1ms"])
-    """Largest value (uniform), mean (exponential), or standard deviation (normal; absolute value, cut at 4 sigma)."""
+    """Largest (uniform), mean (exponential), or standard deviation (normal; absolute value, cut at 4 sigma)."""
     distribution: JitterKind = setting("uniform", examples=["normal"])
     """Shape."""
     reordering: bool = setting(False, examples=[True])
-    """Let packets overtake each other; off: a packet waits for the one before."""
+    """Let packets overtake each other."""
 
 
 JitterOrText = Annotated[

@@ -87,10 +87,10 @@ _Release = Annotated[
 
 class _Delay(Table):
     delay_difference: _Difference = setting("auto", examples=["16ms"])
-    """By how much the old path is longer, one way, as whoever acts believes. "auto": propagation and a full packet's
-    time on each line, old less new; never negative."""
+    """Surplus of the old path's one-way delay, as whoever acts believes. "auto": propagation and a full packet's time
+    on each line; never negative."""
     error: _Error = setting(0, examples=["10%", "-10%"])
-    """Relative mistake of that: "10%" takes it for a tenth larger."""
+    """Its relative mistake: "10%" takes it for a tenth larger."""
 
 
 class HoldBuffer(_Delay):
@@ -99,22 +99,21 @@ class HoldBuffer(_Delay):
     kind: Literal["hold_buffer"]
     """Kind of mitigation."""
     queue: Literal["own", "path", "none"] = setting("own", examples=["path"])
-    """Waiting packets that are added to the difference: in the moving router's own queue, in all queues of the old path
-    (which no router knows), or none."""
+    """Waiting packets added to the difference: of the moving router's own queue, of all queues of the old path (which
+    no router knows), or none."""
     release: _Release = setting("line", examples=["bottleneck", "1Gbit/s"])
-    """Rate at which held packets leave: that of the new line, that of the slowest line of the new path, or a given one.
-    """
+    """Rate of held packets: of the new line, of the new path's slowest, or given."""
     buffer: PositiveSize | None = setting(None, examples=["10MB"])
-    """Bytes held at most; the rest is dropped. When absent: no bound."""
+    """Most bytes held; the rest is dropped. When absent: no bound."""
 
 
 class DelayEqualization(_Delay):
-    """A delay line before the lightpath that begins with the difference and is shortened slowly."""
+    """A delay line before the lightpath begins with the difference and is shortened slowly."""
 
     kind: Literal["delay_equalization"]
     """Kind of mitigation."""
     share: _Share = setting("1%", examples=["1%", 0.05])
-    """By how much more leaves than comes: the ACK clock speeds up by that."""
+    """Surplus that leaves over what comes: by that the ACK clock speeds up."""
     queue: Literal["own", "path", "none"] = setting("own", examples=["path"])
     """As of a hold buffer."""
     buffer: PositiveSize | None = setting(None, examples=["10MB"])
@@ -122,16 +121,16 @@ class DelayEqualization(_Delay):
 
 
 class CwndReduction(_Delay):
-    """Senders reduce their windows to what the shorter path holds; the move follows when the pause has come."""
+    """Senders reduce their windows to what the shorter path holds; then the move follows."""
 
     kind: Literal["cwnd_reduction"]
     """Kind of mitigation."""
     cwnd_fraction: _Fraction = setting("auto", examples=["60%"])
-    """Part of the window that is kept. "auto": (RTT - difference) / RTT by the sender's smoothed RTT."""
+    """Part that is kept. "auto": (RTT - difference) / RTT, smoothed."""
     lead: _Difference = setting("auto", examples=["5ms"])
-    """From the command to the move. "auto": the propagation delay from the sender to the moving router."""
+    """From the command to the move. "auto": the delay from the sender to the moving router."""
     restore: PositiveSpan | None = setting(None, examples=["100ms"])
-    """From the move to giving the window back. When absent: the congestion control grows it."""
+    """Gives the window back so long after the move. When absent: the congestion control grows it."""
 
 
 class ReorderingTolerance(_Delay):
@@ -140,11 +139,10 @@ class ReorderingTolerance(_Delay):
     kind: Literal["reordering_tolerance"]
     """Kind of mitigation."""
     by: Literal["dupthresh", "reo_wnd"] = setting("dupthresh", examples=["reo_wnd"])
-    """"dupthresh": duplicate ACK threshold and RACK's window are raised by the difference; no Linux can be told that.
-    "reo_wnd": with `recovery = "rack"`, RACK waits for a quarter of the least RTT whatever the number of duplicate ACKs
-    (tcp_recovery = 5)."""
+    """"dupthresh": the difference raises duplicate ACK threshold and RACK's window, which no Linux can be told.
+    "reo_wnd": RACK waits a quarter of the least RTT whatever the duplicate ACKs (tcp_recovery = 5)."""
     duration: PositiveSpan | None = setting(None, examples=["200ms"])
-    """For how long from the move on. When absent: two RTT of the sender, and the difference."""
+    """From the move on. When absent: two RTT and the difference."""
 
 
 Mitigation = Annotated[

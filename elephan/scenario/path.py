@@ -49,43 +49,43 @@ def _emulator(value: Any) -> str:
 
 
 class ReverseLine(Table):
-    """Settings of the way back that differ from forward."""
+    """The way back, where it differs from forward."""
 
     bandwidth: Rate | None = setting(None, examples=["100Mbit/s"])
-    """Rate of the way back. When absent: as forward."""
+    """Rate back. When absent: as forward."""
     queue: Queue | None = setting(None, examples=["50 packets"])
-    """Queue of the way back. When absent: as forward."""
+    """Queue back. When absent: as forward."""
     loss: Loss | None = setting(None, examples=[1e-5])
-    """Loss on the way back. When absent: none, whatever the loss forward is."""
+    """Loss back. When absent: none."""
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
-    """Jitter of the way back. When absent: as forward."""
+    """Jitter back. When absent: as forward."""
 
 
 class Path(Table):
-    """The short form: two sites, "left" and "right", with one line between them."""
+    """Two sites, "left" and "right", with one line between them."""
 
     bandwidth: Rate = setting(examples=["1Gbit/s"])
-    """Rate of the line, in bits of IP packets per second; both directions."""
+    """Bits of IP packets per second, each direction."""
     rtt: Span = setting(examples=["67ms"])
-    """Propagation round-trip time, half of it each way."""
+    """Propagation, half of it each way."""
     loss: Loss = setting(0, examples=[1e-4])
-    """Loss on the line from left to right, after the queue. The way back loses nothing unless `reverse.loss` says."""
+    """Loss from left to right, after the queue; back only by `reverse.loss`."""
     queue: Queue = setting("1bdp", examples=["100 packets"])
-    """Queue before the line; each direction has its own."""
+    """One for each direction."""
     mtu: Mtu = setting("1500B", examples=["9000B"])
     """Largest IP packet."""
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
-    """Random extra delay, each direction its own. When absent: none."""
+    """Random extra delay, one for each direction. When absent: none."""
     access: _Access = setting("none", examples=["4x", "10Gbit/s"])
-    """Rate of the links between each flow's hosts and the line, without delay, loss or drops. "none": hosts sit on the
-    line; else each flow has a host of its own at either end."""
+    """Rate of the links between each flow's own two hosts and the line, without delay, loss or drops; a multiple is of
+    `bandwidth`. "none": hosts sit on the line."""
     reverse: ReverseLine | None = setting(None, examples=[{"loss": 1e-5}])
-    """Settings of the way back that differ from forward. When absent: as forward, without its loss."""
+    """The way back, where it differs from forward. When absent: as forward, without its loss."""
     emulator: Annotated[str, PlainValidator(_emulator), WithJsonSchema({"enum": [*EMULATORS]})] = setting(
         "elephan", examples=["netem"]
     )
-    """Carrier of packets on the backend kernel and in `elephan path`: elephan's link model, or tc-netem(8), which does
-    less (docs/howto/emulated-path.md)."""
+    """On the backend kernel and in `elephan path`: elephan's link model, or tc-netem(8), which does less
+    (docs/howto/emulated-path.md)."""
 
 
 class Node(Table):
@@ -96,35 +96,35 @@ class Node(Table):
 
 
 class ReverseLink(ReverseLine):
-    """Settings of the direction from `to` to `from` that differ from forward."""
+    """The way back, where it differs from forward."""
 
     delay: Span | None = setting(None, examples=["10ms"])
-    """One-way propagation delay of the way back. When absent: as forward."""
+    """Propagation delay back. When absent: as forward."""
 
 
 class Link(Table):
-    """The long form: a link between two nodes, with directions NAME.forward and NAME.reverse."""
+    """A link between two nodes, with directions NAME.forward and NAME.reverse."""
 
     name: Name | None = setting(None, examples=["lightpath"])
     """Unique name. When absent: FROM-TO."""
     from_: Name = setting(alias="from", examples=["r1"])
-    """Node where the forward direction begins."""
+    """Node at forward's beginning."""
     to: Name = setting(examples=["r2"])
-    """Node where the forward direction ends."""
+    """Node at forward's end."""
     bandwidth: Rate = setting(examples=["10Gbit/s"])
-    """Rate, in bits of IP packets per second; both directions."""
+    """Bits of IP packets per second, each direction."""
     delay: Span = setting("0ms", examples=["5ms"])
-    """One-way propagation delay; both directions."""
+    """Propagation, each direction."""
     loss: Loss = setting(0, examples=[1e-4])
-    """Loss of the forward direction, after the queue. The way back loses nothing unless `reverse.loss` says."""
+    """Loss forward, after the queue; back only by `reverse.loss`."""
     queue: Queue = setting("1bdp", examples=["500 packets"])
-    """Queue before the line; each direction has its own. One bdp takes the longest propagation RTT of the flows that
-    cross it, else the link's own."""
+    """One for each direction. A bdp takes the longest propagation RTT of the flows that cross it, else the link's
+    own."""
     mtu: Mtu = setting("1500B", examples=["9000B"])
     """Largest IP packet."""
     jitter: JitterOrText | None = setting(None, examples=["1ms"])
-    """Random extra delay, each direction its own. When absent: none."""
+    """Random extra delay, one for each direction. When absent: none."""
     duplex: bool = setting(True, examples=[False])
     """Add the way back, from `to` to `from`."""
     reverse: ReverseLink | None = setting(None, examples=[{"bandwidth": "1Gbit/s"}])
-    """Settings of the way back that differ from forward. When absent: as forward, without its loss."""
+    """The way back, where it differs from forward. When absent: as forward, without its loss."""

@@ -18,8 +18,10 @@ from elephan.scenario.toml import format_value
 FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "scenario.md"
 _TEXT = Path(__file__).with_name("reference.md")
 _COLUMNS = 120
-_HEAD = ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
 _ABSENT = re.compile(r" ?When absent: (.*?)\.(?= [A-Z]|$)")
+#: A bound that is only the width of the core's field.
+_WIDTH = re.compile(r"^(integer) (\d+) to (?:4294967295|18446744073709551615)$")
+_AS_FORWARD = "When absent: as forward."
 #: Types whose notation the page shows once.
 _SHOWN = re.compile(
     r"(time|rate|size|probability|probability per bit|share|whole number|number|integer|boolean|string)\b(?! or)"
@@ -109,8 +111,8 @@ def _forms(group: str, models: dict[str, Any], headings: dict[str, str]) -> str:
     """Return the section of a table that has several forms: what these share."""
     first = next(models[model] for heading, model in _SECTIONS if _group(heading) == group)
     shared = _shared(group, models)
-    rows = [_row(key, item, False, headings) for key, item in first["properties"].items() if key in shared]
-    return "\n".join([f"### {group}", *(["", "Every form has:", "", *_HEAD, *rows] if rows else [])]) + "\n"
+    items = [_item(key, item, False, headings) for key, item in first["properties"].items() if key in shared]
+    return "\n".join([f"### {group}", *(["", "Every form has:", "", *items] if items else [])]) + "\n"
 
 
 def _section(heading: str, model: dict[str, Any], headings: dict[str, str], shared: Set[str] = frozenset()) -> str:
@@ -123,34 +125,41 @@ def _section(heading: str, model: dict[str, Any], headings: dict[str, str], shar
     ]
     described = " ".join([*fixed, _cell(model.get("description", ""))])
     level = "####" if _group(heading) else "###"
-    lines = [f"{level} {_heading(heading)}", "", textwrap.fill(described, _COLUMNS, break_long_words=False), ""]
-    rows = [
-        _row(key, item, key in required, headings)
+    lines = [f"{level} {_heading(heading)}", "", _filled(described), ""]
+    entries = [
+        (key, item)
         for key, item in sorted(properties.items(), key=lambda entry: _rank(entry[0]))
         if "const" not in item and key not in shared
     ]
-    if rows:
-        lines += [*_HEAD, *rows]
+    # A way back has most settings of the way there, described where that is.
+    same = [key for key, item in entries if _AS_FORWARD in item.get("description", "")]
+    lines += [_item(key, item, key in required, headings) for key, item in entries if key not in same]
+    if same:
+        lines.append(_filled(f"- {', '.join(f'`{key}`' for key in same)}: as forward when absent.", "  "))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _row(key: str, item: dict[str, Any], required: bool, headings: dict[str, str]) -> str:
-    """Return a key's row. An example stands where neither the type nor the default shows the notation."""
+def _item(key: str, item: dict[str, Any], required: bool, headings: dict[str, str]) -> str:
+    """Return a key's entry. An example stands where neither the type nor the default shows the notation."""
     meaning = _cell(item.get("description", ""))
     absent = _ABSENT.search(meaning)
     if required:
-        default = "**required**"
+        default = ", **required**"
     elif item.get("default", {}) not in ({}, []):
-        default = _code(item["default"])
+        default = f"; {_code(item['default'])}"
     elif absent:
-        default = absent.group(1)
+        default = f"; {absent.group(1)}"
         meaning = meaning[: absent.start()] + meaning[absent.end() :]
     else:
-        default = "–"
+        default = ""
     kind = _type(item, headings)
     examples = [] if _SHOWN.match(kind) or "enum" in item else [*filter(_is_form, item.get("examples", []))]
     as_in = "".join(f" {'As' if place == 0 else 'or'} {_code(example)}" for place, example in enumerate(examples))
-    return f"| `{key}` | {kind} | {default} | {meaning}{as_in} |"
+    return _filled(f"- `{key}` ({kind}{default}): {meaning}{as_in}", "  ")
+
+
+def _filled(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, _COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _is_form(example: Any) -> bool:
@@ -169,7 +178,7 @@ def _heading(heading: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(text.split())
 
 
 def _code(value: Any) -> str:
@@ -178,7 +187,7 @@ def _code(value: Any) -> str:
 
 def _type(item: dict[str, Any], headings: dict[str, str]) -> str:
     if "x-type" in item:
-        return str(item["x-type"])
+        return _WIDTH.sub(r"\1 from \2", str(item["x-type"]))
     if "$ref" in item:
         return _link(item["$ref"], headings)
     if "anyOf" in item:

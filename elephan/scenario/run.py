@@ -16,18 +16,18 @@ REPETITIONS_MAX = 100_000
 
 
 class Run(Table):
-    """Duration of a run, and its repetitions."""
+    """Length, seed and repetitions."""
 
     duration: PositiveSpan = setting(examples=["60s"])
-    """Simulated time after which the run ends."""
+    """The run ends after this time."""
     stop_when_done: bool = setting(True, examples=[False])
-    """End as soon as every flow has delivered all it had to send."""
+    """End when every flow has delivered all."""
     seed: Annotated[int, Whole(0, U64_MAX)] = setting(1, examples=[7])
-    """Seed of the first repetition; repetition i (from 0) has seed + i."""
+    """Seed of the first repetition."""
     repetitions: Annotated[int, Whole(1, REPETITIONS_MAX)] = setting(1, examples=[10])
-    """Runs of each point with different seeds."""
+    """Runs of each point, by different seeds."""
     exact: bool = setting(False, examples=[True])
-    """Simulate all of a long copy (see Long copies), as `elephan run --exact`."""
+    """Simulate all of a long copy."""
 
 
 def _series(value: Any) -> int | None:
@@ -44,15 +44,15 @@ def _series(value: Any) -> int | None:
 
 
 class Measure(Table):
-    """Measurements of a run: series, warm-up, capture."""
+    """Series, warm-up and capture."""
 
     series: Annotated[
         int | None, PlainValidator(_series), WithJsonSchema({"type": ["string", "boolean"], "x-type": "time or false"})
     ] = setting("100ms", examples=["10ms", False])
-    """Interval of the time series; false: none."""
+    """Interval of time series; false: none."""
     warmup: Span = setting("0s", examples=["5s"])
-    """Start that goodput, shares, latency, lag and data at risk leave out; messages of the warm-up have metrics
-    `startup_...`. Counters are of the whole run."""
+    """Start that goodput, shares, latency, lag and data at risk leave out; its messages have metrics `startup_...`.
+    Counters are of the whole run."""
     pcap_node: Name | None = setting(None, examples=["left"])
     """Node whose packets `--pcap FILE` takes. When absent: the first flow's sender."""
     pcap_packets: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[100000])
@@ -76,27 +76,27 @@ class Background(Table):
     name: Name | None = setting(None, examples=["cross"])
     """Unique name. When absent: background1, background2, ... by place."""
     rate: Load = setting(examples=["200Mbit/s", "20%"])
-    """Rate while on, in bits of IP packets, or a share of the slowest line on the route."""
+    """While on, in bits of IP packets, or share of the route's slowest line."""
     packet: _Packet = setting("1500B", examples=["64B"])
-    """Size of an IP packet."""
+    """IP packet."""
     start: Span = setting("0s", examples=["10s"])
-    """Time at which it is first on."""
+    """First on."""
     stop: Span | None = setting(None, examples=["20s"])
-    """Time at which it is off for good. When absent: the end of the run."""
+    """Off for good. When absent: the end of the run."""
     on: PositiveSpan | None = setting(None, examples=["500ms"])
     """Mean time on, exponentially distributed; with `off`. When absent: constantly on."""
     off: PositiveSpan | None = setting(None, examples=["500ms"])
     """Mean time off, exponentially distributed; with `on`."""
     enabled: bool = setting(True, examples=[False])
-    """Send from `start` on; false: only after an event enables it."""
+    """False: only after an event enables it."""
     direction: str = setting("forward", examples=["reverse"])
-    """Short form only: "forward" (left to right) or "reverse"."""
+    """Short form: as a flow's."""
     from_: Name | None = setting(None, alias="from", examples=["r1"])
-    """Long form only, required there: node where it enters."""
+    """Long form, required: where it enters."""
     to: Name | None = setting(None, examples=["r2"])
-    """Long form only, required there: node where it ends."""
+    """Long form, required: where it ends."""
     route: list[str] | None = setting(None, examples=[["r1", "r2"]])
-    """Long form only: as a flow's route."""
+    """Long form: as a flow's."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Background:
@@ -110,14 +110,14 @@ class Background(Table):
 
 
 class FlowReaches(Table):
-    """Time at which a flow first reaches a rate."""
+    """A flow first reaches a rate."""
 
     flow: str = setting(examples=["backup", "backup.2"])
-    """Flow, or one of its connections, counted from 1."""
+    """A flow, or one of its connections."""
     reaches: Rate = setting(examples=["900Mbit/s"])
     """Delivered payload per second."""
     over: PositiveSpan = setting("100ms", examples=["1s"])
-    """Time over which the rate is averaged."""
+    """Time of the average."""
 
 
 def _names(value: Any) -> list[str]:
@@ -136,40 +136,40 @@ _ACTIONS = ("bandwidth", "rtt", "delay", "loss", "link_down", "link_up", "backgr
 
 
 class Event(Table):
-    """A change at a time, or when a flow first reaches a rate. A link's name ("path" in the short form) means both
-    directions (only forward for loss); NAME.forward or NAME.reverse one."""
+    """A change `at` a time, or `when` a flow first reaches a rate. A link's name ("path" in the short form) means both
+    directions (for loss: forward); NAME.forward or NAME.reverse one."""
 
     at: Span | None = setting(None, examples=["10s"])
-    """Time of the event."""
+    """Its time."""
     when: FlowReaches | None = setting(None, examples=[{"flow": "backup", "reaches": "900Mbit/s"}])
-    """Time of the event, by a flow's rate; instead of `at`."""
+    """Its time, by a flow's rate."""
     link: _Names | None = setting(None, examples=["path", "r1-r2.reverse"])
     """Links that `bandwidth`, `delay` and `loss` change. When absent: the path, or the only link."""
     bandwidth: Rate | None = setting(None, examples=["500Mbit/s"])
     """New rate."""
     rtt: Span | None = setting(None, examples=["120ms"])
-    """Short form only: new round-trip time, half of it each way."""
+    """Short form: new round-trip time."""
     delay: Span | None = setting(None, examples=["60ms"])
     """New one-way delay."""
     loss: Loss | None = setting(None, examples=[1e-3])
     """New loss."""
     link_down: _Names | None = setting(None, examples=["path"])
-    """Links that go down: what is on the line is lost, the queue waits."""
+    """Goes down: what is on the line is lost, the queue waits."""
     link_up: _Names | None = setting(None, examples=["path"])
-    """Links that come up."""
+    """Comes up."""
     background_on: _Names | None = setting(None, examples=["cross"])
-    """Background sources that start."""
+    """Starts."""
     background_off: _Names | None = setting(None, examples=["cross"])
-    """Background sources that stop."""
+    """Stops."""
     move: _Names | None = setting(None, examples=["backup", "backup.2"])
-    """Long form only: flows, connections (counted from 1) or background sources that change their path at the router
-    where old and new part. Packets past it, or in its queue, stay on the old one."""
+    """Long form: flows, connections (counted from 1) or background sources that change their path at the router where
+    old and new part. Packets in its queue or past it stay on the old one."""
     route: list[str] | None = setting(None, examples=[["host1", "r1", "r3", "host2"]])
-    """With `move`: the new path of the data. When absent: data stays."""
+    """With `move`: new path of the data. When absent: data stays."""
     return_route: list[str] | None = setting(None, examples=[["host2", "r3", "r1", "host1"]])
-    """With `move`: the new path of the ACKs. When absent: ACKs stay."""
+    """With `move`: new path of the ACKs. When absent: ACKs stay."""
     mitigation: Mitigations | None = setting(None, examples=["hold_buffer", ["hold_buffer", "cwnd_reduction"]])
-    """With `move` and `route`: one mitigation or a list. When absent: none."""
+    """With `move` and `route`: one or a list. When absent: none."""
 
     @model_validator(mode="before")
     @classmethod

@@ -16,7 +16,7 @@ from elephan.scenario.writes import Arrivals, WriteSize
 
 
 class Bulk(Table):
-    """As much as the connection takes, or so many bytes. Short: `workload = "bulk"`."""
+    """All that the connection takes. Short: `workload = "bulk"`."""
 
     kind: Literal["bulk"]
     """Kind of workload."""
@@ -33,40 +33,40 @@ class Bulk(Table):
 
 
 class ConstantRate(Table):
-    """Constant load: one frame every so often, the latency of each measured."""
+    """One frame every so often; the latency of each is measured."""
 
     kind: Literal["constant_rate"]
     """Kind of workload."""
     load: Load = setting(examples=["90%", "450Mbit/s"])
-    """Frame bits per second, or a share of the slowest line on the route."""
+    """Frame bits per second, or share of the route's slowest line."""
     frame: PositiveSize = setting("2112B", examples=["2048B"])
-    """Payload of a frame; by default Fibre Channel's largest (FC-FS)."""
+    """Payload of a frame; Fibre Channel's largest (FC-FS)."""
     credits: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[256])
-    """Frames on their way before the generator waits (buffer-to-buffer credits). When absent: no limit. The wait in the
-    sender counts in the latency."""
+    """Frames on their way before the generator waits, which counts as latency (buffer-to-buffer credits). When absent:
+    no limit."""
 
 
 class Replicate(Table):
-    """Writes mirrored to the other site, of a block trace or drawn at `rate`; the lag is measured."""
+    """Writes of a block trace, or drawn at `rate`, mirrored to the other site; the lag is measured."""
 
     kind: Literal["replicate"]
     """Kind of workload."""
     trace: str | None = setting(None, examples=["traces/tpcc-small.trace"])
-    """Trace file, relative to the scenario file. Exactly one of `trace` and `rate`."""
+    """Trace file. Either `trace` or `rate`."""
     format: TraceFormatSpec = setting("auto", examples=["msr"])
-    """With `trace`: its form (docs/reference/traces.md). "auto": told by how the file begins."""
+    """With `trace`: its form (docs/reference/traces.md)."""
     time_scale: Annotated[Fraction, Positive(1_000_000, "4.5")] = setting(1, examples=[4.5])
-    """With `trace`: factor on all times: 2 is half as fast; held to 10^-6."""
+    """With `trace`: factor on all times; 2 is half as fast."""
     loop: bool = setting(False, examples=[True])
-    """With `trace`: begin again when it ends."""
+    """With `trace`: begin again at its end."""
     rate: Load | None = setting(None, examples=["180MB/s", "60%"])
-    """Data written per second on average, or a share of the slowest line on the route."""
+    """Data written per second on average, or share of the route's slowest line."""
     size: WriteSize = setting("64KiB", examples=["8KiB", {"mix": {"4KiB": 70, "64KiB": 30}}])
-    """With `rate`: data of a write, or a distribution of it."""
+    """With `rate`: data of a write."""
     arrivals: Arrivals = setting("poisson", examples=["constant", {"process": "on_off", "on": "100ms", "off": "400ms"}])
-    """With `rate`: when writes are issued. Each flow has random streams of its own for sizes and times."""
+    """With `rate`: times of writes."""
     header: Annotated[Size, AtMost(U32_MAX, f"{U32_MAX}B")] = setting("48B", examples=["48B"])
-    """Bytes beside each write's data; by default iSCSI's header (RFC 7143, 11.2.1)."""
+    """Beside each write's data; iSCSI's header (RFC 7143, 11.2.1)."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Replicate:
@@ -87,9 +87,9 @@ class Program(Table):
     kind: Literal["program"]
     """Kind of workload."""
     program: ProgramName = setting(examples=["scp"])
-    """The program: iperf3; scp to an sshd; ftp, which is curl to a vsftpd."""
+    """iperf3; scp to an sshd; ftp, which is curl to a vsftpd."""
     bytes: PositiveSize | None = setting(None, examples=["1GB"])
-    """scp and ftp, required there: size of the file, which connections share in equal parts."""
+    """scp and ftp, required: size of the file, in equal parts by connection."""
     duration: PositiveSpan | None = setting(None, examples=["30s"])
     """iperf3 only, whole seconds. When absent: the run's end."""
 
@@ -108,23 +108,22 @@ class Program(Table):
 
 
 class ShortFlows(Table):
-    """Many short TCP flows that begin at random (Poisson), with heavy-tailed sizes, counted together. Simulator
-    only."""
+    """Many short TCP flows that begin at random (Poisson), counted together. Simulator only."""
 
     kind: Literal["short_flows"]
     """Kind of workload."""
     arrivals: Annotated[Fraction, Positive(1_000_000, "50")] = setting(examples=[50])
-    """Flows per second on average; held to 10^-3."""
+    """Flows per second on average."""
     min: PositiveSize = setting("10kB", examples=["4kB"])
-    """Smallest flow, of a Pareto distribution P(size > x) = (min / x)^pareto_shape ..."""
+    """Smallest flow: P(size > x) = (min / x)^pareto_shape ..."""
     max: PositiveSize = setting("1GB", examples=["100MB"])
     """... cut at the largest flow."""
     pareto_shape: Annotated[Fraction, Positive(1_000, "1.2")] = setting(1.2, examples=[1.1])
-    """Tail index; the nearer to 1, the more data is in few flows (transfers: 1.0 to 1.5)."""
+    """Tail index (transfers: 1.0 to 1.5)."""
     median: PositiveSize | None = setting(None, examples=["30kB"])
-    """Instead: a lognormal distribution with this median ..."""
+    """Instead: lognormal with this median ..."""
     sigma: Annotated[Fraction, Positive(10, "2")] = setting(2, examples=[1.5])
-    """... and this standard deviation of the natural logarithm."""
+    """... and this standard deviation of the logarithm."""
 
     @model_validator(mode="after")
     def _consistent(self) -> ShortFlows:

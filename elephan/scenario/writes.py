@@ -46,7 +46,7 @@ class FixedSize(Table):
 
 
 class MixedSizes(Table):
-    """Writes of several sizes, each with a weight."""
+    """Several sizes."""
 
     mix: Annotated[
         dict[int, int],
@@ -60,27 +60,27 @@ class MixedSizes(Table):
             }
         ),
     ] = setting(examples=[{"4KiB": 70, "64KiB": 30}])
-    """Frequency of each size, in proportion."""
+    """Weight of each size."""
 
 
 class LognormalSizes(Table):
-    """Sizes follow a lognormal distribution."""
+    """Lognormal distribution."""
 
     median: _Size = setting(examples=["16KiB"])
     """Half of the writes are smaller."""
     sigma: Annotated[Fraction, Positive(4, "1")] = setting(1, examples=[1.5])
-    """Standard deviation of the natural logarithm; held to 10^-3."""
+    """Standard deviation of the natural logarithm."""
 
 
 class ParetoSizes(Table):
-    """Sizes follow a Pareto distribution that is cut at `max`: P(size > x) = (min / x)^pareto_shape."""
+    """Pareto distribution, cut at `max`: P(size > x) = (min / x)^pareto_shape."""
 
     min: _Size = setting(examples=["4KiB"])
     """Smallest write."""
     max: _Size = setting(examples=["1MiB"])
     """Largest write; above `min`."""
     pareto_shape: Annotated[Fraction, Positive(100, "1.5")] = setting(1.5, examples=[1.2])
-    """Tail index; held to 10^-3. The smaller, the more data is in few writes."""
+    """Tail index; the smaller, the more data in few writes."""
 
     @model_validator(mode="after")
     def _ascending(self) -> ParetoSizes:
@@ -102,32 +102,31 @@ WriteSize = Annotated[
 
 
 class ConstantArrivals(Table):
-    """A write is issued when the one before would have passed a line of the rate. Short: `arrivals = "constant"`."""
+    """When the write before would have passed a line of the rate. Short: `arrivals = "constant"`."""
 
     process: Literal["constant"]
     """Arrivals of the writes."""
 
 
 class PoissonArrivals(Table):
-    """Writes are issued independently. Short: `arrivals = "poisson"`."""
+    """Independent. Short: `arrivals = "poisson"`."""
 
     process: Literal["poisson"]
     """Arrivals of the writes."""
 
 
 class OnOffArrivals(Table):
-    """Bursts: a Poisson process while on, nothing while off, on average `rate` (Kuczura 1973). With a Pareto index
-    between 1 and 2 bursts are there at every scale of time, as in measured traffic (Gribble et al. 1998; Willinger,
-    Taqqu, Sherman and Wilson 1997)."""
+    """Bursts: a Poisson process while on, nothing while off, on average `rate` (Kuczura 1973). A Pareto index between 1
+    and 2 gives bursts at every scale of time (Willinger et al. 1997; Gribble et al. 1998)."""
 
     process: Literal["on_off"]
     """Arrivals of the writes."""
     on: PositiveSpan = setting("100ms", examples=["10ms"])
     """Mean time on."""
     off: PositiveSpan = setting("400ms", examples=["1s"])
-    """Mean time off. While on, writes come at (on + off) / on times the rate."""
+    """Mean time off."""
     pareto_shape: Annotated[Fraction, Positive(100, "1.5")] | None = setting(None, examples=[1.5])
-    """Tail index of the times on and off, above 1; held to 10^-3. When absent: exponential."""
+    """Tail index of both times, above 1. When absent: exponential."""
 
     @model_validator(mode="after")
     def _with_a_mean(self) -> OnOffArrivals:

@@ -80,6 +80,16 @@ def write(
         losses = [10 ** -(2 + index / 10) for index in range(51)] if models.is_published(cc) else []
         line = [(loss, published(cc, loss) or math.nan) for loss in losses]
         curves.append(sheet.Curve(cc["name"], points[cc["name"]], independent[cc["name"]], line))
+    page.write_independent(
+        {
+            cc["name"]: {
+                loss: (statistics.median(windows), published(cc, loss))
+                for loss, windows in independent[cc["name"]].items()
+            }
+            for cc in congestion_controls
+        }
+    )
+    page.write_sharing(sharing["rtt_ratios"], sharing["flows"], convergence["jain"], rows)
     page.write(
         {
             "version": version(),
@@ -96,15 +106,6 @@ def write(
             "independent_seeds": response["independent_seeds"],
             "independent_counted": f"{response['independent_counted'][-1]} to {response['independent_counted'][0]}",
             "ott": OTT_FACTOR,
-            "independent": page.independent_table(
-                {
-                    cc["name"]: {
-                        loss: (statistics.median(windows), published(cc, loss))
-                        for loss, windows in independent[cc["name"]].items()
-                    }
-                    for cc in congestion_controls
-                }
-            ),
             "published": page.published_list(congestion_controls),
             "small": small_windows(runner, reference),
             "controls": controls(runner, reference, points),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.congestion_control.judge import Point, Sharing
 from evaluation.performance import markdown
-from evaluation.performance.markdown import LINE_LENGTH, filled, table
+from evaluation.performance.markdown import fill, filled, table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "results" / "congestion-control.md"
@@ -29,7 +29,7 @@ part of it. `elephan cc NAME` shows one's equations.
 The mean window (segments delivered per round trip) against the loss rate: one flow, RTT {rtt_ms} ms, a line of
 {line_gbps} Gbit/s that is never full, SACK and RACK-TLP, delayed ACKs, no ACK compression. The formulas are for
 periodic loss, one segment in every 1/p: {counted} cycles count, from the rarest loss to the most frequent one,
-after the first {warmup}; the window begins where the formula has it. Diamonds are independent loss.
+after the first {warmup}; the window begins where the formula has it.
 
 ![Mean window against loss rate, all congestion controls](../img/response.png)
 
@@ -38,10 +38,8 @@ published window is below {small_window} segments; a control's own, below. Bold:
 
 {response}
 
-Independent loss, median of {independent_seeds} seeds, over the published window for periodic loss; in theory
-{ott:.2f} for Reno (Ott, Kemperman, Mathis 1996). Some {independent_counted} losses count.
-
-{independent}
+Diamonds in the picture are [independent loss](congestion-control-independent.csv), median of {independent_seeds} seeds
+with {independent_counted} losses; in theory {ott:.2f} times as much for Reno (Ott, Kemperman, Mathis 1996).
 
 ### What is published, and why we differ
 
@@ -51,9 +49,7 @@ Measured over published when the reason given is taken away:
 
 {controls}
 
-### Small windows
-
-At a loss of 1e-2 most controls lie below their formulas. What Reno's leaves out:
+What takes Reno, as most controls, below its formula at a loss of 1e-2:
 
 {small}
 
@@ -62,14 +58,14 @@ At a loss of 1e-2 most controls lie below their formulas. What Reno's leaves out
 {rate_mbps} Mbit/s, RTT {share_rtt_ms} ms, a drop-tail queue of one bandwidth-delay product ({queue} packets), a random
 delay of up to one transmission time per packet. Medians of {seeds} seeds; goodput from {warmup_s} to {seconds} s.
 
-- **RTT 2, 4, 8**: goodput of a flow with {share_rtt_ms} ms over that of one with 2, 4, 8 times as much; 1 is equal.
-  The queue adds up to {share_rtt_ms} ms to both. Where all lose at the same time, theory expects the ratio squared
-  for Reno, and more the steeper the response function (Xu, Harfoush, Rhee 2004).
-- **time to Jain {jain:g}**: from the start of a second flow, some {join_s} s after the first, until the index of
-  their goodputs over {window_s} s stays at least {jain:g} for {hold_s} s.
-- **Jain 2 to 16**: Jain's index of the goodputs of so many flows; 1 is equal, 1/n is all for one.
-- **beside Reno**: the control's share of what it and one Reno flow carry together; 50 % is equal.
-- **line**: goodput of two flows under the control over the line's rate; {most:.1f} % is full, the rest are headers.
+- **RTT 2, 8**: goodput over that of a flow with 2, 8 times the RTT, the queue not counted. Where all lose at the same
+  time, theory expects the ratio squared for Reno, and more the steeper the response function (Xu, Harfoush, Rhee 2004).
+- **time to Jain {jain:g}**: from the start of a second flow, {join_s} s after the first, until the index of their
+  goodputs over {window_s} s stays at least {jain:g} for {hold_s} s.
+- **Jain 2, 16**: Jain's index of so many flows; 1 is equal, 1/n is all for one
+  ([more numbers and RTT 4](congestion-control-sharing.csv)).
+- **beside Reno**: the control's share of what it and one Reno flow carry; 50 % is equal.
+- **line**: goodput of two flows over the line's rate; {most:.1f} % is full.
 
 {sharing}
 
@@ -110,20 +106,14 @@ def _window(point: Point) -> str:
     return f"{segments(point.measured)} {ratio}"
 
 
-def independent_table(rows: dict[str, dict[float, tuple[float, float | None]]]) -> str:
-    """Congestion controls by loss rates: window and ratio to the published."""
-    losses = next(iter(rows.values())).keys()
-    cells = [
-        [
-            name,
-            *(
-                segments(window) if published is None else f"{segments(window)} ({window / published:.2f})"
-                for window, published in values.values()
-            ),
-        ]
-        for name, values in rows.items()
-    ]
-    return table(["congestion control", *(f"{loss:g}" for loss in losses)], cells)
+def write_independent(rows: dict[str, dict[float, tuple[float, float | None]]]) -> None:
+    """Write windows under independent loss, and their ratio to the published, beside the page."""
+    lines = []
+    for name, values in rows.items():
+        for loss, (window, published) in values.items():
+            ratio = "" if published is None else f"{window / published:.2f}"
+            lines.append([name, f"{loss:g}", segments(window).replace(",", ""), ratio])
+    write_csv("independent", ["congestion_control", "loss", "window_segments", "over_published"], lines)
 
 
 def published_list(congestion_controls: Sequence[dict[str, Any]]) -> str:
@@ -149,12 +139,33 @@ def span(item: dict[str, Any]) -> str:
 
 def bullets(texts: Sequence[str]) -> str:
     """Return a list of filled items."""
-    items = (textwrap.fill(f"- {text}", LINE_LENGTH, subsequent_indent="  ", break_long_words=False) for text in texts)
-    return "\n".join(items)
+    return "\n".join(fill(f"- {text}", "  ") for text in texts)
 
 
 def sharing_table(ratios: Sequence[int], counts: Sequence[int], jain: float, rows: Sequence[Sharing]) -> str:
-    """The one table of sharing."""
+    """Return the table of sharing: least and largest ratio of RTTs and number of flows."""
+    ratios, counts = (ratios[0], ratios[-1]), (counts[0], counts[-1])
+    return table(*_sharing(ratios, counts, jain, rows))
+
+
+def write_sharing(ratios: Sequence[int], counts: Sequence[int], jain: float, rows: Sequence[Sharing]) -> None:
+    """Write the table of sharing with every ratio and number beside the page."""
+    head, cells = _sharing(ratios, counts, jain, rows)
+    write_csv("sharing", head, [[cell.replace(",", "") for cell in line] for line in cells])
+
+
+def write_csv(name: str, head: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    """Write a table beside the page."""
+    with PAGE.with_name(f"congestion-control-{name}.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(lines)
+
+
+def _sharing(
+    ratios: Sequence[int], counts: Sequence[int], jain: float, rows: Sequence[Sharing]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the head and the lines of the table of sharing."""
     head = ["congestion control", *(f"RTT {ratio}" for ratio in ratios), f"time to Jain {jain:g}"]
     head += [f"Jain {count}" for count in counts] + ["beside Reno", "line"]
     cells = []
@@ -170,7 +181,7 @@ def sharing_table(ratios: Sequence[int], counts: Sequence[int], jain: float, row
                 "" if row.line_share is None else f"{100 * row.line_share:.1f} %",
             ]
         )
-    return table(head, cells)
+    return head, cells
 
 
 def _times(value: float) -> str:

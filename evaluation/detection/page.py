@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,15 @@ How well does the [manager](../howto/lightpath-manager.md) find elephants, by sa
 caution? elephan {version}, {date}; `evaluation/detection/trials.toml` says what is run.
 
 Each run is {duration} s with {arrivals} new flows a second (Poisson), {flows} flows in the {seeds} runs of a cell, up
-to {active} at once. Sizes are of the distribution in the first column, rates lognormal with a median of {median}
-Mbit/s, sent evenly. An elephant sends at {rate} Mbit/s or more in an interval of {interval} s and has sent {volume}
-MB ({share}). *Missed*: elephants never found. *False*: of the flows taken for elephants, those that never were
-([counts](detection.csv), also of those that reached half of both thresholds). *Unseen*: of the elephants' bytes,
-those that passed before they were found. *Delay*: mean time until then.
+to {active} at once; rates are lognormal with a median of {median} Mbit/s, sent evenly. An elephant sends at {rate}
+Mbit/s or more in an interval of {interval} s and has sent {volume} MB ({share}). A place has the elephants that were
+never found, then, of the flows taken for elephants, those that never were. [detection.csv](detection.csv) has counts,
+the elephants' bytes that passed before they were found, and the mean time until then.
 
 ## By sampling
 
-A table for {memory} flows; one standard error taken off. *Error*: relative standard error of the threshold's rate
-in one interval, sqrt((N - 1) / packets).
+A table for {memory} flows; one standard error taken off. *Error*: relative standard error of the threshold's rate in
+one interval, sqrt((N - 1) / packets).
 
 {sampling}
 
@@ -62,44 +61,50 @@ def percent(part: float) -> str:
     return "0" if part == 0 else f"{100 * part:.1f} %" if part >= 0.0995 else f"{100 * part:.2g} %"
 
 
-def judged(cell: Cell) -> list[str]:
-    """Return what a row says of a cell."""
-    return [percent(cell.missed), percent(cell.false), percent(cell.unfound), f"{cell.delay_s:.2f} s"]
+def judged(cell: Cell) -> str:
+    """Return what a place of a table says of a cell."""
+    return f"{percent(cell.missed)}, {percent(cell.false)}"
 
 
-def counts(cell: Cell) -> list[str]:
-    """Return the flows that the shares of a cell are of."""
-    found = cell.found
-    return [f"{found[key]:.0f}" for key in ("elephants", "misses", "false_positives", "near_false_positives")]
+def by_mix(cells: Sequence[Cell], key: str, labels: Callable[[Cell], list[str]]) -> list[list[str]]:
+    """Return a row for each value of `key`, a column for each mix after the labels."""
+    rows: dict[float, list[str]] = {}
+    for cell in cells:
+        rows.setdefault(getattr(cell, key), labels(cell)).append(judged(cell))
+    return list(rows.values())
+
+
+COLUMNS = {
+    "elephants": "elephants",
+    "misses": "missed",
+    "false_positives": "false_positives",
+    "near_false_positives": "false_positives_near_both_thresholds",
+    "evictions": "lost_their_place",
+}
+"""Counts of a cell, and their columns."""
 
 
 def write_counts(cells: dict[str, list[Cell]]) -> None:
-    """Write the table of counts beside the page."""
+    """Write every cell beside the page."""
     with PAGE.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            [
-                "table",
-                "sizes",
-                "value",
-                "elephants",
-                "missed",
-                "false_positives",
-                "false_positives_near_both_thresholds",
-            ]
-        )
+        writer.writerow(["table", "sizes", "value", *COLUMNS.values(), "bytes_unseen", "delay_s"])
         for name, key in (
             ("sampling", "sampling_rate"),
             ("flow_table_size", "flow_table_size"),
             ("caution", "confidence_sigmas"),
         ):
+            # Only a small table forgets flows.
+            counted = COLUMNS.keys() - ({"evictions"} if name != "flow_table_size" else set())
             for cell in cells[name]:
-                writer.writerow([name, cell.mix, f"{getattr(cell, key):g}", *counts(cell)])
+                numbers = [f"{cell.found[count]:.0f}" if count in counted else "" for count in COLUMNS]
+                seen = [percent(cell.unfound), f"{cell.delay_s:.2f}"]
+                writer.writerow([name, cell.mix, f"{getattr(cell, key):g}", *numbers, *seen])
 
 
 def text(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str, date: str) -> str:
     """Return the page."""
-    heads = ["missed", "false", "unseen", "delay"]
+    heads = list(dict.fromkeys(cell.mix for cell in cells["sampling"]))
     exact = [cell for cell in cells["sampling"] if cell.sampling_rate == 1]
     shares = [
         f"{cell.mix}: {percent(cell.found['elephants'] / cell.found['flows'])} of the flows with "
@@ -123,27 +128,20 @@ def text(reference: dict[str, Any], cells: dict[str, list[Cell]], version: str, 
             memory=reference["default"]["flow_table_size"],
             caution_n=cells["caution"][0].sampling_rate,
             sampling=table(
-                ["sizes", "1 in", "error", *heads],
-                (
-                    [
-                        cell.mix,
-                        str(cell.sampling_rate),
-                        percent(rate_error(reference, cell.sampling_rate)),
-                        *judged(cell),
-                    ]
-                    for cell in cells["sampling"]
+                ["1 in", "error", *heads],
+                by_mix(
+                    cells["sampling"],
+                    "sampling_rate",
+                    lambda cell: [str(cell.sampling_rate), percent(rate_error(reference, cell.sampling_rate))],
                 ),
             ),
             bounded=table(
-                ["sizes", "flows held", "lost their place", *heads],
-                (
-                    [cell.mix, str(cell.flow_table_size), f"{cell.found['evictions']:,.0f}", *judged(cell)]
-                    for cell in cells["flow_table_size"]
-                ),
+                ["flows held", *heads],
+                by_mix(cells["flow_table_size"], "flow_table_size", lambda cell: [str(cell.flow_table_size)]),
             ),
             caution=table(
-                ["sizes", "standard errors", *heads],
-                ([cell.mix, f"{cell.confidence_sigmas:g}", *judged(cell)] for cell in cells["caution"]),
+                ["standard errors", *heads],
+                by_mix(cells["caution"], "confidence_sigmas", lambda cell: [f"{cell.confidence_sigmas:g}"]),
             ),
         )
     )

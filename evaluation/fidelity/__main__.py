@@ -16,7 +16,7 @@ from elephan.core import version
 from evaluation.fidelity import cases, formulas, judge, page
 from evaluation.fidelity.backend import judge as backend_judge
 from evaluation.fidelity.backend import measured, picture, script
-from evaluation.fidelity.backend.page import section, write_cells
+from evaluation.fidelity.backend.page import section, write_cells, write_windows
 from evaluation.performance.engines import Unavailable, ns2_version
 from evaluation.runner import Runner, add_options
 
@@ -57,7 +57,7 @@ def main() -> int:
             f"{ns2_name}, Agent/TCP/Linux on the same dumbbell, queue of one bandwidth-delay product: "
             + "; ".join(page.grid_text(grid) for grid in table["grid"])
             + f". Medians over the seeds. Allowed: {page.between(table['tolerance'])}, but where a control has its own "
-            "bounds, below: ns-2, elephan (ratio); [with the scatter over seeds](fidelity-ns2.csv).\n\n"
+            "bounds, below: elephan (over ns-2); [both, with the scatter](fidelity-ns2.csv).\n\n"
             + page.ns2_table(ns2_rows)
             + "\n\n"
             + page.reasons(table["congestion_control"])
@@ -72,6 +72,8 @@ def main() -> int:
     if not options.check:
         if scripts:
             picture.write(scripts, reference["backend"]["script"]["series_ms"])
+            write_windows(scripts)
+        page.write_kernel(kernel_rows)
         if ns2_rows:
             page.write_ns2(ns2_rows)
         if backend_rows:
@@ -88,7 +90,7 @@ def main() -> int:
                 "formulas": page.formula_table(formula_rows),
                 "window_bytes": reference["window"]["window_bytes"],
                 "window_tolerance": page.between(reference["window"]["tolerance"]),
-                "window": page.goodput_table(["RTT"], "W / RTT", window_rows),
+                "window": page.window_table(window_rows),
                 "sawtooth_tolerance": page.between(reference["sawtooth"]["tolerance"]),
                 "sawtooth": page.period_table(sawtooth_rows),
                 "kernel_source": kernel["source"],
@@ -96,9 +98,10 @@ def main() -> int:
                 "kernel_seeds": kernel["seeds"],
                 "kernel_seconds": kernel["seconds"],
                 "kernel_tolerance": page.between(kernel["tolerance"]),
-                "kernel": page.goodput_table(["congestion control", "loss"], "kernel", kernel_rows),
+                "kernel": page.kernel_table(kernel_rows),
                 "price_source": kernel["price"]["source"],
                 "price_late": kernel["price"]["late"],
+                "price_goodput": page.price_goodput(prices),
                 "price_tolerance": page.between(kernel["price"]["reno_tolerance"]),
                 "price": page.price_table(prices),
                 "backend": section(reference, runs, backend_rows, scripts),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import statistics
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.fidelity.judge import Price, Row
 from evaluation.performance import markdown
-from evaluation.performance.markdown import LINE_LENGTH, filled, table
+from evaluation.performance.markdown import fill, filled, table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "results" / "fidelity.md"
@@ -28,48 +27,47 @@ ratio is elephan over the reference; packets of 1500 bytes carry 1448.
 
 ## Reno against the formulas
 
-One flow, SACK and RACK-TLP, delayed ACKs, independent loss, a line that is never full. Mathis (1997): C / (RTT
-sqrt(p)) with C = sqrt(3/2), because Linux counts acknowledged segments, not ACKs (RFC 3465); it is for periodic
-loss, and theory expects {ott:.2f} times as much for independent loss (Ott, Kemperman, Mathis 1996). Padhye (1998,
+One flow, SACK and RACK-TLP, delayed ACKs, independent loss, a line that is never full: goodput (over Mathis, over
+Padhye). Mathis (1997): C / (RTT sqrt(p)), C = sqrt(3/2), since Linux counts acknowledged segments (RFC 3465); it is
+for periodic loss, and independent loss gives {ott:.2f} times as much (Ott, Kemperman, Mathis 1996). Padhye (1998,
 equation 30) models a Reno without SACK, which times out when a window loses several segments. Allowed: Mathis
-{mathis_tolerance}, Padhye {padhye_tolerance}; where only a few loss events are simulated, {scatter_tolerance}.
+{mathis_tolerance}, Padhye {padhye_tolerance}; with few loss events, {scatter_tolerance}.
 
 {formulas}
 
 ## A window as the limit
 
-A receive window of {window_bytes:,} bytes without scaling holds 45 segments and gives W / RTT; the delayed ACK of
-an odd last segment keeps one of them waiting. Allowed: {window_tolerance}.
+A receive window of {window_bytes:,} bytes without scaling holds 45 segments: W / RTT, less the delayed ACK of an odd
+last segment. Allowed: {window_tolerance}.
 
 {window}
 
 ## The sawtooth
 
-One Reno flow on a line with a queue of one bandwidth-delay product: a loss every 3/8 W^2 segments. Allowed:
-{sawtooth_tolerance}; the formula does not count the round trip that each recovery takes.
+One Reno flow, queue of one bandwidth-delay product: a loss every 3/8 W^2 segments, to which each recovery adds a round
+trip. Allowed: {sawtooth_tolerance}.
 
 {sawtooth}
 
 ## The Linux kernel
 
-{kernel_source}: {kernel_path}. elephan: median, least and most of {kernel_seeds} seeds. Allowed: {kernel_tolerance}.
+{kernel_source}: {kernel_path}. elephan's median of {kernel_seeds} seeds (over the kernel's); [both, with the scatter
+over seeds](fidelity-kernel.csv). Allowed: {kernel_tolerance}.
 
 {kernel}
 
 ### The price of both
 
-With 1/8 reduction and congestion avoidance off, "both", the window doubles every round trip until the queue
-overflows. Segments retransmitted without random loss in {kernel_seconds} s on the same path, beside the kernel's
-({price_source}); median and, in brackets, least and most. The emulator under the kernel was late {price_late}.
-Reno's are its first slow start's overshoot and a few more: allowed {price_tolerance}.
+With 1/8 reduction and congestion avoidance off, "both", the window doubles until the queue overflows. Segments
+retransmitted without random loss in {kernel_seconds} s on the same path, by the simulated jitter and with duplicate
+ACKs held back or not: median, least and most, beside the kernel's ({price_source}, late {price_late}). The simulated
+goodput is {price_goodput}. Allowed for reno: {price_tolerance}.
 
 {price}
 
-What "both" retransmits no second run repeats, in the kernel either: a recovery ends with a burst whose losses begin
-the next, and its size depends on the spacing of single packets. Without jitter the simulated flow falls into a
-cycle; half a transmission time of it, or duplicate ACKs that are not held back, lead elsewhere. An earlier table of
-the kernel, with an unknown emulator, had 242,000 for "both", and 48 for Reno, which is not explained: Linux 6.18
-does not remember ssthresh (net.ipv4.tcp_no_ssthresh_metrics_save is 1).
+No second run repeats what "both" retransmits, in the kernel either: a recovery ends with a burst whose losses begin
+the next, and its size depends on the spacing of single packets. An earlier table of the kernel had 242,000 for "both"
+and 48 for reno, which is not explained.
 
 ## The kernel backend
 
@@ -103,22 +101,22 @@ def between(tolerance: tuple[float, float] | list[float]) -> str:
 
 
 def formula_table(rows: list[tuple[Row, Row]]) -> str:
-    """Both formulas beside each other."""
+    """Return goodput with its ratio to each formula, a line for each RTT."""
     cells = []
     for mathis, padhye in rows:
         _, loss, rtt = labels(mathis)
-        cells.append(
-            [
-                rtt,
-                loss,
-                mbps(mathis.measured),
-                mbps(mathis.reference),
-                ratio(mathis),
-                mbps(padhye.reference),
-                ratio(padhye),
-            ]
-        )
-    return table(["RTT", "loss", "elephan", "Mathis", "ratio", "Padhye", "ratio"], cells)
+        cells.append(((rtt,), loss, f"{mbps(mathis.measured)} ({ratio(mathis)}, {ratio(padhye)})"))
+    return by_loss(["RTT"], cells)
+
+
+def by_loss(head: list[str], cells: Iterable[tuple[tuple[str, ...], str, str]]) -> str:
+    """Return a table with a line for each label and a column for each loss rate, from label, loss rate and text."""
+    lines: dict[tuple[str, ...], dict[str, str]] = {}
+    for label, loss, cell in cells:
+        lines.setdefault(label, {})[loss] = cell
+    losses = list(dict.fromkeys(loss for line in lines.values() for loss in line))
+    rows = [[*label, *(line.get(loss, "") for loss in losses)] for label, line in lines.items()]
+    return table([*head, *(f"loss {loss}" for loss in losses)], rows)
 
 
 def labels(row: Row) -> list[str]:
@@ -126,28 +124,46 @@ def labels(row: Row) -> list[str]:
     return [part.removeprefix("RTT ").removeprefix("loss ") for part in row.name]
 
 
-def goodput_table(head: list[str], reference: str, rows: list[Row]) -> str:
-    """Goodput beside a reference, with the scatter over seeds where there is one."""
-    scatter = any(row.least is not None for row in rows)
-    cells = []
-    for row in rows:
-        line = [*labels(row), mbps(row.reference), mbps(row.measured)]
-        if scatter:
-            line.append("" if row.least is None or row.most is None else f"{mbps(row.least)} to {mbps(row.most)}")
-        cells.append([*line, ratio(row)])
-    return table([*head, reference, "elephan", *(["least to most"] if scatter else []), "ratio"], cells)
+def with_ratio(row: Row) -> str:
+    """Return our goodput and its ratio to the reference's."""
+    return f"{mbps(row.measured)} ({ratio(row)})"
+
+
+def window_table(rows: list[Row]) -> str:
+    """Return goodput beside W / RTT."""
+    cells = [[*labels(row), mbps(row.reference), mbps(row.measured), ratio(row)] for row in rows]
+    return table(["RTT", "W / RTT", "elephan", "ratio"], cells)
+
+
+def kernel_table(rows: list[Row]) -> str:
+    """Return a line for each congestion control, a column for each loss rate."""
+    return by_loss(
+        ["congestion control"], (((cc,), loss, with_ratio(row)) for row in rows for cc, loss in [labels(row)])
+    )
 
 
 def ns2_table(rows: list[Row]) -> str:
-    """Return a line for each algorithm and RTT, a column for each loss rate: ns-2's goodput, ours, the ratio."""
-    lines: dict[tuple[str, str], dict[str, str]] = {}
-    for row in rows:
-        algorithm, rtt, loss = labels(row)
-        cell = f"{mbps(row.reference)}, {mbps(row.measured)} ({ratio(row)})"
-        lines.setdefault((algorithm, rtt), {})[loss] = cell
-    losses = list(dict.fromkeys(loss for by_loss in lines.values() for loss in by_loss))
-    cells = [[*line, *(by_loss.get(loss, "") for loss in losses)] for line, by_loss in lines.items()]
-    return table(["algorithm", "RTT", *(f"loss {loss}" for loss in losses)], cells)
+    """Return a line for each algorithm and RTT, a column for each loss rate."""
+    named = ((labels(row), row) for row in rows)
+    cells = (
+        ((algorithm.replace(", an ACK per segment", " *"), rtt), loss, with_ratio(row))
+        for (algorithm, rtt, loss), row in named
+    )
+    return by_loss(["algorithm", "RTT"], cells)
+
+
+def write_kernel(rows: list[Row]) -> None:
+    """Write the comparison with the kernel with the scatter over seeds."""
+    lines = [
+        [*labels(row), mbps(row.reference), mbps(row.measured), *_scatter(row), f"{row.ratio:.2f}"] for row in rows
+    ]
+    head = ["congestion_control", "loss", "kernel_mbps", "elephan_mbps", "least_mbps", "most_mbps", "ratio"]
+    write_csv("kernel", head, lines)
+
+
+def _scatter(row: Row) -> tuple[str, str]:
+    """Return least and most over seeds, or nothing."""
+    return ("", "") if row.least is None or row.most is None else (mbps(row.least), mbps(row.most))
 
 
 def write_ns2(rows: list[Row]) -> None:
@@ -155,8 +171,7 @@ def write_ns2(rows: list[Row]) -> None:
     lines = []
     for row in rows:
         algorithm, rtt, loss = labels(row)
-        scatter = ("", "") if row.least is None or row.most is None else (mbps(row.least), mbps(row.most))
-        numbers = (mbps(row.reference), mbps(row.measured), *scatter, f"{row.ratio:.2f}")
+        numbers = (mbps(row.reference), mbps(row.measured), *_scatter(row), f"{row.ratio:.2f}")
         lines.append([algorithm, rtt.removesuffix(" ms"), loss, *numbers])
     head = ["algorithm", "rtt_ms", "loss", "ns2_mbps", "elephan_mbps", "least_mbps", "most_mbps", "ratio"]
     write_csv("ns2", head, lines)
@@ -173,7 +188,7 @@ def write_csv(name: str, head: list[str], lines: list[list[str]]) -> None:
 def grid_text(grid: dict[str, Any]) -> str:
     """Describe a grid of the comparison with ns-2."""
     names = ", ".join(grid["congestion_control"])
-    acks = "" if grid["delayed_ack"] else ", an ACK per segment in both"
+    acks = "" if grid["delayed_ack"] else " and, marked *, an ACK per segment in both"
     return f"{names} on {grid['rate_mbps']} Mbit/s, {grid['round_trips']} round trips, {grid['seeds']} seeds{acks}"
 
 
@@ -189,12 +204,12 @@ def reasons(congestion_controls: dict[str, dict[str, Any]]) -> str:
                 if item["from"] == item["to"]
                 else f"Allowed from {item['from']:g} to {item['to']:g}"
             )
-            + ("" if item.get("delayed_ack", True) else ", an ACK per segment")
+            + ("" if item.get("delayed_ack", True) else " *")
             + f": {item['low']:g} to {item['high']:g}."
             for item in cc.get("tolerance", [])
         ]
         text = " ".join([f"- **{name}**:", *([cc["why"]] if "why" in cc else []), *own])
-        lines.append(textwrap.fill(text, LINE_LENGTH, subsequent_indent="  ", break_long_words=False))
+        lines.append(fill(text, "  "))
     return "\n".join(lines)
 
 
@@ -205,19 +220,21 @@ def period_table(rows: list[Row]) -> str:
 
 
 def price_table(prices: list[Price]) -> str:
-    """Retransmitted segments and the goodput that they bought."""
-    cells = [
-        [
-            price.case.cc,
-            "none" if price.case.jitter_us == 0 else f"{price.case.jitter_us} us",
-            "held back" if price.case.sack_compression else "one for each segment",
-            scattered(price.case.kernel_segments),
-            scattered(price.segments),
-            mbps(price.goodput_bps),
-        ]
-        for price in prices
-    ]
-    return table(["congestion control", "jitter", "duplicate ACKs", "kernel", "elephan", "elephan, goodput"], cells)
+    """Return retransmitted segments, a line for each congestion control and each way to send duplicate ACKs."""
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for price in prices:
+        acks = "held back" if price.case.sack_compression else "one for each segment"
+        line = lines.setdefault((price.case.cc, acks), {"kernel": scattered(price.case.kernel_segments)})
+        line[f"{price.case.jitter_us} us"] = scattered(price.segments)
+    columns = list(dict.fromkeys(column for line in lines.values() for column in line))
+    cells = [[*label, *(line.get(column, "") for column in columns)] for label, line in lines.items()]
+    return table(["congestion control", "duplicate ACKs", *columns], cells)
+
+
+def price_goodput(prices: list[Price]) -> str:
+    """Return the range of the goodput that the retransmissions bought."""
+    rates = [price.goodput_bps for price in prices]
+    return f"{mbps(min(rates))} to {mbps(max(rates))}"
 
 
 def scattered(values: Sequence[int]) -> str:

@@ -11,6 +11,11 @@ UNFILLED = ("|", "#", "-", " ", "```")
 """Blocks that begin so are kept as they are: tables, headings, lists, code."""
 
 
+def fill(text: str, indent: str = "") -> str:
+    """Return a paragraph filled, its lines after the first indented; links and paths stay whole."""
+    return textwrap.fill(text, LINE_LENGTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def table(head: list[str], rows: list[list[str]]) -> str:
     """Return a table: the first column to the left, all others, numbers mostly, to the right."""
     rule = ["---"] + ["---:"] * (len(head) - 1)
@@ -36,8 +41,5 @@ def verdict(judged: Sequence[Judged], what: str) -> str:
 
 def filled(text: str) -> str:
     """Return a page with its paragraphs filled."""
-    blocks = [
-        block if block.startswith(UNFILLED) else textwrap.fill(block, LINE_LENGTH, break_long_words=False)
-        for block in text.strip().split("\n\n")
-    ]
+    blocks = [block if block.startswith(UNFILLED) else fill(block) for block in text.strip().split("\n\n")]
     return "\n\n".join(blocks) + "\n"

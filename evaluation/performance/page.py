@@ -36,31 +36,27 @@ commit `{commit}`{changed}: {cpu}, {cores} cores, Linux {kernel}, rustc {rustc}.
 
 {rates}
 
-elephan and the skeleton: median of several whole runs in turn. The peers run once, for a bounded CPU time, and
-count from when their window got full, because their cost per packet grows with it; a star: it did not get full, and
-the true rate is lower.
-
-{peers}
-
-Peers: {versions}. `evaluation/performance/skeleton.rs` has three FIFO hops each way, an ACK per two packets, one
-pending event per link, a fixed window and no TCP: the limit of a simulator of this form. Other work on the machine
-moves both; their ratio stays.
+elephan and the skeleton: median of several whole runs in turn. The peers run once, for a bounded CPU time, and count
+from when their window got full, because their cost per packet grows with it; a star: it did not get full, and the true
+rate is lower. Peers: {versions}. `evaluation/performance/skeleton.rs` has three FIFO hops each way, an ACK per two
+packets, one pending event per link, a fixed window and no TCP: the limit of a simulator of this form. Other work on the
+machine moves both; their ratio stays.
 
 ## What else it costs
 
 {costs}
 
-*over real time*: simulated seconds per CPU second. *series*: extra CPU time for cwnd, ssthresh, RTT, goodput and
-queue every 10 ms. *memory*: resident memory at its peak less that of the same hosts and links with an almost empty
-window, per packet in flight; *in flight*: the most packets that the senders had outstanding at a time.
+*over real time*: simulated seconds per CPU second. *series*: extra CPU time for cwnd, ssthresh, RTT, goodput and queue
+every 10 ms. *memory*: peak resident memory less that of the same hosts and links with an almost empty window, per
+packet in flight; *in flight*: most packets outstanding at a time.
 
 ## Workloads
 
 Packets of 1500 bytes, drop-tail queue of one bandwidth-delay product, SACK, delayed ACKs, timestamps, three hops each
-way, access links four times the bottleneck. `evaluation/performance/workloads.toml` defines them; the same network for
-the peers is `evaluation/performance/peers/ns2_dumbbell.tcl` (Agent/TCP/Linux, SACK sink with delayed ACKs) and
-`evaluation/performance/peers/ns3_dumbbell.cc` (optimized, against libns3-dev). CUBIC runs without HyStart, so that
-the window gets full; ns-3 keeps it, because the overshoot alone would take it many minutes.
+way, access links four times the bottleneck, as `evaluation/performance/workloads.toml` and, for the peers,
+`evaluation/performance/peers/ns2_dumbbell.tcl` and `evaluation/performance/peers/ns3_dumbbell.cc` (optimized) say.
+CUBIC runs without HyStart, so that the window gets full; ns-3 keeps it, because the overshoot alone would take it
+minutes.
 
 {workloads}
 """
@@ -87,20 +83,24 @@ def page(line: dict[str, Any]) -> str:
         versions=", ".join(line["versions"].values()) or "no other simulator was installed",
         goals=goals_text(workloads),
         rates=rates_table(workloads),
-        peers=peers_table(workloads),
         costs=costs_table(workloads),
         workloads="\n".join(f"- **{entry['name']}**: {entry['what']}." for entry in workloads),
     )
 
 
 def goals_text(workloads: list[dict[str, Any]]) -> str:
-    """Name the goals that this run reaches, and the places of the others."""
+    """Return the number of goals that this run reaches, and the others with what it has instead."""
     missed = [text for text, reached in goals(workloads) if not reached]
     count = len(list(goals(workloads)))
     if not missed:
         return f"All {count} goals that could be judged in this run are reached."
-    lines = [f"{count - len(missed)} of {count} goals that could be judged in this run are reached. These are not:", ""]
-    return "\n".join(lines).rstrip() + "\n\n" + "\n".join(f"- {text}" for text in missed)
+    values: dict[str, list[str]] = {}
+    for text in missed:
+        name, _, rest = text.partition(": ")
+        goal, _, value = rest.rpartition("; is ")
+        values.setdefault(goal, []).append(f"{name} {value}")
+    head = f"{count - len(missed)} of {count} goals that could be judged in this run are reached. These are not:"
+    return "\n".join([head, "", *(f"- {goal}: {', '.join(of_goal)}" for goal, of_goal in values.items())])
 
 
 def goals(workloads: list[dict[str, Any]]) -> Iterator[tuple[str, bool]]:
@@ -166,17 +166,6 @@ def rates_table(workloads: list[dict[str, Any]]) -> str:
     return table(head, rows)
 
 
-def peers_table(workloads: list[dict[str, Any]]) -> str:
-    """List the part of its run that each peer's rate is from."""
-    rows = []
-    for entry in workloads:
-        for found in entry["results"]:
-            if found["engine"] in ("ns-2", "ns-3"):
-                cpu, packets = f"{found['cpu_s']:.0f} s", f"{found['delivered_packets']:,}"
-                rows.append([entry["name"], found["engine"], cpu, packets, found.get("note", "")])
-    return table(["", "peer", "CPU time", "packets", "simulated"], rows) if rows else "No peer was run."
-
-
 def costs_table(workloads: list[dict[str, Any]]) -> str:
     """Real time, series and memory."""
     rows = []
@@ -192,10 +181,9 @@ def costs_table(workloads: list[dict[str, Any]]) -> str:
                 f"{entry['bytes_per_packet_in_flight']:.0f} B/packet" if "bytes_per_packet_in_flight" in entry else "-",
                 f"{entry['in_flight_packets']:,}" if "in_flight_packets" in entry else "-",
                 f"{ours['peak_rss_bytes'] / 1e6:,.1f} MB" if "peak_rss_bytes" in ours else "-",
-                f"{ours['delivered_packets']:,}",
             ]
         )
-    return table(["", "over real time", "series", "memory", "packets in flight", "peak", "packets delivered"], rows)
+    return table(["", "over real time", "series", "memory", "packets in flight", "peak"], rows)
 
 
 def result(entry: dict[str, Any], engine: str) -> dict[str, Any] | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
+
 import pytest
 
 from evaluation.detection import cells, page
@@ -40,8 +43,11 @@ def test_the_page_has_every_cell_and_its_picture_is_drawn(
     monkeypatch.setattr(page, "IMAGE", folder / "detection.png")
     page.write(REFERENCE, found, "1.2.3", "2026-11-23")
     text = (folder / "detection.md").read_text()
-    for mix in REFERENCE["mix"]:
-        looks = sum(len(REFERENCE[name]) for name in ("sampling_rate", "flow_table_size", "confidence_sigmas"))
-        assert text.count(f"| {mix['name']} |") == looks
+    looks = sum(len(REFERENCE[name]) for name in ("sampling_rate", "flow_table_size", "confidence_sigmas"))
+    rows = [line for line in text.splitlines() if line.startswith("| ") and line.count(", ") == len(REFERENCE["mix"])]
+    assert len(rows) == looks
+    with (folder / "detection.csv").open(encoding="utf-8", newline="") as file:
+        cells_written = Counter(row["sizes"] for row in csv.DictReader(file))
+    assert cells_written == {mix["name"]: looks for mix in REFERENCE["mix"]}
     assert "elephan 1.2.3, 2026-11-23" in " ".join(text.split())
     assert (folder / "detection.png").read_bytes().startswith(b"\x89PNG")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from elephan.units import pluralize
@@ -11,7 +10,7 @@ from evaluation.fidelity.backend import measured
 from evaluation.fidelity.backend.judge import Beside
 from evaluation.fidelity.backend.script import Difference, lost
 from evaluation.fidelity.judge import Row
-from evaluation.performance.markdown import LINE_LENGTH, table
+from evaluation.performance.markdown import fill, table
 
 PICTURE = "![cwnd over time, Linux and the simulator, one plot per congestion control](../img/backend-windows.png)"
 
@@ -29,11 +28,11 @@ def section(
     marked = len(runs) - len(used)
     text = (
         f"The same specifications over the TCP of {measured.kernels(used)} with elephan's own C files: `make backend` "
-        f"measures (last on {dates[-1]}, elephan {versions}), `make fidelity` simulates the same seeds, so that the "
-        f"same packets of a flow are lost. {backend['rate_mbps']} Mbit/s, queue of one bandwidth-delay product, "
-        f"independent loss, {page.numbers(backend['seconds'])} s for RTTs of {page.numbers(backend['rtt_ms'])} ms; "
-        f"medians of {_seeds(rows)}. Least and most of the simulator's goodput over the kernel's, of all RTTs and of 1 "
-        "and 4 flows; [cell by cell](fidelity-backend.csv). Allowed: "
+        f"measures (last on {dates[-1]}, elephan {versions}), `make fidelity` simulates the same seeds, which lose the "
+        f"same packets. {backend['rate_mbps']} Mbit/s, queue of one bandwidth-delay product, independent loss, "
+        f"{page.numbers(backend['seconds'])} s for RTTs of {page.numbers(backend['rtt_ms'])} ms; medians of "
+        f"{_seeds(rows)}. Least and most of the simulator's goodput over the kernel's, over RTTs and 1 and 4 flows; "
+        "[cell by cell](fidelity-backend.csv). Allowed: "
         f"{page.between(backend['tolerance_line'])} where both are above 90 % of the line, "
         f"{page.between(backend['tolerance_loss'])} else. "
         + (
@@ -49,9 +48,9 @@ def section(
         pair = backend["fairness"]
         parts.append(
             f"Beside one Reno flow on the same line ({pair['rtt_ms']} ms, loss {pair['loss']:g}, {pair['seconds']} s), "
-            "the control's part of what both get. Phases decide which flow a full queue drops, so the simulator's "
-            f"hosts answer up to {pair['jitter_us'] / 1000:g} ms late. By phases: least and most with hosts that "
-            f"answer up to {page.numbers(pair['phases_us'])} us late. "
+            "the control's part of what both get. Phases decide which flow a full queue drops: the simulator's hosts "
+            f"answer up to {pair['jitter_us'] / 1000:g} ms late; by phases: least and most with "
+            f"{page.numbers(pair['phases_us'])} us. "
             f"Allowed: {page.between(backend['tolerance_share'])}."
         )
         cells = [
@@ -67,7 +66,7 @@ def section(
         parts.append(table(["congestion control", "kernel", "elephan", "by phases", "ratio"], cells))
     parts.append(differences(backend))
     if scripts:
-        parts += [_script_text(backend["script"]), _script_table(scripts), PICTURE]
+        parts += [_script_text(backend["script"]), _script_errors(scripts), PICTURE]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -108,14 +107,21 @@ def write_cells(rows: list[Beside]) -> None:
 def _script_text(script: dict[str, Any]) -> str:
     numbers = ", ".join(str(number) for number in lost(script)[:4])
     return (
-        f"### Windows over time\n\nOne flow over {script['rtt_ms']} ms and a queue that never fills, for "
-        f"{script['seconds']} s: packets {numbers} and so on of the line are lost. Errors of ssthresh after each "
-        f"reduction and of cwnd every {script['series_ms']} ms are means, as parts of the kernel's."
+        f"### Windows over time\n\nOne flow over {script['rtt_ms']} ms, {script['seconds']} s, a queue that never "
+        f"fills: packets {numbers} and so on of the line are lost. cwnd is compared every {script['series_ms']} ms, "
+        "ssthresh after each reduction ([reductions and both errors](fidelity-windows.csv)), as parts of the kernel's."
     )
 
 
-def _script_table(scripts: list[Difference]) -> str:
-    cells = [
+def _script_errors(scripts: list[Difference]) -> str:
+    """Return the error of cwnd of every congestion control, the least first."""
+    errors = sorted((one.cwnd, one.cc) for one in scripts)
+    return "Mean error of cwnd: " + ", ".join(f"{cc} {error:.1%}" for error, cc in errors) + "."
+
+
+def write_windows(scripts: list[Difference]) -> None:
+    """Write reductions and errors of every congestion control."""
+    lines = [
         [
             one.cc,
             str(len(one.kernel.reductions)),
@@ -125,8 +131,8 @@ def _script_table(scripts: list[Difference]) -> str:
         ]
         for one in scripts
     ]
-    head = ["congestion control", "reductions, kernel", "reductions, elephan", "error of ssthresh", "error of cwnd"]
-    return table(head, cells)
+    head = ["congestion_control", "kernel_reductions", "elephan_reductions", "ssthresh_error", "cwnd_error"]
+    page.write_csv("windows", head, lines)
 
 
 def differences(backend: dict[str, Any]) -> str:
@@ -143,5 +149,5 @@ def differences(backend: dict[str, Any]) -> str:
         if own.get("rival"):
             where.append("beside Reno")
         text = f"- **{' '.join(where)}** ({own['low']:g} to {own['high']:g}): {own['why']}"
-        lines.append(textwrap.fill(text, LINE_LENGTH, subsequent_indent="  ", break_long_words=False))
+        lines.append(fill(text, "  "))
     return "\n".join(lines)
