@@ -4,7 +4,7 @@ use super::net::{data, els_answer, login, name, settings, Net, Random, S};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use storage::fc::fabric::PortKey;
-use wire::fc::els::{self, Command, Request};
+use wire::fc::els::{self, Command, Logout, Request};
 use wire::fc::{routing, FcId, Frame, FrameType};
 use wire::ifcp::AddressMode;
 
@@ -55,6 +55,18 @@ impl Hosts {
         let (from, _, Some(id)) = self.pick() else { return };
         let plogi = Request::Login(login(Command::PLOGI, from.1)).to_bytes();
         self.net.send(from.0, PortKey(from.1 as u32), from.2, id, plogi);
+    }
+
+    fn log_out(&mut self) {
+        let (from, _, Some(id)) = self.pick() else { return };
+        let logout = Request::Logout(Logout { id: from.2, port: name(from.1) });
+        self.net.send(from.0, PortKey(from.1 as u32), from.2, id, logout.to_bytes());
+    }
+
+    /// Stops the TCP connections of a site, or lets them go on.
+    fn stick(&mut self) {
+        let site = self.net.random.below(self.net.sites.len());
+        self.net.sites[site].stuck = !self.net.sites[site].stuck;
     }
 
     fn send(&mut self) {
@@ -147,7 +159,7 @@ impl Hosts {
 fn faults(mode: AddressMode, sites: usize, seed: u64) -> u64 {
     let mut hosts = Hosts::new(mode, sites, seed);
     for _ in 0..2000 {
-        match hosts.net.random.below(40) {
+        match hosts.net.random.below(44) {
             0..4 => hosts.log_in(),
             4..18 => hosts.send(),
             18..36 => {
@@ -162,6 +174,8 @@ fn faults(mode: AddressMode, sites: usize, seed: u64) -> u64 {
                 hosts.net.down.insert((a, b));
             }
             38 => hosts.net.down.clear(),
+            39 => hosts.log_out(),
+            40..43 => hosts.stick(),
             _ => {
                 let ns = hosts.net.random.next() % (3 * S);
                 hosts.net.wait(ns);
@@ -171,6 +185,7 @@ fn faults(mode: AddressMode, sites: usize, seed: u64) -> u64 {
     }
     let under_faults = hosts.came;
     hosts.net.down.clear();
+    hosts.net.sites.iter_mut().for_each(|site| site.stuck = false);
     hosts.settle();
     hosts.net.wait(30 * S);
     hosts.settle();

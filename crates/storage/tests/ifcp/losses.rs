@@ -1,8 +1,8 @@
 //! The loss of sessions and peers, and slow connections.
 
-use super::net::{data, settings, two_sites, Net, S};
+use super::net::{data, settings, two_sites, Net, EPOCH_NS, S};
 use storage::fc::fabric::PortKey;
-use storage::fc::ifcp::{Flow, PeerKey, Settings};
+use storage::fc::ifcp::{Clock, Flow, PeerKey, Settings};
 use wire::fc::els::Command;
 use wire::ifcp::AddressMode;
 
@@ -126,4 +126,28 @@ fn a_port_that_leaves_takes_its_sessions_with_it() {
     net.run();
     assert_eq!((net.open(0).len(), net.open(1).len()), (0, 0));
     assert_eq!(net.take(0, PortKey(1)).payload.to_bytes()[0], Command::LOGO.0);
+}
+
+#[test]
+fn frames_of_an_ended_session_reach_no_later_one() {
+    let (mut net, [a, b]) = two_sites(usual(), usual());
+    net.log_in(a, b);
+    let (to_b, to_a, now_ns) = (net.alias(0, 2), net.alias(1, 1), net.now_ns);
+    // One waits in the gateway, and one of the other side is under way.
+    net.sites[0].stuck = true;
+    net.send_frame(0, PortKey(1), data(a.2, to_b, 1, 0, b"old"));
+    net.send_frame(1, PortKey(2), data(b.2, to_a, 1, 0, b"old"));
+    net.sites[0].gateway.set_clock(Clock::Unsynchronized, now_ns);
+    net.sites[0].gateway.set_clock(Clock::Synchronized { epoch_ns: EPOCH_NS }, now_ns);
+    net.sites[0].stuck = false;
+    net.run();
+    for (site, port) in [(0, PortKey(1)), (1, PortKey(2))] {
+        assert_eq!(net.take(site, port).payload.to_bytes()[0], Command::LOGO.0);
+        assert_eq!(net.sites[site].gateway.counters().refused, 0, "frames under way are no fault of the peer");
+    }
+    net.log_in(a, b);
+    assert!(net.sites.iter().all(|site| site.got.is_empty()), "an old frame came");
+    net.send_frame(0, PortKey(1), data(a.2, to_b, 2, 0, b"new"));
+    net.run();
+    assert_eq!(net.take(1, PortKey(2)).header.ox_id, 2);
 }
