@@ -15,6 +15,7 @@ __all__ = [
     "CompileError",
     "ControlSettings",
     "Emulator",
+    "FcGateway",
     "HOOKS",
     "IscsiServer",
     "NoClang",
@@ -42,6 +43,7 @@ __all__ = [
     "parse_rate",
     "parse_size",
     "parse_span",
+    "parse_wwn",
     "registered_controls",
     "replay_calls",
     "run_on_kernel",
@@ -432,6 +434,30 @@ def disk_replay(
     time_scale_e6: int,
 ) -> _Replay: ...
 def disk_validate(trace: str, disk_text: str) -> _Validation: ...
+
+# Fibre Channel on real sockets.
+
+@final
+class FcGateway:
+    def __new__(
+        cls,
+        fabric: int,
+        domain: int,
+        addresses: str,
+        interface: str | None,
+        sockets: Sequence[tuple[str, str]],
+        vlan: int | None,
+        priority: int,
+        fc_map: int,
+        keep_alive_ms: int,
+    ) -> Self: ...
+    def drain_log(self) -> list[str]: ...
+    def is_running(self) -> bool: ...
+    def counters(self) -> dict[str, int]: ...
+    def ports(self) -> list[tuple[str, str, str, bool, bool]]: ...
+    def stop(self) -> None: ...
+
+def parse_wwn(text: str) -> int: ...
 
 # iSCSI on real sockets.
 
