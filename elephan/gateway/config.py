@@ -12,7 +12,7 @@ from pydantic import PlainValidator, ValidationError, model_validator
 from elephan.core import native
 from elephan.errors import InputError
 from elephan.scenario.problem import ABSENT, ScenarioError, expected_of, wrong
-from elephan.scenario.quantity import Span, Whole
+from elephan.scenario.quantity import Whole, parse_span
 from elephan.scenario.table import Table, setting
 from elephan.scenario.toml import NotToml, flaw_of, key_lines, parse
 
@@ -45,7 +45,7 @@ def _fc_map(value: Any) -> int:
 
 
 def _keep_alive(value: Any) -> int:
-    ms, rest = divmod(Span.__metadata__[0].func(value), NS_PER_MS)
+    ms, rest = divmod(parse_span(value), NS_PER_MS)
     # FC-BB-5 has a field of milliseconds; Linux takes a shorter one than 500 for 8 s (FCOE_CTLR_MIN_FKA).
     if rest or not 500 <= ms <= 90_000:
         raise wrong('a time of whole milliseconds from "500ms" to "90s"')
@@ -134,9 +134,12 @@ class Config(Table):
     def _one_way(self) -> Config:
         if (self.ethernet is None) == (not self.socket):
             raise wrong("one [ethernet] with an interface, or [[socket]] tables: one of the two is needed")
-        paths = [path for one in self.socket for path in (one.local, one.remote)]
-        if len(set(paths)) < len(paths):
-            raise wrong("each path once", "socket")
+        taken: set[str] = set()
+        for number, one in enumerate(self.socket):
+            for key, path in (("local", one.local), ("remote", one.remote)):
+                if path in taken:
+                    raise wrong("a path that no other key has", "socket", number, key)
+                taken.add(path)
         return self
 
     def vlan_tag(self) -> int | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 FIP, FCOE = 0x8914, 0x8906
 ALL_FCFS = bytes.fromhex("011018010002")
+ALL_NODES = bytes.fromhex("011018010001")
 PATIENCE_S = 20
 FABRIC_PORT, DIRECTORY = 0xFFFFFE, 0xFFFFFC
 SOF_I3, SOF_N3, EOF_T = 0x2E, 0x36, 0x42
@@ -77,13 +78,13 @@ class Node:
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             try:
-                # A tag is in the auxiliary data: the kernel takes it off.
-                frame, control, _, address = self.socket.recvmsg(4096, 256)
+                # Without its tag, which the kernel takes off.
+                frame, address = self.socket.recvfrom(4096)
             except TimeoutError:
                 continue
-            if address[2] == socket.PACKET_OUTGOING:
+            # The interface has several nodes, each with a socket, which sees the frames of all.
+            if address[2] == socket.PACKET_OUTGOING or frame[:6] not in (self.own, self.granted, ALL_NODES):
                 continue
-            tag, frame = (None, frame) if frame[12:14] != b"\x81\x00" else (frame[14:16], frame[:12] + frame[16:])
             if int.from_bytes(frame[12:14], "big") == kind and wanted(frame[14:]):
                 return frame[14:]
         raise AssertionError(f"no frame of type {kind:#x} in {PATIENCE_S} s")

@@ -53,7 +53,7 @@ def test_a_short_file_has_the_usual_values(tmp_path: Path) -> None:
         (
             '[ethernet]\ninterface = "eth1"',
             '[[socket]]\nlocal = "a"\nremote = "a"',
-            ':4: socket = [{ local = "a", remote = "a" }]: each path once',
+            ':6: socket.0.remote = "a": a path that no other key has',
         ),
         (
             '[ethernet]\ninterface = "eth1"',

@@ -36,14 +36,17 @@ class Gateway:
         command = ["ip", "netns", "exec", namespace, sys.executable, "-c", "from elephan.cli import main; main()"]
         command += ["gateway", "run", str(file), "--json"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None and self.process.stdout is not None
         self.said: list[str] = []
+        self.until_said("fabric at ")
+
+    def until_said(self, beginning: str) -> None:
+        """Read what it says up to a line that begins so."""
+        assert self.process.stderr is not None
         for line in self.process.stderr:
             self.said.append(line.strip())
-            if line.startswith("fabric at "):
-                break
-        else:
-            raise AssertionError(f"the gateway did not start: {self.said}")
+            if line.startswith(beginning):
+                return
+        raise AssertionError(f"the gateway ended: {self.said}")
 
     def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Return the first status that is as wanted."""
@@ -140,10 +143,9 @@ def test_an_interface_that_goes_away_and_comes_back_is_used_again(namespace: str
         one.log_in()
         subprocess.run(["ip", "-n", namespace, "link", "set", "san", "down"], check=True)
         subprocess.run(["ip", "-n", namespace, "link", "set", "san", "up"], check=True)
-        time.sleep(1.5)  # until the gateway looks again
+        gateway.until_said("san: there again")
         one.log_in()
         assert gateway.end() == 0
-        assert "san: there again" in gateway.said, gateway.said
     finally:
         gateway.process.kill()
         one.close()
