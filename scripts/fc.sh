@@ -15,7 +15,7 @@ first first virtio_pci virtio_net crc32c_generic crct10dif_generic sd_mod sg ext
 mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t devtmpfs dev /dev
 for module in /modules/*; do insmod "$module"; done
 mount -t configfs config /sys/kernel/config
-mkdir -p /tmp /mnt && mount -t tmpfs -o size=300m tmp /tmp
+mkdir -p /scratch /volume && mount -t tmpfs -o size=300m scratch /scratch
 # Fair queueing drops frames of FCoE, and the disk is lost.
 echo pfifo_fast >/proc/sys/net/core/default_qdisc
 exec </dev/ttyS1 >/dev/ttyS1 2>&1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import PlainValidator, ValidationError, model_validator
 
@@ -13,7 +13,7 @@ from elephan.core import native
 from elephan.errors import InputError
 from elephan.scenario.problem import ABSENT, ScenarioError, expected_of, wrong
 from elephan.scenario.quantity import Whole, parse_span
-from elephan.scenario.table import Table, setting
+from elephan.scenario.table import Name, Table, setting
 from elephan.scenario.toml import NotToml, flaw_of, key_lines, parse
 
 PRIORITY = 3
@@ -21,6 +21,8 @@ PRIORITY = 3
 NS_PER_MS = 10**6
 SOCKET_PATH_BYTES = 107
 """Longest path of a socket (unix(7))."""
+Address = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
+"""IP address and port."""
 INTERFACE_CHARACTERS = 15
 """Longest name of an interface (IFNAMSIZ)."""
 
@@ -64,18 +66,34 @@ def _path(value: Any) -> str:
     return value
 
 
-def _loopback(value: Any) -> tuple[str, int]:
-    """HOST and port of an address on this machine: statistics have no authentication."""
-    expected = 'an address of this machine alone with a port, such as "127.0.0.1:9325"'
-    match = re.fullmatch(r"\[?([0-9a-fA-F.:]+?)\]?:(\d{1,5})", value) if isinstance(value, str) else None
+def _address_of(value: Any, expected: str) -> Address:
+    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[0-9.]+):(\d{1,5})", value) if isinstance(value, str) else None
     if match is None or int(match[2]) > 65535:
         raise wrong(expected)
     try:
-        if not ipaddress.ip_address(match[1]).is_loopback:
-            raise wrong(expected)
+        return ipaddress.ip_address(match[1].strip("[]")), int(match[2])
     except ValueError:
         raise wrong(expected) from None
-    return match[1], int(match[2])
+
+
+def _address(value: Any) -> Address:
+    """IP address and port: peers are known by their addresses, so that no name server can change who they are."""
+    return _address_of(value, 'an IP address with a port, such as "10.0.0.2:3420" or "[2001:db8::2]:3420"')
+
+
+def _loopback(value: Any) -> Address:
+    """IP address and port on this machine: statistics have no authentication."""
+    expected = 'an address of this machine alone with a port, such as "127.0.0.1:9325"'
+    address = _address_of(value, expected)
+    if not address[0].is_loopback:
+        raise wrong(expected)
+    return address
+
+
+def _fc_id(value: Any) -> int:
+    if not isinstance(value, str) or not re.fullmatch("[0-9a-fA-F]{6}", value):
+        raise wrong('six hexadecimal digits, such as "020100"')
+    return int(value, 16)
 
 
 class Fabric(Table):
@@ -113,12 +131,53 @@ class Socket(Table):
     """Path of the node's own socket."""
 
 
-class Statistics(Table):
-    """Where others read the counters."""
+class Ip(Table):
+    """The way to other gateways: iFCP over TCP."""
 
-    prometheus: Annotated[tuple[str, int], PlainValidator(_loopback)] | None = setting(
-        None, examples=["127.0.0.1:9325"]
-    )
+    listen: Annotated[Address, PlainValidator(_address)] = setting(examples=["10.0.0.1:3420"])
+    """Address to listen on; connections to peers go out from it. The port that IANA gave iFCP is 3420."""
+    mode: Literal["transparent", "translation"] = setting("transparent", examples=["transparent"])
+    """`transparent`: addresses are the same at all gateways, whose domains differ. `translation`: each gateway gives
+    remote ports addresses of its own domain; RFC 6172 deprecates it. The same at all gateways."""
+    congestion_control: str | None = setting(None, examples=["cubic", "storage_friendly"])
+    """Congestion control of the connections: the kernel's own or one of `elephan kernel load`; none: the network
+    namespace's default."""
+    plaintext: bool = setting(False, examples=[True])
+    """Allows connections beyond this machine, which are neither encrypted nor authenticated but by IP addresses."""
+
+
+class PeerPort(Table):
+    """A port behind a peer, which this gateway presents to its own nodes."""
+
+    name: Annotated[int, PlainValidator(_wwn)] = setting(examples=["20:00:00:1b:32:0a:0b:0c"])
+    """Its world wide name."""
+    node: Annotated[int, PlainValidator(_wwn)] | None = setting(None, examples=["10:00:00:1b:32:0a:0b:0c"])
+    """World wide name of its node; default: that of the port."""
+    id: Annotated[int, PlainValidator(_fc_id)] | None = setting(None, examples=["020100"])
+    """Address that its own gateway gives it; mode `transparent` needs it."""
+    role: Literal["initiator", "target", "both"] = setting("both", examples=["target"])
+    """Its part in SCSI, as the name server tells."""
+
+    def features(self) -> int:
+        """Return the name server's features of SCSI (FC-GS, RFF_ID): 1 target, 2 initiator."""
+        return {"target": 1, "initiator": 2, "both": 3}[self.role]
+
+
+class Peer(Table):
+    """Another gateway."""
+
+    name: Name = setting(examples=["room-b"])
+    """Its name here, for people."""
+    address: Annotated[Address, PlainValidator(_address)] = setting(examples=["10.0.0.2:3420"])
+    """Its `listen`."""
+    port: list[PeerPort] = setting([], examples=[[{"name": "20:00:00:1b:32:0a:0b:0c"}]])
+    """The ports behind it."""
+
+
+class Statistics(Table):
+    """Ways to read the counters."""
+
+    prometheus: Annotated[Address, PlainValidator(_loopback)] | None = setting(None, examples=["127.0.0.1:9325"])
     """Address of this machine at which /metrics is, in Prometheus' text format; none: nowhere."""
 
 
@@ -128,6 +187,8 @@ class Config(Table):
     fabric: Fabric = setting(examples=[{"name": "10:00:00:1b:32:0a:0b:0c"}])
     ethernet: Ethernet | None = setting(None, examples=[{"interface": "eth1"}])
     socket: list[Socket] = setting([], examples=[[{"local": "a.gateway", "remote": "a.node"}]])
+    ip: Ip | None = setting(None, examples=[{"listen": "10.0.0.1:3420"}])
+    peer: list[Peer] = setting([], examples=[[{"name": "room-b", "address": "10.0.0.2:3420"}]])
     statistics: Statistics = setting({}, examples=[{"prometheus": "127.0.0.1:9325"}])
 
     @model_validator(mode="after")
@@ -142,10 +203,47 @@ class Config(Table):
                 taken.add(path)
         return self
 
+    @model_validator(mode="after")
+    def _peers(self) -> Config:
+        if self.ip is None:
+            if self.peer:
+                raise wrong("[ip] with listen is needed beside [[peer]]")
+            return self
+        refused = (
+            "plaintext = true in [ip] where a closed network or IPsec protects the frames (RFC 3723): this gateway has "
+            "no TLS, and an address beyond this machine needs one of them"
+        )
+        if not self.ip.plaintext and not self.ip.listen[0].is_loopback:
+            raise wrong(refused, "ip", "listen")
+        names: set[str] = set()
+        ports: set[int] = set()
+        for number, peer in enumerate(self.peer):
+            if not self.ip.plaintext and not peer.address[0].is_loopback:
+                raise wrong(refused, "peer", number, "address")
+            if peer.name in names:
+                raise wrong("a name that no other peer has", "peer", number, "name")
+            names.add(peer.name)
+            for place, port in enumerate(peer.port):
+                at = ("peer", number, "port", place)
+                if port.name in ports:
+                    raise wrong("a port that is behind one peer, once", *at, "name")
+                ports.add(port.name)
+                if self.ip.mode == "transparent" and port.id is None:
+                    raise wrong("missing; mode transparent needs the address that the peer gives the port", *at, "id")
+                if port.id is not None and port.id >> 16 == self.fabric.domain:
+                    raise wrong(f"an address of another domain than this fabric's, {self.fabric.domain}", *at, "id")
+        return self
+
     def vlan_tag(self) -> int | None:
         """Return the tag of frames, with its priority; None where they have none."""
         vlan = None if self.ethernet is None else self.ethernet.vlan
         return None if vlan is None else PRIORITY << 13 | vlan
+
+
+def address_text(address: Address) -> str:
+    """Return ADDRESS:PORT, an IPv6 address in brackets."""
+    host, port = address
+    return f"[{host}]:{port}" if host.version == 6 else f"{host}:{port}"
 
 
 def load(file: Path) -> Config:

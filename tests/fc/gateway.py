@@ -18,12 +18,23 @@ PATIENCE_S = 120
 class Gateway:
     """`elephan gateway run` with a socket for each node: NAME.gateway, to NAME.node."""
 
-    def __init__(self, folder: Path, name: str, nodes: Sequence[str], more: str = "") -> None:
-        """Start it."""
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        nodes: Sequence[str],
+        *,
+        domain: int = 1,
+        more: str = "",
+        namespace: str | None = None,
+    ) -> None:
+        """Start it, in a network namespace if one is named; `more` are further tables of its file."""
         file = folder / f"{name}.toml"
         sockets = "".join(f'[[socket]]\nlocal = "{node}.gateway"\nremote = "{node}.node"\n' for node in nodes)
-        file.write_text(f'[fabric]\nname = "10:00:00:00:00:00:00:fa"\n{sockets}{more}')
-        command = [sys.executable, "-c", "from elephan.cli import main; main()", "gateway", "run", str(file), "--json"]
+        fabric = f'[fabric]\nname = "10:00:00:00:00:00:00:{domain:02x}"\ndomain = {domain}\n'
+        file.write_text(fabric + sockets + more)
+        command = [] if namespace is None else ["ip", "netns", "exec", namespace]
+        command += [sys.executable, "-c", "from elephan.cli import main; main()", "gateway", "run", str(file), "--json"]
         with (folder / f"{name}.log").open("a") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         self.status: dict[str, Any] = {}
@@ -42,6 +53,10 @@ class Gateway:
                 raise TimeoutError(f"{len(self.ports())} ports, not {number}: {self.ports()}")
             time.sleep(0.2)
         return self.ports()
+
+    def counter(self, name: str) -> int:
+        """Return a counter's last value."""
+        return int(self.status["counters"][name])
 
     def end(self) -> int:
         """End it by SIGTERM; return its exit code."""

@@ -110,8 +110,8 @@ def serve(target: Machine, initiator: Machine, mib: int) -> None:
     """Make a file a LUN of the machine's port, for one initiator. The port logs in afterwards."""
     config = "/sys/kernel/config/target"
     disk, port = f"{config}/core/fileio_0/d0", f"{config}/fc/{target.wwpn}/tpgt_1"
-    target.run(f"truncate -s {mib}M /tmp/disk && mkdir -p {disk}")
-    target.run(f"echo fd_dev_name=/tmp/disk,fd_dev_size={mib << 20} >{disk}/control && echo 1 >{disk}/enable")
+    target.run(f"truncate -s {mib}M /scratch/disk && mkdir -p {disk}")
+    target.run(f"echo fd_dev_name=/scratch/disk,fd_dev_size={mib << 20} >{disk}/control && echo 1 >{disk}/enable")
     target.run(f"mkdir -p {port}/lun/lun_0 && ln -s {disk} {port}/lun/lun_0/d0")
     acl = f"{port}/acls/{initiator.wwpn}"
     target.run(f"mkdir -p {acl}/lun_0 && ln -s {port}/lun/lun_0 {acl}/lun_0/d0")

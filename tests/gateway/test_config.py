@@ -9,6 +9,7 @@ import pytest
 from elephan.cli.main import call
 from elephan.errors import InputError
 from elephan.gateway import load
+from elephan.gateway.config import address_text
 
 GOOD = """\
 [fabric]
@@ -83,3 +84,63 @@ def test_the_command_ends_with_2_and_one_line(tmp_path: Path, capsys: pytest.Cap
 def test_an_interface_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["gateway", "run", str(written(tmp_path, GOOD.replace("eth1", "no-such-eth")))]) == 1
     assert "the gateway cannot start: no-such-eth: No such device" in capsys.readouterr().err
+
+
+IP = """\
+[ip]
+listen = "127.0.0.1:3420"
+
+[[peer]]
+name = "room-b"
+address = "127.0.0.2:3420"
+
+[[peer.port]]
+name = "20:00:00:1b:32:0a:0b:0d"
+id = "020100"
+role = "target"
+"""
+
+
+def test_peers_and_their_ports_are_read(tmp_path: Path) -> None:
+    config = load(written(tmp_path, GOOD + IP))
+    assert config.ip is not None and config.ip.mode == "transparent"
+    assert address_text(config.ip.listen) == "127.0.0.1:3420"
+    (port,) = config.peer[0].port
+    assert (port.name, port.id, port.features()) == (0x2000001B320A0B0D, 0x020100, 1)
+    assert load(written(tmp_path, GOOD + IP.replace("127.0.0.1:", "[::1]:"))).ip is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('"127.0.0.1:3420"', '"10.0.0.1:3420"', ':7: ip.listen = "10.0.0.1:3420": plaintext = true in [ip] where a'),
+        ('"127.0.0.2:3420"', '"10.0.0.2:3420"', ':11: peer.0.address = "10.0.0.2:3420": plaintext = true in [ip]'),
+        ('"127.0.0.2:3420"', '"room-b:3420"', ':11: peer.0.address = "room-b:3420": an IP address with a port'),
+        ('id = "020100"\n', "", ":13: peer.0.port.0.id: missing; mode transparent needs the address"),
+        ('"020100"', '"010100"', ':15: peer.0.port.0.id = "010100": an address of another domain than this'),
+        ('"target"', '"disk"', ':16: peer.0.port.0.role = "disk": one of "initiator", "target", "both"'),
+        (IP.partition("[[peer]]")[0], "", ": [ip] with listen is needed beside [[peer]]"),
+        (
+            "[[peer.port]]",
+            '[[peer.port]]\nname = "20:00:00:1b:32:0a:0b:0d"\nid = "020101"\n[[peer.port]]',
+            ':17: peer.0.port.1.name = "20:00:00:1b:32:0a:0b:0d": a port that is behind one peer, once',
+        ),
+    ],
+)
+def test_a_fault_of_peers_is_named_with_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    assert old in IP
+    file = written(tmp_path, GOOD + IP.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        load(file)
+    assert str(caught.value).startswith(f"{file}{expected}"), str(caught.value)
+
+
+def test_addresses_beyond_this_machine_need_the_users_word(tmp_path: Path) -> None:
+    text = GOOD + IP.replace("127.0.0.", "10.0.0.").replace("[[peer]]", "plaintext = true\n[[peer]]")
+    assert load(written(tmp_path, text)).peer[0].address[1] == 3420
+
+
+def test_a_congestion_control_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = GOOD + IP.replace("[[peer]]", 'congestion_control = "no_such"\n[[peer]]')
+    assert call(["gateway", "run", str(written(tmp_path, text))]) == 2
+    assert "ip.congestion_control: no_such: not in this kernel" in capsys.readouterr().err

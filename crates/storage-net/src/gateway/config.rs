@@ -1,9 +1,12 @@
 //! Configuration of a gateway.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use storage::fc::ifcp::RemotePort;
 use wire::fc::Wwn;
 use wire::fcoe::DEFAULT_FC_MAP;
 use wire::fip::DEFAULT_KEEP_ALIVE_MS;
+use wire::ifcp::AddressMode;
 
 /// A way to nodes of the SAN.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,6 +41,8 @@ pub struct GatewayConfig {
     pub keep_alive_ms: u32,
     /// File of the addresses that ports have had.
     pub addresses: PathBuf,
+    /// The way to other gateways; None: the fabric is this one's alone.
+    pub ip: Option<IpConfig>,
 }
 
 impl GatewayConfig {
@@ -52,6 +57,31 @@ impl GatewayConfig {
             fc_map: DEFAULT_FC_MAP,
             keep_alive_ms: DEFAULT_KEEP_ALIVE_MS,
             addresses,
+            ip: None,
         }
     }
+}
+
+/// Another gateway.
+#[derive(Clone, Debug)]
+pub struct PeerConfig {
+    /// Its name, for people.
+    pub name: String,
+    /// Address on which it listens. Its own connections come from the same IP address.
+    pub address: SocketAddr,
+    /// Ports behind it.
+    pub ports: Vec<RemotePort>,
+}
+
+/// Configuration of a gateway's way to others.
+#[derive(Clone, Debug)]
+pub struct IpConfig {
+    /// Address to listen on, and the one from which connections go out.
+    pub listen: SocketAddr,
+    /// Congestion control of the connections, by the kernel's name; None: the namespace's default.
+    pub congestion_control: Option<String>,
+    /// Treatment of the addresses of ports.
+    pub mode: AddressMode,
+    /// The other gateways.
+    pub peers: Vec<PeerConfig>,
 }

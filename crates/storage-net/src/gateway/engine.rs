@@ -3,14 +3,18 @@
 use super::address_file::AddressFile;
 use super::attachment::Attachment;
 use super::config::{AttachmentConfig, GatewayConfig};
+use super::ip_side::IpSide;
 use super::packet_socket::Interface;
 use super::segment::Segment;
-use super::status::{PortStatus, Status};
+use super::status::{PeerStatus, PortStatus, SessionStatus, Status};
+use rustix::event::PollFlags;
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use storage::fc::fabric::{self, Event, Fabric, Location};
 use storage::fc::forwarder::{self, Forwarder};
+use storage::fc::ifcp::ConnectionKey;
 use wire::fc::{FrameType, Wwn};
-use wire::fcoe::{FCOE_HEADER_BYTES, FCOE_TRAILER_BYTES};
+use wire::fcoe::{fabric_provided_mac, FCOE_HEADER_BYTES, FCOE_TRAILER_BYTES};
 
 const NS_PER_S: u64 = 1_000_000_000;
 /// Frames of one attachment in a round, so that none waits long for another.
@@ -20,10 +24,21 @@ const FC_HEADER_BYTES: usize = 24 + 4;
 /// Longest and shortest payload that a port may announce (FC-FS-2), bytes.
 const PAYLOAD_BYTES: std::ops::RangeInclusive<usize> = 256..=2112;
 
+/// A descriptor that is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Waiting {
+    /// A way to nodes.
+    Attachment,
+    /// A connection to another gateway, or the listener.
+    Ip(Option<ConnectionKey>),
+}
+
 /// A gateway's cores with its sockets.
 pub(super) struct Engine {
     pub segment: Segment,
     forwarder: Forwarder,
+    fc_map: u32,
+    ip: Option<IpSide>,
     addresses: AddressFile,
     next_check_ns: u64,
     /// Since when nothing is read, ns.
@@ -52,20 +67,58 @@ impl Engine {
         };
         let forwarder = Forwarder::new(settings_of_forwarder, Fabric::new(settings, assignments), now_ns)
             .map_err(|error| invalid(error.to_string()))?;
+        let ip = config.ip.map(|ip| IpSide::open(ip, now_ns)).transpose()?;
+        let address = ip.as_ref().map(IpSide::address).transpose()?;
         Ok(Engine {
             segment,
             forwarder,
+            fc_map: config.fc_map,
+            ip,
             addresses,
             next_check_ns: now_ns,
             paused_since_ns: None,
-            status: Status::default(),
+            status: Status { address, ..Status::default() },
             log: Vec::new(),
         })
     }
 
-    /// True while frames are read: no queue is full.
-    pub fn reads(&self) -> bool {
+    /// True while frames of peers are read: no queue towards the nodes is full.
+    fn takes_from_peers(&self) -> bool {
         self.segment.has_room()
+    }
+
+    /// True while frames of an attachment are read: no queue towards the nodes is full, and none towards the peers
+    /// that a port behind the attachment fills.
+    fn takes_from(&self, index: usize) -> bool {
+        self.segment.has_room() && !self.ip.as_ref().is_some_and(|ip| self.fills(ip, index))
+    }
+
+    fn fills(&self, ip: &IpSide, index: usize) -> bool {
+        ip.full().iter().any(|id| self.segment.may_be_behind(fabric_provided_mac(self.fc_map, *id), index))
+    }
+
+    /// True while all attachments are read.
+    fn takes_all(&self) -> bool {
+        (0..self.segment.len()).all(|index| self.takes_from(index))
+    }
+
+    /// Descriptors with what to wait for.
+    pub fn waits_for(&self) -> Vec<(Waiting, RawFd, PollFlags)> {
+        let attachments = self.segment.descriptors().map(|(index, fd, writes)| {
+            let mut events = PollFlags::empty();
+            events.set(PollFlags::IN, self.takes_from(index));
+            events.set(PollFlags::OUT, writes);
+            (Waiting::Attachment, fd.as_raw_fd(), events)
+        });
+        let ip = self.ip.iter().flat_map(|ip| ip.waits_for(self.takes_from_peers()));
+        attachments.chain(ip.map(|(key, fd, events)| (Waiting::Ip(key), fd.as_raw_fd(), events))).collect()
+    }
+
+    /// Notes that a descriptor of [`Engine::waits_for`] has something.
+    pub fn note_ready(&mut self, waiting: Waiting) {
+        if let (Waiting::Ip(key), Some(ip)) = (waiting, &mut self.ip) {
+            ip.note_ready(key);
+        }
     }
 
     /// Does all that can be done now. Returns whether more may be waiting to be read.
@@ -82,43 +135,60 @@ impl Engine {
         self.note_pause(now_ns);
         let mut more = false;
         for index in 0..self.segment.len() {
-            for turn in 0..ROUND_MAX {
-                if !self.reads() {
-                    break;
+            more |= self.read_attachment(index, now_ns);
+        }
+        let reads = self.takes_from_peers();
+        if let Some(ip) = &mut self.ip {
+            more |= ip.round(reads, now_ns);
+            self.send_all(now_ns);
+        }
+        more
+    }
+
+    /// Reads from an attachment. Returns whether it may have more.
+    fn read_attachment(&mut self, index: usize, now_ns: u64) -> bool {
+        for _ in 0..ROUND_MAX {
+            if !self.takes_from(index) {
+                return false;
+            }
+            match self.segment.receive(index, now_ns) {
+                Ok(Some(frame)) => {
+                    self.status.received_frames += 1;
+                    self.status.received_bytes += frame.len() as u64;
+                    self.forwarder.handle_ethernet(&frame, now_ns);
+                    self.send_all(now_ns);
                 }
-                match self.segment.receive(index, now_ns) {
-                    Ok(Some(frame)) => {
-                        self.status.received_frames += 1;
-                        self.status.received_bytes += frame.len() as u64;
-                        self.forwarder.handle_ethernet(&frame, now_ns);
-                        self.send_all(now_ns);
-                        more |= turn + 1 == ROUND_MAX;
-                    }
-                    Ok(None) => break,
-                    Err(error) => {
-                        self.log.push(error.to_string());
-                        break;
-                    }
+                Ok(None) => return false,
+                Err(error) => {
+                    self.log.push(error.to_string());
+                    return false;
                 }
             }
         }
-        more && self.reads()
+        true
     }
 
     /// Time at which [`Engine::round`] has something to do, ns.
     pub fn poll_timeout(&self) -> u64 {
-        self.forwarder.poll_timeout().min(self.next_check_ns)
+        let ip = self.ip.as_ref().map_or(u64::MAX, IpSide::poll_timeout);
+        self.forwarder.poll_timeout().min(self.next_check_ns).min(ip)
     }
 
-    /// Ends all logins; the nodes are told.
+    /// Ends all logins and sessions; nodes and peers are told.
     pub fn clear_all(&mut self, now_ns: u64) {
         self.forwarder.clear_all(now_ns);
         self.send_all(now_ns);
+        if let Some(mut ip) = self.ip.take() {
+            ip.close(now_ns);
+        }
         self.write_addresses();
     }
 
     /// Lines for the operator since the last call.
     pub fn take_log(&mut self) -> Vec<String> {
+        if let Some(ip) = &mut self.ip {
+            self.log.extend(ip.take_log());
+        }
         std::mem::take(&mut self.log)
     }
 
@@ -136,6 +206,9 @@ impl Engine {
                     has_scsi: entry.types.has(FrameType::FCP.0),
                 })
                 .collect(),
+            peers: self.ip.iter().flat_map(IpSide::peers).map(PeerStatus::from).collect(),
+            sessions: self.ip.iter().flat_map(IpSide::sessions).map(SessionStatus::from).collect(),
+            ifcp: self.ip.as_ref().map(IpSide::counters).unwrap_or_default(),
             kernel_drops: losses.kernel_drops,
             held_too_long: losses.held_too_long,
             unreachable: losses.unreachable,
@@ -145,17 +218,32 @@ impl Engine {
         }
     }
 
-    /// Sends what the forwarder has. A new address is in its file before the port learns it.
+    /// Sends what the cores have. A new address is in its file before the port learns it.
     fn send_all(&mut self, now_ns: u64) {
         let mut is_new = false;
-        while let Some(event) = self.forwarder.poll_event() {
-            match event {
-                Event::LoggedIn { id, name, .. } => {
-                    is_new |= !self.addresses.has(name, id);
-                    self.log.push(format!("{name} logged in as {id}"));
+        loop {
+            let mut is_done = true;
+            while let Some(event) = self.forwarder.poll_event() {
+                is_done = false;
+                is_new |= self.note(&event);
+                if let Some(ip) = &mut self.ip {
+                    ip.handle_fabric_event(&event, now_ns);
                 }
-                Event::LoggedOut { id, name, .. } => self.log.push(format!("{name} logged out, was {id}")),
-                Event::Registered { .. } => {}
+            }
+            while let Some(frame) = self.forwarder.poll_remote() {
+                is_done = false;
+                if let Some(ip) = &mut self.ip {
+                    ip.handle_frame(frame, now_ns);
+                }
+            }
+            if let Some(ip) = &mut self.ip {
+                let presented = ip.serve_fabric(self.forwarder.fabric_mut(), now_ns);
+                is_new |= presented.iter().any(|(name, id)| !self.addresses.has(*name, *id));
+                self.forwarder.flush(now_ns);
+                ip.pump(now_ns);
+            }
+            if is_done {
+                break;
             }
         }
         if is_new {
@@ -168,6 +256,21 @@ impl Engine {
         }
     }
 
+    /// Notes a change of logins. Returns whether it gave an address that the file does not have.
+    fn note(&mut self, event: &Event) -> bool {
+        match *event {
+            Event::LoggedIn { id, name, .. } => {
+                self.log.push(format!("{name} logged in as {id}"));
+                !self.addresses.has(name, id)
+            }
+            Event::LoggedOut { id, name, .. } => {
+                self.log.push(format!("{name} logged out, was {id}"));
+                false
+            }
+            Event::Registered { .. } => false,
+        }
+    }
+
     fn write_addresses(&mut self) {
         if let Err(error) = self.addresses.write(self.forwarder.fabric().assignments()) {
             // The logins go on: addresses may differ after a restart, and virtual links are cleared at its start.
@@ -176,7 +279,7 @@ impl Engine {
     }
 
     fn note_pause(&mut self, now_ns: u64) {
-        match (self.reads(), self.paused_since_ns) {
+        match (self.takes_all(), self.paused_since_ns) {
             (false, None) => {
                 self.status.pauses += 1;
                 self.paused_since_ns = Some(now_ns);

@@ -1,7 +1,8 @@
 //! The kernel's filter of a packet socket: FCoE and FIP alone (socket(7), SO_ATTACH_FILTER).
 
+use super::socket_option::set;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use wire::ethernet::{ETHERTYPE_FCOE, ETHERTYPE_FIP};
 
 /// Bytes of a frame that the filter hands on: more than an Ethernet frame has.
@@ -22,19 +23,6 @@ pub(super) fn attach(socket: &OwnedFd) -> io::Result<()> {
         libc::sock_filter { code: done, jt: 0, jf: 0, k: 0 },
     ];
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the kernel reads the program, which lives until the call returns, by the pointer and length in `filter`.
-    let done = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            std::ptr::from_ref(&filter).cast(),
-            size_of::<libc::sock_fprog>() as u32,
-        )
-    };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    // The program lives until the call returns.
+    set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
 }

@@ -1,6 +1,7 @@
 //! Frames of an Ethernet interface (packet(7)).
 
 use super::packet_filter;
+use super::socket_option::set;
 use bytes::{Bytes, BytesMut};
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -198,14 +199,4 @@ fn socket(family: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
     }
     // SAFETY: the descriptor is new, and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn set<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    let bytes = size_of::<T>() as u32;
-    // SAFETY: the kernel reads as many bytes as the value has.
-    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), bytes) };
-    match done {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

@@ -6,8 +6,9 @@ use super::status::Status;
 use crate::clock;
 use crate::log::Log;
 use crate::waker::Waker;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFd;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -18,7 +19,7 @@ const RETRY: Span = Span::from_micros(200);
 /// Time for the last frames to leave when a gateway stops.
 const DRAIN: Span = Span::from_secs(1);
 
-/// What the thread shares.
+/// State that the thread shares.
 struct Shared {
     engine: Mutex<Engine>,
     log: Mutex<Log>,
@@ -114,30 +115,22 @@ fn keep_log(shared: &Shared, engine: &mut Engine) {
 
 /// Waits for something to do; others may ask meanwhile.
 fn wait(shared: &Shared, engine: MutexGuard<'_, Engine>) {
-    let reads = engine.reads();
-    // Duplicates would cost a call each: the descriptors stay open, since this thread alone closes them.
-    let waited: Vec<(std::os::fd::RawFd, PollFlags)> = engine
-        .segment
-        .descriptors()
-        .map(|(fd, write)| {
-            let mut events = PollFlags::empty();
-            events.set(PollFlags::IN, reads);
-            events.set(PollFlags::OUT, write);
-            (std::os::fd::AsRawFd::as_raw_fd(&fd), events)
-        })
-        .collect();
-    let now = clock::now().0;
-    let mut timeout = Span(engine.poll_timeout().saturating_sub(now));
+    let waited = engine.waits_for();
+    let mut timeout = Span(engine.poll_timeout().saturating_sub(clock::now().0));
     if engine.segment.must_retry() {
         timeout = timeout.min(RETRY);
     }
     drop(engine);
     let mut fds: Vec<PollFd<'_>> = waited
-        .into_iter()
-        .map(|(fd, events)| {
+        .iter()
+        .map(|(_, fd, events)| {
             // SAFETY: the engine owns the descriptor, and this thread alone changes the engine.
-            PollFd::from_borrowed_fd(unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) }, events)
+            PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(*fd) }, *events)
         })
         .collect();
     shared.waker.wait_all(&mut fds, timeout);
+    let mut engine = locked(&shared.engine);
+    for ((waiting, _, _), _) in waited.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
+        engine.note_ready(*waiting);
+    }
 }

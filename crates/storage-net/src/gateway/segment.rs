@@ -24,9 +24,15 @@ impl Segment {
         Segment { attachments, behind: BTreeMap::new() }
     }
 
-    /// Descriptors to wait for, and whether one of them is to be told when it has room.
-    pub fn descriptors(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
-        self.attachments.iter().filter_map(|one| Some((one.fd()?, one.is_blocked() && one.tells_room())))
+    /// Descriptors to wait for, with the numbers of their attachments and whether room to send is waited for.
+    pub fn descriptors(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>, bool)> {
+        let attachments = self.attachments.iter().enumerate();
+        attachments.filter_map(|(index, one)| Some((index, one.fd()?, one.is_blocked() && one.tells_room())))
+    }
+
+    /// True unless an address is known to be behind another attachment.
+    pub fn may_be_behind(&self, mac: Mac, index: usize) -> bool {
+        self.behind.get(&mac).is_none_or(|known| *known == index)
     }
 
     /// True while all queues have room.

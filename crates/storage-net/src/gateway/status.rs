@@ -1,5 +1,7 @@
 //! State of a gateway at a moment.
 
+use std::net::SocketAddr;
+use storage::fc::ifcp::{self, SessionView};
 use storage::fc::{fabric, forwarder};
 use wire::fc::{FcId, Wwn};
 
@@ -16,6 +18,36 @@ pub struct PortStatus {
     pub is_remote: bool,
     /// It registered that it speaks SCSI.
     pub has_scsi: bool,
+}
+
+/// Another gateway.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerStatus {
+    /// Its name.
+    pub name: String,
+    /// It can be reached.
+    pub is_up: bool,
+}
+
+impl From<(&str, bool)> for PeerStatus {
+    fn from((name, is_up): (&str, bool)) -> PeerStatus {
+        PeerStatus { name: name.to_owned(), is_up }
+    }
+}
+
+/// A session with a port behind another gateway.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionStatus {
+    /// Name of the other gateway.
+    pub peer: String,
+    /// Ports, queue and counters.
+    pub view: SessionView,
+}
+
+impl From<(&str, SessionView)> for SessionStatus {
+    fn from((peer, view): (&str, SessionView)) -> SessionStatus {
+        SessionStatus { peer: peer.to_owned(), view }
+    }
 }
 
 /// State of a gateway. Counters are of its whole life.
@@ -45,4 +77,12 @@ pub struct Status {
     pub forwarder: forwarder::Counters,
     /// The fabric's counters.
     pub fabric: fabric::Counters,
+    /// Address on which it listens for other gateways.
+    pub address: Option<SocketAddr>,
+    /// The other gateways.
+    pub peers: Vec<PeerStatus>,
+    /// Sessions, in the order in which they began.
+    pub sessions: Vec<SessionStatus>,
+    /// Counters of iFCP.
+    pub ifcp: ifcp::Counters,
 }

@@ -1,10 +1,7 @@
 //! A gateway and nodes on UNIX datagram sockets.
 
-#[path = "common/node.rs"]
-mod node;
-
+use crate::node::{Node, Received};
 use bytes::Bytes;
-use node::{Node, Received};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::ethernet::{EthernetHeader, ETHERTYPE_FCOE, ETHERTYPE_FIP};
-use wire::fc::els::{Command, Request};
+use wire::fc::els::{ChangeRegistration, Command, Request};
 use wire::fc::{frame_control, routing, FcId, Frame, FrameHeader, FrameType, Login, Wwn};
 use wire::fcoe;
 use wire::fip::{flags, Descriptor, LinkService, Message, Operation, ALL_FCF_MACS};
@@ -97,6 +97,54 @@ impl Node {
     fn header(&self, s_id: FcId, d_id: FcId, r_ctl: u8, kind: FrameType) -> FrameHeader {
         let f_ctl = frame_control::FIRST_SEQUENCE | frame_control::END_SEQUENCE | frame_control::SEQUENCE_INITIATIVE;
         FrameHeader { r_ctl, d_id, s_id, kind, f_ctl, ox_id: 7, ..FrameHeader::default() }
+    }
+
+    /// Sends PLOGI to a port.
+    pub fn ask_for_login(&self, to: FcId) {
+        let header = self.header(self.id, to, routing::ELS_REQUEST, FrameType::ELS);
+        assert!(self.send(&Frame::class3(header, Request::Login(self.login(Command::PLOGI)).to_bytes())));
+    }
+
+    /// Waits for PLOGI, accepts it, and returns its sender.
+    pub fn accept_login(&self) -> FcId {
+        let asked = self.els(Command::PLOGI);
+        let f_ctl = frame_control::EXCHANGE_RESPONDER | frame_control::LAST_SEQUENCE | frame_control::END_SEQUENCE;
+        let header = FrameHeader {
+            f_ctl,
+            ox_id: asked.header.ox_id,
+            rx_id: 1,
+            ..self.header(self.id, asked.header.s_id, routing::ELS_REPLY, FrameType::ELS)
+        };
+        let accept = self.login(Command::LS_ACC).to_bytes();
+        assert!(self.send(&Frame::class3(header, Bytes::copy_from_slice(&accept))));
+        asked.header.s_id
+    }
+
+    /// Waits for a link service of a command.
+    pub fn els(&self, command: Command) -> Frame {
+        loop {
+            let frame = self.fc();
+            if frame.header.kind == FrameType::ELS && frame.payload.to_bytes().first() == Some(&command.0) {
+                return frame;
+            }
+        }
+    }
+
+    /// Waits for a frame of SCSI data.
+    pub fn data_frame(&self) -> Frame {
+        loop {
+            let frame = self.fc();
+            if frame.header.kind == FrameType::FCP {
+                return frame;
+            }
+        }
+    }
+
+    /// Registers for state changes.
+    pub fn register_for_changes(&self) {
+        let header = self.header(self.id, FcId::FABRIC_CONTROLLER, routing::ELS_REQUEST, FrameType::ELS);
+        assert!(self.send(&Frame::class3(header, Request::Register(ChangeRegistration::Full).to_bytes())));
+        self.els(Command::LS_ACC);
     }
 
     /// A frame of SCSI data to another port.
