@@ -90,6 +90,11 @@ netem: setup ## tests of path.emulator = "netem" in a virtual machine whose kern
 	scripts/packages.sh netem
 	scripts/netem.sh
 
+.PHONY: fc
+fc: setup ## Linux's own Fibre Channel stack, in virtual machines, through a gateway: libfc and tcm_fc, a file system: minutes
+	scripts/packages.sh netem
+	scripts/fc.sh
+
 .PHONY: fidelity
 fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; writes docs/results/fidelity.md
 	$(BIN)/python -m evaluation.fidelity

@@ -16,6 +16,7 @@ __all__ = [
     "ControlSettings",
     "Emulator",
     "FC_NS_PER_KM",
+    "FcGateway",
     "HOOKS",
     "IscsiServer",
     "NoClang",
@@ -44,6 +45,7 @@ __all__ = [
     "parse_rate",
     "parse_size",
     "parse_span",
+    "parse_wwn",
     "registered_controls",
     "replay_calls",
     "run_on_kernel",
@@ -435,6 +437,37 @@ def disk_replay(
     time_scale_e6: int,
 ) -> _Replay: ...
 def disk_validate(trace: str, disk_text: str) -> _Validation: ...
+
+# Fibre Channel on real sockets.
+
+_Port: TypeAlias = tuple[int | None, int, int, int]
+_Ip: TypeAlias = tuple[str, str | None, bool, Sequence[tuple[str, str, Sequence[_Port]]]]
+
+@final
+class FcGateway:
+    def __new__(
+        cls,
+        fabric: int,
+        domain: int,
+        addresses: str,
+        interface: str | None,
+        sockets: Sequence[tuple[str, str]],
+        vlan: int | None,
+        priority: int,
+        fc_map: int,
+        keep_alive_ms: int,
+        ip: _Ip | None = None,
+    ) -> Self: ...
+    def drain_log(self) -> list[str]: ...
+    def is_running(self) -> bool: ...
+    def counters(self) -> dict[str, int]: ...
+    def ports(self) -> list[tuple[str, str, str, bool, bool]]: ...
+    def address(self) -> str | None: ...
+    def peers(self) -> list[tuple[str, bool]]: ...
+    def sessions(self) -> list[tuple[str, str, str, bool, int, int, int, int, int]]: ...
+    def stop(self) -> None: ...
+
+def parse_wwn(text: str) -> int: ...
 
 # iSCSI on real sockets.
 

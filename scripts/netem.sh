@@ -8,24 +8,11 @@ cd "$(dirname "$0")/.."
 here=$PWD work=$PWD/target/netem
 mkdir -p "$work" && cd "$work"
 
-# The kernel is unpacked here and never installed.
-if [[ ! -e image/.complete ]]; then
-    package=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
-    rm -rf image ./*.deb && apt-get download -qq "$package"
-    dpkg-deb -x "$package"_*.deb image
-    rm -f ./*.deb && touch image/.complete
-fi
-version=$(basename image/lib/modules/*)
-depmod -b image "$version"
+. "$here/scripts/machine.sh"
+kernel linux-image-cloud-amd64
 
-# The first program: modules for the shared files, then the machine's own root below a file system in memory.
-rm -rf first && mkdir -p first/{bin,dev,host,modules,new,proc,sys,upper}
-cp "$(command -v busybox)" first/bin/busybox
-number=100
-for module in virtio_pci virtiofs overlay; do modprobe -d image -S "$version" --show-depends "$module"; done |
-    awk '$1 == "insmod" && !seen[$2]++ { print $2 }' |
-    while read -r file; do cp "$file" "first/modules/$number-${file##*/}"; number=$((number + 1)); done
-cat >first/init <<'INIT'
+# Modules for the shared files, then the machine's own root below a file system in memory.
+sed "s|__WORK__|$work|" <<'INIT' | first first virtio_pci virtiofs overlay
 #!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t devtmpfs dev /dev
@@ -37,8 +24,6 @@ mkdir -p /new/dev/shm && mount -t tmpfs shm /new/dev/shm && mount -t tmpfs run /
 mount -t bpf bpf /new/sys/fs/bpf
 exec chroot /new /bin/bash __WORK__/command
 INIT
-sed -i "s|__WORK__|$work|" first/init && chmod +x first/init
-(cd first && find . | cpio --quiet -o -H newc | gzip) >first.gz
 
 words=("$here/.venv/bin/python" -m pytest -q -p no:cacheprovider tests/netem)
 (($# == 0)) || words=("$@")

@@ -32,6 +32,7 @@ MODULES = {
     "path": "path",
     "disk": "disk",
     "iscsi": "iscsi",
+    "gateway": "gateway",
 }
 """The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""
 

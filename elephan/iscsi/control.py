@@ -1,11 +1,11 @@
-"""The congestion control of a live target's or load's connections, by any of its names."""
+"""The congestion control of live connections, by any of its names."""
 
 from __future__ import annotations
 
 from elephan.errors import InputError
 
 
-def control(name: str) -> str:
+def control(name: str, option: str = "--cc") -> str:
     """Return the kernel's name of a control: its own (cubic), or one of `elephan kernel load` (fast, elephan_fast).
 
     If both have one of that name, it is the kernel's own; with the mark, elephan's. Raises `InputError`.
@@ -18,5 +18,5 @@ def control(name: str) -> str:
         if full in there:
             return full
     raise InputError(
-        f"--cc {name}: not in this kernel: `elephan kernel load {name}` first; there is {', '.join(there)}"
+        f"{option} {name}: not in this kernel: `elephan kernel load {name}` first; there is {', '.join(there)}"
     )

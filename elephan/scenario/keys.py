@@ -11,9 +11,9 @@ from typing import Any
 
 from elephan.scenario.document import Document
 from elephan.scenario.flow import Flow
+from elephan.scenario.gateway import Gateway
 from elephan.scenario.hybrid import Lightpath
 from elephan.scenario.path import Link
-from elephan.scenario.gateway import Gateway
 from elephan.scenario.problem import Location, Problem, unknown
 from elephan.scenario.run import Background, Event
 from elephan.scenario.table import Table

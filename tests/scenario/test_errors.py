@@ -122,7 +122,8 @@ ONE_KEY = [
     # Workloads.
     (
         "flow.workload=bluk",
-        'flow.backup.workload = "bluk": one of "bulk", "constant_rate", "replicate", "program", "iscsi", "short_flows"',
+        'flow.backup.workload = "bluk": one of "bulk", "constant_rate", "replicate", "program", "iscsi", "fc", '
+        '"short_flows"',
     ),
     ("flow.workload=constant_rate", 'flow.backup.workload = "constant_rate": a table; it also needs load'),
     (

@@ -9,6 +9,7 @@ mod congestion_controls;
 mod detection;
 mod disk;
 mod emulator;
+mod gateway;
 mod iscsi;
 mod on_kernel;
 mod parity;
@@ -25,6 +26,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     detection::register(module)?;
     disk::register(module)?;
     emulator::register(module)?;
+    gateway::register(module)?;
     on_kernel::register(module)?;
     parity::register(module)?;
     iscsi::register(module)?;

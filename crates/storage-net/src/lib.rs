@@ -1,8 +1,8 @@
 //! Storage protocols on real sockets: the edge around the cores of `storage`.
 //!
-//! The crate serves files as an iSCSI target ([`Server`]), with one thread per connection and I/O threads per LUN, and
-//! puts a load on a target ([`bench`]). It moves bytes between sockets, the core and the file; the core takes all
-//! protocol decisions.
+//! The crate serves files as an iSCSI target ([`Server`]), with one thread per connection and I/O threads per LUN, puts
+//! a load on a target ([`bench`]), and runs a Fibre Channel gateway ([`gateway`]). It moves bytes between sockets, the
+//! core and the file; the core takes all protocol decisions.
 //!
 //! **Invariant: an event on a connection ends or delays that connection alone. Exceptions: operations in progress on
 //! the medium when it ends, and the bounded memory that all connections share.**
@@ -15,6 +15,7 @@ mod buffer_pool;
 mod clock;
 mod connection;
 mod file;
+pub mod gateway;
 mod group_sync;
 mod io_threads;
 mod listener;

@@ -3,6 +3,7 @@
 use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use units::Span;
 
 /// Another thread can end a wait with it (eventfd(2)).
 #[derive(Debug)]
@@ -36,6 +37,17 @@ impl Waker {
             self.clear();
         }
         ready > 0
+    }
+
+    /// Waits for the descriptors, for [`Waker::wake`], or for a time.
+    pub(crate) fn wait_all<'fd>(&'fd self, fds: &mut Vec<PollFd<'fd>>, timeout: Span) {
+        fds.push(PollFd::new(&self.0, PollFlags::IN));
+        let timeout =
+            Timespec { tv_sec: (timeout.0 / 1_000_000_000) as i64, tv_nsec: (timeout.0 % 1_000_000_000) as i64 };
+        let ready = poll(fds, Some(&timeout)).unwrap_or(0);
+        if ready > 0 && fds.last().is_some_and(|own| !own.revents().is_empty()) {
+            self.clear();
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod fabric;
 pub mod forwarder;
 pub mod generator;
+pub mod ifcp;
 pub mod link;
 pub mod nport;
 mod sequence;

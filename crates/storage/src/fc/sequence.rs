@@ -9,12 +9,18 @@ use wire::fc::{frame_control, FcId, Frame, FrameHeader, Sof};
 /// `header` is that of the first frame. END_SEQUENCE and what it qualifies, such as SEQUENCE_INITIATIVE, go with the
 /// last frame; the counts go up from the header's.
 pub fn frames_of(header: FrameHeader, payload: &Bytes, most: usize) -> Vec<Frame> {
-    const WITH_THE_LAST: u32 = frame_control::END_SEQUENCE | frame_control::SEQUENCE_INITIATIVE;
     let most = (most / 4 * 4).max(4);
     let count = payload.len().div_ceil(most).max(1);
+    let piece = |number: usize| payload.slice(number * most..payload.len().min((number + 1) * most));
+    frames_in_pieces(header, (0..count).map(piece).collect())
+}
+
+/// Returns the frames of one sequence of class 3, one for each piece of its payload; as [`frames_of`] otherwise.
+pub(super) fn frames_in_pieces(header: FrameHeader, pieces: Vec<Bytes>) -> Vec<Frame> {
+    const WITH_THE_LAST: u32 = frame_control::END_SEQUENCE | frame_control::SEQUENCE_INITIATIVE;
+    let count = pieces.len();
     let mut frames = Vec::with_capacity(count);
-    for number in 0..count {
-        let piece = payload.slice(number * most..payload.len().min((number + 1) * most));
+    for (number, piece) in pieces.into_iter().enumerate() {
         let mut own = header;
         own.seq_cnt = header.seq_cnt.wrapping_add(number as u16);
         if number + 1 < count {
@@ -28,6 +34,10 @@ pub fn frames_of(header: FrameHeader, payload: &Bytes, most: usize) -> Vec<Frame
 
 /// Name of a sequence: sender, receiver, exchange, sequence, and which side of the exchange sent it.
 type SequenceName = (FcId, FcId, u16, u8, bool);
+
+fn sequence_name(header: &FrameHeader) -> SequenceName {
+    (header.s_id, header.d_id, header.ox_id, header.seq_id, header.has(frame_control::EXCHANGE_RESPONDER))
+}
 
 /// State of a sequence after a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,6 +95,17 @@ impl Collector {
         self.open.retain(|name, _| name.0 != port && name.1 != port);
     }
 
+    /// Forgets the sequences between two ports.
+    pub fn forget_pair(&mut self, a: FcId, b: FcId) {
+        self.open.retain(|name, _| (name.0, name.1) != (a, b) && (name.0, name.1) != (b, a));
+    }
+
+    /// True for a frame of a sequence that began and is not complete.
+    pub fn expects(&self, frame: &Frame) -> bool {
+        let first = matches!(frame.sof, Sof::Initiate2 | Sof::Initiate3 | Sof::Initiate4 | Sof::Connect4);
+        !first && !self.open.is_empty() && self.open.contains_key(&sequence_name(&frame.header))
+    }
+
     /// Forgets the sequences of an exchange that its originator aborts.
     pub fn abort(&mut self, originator: FcId, ox_id: u16) {
         self.open.retain(|name, _| name.0 != originator || name.2 != ox_id);
@@ -94,8 +115,7 @@ impl Collector {
     pub fn add(&mut self, frame: &Frame) -> Collected {
         let header = frame.header;
         let last = header.has(frame_control::END_SEQUENCE);
-        let name =
-            (header.s_id, header.d_id, header.ox_id, header.seq_id, header.has(frame_control::EXCHANGE_RESPONDER));
+        let name = sequence_name(&header);
         let first = matches!(frame.sof, Sof::Initiate2 | Sof::Initiate3 | Sof::Initiate4 | Sof::Connect4);
         if first && last {
             self.open.remove(&name);

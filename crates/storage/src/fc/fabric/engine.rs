@@ -121,6 +121,23 @@ impl Fabric {
         Some(id)
     }
 
+    /// Presents a remote port at the address that it has in its own fabric, of another domain than this one's. Returns
+    /// false, and presents nothing, when the address cannot be a port's there or is another's, or when the name is that
+    /// of an attached port.
+    pub fn present_at(&mut self, id: FcId, entry: Entry) -> bool {
+        let foreign = (1..=239).contains(&id.domain()) && !self.settings.has(id);
+        let attached = self.logins.has_name(entry.port);
+        if !foreign || attached || self.directory.get(id).is_some_and(|old| old.port != entry.port) {
+            return false;
+        }
+        let entry = Entry { location: Location::Remote, ..entry };
+        if self.directory.get(id) != Some(&entry) {
+            self.directory.insert(id, entry);
+            self.tell(id);
+        }
+        true
+    }
+
     /// Takes a remote port away: the others hear that it is gone.
     pub fn withdraw(&mut self, id: FcId) {
         if self.directory.get(id).is_some_and(|entry| entry.location == Location::Remote) {
@@ -280,7 +297,7 @@ impl Fabric {
         let Some(id) = self.address_of(login.port) else {
             return refused(Reject::UNABLE, Reject::INSUFFICIENT_RESOURCES);
         };
-        if self.directory.get(id).is_some_and(|entry| entry.location == Location::Remote) {
+        if self.directory.iter().any(|(_, entry)| entry.location == Location::Remote && entry.port == login.port) {
             // The name is that of a port behind a gateway: one of the two is wrong, and the one that is here waits.
             return refused(Reject::UNABLE, Reject::INVALID_PORT_NAME);
         }

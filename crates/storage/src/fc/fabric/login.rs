@@ -56,6 +56,11 @@ impl Logins {
         self.holders.get(&id)
     }
 
+    /// True when an address with the name is logged in.
+    pub fn has_name(&self, name: Wwn) -> bool {
+        self.holders.values().any(|holder| holder.name == name)
+    }
+
     /// Addresses of a link.
     pub fn ids_of(&self, port: PortKey) -> Vec<FcId> {
         self.links.get(&port).map(|link| link.ids.iter().copied().collect()).unwrap_or_default()

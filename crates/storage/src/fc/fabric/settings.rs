@@ -54,6 +54,11 @@ impl Settings {
         id.domain() == self.domain && id.area() > 0
     }
 
+    /// True for an address of this fabric's domain.
+    pub(super) fn has(&self, id: FcId) -> bool {
+        id.domain() == self.domain
+    }
+
     /// The address of number `n` from 0 on; None when the domain is full. Area 0 is left out: some hosts take an
     /// address that ends in 0000 for none.
     pub(super) fn address(&self, n: u32) -> Option<FcId> {

@@ -1,0 +1,87 @@
+//! Configuration of a gateway.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use storage::fc::ifcp::RemotePort;
+use wire::fc::Wwn;
+use wire::fcoe::DEFAULT_FC_MAP;
+use wire::fip::DEFAULT_KEEP_ALIVE_MS;
+use wire::ifcp::AddressMode;
+
+/// A way to nodes of the SAN.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AttachmentConfig {
+    /// An Ethernet interface, by its name.
+    Interface(String),
+    /// A UNIX datagram socket on which each datagram is an Ethernet frame, as QEMU's `-netdev dgram` has it.
+    Socket {
+        /// The path to which the node sends, which the gateway binds.
+        local: PathBuf,
+        /// The path that the node binds.
+        remote: PathBuf,
+    },
+}
+
+/// Configuration of a gateway.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// The ways to nodes: one interface, or sockets.
+    pub attachments: Vec<AttachmentConfig>,
+    /// Name of the fabric.
+    pub fabric: Wwn,
+    /// Domain of the addresses, 1 to 239.
+    pub domain: u8,
+    /// Virtual LAN of FCoE and FIP, with its priority, as the tag has it; None = frames without a tag.
+    pub vlan: Option<u16>,
+    /// Rank among forwarders; the lowest number is preferred.
+    pub priority: u8,
+    /// Upper half of the Ethernet addresses that ports get, 24 bits.
+    pub fc_map: u32,
+    /// Time between advertisements and between a node's keep-alives, ms.
+    pub keep_alive_ms: u32,
+    /// File of the addresses that ports have had.
+    pub addresses: PathBuf,
+    /// The way to other gateways; None: the fabric is this one's alone.
+    pub ip: Option<IpConfig>,
+}
+
+impl GatewayConfig {
+    /// The configuration of a fabric with a name and a domain; everything else as usual.
+    pub fn new(attachments: Vec<AttachmentConfig>, fabric: Wwn, domain: u8, addresses: PathBuf) -> GatewayConfig {
+        GatewayConfig {
+            attachments,
+            fabric,
+            domain,
+            vlan: None,
+            priority: 128,
+            fc_map: DEFAULT_FC_MAP,
+            keep_alive_ms: DEFAULT_KEEP_ALIVE_MS,
+            addresses,
+            ip: None,
+        }
+    }
+}
+
+/// Another gateway.
+#[derive(Clone, Debug)]
+pub struct PeerConfig {
+    /// Its name, for people.
+    pub name: String,
+    /// Address on which it listens. Its own connections come from the same IP address.
+    pub address: SocketAddr,
+    /// Ports behind it.
+    pub ports: Vec<RemotePort>,
+}
+
+/// Configuration of a gateway's way to others.
+#[derive(Clone, Debug)]
+pub struct IpConfig {
+    /// Address to listen on, and the one from which connections go out.
+    pub listen: SocketAddr,
+    /// Congestion control of the connections, by the kernel's name; None: the namespace's default.
+    pub congestion_control: Option<String>,
+    /// Treatment of the addresses of ports.
+    pub mode: AddressMode,
+    /// The other gateways.
+    pub peers: Vec<PeerConfig>,
+}

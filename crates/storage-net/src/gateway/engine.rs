@@ -1,0 +1,330 @@
+//! One round of a gateway: frames in, what the cores make of them, frames out.
+
+use super::address_file::AddressFile;
+use super::attachment::Attachment;
+use super::config::{AttachmentConfig, GatewayConfig};
+use super::ip_side::IpSide;
+use super::packet_socket::Interface;
+use super::segment::Segment;
+use super::status::{PeerStatus, PortStatus, SessionStatus, Status};
+use rustix::event::PollFlags;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use storage::fc::fabric::{self, Event, Fabric, Location};
+use storage::fc::forwarder::{self, Forwarder};
+use storage::fc::ifcp::ConnectionKey;
+use wire::fc::{FrameType, Wwn};
+use wire::fcoe::{fabric_provided_mac, FCOE_HEADER_BYTES, FCOE_TRAILER_BYTES};
+
+const NS_PER_S: u64 = 1_000_000_000;
+/// Frames of one attachment in a round, so that none waits long for another.
+const ROUND_MAX: usize = 64;
+/// Bytes of an FC frame around its payload: header and CRC.
+const FC_HEADER_BYTES: usize = 24 + 4;
+/// Longest and shortest payload that a port may announce (FC-FS-2), bytes.
+const PAYLOAD_BYTES: std::ops::RangeInclusive<usize> = 256..=2112;
+
+/// A descriptor that is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Waiting {
+    /// A way to nodes.
+    Attachment,
+    /// A connection to another gateway, or the listener.
+    Ip(Option<ConnectionKey>),
+}
+
+/// A gateway's cores with its sockets.
+pub(super) struct Engine {
+    pub segment: Segment,
+    forwarder: Forwarder,
+    fc_map: u32,
+    ip: Option<IpSide>,
+    addresses: AddressFile,
+    next_check_ns: u64,
+    /// Since when nothing is read, ns.
+    paused_since_ns: Option<u64>,
+    status: Status,
+    log: Vec<String>,
+}
+
+impl Engine {
+    /// Opens all that a configuration names.
+    pub fn open(config: GatewayConfig, now_ns: u64) -> io::Result<Engine> {
+        let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
+        let (addresses, assignments) = AddressFile::open(&config.addresses)?;
+        let (mac, payload) = link_of(&config)?;
+        let mut settings =
+            fabric::Settings::new(config.fabric, config.domain).map_err(|error| invalid(error.to_string()))?;
+        settings.receive_bytes = payload;
+        let attachments = config.attachments.into_iter().map(|one| Attachment::open(one, now_ns));
+        let segment = Segment::new(attachments.collect::<io::Result<_>>()?);
+        let settings_of_forwarder = forwarder::Settings {
+            vlan: config.vlan,
+            priority: config.priority,
+            fc_map: config.fc_map,
+            keep_alive_ms: config.keep_alive_ms,
+            ..forwarder::Settings::new(mac, config.fabric)
+        };
+        let forwarder = Forwarder::new(settings_of_forwarder, Fabric::new(settings, assignments), now_ns)
+            .map_err(|error| invalid(error.to_string()))?;
+        let ip = config.ip.map(|ip| IpSide::open(ip, now_ns)).transpose()?;
+        let address = ip.as_ref().map(IpSide::address).transpose()?;
+        Ok(Engine {
+            segment,
+            forwarder,
+            fc_map: config.fc_map,
+            ip,
+            addresses,
+            next_check_ns: now_ns,
+            paused_since_ns: None,
+            status: Status { address, ..Status::default() },
+            log: Vec::new(),
+        })
+    }
+
+    /// True while frames of peers are read: no queue towards the nodes is full.
+    fn takes_from_peers(&self) -> bool {
+        self.segment.has_room()
+    }
+
+    /// True while frames of an attachment are read: no queue towards the nodes is full, and none towards the peers
+    /// that a port behind the attachment fills.
+    fn takes_from(&self, index: usize) -> bool {
+        self.segment.has_room() && !self.ip.as_ref().is_some_and(|ip| self.fills(ip, index))
+    }
+
+    fn fills(&self, ip: &IpSide, index: usize) -> bool {
+        ip.full().iter().any(|id| self.segment.may_be_behind(fabric_provided_mac(self.fc_map, *id), index))
+    }
+
+    /// True while all attachments are read.
+    fn takes_all(&self) -> bool {
+        (0..self.segment.len()).all(|index| self.takes_from(index))
+    }
+
+    /// Descriptors with what to wait for.
+    pub fn waits_for(&self) -> Vec<(Waiting, RawFd, PollFlags)> {
+        let attachments = self.segment.descriptors().map(|(index, fd, writes)| {
+            let mut events = PollFlags::empty();
+            events.set(PollFlags::IN, self.takes_from(index));
+            events.set(PollFlags::OUT, writes);
+            (Waiting::Attachment, fd.as_raw_fd(), events)
+        });
+        let ip = self.ip.iter().flat_map(|ip| ip.waits_for(self.takes_from_peers()));
+        attachments.chain(ip.map(|(key, fd, events)| (Waiting::Ip(key), fd.as_raw_fd(), events))).collect()
+    }
+
+    /// Notes that a descriptor of [`Engine::waits_for`] has something.
+    pub fn note_ready(&mut self, waiting: Waiting) {
+        if let (Waiting::Ip(key), Some(ip)) = (waiting, &mut self.ip) {
+            ip.note_ready(key);
+        }
+    }
+
+    /// Does all that can be done now. Returns whether more may be waiting to be read.
+    pub fn round(&mut self, now_ns: u64) -> bool {
+        self.segment.flush(now_ns);
+        if now_ns >= self.next_check_ns {
+            self.next_check_ns = now_ns + NS_PER_S;
+            self.log.extend(self.segment.handle_timeout(now_ns));
+        }
+        if now_ns >= self.forwarder.poll_timeout() {
+            self.forwarder.handle_timeout(now_ns);
+            self.send_all(now_ns);
+        }
+        self.note_pause(now_ns);
+        let mut more = false;
+        for index in 0..self.segment.len() {
+            more |= self.read_attachment(index, now_ns);
+        }
+        let reads = self.takes_from_peers();
+        if let Some(ip) = &mut self.ip {
+            more |= ip.round(reads, now_ns);
+            self.send_all(now_ns);
+        }
+        more
+    }
+
+    /// Reads from an attachment. Returns whether it may have more.
+    fn read_attachment(&mut self, index: usize, now_ns: u64) -> bool {
+        for _ in 0..ROUND_MAX {
+            if !self.takes_from(index) {
+                return false;
+            }
+            match self.segment.receive(index, now_ns) {
+                Ok(Some(frame)) => {
+                    self.status.received_frames += 1;
+                    self.status.received_bytes += frame.len() as u64;
+                    self.forwarder.handle_ethernet(&frame, now_ns);
+                    self.send_all(now_ns);
+                }
+                Ok(None) => return false,
+                Err(error) => {
+                    self.log.push(error.to_string());
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Time at which [`Engine::round`] has something to do, ns.
+    pub fn poll_timeout(&self) -> u64 {
+        let ip = self.ip.as_ref().map_or(u64::MAX, IpSide::poll_timeout);
+        self.forwarder.poll_timeout().min(self.next_check_ns).min(ip)
+    }
+
+    /// Ends all logins and sessions; nodes and peers are told.
+    pub fn clear_all(&mut self, now_ns: u64) {
+        self.forwarder.clear_all(now_ns);
+        self.send_all(now_ns);
+        if let Some(mut ip) = self.ip.take() {
+            ip.close(now_ns);
+        }
+        self.write_addresses();
+    }
+
+    /// Lines for the operator since the last call.
+    pub fn take_log(&mut self) -> Vec<String> {
+        if let Some(ip) = &mut self.ip {
+            self.log.extend(ip.take_log());
+        }
+        std::mem::take(&mut self.log)
+    }
+
+    /// The state now.
+    pub fn status(&self) -> Status {
+        let losses = self.segment.losses();
+        let entries = self.forwarder.fabric().entries();
+        Status {
+            ports: entries
+                .map(|(id, entry)| PortStatus {
+                    id,
+                    port: entry.port,
+                    node: entry.node,
+                    is_remote: entry.location == Location::Remote,
+                    has_scsi: entry.types.has(FrameType::FCP.0),
+                })
+                .collect(),
+            peers: self.ip.iter().flat_map(IpSide::peers).map(PeerStatus::from).collect(),
+            sessions: self.ip.iter().flat_map(IpSide::sessions).map(SessionStatus::from).collect(),
+            ifcp: self.ip.as_ref().map(IpSide::counters).unwrap_or_default(),
+            kernel_drops: losses.kernel_drops,
+            held_too_long: losses.held_too_long,
+            unreachable: losses.unreachable,
+            forwarder: self.forwarder.counters(),
+            fabric: self.forwarder.fabric().counters(),
+            ..self.status.clone()
+        }
+    }
+
+    /// Sends what the cores have. A new address is in its file before the port learns it.
+    fn send_all(&mut self, now_ns: u64) {
+        let mut is_new = false;
+        loop {
+            let mut is_done = true;
+            while let Some(event) = self.forwarder.poll_event() {
+                is_done = false;
+                is_new |= self.note(&event);
+                if let Some(ip) = &mut self.ip {
+                    ip.handle_fabric_event(&event, now_ns);
+                }
+            }
+            while let Some(frame) = self.forwarder.poll_remote() {
+                is_done = false;
+                if let Some(ip) = &mut self.ip {
+                    ip.handle_frame(frame, now_ns);
+                }
+            }
+            if let Some(ip) = &mut self.ip {
+                let presented = ip.serve_fabric(self.forwarder.fabric_mut(), now_ns);
+                is_new |= presented.iter().any(|(name, id)| !self.addresses.has(*name, *id));
+                self.forwarder.flush(now_ns);
+                ip.pump(now_ns);
+            }
+            if is_done {
+                break;
+            }
+        }
+        if is_new {
+            self.write_addresses();
+        }
+        while let Some(frame) = self.forwarder.poll_transmit() {
+            self.status.sent_frames += 1;
+            self.status.sent_bytes += frame.len() as u64;
+            self.segment.send(frame, now_ns);
+        }
+    }
+
+    /// Notes a change of logins. Returns whether it gave an address that the file does not have.
+    fn note(&mut self, event: &Event) -> bool {
+        match *event {
+            Event::LoggedIn { id, name, .. } => {
+                self.log.push(format!("{name} logged in as {id}"));
+                !self.addresses.has(name, id)
+            }
+            Event::LoggedOut { id, name, .. } => {
+                self.log.push(format!("{name} logged out, was {id}"));
+                false
+            }
+            Event::Registered { .. } => false,
+        }
+    }
+
+    fn write_addresses(&mut self) {
+        if let Err(error) = self.addresses.write(self.forwarder.fabric().assignments()) {
+            // The logins go on: addresses may differ after a restart, and virtual links are cleared at its start.
+            self.log.push(format!("the addresses cannot be written: {error}"));
+        }
+    }
+
+    fn note_pause(&mut self, now_ns: u64) {
+        match (self.takes_all(), self.paused_since_ns) {
+            (false, None) => {
+                self.status.pauses += 1;
+                self.paused_since_ns = Some(now_ns);
+            }
+            (false, Some(since)) => {
+                self.status.paused_ns += now_ns.saturating_sub(since);
+                self.paused_since_ns = Some(now_ns);
+            }
+            (true, Some(since)) => {
+                self.status.paused_ns += now_ns.saturating_sub(since);
+                self.paused_since_ns = None;
+            }
+            (true, None) => {}
+        }
+    }
+}
+
+/// The forwarder's Ethernet address, and the longest payload that the Ethernet carries.
+fn link_of(config: &GatewayConfig) -> io::Result<([u8; 6], u16)> {
+    let (mac, frame_bytes) = match &config.attachments[..] {
+        [AttachmentConfig::Interface(name)] => {
+            let interface =
+                Interface::of(name).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+            (interface.mac, interface.mtu)
+        }
+        sockets if !sockets.is_empty() && sockets.iter().all(|one| matches!(one, AttachmentConfig::Socket { .. })) => {
+            (mac_of(config.fabric), usize::MAX)
+        }
+        _ => {
+            let text = "one interface, or sockets alone, are needed";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+    };
+    let around = FCOE_HEADER_BYTES + FC_HEADER_BYTES + FCOE_TRAILER_BYTES;
+    // Of whole words.
+    let payload = frame_bytes.saturating_sub(around).min(*PAYLOAD_BYTES.end()) / 4 * 4;
+    if payload < *PAYLOAD_BYTES.start() {
+        let text = format!("an MTU of {frame_bytes} bytes carries no FC frame: 2158 would be right");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok((mac, payload as u16))
+}
+
+/// An address of the gateway's own, made of the fabric's name: of one station, locally administered.
+fn mac_of(fabric: Wwn) -> [u8; 6] {
+    let [.., a, b, c, d, e] = fabric.0.to_be_bytes();
+    [0x02, a, b, c, d, e]
+}

@@ -1,0 +1,337 @@
+//! The way to other gateways: iFCP over TCP connections, one for each pair of ports.
+
+use super::config::{IpConfig, PeerConfig};
+use super::tcp_link::{TcpLink, WRITE_BYTES};
+use crate::clock;
+use crate::log::Log;
+use crate::socket::set_congestion;
+use rustix::event::PollFlags;
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{bind, listen, socket_with, AddressFamily, SocketFlags, SocketType};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use storage::fc::fabric::{Event as FabricEvent, Fabric};
+use storage::fc::ifcp::{Clock, Closing, ConnectionKey, Event, Flow, Gateway, PeerKey, Settings};
+use storage::fc::ifcp::{Counters, SessionView};
+use wire::fc::Wwn;
+use wire::fc::{FcId, Frame};
+
+/// Reads of one connection in a round, so that none waits long for another.
+const READS_MAX: usize = 8;
+/// Time between two looks at the clock of the day: NTP moves it against the running one.
+const CLOCK_NS: u64 = 1_000_000_000;
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Part of a gateway that speaks to others.
+pub(super) struct IpSide {
+    gateway: Gateway,
+    listener: TcpListener,
+    own: IpAddr,
+    congestion_control: Option<String>,
+    peers: BTreeMap<PeerKey, PeerConfig>,
+    links: BTreeMap<ConnectionKey, TcpLink>,
+    /// Links with something to read or write.
+    active: BTreeSet<ConnectionKey>,
+    accepts: bool,
+    /// Local ports that are to send no more.
+    full: BTreeSet<FcId>,
+    next_clock_ns: u64,
+    log: Log,
+}
+
+impl IpSide {
+    /// Listens, and begins to reach the peers.
+    ///
+    /// # Errors
+    /// The address cannot be had, the congestion control is not there, or the list of peers contradicts itself.
+    pub fn open(config: IpConfig, now_ns: u64) -> io::Result<IpSide> {
+        let invalid = |text: String| io::Error::new(ErrorKind::InvalidInput, text);
+        let listener = listener(config.listen, config.congestion_control.as_deref())
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", config.listen)))?;
+        let mut gateway =
+            Gateway::new(Settings::new(config.mode, time_base())).map_err(|error| invalid(error.to_string()))?;
+        let mut peers = BTreeMap::new();
+        for (number, mut peer) in config.peers.into_iter().enumerate() {
+            let key = PeerKey(number as u32);
+            gateway.add_peer(key, now_ns);
+            let ports = std::mem::take(&mut peer.ports);
+            gateway.set_ports(key, ports, now_ns).map_err(|error| invalid(format!("{}: {error}", peer.name)))?;
+            peers.insert(key, peer);
+        }
+        let mut side = IpSide {
+            gateway,
+            own: config.listen.ip(),
+            congestion_control: config.congestion_control,
+            listener,
+            peers,
+            links: BTreeMap::new(),
+            active: BTreeSet::new(),
+            accepts: false,
+            full: BTreeSet::new(),
+            next_clock_ns: now_ns,
+            log: Log::default(),
+        };
+        if !clock::is_synchronized() {
+            side.log.unlimited(
+                "the clock of this machine is not synchronised (NTP): frames between clocks that differ by more than \
+                 5 s are refused"
+                    .to_owned(),
+            );
+        }
+        Ok(side)
+    }
+
+    /// The address that is listened on.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Local ports that are to send no more.
+    pub fn full(&self) -> &BTreeSet<FcId> {
+        &self.full
+    }
+
+    /// Descriptors with what to wait for; `reads`: frames of peers are taken now. The listener comes first.
+    pub fn waits_for(&self, reads: bool) -> impl Iterator<Item = (Option<ConnectionKey>, BorrowedFd<'_>, PollFlags)> {
+        let links = self.links.iter().map(move |(key, link)| {
+            let (fd, events) = link.waits_for(reads);
+            (Some(*key), fd, events)
+        });
+        std::iter::once((None, self.listener.as_fd(), PollFlags::IN)).chain(links)
+    }
+
+    /// Notes that a descriptor of [`IpSide::waits_for`] has something.
+    pub fn note_ready(&mut self, key: Option<ConnectionKey>) {
+        match key {
+            None => self.accepts = true,
+            Some(key) => {
+                self.active.insert(key);
+            }
+        }
+    }
+
+    /// Time at which [`IpSide::round`] has something to do, ns.
+    pub fn poll_timeout(&self) -> u64 {
+        self.gateway.poll_timeout().map_or(self.next_clock_ns, |next| next.min(self.next_clock_ns))
+    }
+
+    /// Takes a change of the fabric's logins.
+    pub fn handle_fabric_event(&mut self, event: &FabricEvent, now_ns: u64) {
+        self.gateway.handle_fabric_event(event, now_ns);
+    }
+
+    /// Takes a frame for a port behind a peer.
+    pub fn handle_frame(&mut self, frame: Frame, now_ns: u64) {
+        self.gateway.handle_frame(frame, now_ns);
+    }
+
+    /// Does what the gateway has for the fabric; returns the ports that it presented, with their addresses.
+    pub fn serve_fabric(&mut self, fabric: &mut Fabric, now_ns: u64) -> Vec<(Wwn, FcId)> {
+        let mut presented = Vec::new();
+        while let Some(step) = self.gateway.poll_fabric() {
+            if let Some((name, id)) = step.apply(fabric) {
+                presented.extend(id.map(|id| (name, id)));
+                self.gateway.handle_presented(name, id, now_ns);
+            }
+        }
+        presented
+    }
+
+    /// Does all that can be done now. `reads`: frames of peers are taken. Returns whether more may be waiting.
+    pub fn round(&mut self, reads: bool, now_ns: u64) -> bool {
+        if now_ns >= self.next_clock_ns {
+            self.next_clock_ns = now_ns + CLOCK_NS;
+            self.gateway.set_clock(time_base(), now_ns);
+        }
+        self.gateway.handle_timeout(now_ns);
+        if std::mem::take(&mut self.accepts) {
+            self.accept(now_ns);
+        }
+        let mut more = false;
+        for key in std::mem::take(&mut self.active) {
+            match self.serve_link(key, reads, now_ns) {
+                Ok(is_more) => {
+                    if is_more {
+                        self.active.insert(key);
+                        more = true;
+                    }
+                }
+                Err(error) => self.lose(key, &error, now_ns),
+            }
+        }
+        self.pump(now_ns);
+        more && reads
+    }
+
+    /// Takes out what the gateway has for the network.
+    pub fn pump(&mut self, now_ns: u64) {
+        while let Some((key, peer)) = self.gateway.poll_connect() {
+            self.connect(key, peer, now_ns);
+        }
+        while let Some(key) = self.gateway.poll_ready() {
+            if let Err(error) = self.send(key, now_ns) {
+                self.lose(key, &error, now_ns);
+            }
+        }
+        while let Some((key, closing)) = self.gateway.poll_close() {
+            self.active.remove(&key);
+            let link = self.links.remove(&key);
+            if let (Some(link), Closing::Reset) = (link, closing) {
+                link.reset();
+            }
+        }
+        while let Some(Flow { id, full }) = self.gateway.poll_flow() {
+            if full {
+                self.full.insert(id);
+            } else {
+                self.full.remove(&id);
+            }
+        }
+        while let Some(event) = self.gateway.poll_event() {
+            let line = self.named(&event);
+            match event {
+                // A peer, or a port, can cause these at will.
+                Event::Refused(..) | Event::LocalRefused(..) => self.log.connection(clock::now(), line),
+                _ => self.log.unlimited(line),
+            }
+        }
+    }
+
+    /// Ends all sessions: peers withdraw the ports of this side.
+    pub fn close(&mut self, now_ns: u64) {
+        for key in std::mem::take(&mut self.peers).into_keys() {
+            self.gateway.remove_peer(key, now_ns);
+        }
+        self.pump(now_ns);
+        self.links.clear();
+    }
+
+    /// Lines for the operator since the last call.
+    pub fn take_log(&mut self) -> Vec<String> {
+        self.log.drain(clock::now(), false)
+    }
+
+    /// The gateway's counters.
+    pub fn counters(&self) -> Counters {
+        self.gateway.counters()
+    }
+
+    /// The sessions with the names of their peers.
+    pub fn sessions(&self) -> impl Iterator<Item = (&str, SessionView)> {
+        self.gateway.sessions().map(|view| (self.name_of(view.peer), view))
+    }
+
+    /// The peers' names, and whether they can be reached.
+    pub fn peers(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.peers.iter().map(|(key, peer)| (peer.name.as_str(), self.gateway.is_up(*key)))
+    }
+
+    fn name_of(&self, key: PeerKey) -> &str {
+        self.peers.get(&key).map_or("a peer that is gone", |peer| &peer.name)
+    }
+
+    /// An event in words, with the peer's name in place of its number.
+    fn named(&self, event: &Event) -> String {
+        let text = event.to_string();
+        for (PeerKey(number), peer) in &self.peers {
+            if let Some(rest) = text.strip_prefix(&format!("peer {number}: ")) {
+                return format!("{}: {rest}", peer.name);
+            }
+        }
+        text
+    }
+
+    fn connect(&mut self, key: ConnectionKey, peer: PeerKey, now_ns: u64) {
+        let Some(config) = self.peers.get(&peer) else { return };
+        // So that the peer knows who it is; a wildcard address is none.
+        let from = Some(self.own).filter(|own| !own.is_unspecified());
+        match TcpLink::open(config.address, from, self.congestion_control.as_deref()) {
+            Ok(link) => {
+                self.links.insert(key, link);
+            }
+            Err(error) => {
+                self.log.connection(clock::now(), format!("{}: {error}", config.name));
+                self.gateway.handle_closed(key, now_ns);
+            }
+        }
+    }
+
+    fn accept(&mut self, now_ns: u64) {
+        while let Ok((stream, from)) = self.listener.accept() {
+            let known = self.peers.iter().find(|(_, peer)| peer.address.ip() == from.ip()).map(|(key, _)| *key);
+            let Some(peer) = known else {
+                self.log.connection(clock::now(), format!("{from}: refused: the address is no peer's"));
+                continue;
+            };
+            match TcpLink::accepted(stream) {
+                Ok(link) => {
+                    if let Some(key) = self.gateway.handle_accepted(peer, now_ns) {
+                        self.links.insert(key, link);
+                        self.active.insert(key);
+                    }
+                }
+                Err(error) => self.log.connection(clock::now(), format!("{from}: {error}")),
+            }
+        }
+    }
+
+    /// Reads and writes a link. Returns whether there may be more to read.
+    fn serve_link(&mut self, key: ConnectionKey, reads: bool, now_ns: u64) -> io::Result<bool> {
+        let Some(link) = self.links.get_mut(&key) else { return Ok(false) };
+        if !link.is_up {
+            if link.finish_connect()? {
+                self.gateway.handle_connected(key, now_ns);
+            }
+            return Ok(false);
+        }
+        let mut more = reads;
+        for _ in 0..READS_MAX {
+            let Some(link) = self.links.get_mut(&key).filter(|_| more) else { break };
+            more = link.read()?;
+            if more {
+                self.gateway.handle_bytes(key, &mut link.input, now_ns);
+            }
+        }
+        self.send(key, now_ns)?;
+        Ok(more)
+    }
+
+    /// Writes what the gateway has for a link, as far as TCP takes it.
+    fn send(&mut self, key: ConnectionKey, now_ns: u64) -> io::Result<()> {
+        let Some(link) = self.links.get_mut(&key).filter(|link| link.is_up) else { return Ok(()) };
+        while link.write()? {
+            self.gateway.poll_bytes(key, &mut link.output, WRITE_BYTES, now_ns);
+            if link.output.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, key: ConnectionKey, error: &io::Error, now_ns: u64) {
+        if self.links.remove(&key).is_some() && error.kind() != ErrorKind::ConnectionRefused {
+            self.log.connection(clock::now(), format!("a connection ended: {error}"));
+        }
+        self.gateway.handle_closed(key, now_ns);
+    }
+}
+
+/// The gateway's time base: the clock of the day at the running clock's zero.
+fn time_base() -> Clock {
+    Clock::Synchronized { epoch_ns: clock::since_1900().wrapping_sub(clock::now().0) }
+}
+
+/// Listens on an address. Connections that are taken have its congestion control.
+fn listener(address: SocketAddr, congestion_control: Option<&str>) -> io::Result<TcpListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    set_socket_reuseaddr(&socket, true)?;
+    set_congestion(&socket, congestion_control)?;
+    bind(&socket, &address)?;
+    listen(&socket, BACKLOG)?;
+    Ok(TcpListener::from(socket))
+}

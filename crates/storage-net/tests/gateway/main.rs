@@ -1,0 +1,5 @@
+//! Gateways with nodes on UNIX datagram sockets.
+
+mod node;
+mod one_site;
+mod two_sites;

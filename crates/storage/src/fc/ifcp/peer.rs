@@ -1,0 +1,41 @@
+//! State of a peer and its ports.
+
+use super::output::{ConnectionKey, PeerKey, RemotePort};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::fc::{FcId, Wwn};
+
+/// A port of a peer.
+#[derive(Clone, Debug)]
+pub(super) struct Presented {
+    pub port: RemotePort,
+    /// Its address in this region, while the fabric presents it.
+    pub id: Option<FcId>,
+}
+
+/// A peer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Peer {
+    pub ports: BTreeMap<Wwn, Presented>,
+    pub connections: BTreeSet<ConnectionKey>,
+    /// It can be reached, so that its ports are presented.
+    pub up: bool,
+    /// An attempt to connect failed since it was last connected.
+    pub probed: bool,
+}
+
+/// Reason for which a list of ports was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum InvalidPorts {
+    /// There is no such peer.
+    #[error("peer {} is unknown: add it first", .0.0)]
+    UnknownPeer(PeerKey),
+    /// Another peer has the port.
+    #[error("port {0} is in the list of peer {peer} too: a port is behind one gateway", peer = .1.0)]
+    AtAnotherPeer(Wwn, PeerKey),
+    /// The list has the port twice.
+    #[error("port {0} is in the list twice")]
+    Twice(Wwn),
+    /// Transparent mode needs the port's address.
+    #[error("port {0} needs its address, as addresses are transparent")]
+    NoAddress(Wwn),
+}

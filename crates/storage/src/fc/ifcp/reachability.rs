@@ -1,0 +1,299 @@
+//! Peers: their ports, and whether they can be reached.
+//!
+//! A peer is up while a TCP connection with it is. Its ports are presented to the fabric meanwhile, so that hosts hear
+//! of a peer that is gone, and of its return.
+
+use super::connection::{Connection, Phase};
+use super::event::{EndReason, Event};
+use super::output::{Closing, ConnectionKey, FabricOutput, PeerKey, RemotePort};
+use super::peer::{InvalidPorts, Peer, Presented};
+use super::timers::Timer;
+use super::Gateway;
+use std::collections::BTreeMap;
+use wire::fc::{FcId, Wwn};
+use wire::ifcp::AddressMode;
+
+impl Gateway {
+    /// Adds a peer, and begins to reach it. One that is there already is left as it is.
+    pub fn add_peer(&mut self, peer: PeerKey, now_ns: u64) {
+        if self.peers.contains_key(&peer) {
+            return;
+        }
+        self.peers.insert(peer, Peer::default());
+        self.reconnect(peer, now_ns);
+    }
+
+    /// Removes a peer with its ports, sessions and connections.
+    pub fn remove_peer(&mut self, peer: PeerKey, now_ns: u64) {
+        let Some(removed) = self.peers.remove(&peer) else { return };
+        for connection in removed.connections {
+            self.drop_connection(connection, EndReason::PeerRemoved, now_ns);
+        }
+        for (name, presented) in removed.ports {
+            self.owners.remove(&name);
+            self.withdraw(presented.id);
+        }
+        self.timers.clear(Timer::Reconnect(peer));
+    }
+
+    /// Sets the list of a peer's ports. Sessions of ports that are not in it any more, or that have another address at
+    /// their gateway, end; ports that are new in it are presented.
+    ///
+    /// # Errors
+    /// The list is left as it was: a port is another peer's or has no address where it needs one.
+    pub fn set_ports(&mut self, peer: PeerKey, ports: Vec<RemotePort>, now_ns: u64) -> Result<(), InvalidPorts> {
+        let known = self.peers.get(&peer).ok_or(InvalidPorts::UnknownPeer(peer))?;
+        let mut list = BTreeMap::new();
+        for port in ports {
+            let name = port.entry.port;
+            match self.owners.get(&name) {
+                Some(owner) if *owner != peer => return Err(InvalidPorts::AtAnotherPeer(name, *owner)),
+                _ => {}
+            }
+            if self.settings.mode == AddressMode::Transparent && port.id.is_none() {
+                return Err(InvalidPorts::NoAddress(name));
+            }
+            if list.insert(name, port).is_some() {
+                return Err(InvalidPorts::Twice(name));
+            }
+        }
+        let up = known.up;
+        let gone: Vec<(Wwn, Option<FcId>)> = known
+            .ports
+            .iter()
+            .filter(|(name, old)| list.get(*name).is_none_or(|new| new.id != old.port.id))
+            .map(|(name, old)| (*name, old.id))
+            .collect();
+        for (name, id) in gone {
+            self.end_sessions(EndReason::RemotePortGone, now_ns, |session| session.pair.remote == name);
+            self.withdraw(id);
+            self.owners.remove(&name);
+            if let Some(known) = self.peers.get_mut(&peer) {
+                known.ports.remove(&name);
+            }
+        }
+        for (name, port) in list {
+            self.owners.insert(name, peer);
+            let Some(known) = self.peers.get_mut(&peer) else { continue };
+            let old = known.ports.insert(name, Presented { port: port.clone(), id: None });
+            if let (Some(old), Some(new)) = (&old, known.ports.get_mut(&name)) {
+                new.id = old.id;
+            }
+            if up && old.is_none_or(|old| old.port != port) {
+                self.to_fabric.push_back(FabricOutput::Present { at: self.place(&port), entry: port.entry });
+            }
+        }
+        Ok(())
+    }
+
+    /// Address that the fabric must give a port.
+    fn place(&self, port: &RemotePort) -> Option<FcId> {
+        port.id.filter(|_| self.settings.mode == AddressMode::Transparent)
+    }
+
+    /// Takes the address that the fabric gave a port; None when it could not present the port.
+    pub fn handle_presented(&mut self, name: Wwn, id: Option<FcId>, now_ns: u64) {
+        let Some(peer) = self.owners.get(&name).copied() else { return };
+        let Some(port) = self.peers.get_mut(&peer).and_then(|peer| peer.ports.get_mut(&name)) else { return };
+        let old = std::mem::replace(&mut port.id, id);
+        if old != id {
+            if let Some(old) = old {
+                self.remote.remove(&old);
+                self.end_sessions(EndReason::RemotePortGone, now_ns, |session| session.pair.remote == name);
+            }
+        }
+        match id {
+            Some(id) => {
+                self.remote.insert(id, name);
+            }
+            None => self.event(Event::NotPresented(peer, name)),
+        }
+    }
+
+    fn withdraw(&mut self, id: Option<FcId>) {
+        if let Some(id) = id {
+            self.remote.remove(&id);
+            self.to_fabric.push_back(FabricOutput::Withdraw(id));
+        }
+    }
+
+    /// Takes note that a connection of [`Gateway::poll_connect`] is up.
+    pub fn handle_connected(&mut self, connection: ConnectionKey, now_ns: u64) {
+        let Some(own) = self.connections.get_mut(&connection) else { return };
+        if own.phase != Phase::Connecting {
+            return;
+        }
+        own.phase = Phase::Unbound;
+        let (peer, session) = (own.peer, own.session);
+        self.timers.clear(Timer::Setup(connection));
+        self.set_up(peer);
+        match session {
+            Some(session) => self.send_bind(session, connection, now_ns),
+            None => self.trim(connection),
+        }
+    }
+
+    /// Takes a connection that a peer made; None when there is no such peer, or no room: the caller closes it.
+    pub fn handle_accepted(&mut self, peer: PeerKey, _now_ns: u64) -> Option<ConnectionKey> {
+        let connection = self.add_connection(peer, false)?;
+        self.set_up(peer);
+        Some(connection)
+    }
+
+    /// Takes note that a connection is gone, or could not be made.
+    pub fn handle_closed(&mut self, connection: ConnectionKey, now_ns: u64) {
+        let Some(own) = self.connections.get(&connection) else { return };
+        let reason = if own.is_up() { EndReason::ConnectionLost } else { EndReason::ConnectFailed };
+        self.remove_connection(connection, reason, now_ns);
+    }
+
+    /// A connection to a peer, new or accepted; None when there is no room.
+    pub(super) fn add_connection(&mut self, peer: PeerKey, outgoing: bool) -> Option<ConnectionKey> {
+        let own = self.peers.get_mut(&peer)?;
+        if own.connections.len() >= self.settings.connections_per_peer {
+            return None;
+        }
+        self.next_connection += 1;
+        let connection = ConnectionKey(self.next_connection);
+        own.connections.insert(connection);
+        self.connections.insert(connection, Connection::new(peer, outgoing));
+        Some(connection)
+    }
+
+    /// Begins to connect to a peer; None when there is no room.
+    pub(super) fn connect(&mut self, peer: PeerKey, now_ns: u64) -> Option<ConnectionKey> {
+        let connection = self.add_connection(peer, true)?;
+        self.connects.push_back((connection, peer));
+        self.timers.set(Timer::Setup(connection), now_ns + self.settings.setup_timeout_ns);
+        Some(connection)
+    }
+
+    /// Ends a connection from this side, and its session.
+    pub(super) fn drop_connection(&mut self, connection: ConnectionKey, reason: EndReason, now_ns: u64) {
+        if self.connections.contains_key(&connection) {
+            self.closes.push_back((connection, Closing::Reset));
+            self.remove_connection(connection, reason, now_ns);
+        }
+    }
+
+    /// Forgets a connection, and ends its session.
+    pub(super) fn remove_connection(&mut self, connection: ConnectionKey, reason: EndReason, now_ns: u64) {
+        let Some(own) = self.connections.remove(&connection) else { return };
+        self.timers.clear(Timer::Setup(connection));
+        self.counters.expired += own.frames.len() as u64;
+        if let Some(peer) = self.peers.get_mut(&own.peer) {
+            peer.connections.remove(&connection);
+            // An attempt that failed is the one that `check_reachable` would make.
+            peer.probed |= !own.is_up();
+        }
+        if let Some(session) = own.session {
+            self.end_session(session, reason, now_ns);
+        }
+        self.check_reachable(own.peer, now_ns);
+    }
+
+    /// Keeps the unbound connections that this side made to so many as are wanted.
+    pub(super) fn trim(&mut self, connection: ConnectionKey) {
+        let Some(own) = self.connections.get(&connection) else { return };
+        if !own.outgoing || own.phase != Phase::Unbound || own.session.is_some() || !own.control.is_empty() {
+            return;
+        }
+        let peer = own.peer;
+        let unbound = self.unbound_to(peer).count();
+        if unbound <= self.settings.unbound_max {
+            return;
+        }
+        self.connections.remove(&connection);
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.connections.remove(&connection);
+        }
+        self.closes.push_back((connection, Closing::Close));
+    }
+
+    /// Connections to a peer that this side made and that no session uses, oldest first.
+    pub(super) fn unbound_to(&self, peer: PeerKey) -> impl Iterator<Item = ConnectionKey> + '_ {
+        let keys = self.peers.get(&peer).into_iter().flat_map(|peer| peer.connections.iter().copied());
+        keys.filter(|key| {
+            self.connections
+                .get(key)
+                .is_some_and(|own| own.outgoing && own.phase == Phase::Unbound && own.session.is_none())
+        })
+    }
+
+    /// Drops the connections with a peer that no session uses, accepted ones too. No test of liveness covers them: they
+    /// are as dead as one that was found dead, and would keep the peer's ports presented.
+    pub(super) fn drop_unbound(&mut self, peer: PeerKey, reason: EndReason, now_ns: u64) {
+        let keys: Vec<ConnectionKey> =
+            self.peers.get(&peer).map(|own| own.connections.iter().copied().collect()).unwrap_or_default();
+        for connection in keys {
+            let idle = self.connections.get(&connection);
+            if idle.is_some_and(|own| own.phase == Phase::Unbound && own.session.is_none()) {
+                self.drop_connection(connection, reason, now_ns);
+            }
+        }
+    }
+
+    fn is_connected(&self, peer: PeerKey) -> bool {
+        let keys = self.peers.get(&peer).into_iter().flat_map(|peer| peer.connections.iter());
+        keys.filter_map(|key| self.connections.get(key)).any(Connection::is_up)
+    }
+
+    fn set_up(&mut self, peer: PeerKey) {
+        self.timers.clear(Timer::Reconnect(peer));
+        let Some(own) = self.peers.get_mut(&peer) else { return };
+        own.probed = false;
+        if std::mem::replace(&mut own.up, true) {
+            return;
+        }
+        let ports: Vec<RemotePort> = own.ports.values().map(|port| port.port.clone()).collect();
+        self.event(Event::PeerUp(peer));
+        for port in ports {
+            self.to_fabric.push_back(FabricOutput::Present { at: self.place(&port), entry: port.entry });
+        }
+    }
+
+    /// Finds out whether a peer is still there after a connection to it ended: a peer that was up gets one more
+    /// attempt, and its ports go when that fails.
+    fn check_reachable(&mut self, peer: PeerKey, now_ns: u64) {
+        if self.is_connected(peer) {
+            return;
+        }
+        let Some(own) = self.peers.get_mut(&peer) else { return };
+        if !own.connections.is_empty() {
+            // An attempt is under way.
+            return;
+        }
+        if own.up && self.probe(peer, now_ns) {
+            return;
+        }
+        self.set_down(peer, now_ns);
+    }
+
+    fn probe(&mut self, peer: PeerKey, now_ns: u64) -> bool {
+        let probed = self.peers.get_mut(&peer).is_some_and(|own| std::mem::replace(&mut own.probed, true));
+        !probed && self.connect(peer, now_ns).is_some()
+    }
+
+    fn set_down(&mut self, peer: PeerKey, now_ns: u64) {
+        self.timers.set(Timer::Reconnect(peer), now_ns + self.settings.reconnect_ns);
+        let Some(own) = self.peers.get_mut(&peer) else { return };
+        own.probed = false;
+        if !own.up {
+            return;
+        }
+        own.up = false;
+        let gone: Vec<FcId> = own.ports.values_mut().filter_map(|port| port.id.take()).collect();
+        for id in gone {
+            self.withdraw(Some(id));
+        }
+        self.event(Event::PeerDown(peer));
+    }
+
+    /// Tries to reach a peer without connections.
+    pub(super) fn reconnect(&mut self, peer: PeerKey, now_ns: u64) {
+        let idle = self.peers.get(&peer).is_some_and(|own| own.connections.is_empty());
+        if idle && self.connect(peer, now_ns).is_none() {
+            self.timers.set(Timer::Reconnect(peer), now_ns + self.settings.reconnect_ns);
+        }
+    }
+}

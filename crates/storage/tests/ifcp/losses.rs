@@ -1,0 +1,153 @@
+//! The loss of sessions and peers, and slow connections.
+
+use super::net::{data, settings, two_sites, Net, EPOCH_NS, S};
+use storage::fc::fabric::PortKey;
+use storage::fc::ifcp::{Clock, Flow, PeerKey, Settings};
+use wire::fc::els::Command;
+use wire::ifcp::AddressMode;
+
+fn usual() -> Settings {
+    settings(AddressMode::Translation)
+}
+
+#[test]
+fn a_cut_connection_logs_its_ports_out_and_leaves_the_others() {
+    let mut net = Net::new(vec![usual(), usual(), usual()]);
+    let hosts = [(0, 1, net.attach(0, 1)), (1, 2, net.attach(1, 2)), (2, 3, net.attach(2, 3))];
+    net.join(&hosts);
+    net.log_in(hosts[0], hosts[1]);
+    net.log_in(hosts[0], hosts[2]);
+    net.cut_between(0, 1);
+    net.run();
+    let (gone, stays) = (net.alias(0, 2), net.alias(0, 3));
+    let logout = net.take(0, PortKey(1));
+    assert_eq!((logout.header.s_id, logout.payload.to_bytes()[0]), (gone, Command::LOGO.0));
+    assert_eq!(net.take(1, PortKey(2)).payload.to_bytes()[0], Command::LOGO.0);
+    assert_eq!((net.open(0).len(), net.open(1).len(), net.open(2).len()), (1, 0, 1));
+    let frame = data(hosts[0].2, stays, 5, 0, b"goes on");
+    net.send_frame(0, PortKey(1), frame.clone());
+    net.run();
+    assert_eq!(net.take(2, PortKey(3)).payload, frame.payload);
+    net.log_in(hosts[0], hosts[1]);
+}
+
+#[test]
+fn a_peer_that_falls_silent_is_withdrawn_in_time_and_returns() {
+    let (mut net, [a, b]) = two_sites(usual(), usual());
+    net.log_in(a, b);
+    net.sites.iter_mut().for_each(|site| site.told.clear());
+    let (alias, began_ns) = (net.alias(0, 2), net.now_ns);
+    net.down.insert((0, 1));
+    net.silent = true;
+    net.wait(10 * S);
+    for site in 0..2 {
+        assert!(net.open(site).is_empty());
+        assert!(!net.sites[site].gateway.is_up(PeerKey(1 - site as u32)));
+        assert!(net.sites[site].gateway.connections() <= 1, "no more than the attempt to reach it");
+    }
+    assert!(net.sites[0].told.contains(&alias), "the host was told by RSCN within {} s", (net.now_ns - began_ns) / S);
+    assert_eq!(net.take(0, PortKey(1)).payload.to_bytes()[0], Command::LOGO.0);
+    assert_eq!(net.take(1, PortKey(2)).payload.to_bytes()[0], Command::LOGO.0);
+
+    net.down.clear();
+    net.silent = false;
+    net.forget_lines();
+    net.wait(10 * S);
+    assert!(net.sites[0].gateway.is_up(PeerKey(1)));
+    assert_eq!(net.alias(0, 2), alias, "the port has its address again");
+    net.log_in(a, b);
+}
+
+#[test]
+fn a_slow_connection_stops_its_port_within_the_bound() {
+    let bounds = Settings { full_bytes: 20_000, resume_bytes: 10_000, queue_bytes_max: 40_000, ..usual() };
+    let (mut net, [a, b]) = two_sites(bounds, usual());
+    net.log_in(a, b);
+    let alias = net.alias(0, 2);
+    net.sites[0].stuck = true;
+    let mut sent = 0;
+    while !net.sites[0].gateway.is_full(a.2) {
+        net.send_frame(0, PortKey(1), data(a.2, alias, sent, 0, &[sent as u8; 1000]));
+        sent += 1;
+        assert!(sent < 25, "the port is not told to stop");
+    }
+    assert_eq!(net.sites[0].flows, [Flow { id: a.2, full: true }]);
+    // Frames beyond the last bound are dropped, with an event each.
+    for more in 0..100 {
+        net.send_frame(0, PortKey(1), data(a.2, alias, 1000 + more, 0, &[0; 1000]));
+    }
+    let queued = net.sites[0].gateway.sessions().next().unwrap().queued_bytes;
+    assert!(queued <= 40_000, "{queued} bytes wait");
+    assert!(net.sites[0].gateway.counters().queue_full > 50);
+    net.sites[0].stuck = false;
+    net.run();
+    assert_eq!(net.sites[0].flows, [Flow { id: a.2, full: true }, Flow { id: a.2, full: false }]);
+    let came = net.sites[1].got.iter().map(|(_, frame)| frame.header.ox_id).filter(|ox_id| *ox_id < 1000);
+    assert!(came.eq(0..sent));
+}
+
+#[test]
+fn a_frame_that_waited_too_long_does_not_go_out() {
+    let (mut net, [a, b]) = two_sites(Settings { liveness_s: 0, ..usual() }, Settings { liveness_s: 0, ..usual() });
+    net.log_in(a, b);
+    let alias = net.alias(0, 2);
+    net.sites[0].stuck = true;
+    net.send_frame(0, PortKey(1), data(a.2, alias, 1, 0, b"old"));
+    net.wait(6 * S);
+    net.send_frame(0, PortKey(1), data(a.2, alias, 2, 0, b"new"));
+    net.sites[0].stuck = false;
+    net.run();
+    assert_eq!(net.take(1, PortKey(2)).header.ox_id, 2);
+    assert!(net.sites[1].got.is_empty());
+    assert_eq!(net.sites[0].gateway.counters().expired, 1);
+}
+
+#[test]
+fn a_frame_under_way_for_too_long_is_not_delivered() {
+    let (mut net, [a, b]) = two_sites(Settings { liveness_s: 0, ..usual() }, Settings { liveness_s: 0, ..usual() });
+    net.log_in(a, b);
+    let alias = net.alias(0, 2);
+    net.send_frame(0, PortKey(1), data(a.2, alias, 1, 0, b"old"));
+    net.now_ns += 6 * S;
+    net.send_frame(0, PortKey(1), data(a.2, alias, 2, 0, b"new"));
+    net.run();
+    assert_eq!(net.take(1, PortKey(2)).header.ox_id, 2);
+    assert!(net.sites[1].got.is_empty());
+    assert_eq!(net.sites[1].gateway.counters().stale, 1);
+    let stale = "refused: the frame's time stamp differs by 6000 ms, more than IP_TOV";
+    assert_eq!(net.lines_of(1).iter().filter(|line| line.ends_with(stale)).count(), 1);
+}
+
+#[test]
+fn a_port_that_leaves_takes_its_sessions_with_it() {
+    let (mut net, [a, b]) = two_sites(usual(), usual());
+    net.log_in(a, b);
+    net.detach(1, 2);
+    net.run();
+    assert_eq!((net.open(0).len(), net.open(1).len()), (0, 0));
+    assert_eq!(net.take(0, PortKey(1)).payload.to_bytes()[0], Command::LOGO.0);
+}
+
+#[test]
+fn frames_of_an_ended_session_reach_no_later_one() {
+    let (mut net, [a, b]) = two_sites(usual(), usual());
+    net.log_in(a, b);
+    let (to_b, to_a, now_ns) = (net.alias(0, 2), net.alias(1, 1), net.now_ns);
+    // One waits in the gateway, and one of the other side is under way.
+    net.sites[0].stuck = true;
+    net.send_frame(0, PortKey(1), data(a.2, to_b, 1, 0, b"old"));
+    net.send_frame(1, PortKey(2), data(b.2, to_a, 1, 0, b"old"));
+    net.sites[0].gateway.set_clock(Clock::Unsynchronized, now_ns);
+    net.sites[0].gateway.set_clock(Clock::Synchronized { epoch_ns: EPOCH_NS }, now_ns);
+    net.sites[0].stuck = false;
+    net.run();
+    for (site, port) in [(0, PortKey(1)), (1, PortKey(2))] {
+        assert_eq!(net.take(site, port).payload.to_bytes()[0], Command::LOGO.0);
+        assert_eq!(net.sites[site].gateway.counters().refused, 0, "frames under way are no fault of the peer");
+    }
+    net.log_in(a, b);
+    assert!(net.sites.iter().all(|site| site.got.is_empty()), "an old frame came");
+    net.send_frame(0, PortKey(1), data(a.2, to_b, 2, 0, b"new"));
+    net.run();
+    assert_eq!(net.take(1, PortKey(2)).header.ox_id, 2);
+}

@@ -1,0 +1,178 @@
+//! The life of sessions: CBIND, UNBIND, LTEST, their collisions and ends.
+
+use super::net::{els_request, login, name, settings, two_sites, Net, S};
+use bytes::Bytes;
+use storage::fc::fabric::PortKey;
+use storage::fc::ifcp::{Clock, Pair, Settings};
+use wire::fc::els::{self, Command, Logout, Reject, Request};
+use wire::ifcp::AddressMode;
+
+#[test]
+fn a_login_opens_a_session_and_crosses_with_its_accept() {
+    for mode in [AddressMode::Translation, AddressMode::Transparent] {
+        let (mut net, [a, b]) = two_sites(settings(mode), settings(mode));
+        assert_eq!(a.2 == b.2, mode == AddressMode::Translation, "both fabrics gave the same address");
+        net.log_in(a, b);
+        assert_eq!(net.open(0), [Pair { local: name(1), remote: name(2) }]);
+        assert_eq!(net.open(1), [Pair { local: name(2), remote: name(1) }]);
+        net.wait(60 * S);
+        assert_eq!(net.open(0).len(), 1, "tests of liveness keep it");
+        assert_eq!(net.sites[0].got.iter().filter(|(port, _)| *port == PortKey(1)).count(), 0);
+    }
+}
+
+#[test]
+fn logins_from_both_sides_at_once_share_one_session() {
+    let (mut net, [a, b]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
+    let plogi = |host| Request::Login(login(Command::PLOGI, host)).to_bytes();
+    let (to_b, to_a) = (net.alias(0, 2), net.alias(1, 1));
+    net.send(0, PortKey(1), a.2, to_b, plogi(1));
+    net.send(1, PortKey(2), b.2, to_a, plogi(2));
+    net.run();
+    assert_eq!((net.open(0).len(), net.open(1).len()), (1, 1));
+    assert_eq!(net.take(1, PortKey(2)).payload.to_bytes(), plogi(1));
+    assert_eq!(net.take(0, PortKey(1)).payload.to_bytes(), plogi(2));
+    // The port of the lesser name yields (RFC 4172, 5.2.2.3).
+    let yielded = "refused: CBIND was refused: this gateway binds the pair at the same time, and its port has the \
+                   greater name";
+    assert!(net.lines_of(1).iter().any(|line| line.ends_with(yielded)));
+    assert!(!net.lines_of(0).iter().any(|line| line.ends_with(yielded)));
+}
+
+#[test]
+fn a_logout_unbinds_the_connection_and_the_next_login_uses_it_again() {
+    let (mut net, [a, b]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
+    net.log_in(a, b);
+    let lines = net.lines();
+    net.log_out(a, b);
+    assert_eq!((net.open(0).len(), net.open(1).len()), (0, 0));
+    assert_eq!(net.lines(), lines);
+    net.log_in(a, b);
+    assert_eq!(net.lines(), lines, "no connection was made");
+    assert!(net.sites.iter().all(|site| site.got.is_empty()), "nobody was told of a logout twice");
+}
+
+/// The reject that host 1 gets for a login at host 2.
+fn rejected(first: Settings, second: Settings, prepare: impl Fn(&mut Net)) -> (Reject, Vec<String>) {
+    let (mut net, [a, _]) = two_sites(first, second);
+    let alias = net.alias(0, 2);
+    prepare(&mut net);
+    let plogi = Request::Login(login(Command::PLOGI, 1)).to_bytes();
+    net.send(0, PortKey(1), a.2, alias, plogi);
+    net.run();
+    assert!(net.open(0).is_empty());
+    assert_eq!(net.sites[0].gateway.sessions().count(), 0);
+    let reply = net.take(0, PortKey(1));
+    assert_eq!((reply.header.s_id, reply.header.d_id, reply.header.ox_id), (alias, a.2, 0x17));
+    (Reject::parse(&reply.payload.to_bytes()).unwrap(), net.lines_of(0))
+}
+
+#[test]
+fn a_refused_cbind_rejects_the_login_as_table_8_says() {
+    let usual = || settings(AddressMode::Translation);
+    let unable = |explanation| Reject { reason: Reject::UNABLE, explanation };
+    let (reject, events) = rejected(usual(), settings(AddressMode::Transparent), |_| {});
+    assert_eq!(reject, unable(Reject::NO_EXPLANATION));
+    assert!(events.iter().any(|line| line.ends_with("ended: the peer treats addresses in the other mode")));
+
+    let (reject, events) = rejected(usual(), Settings { clock: Clock::Unsynchronized, ..usual() }, |_| {});
+    assert_eq!(reject, unable(Reject::NO_EXPLANATION));
+    assert!(events.iter().any(|line| line.ends_with("ended: the peer's clock is not synchronised")));
+
+    let (reject, events) = rejected(usual(), Settings { sessions_max: 0, ..usual() }, |_| {});
+    assert_eq!(reject, unable(Reject::INSUFFICIENT_RESOURCES));
+    assert!(events.iter().any(|line| line.ends_with("ended: the peer has no room for a session")));
+
+    let (reject, events) = rejected(usual(), usual(), |net| net.detach(1, 2));
+    assert_eq!(reject, unable(Reject::INVALID_PORT_NAME));
+    assert!(events.iter().any(|line| line.ends_with("ended: the peer has no such port")));
+
+    let (reject, _) = rejected(Settings { clock: Clock::Unsynchronized, ..usual() }, usual(), |_| {});
+    assert_eq!(reject, unable(Reject::NO_EXPLANATION));
+    let (reject, _) = rejected(Settings { sessions_max: 0, ..usual() }, usual(), |_| {});
+    assert_eq!(reject, unable(Reject::INSUFFICIENT_RESOURCES));
+}
+
+#[test]
+fn a_login_that_the_port_rejects_leaves_no_session() {
+    let (mut net, [a, b]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
+    let alias = net.alias(0, 2);
+    net.send(0, PortKey(1), a.2, alias, Request::Login(login(Command::PLOGI, 1)).to_bytes());
+    net.run();
+    let request = net.take(1, PortKey(b.1 as u32));
+    let reject = Reject { reason: Reject::UNABLE, explanation: Reject::INSUFFICIENT_RESOURCES }.to_bytes();
+    net.answer(1, PortKey(2), &request, reject.clone());
+    net.run();
+    assert_eq!(net.take(0, PortKey(1)).payload.to_bytes(), reject);
+    assert_eq!((net.open(0).len(), net.open(1).len()), (0, 0));
+}
+
+#[test]
+fn a_clock_that_loses_its_server_ends_all_sessions() {
+    let (mut net, [a, b]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
+    net.log_in(a, b);
+    let now_ns = net.now_ns;
+    net.sites[0].gateway.set_clock(Clock::Unsynchronized, now_ns);
+    net.run();
+    assert_eq!((net.open(0).len(), net.open(1).len()), (0, 0));
+    for (site, port, remote) in [(0, PortKey(1), 2), (1, PortKey(2), 1)] {
+        let alias = net.alias(site, remote);
+        let logout = net.take(site, port);
+        let expected = Request::Logout(Logout { id: alias, port: name(remote) });
+        assert_eq!((logout.header.s_id, logout.payload.to_bytes()), (alias, expected.to_bytes()));
+    }
+}
+
+#[test]
+fn ten_thousand_logins_and_logouts_leave_nothing() {
+    let (mut net, [a, b]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
+    for _ in 0..10_000 {
+        net.log_in(a, b);
+        net.log_out(a, b);
+        net.now_ns += S;
+        net.run();
+    }
+    for site in &net.sites {
+        assert_eq!(site.gateway.sessions().count(), 0);
+        assert!(site.gateway.connections() <= 4, "{} connections", site.gateway.connections());
+        assert_eq!(site.gateway.poll_timeout(), None, "no deadline is left");
+        assert!(site.got.is_empty());
+        let counters = site.gateway.counters();
+        assert_eq!((counters.sessions_opened, counters.sessions_ended), (10_000, 10_000));
+    }
+}
+
+#[test]
+fn a_frame_without_a_session_goes_nowhere() {
+    let (mut net, [a, _]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
+    let alias = net.alias(0, 2);
+    net.send_frame(0, PortKey(1), els_request(a.2, alias, 1, Bytes::from_static(&[0x20, 0, 0, 0])));
+    net.run();
+    assert_eq!(net.sites[0].gateway.counters().no_session, 1);
+    assert!(net.sites[1].got.is_empty());
+}
+
+#[test]
+fn a_login_in_another_ports_name_is_rejected() {
+    let (mut net, [a, b]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
+    let alias = net.alias(0, 2);
+    let plogi = Request::Login(login(Command::PLOGI, 7)).to_bytes();
+    net.send(0, PortKey(1), a.2, alias, plogi);
+    net.run();
+    let reject = Reject { reason: Reject::UNABLE, explanation: Reject::INVALID_PORT_NAME };
+    assert_eq!(net.take(0, PortKey(1)).payload.to_bytes(), reject.to_bytes());
+    let wrong = format!("refused: the message has the port name {}, its session {}", name(7), name(1));
+    assert!(net.lines_of(0).iter().any(|line| line.ends_with(&wrong)));
+
+    // An accept in another's name ends at its own gateway.
+    let plogi = Request::Login(login(Command::PLOGI, 1)).to_bytes();
+    net.send(0, PortKey(1), a.2, alias, plogi);
+    net.run();
+    let request = net.take(1, PortKey(b.1 as u32));
+    let accept = Bytes::copy_from_slice(&els::accept_login(&login(Command::PLOGI, 9)));
+    net.answer(1, PortKey(2), &request, accept);
+    net.run();
+    assert!(net.sites[0].got.is_empty());
+    let wrong = format!("refused: the message has the port name {}, its session {}", name(9), name(2));
+    assert!(net.lines_of(1).iter().any(|line| line.ends_with(&wrong)));
+}

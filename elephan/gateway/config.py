@@ -1,0 +1,295 @@
+"""The file of a gateway: TOML in, validated tables out, one clear error where it cannot be."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import PlainValidator, ValidationError, model_validator
+
+from elephan.core import native
+from elephan.errors import InputError
+from elephan.scenario.problem import ABSENT, ScenarioError, expected_of, wrong
+from elephan.scenario.quantity import Whole, parse_span
+from elephan.scenario.table import Name, Table, setting
+from elephan.scenario.toml import NotToml, flaw_of, key_lines, parse
+
+PRIORITY = 3
+"""Priority of FCoE's and FIP's tags (802.1p), as Linux's fcoeadm and switches have it."""
+NS_PER_MS = 10**6
+SOCKET_PATH_BYTES = 107
+"""Longest path of a socket (unix(7))."""
+Address = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
+"""IP address and port."""
+INTERFACE_CHARACTERS = 15
+"""Longest name of an interface (IFNAMSIZ)."""
+
+
+def _wwn(value: Any) -> int:
+    if isinstance(value, str):
+        try:
+            return native.parse_wwn(value)
+        except ValueError:
+            pass
+    raise wrong('a world wide name of 16 hexadecimal digits, such as "10:00:00:1b:32:0a:0b:0c"')
+
+
+def _fc_map(value: Any) -> int:
+    if not isinstance(value, str) or not re.fullmatch("[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){2}", value):
+        raise wrong('three bytes in hexadecimal digits, such as "0e:fc:00"')
+    number = int(value.replace(":", ""), 16)
+    if number >> 16 != 0x0E:
+        # FC-BB-5, 7.8: the range of locally administered addresses that T11 set aside.
+        raise wrong('a value from "0e:fc:00" to "0e:fc:ff"')
+    return number
+
+
+def _keep_alive(value: Any) -> int:
+    ms, rest = divmod(parse_span(value), NS_PER_MS)
+    # FC-BB-5 has a field of milliseconds; Linux takes a shorter one than 500 for 8 s (FCOE_CTLR_MIN_FKA).
+    if rest or not 500 <= ms <= 90_000:
+        raise wrong('a time of whole milliseconds from "500ms" to "90s"')
+    return ms
+
+
+def _interface(value: Any) -> str:
+    if not isinstance(value, str) or not value or len(value.encode()) > INTERFACE_CHARACTERS:
+        raise wrong('the name of an Ethernet interface, such as "eth1"')
+    return value
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise wrong('a path, such as "state/room-a.addresses"')
+    return value
+
+
+def _address_of(value: Any, expected: str) -> Address:
+    match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[0-9.]+):(\d{1,5})", value) if isinstance(value, str) else None
+    if match is None or int(match[2]) > 65535:
+        raise wrong(expected)
+    try:
+        return ipaddress.ip_address(match[1].strip("[]")), int(match[2])
+    except ValueError:
+        raise wrong(expected) from None
+
+
+def _address(value: Any) -> Address:
+    """IP address and port: peers are known by their addresses, so that no name server can change who they are."""
+    return _address_of(value, 'an IP address with a port, such as "10.0.0.2:3420" or "[2001:db8::2]:3420"')
+
+
+def _loopback(value: Any) -> Address:
+    """IP address and port on this machine: statistics have no authentication."""
+    expected = 'an address of this machine alone with a port, such as "127.0.0.1:9325"'
+    address = _address_of(value, expected)
+    if not address[0].is_loopback:
+        raise wrong(expected)
+    return address
+
+
+def _fc_id(value: Any) -> int:
+    if not isinstance(value, str) or not re.fullmatch("[0-9a-fA-F]{6}", value):
+        raise wrong('six hexadecimal digits, such as "020100"')
+    return int(value, 16)
+
+
+class Fabric(Table):
+    """The fabric that the gateway serves."""
+
+    name: Annotated[int, PlainValidator(_wwn)] = setting(examples=["10:00:00:1b:32:0a:0b:0c"])
+    """World wide name of the fabric and its switch."""
+    domain: Annotated[int, Whole(1, 239)] = setting(1, examples=[1, 7])
+    """Upper byte of the addresses of its ports."""
+    addresses: Annotated[str, PlainValidator(_path)] | None = setting(None, examples=["room-a.addresses"])
+    """File of the addresses that ports have had; default: beside this file, with the ending `.addresses`."""
+    fc_map: Annotated[int, PlainValidator(_fc_map)] = setting("0e:fc:00", examples=["0e:fc:00"])
+    """Upper half of the Ethernet addresses that ports get."""
+    priority: Annotated[int, Whole(0, 255)] = setting(128, examples=[128])
+    """Rank among forwarders on one Ethernet; nodes prefer the lowest number."""
+    keep_alive: Annotated[int, PlainValidator(_keep_alive)] = setting("8s", examples=["8s"])
+    """Time between advertisements and between a node's keep-alives."""
+
+
+class Ethernet(Table):
+    """The interface behind which the nodes are."""
+
+    interface: Annotated[str, PlainValidator(_interface)] = setting(examples=["eth1"])
+    """Its name."""
+    vlan: Annotated[int, Whole(1, 4094)] | None = setting(None, examples=[100])
+    """Virtual LAN of FCoE and FIP; none: frames without a tag."""
+
+
+class Socket(Table):
+    """A UNIX datagram socket on which each datagram is an Ethernet frame."""
+
+    local: Annotated[str, PlainValidator(_path)] = setting(examples=["a.gateway"])
+    """Path to which the node sends."""
+    remote: Annotated[str, PlainValidator(_path)] = setting(examples=["a.node"])
+    """Path of the node's own socket."""
+
+
+class Ip(Table):
+    """The way to other gateways: iFCP over TCP."""
+
+    listen: Annotated[Address, PlainValidator(_address)] = setting(examples=["10.0.0.1:3420"])
+    """Address to listen on; connections to peers go out from it. The port that IANA gave iFCP is 3420."""
+    mode: Literal["transparent", "translation"] = setting("transparent", examples=["transparent"])
+    """`transparent`: addresses are the same at all gateways, whose domains differ. `translation`: each gateway gives
+    remote ports addresses of its own domain; RFC 6172 deprecates it. The same at all gateways."""
+    congestion_control: str | None = setting(None, examples=["cubic", "storage_friendly"])
+    """Congestion control of the connections: the kernel's own or one of `elephan kernel load`; none: the network
+    namespace's default."""
+    plaintext: bool = setting(False, examples=[True])
+    """Allows connections beyond this machine, which are neither encrypted nor authenticated but by IP addresses."""
+
+
+class PeerPort(Table):
+    """A port behind a peer, which this gateway presents to its own nodes."""
+
+    name: Annotated[int, PlainValidator(_wwn)] = setting(examples=["20:00:00:1b:32:0a:0b:0c"])
+    """Its world wide name."""
+    node: Annotated[int, PlainValidator(_wwn)] | None = setting(None, examples=["10:00:00:1b:32:0a:0b:0c"])
+    """World wide name of its node; default: that of the port."""
+    id: Annotated[int, PlainValidator(_fc_id)] | None = setting(None, examples=["020100"])
+    """Address that its own gateway gives it; mode `transparent` needs it."""
+    role: Literal["initiator", "target", "both"] = setting("both", examples=["target"])
+    """Its part in SCSI, as the name server tells."""
+
+    def features(self) -> int:
+        """Return the name server's features of SCSI (FC-GS, RFF_ID): 1 target, 2 initiator."""
+        return {"target": 1, "initiator": 2, "both": 3}[self.role]
+
+
+class Peer(Table):
+    """Another gateway."""
+
+    name: Name = setting(examples=["room-b"])
+    """Its name here, for people."""
+    address: Annotated[Address, PlainValidator(_address)] = setting(examples=["10.0.0.2:3420"])
+    """Its `listen`."""
+    port: list[PeerPort] = setting([], examples=[[{"name": "20:00:00:1b:32:0a:0b:0c"}]])
+    """The ports behind it."""
+
+
+class Statistics(Table):
+    """Ways to read the counters."""
+
+    prometheus: Annotated[Address, PlainValidator(_loopback)] | None = setting(None, examples=["127.0.0.1:9325"])
+    """Address of this machine at which /metrics is, in Prometheus' text format; none: nowhere."""
+
+
+class Config(Table):
+    """A gateway."""
+
+    fabric: Fabric = setting(examples=[{"name": "10:00:00:1b:32:0a:0b:0c"}])
+    ethernet: Ethernet | None = setting(None, examples=[{"interface": "eth1"}])
+    socket: list[Socket] = setting([], examples=[[{"local": "a.gateway", "remote": "a.node"}]])
+    ip: Ip | None = setting(None, examples=[{"listen": "10.0.0.1:3420"}])
+    peer: list[Peer] = setting([], examples=[[{"name": "room-b", "address": "10.0.0.2:3420"}]])
+    statistics: Statistics = setting({}, examples=[{"prometheus": "127.0.0.1:9325"}])
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Config:
+        if (self.ethernet is None) == (not self.socket):
+            raise wrong("one [ethernet] with an interface, or [[socket]] tables: one of the two is needed")
+        taken: set[str] = set()
+        for number, one in enumerate(self.socket):
+            for key, path in (("local", one.local), ("remote", one.remote)):
+                if path in taken:
+                    raise wrong("a path that no other key has", "socket", number, key)
+                taken.add(path)
+        return self
+
+    @model_validator(mode="after")
+    def _peers(self) -> Config:
+        if self.ip is None:
+            if self.peer:
+                raise wrong("[ip] with listen is needed beside [[peer]]")
+            return self
+        refused = (
+            "plaintext = true in [ip] where a closed network or IPsec protects the frames (RFC 3723): this gateway has "
+            "no TLS, and an address beyond this machine needs one of them"
+        )
+        if not self.ip.plaintext and not self.ip.listen[0].is_loopback:
+            raise wrong(refused, "ip", "listen")
+        names: set[str] = set()
+        ports: set[int] = set()
+        for number, peer in enumerate(self.peer):
+            if not self.ip.plaintext and not peer.address[0].is_loopback:
+                raise wrong(refused, "peer", number, "address")
+            if peer.name in names:
+                raise wrong("a name that no other peer has", "peer", number, "name")
+            names.add(peer.name)
+            for place, port in enumerate(peer.port):
+                at = ("peer", number, "port", place)
+                if port.name in ports:
+                    raise wrong("a port that is behind one peer, once", *at, "name")
+                ports.add(port.name)
+                if self.ip.mode == "transparent" and port.id is None:
+                    raise wrong("missing; mode transparent needs the address that the peer gives the port", *at, "id")
+                if port.id is not None and port.id >> 16 == self.fabric.domain:
+                    raise wrong(f"an address of another domain than this fabric's, {self.fabric.domain}", *at, "id")
+        return self
+
+    def vlan_tag(self) -> int | None:
+        """Return the tag of frames, with its priority; None where they have none."""
+        vlan = None if self.ethernet is None else self.ethernet.vlan
+        return None if vlan is None else PRIORITY << 13 | vlan
+
+
+def address_text(address: Address) -> str:
+    """Return ADDRESS:PORT, an IPv6 address in brackets."""
+    host, port = address
+    return f"[{host}]:{port}" if host.version == 6 else f"{host}:{port}"
+
+
+def load(file: Path) -> Config:
+    """Read the file of a gateway. Raises `InputError` with file, key, value and what would be right."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}") from error
+    try:
+        raw = parse(text)
+    except NotToml as error:
+        raise ScenarioError(file, None, None, str(error)) from None
+    flaw = flaw_of(raw)
+    if flaw is not None:
+        value = ABSENT if flaw.value is None else flaw.value
+        raise _error(file, text, raw, flaw.location, flaw.expected, value)
+    try:
+        config = Config.model_validate(raw)
+    except ValidationError as error:
+        problems = [
+            _error(file, text, raw, _location(dict(item)), expected_of(dict(item)), None)
+            for item in error.errors(include_url=False)
+        ]
+        # The one that stands first in the file; those without a line (missing keys) come last.
+        raise min(problems, key=lambda problem: problem.line if problem.line is not None else 1 << 30) from None
+    for number, one in enumerate(config.socket):
+        for key, path in (("local", one.local), ("remote", one.remote)):
+            if len(str(file.parent / path).encode()) > SOCKET_PATH_BYTES:
+                expected = f"a path of at most {SOCKET_PATH_BYTES} bytes, with that of the file's folder"
+                raise _error(file, text, raw, ("socket", number, key), expected, None)
+    return config
+
+
+def _location(item: dict[str, Any]) -> tuple[str | int, ...]:
+    return (*item["loc"], *item.get("ctx", {}).get("key", ()))
+
+
+def _error(
+    file: Path, text: str, raw: Any, location: tuple[str | int, ...], expected: str, value: Any
+) -> ScenarioError:
+    found = raw
+    for part in location:
+        inside = isinstance(found, dict) and part in found
+        inside = inside or (isinstance(found, list) and isinstance(part, int) and part < len(found))
+        found = found[part] if inside else ABSENT
+    lines = key_lines(text)
+    line = next((lines[location[:end]] for end in range(len(location), 0, -1) if location[:end] in lines), None)
+    key = ".".join(str(part) for part in location) or None
+    return ScenarioError(file, key, found if value is None else value, expected, line)

@@ -1,0 +1,112 @@
+"""A gateway that runs until a signal ends it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from elephan.core import native
+from elephan.errors import RunError
+from elephan.gateway import prometheus
+from elephan.gateway.config import Config, address_text
+from elephan.iscsi.control import control
+from elephan.signals import termination_requested
+
+LOOK_S = 0.2
+"""Interval between reports of what happened, s."""
+STATUS_S = 1.0
+"""Interval between lines of statistics, s."""
+SESSION = (
+    "peer",
+    "local",
+    "remote",
+    "open",
+    "queued_bytes",
+    "sent_frames",
+    "sent_bytes",
+    "received_frames",
+    "received_bytes",
+)
+"""Keys of a session, in the core's order."""
+
+_Port = tuple[int | None, int, int, int]
+"""Address, name, node, features."""
+
+
+def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callable[[str], None] | None = None) -> None:
+    """Run a gateway until SIGINT, SIGTERM or SIGHUP. `say` takes what happened, `emit` a line of statistics a second.
+
+    Raises `RunError` where an interface, socket or file cannot be opened.
+    """
+    here = file.parent
+    fabric, ethernet = config.fabric, config.ethernet
+    with termination_requested() as told, ExitStack() as stack:
+        try:
+            gateway = native.FcGateway(
+                fabric.name,
+                fabric.domain,
+                str(file.with_suffix(".addresses") if fabric.addresses is None else here / fabric.addresses),
+                None if ethernet is None else ethernet.interface,
+                [(str(here / one.local), str(here / one.remote)) for one in config.socket],
+                config.vlan_tag(),
+                fabric.priority,
+                fabric.fc_map,
+                fabric.keep_alive,
+                _ip(file, config),
+            )
+        except OSError as error:
+            raise RunError(f"the gateway cannot start: {error}") from error
+        stack.callback(gateway.stop)
+        if config.statistics.prometheus is not None:
+            place = stack.enter_context(prometheus.served(config.statistics.prometheus, gateway))
+            say(f"statistics at http://{place}/metrics")
+        if config.ip is not None:
+            say(f"gateways connect to {gateway.address()}")
+        ways = [one.local for one in config.socket] if ethernet is None else [ethernet.interface]
+        say(f"fabric at {', '.join(ways)}")
+        due_s = time.monotonic()
+        while not told(LOOK_S):
+            for line in gateway.drain_log():
+                say(line)
+            if not gateway.is_running():
+                raise RunError("the gateway ended on its own; a fault of elephan")
+            if emit is not None and time.monotonic() >= due_s:
+                due_s += STATUS_S
+                emit(status(gateway))
+        gateway.stop()
+        for line in gateway.drain_log():
+            say(line)
+
+
+def _ip(file: Path, config: Config) -> tuple[str, str | None, bool, list[tuple[str, str, list[_Port]]]] | None:
+    """Return the way to other gateways as the core takes it. Raises `InputError` for a congestion control that is not
+    in this kernel."""
+    ip = config.ip
+    if ip is None:
+        return None
+    named = ip.congestion_control
+    return (
+        address_text(ip.listen),
+        None if named is None else control(named, f"{file}: ip.congestion_control:"),
+        ip.mode == "transparent",
+        [
+            (
+                peer.name,
+                address_text(peer.address),
+                [(port.id, port.name, port.node or port.name, port.features()) for port in peer.port],
+            )
+            for peer in config.peer
+        ],
+    )
+
+
+def status(gateway: native.FcGateway) -> str:
+    """Return the state of a gateway as a line of JSON."""
+    keys = ("id", "port", "node", "remote", "scsi")
+    ports = [dict(zip(keys, port, strict=True)) for port in gateway.ports()]
+    peers = [{"name": name, "up": up} for name, up in gateway.peers()]
+    sessions = [dict(zip(SESSION, session, strict=True)) for session in gateway.sessions()]
+    return json.dumps({"ports": ports, "peers": peers, "sessions": sessions, "counters": gateway.counters()})

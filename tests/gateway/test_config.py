@@ -1,0 +1,146 @@
+"""The file of a gateway: every fault is one line with file, key, value and what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from elephan.cli.main import call
+from elephan.errors import InputError
+from elephan.gateway import load
+from elephan.gateway.config import address_text
+
+GOOD = """\
+[fabric]
+name = "10:00:00:1b:32:0a:0b:0c"
+
+[ethernet]
+interface = "eth1"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "gateway.toml"
+    file.write_text(text)
+    return file
+
+
+def test_a_short_file_has_the_usual_values(tmp_path: Path) -> None:
+    config = load(written(tmp_path, GOOD + "vlan = 100\n"))
+    assert config.fabric.name == 0x1000001B320A0B0C
+    assert (config.fabric.domain, config.fabric.fc_map, config.fabric.keep_alive) == (1, 0x0EFC00, 8000)
+    assert config.vlan_tag() == 3 << 13 | 100
+    assert config.statistics.prometheus is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('"10:00:00:1b:32:0a:0b:0c"', '"10:00"', ':2: fabric.name = "10:00": a world wide name of 16 hex'),
+        ("[ethernet]", "domain = 240\n[ethernet]", ":4: fabric.domain = 240: a whole number from 1 to 239"),
+        ("[ethernet]", 'keep_alive = "100ms"\n[ethernet]', ':4: fabric.keep_alive = "100ms": a time of whole milli'),
+        ("[ethernet]", "keep_alive = 8\n[ethernet]", ":4: fabric.keep_alive = 8: "),
+        ("[ethernet]", 'fc_map = "0f:fc:00"\n[ethernet]', ':4: fabric.fc_map = "0f:fc:00": a value from "0e:fc:00"'),
+        ("interface =", "interfaces =", ':5: ethernet.interfaces = "eth1": unknown key; did you mean "interface"?'),
+        ('"eth1"', '"a-name-of-16-chars"', ':5: ethernet.interface = "a-name-of-16-chars": the name of an Ethernet'),
+        ('"eth1"', '"eth1"\nvlan = 4095', ":6: ethernet.vlan = 4095: a whole number from 1 to 4094"),
+        ('[ethernet]\ninterface = "eth1"', "", ": one [ethernet] with an interface, or [[socket]] tables"),
+        (
+            '"eth1"',
+            '"eth1"\n[statistics]\nprometheus = "0.0.0.0:9325"',
+            ':7: statistics.prometheus = "0.0.0.0:9325": an address of this machine alone',
+        ),
+        (
+            '[ethernet]\ninterface = "eth1"',
+            '[[socket]]\nlocal = "a"\nremote = "a"',
+            ':6: socket.0.remote = "a": a path that no other key has',
+        ),
+        (
+            '[ethernet]\ninterface = "eth1"',
+            f'[[socket]]\nlocal = "{"a" * 120}"\nremote = "b"',
+            f':5: socket.0.local = "{"a" * 120}": a path of at most 107 bytes',
+        ),
+    ],
+)
+def test_a_fault_is_named_with_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    assert old in GOOD
+    file = written(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        load(file)
+    assert str(caught.value).startswith(f"{file}{expected}"), str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_command_ends_with_2_and_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, GOOD.replace("eth1", ""))
+    assert call(["gateway", "run", str(file)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert call(["gateway", "check", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml: cannot be read: No such file" in capsys.readouterr().err
+    assert call(["gateway", "check", str(written(tmp_path, GOOD))]) == 0
+
+
+def test_an_interface_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["gateway", "run", str(written(tmp_path, GOOD.replace("eth1", "no-such-eth")))]) == 1
+    assert "the gateway cannot start: no-such-eth: No such device" in capsys.readouterr().err
+
+
+IP = """\
+[ip]
+listen = "127.0.0.1:3420"
+
+[[peer]]
+name = "room-b"
+address = "127.0.0.2:3420"
+
+[[peer.port]]
+name = "20:00:00:1b:32:0a:0b:0d"
+id = "020100"
+role = "target"
+"""
+
+
+def test_peers_and_their_ports_are_read(tmp_path: Path) -> None:
+    config = load(written(tmp_path, GOOD + IP))
+    assert config.ip is not None and config.ip.mode == "transparent"
+    assert address_text(config.ip.listen) == "127.0.0.1:3420"
+    (port,) = config.peer[0].port
+    assert (port.name, port.id, port.features()) == (0x2000001B320A0B0D, 0x020100, 1)
+    assert load(written(tmp_path, GOOD + IP.replace("127.0.0.1:", "[::1]:"))).ip is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('"127.0.0.1:3420"', '"10.0.0.1:3420"', ':7: ip.listen = "10.0.0.1:3420": plaintext = true in [ip] where a'),
+        ('"127.0.0.2:3420"', '"10.0.0.2:3420"', ':11: peer.0.address = "10.0.0.2:3420": plaintext = true in [ip]'),
+        ('"127.0.0.2:3420"', '"room-b:3420"', ':11: peer.0.address = "room-b:3420": an IP address with a port'),
+        ('id = "020100"\n', "", ":13: peer.0.port.0.id: missing; mode transparent needs the address"),
+        ('"020100"', '"010100"', ':15: peer.0.port.0.id = "010100": an address of another domain than this'),
+        ('"target"', '"disk"', ':16: peer.0.port.0.role = "disk": one of "initiator", "target", "both"'),
+        (IP.partition("[[peer]]")[0], "", ": [ip] with listen is needed beside [[peer]]"),
+        (
+            "[[peer.port]]",
+            '[[peer.port]]\nname = "20:00:00:1b:32:0a:0b:0d"\nid = "020101"\n[[peer.port]]',
+            ':17: peer.0.port.1.name = "20:00:00:1b:32:0a:0b:0d": a port that is behind one peer, once',
+        ),
+    ],
+)
+def test_a_fault_of_peers_is_named_with_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    assert old in IP
+    file = written(tmp_path, GOOD + IP.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        load(file)
+    assert str(caught.value).startswith(f"{file}{expected}"), str(caught.value)
+
+
+def test_addresses_beyond_this_machine_need_the_users_word(tmp_path: Path) -> None:
+    text = GOOD + IP.replace("127.0.0.", "10.0.0.").replace("[[peer]]", "plaintext = true\n[[peer]]")
+    assert load(written(tmp_path, text)).peer[0].address[1] == 3420
+
+
+def test_a_congestion_control_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = GOOD + IP.replace("[[peer]]", 'congestion_control = "no_such"\n[[peer]]')
+    assert call(["gateway", "run", str(written(tmp_path, text))]) == 2
+    assert "ip.congestion_control: no_such: not in this kernel" in capsys.readouterr().err
