@@ -5,6 +5,8 @@
 
 pub mod fabric;
 pub mod forwarder;
+pub mod generator;
+pub mod link;
 mod sequence;
 
 #[cfg(test)]

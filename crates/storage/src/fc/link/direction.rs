@@ -1,0 +1,149 @@
+//! One direction of a link: a transmitter, the line, the credits that come back.
+
+use super::settings::Settings;
+use super::speed::LINE_OVERHEAD_BYTES;
+use std::collections::VecDeque;
+
+/// Bits of a byte times nanoseconds of a second.
+const BIT_NS_PER_BYTE: u128 = 8 * 1_000_000_000;
+
+/// Counters of one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Frames that went on the line.
+    pub frames: u64,
+    /// Bytes of them: header, payload with padding, CRC.
+    pub content_bytes: u64,
+    /// Frames that had to wait for a credit although the line was free.
+    pub credit_stalls: u64,
+    /// Time of it, ns.
+    pub stalled_ns: u64,
+    /// Time in which the line carried frames, ns.
+    pub busy_ns: u64,
+    /// Most frames that waited at once.
+    pub waiting_max: usize,
+}
+
+/// One direction.
+#[derive(Clone, Debug)]
+pub(super) struct Direction<F> {
+    settings: Settings,
+    /// Frames that wait, with the bytes of their content.
+    waiting: VecDeque<(F, usize)>,
+    /// Frames on the line with the time of their arrival.
+    flying: VecDeque<(u64, F)>,
+    arrived: VecDeque<F>,
+    /// Times at which credits come back.
+    returning: VecDeque<u64>,
+    credits: u16,
+    /// Buffers of the receiver that frames fill.
+    filled: u16,
+    /// End of the frame on the line, ns, and the fraction of a nanosecond beyond it, in 1/rate.
+    free_at: (u64, u128),
+    /// Begin of the wait for a credit.
+    stalled_since: Option<u64>,
+    pub counters: Counters,
+}
+
+impl<F> Direction<F> {
+    pub fn new(settings: Settings) -> Direction<F> {
+        Direction {
+            settings,
+            waiting: VecDeque::new(),
+            flying: VecDeque::new(),
+            arrived: VecDeque::new(),
+            returning: VecDeque::new(),
+            credits: settings.credits,
+            filled: 0,
+            free_at: (0, 0),
+            stalled_since: None,
+            counters: Counters::default(),
+        }
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.waiting.len() < self.settings.queue_frames
+    }
+
+    pub fn credits(&self) -> u16 {
+        self.credits
+    }
+
+    /// Takes a frame to send; the caller looked for room.
+    pub fn push(&mut self, frame: F, content_bytes: usize, now_ns: u64) {
+        self.waiting.push_back((frame, content_bytes));
+        self.start(now_ns);
+        self.counters.waiting_max = self.counters.waiting_max.max(self.waiting.len());
+    }
+
+    /// The receiver has emptied a buffer: R_RDY travels in the fill words between frames and takes no time of theirs.
+    pub fn release(&mut self, now_ns: u64) {
+        // A receiver that empties what it never got would make credits of nothing.
+        if self.filled > 0 {
+            self.filled -= 1;
+            self.returning.push_back(now_ns + self.settings.delay_ns);
+        }
+    }
+
+    pub fn pop(&mut self) -> Option<F> {
+        self.arrived.pop_front()
+    }
+
+    /// Time of the next event.
+    pub fn next(&self) -> Option<u64> {
+        // Without a credit the line's end is an event as well, once: a stall begins.
+        let looks = self.credits > 0 || self.stalled_since.is_none();
+        let send = (!self.waiting.is_empty() && looks).then_some(self.free_at.0);
+        let arrival = self.flying.front().map(|(at, _)| *at);
+        [send, arrival, self.returning.front().copied()].into_iter().flatten().min()
+    }
+
+    /// Does all that is due, each at its own time.
+    pub fn advance(&mut self, now_ns: u64) {
+        while let Some(at) = self.next().filter(|at| *at <= now_ns) {
+            while self.returning.front().is_some_and(|due| *due <= at) {
+                self.returning.pop_front();
+                self.credits += 1;
+            }
+            while self.flying.front().is_some_and(|(due, _)| *due <= at) {
+                let Some((_, frame)) = self.flying.pop_front() else { break };
+                self.filled += 1;
+                self.arrived.push_back(frame);
+            }
+            self.start(at);
+        }
+    }
+
+    /// Sends the next frame if the line is free and the receiver has room.
+    fn start(&mut self, now_ns: u64) {
+        self.note_stall(now_ns);
+        if now_ns < self.free_at.0 || self.credits == 0 {
+            return;
+        }
+        let Some((frame, content_bytes)) = self.waiting.pop_front() else { return };
+        if let Some(since) = self.stalled_since.take() {
+            self.counters.stalled_ns += now_ns - since;
+        }
+        self.credits -= 1;
+        let bytes = (content_bytes + LINE_OVERHEAD_BYTES) as u128;
+        let rate = u128::from(self.settings.rate.0);
+        // Frames that follow each other keep the fraction, so that the rate holds over any number of them.
+        let fraction = if self.free_at.0 == now_ns { self.free_at.1 } else { 0 };
+        let sum = bytes * BIT_NS_PER_BYTE + fraction;
+        let (time_ns, fraction) = ((sum / rate) as u64, sum % rate);
+        self.free_at = (now_ns + time_ns, fraction);
+        self.counters.frames += 1;
+        self.counters.content_bytes += content_bytes as u64;
+        self.counters.busy_ns += time_ns;
+        self.flying.push_back((self.free_at.0 + self.settings.delay_ns, frame));
+    }
+
+    /// A frame that could go but for a credit begins to wait.
+    fn note_stall(&mut self, now_ns: u64) {
+        let stalled = !self.waiting.is_empty() && self.credits == 0 && now_ns >= self.free_at.0;
+        if stalled && self.stalled_since.is_none() {
+            self.counters.credit_stalls += 1;
+            self.stalled_since = Some(now_ns);
+        }
+    }
+}
