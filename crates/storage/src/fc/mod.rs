@@ -7,6 +7,7 @@ pub mod fabric;
 pub mod forwarder;
 pub mod generator;
 pub mod link;
+pub mod nport;
 mod sequence;
 
 #[cfg(test)]
