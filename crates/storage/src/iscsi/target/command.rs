@@ -3,11 +3,10 @@
 use super::connection::ReadTransfer;
 use super::connection_id::ConnectionId;
 use super::memory::{MemoryOwner, TaskMemory};
-use super::order::Attribute;
 use super::session::{EarlyCommand, Stage, Task};
 use super::work::{Work, WorkOrigin};
 use super::Target;
-use crate::scsi::{status, Reply, Request, Sense, Step, MAX_TRANSFER_BYTES};
+use crate::scsi::{status, Attribute, Reply, Request, Sense, Step, MAX_TRANSFER_BYTES};
 use std::collections::VecDeque;
 use wire::iscsi::{reject, serial_before, Header, Payload, Pdu, Rope, ScsiCommand, ScsiResponse, NO_TAG};
 
@@ -25,6 +24,17 @@ fn order(header: &Header) -> Option<(u32, bool)> {
         Header::TextRequest(h) => Some((h.cmd_sn, h.immediate)),
         Header::LogoutRequest(h) => Some((h.cmd_sn, h.immediate)),
         _ => None,
+    }
+}
+
+/// The ATTR field of a command (RFC 7143, 11.3.1). Untagged commands are simple ones. There is no ACA condition, since
+/// INQUIRY's NORMACA is 0: a command with that attribute is refused (SAM-5, 8.6.5), as one with a reserved value.
+fn attribute_of(field: u8) -> Result<Attribute, Sense> {
+    match field {
+        0 | 1 => Ok(Attribute::Simple),
+        2 => Ok(Attribute::Ordered),
+        3 => Ok(Attribute::HeadOfQueue),
+        _ => Err(Sense::INVALID_MESSAGE),
     }
 }
 
@@ -172,9 +182,9 @@ impl Target {
         session.unsolicited += task.held.unsolicited;
         let serial = task.serial;
         session.tasks.insert(command.itt, task);
-        match (Attribute::of(command.attribute), self.device.index(command.lun)) {
+        match (attribute_of(command.attribute), self.device.index(command.lun)) {
             (Err(sense), _) => return self.finish(tsih, command.itt, serial, refusal(sense)),
-            (Ok(attribute), Some(unit)) => self.order.enter(unit, serial, attribute, tsih, command.itt),
+            (Ok(attribute), Some(unit)) => self.order.enter(unit, serial, attribute, (tsih, command.itt)),
             _ => {}
         }
         if let Some(connection) = self.connections.get_mut(&id) {
@@ -233,7 +243,7 @@ impl Target {
         if going {
             return;
         }
-        while let Some(&(tsih, itt, serial)) = self.beginning.front() {
+        while let Some(&((tsih, itt), serial)) = self.beginning.front() {
             // It may have been aborted meanwhile, and its tag be another's.
             let task = self.sessions.get(&tsih).and_then(|session| session.tasks.get(&itt));
             if task.is_some_and(|task| task.serial == serial && task.stage == Stage::Collecting && !task.aborted) {

@@ -21,7 +21,6 @@ mod login;
 mod login_state;
 mod memory;
 mod memory_use;
-mod order;
 mod output;
 mod session;
 mod session_use;
@@ -33,10 +32,9 @@ pub use memory::MemoryConfig;
 pub use work::Work;
 
 use super::chap::ENTROPY_BYTES;
-use crate::scsi::{Device, Outcome};
+use crate::scsi::{Device, Outcome, TaskSets};
 use connection::{Connection, Phase};
 use memory::MemoryBudget;
-use order::TaskSets;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::Time;
@@ -61,9 +59,9 @@ pub struct Target {
     sessions: BTreeMap<u16, Session>,
     work_origins: BTreeMap<u64, WorkOrigin>,
     work: VecDeque<Work>,
-    order: TaskSets,
+    order: TaskSets<(u16, u32)>,
     /// Session, tag and serial number of commands that no longer wait for others.
-    beginning: VecDeque<(u16, u32, u64)>,
+    beginning: VecDeque<((u16, u32), u64)>,
     ready: BTreeSet<ConnectionId>,
     memory: MemoryBudget,
     /// Connections whose waiting commands may find room.

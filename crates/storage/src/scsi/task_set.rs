@@ -4,12 +4,11 @@
 //! in the order of command numbers until the medium is done with it: what is still on its way to the initiator by then
 //! has been read already, and changes nothing for those that wait.
 
-use crate::scsi::Sense;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// When a command may begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Attribute {
+pub enum Attribute {
     /// When no older one is ordered or head of queue.
     Simple,
     /// When no older one is left.
@@ -18,26 +17,12 @@ pub(super) enum Attribute {
     HeadOfQueue,
 }
 
-impl Attribute {
-    /// Of the ATTR field (RFC 7143, 11.3.1). Untagged commands are simple ones. There is no ACA condition, since
-    /// INQUIRY's NORMACA is 0: a command with that attribute is refused (SAM-5, 8.6.5), as one with a reserved value.
-    pub fn of(field: u8) -> Result<Attribute, Sense> {
-        match field {
-            0 | 1 => Ok(Attribute::Simple),
-            2 => Ok(Attribute::Ordered),
-            3 => Ok(Attribute::HeadOfQueue),
-            _ => Err(Sense::INVALID_MESSAGE),
-        }
-    }
-}
-
 /// The place of a command.
 #[derive(Clone, Copy, Debug)]
-struct TaskLocation {
+struct TaskLocation<K> {
     unit: usize,
     attribute: Attribute,
-    tsih: u16,
-    itt: u32,
+    key: K,
 }
 
 /// Serial numbers of a unit's commands; a smaller one is older.
@@ -50,17 +35,24 @@ struct LunOrder {
     dormant: BTreeSet<u64>,
 }
 
-/// The task sets of all units. A command costs a few steps in trees of those under way.
-#[derive(Debug, Default)]
-pub(super) struct TaskSets {
-    members: BTreeMap<u64, TaskLocation>,
+/// The task sets of all units, with the transport's key of each command. A command costs a few steps in trees of those
+/// under way.
+#[derive(Debug)]
+pub struct TaskSets<K> {
+    members: BTreeMap<u64, TaskLocation<K>>,
     units: BTreeMap<usize, LunOrder>,
 }
 
-impl TaskSets {
+impl<K> Default for TaskSets<K> {
+    fn default() -> TaskSets<K> {
+        TaskSets { members: BTreeMap::new(), units: BTreeMap::new() }
+    }
+}
+
+impl<K: Copy> TaskSets<K> {
     /// A command is taken.
-    pub fn enter(&mut self, unit: usize, serial: u64, attribute: Attribute, tsih: u16, itt: u32) {
-        self.members.insert(serial, TaskLocation { unit, attribute, tsih, itt });
+    pub fn enter(&mut self, unit: usize, serial: u64, attribute: Attribute, key: K) {
+        self.members.insert(serial, TaskLocation { unit, attribute, key });
         let unit = self.units.entry(unit).or_default();
         unit.all.insert(serial);
         if attribute != Attribute::Simple {
@@ -89,9 +81,8 @@ impl TaskSets {
         }
     }
 
-    /// A command is done, or will not be done. Session, tag and serial number of those that may begin now, the oldest
-    /// first.
-    pub fn leave(&mut self, serial: u64) -> Vec<(u16, u32, u64)> {
+    /// A command is done, or will not be done. Key and serial number of those that may begin now, the oldest first.
+    pub fn leave(&mut self, serial: u64) -> Vec<(K, u64)> {
         let mut free = Vec::new();
         let Some(member) = self.members.remove(&serial) else { return free };
         let Some(unit) = self.units.get_mut(&member.unit) else { return free };
@@ -105,7 +96,7 @@ impl TaskSets {
                 break;
             }
             unit.dormant.pop_first();
-            free.push((member.tsih, member.itt, first));
+            free.push((member.key, first));
         }
         free
     }
