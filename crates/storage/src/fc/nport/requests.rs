@@ -82,8 +82,8 @@ impl Requests {
         for _ in 0..NUMBERS {
             let ox_id = LINK_SERVICE_EXCHANGES + self.next;
             self.next = (self.next + 1) % NUMBERS;
-            if !self.pending.contains_key(&ox_id) {
-                self.pending.insert(ox_id, pending);
+            if let std::collections::btree_map::Entry::Vacant(free) = self.pending.entry(ox_id) {
+                free.insert(pending);
                 return Some(ox_id);
             }
         }
