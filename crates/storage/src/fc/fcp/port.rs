@@ -173,7 +173,7 @@ impl Port {
                     Asked::Renew(id) => self.nport.renew_login_with(id, now_ns),
                 }
             }
-            // What was asked for may have ended logins at once.
+            // A request may have ended logins at once.
             if !moved {
                 return;
             }

@@ -133,7 +133,7 @@ impl Target {
         }
         match (header.r_ctl, header.kind) {
             (routing::ABORT_SEQUENCE, FrameType::BASIC) => {
-                // What an initiator never gave back is free by itself.
+                // Numbers that an initiator never gave back are free by themselves.
                 self.qualifiers.retain(|_, until_ns| *until_ns > now_ns);
                 self.abort(&header, now_ns + 2 * r_a_tov_ns);
             }
