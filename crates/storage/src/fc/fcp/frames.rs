@@ -51,8 +51,8 @@ impl Side {
         Frame::class3(FrameHeader { seq_id, ..header }, payload)
     }
 
-    /// A frame of data from place `offset` of the command's. `last` ends the sequence; `passes` gives the other side the
-    /// initiative with it.
+    /// A frame of data from place `offset` of the command's. `last` ends the sequence; `passes` gives the other side
+    /// the initiative with it.
     pub fn data(&self, seq_id: u8, seq_cnt: u16, offset: u32, data: Payload, last: bool, passes: bool) -> Frame {
         let end = if last { frame_control::END_SEQUENCE } else { 0 };
         let initiative = if last && passes { frame_control::SEQUENCE_INITIATIVE } else { 0 };

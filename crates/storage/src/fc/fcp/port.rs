@@ -21,7 +21,8 @@ pub struct Port {
 }
 
 impl Port {
-    /// A port whose role is that of its parts: an initiator if `initiator` has settings, a target if `target` has units.
+    /// A port whose role is that of its parts: an initiator if `initiator` has settings, a target if `target` has
+    /// units.
     pub fn new(
         settings: Settings,
         initiator: Option<InitiatorSettings>,

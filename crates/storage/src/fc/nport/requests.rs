@@ -76,8 +76,8 @@ impl Requests {
         self.pending.len()
     }
 
-    /// Takes a request and returns its exchange number; None when all are in use. Numbers go round, so that a late answer
-    /// does not meet a new request.
+    /// Takes a request and returns its exchange number; None when all are in use. Numbers go round, so that a late
+    /// answer does not meet a new request.
     pub fn add(&mut self, pending: Pending) -> Option<u16> {
         for _ in 0..NUMBERS {
             let ox_id = LINK_SERVICE_EXCHANGES + self.next;

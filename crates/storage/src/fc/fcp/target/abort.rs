@@ -17,8 +17,8 @@ const MANAGEMENT_MAX: usize = 64;
 const FAILED: u8 = 0x05;
 
 impl Target {
-    /// Takes an ABTS: the exchange ends without an answer of its own. Its numbers are remembered until the initiator gives
-    /// them back or `until_ns`: what is late of it must not begin a new one (FC-FS-2, 12.3.3).
+    /// Takes an ABTS: the exchange ends without an answer of its own. Its numbers are remembered until the initiator
+    /// gives them back or `until_ns`: what is late of it must not begin a new one (FC-FS-2, 12.3.3).
     pub(super) fn abort(&mut self, header: &FrameHeader, until_ns: u64) {
         let key = (header.s_id, header.ox_id);
         let found = self.exchanges.get(&key).map(|exchange| exchange.rx_id);
@@ -52,8 +52,8 @@ impl Target {
         }
     }
 
-    /// Ends an exchange without a word. An operation that the medium is at goes on: what follows at its unit waits for it,
-    /// so that a stale write never falls on a later one.
+    /// Ends an exchange without a word. An operation that the medium is at goes on: what follows at its unit waits for
+    /// it, so that a stale write never falls on a later one.
     pub(super) fn drop_exchange(&mut self, key: Key) {
         let Some(exchange) = self.exchanges.remove(&key) else { return };
         self.rx_ids.remove(&exchange.rx_id);

@@ -23,7 +23,7 @@ impl Target {
         let in_order = exchange.order.takes(&frame, received);
         let fits = bytes > 0 && bytes <= exchange.asked_to - received;
         let ends = header.has(frame_control::END_SEQUENCE);
-        // What was asked for is one sequence.
+        // The data of one transfer ready is one sequence.
         let whole = ends == (received + bytes == exchange.asked_to);
         if !(in_order && fits && whole) {
             // A frame was lost. The command fails, and its initiator begins it anew.

@@ -91,8 +91,8 @@ impl Target {
         self.counters
     }
 
-    /// Exchanges open, operations under way, numbers remembered of aborted exchanges, and bytes of data: what the target
-    /// keeps.
+    /// Exchanges open, operations under way, numbers remembered of aborted exchanges, and bytes of data: what the
+    /// target keeps.
     pub fn kept(&self) -> (usize, usize, usize, u64) {
         (self.exchanges.len(), self.origins.len(), self.qualifiers.len(), self.claimed)
     }
