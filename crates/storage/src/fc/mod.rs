@@ -4,6 +4,7 @@
 //! **Invariant: what an attached port sends can end its own logins, and nothing else; what is kept for it is bounded.**
 
 pub mod fabric;
+pub mod fcp;
 pub mod forwarder;
 pub mod generator;
 pub mod ifcp;

@@ -1,9 +1,9 @@
 //! A load of frames at a share of a port's rate, and what the receiver measures of it: the test of the FCSim cards in
 //! "Storage-friendly TCP" in software.
 //!
-//! A sender polls a [`Generator`] for the frames that are due; each has a [`Stamp`] with its number and time of sending,
-//! as bytes in the payload or, in a simulator that moves none, as a value beside the frame. A [`Receiver`] takes the
-//! stamps: latency of every frame, loss, duplicates, frames out of order, in constant memory.
+//! A sender polls a [`Generator`] for the frames that are due; each has a [`Stamp`] with its number and time of
+//! sending, as bytes in the payload or, in a simulator that moves none, as a value beside the frame. A [`Receiver`]
+//! takes the stamps: latency of every frame, loss, duplicates, frames out of order, in constant memory.
 
 mod receiver;
 mod schedule;

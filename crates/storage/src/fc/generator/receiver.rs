@@ -3,8 +3,8 @@
 use super::stamp::Stamp;
 use units::Histogram;
 
-/// Frames behind the highest number of which the receiver knows whether they came. One that is later counts as too late:
-/// loss, though it came.
+/// Frames behind the highest number of which the receiver knows whether they came. One that is later counts as too
+/// late: loss, though it came.
 const WINDOW: u64 = 65_536;
 const WORDS: usize = (WINDOW / 64) as usize;
 

@@ -70,8 +70,8 @@ impl Generator {
         self.settings.frames.is_none_or(|frames| self.sent < frames).then_some(self.next_ns)
     }
 
-    /// The next frame, if one is due. Poll only with room for it: the stamp has the time of the call, so that the latency
-    /// is the network's.
+    /// The next frame, if one is due. Poll only with room for it: the stamp has the time of the call, so that the
+    /// latency is the network's.
     pub fn poll_frame(&mut self, now_ns: u64) -> Option<Due> {
         if self.poll_timeout()? > now_ns {
             return None;

@@ -26,8 +26,8 @@ pub struct Settings {
     pub sizes: Vec<Size>,
     /// Frames to send; None = without end.
     pub frames: Option<u64>,
-    /// Time that a sender which was held back may catch up at the line's rate, ns. More is left out: the load is what the
-    /// port took, as with a card whose port has no credit.
+    /// Time that a sender which was held back may catch up at the line's rate, ns. More is left out: the load is what
+    /// the port took, as with a card whose port has no credit.
     pub catch_up_ns: u64,
     /// Seed of the order of sizes.
     pub seed: u64,

@@ -26,10 +26,7 @@ fn a_load_takes_its_share_of_the_line() {
         let mut link = Link::new(settings).unwrap();
         let mut generator = Generator::new(mix(share), 0).unwrap();
         let mut receiver = Receiver::new(0);
-        loop {
-            let Some(now_ns) = [generator.poll_timeout(), link.poll_timeout()].into_iter().flatten().min() else {
-                break;
-            };
+        while let Some(now_ns) = [generator.poll_timeout(), link.poll_timeout()].into_iter().flatten().min() {
             link.handle_timeout(now_ns);
             while let Some(due) = generator.poll_frame(now_ns) {
                 let frame = due.frame(FROM, TO);

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use units::Rate;
 
-/// Bytes of a frame's time on the line beside its content: two delimiters of 4 bytes, and the 6 words that a transmitter
-/// sends at least between frames (FC-FS-2, 5.2.7).
+/// Bytes of a frame's time on the line beside its content: two delimiters of 4 bytes, and the 6 words that a
+/// transmitter sends at least between frames (FC-FS-2, 5.2.7).
 pub const LINE_OVERHEAD_BYTES: usize = 4 + 4 + 6 * 4;
 
 /// Speed of a port.
@@ -42,8 +42,8 @@ impl PortSpeed {
         }
     }
 
-    /// Bits of frames, delimiters and fill words per second: the line's rate without its code. Of 1GFC 850 Mbit/s, which
-    /// is 106.25 MB/s, and 103.3 MB/s of payload in frames of 2112 bytes.
+    /// Bits of frames, delimiters and fill words per second: the line's rate without its code. Of 1GFC 850 Mbit/s,
+    /// which is 106.25 MB/s, and 103.3 MB/s of payload in frames of 2112 bytes.
     pub fn data_rate(self) -> Rate {
         Rate(match self {
             PortSpeed::Gfc1 => 850_000_000,

@@ -1,12 +1,15 @@
 //! Answers to the link services of others.
 
-use super::engine::NPort;
+use super::engine::{reply_header, NPort};
 use super::output::{PeerInfo, Upward};
 use super::peer::{Peer, Progress};
 use super::requests::Purpose;
 use bytes::Bytes;
 use wire::fc::els::{self, Command, ExchangeName, ProcessLogin, Reject, Request};
-use wire::fc::{FcId, FrameHeader, FrameType, Login};
+use wire::fc::{
+    frame_control, routing, BasicReject, FcId, Frame, FrameHeader, FrameType, Login, BASIC_LOGICAL_ERROR,
+    INVALID_OX_RX_ID,
+};
 
 const LOGIN_REQUIRED: Reject = Reject { reason: Reject::UNABLE, explanation: Reject::LOGIN_REQUIRED };
 const NOT_SUPPORTED: Reject = Reject { reason: Reject::NOT_SUPPORTED, explanation: Reject::REQUEST_NOT_SUPPORTED };
@@ -54,6 +57,22 @@ impl NPort {
             _ => NOT_SUPPORTED.to_bytes(),
         };
         self.answer(header, &reply);
+    }
+
+    /// Answers an abort of an exchange that nobody has (BA_RJT); other frames are counted.
+    pub fn refuse_abort(&mut self, frame: &Frame) {
+        if frame.header.r_ctl != routing::ABORT_SEQUENCE {
+            self.counters.unsolicited += 1;
+            return;
+        }
+        let reject = BasicReject { reason: BASIC_LOGICAL_ERROR, explanation: INVALID_OX_RX_ID, vendor: 0 };
+        let responder = (frame.header.f_ctl & frame_control::EXCHANGE_RESPONDER) ^ frame_control::EXCHANGE_RESPONDER;
+        let header = FrameHeader {
+            f_ctl: responder | frame_control::LAST_SEQUENCE | frame_control::END_SEQUENCE,
+            rx_id: frame.header.rx_id,
+            ..reply_header(&frame.header, self.id, routing::BASIC_REJECT)
+        };
+        self.send_sequence(header, &Bytes::copy_from_slice(&reject.to_bytes()));
     }
 
     /// PLOGI of another port.

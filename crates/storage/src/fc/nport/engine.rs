@@ -264,10 +264,16 @@ impl NPort {
         self.send_sequence(header, &payload);
     }
 
-    pub(super) fn send_sequence(&mut self, header: FrameHeader, payload: &Bytes) {
-        let peer = self.peers.get(header.d_id).filter(|peer| peer.is_logged_in());
+    /// Longest payload on the way to a port, bytes.
+    pub fn payload_bytes_to(&self, id: FcId) -> usize {
+        let peer = self.peers.get(id).filter(|peer| peer.is_logged_in());
         let most = peer.map_or(self.fabric_bytes, |peer| peer.info.receive_bytes.min(self.fabric_bytes));
-        self.output.extend(frames_of(header, payload, usize::from(most.max(256))));
+        usize::from(most.max(256))
+    }
+
+    pub(super) fn send_sequence(&mut self, header: FrameHeader, payload: &Bytes) {
+        let most = self.payload_bytes_to(header.d_id);
+        self.output.extend(frames_of(header, payload, most));
     }
 
     /// Takes a whole link service, or a whole answer of the name server.

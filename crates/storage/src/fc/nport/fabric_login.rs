@@ -1,7 +1,7 @@
 //! The port's own login: FLOGI or FDISC, directory server, registrations, state changes, in Linux's order.
 
 use super::engine::{NPort, Phase};
-use super::output::{Event, Upward};
+use super::output::{Event, StatusAnswer, Upward};
 use super::requests::{Pending, Purpose};
 use bytes::Bytes;
 use wire::fc::ct::CtHeader;
@@ -89,7 +89,7 @@ impl NPort {
             Purpose::Login(id) | Purpose::ProcessLogin(id) => self.refused_by(id, reason, now_ns),
             Purpose::Verify(id) => self.drop_peer(id, reason),
             Purpose::Ping(id, number) => self.events.push_back(Event::NoPong { id, number }),
-            Purpose::ReadExchange(key) => self.upward.push_back(Upward::ExchangeStatus(key, None)),
+            Purpose::ReadExchange(key) => self.upward.push_back(Upward::ExchangeStatus(key, StatusAnswer::None)),
             Purpose::Reinstate(key) => self.upward.push_back(Upward::Reinstated(key)),
         }
     }
@@ -124,6 +124,9 @@ impl NPort {
         if served_by_fabric && reject.explanation == Reject::LOGIN_REQUIRED {
             // The fabric forgot this port: it began anew.
             return self.begin_login(now_ns);
+        }
+        if let Purpose::ReadExchange(key) = purpose {
+            return self.upward.push_back(Upward::ExchangeStatus(key, StatusAnswer::Rejected));
         }
         self.failed(purpose, "rejected", now_ns);
     }
@@ -165,7 +168,8 @@ impl NPort {
                 });
             }
             Purpose::ReadExchange(key) => {
-                self.upward.push_back(Upward::ExchangeStatus(key, ExchangeStatus::parse(payload).ok()));
+                let answer = ExchangeStatus::parse(payload).map_or(StatusAnswer::None, StatusAnswer::Status);
+                self.upward.push_back(Upward::ExchangeStatus(key, answer));
             }
             Purpose::Reinstate(key) => self.upward.push_back(Upward::Reinstated(key)),
             // The times of a port are asked for as Linux does; this port goes by the fabric's.

@@ -1,6 +1,6 @@
 //! Output of an N_Port: changes of logins, what belongs to FC-4, counters.
 
-use wire::fc::els::ExchangeName;
+use wire::fc::els::{ExchangeName, ExchangeStatus};
 use wire::fc::{FcId, Frame, FrameHeader, Wwn};
 
 /// A port with which this one is logged in.
@@ -72,6 +72,17 @@ pub enum Event {
     },
 }
 
+/// Answer to a REC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StatusAnswer {
+    /// The exchange's state.
+    Status(ExchangeStatus),
+    /// The port knows no such exchange.
+    Rejected,
+    /// None came.
+    None,
+}
+
 /// Content that an N_Port leaves to its FC-4: SCSI, or a load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Upward {
@@ -82,8 +93,8 @@ pub enum Upward {
     ReadExchange(FrameHeader, ExchangeName),
     /// A port gives back an aborted exchange's numbers (RRQ): answer with [`super::NPort::answer`].
     Reinstate(FrameHeader, ExchangeName),
-    /// The answer to a REC that FC-4 sent, by its key; None: none came, or it was rejected.
-    ExchangeStatus(u64, Option<wire::fc::els::ExchangeStatus>),
+    /// The answer to a REC that FC-4 sent, by its key.
+    ExchangeStatus(u64, StatusAnswer),
     /// The end of an RRQ that FC-4 sent, by its key, whether accepted or not.
     Reinstated(u64),
 }

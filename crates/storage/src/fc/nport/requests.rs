@@ -76,14 +76,14 @@ impl Requests {
         self.pending.len()
     }
 
-    /// Takes a request and returns its exchange number; None when all are in use. Numbers go round, so that a late answer
-    /// does not meet a new request.
+    /// Takes a request and returns its exchange number; None when all are in use. Numbers go round, so that a late
+    /// answer does not meet a new request.
     pub fn add(&mut self, pending: Pending) -> Option<u16> {
         for _ in 0..NUMBERS {
             let ox_id = LINK_SERVICE_EXCHANGES + self.next;
             self.next = (self.next + 1) % NUMBERS;
-            if !self.pending.contains_key(&ox_id) {
-                self.pending.insert(ox_id, pending);
+            if let std::collections::btree_map::Entry::Vacant(free) = self.pending.entry(ox_id) {
+                free.insert(pending);
                 return Some(ox_id);
             }
         }
