@@ -4,8 +4,10 @@
 //! **Invariant: what an attached port sends can end its own logins, and nothing else; what is kept for it is bounded.**
 
 pub mod fabric;
+pub mod fcip;
 pub mod forwarder;
 pub mod ifcp;
+pub mod isns;
 mod sequence;
 
 #[cfg(test)]
