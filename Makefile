@@ -17,6 +17,7 @@ CLANG ?= $(shell for c in clang $$(seq -f 'clang-%g' 25 -1 11); do command -v $$
 # Versions that the tests were last run with; pip keeps to them.
 export PYTHON
 export PIP_CONSTRAINT := $(CURDIR)/scripts/constraints.txt
+export UV_CONSTRAINT := $(PIP_CONSTRAINT)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CARGO_BUILD_JOBS := $(JOBS)
 # The oldest C library that a wheel of this machine's runs with: Debian 12, Ubuntu 22.04, RHEL 9. maturin refuses a lower one.
@@ -132,7 +133,7 @@ clean: ## remove everything that was built (stored results stay)
 $(VENV)/.stamp-python: pyproject.toml scripts/constraints.txt scripts/packages.sh
 	scripts/packages.sh build
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet maturin
+	$(BIN)/pip install --quiet maturin uv
 	touch $@
 
 $(VENV)/.clang: FORCE
@@ -143,7 +144,9 @@ FORCE:
 
 $(VENV)/.stamp-native: $(VENV)/.stamp-python $(VENV)/.clang $(NATIVE_SOURCES)
 	@echo "elephan: building the native module and installing Python packages (a minute or two the first time)"
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 CLANG="$(CLANG)" $(BIN)/maturin develop --quiet --release --extras dev
+	@# pip takes a minute of the processor for what uv does in five seconds.
+	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV=$(CURDIR)/$(VENV) CLANG="$(CLANG)" \
+	$(BIN)/maturin develop --uv --quiet --release --extras dev
 	@# So that the first commands do not compile it, nor all of them where Python may not write.
 	$(BIN)/python -m compileall -q elephan
 	touch $@

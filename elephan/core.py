@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
+from pathlib import Path
 
 from elephan.errors import CoreMissing
 
@@ -24,14 +25,23 @@ def version() -> str:
     return native.version
 
 
+def record_sources() -> list[Path]:
+    """Return the files of Python that take part in making a record, in a fixed order."""
+    package = Path(__file__).parent
+    folders = (package / name for name in ("backends", "congestion_control"))
+    files = (package / name for name in ("record.py", "report/notes.py", "store/series.py"))
+    return sorted([*files, *(file for folder in folders for file in folder.rglob("*.py"))])
+
+
 @cache
 def build_digest() -> str:
-    """First 16 hex digits of the SHA-256 of the core's file.
+    """First 16 hex digits of the SHA-256 of the core's file and of `record_sources`.
 
-    Two builds of one version are told apart by it, so that a changed core does not pass old results off as its own.
+    Two builds of one version are told apart by it, so that a changed one does not pass old results off as its own.
     """
     digest = hashlib.sha256()
-    with open(native.__file__, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+    for file in (Path(native.__file__), *record_sources()):
+        with file.open("rb") as opened:
+            while block := opened.read(1 << 20):
+                digest.update(block)
     return digest.hexdigest()[:16]

@@ -1,9 +1,9 @@
 """The one runner of the harnesses: it takes runs and returns their records, and runs nothing twice.
 
 Runs go through `elephan.api` and a store of their own in out/evaluation. A run is found there by the store's key: the
-record's id (specification, input files, version, backend) and the digest of the native module that made it. Every crate
-and every file of congestion/ is in that module, so that a changed one makes every run anew; what is read off a record
-may change without that.
+record's id (specification, input files, version, backend) and the digest of what made it: of the native module, which
+holds every crate and every file of congestion/, and of the files of Python that make a record of its results. A changed
+one makes every run anew; what is read off a record may change without that.
 
 Some measurements are no runs of the core: how long a program takes (evaluation/performance), what ns-2 gives, how a
 trial of detection ends. `in_parallel` does those on all cores; nothing keeps them. Measurements on the kernel that took

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from elephan.cli.console import console, say
+from elephan.cli.console import console, failed, say
 from elephan.cli.options import On, Out, StoreAt, Workers
 from elephan.units import pluralize
 
@@ -16,17 +16,20 @@ app = typer.Typer(help="Reproduce a paper's claims: paper, measured, verdict.", 
 
 @app.command("list")
 def list_() -> None:
-    """List the papers and their claims."""
+    """List the papers and their claims. A paper that cannot be read is named after the others: exit code 2."""
     from rich.table import Table
 
-    from elephan import papers
+    from elephan.papers.catalogue import catalogue
 
-    for entry in papers.catalogue():
+    readable, faults = catalogue()
+    for entry in readable:
         console().print(f"[bold]{entry.id}[/bold]  {entry.title}")
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
         for claim in entry.claims:
             table.add_row(claim.id, claim.title, "not measured yet" if claim.not_yet else "")
         console().print(table)
+    if faults:
+        raise typer.Exit(max(failed(str(fault), fault.exit_code) for fault in faults))
 
 
 @app.command("run")

@@ -10,14 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from elephan.papers.catalogue import catalogue, find
+    from elephan.papers.catalogue import find
     from elephan.papers.paper_run import PaperRun
     from elephan.papers.runner import run
 
-__all__ = ["PaperRun", "catalogue", "find", "run"]
+__all__ = ["PaperRun", "find", "run"]
 
 _PLACES = {
-    "catalogue": "elephan.papers.catalogue",
     "find": "elephan.papers.catalogue",
     "run": "elephan.papers.runner",
     "PaperRun": "elephan.papers.paper_run",

@@ -30,9 +30,15 @@ def _read(place: Path) -> Paper:
     return read(place)
 
 
-def catalogue() -> list[Paper]:
-    """Return all papers by id. Raises `InputError` when a claims.toml is wrong."""
-    return [_read(file.parent) for file in sorted(folder().glob("*/claims.toml"))]
+def catalogue() -> tuple[list[Paper], list[InputError]]:
+    """Return all papers by id, and the faults of those whose claims.toml is wrong. Raises `InputError` as `folder`."""
+    papers, faults = [], []
+    for file in sorted(folder().glob("*/claims.toml")):
+        try:
+            papers.append(_read(file.parent))
+        except InputError as fault:
+            faults.append(fault)
+    return papers, faults
 
 
 def find(paper_id: str) -> Paper:

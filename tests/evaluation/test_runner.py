@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 from pathlib import Path
@@ -81,6 +82,30 @@ def test_another_byte_of_the_core_is_another_build(tmp_path: Path, monkeypatch: 
         found.append(core.build_digest.__wrapped__())
     monkeypatch.undo()
     assert found[0] == core.build_digest() != found[1]
+
+
+def test_another_byte_of_what_makes_a_record_is_another_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = core.record_sources()
+    changed = tmp_path / "record_builder.py"
+    (builder,) = (file for file in sources if file.name == changed.name)
+    changed.write_bytes(builder.read_bytes() + b"\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(core, "record_sources", lambda: [changed if file == builder else file for file in sources])
+        assert core.build_digest.__wrapped__() != core.build_digest()
+
+
+def test_every_module_that_makes_a_record_is_in_the_key() -> None:
+    """A package of Python that a backend begins to use either takes part in records, or is named here."""
+    neither = {"core", "errors", "run_spec", "units", "writability"}
+    package = ROOT / "elephan"
+    sources = {file.relative_to(package).with_suffix("").as_posix() for file in core.record_sources()}
+    folders = {name.split("/")[0] for name in sources if "/" in name}
+    for file in (package / "backends").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("elephan."):
+                name = (node.module or "").removeprefix("elephan.").replace(".", "/")
+                inside = name in sources or (name in folders and f"{name}/__init__" in sources)
+                assert inside or name.split("/")[0] in neither or name == "_native", f"{file.name}: {node.module}"
 
 
 def test_every_crate_and_every_algorithm_is_in_the_core() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from elephan.api import load
+from elephan.cli.main import call
 from elephan.errors import InputError
 from elephan.papers.catalogue import catalogue, find, folder
 from elephan.papers.claims import read
@@ -17,7 +18,7 @@ from elephan.papers.page import render
 from elephan.papers.readers import parts_of
 from elephan.papers.verdict import judge
 
-IDS = [paper.id for paper in catalogue()]
+IDS = [paper.id for paper in catalogue()[0]]
 
 
 def test_every_folder_is_a_paper() -> None:
@@ -30,6 +31,19 @@ def test_a_paper_is_called_as_its_folder_is(tmp_path: Path) -> None:
     (tmp_path / "other" / "claims.toml").write_text(text)
     with pytest.raises(InputError, match='"dr" is not the name of its folder, other'):
         read(tmp_path / "other")
+
+
+def test_a_paper_that_cannot_be_read_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (("alike", "format = 1\n"), ("dr", (folder() / "dr" / "claims.toml").read_text())):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "claims.toml").write_text(text)
+    monkeypatch.setenv("ELEPHAN_PAPERS", str(tmp_path))
+    assert call(["paper", "list"]) == 2
+    said = capsys.readouterr()
+    assert "dr" in said.out and "alike" not in said.out
+    assert said.err.count("error: ") == 1 and str(tmp_path / "alike" / "claims.toml") in said.err
 
 
 def test_parts_come_as_the_claims_name_their_files() -> None:

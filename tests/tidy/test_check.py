@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,5 +40,31 @@ def test_no_rust_test_says_by_itself_that_it_is_skipped() -> None:
         f"{path.relative_to(ROOT)}: count it with tests/rust/skip.rs"
         for path in sorted((ROOT / "crates").rglob("*.rs"))
         if any("skipped: " in line.lower() and "print" in line for line in path.read_text().splitlines())
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_every_file_of_rust_tests_is_in_a_binary() -> None:
+    """A crate with `autotests = false` names its binaries; a file of tests that no binary holds would run nowhere."""
+    lost = []
+    for manifest in sorted((ROOT / "crates").glob("*/Cargo.toml")):
+        described = tomllib.loads(manifest.read_text())
+        folder = manifest.parent / "tests"
+        if described["package"].get("autotests", True) or not folder.is_dir():
+            continue
+        held = {entry["name"] for entry in described["test"]} | {"main"}
+        held |= set(re.findall(r"^mod (\w+);", (folder / "main.rs").read_text(), re.MULTILINE))
+        there = {file.stem for file in folder.glob("*.rs")} | {file.parent.name for file in folder.glob("*/m*.rs")}
+        lost += [f"{manifest.parent.name}/tests/{name}: name it in tests/main.rs" for name in sorted(there - held)]
+    assert not lost, "\n".join(lost)
+
+
+def test_no_test_is_in_a_doc_comment() -> None:
+    """scripts/check.py runs the binaries that cargo compiles for tests; rustdoc's are none of them."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: make it a test"
+        for path in sorted((ROOT / "crates").rglob("*.rs"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.match(r"\s*//[/!]\s*```(?!text)\w*$", line)
     ]
     assert not found, "\n".join(found)

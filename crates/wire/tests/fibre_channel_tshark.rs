@@ -1,9 +1,6 @@
 //! Wireshark's dissectors read the Fibre Channel that we write: FIP, FCoE, link services, name server, SCSI, iFCP,
 //! FCIP.
 
-#[path = "../../../tests/rust/skip.rs"]
-mod skip;
-
 use bytes::{Bytes, BytesMut};
 use std::process::Command;
 use wire::encapsulation::TimeStamp;
@@ -199,7 +196,7 @@ fn assert_no_fault(rows: &[Vec<String>], from: usize) {
 #[test]
 fn fcoe_and_fip_are_read_without_a_fault() {
     if !has_tshark() {
-        return skip::skipped("tshark is not installed (Debian package tshark)");
+        return crate::skip::skipped("tshark is not installed (Debian package tshark)");
     }
     let mut writer = Writer::of_ethernet(Vec::new()).unwrap();
     let ethernet = EthernetHeader { destination: FCF_MAC, source: HOST_MAC, vlan: Some(3 << 13 | 100) };
@@ -261,7 +258,7 @@ fn tcp_capture(messages: &[BytesMut]) -> Vec<u8> {
 #[test]
 fn ifcp_is_read_without_a_fault() {
     if !has_tshark() {
-        return skip::skipped("tshark is not installed (Debian package tshark)");
+        return crate::skip::skipped("tshark is not installed (Debian package tshark)");
     }
     let bind = Bind {
         liveness_s: 10,
@@ -298,7 +295,7 @@ fn ifcp_is_read_without_a_fault() {
 #[test]
 fn fcip_is_read_without_a_fault() {
     if !has_tshark() {
-        return skip::skipped("tshark is not installed (Debian package tshark)");
+        return crate::skip::skipped("tshark is not installed (Debian package tshark)");
     }
     let special = fcip::SpecialFrame {
         changed: false,

@@ -1,0 +1,18 @@
+//! Whole runs, in one binary: each is linked once.
+
+mod bbr;
+mod common;
+mod delay_based;
+mod drawn;
+mod extensions;
+mod extrapolated;
+mod iscsi;
+mod iscsi_lost;
+mod ledbat;
+mod loss_based;
+mod management;
+mod mitigations;
+mod moves;
+mod runs;
+mod striped;
+mod windows_over_time;
