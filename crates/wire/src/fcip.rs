@@ -50,8 +50,12 @@ pub struct SpecialFrame {
 impl SpecialFrame {
     /// Usage: class F, what switches tell each other.
     pub const CLASS_F: u8 = 0x80;
+    /// Usage: class 2.
+    pub const CLASS_2: u8 = 0x40;
     /// Usage: class 3.
     pub const CLASS_3: u8 = 0x20;
+    /// Usage: class 4.
+    pub const CLASS_4: u8 = 0x10;
 
     fn encode(&self, time: TimeStamp, into: &mut BytesMut) {
         let flags = SPECIAL | if self.changed { CHANGED } else { 0 };
@@ -88,6 +92,14 @@ impl SpecialFrame {
 }
 
 impl Message {
+    /// Bytes that the message takes on its connection.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Message::Frame(frame, _) => encapsulation::encapsulated_bytes(frame),
+            Message::Special(..) => SPECIAL_FRAME_BYTES,
+        }
+    }
+
     /// Appends the message's bytes.
     pub fn encode(&self, into: &mut BytesMut) {
         match self {

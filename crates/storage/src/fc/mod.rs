@@ -5,6 +5,7 @@
 
 pub mod fabric;
 pub mod fcp;
+pub mod fcip;
 pub mod forwarder;
 pub mod generator;
 pub mod ifcp;

@@ -57,6 +57,8 @@ impl Command {
     pub const SCR: Command = Command(0x62);
     /// Request node identification data.
     pub const RNID: Command = Command(0x78);
+    /// Keeps a link alive that another network carries, between switches.
+    pub const LKA: Command = Command(0x80);
     /// Scan remote loop.
     pub const SRL: Command = Command(0x7b);
 
@@ -75,7 +77,7 @@ impl Command {
     }
 }
 
-const NAMES: [(Command, &str); 27] = [
+const NAMES: [(Command, &str); 28] = [
     (Command::LS_RJT, "LS_RJT"),
     (Command::LS_ACC, "LS_ACC"),
     (Command::PLOGI, "PLOGI"),
@@ -101,6 +103,7 @@ const NAMES: [(Command, &str); 27] = [
     (Command::RSCN, "RSCN"),
     (Command::SCR, "SCR"),
     (Command::RNID, "RNID"),
+    (Command::LKA, "LKA"),
     (Command::SRL, "SRL"),
     (Command(0x14), "SRR"),
 ];
