@@ -1,5 +1,5 @@
 //! Wireshark's dissectors read the Fibre Channel that we write: FIP, FCoE, link services, name server, SCSI, iFCP,
-//! FCIP.
+//! FCIP, iSNS.
 
 #[path = "../../../tests/rust/skip.rs"]
 mod skip;
@@ -13,6 +13,7 @@ use wire::fc::fcp::{self, Residual, TaskAttribute};
 use wire::fc::name_server::{self, Query, QueryScope, TypeMap};
 use wire::fc::{ct::CtHeader, frame_control, routing, BasicAccept, FcId, Frame, FrameHeader, FrameType, Login, Wwn};
 use wire::ifcp::{AddressMode, Bind, BindStatus, DeviceFrame, SessionMessage};
+use wire::isns::{self, Attribute, Function, IpAddress, Status, Tag};
 use wire::pcapng::Writer;
 use wire::{fcip, fcoe, fip, ifcp, tcp_flags, Conversation, SegmentFields};
 
@@ -320,4 +321,107 @@ fn fcip_is_read_without_a_fault() {
     assert_eq!(fcip, messages.len(), "{rows:?}");
     assert_eq!(rows.iter().filter(|row| !row[2].is_empty()).count(), frames().len(), "{rows:?}");
     assert_no_fault(&rows[2..], 3);
+}
+
+/// Messages of a gateway and of its server.
+fn isns_messages() -> Vec<isns::Message> {
+    use isns::{flags, port_role, scn_bitmap};
+    let port = Attribute::wwn(Tag::PORT_NAME, Wwn::of_mac(0x2000, HOST_MAC));
+    let entity = Attribute::text(Tag::ENTITY, "gateway.example");
+    let address = Attribute::address(Tag::PORTAL_ADDRESS, IpAddress::of_v4([192, 0, 2, 1]));
+    let portal = Attribute::word(Tag::PORTAL_PORT, 3420);
+    let registered = vec![
+        entity.clone(),
+        Attribute::word(Tag::ENTITY_PROTOCOL, isns::PROTOCOL_IFCP),
+        Attribute::word(Tag::REGISTRATION_PERIOD, 300),
+        address.clone(),
+        portal.clone(),
+        Attribute::text(Tag::PORTAL_NAME, "east"),
+        Attribute::word(Tag::STATUS_INQUIRY_INTERVAL, 60),
+        Attribute::word(Tag::STATUS_INQUIRY_PORT, 3206),
+        Attribute::word(Tag::CHANGE_PORT, 3206 | Tag::UDP),
+        port.clone(),
+        Attribute::fc_id(Tag::PORT_ID, HOST),
+        Attribute::word(Tag::PORT_TYPE, Tag::N_PORT),
+        Attribute::text(Tag::PORT_SYMBOLIC_NAME, "a port"),
+        Attribute::wwn(Tag::FABRIC_PORT_NAME, Wwn::of_mac(0x2000, FCF_MAC)),
+        Attribute::address(Tag::PORT_ADDRESS, IpAddress::of_v4([192, 0, 2, 1])),
+        Attribute::word(Tag::CLASS_OF_SERVICE, Tag::CLASS_3),
+        Attribute::bytes(Tag::FC4_TYPES, &TypeMap::of(FrameType::FCP.0).to_bytes()),
+        Attribute::bytes(Tag::FC4_FEATURES, &[0; 128]),
+        Attribute::word(Tag::PORT_ROLE, port_role::INITIATOR),
+        Attribute::wwn(Tag::NODE_NAME, Wwn::of_mac(0x1000, HOST_MAC)),
+        Attribute::text(Tag::NODE_SYMBOLIC_NAME, "a node"),
+    ];
+    let wanted = [Tag::ENTITY, Tag::PORTAL_ADDRESS, Tag::PORTAL_PORT, Tag::PORT_NAME, Tag::PORT_ID];
+    let request = |function, keys, operating| isns::Message::request(function, 7, port.clone(), keys, operating);
+    let changes = scn_bitmap::ADDED | scn_bitmap::REMOVED | scn_bitmap::UPDATED;
+    let mut register = request(Function::REGISTER, vec![entity.clone()], registered);
+    register.flags |= flags::REPLACE;
+    let query =
+        request(Function::QUERY, vec![Attribute::wanted(Tag::PORT_NAME)], wanted.map(Attribute::wanted).to_vec());
+    let found = vec![
+        Attribute::wanted(Tag::PORT_NAME),
+        Attribute::DELIMITER,
+        entity.clone(),
+        address.clone(),
+        portal.clone(),
+        port.clone(),
+        Attribute::fc_id(Tag::PORT_ID, HOST),
+    ];
+    let timestamp = Attribute::bytes(Tag::TIMESTAMP, &[0, 0, 0, 0, 0x69, 0, 0, 0]);
+    let from_server = |function, attributes| isns::Message {
+        function,
+        flags: flags::SERVER,
+        transaction: 8,
+        status: None,
+        attributes,
+    };
+    let change = from_server(
+        Function::CHANGE,
+        vec![port.clone(), timestamp.clone(), Attribute::word(Tag::CHANGES, scn_bitmap::ADDED), port.clone()],
+    );
+    let inquiry = from_server(Function::STATUS_INQUIRY, vec![timestamp, entity, address, portal]);
+    let next = request(
+        Function::GET_NEXT,
+        vec![Attribute::wanted(Tag::PORT_NAME)],
+        vec![Attribute::wanted(Tag::PORT_NAME), Attribute::wanted(Tag::PORT_ID)],
+    );
+    let with_changes = vec![Attribute::word(Tag::CHANGES, changes)];
+    vec![
+        register.clone(),
+        register.response(flags::SERVER, Status::SUCCESS, register.attributes[1..].to_vec()),
+        request(Function::REGISTER_CHANGES, vec![port.clone()], with_changes),
+        query.response(flags::SERVER, Status::SUCCESS, found),
+        query,
+        next,
+        change.response(flags::CLIENT, Status::SUCCESS, vec![port.clone()]),
+        change,
+        inquiry.response(flags::CLIENT, Status::SUCCESS, inquiry.attributes.clone()),
+        inquiry,
+        request(Function::DEREGISTER_CHANGES, vec![port.clone()], vec![]),
+        request(Function::DEREGISTER, vec![], vec![port.clone()]),
+    ]
+}
+
+#[test]
+fn isns_is_read_without_a_fault() {
+    if !has_tshark() {
+        return skip::skipped("tshark is not installed (Debian package tshark)");
+    }
+    let messages = isns_messages();
+    let encoded = encoded(&messages, |message, bytes| message.encode(bytes));
+    let fields = ["isns.functionid", "isns.fc_port_name_wwpn", "_ws.expert.message", FAULTS[0]];
+    let rows = dissect(&tcp_capture(&encoded), &["-d", "tcp.port==5001,isns"], &fields);
+    assert_eq!(rows.len(), messages.len() + 2);
+    for (row, message) in rows[2..].iter().zip(&messages) {
+        assert_eq!(row[0], message.function.0.to_string(), "{row:?}");
+        let names = message.attributes.iter().filter(|attribute| attribute.tag == Tag::PORT_NAME).count();
+        let read = row[1].split(',').filter(|name| !name.is_empty()).count();
+        assert!(names == 0 || read > 0, "{row:?}");
+        // The dissector wants three bytes for the address of a port. RFC 4171, 6.1 has four, and open-isns takes four.
+        let with_address = message.attributes.iter().any(|attribute| attribute.as_fc_id() == Some(HOST));
+        let expected = if with_address { "Invalid attribute length (should be 3)" } else { "" };
+        assert_eq!((row[2].as_str(), row[3].as_str()), (expected, ""), "{row:?}");
+    }
 }

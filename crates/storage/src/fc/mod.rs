@@ -11,6 +11,7 @@ pub mod generator;
 pub mod ifcp;
 pub mod link;
 pub mod nport;
+pub mod isns;
 mod sequence;
 
 #[cfg(test)]

@@ -29,6 +29,16 @@ impl TypeMap {
         self.0[byte] & bit != 0
     }
 
+    /// The map of the bytes of an attribute.
+    pub const fn from_bytes(bytes: [u8; TYPE_MAP_BYTES]) -> TypeMap {
+        TypeMap(bytes)
+    }
+
+    /// The bytes.
+    pub const fn to_bytes(self) -> [u8; TYPE_MAP_BYTES] {
+        self.0
+    }
+
     /// Words stand in order of types, 32 each; within a word the lowest type is the least significant bit.
     fn place(kind: u8) -> (usize, u8) {
         let word = usize::from(kind) / 32 * 4;
