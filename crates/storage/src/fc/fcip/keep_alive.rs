@@ -1,4 +1,4 @@
-//! Keep-alives: LKA, a link service between the two fabric controllers in class F (FC-BB-2; FC-LS, table 4).
+//! Keep-alives: LKA, a link service between the two fabric controllers in class F (FC-LS; code as in Linux, `ELS_LKA`).
 
 use bytes::Bytes;
 use wire::fc::els::{self, Command};

@@ -32,9 +32,9 @@ pub struct Settings {
     pub spread: Spread,
     /// Exchanges whose connection is remembered.
     pub flows_max: usize,
-    /// Longest way of a frame of classes 2, 3 and 4, ms: half of R_A_TOV (FC-BB-2).
+    /// Longest way of a frame of classes 2, 3 and 4, ms: half of R_A_TOV.
     pub transit_ms: u32,
-    /// Longest way of a frame of class F, ms: half of E_D_TOV (FC-BB-2).
+    /// Longest way of a frame of class F, ms: half of E_D_TOV.
     pub transit_class_f_ms: u32,
 }
 
