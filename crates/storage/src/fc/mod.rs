@@ -4,14 +4,14 @@
 //! **Invariant: what an attached port sends can end its own logins, and nothing else; what is kept for it is bounded.**
 
 pub mod fabric;
-pub mod fcp;
 pub mod fcip;
+pub mod fcp;
 pub mod forwarder;
 pub mod generator;
 pub mod ifcp;
+pub mod isns;
 pub mod link;
 pub mod nport;
-pub mod isns;
 mod sequence;
 
 #[cfg(test)]
