@@ -53,7 +53,7 @@ impl<T: Transport> Flow<T> {
             acks: Some(receiver.acks_sent),
             rtt: Rtt {
                 mean: sampled.then_some((sender.rtt_samples, sender.rtt_sum_us)),
-                min_us: sampled.then_some(sender.rtt_min_us),
+                min_us: sender.rtt_min_us,
                 max_us: sampled.then_some(sender.rtt_max_us),
             },
         }

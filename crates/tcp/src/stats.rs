@@ -17,8 +17,8 @@ pub struct Stats {
     pub rtt_samples: u64,
     /// Sum of the RTT samples, us.
     pub rtt_sum_us: u64,
-    /// Smallest, us; `u64::MAX` before the first.
-    pub rtt_min_us: u64,
+    /// Smallest, us; none before the first.
+    pub rtt_min_us: Option<u64>,
     /// Largest, us.
     pub rtt_max_us: u64,
     /// Retransmissions among the data segments sent (time-out, fast retransmit, tail loss probe).
@@ -86,7 +86,7 @@ impl Stats {
             acks_sent: self.acks_sent + other.acks_sent,
             rtt_samples: self.rtt_samples + other.rtt_samples,
             rtt_sum_us: self.rtt_sum_us + other.rtt_sum_us,
-            rtt_min_us: self.rtt_min_us.min(other.rtt_min_us),
+            rtt_min_us: self.rtt_min_us.into_iter().chain(other.rtt_min_us).min(),
             rtt_max_us: self.rtt_max_us.max(other.rtt_max_us),
             retransmitted_segments: self.retransmitted_segments + other.retransmitted_segments,
             retransmitted_bytes: self.retransmitted_bytes + other.retransmitted_bytes,
@@ -120,7 +120,7 @@ impl Stats {
     pub(crate) fn rtt_sample(&mut self, us: u64) {
         self.rtt_samples += 1;
         self.rtt_sum_us += us;
-        self.rtt_min_us = self.rtt_min_us.min(us);
+        self.rtt_min_us = Some(self.rtt_min_us.map_or(us, |least| least.min(us)));
         self.rtt_max_us = self.rtt_max_us.max(us);
     }
 }

@@ -240,7 +240,7 @@ impl Endpoint {
             now: now.0,
             now_us: now.0 / NS_PER_US,
             cc,
-            stats: Stats { rtt_min_us: u64::MAX, ..Stats::default() },
+            stats: Stats::default(),
             syn_pending: false,
             syn_sent_at: None,
             syn_retries: 0,
