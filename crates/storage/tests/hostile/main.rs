@@ -92,6 +92,41 @@ fn a_damaged_line_ends_in_a_status_or_a_failure_for_every_command() {
     hold("session");
 }
 
+#[test]
+fn any_bytes_are_fibre_channel_or_an_error() {
+    hold("fc-fields");
+}
+
+#[test]
+fn messages_of_tunnels_are_the_same_in_any_pieces() {
+    hold("fc-streams");
+}
+
+#[test]
+fn arbitrary_ethernet_frames_leave_a_forwarder_that_serves() {
+    hold("fc-forwarder");
+}
+
+#[test]
+fn arbitrary_frames_leave_no_command_without_an_end() {
+    hold("fc-nport");
+}
+
+#[test]
+fn arbitrary_gateways_cost_their_own_connections_alone() {
+    hold("ifcp");
+}
+
+#[test]
+fn arbitrary_bytes_cost_a_tunnel_their_own_connection_alone() {
+    hold("fcip");
+}
+
+#[test]
+fn arbitrary_name_servers_leave_a_bounded_client() {
+    hold("isns");
+}
+
 /// Over several connections a command may come before one with a smaller number; its unsolicited data came to a
 /// command that was not there yet, was dropped, and was waited for without end.
 #[test]

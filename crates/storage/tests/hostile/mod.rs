@@ -2,6 +2,10 @@
 //! test` runs them on some thousand inputs drawn from a seed (`tests/hostile.rs`); `fuzz/` runs them under libFuzzer,
 //! guided by coverage.
 
+mod fc_edge;
+mod fc_frame;
+mod fc_peers;
+mod fc_readers;
 mod formats;
 mod input;
 mod pdu;
@@ -12,11 +16,18 @@ mod target;
 pub type Hostile = fn(&[u8]);
 
 /// Name and function of each.
-pub const ALL: [(&str, Hostile); 6] = [
+pub const ALL: [(&str, Hostile); 13] = [
     ("wire", formats::wire),
     ("text", formats::text),
     ("trace", formats::trace),
     ("disksim", formats::disksim),
     ("target", target::run),
     ("session", session::run),
+    ("fc-fields", fc_readers::fields),
+    ("fc-streams", fc_readers::streams),
+    ("fc-forwarder", fc_edge::forwarder),
+    ("fc-nport", fc_edge::n_port),
+    ("ifcp", fc_peers::gateway),
+    ("fcip", fc_peers::tunnel),
+    ("isns", fc_peers::name_server),
 ];
