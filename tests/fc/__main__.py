@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -59,6 +59,15 @@ def check_file(initiator: Machine) -> None:
     initiator.run("mount -t ext4 -o ro /dev/sda1 /volume && cmp /scratch/random /volume/random && umount /volume")
 
 
+def check_same(initiator: Machine, second: Machine) -> None:
+    """Compare the written file's source with what another machine reads. Raises RuntimeError where bytes differ."""
+    written = initiator.run("sha256sum </scratch/random")
+    second.run("echo 3 >/proc/sys/vm/drop_caches && mount -t ext4 -o ro /dev/sda1 /volume")
+    read = second.run("sha256sum </volume/random && umount /volume")
+    if written != read:
+        raise RuntimeError(f"written {written}, read {read}")
+
+
 def one_gateway(folder: Path) -> None:
     """Both machines at one gateway: a local fabric."""
     with ExitStack() as stack:
@@ -72,7 +81,7 @@ def one_gateway(folder: Path) -> None:
             initiator.booted()
             target.booted()
         with step("both log in, and the initiator finds the disk"):
-            serve(target, initiator, DISK_MIB)
+            serve(target, [initiator], DISK_MIB)
             log_in(target)
             log_in(initiator)
             find_disk(initiator)
@@ -95,14 +104,16 @@ def one_gateway(folder: Path) -> None:
             target.until("cat /sys/class/fc_host/host*/port_state", lambda output: output != "Online")
 
 
-def peer(mode: str, name: str, address: str, machine: Machine, domain: int, own: str) -> str:
-    """Tables of a gateway at `own` for its only peer, behind which a machine's port is."""
-    # The first address of a domain.
-    place = f'id = "{domain:02x}0100"\n' if mode == "transparent" else ""
+def peer(mode: str, name: str, address: str, machines: Sequence[Machine], domain: int, own: str) -> str:
+    """Tables of a gateway at `own` for its only peer, with the ports behind it in the order of their logins."""
+    ports = ""
+    for number, machine in enumerate(machines, start=0x100):
+        # Addresses of a domain from the first on.
+        place = f'id = "{domain:02x}{number:04x}"\n' if mode == "transparent" else ""
+        ports += f'[[peer.port]]\nname = "{machine.wwpn}"\n{place}'
     return (
         f'[ip]\nlisten = "{own}:3420"\nmode = "{mode}"\nplaintext = true\n'
-        f'[[peer]]\nname = "{name}"\naddress = "{address}:3420"\n'
-        f'[[peer.port]]\nname = "{machine.wwpn}"\n{place}'
+        f'[[peer]]\nname = "{name}"\naddress = "{address}:3420"\n{ports}'
     )
 
 
@@ -144,45 +155,62 @@ def can_read(initiator: Machine) -> None:
     )
 
 
+def write_during_outage(initiator: Machine, near: str, far: str) -> None:
+    """Write a file while the path is away for 20 s. Raises RuntimeError where the write fails or bytes differ."""
+    initiator.run("mount -t ext4 /dev/sda1 /volume && rm /volume/random && sync")
+    initiator.run("(cp /scratch/random /volume/random && sync; echo $? >/scratch/copied) >/dev/null 2>&1 &")
+    with path_down(near, far):
+        time.sleep(20)
+    code = initiator.until("cat /scratch/copied 2>/dev/null", lambda output: output != "")
+    if code != "0":
+        raise RuntimeError(f"the copy ended with {code}")
+    initiator.run("umount /volume")
+    check_file(initiator)
+
+
 def two_gateways(folder: Path, mode: str, rtt: str, loss: str) -> None:
-    """Each machine at a gateway of its own, and a path between the gateways."""
+    """Two initiators at a gateway, a target at another, and a path between the gateways."""
     with ExitStack() as stack:
-        machines = [Machine(folder, "a", 1), Machine(folder, "b", 2)]
+        machines = [Machine(folder, "a", 1), Machine(folder, "b", 2), Machine(folder, "c", 3)]
         for machine in machines:
             stack.callback(machine.close)
-        initiator, target = machines
+        initiator, target, second = machines
         near, far = stack.enter_context(emulated_path(folder, rtt, loss))
-        here = Gateway(folder, "here", ["a"], domain=1, more=peer(mode, "far", FAR, target, 2, NEAR), namespace=near)
+        more = peer(mode, "far", FAR, [target], 2, NEAR)
+        here = Gateway(folder, "here", ["a", "c"], domain=1, more=more, namespace=near)
         stack.callback(here.kill)
 
         def far_gateway() -> Gateway:
-            more = peer(mode, "near", NEAR, initiator, 1, FAR)
+            more = peer(mode, "near", NEAR, [initiator, second], 1, FAR)
             gateway = Gateway(folder, "there", ["b"], domain=2, more=more, namespace=far)
             stack.callback(gateway.kill)
             return gateway
 
         there = far_gateway()
-        with step(f"two machines boot; two gateways, {mode}, over {rtt} with a loss of {loss}"):
-            initiator.booted()
-            target.booted()
+        with step(f"three machines boot; two gateways, {mode}, over {rtt} with a loss of {loss}"):
+            for machine in machines:
+                machine.booted()
         with step("each logs in to its own gateway, and the initiator finds the disk behind the other"):
-            serve(target, initiator, DISK_MIB)
+            serve(target, [initiator, second], DISK_MIB)
             log_in(target)
-            there.wait_for(2)
+            there.wait_for(3)
             log_in(initiator)
             find_disk(initiator)
         with step(f"{FILE_MIB} MiB written through a file system are read back equal"):
             write_and_read(initiator)
-        with step("after 20 s without a path the file is still equal"):
-            with path_down(near, far):
-                time.sleep(20)
-            can_read(initiator)
-            check_file(initiator)
+        with step("a second initiator finds the disk and reads the same file"):
+            log_in(second)
+            find_disk(second)
+            check_same(initiator, second)
+        with step("a file that is written while the path is away for 20 s is read back equal"):
+            write_during_outage(initiator, near, far)
         with step("the far gateway is killed and started again: the file is still equal"):
             there.kill()
             there = far_gateway()
             can_read(initiator)
             check_file(initiator)
+            can_read(second)
+            check_same(initiator, second)
         with step("both end by a signal"):
             codes = (here.end(), there.end())
             if codes != (0, 0):
@@ -195,13 +223,13 @@ def two_gateways(folder: Path, mode: str, rtt: str, loss: str) -> None:
 def main() -> int:
     """Run all, or what the command line names."""
     parser = argparse.ArgumentParser(prog="python -m tests.fc", description=__doc__)
-    parser.add_argument("--rtt", default="20ms", help="round-trip time between two gateways")
+    parser.add_argument("--rtt", nargs=2, default=["20ms", "100ms"], help="round-trip times between two gateways")
     parser.add_argument("--loss", default="1e-4", help="share of packets lost between them")
     options = parser.parse_args()
     runs = [
         one_gateway,
-        partial(two_gateways, mode="transparent", rtt=options.rtt, loss=options.loss),
-        partial(two_gateways, mode="translation", rtt=options.rtt, loss=options.loss),
+        partial(two_gateways, mode="transparent", rtt=options.rtt[0], loss=options.loss),
+        partial(two_gateways, mode="translation", rtt=options.rtt[1], loss=options.loss),
     ]
     for run in runs:
         # A socket's path has room for 107 characters.

@@ -6,7 +6,7 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,12 +106,13 @@ def log_out(machine: Machine) -> None:
     machine.run("echo eth0 >/sys/bus/fcoe/ctlr_destroy")
 
 
-def serve(target: Machine, initiator: Machine, mib: int) -> None:
-    """Make a file a LUN of the machine's port, for one initiator. The port logs in afterwards."""
+def serve(target: Machine, initiators: Iterable[Machine], mib: int) -> None:
+    """Make a file a LUN of the machine's port, for initiators. The port logs in afterwards."""
     config = "/sys/kernel/config/target"
     disk, port = f"{config}/core/fileio_0/d0", f"{config}/fc/{target.wwpn}/tpgt_1"
     target.run(f"truncate -s {mib}M /scratch/disk && mkdir -p {disk}")
     target.run(f"echo fd_dev_name=/scratch/disk,fd_dev_size={mib << 20} >{disk}/control && echo 1 >{disk}/enable")
     target.run(f"mkdir -p {port}/lun/lun_0 && ln -s {disk} {port}/lun/lun_0/d0")
-    acl = f"{port}/acls/{initiator.wwpn}"
-    target.run(f"mkdir -p {acl}/lun_0 && ln -s {port}/lun/lun_0 {acl}/lun_0/d0")
+    for initiator in initiators:
+        acl = f"{port}/acls/{initiator.wwpn}"
+        target.run(f"mkdir -p {acl}/lun_0 && ln -s {port}/lun/lun_0 {acl}/lun_0/d0")
