@@ -1,5 +1,7 @@
 //! Initiators and targets on a fabric, in one process.
 
+mod several;
+
 use super::initiator::Settings as InitiatorSettings;
 use super::target::{Settings as TargetSettings, Work};
 use super::{Command, Completion, Data, Failure, Port};
@@ -38,24 +40,29 @@ fn disk() -> Device {
 /// Says by a frame's number and content if it is lost.
 type LossRule = dyn FnMut(u64, &Frame) -> bool;
 
-/// A target and an initiator on a fabric. Frames take no time, operations of the medium `work_ns`.
+/// A target and its initiators on a fabric. Frames take no time, operations of the medium `work_ns`.
 struct San {
     fabric: Fabric,
-    ports: [Port; 2],
+    ports: Vec<Port>,
     memory: Memory,
     work: VecDeque<(u64, Work)>,
     work_ns: u64,
     now_ns: u64,
     loses: Box<LossRule>,
     count: u64,
+    /// Ends of the first initiator's commands.
     ended: BTreeMap<u64, Result<Completion, Failure>>,
+    /// Ends of the others' commands, with their ports.
+    ended_elsewhere: BTreeMap<(usize, u64), Result<Completion, Failure>>,
+    /// Responses that came to a port.
+    responses: Vec<(usize, Frame)>,
 }
 
 impl San {
     fn new(initiator: InitiatorSettings, target: TargetSettings) -> San {
         let fabric = Fabric::new(FabricSettings::new(Wwn(0x1000_0000_0000_00fa), 1).unwrap(), Assignments::default());
         let ports =
-            [Port::new(settings(1), None, Some((target, disk()))), Port::new(settings(2), Some(initiator), None)];
+            vec![Port::new(settings(1), None, Some((target, disk()))), Port::new(settings(2), Some(initiator), None)];
         San {
             fabric,
             ports,
@@ -66,6 +73,8 @@ impl San {
             loses: Box::new(|_, _| false),
             count: 0,
             ended: BTreeMap::new(),
+            ended_elsewhere: BTreeMap::new(),
+            responses: Vec::new(),
         }
     }
 
@@ -88,7 +97,7 @@ impl San {
     fn settle(&mut self) {
         loop {
             let mut moved = false;
-            for at in 0..2 {
+            for at in 0..self.ports.len() {
                 while let Some(frame) = self.ports[at].poll_frame(self.now_ns) {
                     moved = true;
                     if !self.is_lost(&frame) {
@@ -98,6 +107,9 @@ impl San {
             }
             while let Some(Output::Attached(PortKey(at), frame)) = self.fabric.poll_output() {
                 moved = true;
+                if frame.header.r_ctl == routing::COMMAND_STATUS {
+                    self.responses.push((at as usize, frame.clone()));
+                }
                 self.ports[at as usize].handle_frame(frame, self.now_ns);
             }
             while let Some(work) = self.ports[TARGET].poll_work() {
@@ -111,6 +123,14 @@ impl San {
             }
             while let Some((number, result)) = self.ports[INITIATOR].poll_completion() {
                 assert!(self.ended.insert(number, result).is_none(), "command {number} ended twice");
+            }
+            for at in INITIATOR + 1..self.ports.len() {
+                while let Some((number, result)) = self.ports[at].poll_completion() {
+                    assert!(
+                        self.ended_elsewhere.insert((at, number), result).is_none(),
+                        "{number} of {at} ended twice"
+                    );
+                }
             }
             for port in &mut self.ports {
                 while port.poll_event().is_some() {}
