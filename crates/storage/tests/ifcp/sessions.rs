@@ -40,6 +40,52 @@ fn logins_from_both_sides_at_once_share_one_session() {
 }
 
 #[test]
+fn a_login_that_is_rejected_for_another_under_way_leaves_the_session_to_it() {
+    for greater_first in [false, true] {
+        let (mut net, [a, b]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
+        let plogi = |host| Request::Login(login(Command::PLOGI, host)).to_bytes();
+        let (to_b, to_a) = (net.alias(0, 2), net.alias(1, 1));
+        net.send(0, PortKey(1), a.2, to_b, plogi(1));
+        net.send(1, PortKey(2), b.2, to_a, plogi(2));
+        net.run();
+        let of_a = net.take(1, PortKey(2));
+        let of_b = net.take(0, PortKey(1));
+        // libfc's port of the greater name rejects the login of the lesser, which accepts.
+        let reject = Reject { reason: Reject::UNABLE, explanation: Reject::NO_EXPLANATION }.to_bytes();
+        let accept = Bytes::copy_from_slice(&els::accept_login(&login(Command::PLOGI, 1)));
+        for turn in [greater_first, !greater_first] {
+            if turn {
+                net.answer(1, PortKey(2), &of_a, reject.clone());
+            } else {
+                net.answer(0, PortKey(1), &of_b, accept.clone());
+            }
+            net.run();
+            assert_eq!((net.open(0).len(), net.open(1).len()), (1, 1), "the greater first: {greater_first}");
+        }
+        assert_eq!(net.take(0, PortKey(1)).payload.to_bytes(), reject);
+        assert_eq!(net.take(1, PortKey(2)).payload.to_bytes(), accept);
+    }
+}
+
+#[test]
+fn two_logins_that_are_both_rejected_leave_no_session() {
+    let (mut net, [a, b]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
+    let plogi = |host| Request::Login(login(Command::PLOGI, host)).to_bytes();
+    let (to_b, to_a) = (net.alias(0, 2), net.alias(1, 1));
+    net.send(0, PortKey(1), a.2, to_b, plogi(1));
+    net.send(1, PortKey(2), b.2, to_a, plogi(2));
+    net.run();
+    let reject = Reject { reason: Reject::UNABLE, explanation: Reject::NO_EXPLANATION }.to_bytes();
+    let of_a = net.take(1, PortKey(2));
+    net.answer(1, PortKey(2), &of_a, reject.clone());
+    net.run();
+    let of_b = net.take(0, PortKey(1));
+    net.answer(0, PortKey(1), &of_b, reject);
+    net.run();
+    assert_eq!((net.open(0).len(), net.open(1).len()), (0, 0));
+}
+
+#[test]
 fn a_logout_unbinds_the_connection_and_the_next_login_uses_it_again() {
     let (mut net, [a, b]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
     net.log_in(a, b);

@@ -107,7 +107,9 @@ impl Gateway {
                 let ox_id = frame.header.ox_id;
                 self.deliver(frame);
                 let Some(session) = self.sessions.get_mut(&key).filter(|_| rejected) else { return };
-                if session.asked.take(ox_id) == Some(Command::PLOGI) {
+                // Of two ports that log in at once, one rejects the other's PLOGI because its own is under way (libfc
+                // does): the session is for that one as well.
+                if session.asked.take(ox_id) == Some(Command::PLOGI) && !session.has_login() {
                     self.end_session(key, EndReason::LoginRejected, now_ns);
                 }
             }

@@ -36,6 +36,11 @@ impl Requests {
         self.0.remove(place).map(|(_, command)| command)
     }
 
+    /// Says whether a request of this kind waits for its answer.
+    pub fn has(&self, command: Command) -> bool {
+        self.0.iter().any(|(_, other)| *other == command)
+    }
+
     /// The request that an answer is for.
     pub fn get(&self, ox_id: u16) -> Option<Command> {
         self.0.iter().find(|(other, _)| *other == ox_id).map(|(_, command)| *command)
@@ -98,6 +103,12 @@ pub(super) struct Session {
 }
 
 impl Session {
+    /// Says whether the ports are logged in, or a PLOGI of either is under way.
+    pub fn has_login(&self) -> bool {
+        let under_way = self.asked.has(Command::PLOGI) || self.asked_of.has(Command::PLOGI);
+        self.logged_in || under_way || !self.waiting.is_empty()
+    }
+
     pub fn new(pair: Pair, peer: PeerKey, local_id: FcId, remote_id: FcId, user: u32) -> Session {
         Session {
             pair,
