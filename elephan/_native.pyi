@@ -272,7 +272,7 @@ class _Counters(TypedDict):
     background: list[_Background]
     flow_dropped_packets: list[int]
 
-class _Order(TypedDict):
+class _Command(TypedDict):
     event: int
     flow: int
     number: int
@@ -301,7 +301,7 @@ class _Report(_Counters):
     precedence: bool
     failure: str | None
     event_times_s: list[float | None]
-    orders: list[_Order]
+    commands: list[_Command]
 
 class _Settings(TypedDict, total=False):
     header_digest: _Digest

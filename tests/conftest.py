@@ -177,7 +177,7 @@ def make_series() -> Callable[..., Series]:
             "time_s": spread(instant),
             "flow": np.tile(np.arange(flows, dtype=np.int32), count),
             "cwnd_packets": spread(cwnd, np.uint32),
-            "ssthresh_packets": spread(np.where(instant < 3, 2**31 - 1, 2000), np.uint32),
+            "ssthresh_packets": spread(np.where(instant < 3, np.nan, 2000.0)),
             "srtt_s": spread(0.067 + 0.03 * saw),
             "in_flight_bytes": spread(cwnd * 1448, np.uint64),
             "goodput_bps": spread(cwnd * 1448 * 8 / 0.067 / 2),

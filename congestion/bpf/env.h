@@ -300,7 +300,7 @@ static inline void cc_forget_(struct tcp_sock *sk)
 #define CC_LISTEN_(acked)
 #define CC_HAS_THRESHOLD_(fn)
 #else
-#include "trim.h"
+#include "cwnd_reduction.h"
 #define CC_LISTEN_(acked)                                                                                        \
 	if (cc_listens)                                                                                         \
 	cc_listen_(CC_ARG_SOCK_, acked)

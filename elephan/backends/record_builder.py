@@ -34,15 +34,15 @@ def measured(
     metrics: dict[str, Any],
     notes: list[str],
     host: dict[str, Any] | None = None,
-    trims: list[dict[str, Any]] | None = None,
+    reductions: list[dict[str, Any]] | None = None,
 ) -> tuple[Record, Series]:
     """Return the record and the series of a run that has just ended.
 
     `inputs` are the job's as they were when it began, `spec` is what the record keeps of its specification, `result`
     what the core gave back; `metrics` come after the core's own, `notes` in place of them, `host` is added
-    to what is said of every host, `trims` is what senders made of what they were told where the core does not know.
+    to what is said of every host, `reductions` is what senders made of what they were told where the core does not know.
     """
-    trims = list(result.cwnd_reductions) if trims is None else trims
+    reductions = list(result.cwnd_reductions) if reductions is None else reductions
     numbers, quantiles = told_apart(result.metrics)
     # Each look at a list of the core's makes it anew.
     flows, entries = result.flows, result.flow_groups
@@ -68,8 +68,8 @@ def measured(
         quantiles=quantiles,
         manager=result.manager,
         event_times_s=list(result.event_times_s),
-        cwnd_reductions=trims,
-        notes=[*notes, *untrimmed(trims), *extrapolated(job.spec, result.extrapolation)],
+        cwnd_reductions=reductions,
+        notes=[*notes, *not_reduced(reductions), *extrapolated(job.spec, result.extrapolation)],
         host=host_facts() | (host or {}),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         spec=spec,
@@ -93,13 +93,13 @@ def _bounded(flow: dict[str, Any], flows: int) -> dict[str, Any]:
     return flow if flows <= MOST_WITH_TABLES else told_apart(flow)[0]
 
 
-def untrimmed(trims: list[dict[str, Any]]) -> list[str]:
+def not_reduced(reductions: list[dict[str, Any]]) -> list[str]:
     """Return a note for each sender that did not reduce its window on command."""
     return [
-        f"flow {trim['flow']}: its window was not trimmed at {trim['at_s']:g} s: "
-        + trim.get("why_not", "it repaired losses, had no RTT yet, or has a control that sets the window itself")
-        for trim in trims
-        if "kept_segments" not in trim
+        f"flow {reduction['flow']}: its window was not reduced at {reduction['at_s']:g} s: "
+        + reduction.get("why_not", "it repaired losses, had no RTT yet, or has a control that sets the window itself")
+        for reduction in reductions
+        if "kept_segments" not in reduction
     ]
 
 

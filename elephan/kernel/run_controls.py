@@ -22,7 +22,7 @@ Control = tuple[str, tuple[tuple[str, int], ...]]
 def in_kernel(run: str, controls: Sequence[Control], listening: Collection[int] = ()) -> Iterator[list[str]]:
     """Load `controls` for as long as the context lasts; give their names, in order. Raises `InputError`.
 
-    Those whose numbers are in `listening` look for orders on each ACK.
+    Those whose numbers are in `listening` look for commands on each ACK.
     """
     if len(controls) > runs.MOST:
         raise InputError(

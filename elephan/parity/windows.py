@@ -32,6 +32,8 @@ BUFFER_BYTES = 8_000_000
 """So that the sender never waits for the program: a window that the application limits does not grow."""
 STEP_S = 0.005
 """Between two windows that are compared, s."""
+INFINITE_SSTHRESH = 2**31 - 1
+"""The kernel's threshold where there is none yet."""
 SOCK_BYTES = 368
 """struct cc_sock, the end of a record (congestion/native/sock.h)."""
 
@@ -115,8 +117,10 @@ def of_recording(recording: Recording) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _changes(threshold: np.ndarray) -> tuple[int, ...]:
-    changed = np.flatnonzero(np.diff(threshold.astype(np.int64))) + 1
-    return tuple(int(threshold[at]) for at in changed)
+    """Return each new value of a threshold; the simulator has NaN before the first, the kernel its largest number."""
+    known = threshold[threshold < INFINITE_SSTHRESH].astype(np.int64)
+    changed = np.flatnonzero(np.diff(known, prepend=0))
+    return tuple(int(known[at]) for at in changed)
 
 
 def table() -> str:

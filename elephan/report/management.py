@@ -60,7 +60,7 @@ HEADS = (
     ("kept back", "Most that it kept back at once, and for how long it held: D as it knew it."),
     ("RTT", "Mean smoothed RTT of the flow in the watch's length before and in the watch after."),
     ("sent again", "Segments sent again in the watch's length before and in the watch after."),
-    ("IP load", "Mean load of the bypassed IP way's slowest link before and after."),
+    ("IP load", "Mean load of the bypassed IP route's slowest link before and after."),
     ("IP wait", "Mean time that a packet waited there before and after."),
 )
 
@@ -135,7 +135,7 @@ def _lightpaths(lightpaths: list[dict[str, Any]]) -> list[tuple[str, str]]:
             for key, what in (("idle", "while it carries nothing"), ("carrying", "while it carries"))
             if f"ip_load_{key}_bps" in path
         ]
-        rows.append((path["name"], "the bypassed IP way's load " + "; ".join(sides)))
+        rows.append((path["name"], "the bypassed IP route's load " + "; ".join(sides)))
     return rows
 
 

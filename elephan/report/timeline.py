@@ -19,8 +19,6 @@ MOST_BINS = 700
 MEAN_BINS = 240
 """Bins of an averaged line: few enough to be read as a rate."""
 
-INFINITE_SSTHRESH = 2**31 - 1
-"""Linux's TCP_INFINITE_SSTHRESH: no threshold yet."""
 
 
 @dataclass(frozen=True)
@@ -80,21 +78,11 @@ def flow_line(series: Series, flows: Sequence[int], column: str, combine: str) -
     mask = np.isin(index, list(flows))
     time_s = series.flow.column("time_s").to_numpy()[mask]
     values = series.flow.column(column).to_numpy()[mask].astype(np.float64)
-    values = cleaned(column, values)
     if len(flows) <= 1 or not len(time_s):
         return Line(time_s, values)
     reduce: Callable[..., Floats] = {"sum": _sum, "mean": _mean, "max": _max}[combine]
     instants, place = np.unique(time_s, return_inverse=True)
     return Line(instants, reduce(place, values, len(instants)))
-
-
-def cleaned(column: str, values: Floats) -> Floats:
-    """Return values with NaN for those that mean "none yet": no threshold, no round-trip sample."""
-    if column == "ssthresh_packets":
-        return np.where(values >= INFINITE_SSTHRESH, np.nan, values)
-    if column == "srtt_s":
-        return np.where(values <= 0, np.nan, values)
-    return values
 
 
 def _sum(place: npt.NDArray[np.intp], values: Floats, count: int) -> Floats:

@@ -1,4 +1,4 @@
-"""A hybrid network: lightpaths beside the IP ways, and the manager that moves flows to them."""
+"""A hybrid network: lightpaths beside the IP routes, and the manager that moves flows to them."""
 
 from __future__ import annotations
 

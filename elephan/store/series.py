@@ -85,7 +85,25 @@ class Series:
     @classmethod
     def read(cls, folder: Path, names: Mapping[str, str]) -> Series:
         """Read what `write` wrote. Raises `StoreError` when a file is gone or damaged."""
-        return cls(**{kind: read_parquet(folder / names[kind]) for kind in KINDS})
+        return cls(**{kind: _present(read_parquet(folder / names[kind])) for kind in KINDS})
+
+
+INFINITE_SSTHRESH = 2**31 - 1
+"""Linux's number for no threshold yet, in series written before 0.2."""
+
+
+def _present(data: pa.Table) -> pa.Table:
+    """Return a table as it would be written now: NaN where 0.1 wrote a number for "none yet"."""
+    names = data.column_names
+    if "ssthresh_packets" not in names or pa.types.is_floating(data.schema.field("ssthresh_packets").type):
+        return data
+    for name, is_absent in (
+        ("ssthresh_packets", lambda values: values >= INFINITE_SSTHRESH),
+        ("srtt_s", lambda values: values <= 0),
+    ):
+        values = data.column(name).to_numpy().astype(np.float64)
+        data = data.set_column(names.index(name), name, _column(np.where(is_absent(values), np.nan, values)))
+    return data
 
 
 def write_parquet(data: pa.Table, path: Path) -> None:

@@ -30,9 +30,9 @@ MITIGATIONS = {
     "delay_equalization": '{ kind = "delay_equalization", share = "5%" }',
     "cwnd_reduction": '"cwnd_reduction"',
     "reordering_tolerance": '"reordering_tolerance"',
-    "hold+trim": '["hold_buffer", "cwnd_reduction"]',
+    "hold+reduction": '["hold_buffer", "cwnd_reduction"]',
     "hold+tolerate": '["hold_buffer", "reordering_tolerance"]',
-    "equalise+trim": '[{ kind = "delay_equalization", share = "20%" }, "cwnd_reduction"]',
+    "equalization+reduction": '[{ kind = "delay_equalization", share = "20%" }, "cwnd_reduction"]',
 }
 WRONG = {
     f"{name} {error}": text
@@ -41,7 +41,7 @@ WRONG = {
         ("hold_buffer", f'{{ kind = "hold_buffer", error = "{error.lstrip("+")}" }}'),
         ("paced hold", f'{{ kind = "hold_buffer", release = "bottleneck", error = "{error.lstrip("+")}" }}'),
         (
-            "hold+trim",
+            "hold+reduction",
             f'[{{ kind = "hold_buffer", error = "{error.lstrip("+")}" }}, '
             f'{{ kind = "cwnd_reduction", error = "{error.lstrip("+")}" }}]',
         ),

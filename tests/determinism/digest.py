@@ -1,7 +1,7 @@
 """The digest of everything that a simulated run gives, for comparing runs of different builds and processors.
 
 It is the SHA-256 of this text: an integer in decimal; a float as `x` and the 16 hexadecimal digits of its bits; a
-string after its length in bytes and a colon; None as `-`; a list as `[item,...,]`; a dictionary as `{name=value,...,}`
+string after its length in bytes and a colon; None and NaN, which are absent, as `-`; a list as `[item,...,]`; a dictionary as `{name=value,...,}`
 in the order of its names. `crates/experiment/examples/digest.rs` writes the same of the same run.
 """
 
@@ -28,7 +28,7 @@ def digest_of(spec: dict[str, Any]) -> str:
 
 def as_text(value: Any) -> str:
     """Return a value as the digest sees it."""
-    if value is None:
+    if value is None or value != value:
         return "-"
     if isinstance(value, dict):
         return "{" + "".join(f"{name}={as_text(value[name])}," for name in sorted(value)) + "}"

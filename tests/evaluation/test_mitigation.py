@@ -43,10 +43,10 @@ def test_a_hold_takes_reordering_away_where_the_senders_line_is_the_limit() -> N
 
 
 def test_a_trimmed_window_takes_the_loss_away_where_the_receivers_line_is_the_limit() -> None:
-    plain, trimmed = measured(RUNNER, [Cell("D", "1G", 100, 1, mitigation) for mitigation in ("none", "hold+trim")])
+    plain, reduced = measured(RUNNER, [Cell("D", "1G", 100, 1, mitigation) for mitigation in ("none", "hold+reduction")])
     assert plain["dropped_soon"] > 2000 and dip(plain) > 80
-    assert trimmed["dropped_after"] == trimmed["duplicate_acks"] == 0
-    assert dip(trimmed) < 5
+    assert reduced["dropped_after"] == reduced["duplicate_acks"] == 0
+    assert dip(reduced) < 5
 
 
 @pytest.mark.parametrize("flows", [1, 16])

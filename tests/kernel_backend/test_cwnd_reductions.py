@@ -86,7 +86,7 @@ BOTH = '["hold_buffer", "cwnd_reduction"]'
 
 
 def write(folder: Path, *flows: str, moved: str = "moved", mitigation: str = BOTH, duration: str = "2.7s") -> Path:
-    file = folder / "trim.toml"
+    file = folder / "reduction.toml"
     text = NETWORK.format(duration=duration, moved=json.dumps(moved), mitigation=mitigation)
     file.write_text(text + "".join(flows), encoding="utf-8")
     return file
@@ -103,7 +103,7 @@ def records(elephan: Elephan, file: Path, on: str = "kernel") -> list[dict[str, 
     return found
 
 
-def test_a_trimmed_linux_sender_overflows_no_queue_and_keeps_what_the_simulators_keeps(
+def test_a_linux_sender_with_a_reduced_window_overflows_no_queue_and_keeps_what_the_simulators_keeps(
     elephan: Elephan, tmp_path: Path
 ) -> None:
     whole = flow("moved", "cubic", "400kB")
@@ -130,30 +130,30 @@ def test_only_those_that_move_are_told_and_a_window_comes_back(elephan: Elephan,
     )
     mitigation = '["hold_buffer", { kind = "cwnd_reduction", cwnd_fraction = "50%", restore = "100ms" }]'
     (record,) = records(elephan, write(tmp_path, *flows, moved="moved", mitigation=mitigation, duration="2s"))
-    assert [trim["flow"] for trim in record["cwnd_reductions"]] == ["moved.1", "moved.2"]
-    for trim in record["cwnd_reductions"]:
-        assert trim["kept_segments"] == trim["window_segments"] // 2
+    assert [reduction["flow"] for reduction in record["cwnd_reductions"]] == ["moved.1", "moved.2"]
+    for reduction in record["cwnd_reductions"]:
+        assert reduction["kept_segments"] == reduction["window_segments"] // 2
         # With the next ACK after the order.
-        assert 1.6 <= trim["restored_s"] < 1.6 + 1.25 * trim["srtt_s"]
+        assert 1.6 <= reduction["restored_s"] < 1.6 + 1.25 * reduction["srtt_s"]
 
 
-def test_a_control_that_sets_the_window_itself_is_not_trimmed_and_the_record_says_so(
+def test_a_control_that_sets_the_window_itself_reduces_none_and_the_record_says_so(
     elephan: Elephan, tmp_path: Path
 ) -> None:
     for record in records(elephan, write(tmp_path, flow("moved", "bbr", "400kB"), duration="2s"), "sim,kernel"):
-        (trim,) = record["cwnd_reductions"]
-        assert "kept_segments" not in trim
-        assert any("flow moved: its window was not trimmed at 1.5 s" in note for note in record["notes"])
+        (reduction,) = record["cwnd_reductions"]
+        assert "kept_segments" not in reduction
+        assert any("flow moved: its window was not reduced at 1.5 s" in note for note in record["notes"])
 
 
-def test_a_programs_connections_are_trimmed(elephan: Elephan, tmp_path: Path) -> None:
+def test_a_programs_windows_are_reduced(elephan: Elephan, tmp_path: Path) -> None:
     lacking = programs.lacks("iperf3", programs.installed())
     if lacking:
         pytest.skip(lacking)
     workload = 'workload = { kind = "program", program = "iperf3" }\nwindow = "400kB"'
     file = write(tmp_path, FLOW.format(name="moved", cc="cubic", connections=1, more=workload))
     (record,) = records(elephan, file)
-    kept = [trim["kept_segments"] for trim in record["cwnd_reductions"] if "kept_segments" in trim]
+    kept = [reduction["kept_segments"] for reduction in record["cwnd_reductions"] if "kept_segments" in reduction]
     # That of the data; iperf3's control connection may be silent just then.
     assert kept and max(kept) > 100
 
@@ -163,7 +163,7 @@ def test_a_killed_run_leaves_its_control_and_no_more(kernel: None, tmp_path: Pat
     with begun(file, 2) as (process, run):
         name = runs.name_of(run, 0)
         with hashes([name]) as found:
-            assert found[name].keys() == {"cc_orders", "cc_answers"}
+            assert found[name].keys() == {"cc_commands", "cc_answers"}
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         try:

@@ -101,21 +101,21 @@ def receivers_line(window: str) -> str:
     return network.replace('to = "d"\nbandwidth = "100Mbit/s"', 'to = "d"\nbandwidth = "20Mbit/s"\nqueue = "140kB"')
 
 
-def test_linux_trims_its_window_where_the_manager_finds_the_receivers_line_full(
+def test_linux_reduces_its_window_where_the_manager_finds_the_receivers_line_full(
     elephan: Elephan, tmp_path: Path
 ) -> None:
     # The receiver's line has 20 Mbit/s: 350 kB fill 100 ms of that and 45 ms of its queue, without room for 40 ms more.
-    file = tmp_path / "trim.toml"
+    file = tmp_path / "reduction.toml"
     mitigations = 'mitigations = [{ kind = "hold_buffer", delay_difference = "45ms" }, "cwnd_reduction"]'
     file.write_text(receivers_line("350kB") + BRIEF.format(mitigations), encoding="utf-8")
     done = elephan("run", file, "--on", "kernel", "--json")
     assert done.returncode == 0, done.stderr
     (record,) = json.loads(done.stdout)
-    entry, (trim,) = record["manager"]["move_log"][0], record["cwnd_reductions"]
+    entry, (reduction,) = record["manager"]["move_log"][0], record["cwnd_reductions"]
     assert (entry["reason"], entry["limit"], entry["mitigation"]) == ("elephant", "D", "hold_buffer, cwnd_reduction")
-    assert (trim["entry"], trim["flow"], "event" in trim) == (0, "flow1", False)
+    assert (reduction["entry"], reduction["flow"], "event" in reduction) == (0, "flow1", False)
     # By the smoothed RTT: 145 ms become 105.
-    assert trim["kept_segments"] / trim["window_segments"] == pytest.approx(105 / 145, abs=0.05)
+    assert reduction["kept_segments"] / reduction["window_segments"] == pytest.approx(105 / 145, abs=0.05)
     assert record["metrics"]["dropped_packets"] == 0 == record["metrics"]["retransmitted_segments"]
 
 

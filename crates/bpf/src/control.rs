@@ -1,6 +1,6 @@
 //! A congestion control: the constants that make a variant of an object, and its registration.
 //!
-//! The names are those of congestion/bpf/env.h and congestion/bpf/trim.h.
+//! The names are those of congestion/bpf/env.h and congestion/bpf/cwnd_reduction.h.
 
 use crate::error::{Error, Result};
 use crate::object::{LoadedObject, ObjectFile};
@@ -16,7 +16,7 @@ pub(crate) const PARAMETER: &str = "cc_param_";
 /// The constant with a control's name for people.
 pub(crate) const LABEL: &str = "cc_label";
 
-/// The constant that has a sender look for orders.
+/// The constant that has a sender look for commands.
 const LISTENS: &str = "cc_listens";
 
 /// TCP_CONG_NON_RESTRICTED: a program without CAP_NET_ADMIN may choose it as well.
@@ -33,7 +33,7 @@ pub struct Settings {
     pub parameters: BTreeMap<String, i64>,
     /// Only programs with CAP_NET_ADMIN may choose it.
     pub restricted: bool,
-    /// Its senders look for orders on each ACK (congestion/bpf/trim.h); of any other the verifier drops that part.
+    /// Its senders look for commands on each ACK (congestion/bpf/cwnd_reduction.h); of any other the verifier drops that part.
     pub listens: bool,
     /// It is registered by a link, which ends with its process (Linux 6.4).
     pub linked: bool,

@@ -8,6 +8,6 @@ pub const HEADERS: [(&str, &str); 7] = [
     ("native/env.h", include_str!("../../../congestion/native/env.h")),
     ("bpf/env.h", include_str!("../../../congestion/bpf/env.h")),
     ("bpf/record.h", include_str!("../../../congestion/bpf/record.h")),
-    ("bpf/trim.h", include_str!("../../../congestion/bpf/trim.h")),
+    ("bpf/cwnd_reduction.h", include_str!("../../../congestion/bpf/cwnd_reduction.h")),
     ("bpf/step.h", include_str!("../../../congestion/bpf/step.h")),
 ];

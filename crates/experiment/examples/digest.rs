@@ -52,6 +52,7 @@ impl Value {
         match self {
             Value::Absent => to.push('-'),
             Value::Integer(value) => to.push_str(&value.to_string()),
+            Value::Real(value) if value.is_nan() => to.push('-'),
             Value::Real(value) => to.push_str(&format!("x{:016x}", value.to_bits())),
             Value::Text(value) => to.push_str(&format!("{}:{value}", value.len())),
             Value::List(values) => {
@@ -162,12 +163,7 @@ fn of_flows(series: FlowSeries) -> Value {
         ("lag_s", Value::list(series.lag_s)),
         ("retransmitted_segments", Value::list(series.retransmitted_segments)),
         ("srtt_s", Value::list(series.srtt_s)),
-        (
-            "ssthresh_packets",
-            Value::list(
-                series.ssthresh_packets.into_iter().map(|packets| packets.unwrap_or(congestion::INFINITE_SSTHRESH)),
-            ),
-        ),
+        ("ssthresh_packets", Value::list(series.ssthresh_packets.into_iter().map(|packets| packets.map(f64::from)))),
         ("time_s", Value::list(series.time_s)),
     ]);
     if !series.duplicate_acks.is_empty() {

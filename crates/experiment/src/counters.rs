@@ -150,9 +150,9 @@ pub struct WindowReduction {
     /// Time of the command since the run began.
     pub at: Time,
     /// Its smoothed RTT then.
-    pub srtt: Span,
+    pub srtt: Option<Span>,
     /// None: the sender could not reduce it then.
-    pub trimmed: Option<CwndReduction>,
+    pub reduced: Option<CwndReduction>,
 }
 
 /// Counters of one entry of short flows.

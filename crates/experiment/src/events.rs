@@ -129,10 +129,11 @@ impl ScheduledEvent {
 
     fn act(&mut self, now: Time) -> EventStep {
         self.happened = Some(now);
-        if let ActionSpec::Move { mitigation: Some(MitigationSpec { cwnd_reduction: Some(trim), .. }), .. } =
-            &self.spec.action
+        if let ActionSpec::Move {
+            mitigation: Some(MitigationSpec { cwnd_reduction: Some(cwnd_reduction), .. }), ..
+        } = &self.spec.action
         {
-            self.restore_at = trim.restore_ns.map(|after| now + Span(after));
+            self.restore_at = cwnd_reduction.restore_ns.map(|after| now + Span(after));
         }
         EventStep::Now(self.spec.action.clone(), self.restore_at)
     }
@@ -141,12 +142,12 @@ impl ScheduledEvent {
 /// Returns the flows whose senders prepare for `action`, their preparation, and the time from it to the action.
 fn preparation(action: &ActionSpec) -> Option<(&[usize], Preparation, Span)> {
     let ActionSpec::Move { flows, mitigation: Some(mitigation), .. } = action else { return None };
-    let MitigationSpec { cwnd_reduction: trim, reordering_tolerance: tolerate, .. } = mitigation.clone();
-    if trim.is_none() && tolerate.is_none() {
+    let MitigationSpec { cwnd_reduction, reordering_tolerance, .. } = mitigation.clone();
+    if cwnd_reduction.is_none() && reordering_tolerance.is_none() {
         return None;
     }
-    let lead = Span(trim.as_ref().map_or(0, |trim| trim.lead_ns));
-    Some((flows, Preparation { trim, tolerate }, lead))
+    let lead = Span(cwnd_reduction.as_ref().map_or(0, |cwnd_reduction| cwnd_reduction.lead_ns));
+    Some((flows, Preparation { cwnd_reduction, reordering_tolerance }, lead))
 }
 
 /// `network::links` makes links that events change variable.
@@ -210,14 +211,14 @@ pub fn begin_hold<P: Packet + Routed>(
     now: Time,
     net: &mut Network<P>,
 ) -> Option<(usize, Span)> {
-    let gate = mitigation?.hold_buffer.as_ref()?;
+    let hold_buffer = mitigation?.hold_buffer.as_ref()?;
     let at = *route.iter().find(|&&link| net.links()[link].as_hold_buffer().is_some())?;
-    let mut delay = Span(gate.delay_ns);
-    for &QueueDelaySpec { link, rate_bps } in &gate.queues {
+    let mut delay = Span(hold_buffer.delay_ns);
+    for &QueueDelaySpec { link, rate_bps } in &hold_buffer.queues {
         // The queue does not count the packet in transmission: the delay includes the time of one packet on each line.
         let (_, bytes) = net.links_mut()[link].queue(now);
         delay = delay + Rate(rate_bps).time_for(Size(bytes));
     }
-    net.hold_buffer_mut(at)?.0.begin(now, Plan { delay, share_ppm: gate.share_ppm });
+    net.hold_buffer_mut(at)?.0.begin(now, Plan { delay, share_ppm: hold_buffer.share_ppm });
     Some((at, delay))
 }

@@ -11,9 +11,9 @@ use units::Rate;
 pub struct Lines(Vec<Option<(usize, u64)>>);
 
 impl Lines {
-    /// Returns the number of the line of `gate`, a hold buffer.
-    pub fn number(&mut self, gate: &HoldBufferSpec) -> usize {
-        let key = gate.line.map(|line| (line, gate.rate_bps));
+    /// Returns the number of the line of a hold buffer.
+    pub fn number(&mut self, hold_buffer: &HoldBufferSpec) -> usize {
+        let key = hold_buffer.line.map(|line| (line, hold_buffer.rate_bps));
         let known = key.and_then(|_| self.0.iter().position(|other| *other == key));
         known.unwrap_or_else(|| {
             self.0.push(key);
@@ -24,13 +24,13 @@ impl Lines {
 
 /// Makes hold buffers, each with the number of its line.
 pub fn make<'a, P: Packet>(
-    gates: impl Iterator<Item = (usize, &'a HoldBufferSpec)>,
+    hold_buffers: impl Iterator<Item = (usize, &'a HoldBufferSpec)>,
     pacers: &mut Pacers,
 ) -> Vec<Link<P>> {
     let mut by_line = BTreeMap::new();
-    let gate = |(number, gate): (usize, &HoldBufferSpec)| {
-        let pacer = *by_line.entry(number).or_insert_with(|| pacers.add(Rate(gate.rate_bps)));
-        Link::hold_buffer(Config { pacer, limit_bytes: gate.limit_bytes })
+    let hold_buffer = |(number, hold_buffer): (usize, &HoldBufferSpec)| {
+        let pacer = *by_line.entry(number).or_insert_with(|| pacers.add(Rate(hold_buffer.rate_bps)));
+        Link::hold_buffer(Config { pacer, limit_bytes: hold_buffer.limit_bytes })
     };
-    gates.map(gate).collect()
+    hold_buffers.map(hold_buffer).collect()
 }

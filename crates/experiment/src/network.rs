@@ -12,9 +12,11 @@ use link::{Link, Pacers, Packet};
 pub fn links<P: Packet>(run: ValidRun<'_>, ahead: bool, pacers: &mut Pacers) -> Vec<Link<P>> {
     let links = (0..run.links.len()).map(|index| build_link(index, run, ahead));
     let mut lines = hold_buffers::Lines::default();
-    let gates =
-        hold_buffers::make(routes::hold_buffers(run.spec()).map(|(_, gate)| (lines.number(gate), gate)), pacers);
-    links.chain(gates).collect()
+    let hold_buffers = hold_buffers::make(
+        routes::hold_buffers(run.spec()).map(|(_, hold_buffer)| (lines.number(hold_buffer), hold_buffer)),
+        pacers,
+    );
+    links.chain(hold_buffers).collect()
 }
 
 fn build_link<P: Packet>(index: usize, run: ValidRun<'_>, ahead: bool) -> Link<P> {

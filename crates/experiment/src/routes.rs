@@ -1,7 +1,7 @@
 //! The alternate routes that events may give packets, made known to the network before it runs: links that packets may
 //! come to leave by another way are then no longer handed packets ahead of time.
 //!
-//! A move whose mitigation keeps packets back has a gate, a link of its own after those of the specification, at the
+//! A move whose mitigation keeps packets back has a hold buffer, a link of its own after those of the specification, at the
 //! router where the new way parts from the others of what is moved.
 
 use crate::side::Side;
@@ -32,7 +32,7 @@ pub fn of_event(run: &RunSpec, event: usize) -> Option<Vec<usize>> {
         }
         _ => return None,
     };
-    if let Some(gate) = hold_buffers(run).position(|(index, _)| index == event) {
+    if let Some(hold_buffer) = hold_buffers(run).position(|(index, _)| index == event) {
         // A move keeps its ends. If it leads back to the first route, the buffer stands where the other routes leave
         // that.
         let others = run.events.iter().filter_map(|event| match &event.action {
@@ -43,7 +43,7 @@ pub fn of_event(run: &RunSpec, event: usize) -> Option<Vec<usize>> {
         let common = |other: &Vec<usize>| way.iter().zip(other).take_while(|(a, b)| a == b).count();
         let ends = |other: &&Vec<usize>| other.first() == way.first() && **other != way;
         let at = firsts.into_iter().chain(others).filter(ends).map(common).min().unwrap_or(0);
-        way.insert(at, run.links.len() + gate);
+        way.insert(at, run.links.len() + hold_buffer);
     }
     Some(way)
 }

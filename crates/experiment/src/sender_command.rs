@@ -17,9 +17,9 @@ pub enum MoveId {
 #[derive(Clone, Debug)]
 pub struct Preparation {
     /// It reduces its window.
-    pub trim: Option<CwndReductionSpec>,
+    pub cwnd_reduction: Option<CwndReductionSpec>,
     /// It waits longer before it takes a late packet for lost.
-    pub tolerate: Option<ReorderingToleranceSpec>,
+    pub reordering_tolerance: Option<ReorderingToleranceSpec>,
 }
 
 /// A command to the sender of a flow.
@@ -45,12 +45,15 @@ pub struct AddressedCommand {
 impl Preparation {
     /// Gives `sender` the command; returns the window that it gave up.
     pub fn apply(&self, now: Time, sender: &mut Endpoint) -> Option<CwndReduction> {
-        let trim = self.trim.as_ref();
-        let trimmed = trim.and_then(|trim| sender.reduce_cwnd(now, Span(trim.delay_ns), trim.cwnd_fraction_ppm));
-        if let Some(ReorderingToleranceSpec { delay_ns, duration_ns }) = self.tolerate {
-            let default = Span(2 * sender.srtt().0 + delay_ns);
+        let cwnd_reduction = self.cwnd_reduction.as_ref();
+        let reduced = cwnd_reduction.and_then(|cwnd_reduction| {
+            sender.reduce_cwnd(now, Span(cwnd_reduction.delay_ns), cwnd_reduction.cwnd_fraction_ppm)
+        });
+        if let Some(ReorderingToleranceSpec { delay_ns, duration_ns }) = self.reordering_tolerance {
+            // Nothing is on its way before the first sample.
+            let default = Span(sender.srtt().map_or(0, |srtt| 2 * srtt.0) + delay_ns);
             sender.tolerate_reordering(now, Span(delay_ns), duration_ns.map_or(default, Span));
         }
-        trimmed
+        reduced
     }
 }

@@ -15,7 +15,7 @@ pub struct FlowSeries {
     pub cwnd_packets: Vec<u32>,
     /// segments; None: there is no threshold yet
     pub ssthresh_packets: Vec<Option<u32>>,
-    /// s; 0 before the first sample
+    /// s; NaN before the first sample
     pub srtt_s: Vec<f64>,
     /// payload bytes sent and not acknowledged
     pub in_flight_bytes: Vec<u64>,
@@ -56,8 +56,8 @@ pub struct FlowRow {
     pub cwnd_packets: u32,
     /// Segments; None: there is no threshold yet.
     pub ssthresh_packets: Option<u32>,
-    /// Zero before the first sample.
-    pub srtt: Span,
+    /// None before the first sample.
+    pub srtt: Option<Span>,
     /// Payload sent and not acknowledged, bytes.
     pub in_flight_bytes: u64,
     /// Payload bit/s delivered in order since the sample before.
@@ -79,7 +79,7 @@ impl FlowSeries {
         self.flow.push(row.flow as i32);
         self.cwnd_packets.push(row.cwnd_packets);
         self.ssthresh_packets.push(row.ssthresh_packets);
-        self.srtt_s.push(row.srtt.as_secs_f64());
+        self.srtt_s.push(row.srtt.map_or(f64::NAN, Span::as_secs_f64));
         self.in_flight_bytes.push(row.in_flight_bytes);
         self.goodput_bps.push(row.goodput_bps);
         self.retransmitted_segments.push(row.retransmitted_segments);
@@ -101,8 +101,8 @@ pub struct SenderSample {
     pub cwnd_packets: u32,
     /// Segments; None: there is no threshold.
     pub ssthresh_packets: Option<u32>,
-    /// Zero before the first sample.
-    pub srtt: Span,
+    /// None before the first sample.
+    pub srtt: Option<Span>,
     /// Payload sent and not acknowledged, bytes.
     pub in_flight_bytes: u64,
 }

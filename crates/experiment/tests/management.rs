@@ -246,14 +246,15 @@ fn short_flows_come_at_their_rate_are_counted_together_and_leave_series_and_flow
 
 /// Hold buffer and window reduction for the move from 0, 1, 2, 3 to the lightpath, paths that differ by
 /// `difference_ns`.
-fn mitigations(difference_ns: u64, hold: bool, trim: Option<Option<u64>>) -> Value {
-    let gate = json!({"delay_ns": difference_ns, "queues": [{"link": 1, "rate_bps": FAST}], "share_ppm": null,
+fn mitigations(difference_ns: u64, hold: bool, cwnd_reduction: Option<Option<u64>>) -> Value {
+    let hold_buffer = json!({"delay_ns": difference_ns, "queues": [{"link": 1, "rate_bps": FAST}], "share_ppm": null,
                       "rate_bps": FAST, "line": 4, "limit_bytes": null});
-    let trim = trim.map(
+    let cwnd_reduction = cwnd_reduction.map(
         |restore| json!({"delay_ns": difference_ns, "cwnd_fraction_ppm": null, "lead_ns": 0, "restore_ns": restore}),
     );
-    let hold_buffer = if hold { gate } else { Value::Null };
-    let mitigation = json!({"hold_buffer": hold_buffer, "cwnd_reduction": trim, "reordering_tolerance": null});
+    let hold_buffer = if hold { hold_buffer } else { Value::Null };
+    let mitigation =
+        json!({"hold_buffer": hold_buffer, "cwnd_reduction": cwnd_reduction, "reordering_tolerance": null});
     json!([{"route": [0, 1, 2, 3], "lightpath": 0, "mitigation": mitigation}])
 }
 
@@ -351,9 +352,9 @@ fn a_trimmed_window_is_given_back_when_the_operator_says_so() {
         // Before the move and 0.3 s after it.
         (cwnd(at - 0.1), cwnd(at + 0.3))
     };
-    let ((before, trimmed), (_, back)) = (after(None), after(Some(100 * MS)));
+    let ((before, reduced), (_, back)) = (after(None), after(Some(100 * MS)));
     // (RTT - D) / RTT of it, with 8 ms of queue before the sender's line: 48 ms become 32.
-    assert!(f64::from(trimmed) < 0.8 * f64::from(before), "{before} {trimmed}");
+    assert!(f64::from(reduced) < 0.8 * f64::from(before), "{before} {reduced}");
     assert!(f64::from(back) >= 0.95 * f64::from(before), "{before} {back}");
 }
 
@@ -365,8 +366,8 @@ fn sharing_the_receivers_line(windows: &[u64], others_mbit: u64, line: Option<us
     manager["priorities"] = json!(vec![0; windows.len()]);
     (manager["rate_bps"], manager["return_rate_bps"]) = (json!(5_000_000), json!(1_000_000));
     manager["mitigations"] = mitigations(30 * MS + 19_290, true, None);
-    let gate = &mut manager["mitigations"][0]["mitigation"]["hold_buffer"];
-    (gate["rate_bps"], gate["line"]) = (json!(100_000_000), json!(line));
+    let hold_buffer = &mut manager["mitigations"][0]["mitigation"]["hold_buffer"];
+    (hold_buffer["rate_bps"], hold_buffer["line"]) = (json!(100_000_000), json!(line));
     let flows = windows.iter().enumerate().map(|(i, &window)| {
         let mut flow = elephant(&format!("f{i}"), window);
         (flow["group"], flow["start_ns"]) = (json!(i), json!(i as u64 * 50 * MS));
@@ -384,7 +385,7 @@ fn sharing_the_receivers_line(windows: &[u64], others_mbit: u64, line: Option<us
 }
 
 #[test]
-fn gates_that_let_go_for_one_line_share_it() {
+fn hold_buffers_that_let_go_for_one_line_share_it() {
     // 60 ms of 100 Mbit/s are 500 packets; 400 more wait at r3, and 250 are held.
     for windows in [vec![326_000; 4], vec![650_000, 330_000, 165_000, 158_000]] {
         let dropped = |line| {
@@ -446,7 +447,7 @@ fn what_does_not_fit_is_refused_in_one_line() {
         s["manager"]["mitigations"] = mitigations(DIFFERENCE, true, None);
         s["manager"]["mitigations"][0]["mitigation"]["hold_buffer"]["line"] = json!(9);
     });
-    assert!(text.contains("manager: mitigations: gate: link 9 does not exist, there are 9"), "{text}");
+    assert!(text.contains("manager: mitigations: hold_buffer: link 9 does not exist, there are 9"), "{text}");
     let text = wrong(&|s| s["manager"]["pareto_shape_e3"] = json!(1000));
     assert!(text.contains("manager: tail = 1: above 1"), "{text}");
     let text = wrong(&|s| s["manager"]["priorities"] = json!([]));

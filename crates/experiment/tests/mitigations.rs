@@ -111,7 +111,7 @@ impl Hybrid {
 }
 
 /// The hold buffer of a hold of `delay_ns`.
-fn gate(delay_ns: u64, share_ppm: Option<u32>) -> Value {
+fn hold_buffer(delay_ns: u64, share_ppm: Option<u32>) -> Value {
     json!({"delay_ns": delay_ns, "queues": [], "share_ppm": share_ppm, "rate_bps": GBIT, "limit_bytes": null})
 }
 
@@ -146,7 +146,7 @@ fn without_a_mitigation_the_move_reorders() {
 
 #[test]
 fn a_hold_of_the_difference_reorders_nothing() {
-    let outcome = Hybrid::sender_limited().with(json!({"hold_buffer": gate(EXACT, None)})).run();
+    let outcome = Hybrid::sender_limited().with(json!({"hold_buffer": hold_buffer(EXACT, None)})).run();
     assert_eq!(integer(&outcome, "duplicate_acks"), 0);
     assert_eq!(integer(&outcome, "retransmitted_segments"), 0);
     assert_eq!(integer(&outcome, "dropped_packets"), 0);
@@ -161,20 +161,20 @@ fn a_hold_of_the_difference_reorders_nothing() {
 
 #[test]
 fn a_hold_too_long_by_a_tenth_leaves_a_gap_of_that_and_reorders_nothing() {
-    let outcome = Hybrid::sender_limited().with(json!({"hold_buffer": gate(EXACT + EXACT / 10, None)})).run();
+    let outcome = Hybrid::sender_limited().with(json!({"hold_buffer": hold_buffer(EXACT + EXACT / 10, None)})).run();
     assert_eq!(integer(&outcome, "duplicate_acks"), 0);
     assert!((metric(&outcome, "held_max_s") - 1.1 * EXACT as f64 / 1e9).abs() < 130e-6);
     // Nothing comes for 1.6 ms, and for the 0.12 ms until the next packet: 7 to 9 fifths, where an exact hold leaves
     // none.
     assert!((7..=9).contains(&silence(&outcome)), "{}", silence(&outcome));
-    let exact = Hybrid::sender_limited().with(json!({"hold_buffer": gate(EXACT, None)})).run();
+    let exact = Hybrid::sender_limited().with(json!({"hold_buffer": hold_buffer(EXACT, None)})).run();
     assert_eq!(silence(&exact), 0);
 }
 
 #[test]
 fn a_hold_too_short_by_a_tenth_needs_a_patient_sender() {
     let hybrid = || Hybrid { transport: json!({"recovery": "rack", "timestamps": true}), ..Hybrid::sender_limited() };
-    let short = gate(EXACT - EXACT / 10, None);
+    let short = hold_buffer(EXACT - EXACT / 10, None);
     let outcome = hybrid().with(json!({"hold_buffer": short})).run();
     // For 1.6 ms packets still come over r2, one per 120 us, and the held packets overtake those 13 at ten times their
     // rate. Three SACKed segments before any reordering has been seen make RACK, too, mark the missing ones lost at
@@ -182,8 +182,8 @@ fn a_hold_too_short_by_a_tenth_needs_a_patient_sender() {
     let again = integer(&outcome, "retransmitted_segments");
     assert!((1..=13).contains(&again), "{again}");
     // Not 1.6 ms: the last held packet left as soon as it came, and RACK compares with its round trip.
-    let tolerate = json!({"delay_ns": EXACT + MS, "duration_ns": null});
-    let outcome = hybrid().with(json!({"hold_buffer": short, "reordering_tolerance": tolerate})).run();
+    let reordering_tolerance = json!({"delay_ns": EXACT + MS, "duration_ns": null});
+    let outcome = hybrid().with(json!({"hold_buffer": short, "reordering_tolerance": reordering_tolerance})).run();
     assert_eq!(integer(&outcome, "retransmitted_segments"), 0);
 }
 
@@ -192,7 +192,7 @@ fn equalising_speeds_the_packets_up_by_its_share_and_no_more() {
     let before = goodput(&Hybrid { moves: false, ..Hybrid::sender_limited() }.run(), AT, 300);
     let mean = before.iter().sum::<f64>() / before.len() as f64;
     let most = |share| {
-        let outcome = Hybrid::sender_limited().with(json!({"hold_buffer": gate(EXACT, share)})).run();
+        let outcome = Hybrid::sender_limited().with(json!({"hold_buffer": hold_buffer(EXACT, share)})).run();
         assert_eq!(integer(&outcome, "duplicate_acks"), 0);
         let rates: Vec<_> = goodput(&outcome, AT, 390).chunks(10).map(|ms| ms.iter().sum::<f64>() / 10.0).collect();
         rates.into_iter().fold(0.0, f64::max) / mean
@@ -210,19 +210,20 @@ fn a_trimmed_window_leaves_the_receivers_line_full_and_its_queue_empty() {
     assert!(integer(&plain, "dropped_packets") > 20, "{}", integer(&plain, "dropped_packets"));
     // The window is 347 packets; after the move 147 of them do not fit the line. A hold cannot help: its packets come
     // at the lightpath's rate in the end.
-    let held = Hybrid::receiver_limited(70).with(json!({"hold_buffer": gate(EXACT, None)})).run();
+    let held = Hybrid::receiver_limited(70).with(json!({"hold_buffer": hold_buffer(EXACT, None)})).run();
     assert!(integer(&held, "dropped_packets") > 20, "{}", integer(&held, "dropped_packets"));
-    let trim = json!({"delay_ns": EXACT, "cwnd_fraction_ppm": null, "lead_ns": MS, "restore_ns": null});
-    let both =
-        Hybrid::receiver_limited(70).with(json!({"hold_buffer": gate(EXACT, None), "cwnd_reduction": trim})).run();
+    let cwnd_reduction = json!({"delay_ns": EXACT, "cwnd_fraction_ppm": null, "lead_ns": MS, "restore_ns": null});
+    let both = Hybrid::receiver_limited(70)
+        .with(json!({"hold_buffer": hold_buffer(EXACT, None), "cwnd_reduction": cwnd_reduction}))
+        .run();
     assert_eq!(integer(&both, "dropped_packets"), 0);
     assert_eq!(integer(&both, "duplicate_acks"), 0);
     let before = goodput(&both, AT - 200 * MS, 200).iter().sum::<f64>() / 200.0;
     let least = goodput(&both, AT, 390).chunks(10).map(|ms| ms.iter().sum::<f64>() / 10.0).fold(f64::MAX, f64::min);
     assert!(least > 0.95 * before, "{least} of {before}");
     // The outcome contains the reduction.
-    let [trimmed] = both.window_reductions.as_slice() else { panic!("{:?}", both.window_reductions) };
-    let of = |name: &str| match trimmed[name] {
+    let [reduced] = both.window_reductions.as_slice() else { panic!("{:?}", both.window_reductions) };
+    let of = |name: &str| match reduced[name] {
         Metric::Integer(value) => value as f64,
         Metric::Real(value) => value,
         ref other => panic!("{name}: a number, not {other:?}"),
@@ -236,11 +237,11 @@ fn a_trimmed_window_leaves_the_receivers_line_full_and_its_queue_empty() {
 }
 
 #[test]
-fn a_gate_that_lets_go_at_the_receivers_rate_keeps_the_surplus_from_its_queue() {
+fn a_hold_buffer_that_lets_go_at_the_receivers_rate_keeps_the_surplus_from_its_queue() {
     let at_its_rate = |delay_ns| {
-        let mut gate = gate(delay_ns, None);
-        gate["rate_bps"] = json!(100_000_000);
-        Hybrid::receiver_limited(70).with(json!({"hold_buffer": gate})).run()
+        let mut hold_buffer = hold_buffer(delay_ns, None);
+        hold_buffer["rate_bps"] = json!(100_000_000);
+        Hybrid::receiver_limited(70).with(json!({"hold_buffer": hold_buffer})).run()
     };
     let outcome = at_its_rate(EXACT);
     assert_eq!(integer(&outcome, "dropped_packets"), 0);
@@ -269,8 +270,8 @@ fn a_patient_sender_sends_nothing_again() {
             ..Hybrid::plain()
         };
         let again = |hybrid: Hybrid| integer(&hybrid.run(), "retransmitted_segments");
-        let tolerate = json!({"reordering_tolerance": {"delay_ns": EXACT, "duration_ns": null}});
-        assert_eq!(again(hybrid().with(tolerate)), 0, "{recovery}");
+        let reordering_tolerance = json!({"reordering_tolerance": {"delay_ns": EXACT, "duration_ns": null}});
+        assert_eq!(again(hybrid().with(reordering_tolerance)), 0, "{recovery}");
         // Without SACK Linux takes this much reordering in its stride.
         assert!(again(hybrid()) > 0 || recovery == "newreno", "{recovery}");
     }

@@ -164,7 +164,7 @@ impl Line {
             max_segment_bytes: None,
             pacing: false,
             rto_max_ms: None,
-            orders: None,
+            commands: None,
             program: None,
         };
         let flows = (0..self.flows.len()).map(flow).collect();

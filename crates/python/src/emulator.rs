@@ -89,19 +89,19 @@ pub(crate) fn report_dict<'py>(py: Python<'py>, report: &EmulatorReport) -> PyRe
     dict.set_item("failure", report.failure.as_deref())?;
     let event_times: Vec<_> = report.event_times.iter().map(|at| at.map(Time::as_secs_f64)).collect();
     dict.set_item("event_times_s", event_times)?;
-    let orders = PyList::empty(py);
+    let commands = PyList::empty(py);
     for given in &report.commands {
-        let order = PyDict::new(py);
-        order.set_item("event", given.event)?;
-        order.set_item("flow", given.flow)?;
-        order.set_item("number", given.number)?;
-        order.set_item("due_s", given.due.as_secs_f64())?;
-        order.set_item("due_monotonic_ns", given.due_monotonic_ns)?;
-        order.set_item("given_monotonic_ns", given.given_monotonic_ns)?;
-        order.set_item("refused", given.refused.as_deref())?;
-        orders.append(order)?;
+        let command = PyDict::new(py);
+        command.set_item("event", given.event)?;
+        command.set_item("flow", given.flow)?;
+        command.set_item("number", given.number)?;
+        command.set_item("due_s", given.due.as_secs_f64())?;
+        command.set_item("due_monotonic_ns", given.due_monotonic_ns)?;
+        command.set_item("given_monotonic_ns", given.given_monotonic_ns)?;
+        command.set_item("refused", given.refused.as_deref())?;
+        commands.append(command)?;
     }
-    dict.set_item("orders", orders)?;
+    dict.set_item("commands", commands)?;
     Ok(dict)
 }
 

@@ -167,8 +167,7 @@ fn flow_columns(py: Python<'_>, series: FlowSeries) -> PyResult<Py<PyDict>> {
     columns.set_item("time_s", series.time_s.into_pyarray(py))?;
     columns.set_item("flow", series.flow.into_pyarray(py))?;
     columns.set_item("cwnd_packets", series.cwnd_packets.into_pyarray(py))?;
-    // The column of a record has Linux's number where there is no threshold.
-    let ssthresh = series.ssthresh_packets.into_iter().map(|packets| packets.unwrap_or(congestion::INFINITE_SSTHRESH));
+    let ssthresh = series.ssthresh_packets.into_iter().map(|packets| packets.map_or(f64::NAN, f64::from));
     let ssthresh = ssthresh.collect::<Vec<_>>();
     columns.set_item("ssthresh_packets", ssthresh.into_pyarray(py))?;
     columns.set_item("srtt_s", series.srtt_s.into_pyarray(py))?;

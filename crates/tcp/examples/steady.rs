@@ -94,7 +94,7 @@ fn main() {
     let delivered = (server.bytes_received() - bytes) / mss;
     println!(
         "{name} window {window}: {:.1} ns per delivered packet \
-         ({delivered} packets, {crossed} sent, {dropped} dropped, srtt {}, cwnd {})",
+         ({delivered} packets, {crossed} sent, {dropped} dropped, srtt {:?}, cwnd {})",
         elapsed as f64 / delivered as f64,
         client.srtt(),
         client.controller().sock().snd_cwnd,

@@ -92,7 +92,7 @@ def _run(
             own, peers = layout.hosts[number].address, layout.peers(number)
             metrics.enter(name, own, peers, settings.ssthresh, settings.cwnd_clamp)
         made = _programs(job.spec, layout, path.place, names)
-        plan = layout.plan(path.place.plan(), names, job.spec, made, listening.orders)
+        plan = layout.plan(path.place.plan(), names, job.spec, made, listening.commands)
         spec_json, plan_json = canonical_json(job.spec), canonical_json(plan)
         try:
             result, emulator = native.run_on_kernel(spec_json, plan_json, path.carrier, progress, PROGRESS_INTERVAL_S)
@@ -100,7 +100,7 @@ def _run(
             raise InputError(one_line(error)) from error
         except (OSError, RuntimeError) as error:
             raise RunError(one_line(error)) from error
-        told = cwnd_reductions.told(job.spec, layout, emulator["orders"], listening)
+        told = cwnd_reductions.told(job.spec, layout, emulator["commands"], listening)
         cpu_ns = emulator["cpu_ns"] + emulator["traffic_cpu_ns"]
         return result, path.report(job.spec, emulator), told, cpu_ns
 

@@ -1,6 +1,6 @@
 """Commands to senders to reduce their windows: the maps for them, and the answers.
 
-congestion/bpf/trim.h is the sender's side. The maps belong to the loaded controls and go with them.
+congestion/bpf/cwnd_reduction.h is the sender's side. The maps belong to the loaded controls and go with them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENDS = struct.Struct("=4s4s2s2sI")
 ANSWER = struct.Struct("=Q6I")
 """struct cc_answer: time (CLOCK_MONOTONIC, ns), what, window, kept, smoothed RTT (us), window and threshold before."""
 
-TRIMMED, RESTORED = 1, 2
+REDUCED, RESTORED = 1, 2
 """Kinds of an entry; the others are in WHY_NOT."""
 
 WHY_NOT = {
@@ -39,7 +39,7 @@ WHY_NOT = {
 class Listening:
     """The maps of the controls that listen, by the control's number."""
 
-    orders: Mapping[int, BpfMap]
+    commands: Mapping[int, BpfMap]
     answers: Mapping[int, BpfMap]
 
 
@@ -51,11 +51,11 @@ def listening(layout: Layout, names: Sequence[str]) -> Iterator[Listening]:
         yield Listening({}, {})
         return
     with maps.hashes(wanted.values()) as found:
-        lacking = [name for name, there in found.items() if not {"cc_orders", "cc_answers"} <= there.keys()]
+        lacking = [name for name, there in found.items() if not {"cc_commands", "cc_answers"} <= there.keys()]
         if lacking:
-            raise RunError(f"the kernel does not show the maps of {', '.join(lacking)}: nobody can tell it to trim")
+            raise RunError(f"the kernel does not show the maps of {', '.join(lacking)}: no command reaches its senders")
         yield Listening(
-            {number: found[name]["cc_orders"] for number, name in wanted.items()},
+            {number: found[name]["cc_commands"] for number, name in wanted.items()},
             {number: found[name]["cc_answers"] for number, name in wanted.items()},
         )
 
@@ -68,8 +68,8 @@ def told(spec: RunSpec, layout: Layout, given: Sequence[Mapping[str, Any]], maps
     }
     rows: list[dict[str, Any]] = []
     events = len(spec["events"])
-    for order in given:
-        flow, number = order["flow"], order["number"]
+    for command in given:
+        flow, number = command["flow"], command["number"]
         ends = tuple(socket.inet_aton(layout.hosts[end].address) for end in layout.ends[flow])
         # A program's hosts are its own: every connection between them is the flow's.
         port = None if "program" in spec["flows"][flow]["workload"] else struct.pack("!H", FIRST_PORT + flow)
@@ -79,27 +79,27 @@ def told(spec: RunSpec, layout: Layout, given: Sequence[Mapping[str, Any]], maps
             if (source, destination) == ends and of == number and port in (None, there)
         ]
         if number % 2 == 0:
-            _restored(rows, events, spec["flows"][flow]["name"], order, heard)
+            _restored(rows, events, spec["flows"][flow]["name"], command, heard)
             continue
-        event: int = order["event"]
+        event: int = command["event"]
         row = {
             # Moves by the manager are counted on from the events.
             **({"event": event} if event < events else {"entry": event - events}),
             "flow": spec["flows"][flow]["name"],
-            "at_s": order["due_s"],
-            "told_after_s": (order["given_monotonic_ns"] - order["due_monotonic_ns"]) / 1e9,
+            "at_s": command["due_s"],
+            "told_after_s": (command["given_monotonic_ns"] - command["due_monotonic_ns"]) / 1e9,
         }
-        rows += [row | _trimmed(answer, order["due_monotonic_ns"]) for answer in heard]
+        rows += [row | _reduced(answer, command["due_monotonic_ns"]) for answer in heard]
         if not heard:
-            why = order["refused"] or "its sender has had no ACK since that may raise the window"
+            why = command["refused"] or "its sender has had no ACK since that may raise the window"
             rows.append(row | {"why_not": why})
     return rows
 
 
-def _trimmed(answer: tuple[int, ...], due_ns: int) -> dict[str, Any]:
+def _reduced(answer: tuple[int, ...], due_ns: int) -> dict[str, Any]:
     at_ns, what, window, kept, srtt_us, _, _ = answer
     done = {"done_after_s": (at_ns - due_ns) / 1e9, "srtt_s": srtt_us / 1e6}
-    if what != TRIMMED:
+    if what != REDUCED:
         return done | {"why_not": WHY_NOT.get(what, f"answer {what}")}
     return done | {"window_segments": window, "kept_segments": kept}
 
@@ -111,5 +111,5 @@ def _restored(
     done = [answer[0] for answer in heard if answer[1] == RESTORED]
     for row in rows:
         event = row["event"] if "event" in row else events + row["entry"]
-        if done and (event, row["flow"]) == (order["event"], flow) and "kept_segments" in row:
-            row["restored_s"] = order["due_s"] + (done[0] - order["due_monotonic_ns"]) / 1e9
+        if done and (event, row["flow"]) == (command["event"], flow) and "kept_segments" in row:
+            row["restored_s"] = command["due_s"] + (done[0] - command["due_monotonic_ns"]) / 1e9

@@ -31,7 +31,7 @@ MOST_FLOWS = 50_000
 """One port each."""
 
 MOST_TOLD = 4096
-"""CC_ORDERS_ of congestion/bpf/trim.h."""
+"""CC_COMMANDS_ of congestion/bpf/cwnd_reduction.h."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Layout:
         names: list[str],
         spec: RunSpec,
         programs: Mapping[int, dict[str, Any]] | None = None,
-        orders: Mapping[int, BpfMap] | None = None,
+        commands: Mapping[int, BpfMap] | None = None,
     ) -> dict[str, Any]:
         """Return the plan of crates/kernel/src/plan.rs.
 
-        `hosts` of the site, `names` that the controls were given, `programs` by the number of their flow, `orders` the
-        map for orders by the number of the control.
+        `hosts` of the site, `names` that the controls were given, `programs` by the number of their flow, `commands` the
+        map for commands by the number of the control.
         """
         flows = [
             {
@@ -71,7 +71,7 @@ class Layout:
                 "port": FIRST_PORT + number,
                 "congestion_control": names[control],
                 **socket_of(flow["transport"]),
-                "orders": orders[control].id if orders and control in orders else None,
+                "commands": commands[control].id if commands and control in commands else None,
                 "program": (programs or {}).get(number),
             }
             for number, (flow, (source, destination), control) in enumerate(
@@ -116,7 +116,7 @@ def _patient(events: Sequence[EventSpec]) -> set[int]:
     return found
 
 
-def _trimmed(spec: RunSpec) -> set[int]:
+def _reduced(spec: RunSpec) -> set[int]:
     """Return the flows whose senders may receive commands to reduce their windows. Raises `InputError` for too many."""
     found: set[int] = set()
     for event in spec["events"]:
@@ -167,7 +167,7 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
     controls: dict[Control, int] = {}
     ends, control_of = [], []
     notes: dict[str, None] = {}
-    patient, told = _patient(spec["events"]), _trimmed(spec)
+    patient, told = _patient(spec["events"]), _reduced(spec)
     for number, flow in enumerate(flows):
         if flow["workload"]["kind"] == "iscsi":
             raise InputError(

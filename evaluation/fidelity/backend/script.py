@@ -24,9 +24,6 @@ from evaluation.runner import Runner
 NAME = "script"
 """Mark of its runs among those that are kept."""
 
-INFINITE = 2**31 - 1
-"""ssthresh before the first reduction, segments."""
-
 
 @dataclass(frozen=True)
 class Windows:
@@ -121,6 +118,6 @@ def windows(spec: dict[str, Any], series: Series | None) -> Windows:
     # Half an interval of grace: a sample that is a few us late is that of its instant.
     latest = numpy.searchsorted(times_s, wanted_s + interval_ns / NS_PER_S / 2) - 1
     cwnd = cwnds[numpy.maximum(latest, 0)]
-    known = [int(value) for value in thresholds if value < INFINITE]
+    known = [int(value) for value in thresholds[~numpy.isnan(thresholds)]]
     changes = [value for before, value in zip([0, *known], known, strict=False) if value != before]
     return Windows(tuple(int(value) for value in cwnd), tuple(changes))

@@ -13,7 +13,6 @@ from elephan.papers.evaluation import Evaluation, Figure, PaperResults, megabyte
 from elephan.papers.losses import loss_samples
 from elephan.record import Record
 from elephan.report.draw import Ink
-from elephan.report.timeline import INFINITE_SSTHRESH
 from elephan.store.series import Series
 
 Floats = npt.NDArray[np.float64]
@@ -30,7 +29,7 @@ def flow_by_round(record: Record, series: Series) -> Floats:
     first = int(np.argmax(delivered > 0))
     # A round lasts the propagation time and the transmission of a segment and its ACK: as the flow's own estimate says.
     srtt = series.flow.column("srtt_s").to_numpy()
-    rtt_s = max(round_trip_s(record), float(srtt[srtt > 0].min()))
+    rtt_s = max(round_trip_s(record), float(np.nanmin(srtt)))
     rounds = ((time_s[first:] - time_s[first] + 1e-9) / rtt_s).astype(int)
     sums = np.bincount(rounds, weights=delivered[first:])
     return np.asarray(sums[:-1] / rtt_s, dtype=np.float64)
@@ -107,12 +106,10 @@ class Sawtooth:
     def of(cls, series: Series) -> Sawtooth:
         """Read it off the series of a run with one flow."""
         table = series.flow
-        ssthresh = table.column("ssthresh_packets").to_numpy().astype(np.float64)
-        ssthresh[ssthresh >= INFINITE_SSTHRESH] = np.nan
         return cls(
             table.column("time_s").to_numpy(),
             table.column("cwnd_packets").to_numpy().astype(np.float64),
-            ssthresh,
+            table.column("ssthresh_packets").to_numpy(),
             table.column("srtt_s").to_numpy(),
             loss_samples(series),
         )

@@ -18,7 +18,7 @@ pub struct AlternateRoute {
     pub links: Vec<usize>,
     /// The same with the hold buffer before the lightpath, if it has one.
     pub way: Vec<usize>,
-    gate: Option<usize>,
+    hold_buffer: Option<usize>,
     /// Number of the line that paces its release.
     pub line: Option<usize>,
     /// Allowed mitigations.
@@ -43,33 +43,33 @@ impl<'a> AlternateRoutes<'a> {
         let mitigation = self.spec.mitigations.iter().find(is_its).map(|of| of.mitigation.clone());
         let mut way = links.clone();
         let spec = mitigation.as_ref().and_then(|mitigation: &MitigationSpec| mitigation.hold_buffer.as_ref());
-        let (gate, line) = (spec.map(|_| self.next), spec.map(|gate| self.lines.number(gate)));
-        if let Some(gate) = gate {
-            way.insert(parts, gate);
+        let (hold_buffer, line) = (spec.map(|_| self.next), spec.map(|hold_buffer| self.lines.number(hold_buffer)));
+        if let Some(hold_buffer) = hold_buffer {
+            way.insert(parts, hold_buffer);
             self.next += 1;
         }
-        AlternateRoute { links, way, gate, line, mitigation }
+        AlternateRoute { links, way, hold_buffer, line, mitigation }
     }
 }
 
 impl AlternateRoute {
     /// The settings of its hold buffer, for the network.
-    pub fn gate(&self) -> Option<&HoldBufferSpec> {
+    pub fn hold_buffer(&self) -> Option<&HoldBufferSpec> {
         self.mitigation.as_ref()?.hold_buffer.as_ref()
     }
 
     /// The link number of its hold buffer in the network.
     pub fn link(&self) -> Option<usize> {
-        self.gate
+        self.hold_buffer
     }
 
     /// Returns the highest release rate of its hold buffer.
     pub fn pace(&self) -> Option<Rate> {
-        Some(Rate(self.gate()?.rate_bps))
+        Some(Rate(self.hold_buffer()?.rate_bps))
     }
 
     /// Returns the window reduction of its sender, if `plan` has one.
-    pub fn trim(&self, plan: &Plan) -> Option<&CwndReductionSpec> {
+    pub fn cwnd_reduction(&self, plan: &Plan) -> Option<&CwndReductionSpec> {
         self.mitigation.as_ref()?.cwnd_reduction.as_ref().filter(|_| plan.mitigation.reduces_cwnd())
     }
 
@@ -81,18 +81,22 @@ impl AlternateRoute {
         wait: impl Fn(&QueueDelaySpec) -> Span,
         load: impl Fn(usize) -> Option<Rate>,
     ) -> AllowedMitigations {
-        let keeping = |gate: &HoldBufferSpec| HoldConfig {
-            delay: gate.queues.iter().map(wait).fold(Span(gate.delay_ns), |sum, wait| sum + wait),
-            line: Rate(gate.rate_bps),
-            pacing: Pacing { pacer: self.line.unwrap_or(0), load: gate.line.and_then(&load), held_rate: Rate(0) },
-            share_ppm: gate.share_ppm,
-            buffer: Size(gate.limit_bytes.unwrap_or(u64::MAX)),
+        let keeping = |hold_buffer: &HoldBufferSpec| HoldConfig {
+            delay: hold_buffer.queues.iter().map(wait).fold(Span(hold_buffer.delay_ns), |sum, wait| sum + wait),
+            line: Rate(hold_buffer.rate_bps),
+            pacing: Pacing {
+                pacer: self.line.unwrap_or(0),
+                load: hold_buffer.line.and_then(&load),
+                held_rate: Rate(0),
+            },
+            share_ppm: hold_buffer.share_ppm,
+            buffer: Size(hold_buffer.limit_bytes.unwrap_or(u64::MAX)),
         };
-        let trim = self.mitigation.as_ref().and_then(|mitigation| mitigation.cwnd_reduction.as_ref());
+        let cwnd_reduction = self.mitigation.as_ref().and_then(|mitigation| mitigation.cwnd_reduction.as_ref());
         AllowedMitigations {
             delay_difference: difference,
-            hold_buffer: self.gate().map(keeping),
-            cwnd_reduction: trim.map(|trim| Span(trim.delay_ns)),
+            hold_buffer: self.hold_buffer().map(keeping),
+            cwnd_reduction: cwnd_reduction.map(|cwnd_reduction| Span(cwnd_reduction.delay_ns)),
         }
     }
 }

@@ -19,7 +19,7 @@ enum Pending {
 /// A hold buffer that holds packets for a move, or did.
 struct Holding {
     entry: usize,
-    gate: usize,
+    hold_buffer: usize,
     hold: Span,
     dropped_before: u64,
 }
@@ -60,11 +60,12 @@ impl Mitigations {
         route: Option<RouteId>,
         net: &mut Network<P>,
     ) {
-        match of.over(&pending).and_then(|over| over.trim(&pending.plan)) {
-            Some(trim) => {
-                let preparation = Preparation { trim: Some(trim.clone()), tolerate: None };
+        match of.over(&pending).and_then(|over| over.cwnd_reduction(&pending.plan)) {
+            Some(cwnd_reduction) => {
+                let preparation =
+                    Preparation { cwnd_reduction: Some(cwnd_reduction.clone()), reordering_tolerance: None };
                 self.tell_sender(pending.flow, pending.entry, SenderCommand::Prepare(preparation));
-                self.pending.push((now + Span(trim.lead_ns), Pending::Move(pending)));
+                self.pending.push((now + Span(cwnd_reduction.lead_ns), Pending::Move(pending)));
             }
             None => self.carry_out(now, pending, of, route, net),
         }
@@ -108,25 +109,25 @@ impl Mitigations {
         net: &mut Network<P>,
     ) {
         let (Some(route), Some(over)) = (route, of.over(&pending)) else { return };
-        if let Some(gate) = over.link().filter(|_| pending.plan.mitigation.holds()) {
-            let kept = net.hold_buffer_mut(gate).map(|(buffer, _)| buffer.take_stats());
+        if let Some(hold_buffer) = over.link().filter(|_| pending.plan.mitigation.holds()) {
+            let kept = net.hold_buffer_mut(hold_buffer).map(|(buffer, _)| buffer.take_stats());
             self.earlier.extend(kept.filter(|kept| kept.packets > 0));
-            self.holding.retain(|holding| holding.gate != gate);
-            let dropped_before = net.links()[gate].stats().dropped();
-            if let Some((gate, hold)) = begin_hold(&over.way, over.mitigation.as_ref(), now, net) {
-                self.holding.push(Holding { entry: pending.entry, gate, hold, dropped_before });
+            self.holding.retain(|holding| holding.hold_buffer != hold_buffer);
+            let dropped_before = net.links()[hold_buffer].stats().dropped();
+            if let Some((hold_buffer, hold)) = begin_hold(&over.way, over.mitigation.as_ref(), now, net) {
+                self.holding.push(Holding { entry: pending.entry, hold_buffer, hold, dropped_before });
             }
         }
         net.set_path(route, &over.way);
-        let restore = over.trim(&pending.plan).and_then(|trim| trim.restore_ns);
+        let restore = over.cwnd_reduction(&pending.plan).and_then(|cwnd_reduction| cwnd_reduction.restore_ns);
         self.pending.extend(restore.map(|after| (now + Span(after), Pending::Restore(pending))));
     }
 
     /// Reports the packets held so far to the manager.
     pub fn report<P: Packet + Routed>(&mut self, now: Time, manager: &mut Manager, net: &mut Network<P>) {
         self.holding.retain(|holding| {
-            let dropped = net.links()[holding.gate].stats().dropped();
-            let Some((buffer, pacers)) = net.hold_buffer_mut(holding.gate) else { return false };
+            let dropped = net.links()[holding.hold_buffer].stats().dropped();
+            let Some((buffer, pacers)) = net.hold_buffer_mut(holding.hold_buffer) else { return false };
             let (kept, is_holding) = (buffer.stats(), buffer.is_holding(now, pacers));
             let held = HoldStats {
                 hold: holding.hold,

@@ -67,7 +67,7 @@ impl Management {
     /// The hold buffers at moving routers: links of the network behind those of [`crate::network::links`].
     pub fn hold_buffers<P: Packet>(&self, pacers: &mut Pacers) -> Vec<Link<P>> {
         let alternates = self.net.flows.iter().flat_map(|flow| flow.over.iter().flatten());
-        hold_buffers::make(alternates.filter_map(|over| Some((over.line?, over.gate()?))), pacers)
+        hold_buffers::make(alternates.filter_map(|over| Some((over.line?, over.hold_buffer()?))), pacers)
     }
 
     /// Returns the next command to a sender. To be called after each [`Management::handle_timer`].
@@ -153,12 +153,12 @@ impl Management {
     fn set_pace<P: Packet + Routed>(&self, number: usize, rate: Rate, net: &mut Network<P>) {
         for (flow, managed) in (0u64..).zip(&self.net.flows) {
             if let Place::On(lightpath) = self.manager.place(flow) {
-                let gate = managed.over[lightpath]
+                let hold_buffer = managed.over[lightpath]
                     .as_ref()
                     .filter(|over| over.line == Some(number))
                     .and_then(AlternateRoute::link);
-                if let Some(gate) = gate {
-                    if let Some((buffer, pacers)) = net.hold_buffer_mut(gate) {
+                if let Some(hold_buffer) = hold_buffer {
+                    if let Some((buffer, pacers)) = net.hold_buffer_mut(hold_buffer) {
                         buffer.set_pace(rate, pacers);
                     }
                     return;

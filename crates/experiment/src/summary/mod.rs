@@ -114,11 +114,13 @@ fn of_window_reduction(spec: &RunSpec, reduction: &WindowReduction) -> Metrics {
         },
         ("flow", Metric::Text(spec.flows[reduction.flow].name.clone())),
         ("at_s", Metric::Real(reduction.at.as_secs_f64())),
-        ("srtt_s", Metric::Real(reduction.srtt.as_secs_f64())),
     ]);
-    if let Some(trimmed) = reduction.trimmed {
-        metrics.insert("window_segments", Metric::Integer(trimmed.window.into()));
-        metrics.insert("kept_segments", Metric::Integer(trimmed.kept.into()));
+    if let Some(srtt) = reduction.srtt {
+        metrics.insert("srtt_s", Metric::Real(srtt.as_secs_f64()));
+    }
+    if let Some(reduced) = reduction.reduced {
+        metrics.insert("window_segments", Metric::Integer(reduced.window.into()));
+        metrics.insert("kept_segments", Metric::Integer(reduced.kept.into()));
     }
     metrics
 }

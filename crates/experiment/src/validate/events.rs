@@ -22,7 +22,9 @@ pub fn check(spec: &EventSpec, run: &RunSpec) -> Result<(), RunError> {
     if let ActionSpec::Move { mitigation: Some(mitigation), .. }
     | ActionSpec::MoveBackground { mitigation: Some(mitigation), .. } = &spec.action
     {
-        if let Some(problem) = mitigation.hold_buffer.as_ref().and_then(|gate| hold_buffer_problem(gate, &run.links)) {
+        if let Some(problem) =
+            mitigation.hold_buffer.as_ref().and_then(|hold_buffer| hold_buffer_problem(hold_buffer, &run.links))
+        {
             return Err(RunError::Spec(format!("events: {problem}")));
         }
     }

@@ -29,7 +29,8 @@ pub fn check(spec: &ManagerSpec, run: &RunSpec) -> Result<(), RunError> {
                 of.lightpath
             ));
         }
-        if let Some(problem) = of.mitigation.hold_buffer.as_ref().and_then(|gate| hold_buffer_problem(gate, &run.links))
+        if let Some(problem) =
+            of.mitigation.hold_buffer.as_ref().and_then(|hold_buffer| hold_buffer_problem(hold_buffer, &run.links))
         {
             return wrong(format!("manager: mitigations: {problem}"));
         }

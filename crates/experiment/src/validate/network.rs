@@ -62,11 +62,11 @@ pub fn check_route(
 }
 
 /// Returns the error of a hold buffer with a missing link or a zero rate.
-pub fn hold_buffer_problem(gate: &HoldBufferSpec, links: &[LinkSpec]) -> Option<String> {
-    let waits = gate.queues.iter().map(|wait| wait.link);
-    if gate.rate_bps == 0 {
-        return Some("gate: rate = 0: above zero".to_owned());
+pub fn hold_buffer_problem(hold_buffer: &HoldBufferSpec, links: &[LinkSpec]) -> Option<String> {
+    let waits = hold_buffer.queues.iter().map(|wait| wait.link);
+    if hold_buffer.rate_bps == 0 {
+        return Some("hold_buffer: rate = 0: above zero".to_owned());
     }
-    let bad = waits.chain(gate.line).find(|&link| link >= links.len())?;
-    Some(format!("gate: link {bad} does not exist, there are {}", links.len()))
+    let bad = waits.chain(hold_buffer.line).find(|&link| link >= links.len())?;
+    Some(format!("hold_buffer: link {bad} does not exist, there are {}", links.len()))
 }

@@ -164,9 +164,9 @@ impl<T: Transport> Connections<T> {
         match command {
             SenderCommand::Prepare(preparation) => {
                 let srtt = sender.sample().srtt;
-                let trimmed = sender.prepare(now, preparation);
-                if preparation.trim.is_some() && flow < self.named {
-                    self.window_reductions.push(WindowReduction { why, flow, at: now, srtt, trimmed });
+                let reduced = sender.prepare(now, preparation);
+                if preparation.cwnd_reduction.is_some() && flow < self.named {
+                    self.window_reductions.push(WindowReduction { why, flow, at: now, srtt, reduced });
                 }
             }
             SenderCommand::Restore => {

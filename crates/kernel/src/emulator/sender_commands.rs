@@ -1,5 +1,5 @@
 //! Commands to senders: written into the map that a flow's congestion control reads on each ACK
-//! (congestion/bpf/trim.h).
+//! (congestion/bpf/cwnd_reduction.h).
 
 use crate::clock;
 use crate::plan::HostPlan;
@@ -16,7 +16,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// Bytes of struct cc_ends; in an order the sender's port and the number are 0.
+    /// Bytes of struct cc_ends; in an command the sender's port and the number are 0.
     fn bytes(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&self.source.to_ne_bytes());
@@ -26,8 +26,8 @@ impl Ends {
     }
 }
 
-/// struct cc_order.
-struct Order {
+/// struct cc_command.
+struct Command {
     at_ns: u64,
     shorter_us: u64,
     number: u32,
@@ -35,7 +35,7 @@ struct Order {
     restores: u32,
 }
 
-impl Order {
+impl Command {
     /// Its bytes; the last four are unused.
     fn bytes(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
@@ -81,10 +81,10 @@ impl CommandMaps {
         let flows = plan.flows.iter().map(|flow| {
             // A program chooses its ports, and its hosts are of no other flow.
             let port = if flow.program.is_some() { 0 } else { flow.port.to_be() };
-            (flow.orders, Ends { source: of(flow.source), destination: of(flow.destination), port })
+            (flow.commands, Ends { source: of(flow.source), destination: of(flow.destination), port })
         });
-        // Opened here, one for all flows of a control, so that an order is one system call.
-        let numbers: BTreeSet<u32> = plan.flows.iter().filter_map(|flow| flow.orders).collect();
+        // Opened here, one for all flows of a control, so that an command is one system call.
+        let numbers: BTreeSet<u32> = plan.flows.iter().filter_map(|flow| flow.commands).collect();
         let maps = numbers.into_iter().map(|number| (number, Map::open(number))).collect();
         CommandMaps { maps, flows: flows.collect() }
     }
@@ -98,33 +98,33 @@ impl CommandMaps {
         due: Time,
         due_monotonic_ns: u64,
     ) -> Option<IssuedCommand> {
-        let order = match &told.command {
+        let command = match &told.command {
             // Patience is the hosts' from the start.
-            SenderCommand::Prepare(Preparation { trim: None, .. }) => return None,
-            SenderCommand::Prepare(Preparation { trim: Some(trim), .. }) => Order {
+            SenderCommand::Prepare(Preparation { cwnd_reduction: None, .. }) => return None,
+            SenderCommand::Prepare(Preparation { cwnd_reduction: Some(reduction), .. }) => Command {
                 at_ns: 0,
-                shorter_us: trim.delay_ns / 1_000,
+                shorter_us: reduction.delay_ns / 1_000,
                 number: number_of(number),
                 // The control takes 0 for "by the RTT"; a part of less than a millionth leaves the least window just as
                 // well.
-                keep_ppm: trim.cwnd_fraction_ppm.map_or(0, |ppm| ppm.max(1)),
+                keep_ppm: reduction.cwnd_fraction_ppm.map_or(0, |ppm| ppm.max(1)),
                 restores: 0,
             },
             SenderCommand::Restore => {
                 let restores = number_of(number);
-                Order { at_ns: 0, shorter_us: 0, number: restores + 1, keep_ppm: 0, restores }
+                Command { at_ns: 0, shorter_us: 0, number: restores + 1, keep_ppm: 0, restores }
             }
         };
-        Some(self.write(number, told.flow, order, due, due_monotonic_ns))
+        Some(self.write(number, told.flow, command, due, due_monotonic_ns))
     }
 
-    fn write(&self, event: usize, flow: usize, order: Order, due: Time, due_monotonic_ns: u64) -> IssuedCommand {
+    fn write(&self, event: usize, flow: usize, command: Command, due: Time, due_monotonic_ns: u64) -> IssuedCommand {
         let now = clock::monotonic_ns();
-        let order = Order { at_ns: now, ..order };
-        let number = order.number;
+        let command = Command { at_ns: now, ..command };
+        let number = command.number;
         let to = self.flows.get(flow).and_then(|(map, ends)| Some((self.maps.get(map.as_ref()?)?, ends)));
         let refused = match to {
-            Some((Ok(map), ends)) => map.update(&ends.bytes(), &order.bytes()).err().map(|error| not_taken(&error)),
+            Some((Ok(map), ends)) => map.update(&ends.bytes(), &command.bytes()).err().map(|error| not_taken(&error)),
             Some((Err(error), _)) => Some(not_taken(error)),
             None => Some("its congestion control sets the window on every ACK, and is told nothing".to_owned()),
         };
@@ -138,5 +138,5 @@ fn number_of(event: usize) -> u32 {
 }
 
 fn not_taken(error: &bpf::Error) -> String {
-    format!("the kernel did not take the order: {error}")
+    format!("the kernel did not take the command: {error}")
 }

@@ -188,7 +188,8 @@ impl Info {
             flow,
             cwnd_packets: raw.snd_cwnd,
             ssthresh_packets: ssthresh(raw.snd_ssthresh),
-            srtt: Span::from_micros(u64::from(raw.rtt_us)),
+            // TCP_INFO has 0 before the first sample.
+            srtt: (raw.rtt_us > 0).then(|| Span::from_micros(u64::from(raw.rtt_us))),
             in_flight_bytes: self.in_flight_bytes(),
             goodput_bps,
             retransmitted_segments,

@@ -82,9 +82,12 @@ impl Endpoint {
         }
     }
 
-    /// Smoothed RTT; zero before the first sample.
-    pub fn srtt(&self) -> Span {
-        Span::from_micros(u64::from(self.rtt.srtt_us8() >> 3))
+    /// Smoothed RTT; none before the first sample.
+    pub fn srtt(&self) -> Option<Span> {
+        match self.rtt.srtt_us8() {
+            0 => None,
+            us8 => Some(Span::from_micros(u64::from(us8 >> 3))),
+        }
     }
 
     /// Retransmission time-out with its backoff.

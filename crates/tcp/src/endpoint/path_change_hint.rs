@@ -16,12 +16,12 @@ impl Endpoint {
     ///
     /// The congestion control is told of a reduction as by ECN (RFC 3168, 6.1.2) from the reduced cwnd, so that it
     /// does not return to the old one. None: not done, during loss recovery, or where the congestion control sets cwnd
-    /// on every ACK. On the kernel backend congestion/bpf/trim.h does the same.
+    /// on every ACK. On the kernel backend congestion/bpf/cwnd_reduction.h does the same.
     pub fn reduce_cwnd(&mut self, now: Time, shorter: Span, cwnd_fraction_ppm: Option<u32>) -> Option<CwndReduction> {
         self.set_now(now);
         let state = self.ca_state();
-        let rtt = self.srtt();
-        if state > CaState::Disorder as u8 || self.cc.has_cong_control() || rtt == Span::ZERO {
+        let rtt = self.srtt()?;
+        if state > CaState::Disorder as u8 || self.cc.has_cong_control() {
             return None;
         }
         let s = self.cc.sock();

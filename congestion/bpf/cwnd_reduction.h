@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * A sender that is told from outside to trim its window, before its packets change to a shorter way: as
+ * A sender that is told from outside to reduce its window, before its packets change to a shorter way: as
  * crates/tcp/src/endpoint/path_change_hint.rs does it.
  *
  * Linux has no call for that. TCP_BPF_SNDCWND_CLAMP sets the threshold along with the bound of the window, so that
@@ -8,15 +8,15 @@
  * reduced, without which CUBIC is back on its curve within a round trip. An algorithm of struct_ops may write both, and
  * is asked on each ACK: before a sender that has filled its window can send anything more. So it looks into a map then.
  *
- * The manager writes an order to cc_orders, by the ends of the flow; each connection answers once per order in
+ * The manager writes an command to cc_commands, by the ends of the flow; each connection answers once per command in
  * cc_answers. All of it is left out by the verifier, as dead code, unless the loader sets cc_listens.
  */
-#ifndef ELEPHAN_CC_BPF_TRIM_H
-#define ELEPHAN_CC_BPF_TRIM_H
+#ifndef ELEPHAN_CC_BPF_CWND_REDUCTION_H
+#define ELEPHAN_CC_BPF_CWND_REDUCTION_H
 
 #define CC_HASH_ 1	  /* BPF_MAP_TYPE_HASH */
 #define CC_NO_PREALLOC_ 1 /* BPF_F_NO_PREALLOC: most runs need none of it */
-#define CC_ORDERS_ 4096	  /* flows that can be told in one run: the buckets of both maps are 128 kB */
+#define CC_COMMANDS_ 4096	  /* flows that can be told in one run: the buckets of both maps are 128 kB */
 
 #define CC_LEAST_ 2	    /* segments that are left, as after a loss (RFC 5681, 3.1, equation 4) */
 #define CC_PPM_ 1000000 /* parts of one */
@@ -30,7 +30,7 @@ struct cc_ends {
 	u32 number;
 };
 
-struct cc_order {
+struct cc_command {
 	u64 at_ns;	/* when it was given, CLOCK_MONOTONIC */
 	u64 shorter_us; /* by how much the way will be shorter */
 	u32 number;	/* 1 and up: no two of a run are the same */
@@ -40,7 +40,7 @@ struct cc_order {
 };
 
 enum {
-	CC_TRIMMED = 1,
+	CC_REDUCED = 1,
 	CC_RESTORED = 2,
 	CC_TOO_LATE = 3, /* nothing could be done within a round trip: it had losses to repair, or nothing to send */
 	CC_REPAIRS = 4,	 /* it goes on after a time-out */
@@ -58,15 +58,15 @@ struct cc_answer {
 
 struct {
 	u32 (*type)[CC_HASH_];
-	u32 (*max_entries)[CC_ORDERS_];
+	u32 (*max_entries)[CC_COMMANDS_];
 	u32 (*map_flags)[CC_NO_PREALLOC_];
 	struct cc_ends *key;
-	struct cc_order *value;
-} cc_orders CC_SECTION(".maps");
+	struct cc_command *value;
+} cc_commands CC_SECTION(".maps");
 
 struct {
 	u32 (*type)[CC_HASH_];
-	u32 (*max_entries)[CC_ORDERS_];
+	u32 (*max_entries)[CC_COMMANDS_];
 	u32 (*map_flags)[CC_NO_PREALLOC_];
 	struct cc_ends *key;
 	struct cc_answer *value;
@@ -78,7 +78,7 @@ const volatile u32 cc_listens = 0;
 /* The algorithm's `ssthresh`; which function that is, CC_WRAP_ssthresh knows. */
 static inline u32 cc_threshold_(struct tcp_sock *sk);
 
-static inline void cc_trim_(struct tcp_sock *sk, const struct cc_order *order, u32 acked, struct cc_answer *answer)
+static inline void cc_reduce_(struct tcp_sock *sk, const struct cc_command *command, u32 acked, struct cc_answer *answer)
 {
 	u64 srtt_us = answer->srtt_us;
 	/* The ACK that is being processed has left packets_out already. */
@@ -90,10 +90,10 @@ static inline void cc_trim_(struct tcp_sock *sk, const struct cc_order *order, u
 		answer->what = CC_REPAIRS;
 		return;
 	}
-	if (order->keep_ppm)
-		kept = window * order->keep_ppm / CC_PPM_;
-	else if (order->shorter_us < srtt_us)
-		kept = window * (srtt_us - order->shorter_us) / srtt_us;
+	if (command->keep_ppm)
+		kept = window * command->keep_ppm / CC_PPM_;
+	else if (command->shorter_us < srtt_us)
+		kept = window * (srtt_us - command->shorter_us) / srtt_us;
 	else
 		kept = 0;
 	if (kept < CC_LEAST_)
@@ -104,14 +104,14 @@ static inline void cc_trim_(struct tcp_sock *sk, const struct cc_order *order, u
 	cc_set_snd_cwnd_cnt(sk, 0);
 	cc_set_snd_ssthresh(sk, (u32)kept);
 	cc_set_snd_cwnd(sk, (u32)kept);
-	answer->what = CC_TRIMMED;
+	answer->what = CC_REDUCED;
 	answer->window = (u32)window;
 	answer->kept = (u32)kept;
 }
 
 static inline void cc_restore_(struct tcp_sock *sk, const struct cc_answer *taken, struct cc_answer *answer)
 {
-	if (!taken || taken->what != CC_TRIMMED || cc_ca_state(sk) > CC_DISORDER) {
+	if (!taken || taken->what != CC_REDUCED || cc_ca_state(sk) > CC_DISORDER) {
 		answer->what = CC_REPAIRS;
 		return;
 	}
@@ -133,34 +133,34 @@ static inline void cc_listen_(struct tcp_sock *sk, u32 acked)
 	const struct sock_common *common = &sk->inet_conn.icsk_inet.sk.__sk_common;
 	struct cc_ends ends = { .source = common->skc_rcv_saddr, .destination = common->skc_daddr };
 	struct cc_answer answer = {};
-	struct cc_order *order;
+	struct cc_command *command;
 
 	ends.port = common->skc_dport;
-	order = find(&cc_orders, &ends);
-	if (!order) {
+	command = find(&cc_commands, &ends);
+	if (!command) {
 		ends.port = 0;
-		order = find(&cc_orders, &ends);
+		command = find(&cc_commands, &ends);
 	}
-	if (!order)
+	if (!command)
 		return;
 	ends.port = common->skc_dport;
 	ends.own = common->skc_num;
-	ends.number = order->number;
+	ends.number = command->number;
 	if (find(&cc_answers, &ends))
 		return;
 	answer.at_ns = clock();
 	answer.srtt_us = cc_srtt_us(sk) >> 3;
 	answer.cwnd = cc_snd_cwnd(sk);
 	answer.ssthresh = cc_snd_ssthresh(sk);
-	if (order->restores) {
-		ends.number = order->restores;
+	if (command->restores) {
+		ends.number = command->restores;
 		cc_restore_(sk, find(&cc_answers, &ends), &answer);
-		ends.number = order->number;
-	} else if (answer.at_ns - order->at_ns > (u64)answer.srtt_us * 1250) {
+		ends.number = command->number;
+	} else if (answer.at_ns - command->at_ns > (u64)answer.srtt_us * 1250) {
 		/* A quarter more than the smoothed round trip: ACKs of a full window come once within each. */
 		answer.what = CC_TOO_LATE;
 	} else {
-		cc_trim_(sk, order, acked, &answer);
+		cc_reduce_(sk, command, acked, &answer);
 	}
 	store(&cc_answers, &ends, &answer, 0);
 }
