@@ -28,8 +28,8 @@ def version() -> str:
 def record_sources() -> list[Path]:
     """Return the files of Python that take part in making a record, in a fixed order."""
     package = Path(__file__).parent
-    folders = (package / name for name in ("backends", "congestion_control"))
-    files = (package / name for name in ("record.py", "report/notes.py", "store/series.py"))
+    folders = (package / name for name in ("backends", "congestion_control", "kernel", "path"))
+    files = (package / name for name in ("network_namespace.py", "record.py", "report/notes.py", "store/series.py"))
     return sorted([*files, *(file for folder in folders for file in folder.rglob("*.py"))])
 
 

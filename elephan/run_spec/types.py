@@ -397,7 +397,7 @@ class LognormalFlowsSpec(TypedDict):
 
 
 SizesSpec: TypeAlias = ParetoFlowsSpec | LognormalFlowsSpec
-"""Distribution of sizes; see `te::mix`."""
+"""Distribution of the flows' sizes."""
 
 
 class MixSourceSpec(TypedDict):

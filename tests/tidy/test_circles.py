@@ -13,9 +13,6 @@ from tests.tidy.test_tidy import ROOT, code_of, without_tests
 
 CRATES = sorted(path.parent.name for path in (ROOT / "crates").glob("*/Cargo.toml"))
 
-DATA = {"experiment": ["spec"]}
-"""Modules that count as one file: declarations of data that refer to each other, with no code between them."""
-
 USE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
 PATH = re.compile(r"(?<![\w:.])((?:crate|super|self|[a-z_]\w*)(?:::\w+)+)")
 
@@ -96,18 +93,14 @@ def resolve(path: str, module: Module, modules: Iterable[Module]) -> Module | No
     return at
 
 
-def needs_of(modules: dict[Module, Path], as_one: list[str]) -> dict[Module, set[Module]]:
+def needs_of(modules: dict[Module, Path]) -> dict[Module, set[Module]]:
     """Return the modules that each module names."""
-
-    def one(module: Module) -> Module:
-        return module[:1] if module and module[0] in as_one else module
-
-    needs: dict[Module, set[Module]] = {one(module): set() for module in modules}
+    needs: dict[Module, set[Module]] = {module: set() for module in modules}
     for module, path in modules.items():
         lines = path.read_text(encoding="utf-8").splitlines()
         code = "\n".join(code_of(line) for _, line in without_tests(lines))
         targets = (resolve(named, module, modules) for named in paths_of(as_one_file(code)))
-        needs[one(module)] |= {one(target) for target in targets if target is not None}
+        needs[module] |= {target for target in targets if target is not None}
     return {module: targets - {module} for module, targets in needs.items()}
 
 
@@ -132,8 +125,7 @@ def circle_through(start: Module, needs: dict[Module, set[Module]]) -> list[Modu
 def circles(crate: str) -> list[str]:
     """Return a circle for each file of `crate` that is in one, the same circle once."""
     modules = modules_of(ROOT / "crates" / crate)
-    as_one = DATA.get(crate, [])
-    needs = needs_of(modules, as_one)
+    needs = needs_of(modules)
     found: dict[frozenset[Module], str] = {}
     for module in needs:
         circle = circle_through(module, needs)

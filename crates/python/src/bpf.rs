@@ -1,38 +1,10 @@
 //! BPF objects, maps and congestion controls in the kernel as Python objects.
 
+use crate::error;
 use bpf::{Error, LoadedObject, Log, Map, ObjectFile, Records, Registration, Settings};
-use pyo3::create_exception;
-use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::collections::BTreeMap;
-
-create_exception!(
-    _native,
-    BpfError,
-    PyException,
-    "The kernel or libbpf refused something. `kind`: \"load\" (of an object, of which `program`, `log` and `messages` \
-     say more), \"call\", or \"object\" when the fault is that of whoever asked; `errno` is the number of the first \
-     two, else None; `reason` is the text without the attempt."
-);
-
-fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    let raised = BpfError::new_err(error.to_string());
-    let value = raised.value(py);
-    let (kind, program, log, messages) = match error {
-        Error::Load { program, log, messages, .. } => ("load", program.as_str(), log.as_str(), messages.as_slice()),
-        Error::Call { .. } => ("call", "", "", [].as_slice()),
-        Error::Lacks(_) | Error::Size { .. } => ("object", "", "", [].as_slice()),
-    };
-    let done = value
-        .setattr("kind", kind)
-        .and_then(|()| value.setattr("reason", error.reason()))
-        .and_then(|()| value.setattr("errno", error.errno()))
-        .and_then(|()| value.setattr("program", program))
-        .and_then(|()| value.setattr("log", log))
-        .and_then(|()| value.setattr("messages", messages.to_vec()));
-    done.err().unwrap_or(raised)
-}
 
 /// Constants that make a variant of an object (crates/bpf/src/control.rs).
 #[pyclass(module = "elephan._native", name = "ControlSettings", frozen, skip_from_py_object)]
@@ -81,30 +53,30 @@ impl PyObject {
             settings.map(|settings| object.configure(&settings.0)).transpose()?;
             Ok(object)
         };
-        let object = py.detach(|| bpf::loaded(opened, Log::Statistics)).map_err(|error| raised(py, &error))?;
+        let object = py.detach(|| bpf::loaded(opened, Log::Statistics)).map_err(|error| error::bpf(py, &error))?;
         Ok(PyObject { registration: None, records: BTreeMap::new(), object: Some(object) })
     }
 
     /// Size of its variables; 0 without any.
     fn variables_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.object().map(LoadedObject::variables_bytes).map_err(|error| raised(py, &error))
+        self.object().map(LoadedObject::variables_bytes).map_err(|error| error::bpf(py, &error))
     }
 
     /// Its variables.
     fn variables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let read = self.object().and_then(LoadedObject::variables);
-        read.map(|bytes| PyBytes::new(py, &bytes)).map_err(|error| raised(py, &error))
+        read.map(|bytes| PyBytes::new(py, &bytes)).map_err(|error| error::bpf(py, &error))
     }
 
     /// Sets its variables, runs a program of type syscall once, and returns the variables.
     fn run<'py>(&self, py: Python<'py>, program: &str, variables: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let run = self.object().and_then(|object| object.run(program, variables));
-        run.map(|bytes| PyBytes::new(py, &bytes)).map_err(|error| raised(py, &error))
+        run.map(|bytes| PyBytes::new(py, &bytes)).map_err(|error| error::bpf(py, &error))
     }
 
     /// Begins to take the records of the ring buffer `map`.
     fn record(&mut self, py: Python<'_>, map: &str) -> PyResult<()> {
-        let records = self.object().and_then(|object| object.records(map)).map_err(|error| raised(py, &error))?;
+        let records = self.object().and_then(|object| object.records(map)).map_err(|error| error::bpf(py, &error))?;
         self.records.insert(map.to_owned(), records);
         Ok(())
     }
@@ -112,20 +84,20 @@ impl PyObject {
     /// Empties the ring buffers, so that there is room for more.
     fn collect(&self, py: Python<'_>) -> PyResult<()> {
         let done = self.records.values().try_for_each(Records::collect);
-        done.map_err(|error| raised(py, &error))
+        done.map_err(|error| error::bpf(py, &error))
     }
 
     /// The records of a ring buffer since the last call, one behind the other.
     fn records<'py>(&self, py: Python<'py>, map: &str) -> PyResult<Bound<'py, PyBytes>> {
         let records = self.records.get(map).ok_or_else(|| Error::Lacks(format!("records of {map}")));
-        let taken = records.and_then(Records::take).map_err(|error| raised(py, &error))?;
+        let taken = records.and_then(Records::take).map_err(|error| error::bpf(py, &error))?;
         Ok(PyBytes::new(py, &taken))
     }
 
     /// Registers its congestion control until it is closed.
     fn register(&mut self, py: Python<'_>) -> PyResult<()> {
         let object = self.object.as_mut().ok_or_else(|| Error::Lacks("programs any more: it was closed".to_owned()));
-        self.registration = Some(object.and_then(LoadedObject::register).map_err(|error| raised(py, &error))?);
+        self.registration = Some(object.and_then(LoadedObject::register).map_err(|error| error::bpf(py, &error))?);
         Ok(())
     }
 
@@ -146,7 +118,7 @@ impl PyMap {
     /// Opens the map with this number. BpfError: there is none, or it may not be opened.
     #[new]
     fn new(py: Python<'_>, id: u32) -> PyResult<PyMap> {
-        Map::open(id).map(PyMap).map_err(|error| raised(py, &error))
+        Map::open(id).map(PyMap).map_err(|error| error::bpf(py, &error))
     }
 
     /// Its number.
@@ -158,7 +130,7 @@ impl PyMap {
     /// Returns the entries of a map as a dict of bytes. No other program may change the map meanwhile.
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = PyDict::new(py);
-        for (key, value) in self.0.entries().map_err(|error| raised(py, &error))? {
+        for (key, value) in self.0.entries().map_err(|error| error::bpf(py, &error))? {
             found.set_item(PyBytes::new(py, &key), PyBytes::new(py, &value))?;
         }
         Ok(found)
@@ -177,7 +149,7 @@ fn check_object(
     register: bool,
 ) -> PyResult<(usize, u64)> {
     let checked = py.detach(|| bpf::check(compiled, "algorithm", settings.map(|settings| &settings.0), register));
-    checked.map(|checked| (checked.programs, checked.steps)).map_err(|error| raised(py, &error))
+    checked.map(|checked| (checked.programs, checked.steps)).map_err(|error| error::bpf(py, &error))
 }
 
 /// The congestion controls in the kernel whose names begin with `mark`, as dicts: name, map_id, in_use, label, hashes
@@ -185,7 +157,7 @@ fn check_object(
 /// kernel does not let us look.
 #[pyfunction]
 fn registered_controls<'py>(py: Python<'py>, mark: &str) -> PyResult<Bound<'py, PyList>> {
-    let found = py.detach(|| bpf::registered(mark)).map_err(|error| raised(py, &error))?;
+    let found = py.detach(|| bpf::registered(mark)).map_err(|error| error::bpf(py, &error))?;
     let list = PyList::empty(py);
     for one in found {
         let entry = PyDict::new(py);
@@ -207,17 +179,16 @@ fn registered_controls<'py>(py: Python<'py>, mark: &str) -> PyResult<Bound<'py, 
 /// Unregisters the congestion control of the struct_ops map `map_id`. One that has gone meanwhile is no error.
 #[pyfunction]
 fn unregister_control(py: Python<'_>, map_id: u32) -> PyResult<()> {
-    bpf::unregister(map_id).map_err(|error| raised(py, &error))
+    bpf::unregister(map_id).map_err(|error| error::bpf(py, &error))
 }
 
 /// Returns true if the kernel has a struct of this name, by its own types (BTF). BpfError: it describes none.
 #[pyfunction]
 fn kernel_has_struct(py: Python<'_>, name: &str) -> PyResult<bool> {
-    py.detach(|| bpf::kernel_has_struct(name)).map_err(|error| raised(py, &error))
+    py.detach(|| bpf::kernel_has_struct(name)).map_err(|error| error::bpf(py, &error))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("BpfError", module.py().get_type::<BpfError>())?;
     module.add_class::<PySettings>()?;
     module.add_class::<PyObject>()?;
     module.add_class::<PyMap>()?;

@@ -1,13 +1,9 @@
 //! The congestion controls that this build carries, and a user's own.
 
-use pyo3::create_exception;
-use pyo3::exceptions::PyValueError;
+use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::path::Path;
-
-create_exception!(_native, CompileError, PyValueError, "A user's own algorithm does not compile or does not load.");
-create_exception!(_native, NoClang, PyValueError, "There is no clang to compile for BPF with.");
 
 /// All built-in algorithms, as dicts with name, summary, source, hooks, code and params.
 #[pyfunction]
@@ -20,9 +16,9 @@ fn congestion_controls(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 /// carries what is wrong as text and, as `problems`, place by place.
 #[pyfunction]
 fn compile_cc<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyDict>> {
-    let (algorithm, warnings) = congestion::compile_and_warn(Path::new(path)).map_err(|e| refused(py, &e))?;
+    let (algorithm, warnings) = congestion::compile_and_warn(Path::new(path)).map_err(|e| error::compile(py, &e))?;
     let described = describe(py, &algorithm)?;
-    described.set_item("warnings", listed(py, &warnings)?)?;
+    described.set_item("warnings", error::listed(py, &warnings)?)?;
     Ok(described)
 }
 
@@ -42,16 +38,12 @@ fn compile_bpf<'py>(
         "kernel" => congestion::BpfBuild::Kernel,
         "record" => congestion::BpfBuild::Record,
         "step" => congestion::BpfBuild::Step,
-        other => return Err(PyValueError::new_err(format!("build {other:?}: kernel, record or step"))),
+        other => return Err(error::value(format_args!("build {other:?}: kernel, record or step"))),
     };
-    let object = py.detach(|| congestion::compile_bpf_as(build, Path::new(path), code, kernel_name)).map_err(|e| {
-        if matches!(e, congestion::CompileError::NoClang) {
-            NoClang::new_err(e.to_string())
-        } else {
-            refused(py, &e)
-        }
-    })?;
-    Ok((PyBytes::new(py, &object.bytes), object.clang, listed(py, &object.warnings)?))
+    let object = py
+        .detach(|| congestion::compile_bpf_as(build, Path::new(path), code, kernel_name))
+        .map_err(|e| error::compile(py, &e))?;
+    Ok((PyBytes::new(py, &object.bytes), object.clang, error::listed(py, &object.warnings)?))
 }
 
 /// The BPF object of the built-in congestion control `name`, made when this module was; None when there was no clang
@@ -65,27 +57,6 @@ fn builtin_object<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyBytes
 #[pyfunction]
 fn builtin_objects_compiler() -> Option<&'static str> {
     congestion::builtin_objects_compiler()
-}
-
-fn refused(py: Python<'_>, error: &congestion::CompileError) -> PyErr {
-    let raised = CompileError::new_err(error.to_string());
-    match listed(py, &error.problems()).and_then(|problems| raised.value(py).setattr("problems", problems)) {
-        Ok(()) => raised,
-        Err(other) => other,
-    }
-}
-
-fn listed<'py>(py: Python<'py>, problems: &[congestion::Problem]) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for problem in problems {
-        let entry = PyDict::new(py);
-        entry.set_item("line", problem.line)?;
-        entry.set_item("what", &*problem.what)?;
-        entry.set_item("code", &*problem.code)?;
-        entry.set_item("hint", &problem.hint)?;
-        list.append(entry)?;
-    }
-    Ok(list)
 }
 
 fn describe<'py>(py: Python<'py>, algorithm: &congestion::Algorithm) -> PyResult<Bound<'py, PyDict>> {
@@ -112,8 +83,6 @@ fn describe<'py>(py: Python<'py>, algorithm: &congestion::Algorithm) -> PyResult
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("CompileError", module.py().get_type::<CompileError>())?;
-    module.add("NoClang", module.py().get_type::<NoClang>())?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
     module.add_function(wrap_pyfunction!(compile_bpf, module)?)?;
     module.add_function(wrap_pyfunction!(builtin_object, module)?)?;

@@ -1,6 +1,6 @@
 //! A trial of the manager's detection, from JSON to a dict.
 
-use pyo3::exceptions::PyValueError;
+use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Deserialize;
@@ -48,13 +48,12 @@ struct TrialSpec {
 /// Runs a trial of detection (JSON: see `TrialSpec`) and returns its results, by name. ValueError says what is wrong.
 #[pyfunction]
 fn detection_trial<'py>(py: Python<'py>, spec_json: &str) -> PyResult<Bound<'py, PyDict>> {
-    let spec: TrialSpec =
-        serde_json::from_str(spec_json).map_err(|e| PyValueError::new_err(format!("the trial: {e}")))?;
+    let spec: TrialSpec = serde_json::from_str(spec_json).map_err(error::json("the trial"))?;
     let (Some(sizes), Some(rates)) = (spec.sizes_bytes.distribution(), spec.rates_bps.distribution()) else {
-        return Err(PyValueError::new_err("the trial: distributions need parameters above zero, and least below most"));
+        return Err(error::value("the trial: distributions need parameters above zero, and least below most"));
     };
     if spec.interval_ns == 0 || spec.packet_bytes == 0 || spec.arrivals_per_s <= 0.0 {
-        return Err(PyValueError::new_err("the trial: interval, packet and arrivals above zero"));
+        return Err(error::value("the trial: interval, packet and arrivals above zero"));
     }
     let trial = Evaluation {
         seed: spec.seed,

@@ -1,26 +1,11 @@
 //! Disks and traces played to them.
 
-use pyo3::exceptions::PyValueError;
+use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::fmt::Display;
-use storage::disk::{self, Device, OutOfRange, ReplayError, ReplayPlan, Times};
+use storage::disk::{self, Device, OutOfRange, ReplayPlan, Times};
 use storage::trace::ValidationReader;
 use storage::Format;
-
-fn wrong(error: impl Display) -> PyErr {
-    PyValueError::new_err(error.to_string())
-}
-
-/// A replay's error. What the core can do about it is an option of the command, which is named here alone.
-fn refused(error: ReplayError) -> PyErr {
-    match error {
-        ReplayError::OutOfRange(text) => wrong(format!(
-            "{text}: --out-of-range skip leaves such requests out, wrap takes block numbers modulo the disk's size"
-        )),
-        other => wrong(other),
-    }
-}
 
 /// Names of the disks that are built in.
 #[pyfunction]
@@ -37,7 +22,7 @@ fn disk_schedulers() -> Vec<&'static str> {
 /// Returns the name, size and parameters of a disk. ValueError names file, line and what would be right.
 #[pyfunction]
 fn disk_describe<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict>> {
-    let device = disk::device(text).map_err(wrong)?;
+    let device = disk::device(text).map_err(error::value)?;
     let dict = PyDict::new(py);
     dict.set_item("name", device.name())?;
     dict.set_item("blocks", device.blocks())?;
@@ -89,8 +74,8 @@ fn disk_replay<'py>(
     out_of_range: &str,
     time_scale_e6: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let target = disk::device(disk_text).map_err(wrong)?;
-    let scheduler = disk::scheduler(scheduler, &target).map_err(wrong)?;
+    let target = disk::device(disk_text).map_err(error::value)?;
+    let scheduler = disk::scheduler(scheduler, &target).map_err(error::value)?;
     let out_of_range = match out_of_range {
         "skip" => OutOfRange::Skip,
         "wrap" => OutOfRange::Wrap,
@@ -98,8 +83,8 @@ fn disk_replay<'py>(
     };
     let plan = ReplayPlan { scheduler, closed, device, beyond: out_of_range, slowdown_e6: time_scale_e6 };
     let report = py.detach(|| {
-        let reader = storage::stream(trace, Format::asked(format).map_err(wrong)?).map_err(wrong)?;
-        disk::replay(reader, &target, &plan).map_err(refused)
+        let reader = storage::stream(trace, Format::asked(format).map_err(error::value)?).map_err(error::value)?;
+        disk::replay(reader, &target, &plan).map_err(error::replay)
     })?;
     let dict = PyDict::new(py);
     dict.set_item("disk", target.name())?;
@@ -140,13 +125,14 @@ fn kind<'py>(py: Python<'py>, times: &Times) -> PyResult<Bound<'py, PyDict>> {
 /// Compares a drive with a validation trace; see `storage::disk::validate`. ValueError names the fault.
 #[pyfunction]
 fn disk_validate<'py>(py: Python<'py>, trace: &str, disk_text: &str) -> PyResult<Bound<'py, PyDict>> {
-    let Device::Drive(drive) = disk::device(disk_text).map_err(wrong)? else {
-        return Err(wrong(format!("disk {disk_text:?}: expected a drive: a validation trace is of one")));
+    let Device::Drive(drive) = disk::device(disk_text).map_err(error::value)? else {
+        return Err(error::value(format!("disk {disk_text:?}: expected a drive: a validation trace is of one")));
     };
     let found = py.detach(|| {
-        let file = std::fs::File::open(trace).map_err(|error| wrong(format!("{trace}: cannot be opened: {error}")))?;
+        let file =
+            std::fs::File::open(trace).map_err(|error| error::value(format!("{trace}: cannot be opened: {error}")))?;
         let reader = ValidationReader::new(trace, std::io::BufReader::new(file));
-        disk::validate(drive.spec().clone(), reader).map_err(wrong)
+        disk::validate(drive.spec().clone(), reader).map_err(error::value)
     })?;
     let dict = PyDict::new(py);
     dict.set_item("disk", &drive.spec().name)?;

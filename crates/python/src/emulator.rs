@@ -1,8 +1,8 @@
 //! The emulator as a Python object.
 
+use crate::error;
 use experiment::ValidRun;
 use kernel::{CarrierCounters, Clock, Direction, Emulator, EmulatorReport, HostPlan, HostSpec};
-use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use spec::RunSpec;
@@ -14,7 +14,7 @@ pub(crate) struct PyEmulator(pub Emulator);
 
 /// Reads JSON that Python handed over. ValueError begins with `what`.
 pub(crate) fn parsed<T: serde::de::DeserializeOwned>(what: &str, json: &str) -> PyResult<T> {
-    serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("{what}: {e}")))
+    serde_json::from_str(json).map_err(error::json(what))
 }
 
 #[pymethods]
@@ -23,7 +23,7 @@ impl PyEmulator {
     #[new]
     fn new(py: Python<'_>, hosts_json: &str) -> PyResult<PyEmulator> {
         let hosts: Vec<HostSpec> = parsed("the plan's hosts", hosts_json)?;
-        py.detach(|| Emulator::open(&hosts)).map(PyEmulator).map_err(|e| PyOSError::new_err(e.to_string()))
+        py.detach(|| Emulator::open(&hosts)).map(PyEmulator).map_err(error::machine)
     }
 
     /// Carries packets over the network of `spec_json` from now on, and begins the run. The spec's flows are not run:
@@ -36,7 +36,7 @@ impl PyEmulator {
         let plan: HostPlan = parsed("the plan", plan_json)?;
         let emulator = &mut self.0;
         py.detach(|| emulator.start(ValidRun::new(&spec)?, &plan, Clock::starting_in(Span::ZERO), [].into()))
-            .map_err(|e| PyValueError::new_err(e.to_string()))
+            .map_err(error::value)
     }
 
     /// Packets of flow `flow` go over `links` from now on: its data, or, with `back`, its acknowledgements. ValueError:
@@ -44,7 +44,7 @@ impl PyEmulator {
     #[pyo3(signature = (flow, links, back=false))]
     fn set_route(&self, py: Python<'_>, flow: usize, links: Vec<usize>, back: bool) -> PyResult<()> {
         let direction = if back { Direction::Reverse } else { Direction::Forward };
-        py.detach(|| self.0.set_route(flow, direction, &links)).map_err(|e| PyValueError::new_err(e.to_string()))
+        py.detach(|| self.0.set_route(flow, direction, &links)).map_err(error::value)
     }
 
     /// Returns true if it has ended by itself.

@@ -1,6 +1,6 @@
 //! The live Fibre Channel gateway as a Python object.
 
-use pyo3::exceptions::{PyOSError, PyValueError};
+use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ impl FcGateway {
             ip: ip.map(ip_config).transpose()?,
             ..GatewayConfig::new(attachments, Wwn(fabric), domain, addresses)
         };
-        py.detach(|| Gateway::start(config)).map(FcGateway).map_err(|error| PyOSError::new_err(error.to_string()))
+        py.detach(|| Gateway::start(config)).map(FcGateway).map_err(error::start)
     }
 
     /// Returns what happened since the last call, a line each.
@@ -113,8 +113,7 @@ impl FcGateway {
 }
 
 fn ip_config((listen, congestion_control, transparent, peers): Ip) -> PyResult<IpConfig> {
-    let address =
-        |text: &str| text.parse().map_err(|_| PyValueError::new_err(format!("{text:?}: ADDRESS:PORT is needed")));
+    let address = |text: &str| text.parse().map_err(|_| error::value(format_args!("{text:?}: ADDRESS:PORT is needed")));
     let port = |(id, port, node, features): Port| {
         let mut entry = Entry::new(Location::Remote, Wwn(port), Wwn(node));
         entry.types = TypeMap::of(FrameType::FCP.0);
@@ -174,7 +173,7 @@ fn counters<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict
 /// A world wide name as a number; ValueError says what one is.
 #[pyfunction]
 fn parse_wwn(text: &str) -> PyResult<u64> {
-    text.parse::<Wwn>().map(|name| name.0).map_err(|error| PyValueError::new_err(error.to_string()))
+    text.parse::<Wwn>().map(|name| name.0).map_err(error::value)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,6 +1,6 @@
 //! The live iSCSI target and initiator as Python objects.
 
-use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyValueError};
+use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ const LOOK_S: f64 = 0.05;
 type Pair = (String, String);
 
 fn address(text: &str) -> PyResult<SocketAddr> {
-    text.parse().map_err(|_| PyValueError::new_err(format!("{text:?}: ADDRESS:PORT is needed, such as 127.0.0.1:3260")))
+    text.parse().map_err(|_| error::value(format_args!("{text:?}: ADDRESS:PORT is needed, such as 127.0.0.1:3260")))
 }
 
 fn credentials(chap: Option<Pair>, mutual: Option<Pair>) -> Option<Credentials> {
@@ -31,7 +31,7 @@ fn digest(name: &str) -> PyResult<Digest> {
         "allowed" => Digest::Allowed,
         "preferred" => Digest::Preferred,
         "required" => Digest::Required,
-        _ => return Err(PyValueError::new_err(format!("{name:?}: off, allowed, preferred or required is needed"))),
+        _ => return Err(error::value(format_args!("{name:?}: off, allowed, preferred or required is needed"))),
     })
 }
 
@@ -50,7 +50,7 @@ fn settings(from: &Bound<'_, PyDict>) -> PyResult<Settings> {
             "max_burst_bytes" => settings.max_burst_bytes = value.extract()?,
             "first_burst_bytes" => settings.first_burst_bytes = value.extract()?,
             "max_outstanding_r2t" => settings.max_outstanding_r2t = value.extract()?,
-            _ => return Err(PyValueError::new_err(format!("there is no setting {key:?}"))),
+            _ => return Err(error::value(format_args!("there is no setting {key:?}"))),
         }
     }
     Ok(settings.within_ranges())
@@ -95,10 +95,7 @@ impl IscsiServer {
         let portals = portals.iter().map(|text| address(text)).collect::<PyResult<_>>()?;
         let config =
             ServerConfig { target, luns: luns.collect(), portals, congestion_control, max_connections, memory_bytes };
-        py.detach(|| Server::start(config)).map(IscsiServer).map_err(|error| match error.kind() {
-            std::io::ErrorKind::WouldBlock => PyBlockingIOError::new_err(error.to_string()),
-            _ => PyOSError::new_err(error.to_string()),
-        })
+        py.detach(|| Server::start(config)).map(IscsiServer).map_err(error::start)
     }
 
     /// Returns the addresses on which it listens.
@@ -175,8 +172,8 @@ fn watched<T: Send>(
         Ok(py.detach(|| worker.join()))
     })?;
     match done {
-        Ok(done) => done.map_err(|e| PyOSError::new_err(e.to_string())),
-        Err(_) => Err(PyOSError::new_err("the load panicked")),
+        Ok(done) => done.map_err(error::machine),
+        Err(_) => Err(error::machine("the load panicked")),
     }
 }
 

@@ -9,6 +9,7 @@ mod congestion_controls;
 mod detection;
 mod disk;
 mod emulator;
+mod error;
 mod gateway;
 mod iscsi;
 mod on_kernel;
@@ -26,6 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     detection::register(module)?;
     disk::register(module)?;
     emulator::register(module)?;
+    error::register(module)?;
     gateway::register(module)?;
     on_kernel::register(module)?;
     parity::register(module)?;

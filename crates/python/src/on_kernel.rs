@@ -1,11 +1,12 @@
 //! Running a spec with this machine's own TCP.
 
 use crate::emulator::{parsed, report_dict, PyEmulator};
+use crate::error;
 use crate::progress::Progress;
-use crate::simulate::{convert, RunResult, Stopped};
+use crate::simulate::{convert, RunResult};
 use experiment::{NetworkCounters, RunError, ValidRun};
-use kernel::{Carrier, CarrierCounters, Clock, EmulatorReport, HostPlan, KernelError};
-use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
+use kernel::{Carrier, CarrierCounters, Clock, EmulatorReport, HostPlan};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use spec::RunSpec;
@@ -56,11 +57,7 @@ fn run_on_kernel<'py>(
         ran
     };
     progress.check()?;
-    let (outcome, report) = ran.map_err(|e| match e {
-        KernelError::Stopped | KernelError::Spec(RunError::Stopped) => Stopped::new_err(e.to_string()),
-        KernelError::Spec(_) => PyValueError::new_err(e.to_string()),
-        KernelError::Flow { .. } | KernelError::Machine { .. } => PyOSError::new_err(e.to_string()),
-    })?;
+    let (outcome, report) = ran.map_err(error::kernel_run)?;
     Ok((convert(py, outcome)?, report_dict(py, &report)?))
 }
 

@@ -1,8 +1,8 @@
 //! Calls of a BPF build, made again natively.
 
+use crate::error;
 use congestion::parity::{replay, synthetic, Comparison, HOOKS, SEEN_BYTES};
 use congestion::Algorithm;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::collections::BTreeMap;
@@ -18,8 +18,7 @@ fn replay_calls<'py>(
     recording: &[u8],
 ) -> PyResult<Bound<'py, PyDict>> {
     let algorithm = find(name)?;
-    let found =
-        py.detach(|| replay(&algorithm, &values, recording)).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let found = py.detach(|| replay(&algorithm, &values, recording)).map_err(error::value)?;
     as_dict(py, &found)
 }
 
@@ -34,14 +33,14 @@ fn synthetic_calls<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let algorithm = find(name)?;
     let calls = py.detach(|| synthetic(&algorithm, &values, seed, count));
-    Ok(PyBytes::new(py, &calls.map_err(|e| PyValueError::new_err(e.to_string()))?))
+    Ok(PyBytes::new(py, &calls.map_err(error::value)?))
 }
 
 fn find(name: &str) -> PyResult<Algorithm> {
     if name.ends_with(".c") {
-        return congestion::compile(Path::new(name)).map_err(|e| PyValueError::new_err(e.to_string()));
+        return congestion::compile(Path::new(name)).map_err(error::value);
     }
-    congestion::find(name).ok_or_else(|| PyValueError::new_err(format!("no congestion control {name:?}")))
+    congestion::find(name).ok_or_else(|| error::value(format_args!("no congestion control {name:?}")))
 }
 
 fn as_dict<'py>(py: Python<'py>, found: &Comparison) -> PyResult<Bound<'py, PyDict>> {

@@ -1,16 +1,13 @@
 //! Running a spec without the GIL, and its outcome as Python values.
 
+use crate::error;
 use crate::progress::Progress;
-use experiment::{FlowSeries, LinkSeries, ManagerOutcome, Metric, Outcome, RunError};
+use experiment::{FlowSeries, LinkSeries, ManagerOutcome, Metric, Outcome};
 use numpy::IntoPyArray;
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use spec::RunSpec;
 use std::collections::BTreeMap;
-
-create_exception!(_native, Stopped, PyException, "The progress callback asked the run to stop.");
 
 /// Result of a run: metrics as dicts, series as dicts of numpy arrays that own the core's memory.
 #[pyclass(frozen, module = "elephan._native")]
@@ -66,16 +63,11 @@ fn simulate(
     progress: Option<Py<PyAny>>,
     progress_interval_s: f64,
 ) -> PyResult<RunResult> {
-    let spec: RunSpec =
-        serde_json::from_str(spec_json).map_err(|e| PyValueError::new_err(format!("the run's spec: {e}")))?;
+    let spec: RunSpec = serde_json::from_str(spec_json).map_err(error::json("the run's spec"))?;
     let mut progress = Progress::new(progress, progress_interval_s);
     let outcome = py.detach(|| experiment::simulate(&spec, &mut |at| progress.tell(at.now.0, at.end.0)));
     progress.check()?;
-    let outcome = outcome.map_err(|e| match e {
-        RunError::Stopped => Stopped::new_err(e.to_string()),
-        RunError::Capture { ref source, .. } => PyOSError::new_err((source.raw_os_error(), e.to_string())),
-        other => PyValueError::new_err(other.to_string()),
-    })?;
+    let outcome = outcome.map_err(error::run)?;
     convert(py, outcome)
 }
 
@@ -84,7 +76,7 @@ fn simulate(
 #[pyfunction]
 fn check_trace<'py>(py: Python<'py>, path: &str, format: &str) -> PyResult<Bound<'py, PyDict>> {
     let found = py.detach(|| experiment::check_trace(path, format));
-    let (format, summary) = found.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let (format, summary) = found.map_err(error::value)?;
     let dict = PyDict::new(py);
     dict.set_item("format", format.name())?;
     dict.set_item("requests", summary.requests)?;
@@ -201,7 +193,6 @@ fn link_columns(py: Python<'_>, series: LinkSeries) -> PyResult<Py<PyDict>> {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("Stopped", module.py().get_type::<Stopped>())?;
     module.add("QUANTILES_PER_MILLE", experiment::QUANTILES_PER_MILLE)?;
     module.add_class::<RunResult>()?;
     module.add_function(wrap_pyfunction!(run_spec_schema, module)?)?;

@@ -30,7 +30,7 @@ pub struct ShortFlowsSpec {
     pub stop_ns: Option<u64>,
 }
 
-/// Distribution of sizes; see `te::mix`.
+/// Distribution of the flows' sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SizesSpec {
