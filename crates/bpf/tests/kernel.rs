@@ -3,10 +3,10 @@
 //! A part that this machine cannot do is skipped with a word on stderr: it needs clang, root, BTF and a kernel recent
 //! enough. Nothing stays behind: every registration is a link, which ends with its owner.
 
-mod common;
-
+use crate::common::{
+    carried, goes, is_registered, kernel_since, lacks, loaded_with, object, CONG_CONTROL, EVERYTHING, LINKS,
+};
 use bpf::{check, Error, Settings};
-use common::{carried, goes, is_registered, kernel_since, lacks, loaded_with, object, CONG_CONTROL, EVERYTHING, LINKS};
 use congestion::builtin;
 use std::process;
 

@@ -1,8 +1,6 @@
 //! BBR against its paper and draft-cardwell-iccrg-bbr-congestion-control-00: gains, filters, states, worked numbers.
 
-mod common;
-
-use common::{near, parameters, MSS};
+use crate::common::{near, parameters, MSS};
 use congestion::{find, CaEvent, CaState, Controller, RateSample, INFINITE_SSTHRESH};
 
 const STARTUP: u8 = 0;

@@ -1,8 +1,6 @@
 //! BIC against the paper's equations with Linux's constants: B = 4, S_max = 16, 20 RTTs for the last 4 segments.
 
-mod common;
-
-use common::{near, parameters, Flow};
+use crate::common::{near, parameters, Flow};
 use congestion::{find, Controller};
 
 const RTT: u64 = 100_000;

@@ -2,9 +2,6 @@
 //!
 //! Without clang nothing is compiled, with a word on stderr.
 
-#[path = "../../../tests/rust/skip.rs"]
-mod skip;
-
 use congestion::{builtin, builtin_object, builtin_objects_compiler, compile_bpf, CompileError};
 use std::path::Path;
 
@@ -18,7 +15,7 @@ fn the_kernels_name_fits_and_can_be_told_apart() {
         let code = congestion::find(name).expect("built in").code().to_owned();
         let bytes = match compile_bpf(format!("{name}.c").as_ref(), &code, None) {
             Err(CompileError::NoClang) => {
-                return skip::skipped_for_kernel("clang is not installed (or set CLANG): nothing was compiled")
+                return crate::skip::skipped_for_kernel("clang is not installed (or set CLANG): nothing was compiled")
             }
             made => made.expect("it compiles").bytes,
         };
@@ -34,12 +31,12 @@ fn the_same_source_gives_the_same_object_wherever_it_lies() {
     let everything = |path: &str| compile_bpf(path.as_ref(), EVERYTHING, None).map(|object| object.bytes);
     match everything("here/everything.c") {
         Err(CompileError::NoClang) => {
-            return skip::skipped_for_kernel("clang is not installed (or set CLANG): nothing was compiled")
+            return crate::skip::skipped_for_kernel("clang is not installed (or set CLANG): nothing was compiled")
         }
         first => assert!(first.expect("it compiles") == everything("/there/everything.c").expect("it compiles")),
     }
     if builtin_objects_compiler().is_none() {
-        return skip::skipped_for_kernel(
+        return crate::skip::skipped_for_kernel(
             "there was no clang when this was built: no objects of the built-in algorithms to compare",
         );
     }

@@ -1,8 +1,6 @@
 //! Compound TCP against the equations of Tan et al.: alpha 1/8, k 3/4, beta 1/2, gamma 30, zeta 1.
 
-mod common;
-
-use common::{near, Flow};
+use crate::common::{near, Flow};
 use congestion::find;
 
 const BASE: u64 = 100_000;

@@ -1,8 +1,6 @@
 //! CUBIC against RFC 9438: numbers worked from its equations 1 and 2 with C = 0.4, beta = 0.7.
 
-mod common;
-
-use common::{near, parameters, Flow};
+use crate::common::{near, parameters, Flow};
 use congestion::{find, CaEvent, Controller, INFINITE_SSTHRESH};
 
 /// W_cubic(t) of eq. 1, with K of eq. 2: segments; t in s.
@@ -285,7 +283,7 @@ fn variant_2_1_grows_by_2_percent_while_no_loss_has_been_seen() {
 fn plus_plus_round(flow: &mut Flow, rtt_us: i32) -> (u32, u32) {
     let (end, before) = (flow.control.sock().snd_nxt, flow.cwnd());
     let mut acks = 0;
-    while end.wrapping_sub(flow.control.sock().snd_una) > common::MSS {
+    while end.wrapping_sub(flow.control.sock().snd_una) > crate::common::MSS {
         flow.now_us += 3_000;
         flow.ack(1, rtt_us);
         acks += 1;
@@ -359,7 +357,7 @@ fn hystart_plus_plus_needs_8_samples_of_a_round() {
         for _ in 0..7 {
             few.ack(1, rtt);
         }
-        few.ack(end.wrapping_sub(few.control.sock().snd_una) / common::MSS - 1, -1);
+        few.ack(end.wrapping_sub(few.control.sock().snd_una) / crate::common::MSS - 1, -1);
     }
     let before = few.cwnd();
     few.ack(4, 120_000);

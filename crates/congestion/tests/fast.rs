@@ -1,8 +1,6 @@
 //! FAST against the window equation of Jin, Wei, Low: W = (1 - gamma) W + gamma (baseRTT / RTT W + alpha), at most 2 W.
 
-mod common;
-
-use common::{near, Flow};
+use crate::common::{near, Flow};
 use congestion::{find, CaState, INFINITE_SSTHRESH};
 
 const BASE: u64 = 100_000;

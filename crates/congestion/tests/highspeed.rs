@@ -1,8 +1,6 @@
 //! HighSpeed TCP against RFC 3649: its table row for row, its worked numbers, its response function.
 
-mod common;
-
-use common::{near, Flow};
+use crate::common::{near, Flow};
 
 const RTT: u64 = 100_000;
 

@@ -1,8 +1,6 @@
 //! H-TCP against its equations (Leith and Shorten 2004): alpha(d), beta = RTT_min / RTT_max, the throughput switch.
 
-mod common;
-
-use common::{near, Flow};
+use crate::common::{near, Flow};
 use congestion::CaState;
 
 /// Growth per RTT `d` s after a loss, in multiples of Reno's: f of the paper, delta_l = 1 s.

@@ -1,8 +1,6 @@
 //! Illinois against Liu, Basar, Srikant: alpha(da), beta(da), and what they do to the window.
 
-mod common;
-
-use common::{near, Flow};
+use crate::common::{near, Flow};
 use congestion::{find, CaState};
 
 /// Base RTT 100 ms, largest 200 ms: dm = 100 ms, d1 = 1 ms, d2 = 10 ms, d3 = 80 ms.

@@ -1,8 +1,6 @@
 //! LEDBAT++ against draft-irtf-iccrg-ledbat-plus-plus: numbers worked from its sections 4.1 to 4.4.
 
-mod common;
-
-use common::{near, Flow};
+use crate::common::{near, Flow};
 use congestion::INFINITE_SSTHRESH;
 
 const NAME: &str = "ledbat_plus_plus";

@@ -1,8 +1,5 @@
 //! The usual mistakes: each is told with its line and with what would be right, by either compiler.
 
-#[path = "../../../tests/rust/skip.rs"]
-mod skip;
-
 use congestion::{compile, compile_and_warn, compile_bpf, CompileError, Problem};
 use std::fs;
 use std::path::PathBuf;
@@ -60,7 +57,7 @@ fn told(name: &str, code: &str) -> Vec<(Problem, String)> {
     let error = natively(name, code, compile).expect_err("not a usable algorithm");
     let mut all = vec![first(error)];
     match compile_bpf("mine.c".as_ref(), code, None) {
-        Err(CompileError::NoClang) => skip::skipped_for_kernel("clang is not installed"),
+        Err(CompileError::NoClang) => crate::skip::skipped_for_kernel("clang is not installed"),
         // Mistakes that only the linker or the loader sees.
         Ok(_) => {}
         Err(error) => all.push(first(error)),
@@ -163,7 +160,7 @@ fn what_compiles_but_may_divide_by_zero_is_warned_of() {
 fn signed_division_is_refused_for_bpf_with_a_way_out() {
     let code = changed("(void)ack;", "acked += (u32)((int)ack / (int)acked);");
     match compile_bpf("mine.c".as_ref(), &code, None) {
-        Err(CompileError::NoClang) => skip::skipped_for_kernel("clang is not installed"),
+        Err(CompileError::NoClang) => crate::skip::skipped_for_kernel("clang is not installed"),
         Err(error) => {
             let text = error.to_string();
             assert!(text.contains("mine.c:17: signed division") && text.contains("Divide u64"), "{text}");

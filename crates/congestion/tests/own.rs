@@ -1,8 +1,6 @@
 //! A user's own file: works, or says what is wrong in the compiler's words.
 
-mod common;
-
-use common::parameters;
+use crate::common::parameters;
 use congestion::{compile, Algorithm, CompileError, Controller, RateSample};
 use std::fs;
 use std::path::PathBuf;

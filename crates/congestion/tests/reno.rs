@@ -1,8 +1,6 @@
 //! Reno and storage_friendly against their equations (RFC 5681, RFC 3465, evaluation/papers/dsan).
 
-mod common;
-
-use common::{parameters, Flow};
+use crate::common::{parameters, Flow};
 use congestion::{find, Controller, ParamError, INFINITE_SSTHRESH};
 
 const RTT: u64 = 40_000;

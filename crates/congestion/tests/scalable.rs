@@ -1,8 +1,6 @@
 //! Scalable TCP against Kelly's paper: recovery in a number of round trips, a / (b p) under loss, Reno below.
 
-mod common;
-
-use common::{near, Flow};
+use crate::common::{near, Flow};
 
 const RTT: u64 = 200_000;
 

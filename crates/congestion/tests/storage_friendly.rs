@@ -1,9 +1,7 @@
 //! storage_friendly's cap: growth without congestion avoidance, but not without bound
 //! (evaluation/papers/dsan/README.md).
 
-mod common;
-
-use common::{near, Flow};
+use crate::common::{near, Flow};
 
 const RTT: u64 = 25_000;
 

@@ -1,9 +1,7 @@
 //! Vegas against Brakmo and Peterson's equations as Linux has them: diff = W (RTT - base) / base, alpha 2, beta 4,
 //! gamma 1.
 
-mod common;
-
-use common::Flow;
+use crate::common::Flow;
 use congestion::{find, CaEvent, CaState, INFINITE_SSTHRESH};
 
 const BASE: u64 = 100_000;

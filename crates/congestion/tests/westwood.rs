@@ -1,8 +1,6 @@
 //! Westwood+ against its equations: ssthresh = B RTTmin, B from two filters with weight 1/8 over RTT-long samples.
 
-mod common;
-
-use common::{near, Flow};
+use crate::common::{near, Flow};
 use congestion::{find, CaEvent};
 
 /// In congestion avoidance with the window held at `cwnd`, so that `cwnd` segments arrive per RTT, for `rounds` RTTs.

@@ -1,8 +1,6 @@
 //! BBR on a line: full, with a short queue, whatever the line loses; and beside others.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{Metric, Outcome};
 use serde_json::json;
 

@@ -1,9 +1,7 @@
 //! Congestion controls that react to delay, on a path: their queues and their rates under loss, against their
 //! equations.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::Outcome;
 use serde_json::{json, Value};
 

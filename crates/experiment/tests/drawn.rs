@@ -1,8 +1,6 @@
 //! Writes without a trace: their mean rate, their sizes, how bursty they come, and that a name has its own streams.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{Generator, RandomWrites};
 use serde_json::json;
 use spec::{ArrivalsSpec, WriteSizesSpec, WritesSpec};

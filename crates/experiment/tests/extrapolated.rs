@@ -1,8 +1,6 @@
 //! Long copies of which a part is simulated: the extrapolation agrees with the whole, and a refusal gives its reason.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{Metric, Metrics, Outcome};
 use serde_json::{json, Value};
 

@@ -1,8 +1,6 @@
 //! Fibre Channel gateways over simulated TCP: closed forms of throughput and latency; no frame is lost or comes twice.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{simulate, Outcome};
 use serde_json::{json, Value};
 use spec::RunSpec;

@@ -1,8 +1,6 @@
 //! iSCSI sessions over simulated TCP: the cost of each setting in round trips; no request is lost.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{Metric, Outcome};
 use serde_json::{json, Value};
 

@@ -1,9 +1,7 @@
 //! A session is lost when its line is cut for long: it is established again over fresh TCP connections, and every
 //! request is answered.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::Outcome;
 use serde_json::{json, Value};
 

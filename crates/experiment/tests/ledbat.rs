@@ -1,8 +1,6 @@
 //! LEDBAT++ on a line: alone it takes it, at its target delay; beside other flows it yields.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{Metric, Outcome};
 use serde_json::json;
 

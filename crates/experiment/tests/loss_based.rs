@@ -1,8 +1,6 @@
 //! Loss-based congestion controls on a path: the window that a loss rate leaves, and what an overflow costs.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::Outcome;
 use serde_json::{json, Value};
 

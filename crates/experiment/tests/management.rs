@@ -1,8 +1,6 @@
 //! The manager at work on a simulated network: r1-r2-r3 and the lightpath r1-r3, after the hybrid paper's figure 2.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{simulate, Metric, Metrics, Outcome};
 use serde_json::{json, Value};
 use spec::RunSpec;

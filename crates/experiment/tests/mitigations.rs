@@ -1,8 +1,6 @@
 //! Mitigation of moves, with numbers worked out by hand.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{simulate, Metric, Outcome};
 use serde_json::{json, Value};
 use spec::RunSpec;

@@ -1,8 +1,6 @@
 //! Flows that move to another route while they run.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{simulate, Outcome};
 use serde_json::{json, Value};
 use spec::RunSpec;

@@ -1,8 +1,6 @@
 //! Whole runs: limits by the line, the window and the loss; a run is a function of its spec.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::Metric;
 use serde_json::json;
 

@@ -1,8 +1,6 @@
 //! A workload over several connections: the load is the flow's, and a mirror applies its writes in order.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{Metric, Metrics, Outcome};
 use serde_json::{json, Value};
 

@@ -1,8 +1,6 @@
 //! Windows over time on a path, against the papers of BIC, CUBIC and H-TCP.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::Outcome;
 use serde_json::{json, Value};
 

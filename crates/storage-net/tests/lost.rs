@@ -1,8 +1,6 @@
 //! A session whose connections are cut while requests are under way: every request is answered all the same.
 
-mod common;
-
-use common::{Image, BYTES, NAME};
+use crate::common::{Image, BYTES, NAME};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

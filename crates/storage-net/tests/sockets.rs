@@ -1,8 +1,6 @@
 //! Target and initiator over real sockets on the loopback, on a file.
 
-mod common;
-
-use common::{Image, BYTES, NAME};
+use crate::common::{Image, BYTES, NAME};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;

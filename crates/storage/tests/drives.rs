@@ -1,8 +1,5 @@
 //! The named drive, DiskSim's files of it and its measurements, where they are to be had.
 
-#[path = "../../../tests/rust/skip.rs"]
-mod skip;
-
 use std::path::PathBuf;
 use storage::disk::{demerit_ns, device, disksim_rms_ns, from_disksim, named, Device, Drive, DriveSpec, Extent};
 use storage::trace::ValidationReader;
@@ -11,7 +8,7 @@ use storage::Kind;
 fn at(path: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/disk").join(path);
     if !path.exists() {
-        skip::skipped(&format!("{} is not there (DiskSim's Cheetah 9LP and its measurements)", path.display()));
+        crate::skip::skipped(&format!("{} is not there (DiskSim's Cheetah 9LP and its measurements)", path.display()));
         return None;
     }
     Some(path)

@@ -2,9 +2,6 @@
 //!
 //! The virtual time of the clients goes on by [`PAUSE`] with each look at their sockets, which takes as long.
 
-#[path = "../../../tests/rust/skip.rs"]
-mod skip;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -242,7 +239,7 @@ fn two_gateways_find_each_others_ports_at_open_isns() {
     // The server takes the port after it was free a moment before.
     let address = loopback().local_addr().unwrap();
     let Some(server) = Server::start(&folder.0.join("first"), address) else {
-        return skip::skipped("isnsd is not installed (Debian package open-isns-server)");
+        return crate::skip::skipped("isnsd is not installed (Debian package open-isns-server)");
     };
     let (mut east, mut west) =
         (Gateway::new("east.example", 3420, address), Gateway::new("west.example", 3421, address));

@@ -1,8 +1,5 @@
 //! The traces that ship with the project, and where they are to be had, longer ones.
 
-#[path = "../../../tests/rust/skip.rs"]
-mod skip;
-
 use std::path::PathBuf;
 use storage::trace::Summary;
 use storage::{Format, Kind, Replay, Writes};
@@ -15,7 +12,7 @@ fn at(path: &str) -> PathBuf {
 fn elsewhere(path: &str, what: &str) -> Option<(Format, Summary)> {
     let path = at("../shared/data").join(path);
     if !path.exists() {
-        skip::skipped(&format!("{} is not there ({what})", path.display()));
+        crate::skip::skipped(&format!("{} is not there ({what})", path.display()));
         return None;
     }
     let reader = storage::stream(&path, None).unwrap();

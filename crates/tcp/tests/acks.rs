@@ -1,6 +1,5 @@
 //! Delayed and quick acknowledgments, SACK blocks, the handshake's repair, closing.
-mod common;
-use common::*;
+use crate::common::*;
 use tcp::config::{Config, Recovery};
 use tcp::segment::{flags, SackBlock};
 use tcp::State;

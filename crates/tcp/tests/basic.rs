@@ -1,6 +1,5 @@
 //! Handshake and plain transfer.
-mod common;
-use common::*;
+use crate::common::*;
 use tcp::config::{Config, Recovery};
 use tcp::segment::{flags, WindowScale};
 use tcp::State;

@@ -1,6 +1,5 @@
 //! Calls of an algorithm's hooks, recorded by test algorithms.
-mod common;
-use common::*;
+use crate::common::*;
 use congestion::{CcSock, Controller};
 use std::collections::BTreeMap;
 use tcp::config::Config;

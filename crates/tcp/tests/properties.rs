@@ -1,6 +1,5 @@
 //! Over any network all bytes arrive once and the counters stay true; and cost does not grow with the window.
-mod common;
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use tcp::config::{Config, Recovery};
 use units::{Size, Span, Time};

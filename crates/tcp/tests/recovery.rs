@@ -1,6 +1,5 @@
 //! Losses, and their repair by each recovery.
-mod common;
-use common::*;
+use crate::common::*;
 use tcp::config::{Config, Recovery};
 use tcp::segment::flags;
 use units::{Size, Span, Time};

@@ -1,6 +1,5 @@
 //! Windows: slow start, the receiver's limit, zero windows, validation, restart, pacing.
-mod common;
-use common::*;
+use crate::common::*;
 use tcp::config::Config;
 use tcp::segment::WindowScale;
 use units::{Size, Span, Time};

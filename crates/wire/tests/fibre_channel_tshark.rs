@@ -1,9 +1,6 @@
 //! Wireshark's dissectors read the Fibre Channel that we write: FIP, FCoE, link services, name server, SCSI, iFCP,
 //! FCIP, iSNS.
 
-#[path = "../../../tests/rust/skip.rs"]
-mod skip;
-
 use bytes::{Bytes, BytesMut};
 use std::process::Command;
 use wire::encapsulation::TimeStamp;
@@ -200,7 +197,7 @@ fn assert_no_fault(rows: &[Vec<String>], from: usize) {
 #[test]
 fn fcoe_and_fip_are_read_without_a_fault() {
     if !has_tshark() {
-        return skip::skipped("tshark is not installed (Debian package tshark)");
+        return crate::skip::skipped("tshark is not installed (Debian package tshark)");
     }
     let mut writer = Writer::of_ethernet(Vec::new()).unwrap();
     let ethernet = EthernetHeader { destination: FCF_MAC, source: HOST_MAC, vlan: Some(3 << 13 | 100) };
@@ -262,7 +259,7 @@ fn tcp_capture(messages: &[BytesMut]) -> Vec<u8> {
 #[test]
 fn ifcp_is_read_without_a_fault() {
     if !has_tshark() {
-        return skip::skipped("tshark is not installed (Debian package tshark)");
+        return crate::skip::skipped("tshark is not installed (Debian package tshark)");
     }
     let bind = Bind {
         liveness_s: 10,
@@ -299,7 +296,7 @@ fn ifcp_is_read_without_a_fault() {
 #[test]
 fn fcip_is_read_without_a_fault() {
     if !has_tshark() {
-        return skip::skipped("tshark is not installed (Debian package tshark)");
+        return crate::skip::skipped("tshark is not installed (Debian package tshark)");
     }
     let special = fcip::SpecialFrame {
         changed: false,
@@ -407,7 +404,7 @@ fn isns_messages() -> Vec<isns::Message> {
 #[test]
 fn isns_is_read_without_a_fault() {
     if !has_tshark() {
-        return skip::skipped("tshark is not installed (Debian package tshark)");
+        return crate::skip::skipped("tshark is not installed (Debian package tshark)");
     }
     let messages = isns_messages();
     let encoded = encoded(&messages, |message, bytes| message.encode(bytes));

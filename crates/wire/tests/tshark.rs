@@ -1,8 +1,5 @@
 //! Wireshark's own reader takes what we write, where it is installed.
 
-#[path = "../../../tests/rust/skip.rs"]
-mod skip;
-
 use std::process::Command;
 use wire::pcapng::Writer;
 use wire::{tcp_flags, Conversation, SegmentFields};
@@ -45,7 +42,7 @@ fn capture() -> Vec<u8> {
 #[test]
 fn tshark_reads_a_capture_and_counts_as_we_do() {
     if Command::new("tshark").arg("--version").output().is_err() {
-        return skip::skipped("tshark is not installed (Debian package tshark)");
+        return crate::skip::skipped("tshark is not installed (Debian package tshark)");
     }
     let path = std::env::temp_dir().join(format!("elephan-wire-{}.pcapng", std::process::id()));
     std::fs::write(&path, capture()).unwrap();

@@ -1,8 +1,5 @@
 //! A connection of this machine's TCP over loopback under a control, and what a machine may lack for it.
 
-#[path = "../../../../tests/rust/skip.rs"]
-mod skip;
-
 use bpf::{loaded, LoadedObject, Log, ObjectFile, Settings};
 use congestion::{compile_bpf, CompileError};
 use std::io::{self, Read, Write};
@@ -23,7 +20,7 @@ pub const EVERYTHING: &str = include_str!("../../../congestion/tests/c/everythin
 pub fn object(stem: &str, code: &str) -> Option<Vec<u8>> {
     match compile_bpf(Path::new(&format!("{stem}.c")), code, None) {
         Err(CompileError::NoClang) => {
-            skip::skipped_for_kernel("clang is not installed (or set CLANG): nothing was compiled for BPF");
+            crate::skip::skipped_for_kernel("clang is not installed (or set CLANG): nothing was compiled for BPF");
             None
         }
         made => {
@@ -42,13 +39,13 @@ pub fn lacks() -> bool {
     let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
     let (net_admin, sys_admin) = (1 << 12, 1 << 21);
     if bits & net_admin == 0 || bits & sys_admin == 0 {
-        skip::skipped_for_kernel(
+        crate::skip::skipped_for_kernel(
             "needs root with CAP_SYS_ADMIN and CAP_NET_ADMIN: nothing was put through the kernel's verifier",
         );
         return true;
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        skip::skipped_for_kernel("this kernel has no BTF: nothing was put through its verifier");
+        crate::skip::skipped_for_kernel("this kernel has no BTF: nothing was put through its verifier");
         return true;
     }
     false
@@ -60,7 +57,7 @@ pub fn kernel_since(version: (u32, u32), what: &str) -> bool {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
     let running = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if running < version {
-        skip::skipped_for_kernel(&format!(
+        crate::skip::skipped_for_kernel(&format!(
             "Linux {}.{} or later, this is {}: {what}",
             version.0,
             version.1,

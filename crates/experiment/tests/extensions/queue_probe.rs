@@ -1,7 +1,7 @@
 //! A probe of a page: how long the queue before a link is, at an interval of its own.
 
 use crate::common::{bulk, transport, Dumbbell, MS, S};
-use crate::stop_and_wait::Nobody;
+use crate::extensions::stop_and_wait::Nobody;
 use experiment::{simulate, simulate_with, Parts, Probe, ProbeView, QueueObservation};
 use serde_json::json;
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
 //! A gateway and nodes on UNIX datagram sockets.
 
-use crate::node::{Node, Received};
+use super::node::{Node, Received};
 use bytes::Bytes;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

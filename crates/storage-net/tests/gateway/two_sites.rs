@@ -1,6 +1,6 @@
 //! Two gateways, each with a node on a UNIX datagram socket, and TCP over loopback between them.
 
-use crate::node::Node;
+use super::node::Node;
 use bytes::Bytes;
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};

@@ -1,7 +1,9 @@
 //! Arbitrary input of peers and files: each function takes any bytes and panics when an invariant is broken. `cargo
-//! test` runs them on some thousand inputs drawn from a seed (`tests/hostile.rs`); `fuzz/` runs them under libFuzzer,
-//! guided by coverage.
+//! test` runs them on some thousand inputs drawn from a seed (`tests/hostile/drawn.rs`); `fuzz/` runs them under
+//! libFuzzer, guided by coverage.
 
+#[cfg(test)]
+mod drawn;
 mod fc_edge;
 mod fc_frame;
 mod fc_peers;

@@ -1,7 +1,6 @@
 //! Hostile peers and broken files, some seconds of it. `fuzz/` runs the same for hours.
 
-#[path = "mod.rs"]
-mod hostile;
+use super::ALL;
 
 /// Inputs per function: some seconds in a debug build.
 const ROUNDS: u64 = 3000;
@@ -52,7 +51,7 @@ fn drawn(random: &mut Random, text: bool) -> Vec<u8> {
 }
 
 fn hold(name: &str) {
-    let (_, function) = hostile::ALL.iter().find(|(known, _)| *known == name).expect("a function");
+    let (_, function) = ALL.iter().find(|(known, _)| *known == name).expect("a function");
     let mut random = Random(4711);
     let text = matches!(name, "text" | "trace" | "disksim");
     for round in 0..ROUNDS {
@@ -131,16 +130,16 @@ fn arbitrary_name_servers_leave_a_bounded_client() {
 /// command that was not there yet, was dropped, and was waited for without end.
 #[test]
 fn unsolicited_data_is_kept_for_an_early_command() {
-    hostile::ALL[5].1(&[201, 42, 14, 242, 184, 234, 33, 54, 25, 68, 98, 201, 121, 67, 25, 56]);
+    ALL[5].1(&[201, 42, 14, 242, 184, 234, 33, 54, 25, 68, 98, 201, 121, 67, 25, 56]);
     // Two connections, unsolicited data that is not immediate, twelve commands, a line without a fault.
-    hostile::ALL[5].1(&[0b1100_0001]);
+    ALL[5].1(&[0b1100_0001]);
 }
 
 /// A LogoutResponse that nobody had asked for, while a second connection was still to be made: that one was waited for
 /// to be closed without end (found by libFuzzer).
 #[test]
 fn an_unrequested_logout_loses_no_command() {
-    hostile::ALL[5].1(
+    ALL[5].1(
         b"\
           \x41\x00\x00\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\x00\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\
           \xd3\x00\x00\xd3\x00\x00\xd3\x00\x00\x00\x00\xd3\x00\x00\xd3\xb1\xf3\xd3\x2a\x87\x87\x87\x87\xe4\

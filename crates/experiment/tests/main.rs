@@ -1,0 +1,19 @@
+//! All tests of this folder, in one binary.
+
+mod bbr;
+mod common;
+mod delay_based;
+mod drawn;
+mod extensions;
+mod extrapolated;
+mod gateways;
+mod iscsi;
+mod iscsi_lost;
+mod ledbat;
+mod loss_based;
+mod management;
+mod mitigations;
+mod moves;
+mod runs;
+mod striped;
+mod windows_over_time;

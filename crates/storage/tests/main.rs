@@ -1,0 +1,11 @@
+//! All tests of this folder, in one binary.
+
+mod drives;
+mod hostile;
+mod ifcp;
+mod open_isns;
+mod order;
+mod real_traces;
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
+mod write_cache;

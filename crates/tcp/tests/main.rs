@@ -1,0 +1,9 @@
+//! All tests of this folder, in one binary.
+
+mod acks;
+mod basic;
+mod common;
+mod hooks;
+mod properties;
+mod recovery;
+mod window;
