@@ -1,5 +1,6 @@
 //! Configuration of a gateway.
 
+use crate::ethernet::AttachmentConfig;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use storage::fc::ifcp::RemotePort;
@@ -7,20 +8,6 @@ use wire::fc::Wwn;
 use wire::fcoe::DEFAULT_FC_MAP;
 use wire::fip::DEFAULT_KEEP_ALIVE_MS;
 use wire::ifcp::AddressMode;
-
-/// A way to nodes of the SAN.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum AttachmentConfig {
-    /// An Ethernet interface, by its name.
-    Interface(String),
-    /// A UNIX datagram socket on which each datagram is an Ethernet frame, as QEMU's `-netdev dgram` has it.
-    Socket {
-        /// The path to which the node sends, which the gateway binds.
-        local: PathBuf,
-        /// The path that the node binds.
-        remote: PathBuf,
-    },
-}
 
 /// Configuration of a gateway.
 #[derive(Clone, Debug)]

@@ -1,12 +1,11 @@
 //! One round of a gateway: frames in, what the cores make of them, frames out.
 
 use super::address_file::AddressFile;
-use super::attachment::Attachment;
-use super::config::{AttachmentConfig, GatewayConfig};
+use super::config::GatewayConfig;
 use super::ip_side::IpSide;
-use super::packet_socket::Interface;
 use super::segment::Segment;
 use super::status::{PeerStatus, PortStatus, SessionStatus, Status};
+use crate::ethernet::{Attachment, AttachmentConfig, Interface};
 use rustix::event::PollFlags;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -15,6 +14,7 @@ use storage::fc::forwarder::{self, Forwarder};
 use storage::fc::ifcp::ConnectionKey;
 use wire::fc::{FrameType, Wwn};
 use wire::fcoe::{fabric_provided_mac, FCOE_HEADER_BYTES, FCOE_TRAILER_BYTES};
+use wire::fip::ALL_FCF_MACS;
 
 const NS_PER_S: u64 = 1_000_000_000;
 /// Frames of one attachment in a round, so that none waits long for another.
@@ -56,7 +56,7 @@ impl Engine {
         let mut settings =
             fabric::Settings::new(config.fabric, config.domain).map_err(|error| invalid(error.to_string()))?;
         settings.receive_bytes = payload;
-        let attachments = config.attachments.into_iter().map(|one| Attachment::open(one, now_ns));
+        let attachments = config.attachments.into_iter().map(|one| Attachment::open(one, vec![ALL_FCF_MACS], now_ns));
         let segment = Segment::new(attachments.collect::<io::Result<_>>()?);
         let settings_of_forwarder = forwarder::Settings {
             vlan: config.vlan,

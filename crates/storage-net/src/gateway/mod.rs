@@ -5,19 +5,14 @@
 //! those that a node left standing for E_D_TOV or TCP for IP_TOV, and the kernel's own drops.**
 
 mod address_file;
-mod attachment;
 mod config;
-mod datagram_socket;
 mod engine;
 mod ip_side;
-mod packet_filter;
-mod packet_socket;
 mod run;
 mod segment;
-mod socket_option;
 mod status;
 mod tcp_link;
 
-pub use config::{AttachmentConfig, GatewayConfig, IpConfig, PeerConfig};
+pub use config::{GatewayConfig, IpConfig, PeerConfig};
 pub use run::Gateway;
 pub use status::{PeerStatus, PortStatus, SessionStatus, Status};

@@ -1,6 +1,6 @@
 //! The Ethernet of a forwarder: one interface, or several sockets, each with nodes behind it.
 
-use super::attachment::{Attachment, Losses};
+use crate::ethernet::{Attachment, Losses, Mac};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
@@ -9,8 +9,6 @@ use std::os::fd::BorrowedFd;
 /// Ethernet addresses that are remembered with their attachment.
 const ADDRESSES_MAX: usize = 8192;
 const ADDRESS_BYTES: usize = 6;
-
-type Mac = [u8; ADDRESS_BYTES];
 
 /// The attachments, and which addresses are behind which.
 #[derive(Debug)]

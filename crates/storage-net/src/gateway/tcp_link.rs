@@ -1,7 +1,7 @@
 //! A TCP connection to another gateway: bytes in and out, without blocking.
 
-use super::socket_option;
 use crate::socket::{receive, set_congestion};
+use crate::socket_option;
 use bytes::{Buf, BytesMut};
 use rustix::event::PollFlags;
 use rustix::io::Errno;

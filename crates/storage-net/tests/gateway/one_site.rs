@@ -5,7 +5,8 @@ use bytes::Bytes;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use storage_net::gateway::{AttachmentConfig, Gateway, GatewayConfig};
+use storage_net::gateway::{Gateway, GatewayConfig};
+use storage_net::AttachmentConfig;
 use wire::fc::Wwn;
 use wire::fip::Operation;
 

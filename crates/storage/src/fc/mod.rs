@@ -3,6 +3,7 @@
 //!
 //! **Invariant: what an attached port sends can end its own logins, and nothing else; what is kept for it is bounded.**
 
+pub mod enode;
 pub mod fabric;
 pub mod fcip;
 pub mod fcp;

@@ -1,6 +1,7 @@
 //! Loads and what a receiver counts of them.
 
 use super::{load_frame, stamp_of, Generator, Receiver, Settings, Size, Stamp, WrongSettings};
+use super::{EndOfLoad, LoadResult, RESULT_PER_MILLE};
 use crate::fc::link::{End, Link, PortSpeed, Settings as LinkSettings};
 use bytes::BytesMut;
 use proptest::prelude::*;
@@ -118,4 +119,21 @@ proptest! {
         prop_assert_eq!((report.duplicates, report.out_of_order), (duplicates, out_of_order));
         prop_assert_eq!(receiver.latency().count(), report.received);
     }
+}
+
+#[test]
+fn the_result_of_a_load_crosses_as_a_frame_and_counts_what_was_lost_at_its_end() {
+    let mut receiver = Receiver::new(7);
+    for sequence in [0, 1, 3] {
+        receiver.handle_stamp(&Stamp { load: 7, sequence, sent_ns: 100 }, 2048, 300 + 10 * sequence);
+    }
+    let result = LoadResult::of(&receiver, Some(10));
+    assert_eq!((result.report.received, result.report.lost, result.latency_mean_ns), (3, 7, 213));
+    assert_eq!(result.latency_ns[RESULT_PER_MILLE.len() - 1], 230);
+    assert_eq!(LoadResult::of(&receiver, None).report.lost, 1);
+    for message in [EndOfLoad::Asks { load: 7, sent: 10 }, EndOfLoad::Tells { load: 7, result }] {
+        let frame = message.frame(FROM, TO);
+        assert_eq!((EndOfLoad::of(&frame), stamp_of(&frame)), (Some(message), None));
+    }
+    assert_eq!(EndOfLoad::of(&load_frame(FROM, TO, &Stamp { load: 7, sequence: 1, sent_ns: 2 }, 64)), None);
 }

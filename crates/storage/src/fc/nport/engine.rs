@@ -50,7 +50,8 @@ pub struct NPort {
     pub(super) upward: VecDeque<Upward>,
     pub(super) events: VecDeque<Event>,
     pub(super) counters: Counters,
-    next_ping: u32,
+    /// Number of the caller's last ping or question.
+    last_number: u32,
 }
 
 impl NPort {
@@ -69,7 +70,7 @@ impl NPort {
             upward: VecDeque::new(),
             events: VecDeque::new(),
             counters: Counters::default(),
-            next_ping: 0,
+            last_number: 0,
             settings,
         }
     }
@@ -221,12 +222,33 @@ impl NPort {
         self.query(&query, Purpose::ListPorts, now_ns);
     }
 
-    /// Sends a port `bytes` to send back (ECHO); returns the number of the ping. A port answers without a login.
+    /// Asks the name server, once; returns the number of the question, which the [`Event::DirectoryAnswer`] has.
+    pub fn ask_directory(&mut self, query: &Query, now_ns: u64) -> u32 {
+        let number = self.next_number();
+        self.ask(FcId::DIRECTORY_SERVER, FrameType::CT, query.to_bytes(), Purpose::Ask(number), 0, now_ns);
+        number
+    }
+
+    /// Sends a port `bytes` to send back (ECHO); returns the number of the ping. A port answers without a login, but a
+    /// gateway carries nothing between ports without one.
     pub fn ping(&mut self, to: FcId, bytes: &[u8], now_ns: u64) -> u32 {
-        self.next_ping = self.next_ping.wrapping_add(1);
-        let payload = Request::Echo(Bytes::copy_from_slice(bytes)).to_bytes();
-        self.ask(to, FrameType::ELS, payload, Purpose::Ping(to, self.next_ping), 0, now_ns);
-        self.next_ping
+        self.send_ping(to, &Request::Echo(Bytes::copy_from_slice(bytes)), now_ns)
+    }
+
+    /// Asks a logged-in port for its address and names (ADISC); returns the number of the ping.
+    pub fn ping_address(&mut self, to: FcId, now_ns: u64) -> u32 {
+        self.send_ping(to, &Request::DiscoverAddress(self.own_address()), now_ns)
+    }
+
+    fn send_ping(&mut self, to: FcId, request: &Request, now_ns: u64) -> u32 {
+        let number = self.next_number();
+        self.ask(to, FrameType::ELS, request.to_bytes(), Purpose::Ping(to, number), 0, now_ns);
+        number
+    }
+
+    fn next_number(&mut self) -> u32 {
+        self.last_number = self.last_number.wrapping_add(1);
+        self.last_number
     }
 
     pub(super) fn query(&mut self, query: &Query, purpose: Purpose, now_ns: u64) {

@@ -5,7 +5,7 @@ use super::output::{Event, StatusAnswer, Upward};
 use super::requests::{Pending, Purpose};
 use bytes::Bytes;
 use wire::fc::ct::CtHeader;
-use wire::fc::els::{ChangeRegistration, Command, ExchangeStatus, Logout, Reject, Request};
+use wire::fc::els::{ChangeRegistration, Command, DiscoverAddress, ExchangeStatus, Logout, Reject, Request};
 use wire::fc::name_server::{parse_list_of_ids, parse_list_of_ports, Query, TypeMap};
 use wire::fc::{FcId, FrameHeader, FrameType, Login, Wwn};
 
@@ -88,7 +88,8 @@ impl NPort {
             Purpose::NameOf(id) => self.drop_peer(id, "the name server does not know it any more"),
             Purpose::Login(id) | Purpose::ProcessLogin(id) => self.refused_by(id, reason, now_ns),
             Purpose::Verify(id) => self.drop_peer(id, reason),
-            Purpose::Ping(id, number) => self.events.push_back(Event::NoPong { id, number }),
+            Purpose::Ping(id, number) => self.events.push_back(Event::NoPong { id, number, is_rejected: false }),
+            Purpose::Ask(number) => self.events.push_back(Event::DirectoryAnswer { number, content: None }),
             Purpose::ReadExchange(key) => self.upward.push_back(Upward::ExchangeStatus(key, StatusAnswer::None)),
             Purpose::Reinstate(key) => self.upward.push_back(Upward::Reinstated(key)),
         }
@@ -128,6 +129,9 @@ impl NPort {
         if let Purpose::ReadExchange(key) = purpose {
             return self.upward.push_back(Upward::ExchangeStatus(key, StatusAnswer::Rejected));
         }
+        if let Purpose::Ping(id, number) = purpose {
+            return self.events.push_back(Event::NoPong { id, number, is_rejected: true });
+        }
         self.failed(purpose, "rejected", now_ns);
     }
 
@@ -159,12 +163,15 @@ impl NPort {
             Purpose::Verify(id) => self.verified(id, payload, now_ns),
             Purpose::Ping(id, number) => {
                 let rtt_ns = now_ns.saturating_sub(pending.sent_ns);
-                // ECHO gives back what it got.
-                let same = payload.get(4..) == pending.payload.get(4..);
+                // ECHO gives back what it got, ADISC the port's own address.
+                let same = match Command::of(&pending.payload) {
+                    Ok(Command::ADISC) => DiscoverAddress::parse(payload).is_ok_and(|found| found.id == id),
+                    _ => payload.get(4..) == pending.payload.get(4..),
+                };
                 self.events.push_back(if same {
                     Event::Pong { id, number, rtt_ns }
                 } else {
-                    Event::NoPong { id, number }
+                    Event::NoPong { id, number, is_rejected: false }
                 });
             }
             Purpose::ReadExchange(key) => {
@@ -179,6 +186,7 @@ impl NPort {
             | Purpose::Discover
             | Purpose::DiscoverIds
             | Purpose::ListPorts
+            | Purpose::Ask(_)
             | Purpose::NameOf(_) => {}
         }
     }
@@ -224,6 +232,10 @@ impl NPort {
             Purpose::ListPorts => {
                 let ports = if accepted { parse_list_of_ports(content).unwrap_or_default() } else { Vec::new() };
                 self.events.push_back(Event::Ports(ports));
+            }
+            Purpose::Ask(number) => {
+                let content = accepted.then(|| content.clone());
+                self.events.push_back(Event::DirectoryAnswer { number, content });
             }
             Purpose::NameOf(id) if accepted => {
                 let name = content.get(..8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());

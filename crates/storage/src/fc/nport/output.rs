@@ -1,5 +1,6 @@
 //! Output of an N_Port: changes of logins, what belongs to FC-4, counters.
 
+use bytes::Bytes;
 use wire::fc::els::{ExchangeName, ExchangeStatus};
 use wire::fc::{FcId, Frame, FrameHeader, Wwn};
 
@@ -54,7 +55,14 @@ pub enum Event {
     /// Addresses and names of the fabric's ports of a type: the answer to [`super::NPort::ask_ports`]. The name is 0
     /// where the fabric gives addresses only.
     Ports(Vec<(FcId, Wwn)>),
-    /// A port answered [`super::NPort::ping`].
+    /// The name server's answer to [`super::NPort::ask_directory`].
+    DirectoryAnswer {
+        /// Number of the question.
+        number: u32,
+        /// Content of an accept; None: a reject, or no answer.
+        content: Option<Bytes>,
+    },
+    /// A port accepted [`super::NPort::ping`].
     Pong {
         /// Its address.
         id: FcId,
@@ -63,12 +71,14 @@ pub enum Event {
         /// Time between request and answer, ns.
         rtt_ns: u64,
     },
-    /// A port did not answer a ping, or rejected it.
+    /// A port did not answer a ping, or not by what it was asked for.
     NoPong {
         /// Its address.
         id: FcId,
         /// Number of the ping.
         number: u32,
+        /// It answered by a reject.
+        is_rejected: bool,
     },
 }
 

@@ -38,8 +38,10 @@ pub(super) enum Purpose {
     Verify(FcId),
     /// LOGO; no answer is waited for twice.
     Logout(FcId),
-    /// ECHO.
+    /// ECHO or ADISC, for the caller.
     Ping(FcId, u32),
+    /// A question of the caller to the name server, by its number.
+    Ask(u32),
     /// REC of FC-4, by its key.
     ReadExchange(u64),
     /// RRQ of FC-4, by its key.

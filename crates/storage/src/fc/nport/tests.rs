@@ -264,9 +264,19 @@ fn ping_and_the_list_of_ports_are_answered() {
         panic!("{events:?}")
     };
     assert!(ports.contains(&(target, san.ports[0].settings().port)) && ports.len() == 2);
+    let number = san.ports[1].ping_address(target, san.now_ns);
+    san.settle();
+    assert_eq!(san.events(1), [Event::Pong { id: target, number, rtt_ns: 0 }]);
+    let name = san.ports[0].settings().port;
+    let found = san.ports[1].ask_directory(&Query::IdOfPort(name), san.now_ns);
+    let unknown = san.ports[1].ask_directory(&Query::IdOfPort(Wwn(9)), san.now_ns);
+    san.settle();
+    let content = Some(Bytes::copy_from_slice(&[&[0][..], &target.to_bytes()].concat()));
+    let answer = |number, content| Event::DirectoryAnswer { number, content };
+    assert_eq!(san.events(1), [answer(found, content), answer(unknown, None)]);
     let number = san.ports[1].ping(FcId::of(1, 9, 9), b"elephan", san.now_ns);
     san.run_for(5_000);
-    assert_eq!(san.events(1), [Event::NoPong { id: FcId::of(1, 9, 9), number }]);
+    assert_eq!(san.events(1), [Event::NoPong { id: FcId::of(1, 9, 9), number, is_rejected: false }]);
 }
 
 #[test]

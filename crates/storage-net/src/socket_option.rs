@@ -5,7 +5,7 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Sets an option to a value of the type that it has.
-pub(super) fn set<T>(socket: impl AsFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+pub(crate) fn set<T>(socket: impl AsFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
     let bytes = size_of::<T>() as u32;
     // SAFETY: the kernel reads as many bytes as the value has.
     let done =

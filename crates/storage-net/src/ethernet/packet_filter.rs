@@ -1,6 +1,6 @@
 //! The kernel's filter of a packet socket: FCoE and FIP alone (socket(7), SO_ATTACH_FILTER).
 
-use super::socket_option::set;
+use crate::socket_option::set;
 use std::io;
 use std::os::fd::OwnedFd;
 use wire::ethernet::{ETHERTYPE_FCOE, ETHERTYPE_FIP};

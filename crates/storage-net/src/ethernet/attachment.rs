@@ -2,6 +2,7 @@
 
 use super::config::AttachmentConfig;
 use super::datagram_socket::DatagramSocket;
+use super::mac::Mac;
 use super::packet_socket::{Interface, PacketSocket};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -27,7 +28,7 @@ enum Socket {
 
 /// Frames of a way that did not pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Losses {
+pub(crate) struct Losses {
     /// Dropped by the kernel for want of room before they were read.
     pub kernel_drops: u64,
     /// Not sent because nobody took them for the hold time.
@@ -38,8 +39,10 @@ pub(super) struct Losses {
 
 /// A way to nodes.
 #[derive(Debug)]
-pub(super) struct Attachment {
+pub(crate) struct Attachment {
     config: AttachmentConfig,
+    /// Addresses that an interface takes frames for beside its own.
+    addresses: Vec<Mac>,
     socket: Option<Socket>,
     reopen_ns: u64,
     queue: VecDeque<Bytes>,
@@ -50,15 +53,17 @@ pub(super) struct Attachment {
 }
 
 impl Attachment {
-    /// Opens a way.
+    /// Opens a way, with frames for `addresses` beside those for the interface's own.
     ///
     /// # Errors
     /// It cannot be opened; the text begins with its name.
-    pub fn open(config: AttachmentConfig, now_ns: u64) -> io::Result<Attachment> {
+    pub fn open(config: AttachmentConfig, addresses: Vec<Mac>, now_ns: u64) -> io::Result<Attachment> {
         let name = name_of(&config);
-        let socket = open(&config).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
+        let socket =
+            open(&config, &addresses).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
         Ok(Attachment {
             config,
+            addresses,
             socket: Some(socket),
             reopen_ns: 0,
             queue: VecDeque::new(),
@@ -160,7 +165,7 @@ impl Attachment {
             None if now_ns < self.reopen_ns => None,
             None => {
                 self.reopen_ns = now_ns + REOPEN_NS;
-                self.socket = open(&self.config).ok();
+                self.socket = open(&self.config, &self.addresses).ok();
                 self.socket.is_some().then(|| format!("{}: there again", name_of(&self.config)))
             }
         }
@@ -179,9 +184,9 @@ impl Attachment {
     }
 }
 
-fn open(config: &AttachmentConfig) -> io::Result<Socket> {
+fn open(config: &AttachmentConfig, addresses: &[Mac]) -> io::Result<Socket> {
     Ok(match config {
-        AttachmentConfig::Interface(name) => Socket::Packet(PacketSocket::open(Interface::of(name)?)?),
+        AttachmentConfig::Interface(name) => Socket::Packet(PacketSocket::open(Interface::of(name)?, addresses)?),
         AttachmentConfig::Socket { local, remote } => Socket::Datagram(DatagramSocket::open(local, remote)?),
     })
 }

@@ -1,12 +1,12 @@
 //! Frames of an Ethernet interface (packet(7)).
 
+use super::mac::Mac;
 use super::packet_filter;
-use super::socket_option::set;
+use crate::socket_option::set;
 use bytes::{Bytes, BytesMut};
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use wire::fip::ALL_FCF_MACS;
 
 /// Wanted room for frames that the gateway has not read, bytes: what hosts send while the path stalls.
 const RECEIVE_BYTES: libc::c_int = 64 << 20;
@@ -19,11 +19,11 @@ const CONTROL_BYTES: usize = 64;
 
 /// An interface's properties.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Interface {
+pub(crate) struct Interface {
     /// Its number.
     pub index: i32,
     /// Its Ethernet address.
-    pub mac: [u8; 6],
+    pub mac: Mac,
     /// Its largest frame without the Ethernet header, bytes.
     pub mtu: usize,
 }
@@ -32,6 +32,7 @@ pub(super) struct Interface {
 #[derive(Debug)]
 pub(super) struct PacketSocket {
     fd: OwnedFd,
+    interface: Interface,
 }
 
 impl Interface {
@@ -76,8 +77,8 @@ impl Interface {
 }
 
 impl PacketSocket {
-    /// Opens a socket that receives the FCoE and FIP frames of an interface.
-    pub fn open(interface: Interface) -> io::Result<PacketSocket> {
+    /// Opens a socket that receives the FCoE and FIP frames of an interface, with those for further addresses.
+    pub fn open(interface: Interface, addresses: &[Mac]) -> io::Result<PacketSocket> {
         // Of no protocol, so that nothing comes in before the filter is there.
         let fd = socket(libc::AF_PACKET, libc::SOCK_RAW)?;
         packet_filter::attach(&fd)?;
@@ -88,13 +89,6 @@ impl PacketSocket {
             set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BYTES)?;
         }
         // SAFETY: the structure has no invalid bit pattern.
-        let mut group: libc::packet_mreq = unsafe { zeroed() };
-        group.mr_ifindex = interface.index;
-        group.mr_type = libc::PACKET_MR_MULTICAST as u16;
-        group.mr_alen = 6;
-        group.mr_address[..6].copy_from_slice(&ALL_FCF_MACS);
-        set(&fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &group)?;
-        // SAFETY: the structure has no invalid bit pattern.
         let mut address: libc::sockaddr_ll = unsafe { zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
@@ -104,10 +98,24 @@ impl PacketSocket {
             let bytes = size_of::<libc::sockaddr_ll>() as u32;
             libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), bytes)
         };
-        match bound {
-            0 => Ok(PacketSocket { fd }),
-            _ => Err(io::Error::last_os_error()),
+        if bound != 0 {
+            return Err(io::Error::last_os_error());
         }
+        let socket = PacketSocket { fd, interface };
+        addresses.iter().try_for_each(|address| socket.add_address(*address))?;
+        Ok(socket)
+    }
+
+    /// Has the interface take frames for a further address: a group's, or one of its own.
+    pub fn add_address(&self, address: Mac) -> io::Result<()> {
+        let is_group = address[0] & 1 != 0;
+        // SAFETY: the structure has no invalid bit pattern.
+        let mut member: libc::packet_mreq = unsafe { zeroed() };
+        member.mr_ifindex = self.interface.index;
+        member.mr_type = if is_group { libc::PACKET_MR_MULTICAST } else { libc::PACKET_MR_UNICAST } as u16;
+        member.mr_alen = address.len() as u16;
+        member.mr_address[..address.len()].copy_from_slice(&address);
+        set(&self.fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &member)
     }
 
     /// The descriptor, to wait for.
