@@ -1,8 +1,9 @@
 //! The nodes that a specification can ask for.
 
+use crate::block::Sources;
 use crate::error::RunError;
 use crate::fc::{self, Gateways};
-use crate::iscsi::{Session, Sessions};
+use crate::iscsi::{self, Session};
 use crate::node::{Ends, Node, NodeCounters};
 use crate::node_number::{EndNodes, NodeNumber};
 use crate::side::Side;
@@ -26,13 +27,16 @@ pub enum BuiltInNode {
 /// [`RunError`] names the file that cannot be read, or the flow whose requests do not fit what is in it.
 pub fn built_in_nodes(run: ValidSimulation<'_>) -> Result<(Vec<BuiltInNode>, Vec<EndNodes>), RunError> {
     let (mut nodes, mut of_ends) = (vec![], vec![[None; 2]; run.flows.len()]);
-    let mut sessions = Sessions::new(run);
+    let mut sources = Sources::new(run.seed);
     let mut first = 0;
     while first < run.flows.len() {
         let flow = &run.flows[first];
         let count = run.flows[first..].iter().take_while(|other| other.group == flow.group).count();
         let made: Vec<BuiltInNode> = match &flow.workload {
-            WorkloadSpec::Iscsi(spec) => vec![BuiltInNode::Iscsi(Box::new(sessions.make(spec, first, count)?))],
+            WorkloadSpec::Iscsi(spec) => {
+                let session = iscsi::session(run, spec, first, count, &mut sources)?;
+                vec![BuiltInNode::Iscsi(Box::new(session))]
+            }
             WorkloadSpec::Fc(spec) => {
                 let gateways = fc::gateways(run, spec, first, count).into_iter();
                 gateways.map(|gateways| BuiltInNode::Fc(Box::new(gateways))).collect()

@@ -9,6 +9,7 @@
 mod applications;
 mod arrivals;
 mod background;
+mod block;
 mod build;
 mod built_in_node;
 mod capture;

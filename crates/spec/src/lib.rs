@@ -7,6 +7,7 @@
 //! **Invariant: a specification is complete. Its writer resolves every default, so that a stored one says all.**
 
 mod background;
+mod block;
 mod event;
 mod extrapolate;
 mod fc;
@@ -26,12 +27,13 @@ mod workload;
 mod writes;
 
 pub use background::BackgroundSpec;
+pub use block::{DiskSpec, OutOfRangeSpec, SchedulerSpec, SourceSpec};
 pub use event::{ActionSpec, EventSpec, WhenSpec};
 pub use extrapolate::ExtrapolateSpec;
 pub use fc::{FcLoadSpec, FcProtocolSpec, FcSpec};
 pub use flow::FlowSpec;
 pub use gateway::GatewaySpec;
-pub use iscsi::{AllegianceSpec, DiskSpec, IscsiSpec, OutOfRangeSpec, SchedulerSpec, SourceSpec};
+pub use iscsi::{AllegianceSpec, IscsiSpec};
 pub use link::{JitterKind, JitterSpec, LinkSpec, LossSpec, QueueSpec};
 pub use manager::{LightpathSpec, ManagerSpec, PathMitigationSpec};
 pub use measure::MeasureSpec;

@@ -2,16 +2,11 @@
 //!
 //! The cores decide everything, login included. What lies between them here: the bytes of each PDU are written to TCP
 //! and the PDU is handed on when TCP has delivered them; an operation takes the time of the disk behind; requests come
-//! from a source. No payload is made.
+//! from a source (`crate::block`). No payload is made.
 
-mod backing;
 mod build;
-mod commands;
-mod postmark;
-mod request;
-mod requests;
 mod session;
 pub mod settings;
 
-pub use build::Sessions;
+pub use build::session;
 pub use session::Session;

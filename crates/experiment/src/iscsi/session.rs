@@ -1,9 +1,6 @@
 //! A session: what its cores, its disk and its source of requests do for each other.
 
-use super::backing::{Backing, BLOCK_BYTES};
-use super::commands::{Commands, UnderWay};
-use super::request::Request;
-use super::requests::Requests;
+use crate::block::{Backing, Commands, Request, Requests, UnderWay, BLOCK_BYTES};
 use crate::framed_stream::FramedStream;
 use crate::node::{Ends, Node, NodeCounters};
 use crate::request_counters::RequestCounters;
@@ -199,7 +196,7 @@ impl Session {
             let mut any = self.close(now, ends);
             while let Some(work) = self.target.poll_work() {
                 let command = self.initiator.command_of(work.itt);
-                self.backing.handle_work(now, &work, command);
+                self.backing.handle_work(now, work.id, &work.op, command);
             }
             while let Some(finished) = self.backing.poll_finished() {
                 if let Some(under_way) = finished.command.and_then(|id| self.commands.get(id)) {

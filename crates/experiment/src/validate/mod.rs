@@ -1,6 +1,7 @@
 //! The one place where a specification is found right or wrong. What is built of a run is built of a checked value
 //! alone, so that construction meets no other faults than those of files that it opens.
 
+mod block;
 mod events;
 mod fc;
 mod flows;

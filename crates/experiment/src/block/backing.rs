@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use storage::disk::{Disk, Extent};
-use storage::iscsi::Work;
 use storage::scsi::{MediumError, Op, Outcome};
 use storage::trace::Kind;
 use units::Time;
@@ -77,9 +76,9 @@ impl Backing {
         self.blocks
     }
 
-    /// An operation comes, of the initiator's command `command`.
-    pub fn handle_work(&mut self, now: Time, work: &Work, command: Option<u64>) {
-        let (extent, read_blocks, durable) = match &work.op {
+    /// The target's operation `work` comes, of the initiator's command `command`.
+    pub fn handle_work(&mut self, now: Time, work: u64, op: &Op, command: Option<u64>) {
+        let (extent, read_blocks, durable) = match op {
             Op::Read { lba, blocks } => ((*lba, u64::from(*blocks), Kind::Read), *blocks, false),
             Op::Write { lba, data, durable, .. } => {
                 ((*lba, data.len() as u64 / u64::from(BLOCK_BYTES), Kind::Write), 0, *durable)
@@ -88,11 +87,11 @@ impl Backing {
             // The sources of requests read, write and flush.
             _ => {
                 let outcome = Outcome::Failed(MediumError::Write);
-                self.finished.push_back(Finished { work: work.id, command, outcome, began: now, done: now });
+                self.finished.push_back(Finished { work, command, outcome, began: now, done: now });
                 return;
             }
         };
-        let slot = Slot { work: work.id, command, began: now, read_blocks, durable, left: 0 };
+        let slot = Slot { work, command, began: now, read_blocks, durable, left: 0 };
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() - 1
