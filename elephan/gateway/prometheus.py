@@ -1,69 +1,51 @@
-"""The counters of a gateway in Prometheus' text format, on an address of this machine."""
+"""The counters of a gateway for Prometheus, on an address of this machine."""
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from prometheus_client import CollectorRegistry, Metric, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from elephan.core import native
 from elephan.errors import RunError
 from elephan.gateway.config import Address, address_text
 
-CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "elephan_gateway_"
-TIMEOUT_S = 5
-"""Longest wait for a request of an open connection, s."""
 
 
-def text(gateway: native.FcGateway) -> str:
-    """Return ports, peers, sessions and counters in the text format (Prometheus, exposition formats, 0.0.4)."""
-    lines = [f"# TYPE {PREFIX}ports gauge", f"{PREFIX}ports {len(gateway.ports())}"]
-    lines += [f"# TYPE {PREFIX}sessions gauge", f"{PREFIX}sessions {len(gateway.sessions())}"]
-    # A peer's name has no quotes (elephan.scenario.table.Name).
-    up = [f'{PREFIX}peer_up{{peer="{name}"}} {int(is_up)}' for name, is_up in gateway.peers()]
-    lines += [f"# TYPE {PREFIX}peer_up gauge", *up] if up else []
-    for name, value in gateway.counters().items():
-        # Base units: seconds.
-        seconds = name.endswith("_ns")
-        full = f"{PREFIX}{name.removesuffix('_ns')}{'_seconds' if seconds else ''}_total"
-        lines += [f"# TYPE {full} counter", f"{full} {value / 1e9 if seconds else value}"]
-    return "\n".join(lines) + "\n"
+class Gateway(Collector):
+    """Ports, peers, sessions and counters of a gateway, read when they are asked for."""
+
+    def __init__(self, gateway: native.FcGateway) -> None:
+        self._gateway = gateway
+
+    def collect(self) -> Iterator[Metric]:
+        """Return the present values."""
+        yield GaugeMetricFamily(f"{PREFIX}ports", "N_Ports, those behind peers included.", len(self._gateway.ports()))
+        yield GaugeMetricFamily(f"{PREFIX}sessions", "iFCP sessions.", len(self._gateway.sessions()))
+        up = GaugeMetricFamily(f"{PREFIX}peer_up", "1 while a peer can be reached.", labels=["peer"])
+        for name, is_up in self._gateway.peers():
+            up.add_metric([name], int(is_up))
+        yield up
+        for name, value in self._gateway.counters().items():
+            # Base units: seconds.
+            seconds = name.endswith("_ns")
+            full = f"{PREFIX}{name.removesuffix('_ns')}{'_seconds' if seconds else ''}"
+            yield CounterMetricFamily(full, "See docs/howto/stretch-a-san.md.", value / 1e9 if seconds else value)
 
 
 @contextmanager
 def served(address: Address, gateway: native.FcGateway) -> Iterator[str]:
     """Serve /metrics of a gateway; yield ADDRESS:PORT. Raises `RunError` when the address cannot be had."""
-
-    class Handler(BaseHTTPRequestHandler):
-        timeout = TIMEOUT_S
-
-        def do_GET(self) -> None:
-            if self.path.partition("?")[0] != "/metrics":
-                self.send_error(404)
-                return
-            content = text(gateway).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", CONTENT)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        address_family = socket.AF_INET6 if address[0].version == 6 else socket.AF_INET
-        daemon_threads = True
-
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Gateway(gateway))
     try:
-        server = Server((str(address[0]), address[1]), Handler)
+        server, thread = start_http_server(address[1], str(address[0]), registry)
     except OSError as error:
         raise RunError(f"statistics.prometheus: {address_text(address)}: {error.strerror}") from error
-    thread = threading.Thread(target=server.serve_forever, name="prometheus", daemon=True)
-    thread.start()
     try:
         yield address_text((address[0], int(server.server_address[1])))
     finally:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tidy.test_tidy import ROOT
 
-PAGES = [ROOT / "docs" / "design" / f"add-a-{what}.md" for what in ("probe", "transport", "workload")]
+PAGES = [ROOT / "docs" / "design" / f"add-a-{what}.md" for what in ("node", "probe", "transport", "workload")]
 """Pages on Rust parts; tests/docs walks through those on congestion controls and papers."""
 
 ITEM = re.compile(
