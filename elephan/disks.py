@@ -10,7 +10,7 @@ from elephan.blocktrace import AUTO
 from elephan.core import native
 from elephan.errors import InputError
 
-Beyond = Literal["refuse", "skip", "wrap"]
+OutOfRange = Literal["refuse", "skip", "wrap"]
 """Treatment of a request that goes beyond the disk."""
 
 
@@ -44,7 +44,7 @@ def replay(
     scheduler: str | None = None,
     closed: int | None = None,
     device: int | None = None,
-    out_of_range: Beyond = "refuse",
+    out_of_range: OutOfRange = "refuse",
     time_scale: Fraction = Fraction(1),
 ) -> dict[str, Any]:
     """Play a trace to a disk, one for each device of the trace, and return response and service times in ns by kind.

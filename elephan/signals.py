@@ -17,7 +17,7 @@ from types import FrameType
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Mark:
+class Flag:
     """A flag that is set once, for handlers to set and threads to read."""
 
     def __init__(self) -> None:

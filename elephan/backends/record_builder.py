@@ -25,7 +25,7 @@ MOST_WITH_TABLES = 32
 """Connections of a run up to which each has its tables of quantiles in the record: 0.6 kB each."""
 
 
-def measured(
+def build_record(
     backend: str,
     job: Job,
     inputs: list[InputFile],
@@ -40,7 +40,7 @@ def measured(
 
     `inputs` are the job's as they were when it began, `spec` is what the record keeps of its specification, `result`
     what the core gave back; `metrics` come after the core's own, `notes` in place of them, `host` is added
-    to what is said of every host, `reductions` is what senders made of what they were told where the core does not know.
+    to what is said of every host, `reductions` are the senders' answers to commands where the core does not know.
     """
     reductions = list(result.cwnd_reductions) if reductions is None else reductions
     numbers, quantiles = told_apart(result.metrics)

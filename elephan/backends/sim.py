@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from elephan.backends.job import Job, Progress, Stopped
-from elephan.backends.record_builder import PROGRESS_INTERVAL_S, measured, one_line
+from elephan.backends.record_builder import PROGRESS_INTERVAL_S, build_record, one_line
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.record import Record, canonical_json
@@ -50,4 +50,4 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
             progress(job.spec["duration_ns"], job.spec["duration_ns"])
     # To run it again must not write the capture again, nor over another one.
     spec: RunSpec = {**job.spec, "measure": {**job.spec["measure"], "pcap": None}}
-    return measured(BACKEND, job, inputs, spec, result, {"cpu_s": cpu_s}, list(result.notes))
+    return build_record(BACKEND, job, inputs, spec, result, {"cpu_s": cpu_s}, list(result.notes))

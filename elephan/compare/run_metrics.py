@@ -97,7 +97,7 @@ def bounds(found: Estimate | None) -> tuple[float, float]:
     return found.mean - found.half_width, found.mean + found.half_width
 
 
-def measured(
+def measure(
     cc: str,
     alone: Sequence[Record],
     beside: Sequence[Record],

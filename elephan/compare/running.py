@@ -13,7 +13,7 @@ from elephan.api import Overrides, Results, as_strings, jobs_of
 from elephan.backends import Job
 from elephan.compare.rank import Row, default_key, key_of, ranked
 from elephan.compare.repetitions import MOST, Plan, announcement, budget_of, chance_in, plan_of, repeated
-from elephan.compare.run_metrics import Measured, measured
+from elephan.compare.run_metrics import Measured, measure
 from elephan.compare.selection import Choice, chosen
 from elephan.errors import InputError
 from elephan.record import Record
@@ -150,8 +150,8 @@ class _Planned:
         self.runs: list[tuple[Choice | None, str, Job]] = []
         """The runs of the first repetition: under what, "alone" or "beside" the neighbour."""
 
-        def beside(choice: Choice | None, own: list[str]) -> None:
-            job = _beside(base, text, self.neighbour, [*changes, *own], self.backend)
+        def add_variant(choice: Choice | None, own: list[str]) -> None:
+            job = _variant(base, text, self.neighbour, [*changes, *own], self.backend)
             self.runs.append((choice, "beside", job))
 
         for choice in choices:
@@ -165,9 +165,9 @@ class _Planned:
                     raise
                 raise InputError(f"--cc {choice.label}: {problem}") from None
             self.runs.append((choice, "alone", job))
-            beside(choice, own)
+            add_variant(choice, own)
         if all(choice.value != format_value(NEIGHBOUR_CC) for choice in choices):
-            beside(None, [f'flow.{index}.congestion_control="{NEIGHBOUR_CC}"' for index in range(self.flows)])
+            add_variant(None, [f'flow.{index}.congestion_control="{NEIGHBOUR_CC}"' for index in range(self.flows)])
         jobs = self.repetition(0)
         # On another backend than the simulator no two runs are alike.
         self.exact = self.backend == "sim" and not any(chance_in(job.spec) for job in jobs)
@@ -219,7 +219,7 @@ def neighbour(base: Scenario) -> tuple[str, str]:
     return name, text
 
 
-def _beside(base: Scenario, text: str, name: str, changes: Sequence[str], backend: str) -> Job:
+def _variant(base: Scenario, text: str, name: str, changes: Sequence[str], backend: str) -> Job:
     own = [f'flow.{name}.congestion_control="{NEIGHBOUR_CC}"', f"name={base.name}-beside-{NEIGHBOUR_CC}"]
     return _job(base, text, [*changes, *own], backend)
 
@@ -245,7 +245,7 @@ def _judged(
         for parts, kind in ((alone, "alone"), (beside, "beside")):
             parts[choice.label] = [item for repetition in outcomes for item in planned.part(repetition, kind, choice)]
         own, others = ([item.record for item in parts[choice.label]] for parts in (alone, beside))
-        found.append(measured(choice.label, own, others, yardstick, planned.flows, plan.exact))
+        found.append(measure(choice.label, own, others, yardstick, planned.flows, plan.exact))
     key = by or default_key(found)
     rows = ranked(found, key)
     order = [row.cc for row in rows]

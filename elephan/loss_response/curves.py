@@ -194,10 +194,10 @@ def _after_loss(outcome: Outcome) -> AfterLoss:
     dropped = outcome.series.link.column("dropped_packets").to_numpy()
     times = outcome.series.link.column("time_s").to_numpy()
     lost_s = float(times[dropped > 0].min(initial=np.inf))
-    return measured(flow_line(outcome.series, [0], "cwnd_packets", "sum"), lost_s)
+    return after_loss(flow_line(outcome.series, [0], "cwnd_packets", "sum"), lost_s)
 
 
-def measured(line: Line, lost_s: float) -> AfterLoss:
+def after_loss(line: Line, lost_s: float) -> AfterLoss:
     """Return the window's values around a loss at `lost_s`; the line is cut soon after it is back."""
     time_s, window = line.time_s - lost_s, line.values
     at = max(0, int(np.searchsorted(time_s, 0.0)) - 1)

@@ -14,7 +14,7 @@ from elephan.errors import InputError
 from elephan.parity.paths import CASES, Case
 from elephan.parity.recording import record
 from elephan.parity.stepping import answered
-from elephan.parity.windows import Windows, beside, case_of
+from elephan.parity.windows import Windows, case_of, compare_windows
 from elephan.path import testbed
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def check(
                 tell(f"connection over a path: {case.name}")
                 (recording,) = record([(cc, values or {})], [case])
                 runs.append(Run("recorded", case.name, replayed(cc, values or {}, recording.calls), recording.missed))
-            windows = beside(cc, values or {}, recording)
+            windows = compare_windows(cc, values or {}, recording)
     except native.NoClang as error:
         raise InputError(str(error)) from error
     except native.CompileError as error:

@@ -48,7 +48,7 @@ CASES = (
 SCENARIO = '[run]\nduration = "60s"\n\n[path]\n{path}\n\n[[flow]]\ncongestion_control = "reno"\n'
 
 
-def carry(case: Case, names: Sequence[str]) -> dict[str, bytes]:
+def run_flows(case: Case, names: Sequence[str]) -> dict[str, bytes]:
     """Carry a connection under each congestion control of `names`, all at once; return what TCP_INFO said of each when
     all had arrived and nothing moved any more (struct tcp_info; absent where data was given up).
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from elephan.congestion_control import CongestionControl
 from elephan.core import native
-from elephan.parity.paths import Case, carry
+from elephan.parity.paths import Case, run_flows
 from elephan.parity.refusal import refused
 
 LOOK_S = 0.02
@@ -103,7 +103,7 @@ def record(
             recorders.append(one)
         for case in cases:
             with _looked_into(recorders):
-                told = carry(case, [one.name for one in recorders])
+                told = run_flows(case, [one.name for one in recorders])
             for one in recorders:
                 calls, missed = one.taken()
                 recordings.append(Recording(case, one.cc, one.values, calls, missed, told.get(one.name)))

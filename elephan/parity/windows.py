@@ -58,7 +58,7 @@ def case_of(losses: Sequence[int] = LOSSES) -> Case:
     return Case("same losses", PATH.format(numbers), SECONDS, buffer_bytes=BUFFER_BYTES)
 
 
-def beside(cc: CongestionControl, values: Mapping[str, int], recording: Recording) -> Windows:
+def compare_windows(cc: CongestionControl, values: Mapping[str, int], recording: Recording) -> Windows:
     """Simulate the recording over `case_of()`, and compare."""
     at_s, window, threshold = simulated(cc, values)
     kernel_s, kernel_window, kernel_threshold = of_recording(recording)
@@ -131,7 +131,7 @@ def table() -> str:
     ]
     for cc in congestion_controls():
         (recording,) = record([(cc, {})], [case_of()])
-        found = beside(cc, {}, recording)
+        found = compare_windows(cc, {}, recording)
         ours, theirs = (", ".join(map(str, values)) or "none" for values in (found.simulated, found.recorded))
         lines.append(f"| {cc.name} | {ours} | {theirs} | {found.median:.1%} | {found.p90:.1%} |")
     return "\n".join(lines)

@@ -23,7 +23,7 @@ from typing import Any
 from elephan import run_lock
 from elephan.errors import ElephanError, InputError, RunError
 from elephan.path import congestion, testbed
-from elephan.path.session import ends_of, opened, spec_of
+from elephan.path.session import ends_of, open_path, spec_of
 from elephan.signals import termination_requested
 
 WHAT = "up"
@@ -147,7 +147,7 @@ def _keep(file: Path, overrides: Sequence[str]) -> None:
     spec, remark = spec_of(file, overrides)
     with (
         termination_requested() as told,
-        opened(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path,
+        open_path(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path,
         congestion.as_default(path.place, spec) as control,
     ):
         path.place.tell({"remarks": [line for line in (control, remark) if line]})

@@ -51,7 +51,7 @@ class Opened:
 
 
 @contextmanager
-def opened(hosts: Sequence[Host], spec: RunSpec, about: Mapping[str, Any]) -> Iterator[Opened | netem.Netem]:
+def open_path(hosts: Sequence[Host], spec: RunSpec, about: Mapping[str, Any]) -> Iterator[Opened | netem.Netem]:
     """Make hosts and the carrier between them for a specification, and remove them with their processes.
 
     Raises `RunError` and `InputError`.

@@ -16,7 +16,7 @@ from types import FrameType
 
 from elephan.errors import InputError
 from elephan.path import congestion, report, testbed
-from elephan.path.session import ends_of, opened, spec_of
+from elephan.path.session import ends_of, open_path, spec_of
 from elephan.signals import END_SIGNALS
 
 
@@ -38,7 +38,7 @@ def run(
         raise InputError(f"{words[0]}: no program of this name can be run here")
     with (
         _signals() as told,
-        opened(ends_of(spec), spec, {"what": "shell", "of": str(file)}) as path,
+        open_path(ends_of(spec), spec, {"what": "shell", "of": str(file)}) as path,
         congestion.as_default(path.place, spec) as control,
     ):
         for line in filter(None, (control, remark)):

@@ -97,12 +97,10 @@ def _present(data: pa.Table) -> pa.Table:
     names = data.column_names
     if "ssthresh_packets" not in names or pa.types.is_floating(data.schema.field("ssthresh_packets").type):
         return data
-    for name, is_absent in (
-        ("ssthresh_packets", lambda values: values >= INFINITE_SSTHRESH),
-        ("srtt_s", lambda values: values <= 0),
-    ):
+    for name, bound, is_above in (("ssthresh_packets", INFINITE_SSTHRESH - 1, True), ("srtt_s", 0, False)):
         values = data.column(name).to_numpy().astype(np.float64)
-        data = data.set_column(names.index(name), name, _column(np.where(is_absent(values), np.nan, values)))
+        is_absent = values > bound if is_above else values <= bound
+        data = data.set_column(names.index(name), name, _column(np.where(is_absent, np.nan, values)))
     return data
 
 

@@ -20,7 +20,7 @@ from elephan.backends import Job, Progress, Stopped
 from elephan.core import build_digest
 from elephan.errors import ElephanError, InputError
 from elephan.record import Record
-from elephan.signals import END_SIGNALS, Mark
+from elephan.signals import END_SIGNALS, Flag
 from elephan.sweep.progress import NoProgress, Watcher
 from elephan.units import pluralize
 
@@ -121,7 +121,7 @@ class _Pool:
         """Jobs that workers have or are to take, and that have not come back."""
         # Bounded, so that results do not pile up in memory when the store is slower than the workers.
         self._done: queue.Queue[_Message] = queue.Queue(maxsize=4)
-        self._stop = Mark()
+        self._stop = Flag()
         self._errors: dict[int, BaseException] = {}
         self._series_bytes = 0
 
@@ -129,7 +129,7 @@ class _Pool:
         """Run all jobs that are not in the store."""
         threads: list[threading.Thread] = []
         interrupted = False
-        with _told_to_end(self._stop) as was_told:
+        with _termination_requested(self._stop) as is_requested:
             self._watcher.start(len(self._jobs))
             try:
                 while not self._stop.is_set() and (self._give(threads, workers) or self._given):
@@ -140,7 +140,7 @@ class _Pool:
                     self._todo.put(None)
                 self._drain(threads)
                 self._watcher.finish()
-            interrupted = was_told()
+            interrupted = is_requested()
         if self._errors:
             number = min(self._errors)
             raise self._named(number, self._errors[number])
@@ -255,7 +255,7 @@ class _Pool:
 
 
 @contextmanager
-def _told_to_end(stop: Mark) -> Iterator[Callable[[], bool]]:
+def _termination_requested(stop: Flag) -> Iterator[Callable[[], bool]]:
     """Turn the first signal to end into `stop`: no store is cut short, and nothing that a run made stays.
 
     The second one is as it was. Outside the main thread (a notebook's server, a web request) signals cannot be taken

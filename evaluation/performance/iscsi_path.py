@@ -23,7 +23,7 @@ from pathlib import Path
 from elephan.errors import ElephanError
 from elephan.kernel.run_controls import in_kernel
 from elephan.papers.catalogue import folder
-from elephan.path.session import Opened, ends_of, opened, spec_of
+from elephan.path.session import Opened, ends_of, open_path, spec_of
 from elephan.path.testbed import ADDRESSES
 from evaluation.performance.iscsi import NAME, end
 from evaluation.performance.markdown import table
@@ -65,7 +65,7 @@ def point(transport: str, connections: int, seconds: int, requests: tuple[str, .
     )
     with (
         tempfile.TemporaryDirectory(dir="/dev/shm") as place,
-        opened(ends_of(spec), spec, {"what": "bench", "of": "fig6.toml"}) as path,
+        open_path(ends_of(spec), spec, {"what": "bench", "of": "fig6.toml"}) as path,
         in_kernel(path.place.id, [(transport, ())]) as (name,),
     ):
         image = Path(place, "disk.img")

@@ -1,8 +1,9 @@
 """The digest of everything that a simulated run gives, for comparing runs of different builds and processors.
 
 It is the SHA-256 of this text: an integer in decimal; a float as `x` and the 16 hexadecimal digits of its bits; a
-string after its length in bytes and a colon; None and NaN, which are absent, as `-`; a list as `[item,...,]`; a dictionary as `{name=value,...,}`
-in the order of its names. `crates/experiment/examples/digest.rs` writes the same of the same run.
+string after its length in bytes and a colon; None and NaN, which are absent, as `-`; a list as `[item,...,]`; a
+dictionary as `{name=value,...,}` in the order of its names. `crates/experiment/examples/digest.rs` writes the same of
+the same run.
 """
 
 from __future__ import annotations

@@ -42,8 +42,9 @@ def test_a_hold_takes_reordering_away_where_the_senders_line_is_the_limit() -> N
     assert held["held_bytes"] == pytest.approx(333 * 1500, rel=0.02)
 
 
-def test_a_trimmed_window_takes_the_loss_away_where_the_receivers_line_is_the_limit() -> None:
-    plain, reduced = measured(RUNNER, [Cell("D", "1G", 100, 1, mitigation) for mitigation in ("none", "hold+reduction")])
+def test_a_reduced_window_takes_the_loss_away_where_the_receivers_line_is_the_limit() -> None:
+    cells = [Cell("D", "1G", 100, 1, mitigation) for mitigation in ("none", "hold+reduction")]
+    plain, reduced = measured(RUNNER, cells)
     assert plain["dropped_soon"] > 2000 and dip(plain) > 80
     assert reduced["dropped_after"] == reduced["duplicate_acks"] == 0
     assert dip(reduced) < 5

@@ -100,7 +100,6 @@ def test_every_module_that_makes_a_record_is_in_the_key() -> None:
     neither = {"core", "errors", "run_spec", "scenario", "units", "writability"}
     package = ROOT / "elephan"
     sources = {file.relative_to(package).with_suffix("").as_posix() for file in core.record_sources()}
-    folders = {name.split("/")[0] for name in sources if "/" in name}
     for file in (package / "backends").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("elephan."):

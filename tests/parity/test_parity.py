@@ -16,7 +16,7 @@ from elephan.core import native
 from elephan.parity import Recording, record
 from elephan.parity.check import parameter_sets, replayed, synthetic
 from elephan.parity.paths import CASES, Case
-from elephan.parity.windows import beside, case_of
+from elephan.parity.windows import case_of, compare_windows
 from elephan.path import testbed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -252,14 +252,14 @@ def test_the_same_losses_make_the_same_windows_in_both_tcps(name: str, values: d
     found = []
     for _ in range(TRIES):
         (recording,) = record([(cc, values)], [case_of()])
-        found.append(beside(cc, values, recording))
+        found.append(compare_windows(cc, values, recording))
         # To the segment; the windows in between within the time that a round trip takes longer here.
         if found[-1].recorded == found[-1].simulated and found[-1].median < 0.05:
             break
     else:
         raise AssertionError(found)
     # Other parameters make others: the comparison would notice.
-    assert beside(find("reno"), {}, recording).simulated != found[-1].recorded
+    assert compare_windows(find("reno"), {}, recording).simulated != found[-1].recorded
 
 
 def test_nothing_stays_registered(paths: None) -> None:

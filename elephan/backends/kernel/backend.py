@@ -10,13 +10,13 @@ from elephan.backends.job import Job, Progress
 from elephan.backends.kernel import cwnd_reductions, metrics, programs
 from elephan.backends.kernel.mapping import Machine
 from elephan.backends.kernel.plan import FIRST_PORT, Layout, layout_of
-from elephan.backends.record_builder import PROGRESS_INTERVAL_S, measured, one_line
+from elephan.backends.record_builder import PROGRESS_INTERVAL_S, build_record, one_line
 from elephan.congestion_control import verify
 from elephan.core import native
 from elephan.errors import InputError, RunError
 from elephan.kernel.run_controls import in_kernel
 from elephan.path import netem, report, testbed
-from elephan.path.session import opened
+from elephan.path.session import open_path
 from elephan.record import Record, canonical_json
 from elephan.run_spec.types import RunSpec
 from elephan.store.series import Series
@@ -71,7 +71,7 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     cpu_s = time.thread_time() - began_s + cpu_ns / 1e9
     notes = [*(FAULT + fault for fault in done.faults()), *done.notes(), *layout.notes, *result.notes]
     numbers = {**done.metrics(), "cpu_s": cpu_s}
-    record, series = measured(BACKEND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec), told)
+    record, series = build_record(BACKEND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec), told)
     record.links = [done.counted(link) for link in record.links]
     return record, series
 
@@ -84,7 +84,7 @@ def _run(
     """
     about = {"what": "run", "of": job.scenario.file or job.scenario.name}
     with (
-        opened(layout.hosts, job.spec, about) as path,
+        open_path(layout.hosts, job.spec, about) as path,
         in_kernel(path.place.id, layout.controls, layout.listening) as names,
         cwnd_reductions.listening(layout, names) as listening,
     ):

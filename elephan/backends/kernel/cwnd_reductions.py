@@ -105,7 +105,7 @@ def _reduced(answer: tuple[int, ...], due_ns: int) -> dict[str, Any]:
 
 
 def _restored(
-    rows: list[dict[str, Any]], events: int, flow: str, order: Mapping[str, Any], heard: Sequence[tuple[int, ...]]
+    rows: list[dict[str, Any]], events: int, flow: str, command: Mapping[str, Any], heard: Sequence[tuple[int, ...]]
 ) -> None:
     """Note in the rows of the same event and flow when the window was given back."""
     done = [answer[0] for answer in heard if answer[1] == RESTORED]

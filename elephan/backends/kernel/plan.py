@@ -61,8 +61,8 @@ class Layout:
     ) -> dict[str, Any]:
         """Return the plan of crates/kernel/src/plan.rs.
 
-        `hosts` of the site, `names` that the controls were given, `programs` by the number of their flow, `commands` the
-        map for commands by the number of the control.
+        `hosts` of the site, `names` that the controls were given, `programs` by the number of their flow, `commands`
+        the map for commands by the number of the control.
         """
         flows = [
             {

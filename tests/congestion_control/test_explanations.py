@@ -9,7 +9,7 @@ import pytest
 
 from elephan.congestion_control import congestion_controls, header
 from elephan.congestion_control.verdict import explained
-from elephan.loss_response.curves import mean_window, measured
+from elephan.loss_response.curves import after_loss, mean_window
 from elephan.loss_response.published import RESPONSES
 from elephan.report import textplot
 from elephan.report.timeline import Line
@@ -99,16 +99,16 @@ def test_a_log_without_a_place_names_the_loops_and_a_silent_one_libbpfs_words() 
 def test_a_window_around_a_loss_is_measured() -> None:
     time_s = np.arange(0, 30, 0.01)
     window = np.where(time_s < 4, 500.0, np.minimum(500.0, 300 + 20 * (time_s - 4)))
-    found = measured(Line(time_s, window), 4.0)
+    found = after_loss(Line(time_s, window), 4.0)
     assert (found.before, found.kept) == (500.0, pytest.approx(300, abs=0.3))
     assert found.back_s == pytest.approx(10.0, abs=0.02)
     assert found.time_s[0] == pytest.approx(-1.0, abs=0.011) and found.time_s[-1] == pytest.approx(12.5, abs=0.02)
     assert (
         found.sentence == "The window falls from 500 to 300 packets (60 %) and is back after 10.0 s (200 round trips)."
     )
-    steady = measured(Line(time_s, np.full_like(time_s, 80.0)), 4.0)
+    steady = after_loss(Line(time_s, np.full_like(time_s, 80.0)), 4.0)
     assert steady.sentence == "The window stays at 80 packets."
-    never = measured(Line(time_s, np.where(time_s < 4, 500.0, 1.0)), 4.0)
+    never = after_loss(Line(time_s, np.where(time_s < 4, 500.0, 1.0)), 4.0)
     assert never.back_s is None and "is not back within 26 s" in never.sentence
 
 
