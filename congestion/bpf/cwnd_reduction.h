@@ -78,7 +78,8 @@ const volatile u32 cc_listens = 0;
 /* The algorithm's `ssthresh`; which function that is, CC_WRAP_ssthresh knows. */
 static inline u32 cc_threshold_(struct tcp_sock *sk);
 
-static inline void cc_reduce_(struct tcp_sock *sk, const struct cc_command *command, u32 acked, struct cc_answer *answer)
+static inline void cc_reduce_(struct tcp_sock *sk, const struct cc_command *command, u32 acked,
+			      struct cc_answer *answer)
 {
 	u64 srtt_us = answer->srtt_us;
 	/* The ACK that is being processed has left packets_out already. */

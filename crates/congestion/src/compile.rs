@@ -77,7 +77,7 @@ pub enum CompileError {
         reason: String,
     },
     /// There is no clang to compile for BPF with.
-    #[error("clang 11 or later is not installed: apt-get install clang-16 (or another, named in CLANG where it is not on the PATH)")]
+    #[error("clang 11 or later is not installed: apt-get install clang-16 (or name another in CLANG)")]
     NoClang,
 }
 

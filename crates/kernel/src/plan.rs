@@ -43,8 +43,8 @@ pub struct FlowPlan {
     pub pacing: bool,
     /// `TCP_RTO_MAX_MS`; null = the kernel's.
     pub rto_max_ms: Option<u32>,
-    /// Number of the BPF map in which the sender's congestion control finds commands (congestion/bpf/cwnd_reduction.h); null = it
-    /// has none.
+    /// Number of the BPF map in which the sender's congestion control finds commands (congestion/bpf/cwnd_reduction.h);
+    /// null = it has none.
     #[serde(default)]
     pub commands: Option<u32>,
     /// The program that makes the connections, in place of sockets with these options. No other flow uses its hosts:

@@ -2,8 +2,8 @@
 //! port by FIP and its other frames by FCoE, and keeps the virtual link alive. [`crate::fc::forwarder`] is the other
 //! side.
 //!
-//! A caller hands in Ethernet frames ([`ENode::handle_ethernet`]) and the port's frames ([`ENode::handle_frame`]), takes
-//! out Ethernet frames ([`ENode::poll_transmit`]), frames for the port ([`ENode::poll_frame`]) and changes of the link
+//! A caller hands in Ethernet frames ([`ENode::handle_ethernet`]) and the port's frames ([`ENode::handle_frame`]),
+//! takes out Ethernet frames ([`ENode::poll_transmit`]), frames for the port ([`ENode::poll_frame`]) and changes of the link
 //! ([`ENode::poll_event`]), and comes back at [`ENode::poll_timeout`].
 //!
 //! **Invariant: the port gets frames that its forwarder sent to the address that it gave, and no others.**
