@@ -31,7 +31,7 @@ MITIGATIONS = {
     "cwnd_reduction": '"cwnd_reduction"',
     "reordering_tolerance": '"reordering_tolerance"',
     "hold+reduction": '["hold_buffer", "cwnd_reduction"]',
-    "hold+tolerate": '["hold_buffer", "reordering_tolerance"]',
+    "hold+tolerance": '["hold_buffer", "reordering_tolerance"]',
     "equalization+reduction": '[{ kind = "delay_equalization", share = "20%" }, "cwnd_reduction"]',
 }
 WRONG = {

@@ -20,7 +20,7 @@ Table = Mapping[Cell, Row]
 _PLACE = ("scenario", "rate", "rtt_ms", "flows", "mitigation")
 _NUMBERS = ("dip_percent", "dropped_packets", "duplicate_acks", "held_mb", "held_ms", "measured")
 
-_AS_A_HOLD = ("hold+tolerate", "hold_buffer -10%", "hold_buffer +10%")
+_AS_A_HOLD = ("hold+tolerance", "hold_buffer -10%", "hold_buffer +10%")
 """In the CSV file alone: close to `hold_buffer`, and to a paced hold but in scenario D."""
 
 _HEAD = """<!-- Written by `make mitigation`; do not edit. -->

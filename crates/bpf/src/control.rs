@@ -33,8 +33,8 @@ pub struct Settings {
     pub parameters: BTreeMap<String, i64>,
     /// Only programs with CAP_NET_ADMIN may choose it.
     pub restricted: bool,
-    /// Its senders look for commands on each ACK (congestion/bpf/cwnd_reduction.h); of any other the verifier drops that
-    /// part.
+    /// Its senders look for commands on each ACK (congestion/bpf/cwnd_reduction.h); of any other the verifier drops
+    /// that part.
     pub listens: bool,
     /// It is registered by a link, which ends with its process (Linux 6.4).
     pub linked: bool,

@@ -3,8 +3,8 @@
 //! side.
 //!
 //! A caller hands in Ethernet frames ([`ENode::handle_ethernet`]) and the port's frames ([`ENode::handle_frame`]),
-//! takes out Ethernet frames ([`ENode::poll_transmit`]), frames for the port ([`ENode::poll_frame`]) and changes of the link
-//! ([`ENode::poll_event`]), and comes back at [`ENode::poll_timeout`].
+//! takes out Ethernet frames ([`ENode::poll_transmit`]), frames for the port ([`ENode::poll_frame`]) and changes of the
+//! link ([`ENode::poll_event`]), and comes back at [`ENode::poll_timeout`].
 //!
 //! **Invariant: the port gets frames that its forwarder sent to the address that it gave, and no others.**
 
