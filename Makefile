@@ -38,7 +38,7 @@ demo: setup ## mirror a real OLTP trace over 67 ms under four congestion control
 	@echo "Open out/demo/report.html in a browser."
 
 .PHONY: test
-test: $(VENV)/.stamp-tools setup ## every test and lint; last line: N passed, N failed, N skipped
+test: $(VENV)/.stamp-tools $(VENV)/.stamp-python ## set-up, every test and lint; last line: N passed, N failed, N skipped
 	@$(BIN)/python scripts/check.py
 
 .PHONY: lint

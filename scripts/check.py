@@ -1,33 +1,55 @@
 """Runs every check of the repository and adds up what they report.
 
+Checks run in two phases, each of two lanes side by side: set-up and the lints of Python beside all that cargo compiles,
+then the tests of Python beside those of Rust. So one lane computes while another waits: for one long function of the
+linker, for a lock, for a timer of the kernel. Tests that touch the running kernel run one at a time, across both lanes,
+at the usual priority; all else runs below it, so that it takes no processor from them.
+
 Each lint counts as one check; cargo's and pytest's tests count one by one. The last line on standard output is
 ``N passed, N failed, N skipped``, the exit status is 1 when anything failed, and the same line is left in
 target/check-summary.txt. A runner that ends badly without naming a failed test (a build error, a crash, no tests found)
-counts as one failure. A Rust test that says on stderr that it was skipped (tests/rust/skip.rs) counts as skipped: cargo
-takes it for passed.
+or that takes longer than its bound counts as one failure. A Rust test that says on stderr that it was skipped
+(tests/rust/skip.rs) counts as skipped: cargo takes it for passed. A check's output is shown when it ends; until then it
+grows in target/check/.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
+import itertools
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 SUMMARY = ROOT / "target" / "check-summary.txt"
+CORES = os.cpu_count() or 1
 SKIPPED = re.compile(r"SKIPPED (\w+(?:::\w+)+): ")
 """A Rust test that was skipped while it ran, by crate and name; it may say so of several of its parts. The harness
 writes to another stream, and may have begun the line."""
-STUBTEST = ["mypy.stubtest", "--mypy-config-file", "pyproject.toml", "elephan._native"]
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;", re.MULTILINE)
+CARGO_NOISE = re.compile(r"^(\s*|running \d+ tests?\s*|test .* ok\s*|test result: ok\..*)$")
+KERNEL_CRATES = ("bpf", "kernel")
+"""Crates whose tests touch the running kernel."""
+LOWERED = 10
+"""Niceness of all but tests that touch the kernel."""
+BOUND_S = 2400
+"""Bound of one command, some four times what the longest takes on two cores: what takes longer hangs."""
+STUBTEST = ("mypy.stubtest", "--mypy-config-file", "pyproject.toml", "elephan._native")
 
 
 @dataclass
@@ -45,36 +67,91 @@ class Count:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def run(command: list[str], *, capture: bool = False) -> tuple[int, str]:
-    """Run a command in the repository; its output is shown as it comes, and returned when `capture` is set."""
-    environment = os.environ | {
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-        "CARGO_TERM_COLOR": "never",
-        # One thread is the main one, which does not bear the name of the test that it runs.
-        "RUST_TEST_THREADS": str(max(2, os.cpu_count() or 1)),
-    }
-    if not capture:
-        return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode, ""
-    lines: list[str] = []
-    pipe, both = subprocess.PIPE, subprocess.STDOUT
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=pipe, stderr=both, text=True, errors="replace"
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.append(line)
-            # Binaries without tests and passing tests are noise in a log; failures and results are not.
-            if not re.match(r"^(\s*|running \d+ tests?\s*|test .* ok\s*|\s*Running .*|\s*Doc-tests .*)$", line):
-                print(line, end="", flush=True)
-    return process.returncode, "".join(lines)
+@dataclass
+class Check:
+    """One row of the closing table."""
+
+    name: str
+    run: Callable[[], tuple[Count, str]]
+    """Returns its counts, and what it has to say."""
+    needed: bool = False
+    """Tests cannot run without it."""
 
 
-def lint(command: list[str]) -> Callable[[], Count]:
-    """A check that passes or fails as a whole."""
+class Commands:
+    """Commands that run now, each with the processes that it starts in a process group of its own."""
 
-    def check() -> Count:
-        status, _ = run(command)
-        return Count(passed=1) if status == 0 else Count(failed=1)
+    def __init__(self, outputs: Path) -> None:
+        """Outputs go to files of a folder, by number and program."""
+        self._outputs = outputs
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._ended = False
+
+    def run(
+        self, command: Sequence[str | Path], folder: Path = ROOT, niceness: int = LOWERED, bound_s: float = BOUND_S
+    ) -> tuple[int, str]:
+        """Run a command; return its exit code, and what it wrote to standard output and error.
+
+        After `bound_s` its process group is killed; its output says so, and the exit code is not 0.
+        """
+        environment = os.environ | {
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "CARGO_TERM_COLOR": "never",
+            # tests/conftest.py gives tests that touch the kernel this priority.
+            "ELEPHAN_USUAL_NICENESS": str(os.nice(0)),
+            # One thread is the main one, which does not bear the name of the test that it runs.
+            "RUST_TEST_THREADS": str(max(2, CORES)),
+        }
+        self._outputs.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            if self._ended:
+                raise KeyboardInterrupt
+            log = self._outputs / f"{next(self._numbers):02}-{Path(command[0]).name}.txt"
+            # A file, not a pipe: a process that outlives its command would keep a pipe open.
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    ["nice", "-n", str(niceness), *command],
+                    cwd=folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    process_group=0,
+                )
+            self._running.add(process)
+        over = ""
+        try:
+            status = process.wait(bound_s)
+        except subprocess.TimeoutExpired:
+            over = f"\nstill running after {bound_s:g} s, killed: {' '.join(map(str, command))}\n"
+            os.killpg(process.pid, signal.SIGKILL)
+            status = process.wait() or 1
+        with self._lock:
+            self._running.discard(process)
+        return status, log.read_text(encoding="utf-8", errors="replace") + over
+
+    def end(self) -> None:
+        """Kill all that runs, for a run that is interrupted."""
+        with self._lock:
+            self._ended = True
+            for process in self._running:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+COMMANDS = Commands(ROOT / "target" / "check")
+
+
+def whole(*command: str, passed: int = 1) -> Callable[[], tuple[Count, str]]:
+    """Return a check that passes or fails as a whole; `passed` is 0 for what is no check of its own."""
+
+    def check() -> tuple[Count, str]:
+        status, output = COMMANDS.run(command)
+        if status == 0:
+            return Count(passed=passed), output
+        return Count(failed=1), output
 
     return check
 
@@ -88,25 +165,87 @@ def counted(output: str) -> Count:
     return count + Count(passed=-skipped, skipped=skipped)
 
 
-def cargo_test() -> Count:
+@dataclass
+class Binary:
+    """Tests of a crate, compiled."""
+
+    name: str
+    program: Path
+    folder: Path
+    """The crate's, where cargo runs its tests."""
+
+    @property
+    def touches_kernel(self) -> bool:
+        """Return True if its tests and those of tests/kernel* disturb each other."""
+        return self.folder.name in KERNEL_CRATES
+
+
+class RustTests:
     """All Rust tests but the Python face's, which has none and would need a shared libpython to link."""
-    command = ["cargo", "test", "--workspace", "--exclude", "elephan-python", "--no-fail-fast"]
-    status, output = run(command, capture=True)
-    count = counted(output)
-    if status != 0 and count.failed == 0:
-        count.failed = 1
-    return count
+
+    COMPILE = ["cargo", "test", "--workspace", "--exclude", "elephan-python", "--no-run"]
+
+    def __init__(self) -> None:
+        self.binaries: list[Binary] = []
+
+    def compile(self) -> tuple[Count, str]:
+        """Compile the tests, which is no check of its own."""
+        status, output = COMMANDS.run([*self.COMPILE, "--message-format", "json-render-diagnostics"])
+        said = []
+        for line in output.splitlines():
+            if not line.startswith('{"reason"'):
+                said.append(line)
+                continue
+            message = json.loads(line)
+            if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
+                folder = Path(message["manifest_path"]).parent
+                self.binaries.append(Binary(message["target"]["name"], Path(message["executable"]), folder))
+        return Count(failed=int(status != 0)), "" if status == 0 else "\n".join(said)
+
+    def run(self) -> tuple[Count, str]:
+        """Run the tests, those that touch the kernel first."""
+        total, said = Count(failed=int(not self.binaries)), []
+        with kernel_alone():
+            done = [self._run(binary, niceness=0) for binary in self.binaries if binary.touches_kernel]
+        done += [self._run(binary, niceness=LOWERED) for binary in self.binaries if not binary.touches_kernel]
+        for count, output in done:
+            total += count
+            said.append(output)
+        return total, "\n".join(said)
+
+    def _run(self, binary: Binary, niceness: int) -> tuple[Count, str]:
+        began = time.monotonic()
+        status, output = COMMANDS.run([binary.program], binary.folder, niceness)
+        count = counted(output)
+        if status != 0 and count.failed == 0:
+            count.failed = 1
+        lines = [f"{binary.folder.name}, {binary.name}: {count} ({time.monotonic() - began:.0f} s)"]
+        # Passing tests are noise in a log; failures are not.
+        lines += [line for line in output.splitlines() if not CARGO_NOISE.match(line)]
+        return count, "\n".join(lines)
 
 
-def pytest() -> Count:
-    """All Python tests, on every core; a file's tests stay together because they share its fixtures."""
+@contextmanager
+def kernel_alone() -> Iterator[None]:
+    """Keep the tests of Python that touch the running kernel waiting (tests/conftest.py)."""
+    with open(Path(tempfile.gettempdir()) / "elephan-tests.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def pytest() -> tuple[Count, str]:
+    """Run all tests of Python, one worker more than cores: the one of the kernel's tests waits most of its time.
+
+    A file's tests stay together because they share its fixtures.
+    """
     report = ROOT / "target" / "pytest.xml"
     report.unlink(missing_ok=True)
-    workers = str(os.cpu_count() or 1)
-    command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--dist", "loadfile", f"--junit-xml={report}"]
-    status, _ = run(command)
+    workers = ["-n", str(CORES + 1), "--dist", "loadfile"]
+    status, output = COMMANDS.run(
+        [sys.executable, "-m", "pytest", "-q", "--durations=15", *workers, f"--junit-xml={report}"]
+    )
     if not report.exists():
-        return Count(failed=1)
+        return Count(failed=1), output
     count = Count()
     for suite in ElementTree.parse(report).getroot().iter("testsuite"):
         tests, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
@@ -114,38 +253,76 @@ def pytest() -> Count:
         count += Count(passed=max(0, tests - failed - skipped), failed=failed, skipped=skipped)
     if status != 0 and count.failed == 0:
         count.failed = 1
-    return count
+    return count, output
 
 
-CHECKS: list[tuple[str, str, Callable[[], Count]]] = [
-    ("lint", "cargo fmt", lint(["cargo", "fmt", "--all", "--check"])),
-    ("lint", "ruff", lint([sys.executable, "-m", "ruff", "check", "."])),
-    ("lint", "mypy", lint([sys.executable, "-m", "mypy"])),
-    ("lint", "stubtest", lint([sys.executable, "-m", *STUBTEST])),
-    ("lint", "run spec", lint([sys.executable, "scripts/run_spec_types.py"])),
-    ("lint", "clippy", lint(["cargo", "clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"])),
-    ("test", "cargo test", cargo_test),
-    ("test", "pytest", pytest),
+RUST = RustTests()
+SET_UP = Check("set-up", whole("make", "setup", passed=0), needed=True)
+COMPILE = Check("compile", RUST.compile, needed=True)
+LINTS = [
+    Check("cargo fmt", whole("cargo", "fmt", "--all", "--check")),
+    Check("ruff", whole(sys.executable, "-m", "ruff", "check", ".")),
+    Check("mypy", whole(sys.executable, "-m", "mypy")),
+    Check("stubtest", whole(sys.executable, "-m", *STUBTEST)),
+    Check("run spec", whole(sys.executable, "scripts/run_spec_types.py")),
 ]
+CLIPPY = Check("clippy", whole("cargo", "clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"))
+TESTS = [[Check("cargo test", RUST.run)], [Check("pytest", pytest)]]
+
+Lane = list[Check]
+PHASES: dict[str, list[list[Lane]]] = {
+    "all": [[[SET_UP, *LINTS], [COMPILE, CLIPPY]], TESTS],
+    "lint": [[LINTS, [CLIPPY]]],
+    "test": [[[SET_UP], [COMPILE]], TESTS],
+}
+"""Lanes that run side by side, one set of them after another, by what was asked for."""
+
+
+def in_lanes(lanes: Sequence[Lane]) -> list[tuple[Check, Count, float]]:
+    """Run lanes side by side; return each check with its counts and seconds. A needed one that fails ends its lane."""
+    printing = threading.Lock()
+    done: list[tuple[Check, Count, float]] = []
+
+    def follow(lane: Lane) -> None:
+        for check in lane:
+            with printing:
+                print(f"== {check.name} begins", flush=True)
+            began = time.monotonic()
+            count, output = check.run()
+            took_s = time.monotonic() - began
+            with printing:
+                print(f"== {check.name}: {count} ({took_s:.0f} s)", flush=True)
+                if output.strip():
+                    print(output.rstrip(), flush=True)
+                done.append((check, count, took_s))
+            if check.needed and count.failed:
+                return
+
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        try:
+            for future in [pool.submit(follow, lane) for lane in lanes]:
+                future.result()
+        except BaseException:
+            COMMANDS.end()
+            raise
+    return done
 
 
 def main() -> int:
     """Run the checks and print the closing line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["lint", "test"], help="one kind of check")
-    only = parser.parse_args().only
+    parser.add_argument("--only", choices=["lint", "test"], default="all", help="one kind of check")
+    phases = PHASES[parser.parse_args().only]
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     SUMMARY.parent.mkdir(exist_ok=True)
     SUMMARY.unlink(missing_ok=True)
-    total, lines = Count(), []
-    for kind, name, check in CHECKS:
-        if only not in (None, kind):
-            continue
-        print(f"== {name}", flush=True)
-        began = time.monotonic()
-        count = check()
-        lines.append(f"{name:<12}{count}  ({time.monotonic() - began:.0f} s)")
-        total += count
-    print("==", *lines, total, sep="\n")
+    done: list[tuple[Check, Count, float]] = []
+    for lanes in phases:
+        done += in_lanes(lanes)
+        if any(check.needed and count.failed for check, count, _ in done):
+            break
+    total = sum((count for _, count, _ in done), Count())
+    print("==", *(f"{check.name:<12}{count}  ({took_s:.0f} s)" for check, count, took_s in done), total, sep="\n")
     SUMMARY.write_text(f"{total}\n", encoding="utf-8")
     return 0 if total.failed == 0 and total.passed > 0 else 1
 

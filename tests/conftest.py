@@ -6,7 +6,8 @@ import fcntl
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,40 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     with open(Path(tempfile.gettempdir()) / "elephan-tests.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return (yield)
+        with usual_niceness():
+            return (yield)
+
+
+@contextmanager
+def usual_niceness() -> Iterator[None]:
+    """Run this process, and those that it starts, before other tests, where scripts/check.py has lowered all of them.
+
+    Only root may go back to the priority that scripts/check.py itself has.
+    """
+    usual, lowered = os.environ.get("ELEPHAN_USUAL_NICENESS"), os.getpriority(os.PRIO_PROCESS, 0)
+    if usual is None or os.geteuid() != 0:
+        yield
+        return
+    os.setpriority(os.PRIO_PROCESS, 0, int(usual))
+    try:
+        yield
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, lowered)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Give all files that touch the kernel to one worker: on two, one would do nothing but wait for the other."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class KernelTogether(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return "kernel" if Path(file).parent.name in KERNEL else file
+
+    return KernelTogether(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,10 +1,16 @@
-"""The closing line of all checks counts executed tests: a test that skipped itself has not passed."""
+"""The closing line of all checks counts executed tests, once each, and comes even when a check hangs."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import sys
 from pathlib import Path
+
+import pytest
+
+from tests import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = importlib.util.spec_from_file_location("check", ROOT / "scripts" / "check.py")
@@ -40,3 +46,35 @@ def test_no_rust_test_says_by_itself_that_it_is_skipped() -> None:
         if any("skipped: " in line.lower() and "print" in line for line in path.read_text().splitlines())
     ]
     assert not found, "\n".join(found)
+
+
+def test_a_check_that_hangs_fails_after_its_bound_with_what_it_said_and_leaves_no_process(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    script = f"sleep 1000 & echo $! $$ >{pids}; echo so far; wait"
+    status, output = check.Commands(tmp_path).run(["sh", "-c", script], bound_s=2)
+    assert status != 0
+    assert output.startswith("so far\n") and "still running after 2 s, killed: sh -c" in output
+    assert processes.end([int(pid) for pid in pids.read_text().split()])
+
+
+def test_what_needs_a_check_that_failed_does_not_run_and_the_other_lane_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fails() -> object:
+        return check.Count(failed=1), "no compiler"
+
+    def passes() -> object:
+        return check.Count(passed=2), ""
+
+    lanes = [[check.Check("build", fails, needed=True), check.Check("test", passes)], [check.Check("lint", passes)]]
+    done = {ran.name: count for ran, count, _ in check.in_lanes(lanes)}
+    assert done == {"build": check.Count(failed=1), "lint": check.Count(passed=2)}
+    assert "== build: 0 passed, 1 failed, 0 skipped (0 s)\nno compiler\n" in capsys.readouterr().out
+
+
+def test_all_but_tests_of_the_kernel_run_at_a_lower_priority(tmp_path: Path) -> None:
+    script = "import os, json; print(json.dumps([os.nice(0), os.environ['ELEPHAN_USUAL_NICENESS']]))"
+    usual = os.nice(0)
+    for niceness in (0, 5):
+        _, output = check.Commands(tmp_path).run([sys.executable, "-c", script], niceness=niceness)
+        assert json.loads(output) == [min(usual + niceness, 19), str(usual)]
