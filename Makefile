@@ -115,6 +115,10 @@ detection: setup ## how well the manager tells elephants from mice: misses and f
 mitigation: setup ## what a move costs with each mitigation, in the hybrid paper's cells; writes docs/results/mitigation.md
 	$(BIN)/python -m evaluation.mitigation
 
+.PHONY: gateways
+gateways: setup ## what distance, loss and neighbours do to Fibre Channel frames over gateways; writes docs/results/gateways.md
+	$(BIN)/python -m evaluation.gateways
+
 .PHONY: docs
 docs: setup ## write anew what is generated from the code: scenario schema and reference, metrics, types of a run's specification
 	$(BIN)/python scripts/run_spec_types.py --write

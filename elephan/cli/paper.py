@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elephan.cli.console import console, failed, say
 from elephan.cli.options import On, Out, StoreAt, Workers
 from elephan.units import pluralize
+
+if TYPE_CHECKING:
+    from elephan.papers.claims import Claim
 
 app = typer.Typer(help="Reproduce a paper's claims: paper, measured, verdict.", no_args_is_help=True)
 
@@ -26,10 +29,15 @@ def list_() -> None:
         console().print(f"[bold]{entry.id}[/bold]  {entry.title}")
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
         for claim in entry.claims:
-            table.add_row(claim.id, claim.title, "not measured yet" if claim.not_yet else "")
+            table.add_row(claim.id, claim.title, _of_no_run(claim))
         console().print(table)
     if faults:
         raise typer.Exit(max(failed(str(fault), fault.exit_code) for fault in faults))
+
+
+def _of_no_run(claim: Claim) -> str:
+    """Return a word on a claim that no run measures."""
+    return "not measured yet" if claim.not_yet else "held by tests" if claim.held_by else ""
 
 
 @app.command("run")

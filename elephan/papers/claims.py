@@ -95,12 +95,16 @@ class Claim(_Table):
     """Reasons for the measured numbers: prose, no numbers that a run could change."""
     not_yet: str = ""
     """The part that is missing before it can be measured; empty when it is measured."""
+    held_by: str = ""
+    """For a statement without numbers: the file of tests that hold it, from the repository's root."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Claim:
-        if self.not_yet and (self.value or self.order or self.runs):
-            raise ValueError(f"{self.id}: what is not measured yet has no scenarios and no values")
-        if not self.not_yet and not (self.value or self.order):
+        if (self.not_yet or self.held_by) and (self.value or self.order or self.runs):
+            raise ValueError(f"{self.id}: what is not measured has no scenarios and no values")
+        if self.not_yet and self.held_by:
+            raise ValueError(f"{self.id}: either not_yet or held_by")
+        if not (self.not_yet or self.held_by) and not (self.value or self.order):
             raise ValueError(f"{self.id}: has neither a value nor an order, so nothing could refute it")
         names = [item.name for item in self.value]
         twice = {name for name in names if names.count(name) > 1}

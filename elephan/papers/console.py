@@ -17,6 +17,7 @@ STYLES = {
     Verdict.REPRODUCED: "bold green",
     Verdict.ORDERING_HOLDS: "bold yellow",
     Verdict.DIFFERS: "bold red",
+    Verdict.HELD: "bold green",
     Verdict.NOT_YET: "dim",
 }
 

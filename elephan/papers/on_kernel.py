@@ -66,6 +66,8 @@ def _why(paper: Paper, claim: Claim) -> str:
     """Say in one line why a claim is not measured there."""
     if claim.not_yet:
         return claim.not_yet
+    if claim.held_by:
+        return f"no run measures it; {claim.held_by} holds it"
     try:
         backends.check(_jobs(paper, claim, kernel=False))
     except InputError as error:

@@ -32,6 +32,7 @@ CLASSES = {
     Verdict.REPRODUCED: "good",
     Verdict.ORDERING_HOLDS: "fair",
     Verdict.DIFFERS: "poor",
+    Verdict.HELD: "good",
     Verdict.NOT_YET: "open",
 }
 

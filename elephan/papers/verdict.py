@@ -6,7 +6,8 @@
 - ordering holds: every order holds, some value is outside;
 - differs: an order is violated; or a value is outside and the claim states no order.
 
-A fourth, "not yet", is for claims that nothing measures so far.
+Two more are for claims that no run measures: "held by tests", a statement without numbers that tests of the core hold;
+and "not yet", for which there is nothing so far.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class Verdict(Enum):
     REPRODUCED = "reproduced"
     ORDERING_HOLDS = "ordering holds"
     DIFFERS = "differs"
+    HELD = "held by tests"
     NOT_YET = "not yet"
 
 
@@ -78,6 +80,8 @@ def judge(claim: Claim, measured: Mapping[str, float]) -> Judgement:
     """Return the verdict on `claim`. Raises KeyError when a quantity that it names was not measured."""
     if claim.not_yet:
         return Judgement(claim, Verdict.NOT_YET, (), (), claim.not_yet)
+    if claim.held_by:
+        return Judgement(claim, Verdict.HELD, (), (), claim.held_by)
     values = tuple(
         ValueCheck(item, _number(claim, measured, item.name), claim.unit if item.unit is None else item.unit)
         for item in claim.value

@@ -511,6 +511,8 @@ HEADLINE = (
     "latency_p99_s",
     "latency_max_s",
     "startup_latency_p99_s",
+    "fc_bytes_per_s",
+    "credit_stall_s",
     "completion_s",
     "io_bytes_per_s",
     "iops",

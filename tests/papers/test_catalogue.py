@@ -82,6 +82,12 @@ def test_every_scenario_loads_and_serves_a_claim_or_is_explained(paper_id: str) 
 
 
 @pytest.mark.parametrize("paper_id", IDS)
+def test_the_tests_that_hold_a_claim_exist(paper_id: str) -> None:
+    root = Path(__file__).parents[2]
+    assert all((root / claim.held_by).is_file() for claim in find(paper_id).claims if claim.held_by)
+
+
+@pytest.mark.parametrize("paper_id", IDS)
 def test_every_claim_is_in_the_readme_and_the_paper_in_the_documents(paper_id: str) -> None:
     root = Path(__file__).parents[2]
     readme = (folder() / paper_id / "README.md").read_text()

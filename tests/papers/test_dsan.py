@@ -35,7 +35,7 @@ def test_table1_and_fig3_are_reproduced(done: PaperRun) -> None:
     assert verdicts == {
         "dsan.table1": Verdict.REPRODUCED,
         "dsan.fig3": Verdict.REPRODUCED,
-        "dsan.ifcp": Verdict.NOT_YET,
+        "dsan.ifcp": Verdict.HELD,
     }
 
 
@@ -52,7 +52,7 @@ def test_page_is_one_file_with_figures_and_verdicts(done: PaperRun) -> None:
     assert done.page is not None
     text = done.page.read_text()
     assert text.count("<svg") == 2
-    assert 'class="verdict good"' in text and 'class="verdict open"' in text
+    assert 'class="verdict good"' in text and "crates/storage/tests/ifcp/three_sites.rs" in text
     assert not re.findall(r'src="http|url\(http|@import', text)
     assert [image.name for image in done.images] == ["table1.png", "fig3.png"]
     assert all(image.read_bytes().startswith(b"\x89PNG") for image in done.images)
@@ -93,7 +93,7 @@ def test_console_shows_claim_paper_measured_and_verdict(done: PaperRun) -> None:
     show(done, Console(file=stream, width=160))
     text = stream.getvalue()
     assert re.search(r"dsan\.table1\s+RTT 80 ms\s+100\.00 MB/s\s+(99\.9\d?|100) MB/s\s+reproduced", text)
-    assert "3 claims: 2 reproduced, 1 not yet." in text
+    assert "3 claims: 2 reproduced, 1 held by tests." in text
 
 
 def test_unknown_paper_and_claim_are_refused_with_those_there_are() -> None:

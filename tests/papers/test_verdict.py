@@ -65,6 +65,13 @@ def test_what_is_not_yet_measured_says_what_is_missing() -> None:
     assert (judged.verdict, judged.because) == (Verdict.NOT_YET, "no gateway model")
 
 
+def test_a_statement_without_numbers_names_the_tests_that_hold_it() -> None:
+    held = Claim(id="x.z", title="t", text="t", source="s", held_by="crates/x/tests/y.rs")
+    assert (judge(held, {}).verdict, judge(held, {}).because) == (Verdict.HELD, "crates/x/tests/y.rs")
+    with pytest.raises(ValueError, match="either not_yet or held_by"):
+        Claim(id="x.z", title="t", text="t", source="s", held_by="crates/x/tests/y.rs", not_yet="a gateway")
+
+
 @pytest.mark.parametrize("measured", [{"small": 10.0}, {"small": 10.0, "large": float("nan")}])
 def test_a_quantity_without_a_number_is_an_error_and_no_verdict(measured: dict[str, float]) -> None:
     with pytest.raises(KeyError, match="large was not measured"):

@@ -288,6 +288,7 @@ def test_the_generated_pages_name_their_generator() -> None:
         "docs/results/congestion-control.md": "make cc",
         "docs/results/detection.md": "make detection",
         "docs/results/mitigation.md": "make mitigation",
+        "docs/results/gateways.md": "make gateways",
     }
     for page, command in pages.items():
         assert command in (ROOT / page).read_text(encoding="utf-8"), f"{page}: write it with `{command}`"

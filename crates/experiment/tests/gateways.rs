@@ -1,7 +1,7 @@
 //! Fibre Channel gateways over simulated TCP: closed forms of throughput and latency; no frame is lost or comes twice.
 
 use crate::common::*;
-use experiment::{simulate, Outcome};
+use experiment::{simulate, Metrics, Outcome};
 use serde_json::{json, Value};
 use spec::RunSpec;
 use std::ops::ControlFlow;
@@ -106,6 +106,8 @@ fn at_a_light_load_a_frame_takes_its_serialisation_and_propagation() {
         }
         assert!(near(real(&outcome, "fc_bytes_per_s"), GFC1 as f64 / 80.0, 1e-3));
         assert_eq!(integer(&outcome, "credit_stalls"), 0);
+        let back = |metrics: &Metrics| metrics.keys().any(|name| name.starts_with("reverse_"));
+        assert!(!back(&outcome.metrics) && !outcome.flows.iter().any(back), "no frame goes back");
     }
 }
 

@@ -52,7 +52,8 @@ pub fn of_flow(
         metrics.insert("line_share", Metric::Real(goodput / line as f64));
     }
     insert_rtt(&mut metrics, std::slice::from_ref(flow));
-    if let Some(reverse) = &flow.reverse {
+    // Frames of a load all go one way.
+    if let Some(reverse) = flow.reverse.as_ref().filter(|_| !matches!(flow.workload.source, Source::Fc(_))) {
         insert_reverse(&mut metrics, reverse, interval);
     }
     match &flow.workload.source {

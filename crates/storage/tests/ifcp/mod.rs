@@ -6,3 +6,4 @@ mod hostile;
 mod losses;
 mod net;
 mod sessions;
+mod three_sites;

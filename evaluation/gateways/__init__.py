@@ -1,0 +1,1 @@
+"""Fibre Channel over distance, by simulation: `python -m evaluation.gateways` writes docs/results/gateways.md."""

@@ -1,0 +1,46 @@
+"""Closed forms of credits, window and waits, in small parts of what `make gateways` runs; and what its page says."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluation.gateways import distance, head_of_line, page
+from evaluation.gateways.section import mean
+from evaluation.runner import Runner
+
+RUNNER = Runner(None)
+
+
+def test_a_port_gets_what_its_credits_and_its_distance_allow() -> None:
+    credits = {"sweep": {"node.0.distance": ["10km", "300km"], "node.0.credits": [4, 64]}, "run.duration": "600ms"}
+    windows = {"sweep": {"link.delay": ["5ms"], "flow.window": ["256KiB", "4MiB"]}, "run.duration": "4s"}
+    by_credits, by_window = distance.measure(RUNNER, (credits, windows))
+    assert set(by_credits) == {(10, 4), (10, 64), (300, 4), (300, 64)}
+    for (km, count), payload in by_credits.items():
+        assert payload == pytest.approx(distance.by_credits(km, count), rel=0.01)
+    assert by_window[1000, 2**18] == pytest.approx(distance.by_window(1000, 2**18), rel=0.02)
+    assert by_window[1000, 2**22] == pytest.approx(distance.PORT_MB_PER_S, rel=0.002)
+    text = page.text([distance.section((by_credits, by_window))], "1", "2026-11-23")
+    assert "| 10 km | 70.1 (70.1) | 103.3 (103.3) | 6 |" in text
+
+
+def test_wanted_credits_and_window_are_the_least_that_fill_the_port() -> None:
+    for km in (1, 10, 100, 1000):
+        wanted = distance.credits_wanted(km)
+        assert distance.by_credits(km, wanted) == distance.PORT_MB_PER_S > distance.by_credits(km, wanted - 1)
+        window = int(distance.window_wanted(km)) + 1
+        assert distance.by_window(km, window) == distance.PORT_MB_PER_S > distance.by_window(km, window - 1000)
+
+
+def test_in_a_tunnel_all_pairs_wait_for_a_loss_and_over_ifcp_its_own() -> None:
+    changes = {"run.duration": "8s", "run.repetitions": 1, "sweep": {"link.loss": [1e-3]}}
+    found = head_of_line.measure(RUNNER, changes)
+    p95 = {name: mean(records, "latency_p95_s") for (name, _), records in found.items()}
+    # 15 losses a second, each of which keeps a connection back for at least a round trip of 50 ms.
+    assert p95["FCIP, 1 connection"] > 0.05
+    assert p95["FCIP, 1 connection"] >= p95["FCIP, 4 connections"] > p95["FCIP, 16 connections"]
+    (ifcp,) = found["iFCP, 1 for each pair", 1e-3]
+    assert p95["iFCP, 1 for each pair"] == pytest.approx(0.025, rel=0.01)
+    clean = head_of_line.untouched([ifcp])
+    assert all(flow["latency_max_s"] < 0.027 for flow in clean)
+    assert "FCIP, 4 connections, loss 1e-3" in head_of_line.section(found).text
