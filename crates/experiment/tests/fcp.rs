@@ -1,9 +1,7 @@
 //! FCP initiators and targets behind gateways: round trips of a command in closed form; no request is lost; every frame
 //! is accounted for.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use experiment::{simulate, Outcome};
 use serde_json::{json, Value};
 use spec::RunSpec;
