@@ -2,6 +2,7 @@
 
 use crate::error::RunError;
 use crate::fc_counters::FcCounters;
+use crate::fcp_counters::FcpCounters;
 use crate::storage_config::trace_format;
 use crate::validate::ValidRun;
 use crate::workload::{Generator, RandomWrites, Share, Source, Stripe, Workload};
@@ -57,7 +58,8 @@ impl Applications {
             WorkloadSpec::Bulk { bytes: None }
             | WorkloadSpec::Program { .. }
             | WorkloadSpec::Iscsi(_)
-            | WorkloadSpec::Fc(_) => return Ok(()),
+            | WorkloadSpec::Fc(_)
+            | WorkloadSpec::Fcp(_) => return Ok(()),
         };
         for lane in 0..count {
             self.shares[first + lane] = Some(Share { stripe: self.stripes.len(), lane });
@@ -82,6 +84,9 @@ impl Applications {
             }
             WorkloadSpec::Iscsi(_) => Workload::of_node(Source::Iscsi(Box::default())),
             WorkloadSpec::Fc(_) => Workload::of_node(Source::Fc(Box::new(FcCounters::new(self.from)))),
+            WorkloadSpec::Fcp(_) => {
+                Workload::of_node(Source::Fcp(Box::new(FcpCounters::new(FcCounters::new(self.from)))))
+            }
             WorkloadSpec::Replicate { trace, writes } => {
                 let writes = self.messages.writes(trace.as_ref(), writes.as_ref(), &spec.name)?;
                 Workload::replicate(writes, self.from, limited)

@@ -2,7 +2,8 @@
 
 use crate::block::Sources;
 use crate::error::RunError;
-use crate::fc::{self, Gateways};
+use crate::fc::fcp::{self, FcpPair};
+use crate::fc::{self, Gateways, Pair};
 use crate::iscsi::{self, Session};
 use crate::node::{Ends, Node, NodeCounters};
 use crate::node_number::{EndNodes, NodeNumber};
@@ -18,7 +19,20 @@ pub enum BuiltInNode {
     /// Initiator and target of an iSCSI session.
     Iscsi(Box<Session>),
     /// Two Fibre Channel gateways.
-    Fc(Box<Gateways>),
+    Fc(Box<Gateways<Pair>>),
+    /// Two of which the ports behind are SCSI initiators and targets.
+    Fcp(Box<Gateways<FcpPair>>),
+}
+
+/// Hands a call on to the node of whatever kind.
+macro_rules! each {
+    ($node:expr, $inner:ident => $call:expr) => {
+        match $node {
+            BuiltInNode::Iscsi($inner) => $call,
+            BuiltInNode::Fc($inner) => $call,
+            BuiltInNode::Fcp($inner) => $call,
+        }
+    };
 }
 
 /// All nodes of `run`, and for each of its flows the nodes that drive its ends.
@@ -41,29 +55,20 @@ pub fn built_in_nodes(run: ValidSimulation<'_>) -> Result<(Vec<BuiltInNode>, Vec
                 let gateways = fc::gateways(run, spec, first, count).into_iter();
                 gateways.map(|gateways| BuiltInNode::Fc(Box::new(gateways))).collect()
             }
+            WorkloadSpec::Fcp(spec) => {
+                let gateways = fcp::gateways(run, spec, first, count, &mut sources)?.into_iter();
+                gateways.map(|gateways| BuiltInNode::Fcp(Box::new(gateways))).collect()
+            }
             _ => vec![],
         };
         for node in made {
-            let flows = match &node {
-                BuiltInNode::Iscsi(session) => session.flows(),
-                BuiltInNode::Fc(gateways) => gateways.flows(),
-            };
+            let flows = each!(&node, node => node.flows());
             of_ends[flows].fill([Some(NodeNumber::new(nodes.len())); 2]);
             nodes.push(node);
         }
         first += count;
     }
     Ok((nodes, of_ends))
-}
-
-/// Hands a call on to the node of whatever kind.
-macro_rules! each {
-    ($node:expr, $inner:ident => $call:expr) => {
-        match $node {
-            BuiltInNode::Iscsi($inner) => $call,
-            BuiltInNode::Fc($inner) => $call,
-        }
-    };
 }
 
 impl<T: Transport> Node<T> for BuiltInNode {

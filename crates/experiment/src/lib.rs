@@ -20,6 +20,7 @@ mod error;
 mod events;
 mod fc;
 mod fc_counters;
+mod fcp_counters;
 mod flow;
 mod framed_stream;
 mod hold_buffers;
@@ -64,6 +65,7 @@ pub use counters::{
 pub use environment::{Environment, Numbering, Senders};
 pub use error::RunError;
 pub use fc_counters::{CreditStalls, FcCounters};
+pub use fcp_counters::{ExchangeCounters, FcpCounters};
 pub use manager::{ManagerOutcome, Timeline};
 pub use message_times::MessageTimes;
 pub use metric::{Metric, Metrics, QUANTILES_PER_MILLE};

@@ -1,6 +1,7 @@
 //! Elements that end and begin flows: sessions at both ends of their connections, gateways and proxies in mid path.
 
 use crate::fc_counters::FcCounters;
+use crate::fcp_counters::FcpCounters;
 use crate::flow::Flow;
 use crate::request_counters::RequestCounters;
 use crate::side::Side;
@@ -30,6 +31,8 @@ pub enum NodeCounters {
     Requests(Box<RequestCounters>),
     /// Frames between Fibre Channel gateways.
     Fc(Box<FcCounters>),
+    /// SCSI between Fibre Channel gateways.
+    Fcp(Box<FcpCounters>),
 }
 
 /// Drives ends of flows in place of a workload: it receives their arrivals, writes to them, and names those with new

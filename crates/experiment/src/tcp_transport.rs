@@ -93,7 +93,7 @@ impl TransportMaker for Algorithms {
 
     fn make(&mut self, flow: &FlowSpec, now: Time) -> Result<[Endpoint; 2], RunError> {
         let mut config = tcp_config(&flow.transport);
-        if matches!(flow.workload, WorkloadSpec::Fc(_)) {
+        if matches!(flow.workload, WorkloadSpec::Fc(_) | WorkloadSpec::Fcp(_)) {
             // A gateway leaves in the window what its ports cannot take.
             config.reader = Reader::Manual;
         }

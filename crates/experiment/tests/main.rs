@@ -6,6 +6,7 @@ mod delay_based;
 mod drawn;
 mod extensions;
 mod extrapolated;
+mod fcp;
 mod gateways;
 mod iscsi;
 mod iscsi_lost;

@@ -113,7 +113,7 @@ fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
         if let Some(host) = [planned.source, planned.destination].iter().find(|&&host| host >= hosts) {
             return wrong(format!("flow {}: host {host} does not exist, there are {hosts}", flow.name));
         }
-        if matches!(flow.workload, WorkloadSpec::Iscsi(_) | WorkloadSpec::Fc(_)) {
+        if matches!(flow.workload, WorkloadSpec::Iscsi(_) | WorkloadSpec::Fc(_) | WorkloadSpec::Fcp(_)) {
             return wrong(format!(
                 "flow {}: workload \"iscsi\" or \"fc\": this backend carries no sessions",
                 flow.name

@@ -1,6 +1,7 @@
 //! Workloads of flows.
 
 use crate::fc::FcSpec;
+use crate::fcp::FcpSpec;
 use crate::iscsi::IscsiSpec;
 use crate::trace::TraceSpec;
 use crate::writes::WritesSpec;
@@ -69,6 +70,9 @@ pub enum WorkloadSpec {
     /// A connection between two Fibre Channel gateways: the flows of a group carry its pairs of N_Ports.
     #[schemars(title = "FcWorkloadSpec")]
     Fc(Box<FcSpec>),
+    /// The same, with SCSI initiators and targets.
+    #[schemars(title = "FcpWorkloadSpec")]
+    Fcp(Box<FcpSpec>),
 }
 
 /// A program that sends.

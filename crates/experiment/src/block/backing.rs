@@ -11,6 +11,7 @@ use wire::iscsi::Payload;
 pub const BLOCK_BYTES: u32 = 512;
 
 /// An operation that is over.
+#[derive(Clone)]
 pub struct Finished {
     /// Of the target's operation.
     pub work: u64,
@@ -38,6 +39,7 @@ struct Slot {
 }
 
 /// Disks among which the blocks of the unit are dealt (RAID 0), or none.
+#[derive(Clone)]
 pub struct Backing {
     disks: Vec<Disk>,
     stripe_blocks: u64,

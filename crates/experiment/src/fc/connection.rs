@@ -106,3 +106,37 @@ impl UnitBytes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use wire::fc::{routing, Frame, FrameHeader, FrameType};
+    use wire::fcip::Message as FcipMessage;
+    use wire::ifcp::DeviceFrame;
+    use wire::iscsi::Payload;
+
+    /// Frames of a command: command, transfer ready, data, an odd rest of it, response.
+    fn frames() -> impl Iterator<Item = Frame> {
+        let header = FrameHeader { r_ctl: routing::SOLICITED_DATA, kind: FrameType::FCP, ..FrameHeader::default() };
+        let zeros = [32, 12, 2048, 2112, 33].map(Payload::Zeros);
+        let bytes = Payload::Bytes(Bytes::from(vec![7; 24]));
+        zeros.into_iter().chain([bytes]).map(move |payload| Frame::class3(header, payload))
+    }
+
+    #[test]
+    fn a_unit_is_as_long_as_its_bytes() {
+        for frame in frames() {
+            let (mut ifcp, mut fcip) = (BytesMut::new(), BytesMut::new());
+            let (frame_of, mode, time) = (frame.clone(), AddressMode::Transparent, TimeStamp::NONE);
+            let device = DeviceFrame { frame: frame_of, mode, special: false, accepted: None, time };
+            Message::Device(device).encode(&mut ifcp);
+            FcipMessage::Frame(frame.clone(), TimeStamp::NONE).encode(&mut fcip);
+            let carried = Carried { issued: Time::ZERO, entered: Time::ZERO, frame };
+            for (protocol, bytes) in [(FcProtocolSpec::Ifcp, ifcp), (FcProtocolSpec::Fcip, fcip)] {
+                let unit = Unit::Frame(0, carried.clone());
+                assert_eq!(UnitBytes::of(protocol).length(&unit), bytes.len() as u64, "{protocol:?}");
+            }
+        }
+    }
+}

@@ -2,25 +2,29 @@
 
 use super::agenda::Agenda;
 use super::connection::{Connection, Phase, Unit, UnitBytes};
-use super::pair::Pair;
+use super::pair::Carried;
+use super::ports::Ports;
 use crate::fc_counters::FcCounters;
+use crate::fcp_counters::FcpCounters;
 use crate::node::{Ends, Node, NodeCounters};
 use crate::side::Side;
 use crate::transport::Transport;
 use std::ops::Range;
-use units::Time;
+use units::{Span, Time};
 
 const SIDES: [Side; 2] = [Side::Sender, Side::Receiver];
 
 /// Two gateways, the connections between them that share pairs of N_Ports, and these pairs.
-pub struct Gateways {
+pub struct Gateways<P> {
     /// Flow of the first connection; the others follow.
     first: usize,
     connections: Vec<Connection>,
-    pairs: Vec<Pair>,
+    pairs: Vec<P>,
     unit_bytes: UnitBytes,
     /// By side: bytes that TCP has not begun to send from which on frames stay in their ports' buffers.
     unsent_bytes: [u64; 2],
+    /// Age of a frame at the other gateway, since it entered the first, above which it is discarded.
+    transit: Option<Span>,
     /// When each pair has something to do.
     agenda: Agenda,
     /// Ends of connections whose TCP has something new to send.
@@ -28,27 +32,32 @@ pub struct Gateways {
     /// Time to which the timer is set: the agenda's first or before.
     armed: Time,
     stopped: bool,
+    /// By pair: nothing more comes of it.
+    over: Vec<bool>,
     done_at: Option<Time>,
     /// When TCP gave up the first connection that it did.
     lost_at: Option<Time>,
 }
 
-impl Gateways {
+impl<P: Ports> Gateways<P> {
     /// Over the flows from `first` on, one for each of `connections`.
     pub(super) fn new(
         first: usize,
         connections: Vec<Connection>,
-        pairs: Vec<Pair>,
+        pairs: Vec<P>,
         unit_bytes: UnitBytes,
         unsent_bytes: [u64; 2],
-    ) -> Gateways {
+        transit: Option<Span>,
+    ) -> Gateways<P> {
         Gateways {
             first,
             connections,
             agenda: Agenda::new(pairs.len()),
+            over: vec![false; pairs.len()],
             pairs,
             unit_bytes,
             unsent_bytes,
+            transit,
             pumps: vec![],
             armed: Time::NEVER,
             stopped: false,
@@ -67,32 +76,17 @@ impl Gateways {
         while let Some(number) = self.agenda.due(now) {
             self.work(now, number, ends);
         }
-        if self.stopped && self.done_at.is_none() {
-            let mut counters = self.connections.iter().map(|connection| &connection.counters);
-            if counters.all(|of| of.delivered == of.generated) {
-                self.done_at = Some(now);
-            }
-        }
     }
 
     /// Does what is due of a pair.
     fn work<T: Transport>(&mut self, now: Time, number: usize, ends: &mut Ends<'_, T>) {
         let pair = &mut self.pairs[number];
-        let index = pair.connection;
+        let index = pair.connection();
         let connection = &mut self.connections[index];
-        let counters = &mut connection.counters;
-        pair.handle_timeout(now);
-        let (frames, bytes) = pair.generate(now);
-        counters.generated += frames;
-        counters.generated_bytes += bytes;
+        pair.work(now, &mut connection.counters);
         for side in SIDES {
             while let Some(carried) = pair.poll_at_gateway(side) {
-                connection.staged[side as usize].push_back((number, carried));
-            }
-            while let Some(carried) = pair.poll_at_port(now, side) {
-                counters.delivered += 1;
-                counters.delivered_bytes += carried.frame.payload.len() as u64;
-                counters.times.record(carried.issued, now);
+                connection.staged[side as usize].push_back((number, Carried { entered: now, ..carried }));
             }
         }
         self.agenda.set(number, pair.poll_timeout());
@@ -100,6 +94,18 @@ impl Gateways {
             self.fill(now, index, side, ends);
             // The port's link may take frames again.
             self.deliver(now, index, side, ends);
+        }
+        self.note_end(now, number);
+    }
+
+    /// Notes whether all that was begun has ended.
+    fn note_end(&mut self, now: Time, number: usize) {
+        let over = self.pairs[number].is_done();
+        if std::mem::replace(&mut self.over[number], over) != over
+            && self.done_at.is_none()
+            && self.over.iter().all(|of| *of)
+        {
+            self.done_at = Some(now);
         }
     }
 
@@ -131,7 +137,7 @@ impl Gateways {
         let received = end.bytes_received();
         let (mut bytes, mut opened) = (0, false);
         while let Some(unit) = connection.streams[side.other() as usize].peek(received) {
-            if matches!(unit, Unit::Frame(number, _) if !self.pairs[*number].has_room(side)) {
+            if matches!(unit, Unit::Frame(number, carried) if !self.pairs[*number].has_room(side, &carried.frame)) {
                 break;
             }
             bytes += self.unit_bytes.length(unit);
@@ -143,6 +149,9 @@ impl Gateways {
                 Some(Unit::Opened) => {
                     connection.phase[side as usize] = Phase::Open;
                     opened = !self.stopped;
+                }
+                Some(Unit::Frame(_, carried)) if self.transit.is_some_and(|most| now.since(carried.entered) > most) => {
+                    connection.counters.stale += 1;
                 }
                 Some(Unit::Frame(number, carried)) => {
                     let pair = &mut self.pairs[number];
@@ -157,15 +166,16 @@ impl Gateways {
         }
         end.read(now, bytes);
         self.pumps.push((self.first + index, side));
-        for (number, pair) in self.pairs.iter_mut().enumerate().filter(|(_, pair)| opened && pair.connection == index) {
-            pair.start(now);
+        for (number, pair) in self.pairs.iter_mut().enumerate().filter(|(_, pair)| opened && pair.connection() == index)
+        {
+            pair.open(now);
             self.agenda.set(number, pair.poll_timeout());
         }
         self.fill(now, index, side, ends);
     }
 }
 
-impl<T: Transport> Node<T> for Gateways {
+impl<T: Transport, P: Ports> Node<T> for Gateways<P> {
     fn flows(&self) -> Range<usize> {
         self.flows()
     }
@@ -175,6 +185,10 @@ impl<T: Transport> Node<T> for Gateways {
             connection.phase[Side::Sender as usize] = Phase::Connecting;
             ends.end(self.first + index, Side::Sender).connect(now);
             self.pumps.push((self.first + index, Side::Sender));
+        }
+        for (number, pair) in self.pairs.iter_mut().enumerate() {
+            pair.begin(now);
+            self.agenda.set(number, pair.poll_timeout());
         }
     }
 
@@ -238,6 +252,7 @@ impl<T: Transport> Node<T> for Gateways {
         for Connection { counters, .. } in &mut self.connections {
             counters.delivered_bytes_at_warmup = counters.delivered_bytes;
         }
+        self.pairs.iter_mut().for_each(P::begin_measuring);
     }
 
     fn finish(&mut self, name: &str, notes: &mut Vec<String>) -> Vec<NodeCounters> {
@@ -247,17 +262,13 @@ impl<T: Transport> Node<T> for Gateways {
                 at.as_secs_f64()
             ));
         }
+        let none = || FcCounters::new(Time::ZERO);
+        let frames = self.connections.iter_mut().map(|of| std::mem::replace(&mut of.counters, none()));
+        let mut counters: Vec<FcpCounters> = frames.map(FcpCounters::new).collect();
         for pair in &mut self.pairs {
             pair.stop();
-            let counters = &mut self.connections[pair.connection].counters;
-            let [ports, gateways] = pair.stalls();
-            counters.port_stalls.add(ports);
-            counters.gateway_stalls.add(gateways);
+            pair.finish(&mut counters[pair.connection()]);
         }
-        let counters = self.connections.iter_mut().map(|connection| {
-            let none = FcCounters::new(Time::ZERO);
-            NodeCounters::Fc(Box::new(std::mem::replace(&mut connection.counters, none)))
-        });
-        counters.collect()
+        counters.into_iter().map(P::counters).collect()
     }
 }

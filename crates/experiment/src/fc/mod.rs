@@ -9,8 +9,12 @@
 mod agenda;
 mod build;
 mod connection;
+pub mod fcp;
 mod gateways;
+mod group;
 mod pair;
+mod ports;
 
 pub use build::gateways;
 pub use gateways::Gateways;
+pub use pair::Pair;

@@ -1,6 +1,7 @@
 //! Metrics of a connection.
 
 use super::fc::insert_fc;
+use super::fcp::insert_exchanges;
 use super::interval::{bottleneck, end_of};
 use super::messages::{insert_lag_of, insert_latency_of, longest_at_start, never_arrived};
 use super::requests::{insert_requests, insert_reverse};
@@ -67,6 +68,11 @@ pub fn of_flow(
         }
         Source::Iscsi(counters) => insert_requests(&mut metrics, counters, interval),
         Source::Fc(counters) => insert_fc(&mut metrics, counters, interval),
+        Source::Fcp(counters) => {
+            insert_requests(&mut metrics, &counters.requests, interval);
+            insert_fc(&mut metrics, &counters.frames, interval);
+            insert_exchanges(&mut metrics, &counters.exchanges, &counters.frames);
+        }
         Source::Shared(share) => insert_share(&mut metrics, spec, flow, &measured.stripes[share.stripe], share.lane),
         Source::ConstantRate(constant_rate) => {
             metrics.insert("messages", Metric::Integer(constant_rate.messages.issued));

@@ -2,6 +2,7 @@
 
 mod extrapolation;
 mod fc;
+mod fcp;
 mod flow;
 mod interval;
 mod messages;

@@ -7,7 +7,7 @@ use super::messages::{insert_lag, insert_latency};
 use super::network::insert_kept;
 use super::requests::insert_requests;
 use crate::counters::{MeasuredFlow, MeasuredRun};
-use crate::fc_counters::CreditStalls;
+use crate::fc_counters::{CreditStalls, FcCounters};
 use crate::message_times::MessageTimes;
 use crate::metric::{integer, real, Metric, Metrics};
 use crate::request_counters::RequestCounters;
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use units::{Histogram, Span, Time};
 
 /// Counters that add up over flows.
-const SUMMED: [&str; 25] = [
+const SUMMED: [&str; 32] = [
     "delivered_bytes",
     "delivered_packets",
     "retransmitted_segments",
@@ -35,6 +35,13 @@ const SUMMED: [&str; 25] = [
     "fc_bytes",
     "credit_stalls",
     "gateway_credit_stalls",
+    "fc_exchanges",
+    "fc_exchanges_unfinished",
+    "fc_aborts",
+    "fc_retries",
+    "fc_stale_frames",
+    "fc_discarded_frames",
+    "fc_frames_unfinished",
     "lag_max_bytes",
     "startup_lag_max_bytes",
     "reverse_delivered_bytes",
@@ -88,17 +95,20 @@ pub fn of_run(spec: &RunSpec, measured: &MeasuredRun, of_flows: &[Metrics], of_e
     let (mut requests, mut fc_bytes, mut stalls) = (None, None, [CreditStalls::default(); 2]);
     for flow in &measured.flows {
         match &flow.workload.source {
-            Source::Bulk { .. } | Source::Shared(_) => {}
+            Source::Bulk { .. } | Source::Fc(_) | Source::Shared(_) => {}
             Source::Iscsi(counters) => requests.get_or_insert_with(RequestCounters::default).merge(counters),
-            Source::Fc(counters) => {
-                add(&mut latency, &counters.times);
-                fc_bytes = Some(fc_bytes.unwrap_or(0) + counters.measured_bytes());
-                stalls[0].add(counters.port_stalls);
-                stalls[1].add(counters.gateway_stalls);
+            Source::Fcp(counters) => {
+                requests.get_or_insert_with(RequestCounters::default).merge(&counters.requests);
             }
             Source::ConstantRate(constant_rate) => add(&mut latency, &constant_rate.messages.times),
             Source::Replicate(replicate) => add(&mut lag, &replicate.messages.times),
         }
+    }
+    for counters in measured.flows.iter().filter_map(|flow| frames_of(&flow.workload.source)) {
+        add(&mut latency, &counters.times);
+        fc_bytes = Some(fc_bytes.unwrap_or(0) + counters.measured_bytes());
+        stalls[0].add(counters.port_stalls);
+        stalls[1].add(counters.gateway_stalls);
     }
     for stripe in &measured.stripes {
         add(if stripe.is_mirror() { &mut lag } else { &mut latency }, &stripe.messages().times);
@@ -141,6 +151,15 @@ pub fn of_run(spec: &RunSpec, measured: &MeasuredRun, of_flows: &[Metrics], of_e
     }
     metrics.insert("simulated_s", Metric::Real(measured.drained_at.as_secs_f64()));
     metrics
+}
+
+/// Frames of N_Ports over a connection between gateways, where it is one.
+fn frames_of(source: &Source) -> Option<&FcCounters> {
+    match source {
+        Source::Fc(counters) => Some(counters),
+        Source::Fcp(counters) => Some(&counters.frames),
+        _ => None,
+    }
 }
 
 /// From the opening of the first connection to the last byte of all, where all that is sent is copies and all have

@@ -1,8 +1,9 @@
-//! Flows between Fibre Channel gateways.
+//! Flows between Fibre Channel gateways: loads, and SCSI.
 
+use super::block::{check_disk, check_source};
 use crate::error::RunError;
 use crate::workload::RandomWrites;
-use spec::{FcProtocolSpec, FcSpec, FlowSpec, RunSpec, WorkloadSpec, WriteSizesSpec, WritesSpec};
+use spec::{FcProtocolSpec, FcSpec, FcpSpec, FlowSpec, RunSpec, WorkloadSpec, WriteSizesSpec, WritesSpec};
 use wire::fc::PAYLOAD_BYTES_MAX;
 
 /// The specification of a flow's pairs, if it is one between gateways.
@@ -13,13 +14,21 @@ pub fn spec_of(flow: &FlowSpec) -> Option<&FcSpec> {
     }
 }
 
-/// Checks that `flows` are the connections between two gateways of `run` as `spec` says; the first describes it.
-pub fn check(run: &RunSpec, flows: &[FlowSpec], spec: &FcSpec) -> Result<(), RunError> {
+/// The specification of a flow's initiators and targets, if it is one between gateways.
+pub fn fcp_spec_of(flow: &FlowSpec) -> Option<&FcpSpec> {
+    match &flow.workload {
+        WorkloadSpec::Fcp(spec) => Some(spec),
+        _ => None,
+    }
+}
+
+/// Checks that `flows` are the connections between two gateways of `run`, which carry `pairs` by `protocol`.
+fn check_gateways(run: &RunSpec, flows: &[FlowSpec], protocol: FcProtocolSpec, pairs: u32) -> Result<(), RunError> {
     let flow = &flows[0];
     for other in flows {
-        let same = spec_of(other) == Some(spec)
+        let same = other.workload == flow.workload
             && (other.source, other.destination, other.stop_ns) == (flow.source, flow.destination, flow.stop_ns)
-            && (spec.protocol == FcProtocolSpec::Ifcp || other.start_ns == flow.start_ns);
+            && (protocol == FcProtocolSpec::Ifcp || other.start_ns == flow.start_ns);
         if !same {
             return wrong(other, "the connections of a group have the same workload, ends, stop and, with FCIP, start");
         }
@@ -29,13 +38,35 @@ pub fn check(run: &RunSpec, flows: &[FlowSpec], spec: &FcSpec) -> Result<(), Run
             return wrong(flow, &format!("node {} is no gateway", run.nodes[node]));
         }
     }
-    let (pairs, connections) = (spec.pairs as usize, flows.len());
-    if spec.protocol == FcProtocolSpec::Ifcp && pairs != connections {
+    let (pairs, connections) = (pairs as usize, flows.len());
+    if protocol == FcProtocolSpec::Ifcp && pairs != connections {
         return wrong(flow, &format!("pairs = {pairs}: {connections}, as there are connections, with iFCP"));
     }
     if pairs < connections {
         return wrong(flow, &format!("pairs = {pairs}: at least {connections}, as there are connections"));
     }
+    Ok(())
+}
+
+/// Checks that `flows` carry SCSI as `spec` says; the first describes it.
+pub fn check_fcp(run: &RunSpec, flows: &[FlowSpec], spec: &FcpSpec) -> Result<(), RunError> {
+    let flow = &flows[0];
+    check_gateways(run, flows, spec.protocol, spec.pairs)?;
+    if !(256..=PAYLOAD_BYTES_MAX as u32).contains(&spec.frame_bytes) || !spec.frame_bytes.is_multiple_of(4) {
+        return wrong(flow, &format!("frame = {} B: a multiple of 4, 256 to 2112 B", spec.frame_bytes));
+    }
+    if spec.max_burst_bytes < 512 || spec.queue_depth == 0 {
+        return wrong(flow, "a burst of at least 512 B, and a queue depth of at least 1");
+    }
+    let wrong = |what: &str| RunError::Spec(format!("flow {}: fcp: {what}", flow.name));
+    check_disk(&spec.disk, wrong)?;
+    check_source(&spec.source, wrong)
+}
+
+/// Checks that `flows` carry a load as `spec` says; the first describes it.
+pub fn check(run: &RunSpec, flows: &[FlowSpec], spec: &FcSpec) -> Result<(), RunError> {
+    let flow = &flows[0];
+    check_gateways(run, flows, spec.protocol, spec.pairs)?;
     let load = &spec.load;
     let largest = match &load.sizes {
         WriteSizesSpec::Fixed { bytes } => Some(*bytes),
@@ -54,5 +85,6 @@ pub fn check(run: &RunSpec, flows: &[FlowSpec], spec: &FcSpec) -> Result<(), Run
 }
 
 fn wrong(flow: &FlowSpec, what: &str) -> Result<(), RunError> {
-    Err(RunError::Spec(format!("flow {}: fc: {what}", flow.name)))
+    let workload = if matches!(flow.workload, WorkloadSpec::Fcp(_)) { "fcp" } else { "fc" };
+    Err(RunError::Spec(format!("flow {}: {workload}: {what}", flow.name)))
 }

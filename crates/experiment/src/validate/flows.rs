@@ -45,7 +45,8 @@ pub fn check_group(flows: &[FlowSpec]) -> Result<(), RunError> {
         WorkloadSpec::Bulk { bytes: None }
         | WorkloadSpec::Program { .. }
         | WorkloadSpec::Iscsi(_)
-        | WorkloadSpec::Fc(_) => false,
+        | WorkloadSpec::Fc(_)
+        | WorkloadSpec::Fcp(_) => false,
     };
     let key = |f: &FlowSpec| (f.source, f.destination, f.stop_ns, f.distribution);
     match flows.iter().find(|other| other.workload != flow.workload || key(other) != key(flow)).filter(|_| shares) {

@@ -80,6 +80,9 @@ impl<'a> ValidSimulation<'a> {
             if let Some(spec) = group.iter().find_map(fc::spec_of) {
                 fc::check(&run, group, spec)?;
             }
+            if let Some(spec) = group.iter().find_map(fc::fcp_spec_of) {
+                fc::check_fcp(&run, group, spec)?;
+            }
         }
         for entry in &run.short_flows {
             flows::check_short_flows(&run, entry)?;

@@ -4,6 +4,7 @@ use super::generator::Generator;
 use super::messages::{Messages, Peak};
 use super::sending_end::SendingEnd;
 use crate::fc_counters::FcCounters;
+use crate::fcp_counters::FcpCounters;
 use crate::request_counters::RequestCounters;
 use units::{Span, Time};
 
@@ -61,6 +62,8 @@ pub enum Source {
     Iscsi(Box<RequestCounters>),
     /// A connection between Fibre Channel gateways, which is driven elsewhere: the frames over it.
     Fc(Box<FcCounters>),
+    /// The same, with SCSI initiators and targets.
+    Fcp(Box<FcpCounters>),
     /// A part of a workload that several connections share; a [`super::Stripe`] drives it.
     Shared(Share),
 }
@@ -147,7 +150,7 @@ impl Workload {
     /// Messages, where the source has any.
     pub fn messages(&self) -> Option<&Messages> {
         match &self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) | Source::Fc(_) | Source::Shared(_) => None,
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Fc(_) | Source::Fcp(_) | Source::Shared(_) => None,
             Source::ConstantRate(constant_rate) => Some(&constant_rate.messages),
             Source::Replicate(replicate) => Some(&replicate.messages),
         }
@@ -216,7 +219,7 @@ impl Application for Workload {
                 self.flush(now, end);
                 Time::NEVER
             }
-            Source::Iscsi(_) | Source::Fc(_) | Source::Shared(_) => Time::NEVER,
+            Source::Iscsi(_) | Source::Fc(_) | Source::Fcp(_) | Source::Shared(_) => Time::NEVER,
             Source::ConstantRate(constant_rate) => {
                 constant_rate.generator.start(now);
                 self.handle_timer(now, end)
@@ -233,7 +236,7 @@ impl Application for Workload {
             return Time::NEVER;
         }
         let next = match &mut self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) | Source::Fc(_) | Source::Shared(_) => Time::NEVER,
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Fc(_) | Source::Fcp(_) | Source::Shared(_) => Time::NEVER,
             Source::ConstantRate(constant_rate) => constant_rate.issue_due(now, &mut self.backlog),
             Source::Replicate(replicate) => replicate.issue_due(now, &mut self.backlog),
         };
@@ -244,7 +247,7 @@ impl Application for Workload {
     fn handle_delivered(&mut self, now: Time, received: u64, end: &mut impl SendingEnd) -> Option<Time> {
         let mut wake = None;
         match &mut self.source {
-            Source::Bulk { .. } | Source::Iscsi(_) | Source::Fc(_) | Source::Shared(_) => {}
+            Source::Bulk { .. } | Source::Iscsi(_) | Source::Fc(_) | Source::Fcp(_) | Source::Shared(_) => {}
             Source::ConstantRate(constant_rate) => {
                 constant_rate.messages.handle_delivered(now, received);
                 if constant_rate.blocked && !self.stopped && constant_rate.has_credit() {

@@ -145,6 +145,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
                 flow.workload.source = match counters {
                     NodeCounters::Requests(counters) => Source::Iscsi(counters),
                     NodeCounters::Fc(counters) => Source::Fc(counters),
+                    NodeCounters::Fcp(counters) => Source::Fcp(counters),
                 };
             }
         }

@@ -245,6 +245,33 @@ fn differences_of_lengths_are_told() {
 }
 
 #[test]
+fn a_command_leaves_before_data_that_may_leave() {
+    let mut san = San::usual();
+    san.ready();
+    let write = san.write(0, &pattern(64, 1));
+    // Transfer ready is there, and the first of several frames of data is under way.
+    let now_ns = san.now_ns;
+    let command = san.ports[INITIATOR].poll_frame(now_ns).unwrap();
+    san.fabric.handle_frame(PortKey(INITIATOR as u32), command);
+    while let Some(Output::Attached(PortKey(at), frame)) = san.fabric.poll_output() {
+        san.ports[at as usize].handle_frame(frame, now_ns);
+    }
+    let ready = san.ports[TARGET].poll_frame(now_ns).unwrap();
+    san.ports[INITIATOR].handle_frame(ready, now_ns);
+    let next = |san: &mut San| san.ports[INITIATOR].poll_frame(now_ns).unwrap();
+    let first = next(&mut san);
+    assert_eq!(first.header.r_ctl, routing::SOLICITED_DATA);
+    san.fabric.handle_frame(PortKey(INITIATOR as u32), first);
+    let read = san.read(100, 1);
+    let second = next(&mut san);
+    assert_eq!(second.header.r_ctl, routing::UNSOLICITED_COMMAND);
+    san.fabric.handle_frame(PortKey(INITIATOR as u32), second);
+    san.run_for(1);
+    san.good(write);
+    san.good(read);
+}
+
+#[test]
 fn the_queue_depth_bounds_what_a_target_has() {
     let mut san =
         San::new(InitiatorSettings { queue_depth: 4, ..InitiatorSettings::default() }, TargetSettings::default());

@@ -108,6 +108,11 @@ impl Initiator {
         self.tasks.len()
     }
 
+    /// The command of an exchange that is under way.
+    pub fn command_of(&self, ox_id: u16) -> Option<u64> {
+        self.exchanges.get(&ox_id).map(|exchange| exchange.command)
+    }
+
     /// Exchanges under way at a target, those that are aborted included.
     pub fn outstanding_at(&self, target: FcId) -> usize {
         self.targets.get(&target).map_or(0, |port| port.outstanding)
@@ -149,15 +154,16 @@ impl Initiator {
         self.asked.pop_front()
     }
 
-    /// The next frame that leaves at `now_ns`: aborts first, then data, then commands.
+    /// The next frame that leaves at `now_ns`: aborts first, then commands, then data. A command that waited for all data
+    /// that may leave would leave the path idle for a round trip.
     pub fn poll_frame(&mut self, now_ns: u64) -> Option<Frame> {
         if let Some(frame) = self.control.pop_front() {
             return Some(frame);
         }
-        if let Some(frame) = self.next_data(now_ns) {
+        if let Some(frame) = self.next_command(now_ns) {
             return Some(frame);
         }
-        self.next_command(now_ns)
+        self.next_data(now_ns)
     }
 
     /// A frame of data that a target asked for.
