@@ -10,8 +10,8 @@ JOBS   ?= $(shell nproc)
 NATIVE_SOURCES := Cargo.toml Cargo.lock $(shell find crates congestion -type f \
 	\( -name '*.rs' -o -name '*.toml' -o -name '*.c' -o -name '*.h' \) -not -path '*/tests/*' 2>/dev/null)
 
-# The clang that makes the BPF objects in the module, none where there is none. Looked for when it is needed, since .stamp-tools
-# may have brought it.
+# The clang that makes the BPF objects in the module, none where there is none. Looked for when it is needed, since
+# .stamp-tools may have brought it.
 CLANG ?= $(shell for c in clang $$(seq -f 'clang-%g' 25 -1 11); do command -v $$c && break; done)
 
 # Versions that the tests were last run with; pip keeps to them.
@@ -19,7 +19,8 @@ export PYTHON
 export PIP_CONSTRAINT := $(CURDIR)/scripts/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CARGO_BUILD_JOBS := $(JOBS)
-# The oldest C library that a wheel of this machine's runs with: Debian 12, Ubuntu 22.04, RHEL 9. maturin refuses a lower one.
+# The oldest C library that a wheel of this machine's runs with: Debian 12, Ubuntu 22.04, RHEL 9. maturin refuses a
+# lower one.
 MANYLINUX ?= manylinux_2_34
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
@@ -33,12 +34,12 @@ help: ## list the targets
 setup: $(VENV)/.stamp-native ## build everything that demo and the elephan command need (seconds when nothing changed)
 
 .PHONY: demo
-demo: setup ## mirror a real OLTP trace over 67 ms under four congestion controls; table, HTML report and plots in out/demo
+demo: setup ## mirror a real OLTP trace over 67 ms under four congestion controls; report in out/demo
 	$(BIN)/elephan run examples/replicate-oltp.toml --out out/demo
 	@echo "Open out/demo/report.html in a browser."
 
 .PHONY: test
-test: $(VENV)/.stamp-tools $(VENV)/.stamp-python ## set-up, every test and lint; last line: N passed, N failed, N skipped
+test: $(VENV)/.stamp-tools $(VENV)/.stamp-python ## every test and lint; last line: N passed, N failed, N skipped
 	@$(BIN)/python scripts/check.py
 
 .PHONY: lint
@@ -59,7 +60,8 @@ soak: setup ## scenarios drawn at random, each run in four ways that have to agr
 .PHONY: wheel
 wheel: $(VENV)/.stamp-tools setup ## a manylinux wheel in out/wheel, and README's commands from it where no compiler is
 	rm -rf out/wheel
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) CLANG="$(CLANG)" $(BIN)/maturin build --quiet --release --compatibility $(MANYLINUX) --out out/wheel
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) CLANG="$(CLANG)" $(BIN)/maturin build --quiet --release \
+		--compatibility $(MANYLINUX) --out out/wheel
 	$(BIN)/python -m tests.wheel out/wheel/elephan-*.whl
 
 # Crates without I/O: time, sockets and files are not there to be used.
@@ -78,7 +80,7 @@ msrv: ## build with the least Rust that Cargo.toml declares
 	cargo +$(MSRV) check --locked --workspace --target-dir target/msrv
 
 .PHONY: bench
-bench: setup ## speed against ns-2, ns-3 and a bare skeleton; appends to evaluation/performance/history.jsonl, writes docs/results/performance.md
+bench: setup ## speed against ns-2, ns-3 and a bare skeleton; writes docs/results/performance.md
 	$(BIN)/python -m evaluation.performance
 
 .PHONY: peers
@@ -91,7 +93,7 @@ netem: setup ## tests of path.emulator = "netem" in a virtual machine whose kern
 	scripts/netem.sh
 
 .PHONY: fc
-fc: setup ## Linux's own Fibre Channel stack, in virtual machines, through a gateway: libfc and tcm_fc, a file system: minutes
+fc: setup ## Linux's own Fibre Channel stack, in virtual machines, through gateways: minutes
 	scripts/packages.sh netem
 	scripts/fc.sh
 
@@ -100,27 +102,27 @@ fidelity: setup ## against Mathis, Padhye, ns-2 and the Linux kernel's numbers; 
 	$(BIN)/python -m evaluation.fidelity
 
 .PHONY: backend
-backend: setup ## measure the kernel backend for docs/results/fidelity.md, as root: hours the first time, goes on where it stopped
+backend: setup ## measure the kernel backend for docs/results/fidelity.md, as root: hours the first time
 	$(BIN)/python -m evaluation.fidelity.backend
 
 .PHONY: cc
-cc: setup ## what each congestion control does: response to loss, fairness, convergence; writes docs/results/congestion-control.md
+cc: setup ## what each congestion control does; writes docs/results/congestion-control.md
 	$(BIN)/python -m evaluation.congestion_control
 
 .PHONY: detection
-detection: setup ## how well the manager tells elephants from mice: misses and false positives; writes docs/results/detection.md
+detection: setup ## how well the manager tells elephants from mice; writes docs/results/detection.md
 	$(BIN)/python -m evaluation.detection
 
 .PHONY: mitigation
-mitigation: setup ## what a move costs with each mitigation, in the hybrid paper's cells; writes docs/results/mitigation.md
+mitigation: setup ## what a move costs with each mitigation; writes docs/results/mitigation.md
 	$(BIN)/python -m evaluation.mitigation
 
 .PHONY: gateways
-gateways: setup ## what distance, loss and neighbours do to Fibre Channel frames over gateways; writes docs/results/gateways.md
+gateways: setup ## what distance, loss and neighbours do to Fibre Channel frames; writes docs/results/gateways.md
 	$(BIN)/python -m evaluation.gateways
 
 .PHONY: docs
-docs: setup ## write anew what is generated from the code: scenario schema and reference, metrics, types of a run's specification
+docs: setup ## write what is generated from the code: scenario schema and reference, metrics, types of a run
 	$(BIN)/python scripts/run_spec_types.py --write
 	$(BIN)/python -m elephan.scenario.schema --write
 	$(BIN)/python -m elephan.scenario.reference --write

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fuzzes what reads from peers and files: run.sh SECONDS [FUNCTION ...]. All functions at once, each in a process of its own with
-# at most 1 GiB of memory and 10 s for an input. What was found lies in fuzz/artifacts, logs in fuzz/artifacts/FUNCTION.log.
+# Fuzzes what reads from peers and files: run.sh SECONDS [FUNCTION ...]. All functions at once, each in a process of
+# its own with at most 1 GiB of memory and 10 s for an input. What was found lies in fuzz/artifacts, logs in
+# fuzz/artifacts/FUNCTION.log.
 set -eu
 cd "$(dirname "$0")"
 seconds=${1:?usage: run.sh SECONDS [FUNCTION ...]}

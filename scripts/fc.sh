@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Linux's own Fibre Channel stack against a gateway: runs tests/fc, which boots virtual machines with Debian's kernel (the cloud
-# kernel has no fcoe) whose Ethernet is a gateway's socket. Without KVM and without networking of this machine's.
+# Linux's own Fibre Channel stack against a gateway: runs tests/fc, which boots virtual machines with Debian's kernel
+# (the cloud kernel has no fcoe) whose Ethernet is a gateway's socket. Without KVM and without networking of this
+# machine's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 here=$PWD
@@ -9,7 +10,8 @@ mkdir -p target/fc && cd target/fc
 kernel linux-image-amd64
 
 # Commands come on the second serial port, a line each; the first has the kernel's messages.
-first first virtio_pci virtio_net crc32c_generic crct10dif_generic sd_mod sg ext4 fcoe configfs target_core_file tcm_fc <<'INIT'
+first first virtio_pci virtio_net crc32c_generic crct10dif_generic sd_mod sg ext4 fcoe configfs target_core_file \
+    tcm_fc <<'INIT'
 #!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t devtmpfs dev /dev

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs tests/netem in a virtual machine with Debian's cloud kernel, which has netem, over this machine's files (read only; what is
-# written there is gone with it). For machines whose own kernel has no netem; without KVM, so that it runs inside others.
+# Runs tests/netem in a virtual machine with Debian's cloud kernel, which has netem, over this machine's files (read
+# only; what is written there is gone with it). For machines whose own kernel has no netem; without KVM, so that it
+# runs inside others.
 #
 #   netem.sh [COMMAND ...]   another command in place of the tests, in this folder
 set -euo pipefail
@@ -46,10 +47,12 @@ rm -f "$socket"
 files=$!
 trap 'kill $files 2>/dev/null || true; rm -f "$socket"' EXIT
 for _ in $(seq 50); do [[ -S $socket ]] && break; sleep 0.1; done
-timeout 1800 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 3G -no-reboot -nographic -nodefaults -serial stdio \
+timeout 1800 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 3G -no-reboot -nographic -nodefaults \
+    -serial stdio \
     -object memory-backend-memfd,id=memory,size=3G,share=on -numa node,memdev=memory \
     -chardev socket,id=files,path="$socket" -device vhost-user-fs-pci,chardev=files,tag=root \
-    -kernel image/boot/vmlinuz-* -initrd first.gz -append "console=ttyS0 quiet panic=1 tsc=unstable" </dev/null | tee console.log
+    -kernel image/boot/vmlinuz-* -initrd first.gz \
+    -append "console=ttyS0 quiet panic=1 tsc=unstable" </dev/null | tee console.log
 # The machine has no other way to return an exit code.
 code=$(tr -d '\r' <console.log | sed -n 's/^exit code: //p')
 [[ ${code:-1} == 0 ]]

@@ -30,7 +30,8 @@ installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install o
 # Tests that the need behind a package is met already, from any source (a compiler under /usr/local, pyenv's Python).
 met() {
     case "$1" in
-        gcc|libc6-dev) command -v cc >/dev/null && echo 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null ;;
+        gcc|libc6-dev)
+            command -v cc >/dev/null && echo 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null ;;
         python3-venv) "${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null ;;
         make|pkg-config|autopoint|flex|bison|gawk) command -v "$1" >/dev/null ;;
         autoconf) command -v autoreconf >/dev/null ;;
@@ -39,8 +40,8 @@ met() {
     esac
 }
 
-# Packages that bring a daemon, and its service. It is not to run here, now or when the machine starts: tests start their own.
-# (mariadb-server-core brings MariaDB's server without a service.)
+# Packages that bring a daemon, and its service. It is not to run here, now or when the machine starts: tests start
+# their own. (mariadb-server-core brings MariaDB's server without a service.)
 declare -A daemons=([openssh-server]=ssh [vsftpd]=vsftpd [tgt]=tgt [postgresql]=postgresql
                   [open-isns-server]=isnsd)
 

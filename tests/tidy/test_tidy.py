@@ -251,7 +251,7 @@ def test_a_line_has_at_most_120_characters() -> None:
     found = [
         f"{name}:{number}: {len(line)} characters, at most {COLUMNS_MAX}: break the line"
         for name, lines in text_files()
-        if Path(name).suffix in {".md", ".py", ".c", ".h", ".rs"}
+        if Path(name).suffix in {".md", ".py", ".c", ".h", ".rs", ".sh"} or Path(name).name == "Makefile"
         for number, line in (prose(lines) if name.endswith(".md") else enumerate(lines, 1))
         if len(address.sub("", line)) > COLUMNS_MAX
     ]

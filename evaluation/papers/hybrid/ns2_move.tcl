@@ -2,12 +2,13 @@
 #
 #   ns ns2_move.tcl key value ...
 #
-# Keys: the rates of figure 2, bit/s; rtt_s; light, the lightpath's part of a one-way delay; queue_packets of r3, first_packets of the
-# sender's own link and deep_packets of the others; packet, bytes with headers; window_packets; initial_ssthresh; ca; sink (Sack1, or
-# Sack1/DelAck); move_s, when r1 changes its way (negative: as soon as 0.1 s carries 0.95 of limit_bps); stay 1: never; seconds after
-# the move; trace, a file, or "|command", that takes ns-2's trace of the ACKs that come to the sender.
-# Prints a JSON line per 0.1 s: time since the move and since the start, payload bit/s acknowledged, packets dropped at r3 and at the
-# sender's link so far, ACKs sent so far, segments acknowledged, window, packets in r3's queue, segments sent again so far.
+# Keys: the rates of figure 2, bit/s; rtt_s; light, the lightpath's part of a one-way delay; queue_packets of r3,
+# first_packets of the sender's own link and deep_packets of the others; packet, bytes with headers; window_packets;
+# initial_ssthresh; ca; sink (Sack1, or Sack1/DelAck); move_s, when r1 changes its way (negative: as soon as 0.1 s
+# carries 0.95 of limit_bps); stay 1: never; seconds after the move; trace, a file, or "|command", that takes ns-2's
+# trace of the ACKs that come to the sender. Prints a JSON line per 0.1 s: time since the move and since the start,
+# payload bit/s acknowledged, packets dropped at r3 and at the sender's link so far, ACKs sent so far, segments
+# acknowledged, window, packets in r3's queue, segments sent again so far.
 
 array set option {
     beta 2.488e9  phi1 2.488e9  phi2 2.488e9  xi 1e9  limit_bps 1e9  rtt_s 0.01  light 0.2  queue_packets 500  first_packets 10000000

@@ -3,10 +3,10 @@
 #   ns ns2_dumbbell.tcl key value ...
 #
 # Keys: flows, ca (reno, cubic), rate_bps, rtt_s, loss (probability per data packet at the bottleneck), queue_packets,
-# stagger_s (between starts), seconds, window_packets, seed, mark_s (interval of progress lines, simulated), ack_delay_s,
-# delayed_ack (0: an ACK per segment).
-# Every mark prints one JSON line: simulated time, CPU time of this process, packets acknowledged cumulatively by all
-# flows, data packets sent, retransmitted, the first flow's window, packets dropped at the bottleneck.
+# stagger_s (between starts), seconds, window_packets, seed, mark_s (interval of progress lines, simulated),
+# ack_delay_s, delayed_ack (0: an ACK per segment). Every mark prints one JSON line: simulated time, CPU time of this
+# process, packets acknowledged cumulatively by all flows, data packets sent, retransmitted, the first flow's window,
+# packets dropped at the bottleneck.
 
 array set option {
     flows 1  ca cubic  rate_bps 1e9  rtt_s 0.1  loss 0  queue_packets 1000  stagger_s 0.1  seconds 10
