@@ -50,8 +50,8 @@ pub struct HoldConfig {
     pub pacing: Pacing,
     /// Excess of the drain rate over the arrival rate, parts per million; None: drain at `line`.
     pub share_ppm: Option<u32>,
-    /// Size of the buffer, per lightpath.
-    pub buffer: Size,
+    /// Size of the buffer, per lightpath; None: without a limit.
+    pub buffer: Option<Size>,
 }
 
 /// A link for which hold buffers are paced, and the other traffic on it.

@@ -61,7 +61,9 @@ pub fn plan(case: &Case, policy: &Policy, taken: Size) -> (Plan, Forecast) {
     if plain.overtaken_packets <= DUPTHRESH {
         return (Plan::NOTHING, plain);
     }
-    let fits = |hold: &HoldConfig| rate.data_in(hold.delay).0.saturating_add(taken.0) <= hold.buffer.0;
+    let fits = |hold: &HoldConfig| {
+        hold.buffer.is_none_or(|buffer| rate.data_in(hold.delay).0.saturating_add(taken.0) <= buffer.0)
+    };
     let hold = paths.allowed.hold_buffer.filter(fits);
     // If the flow could send more over the shorter path, a reduced window would prevent it.
     let limited = matches!(plain.limit, Limit::Sender | Limit::Receiver) || plain.lost_packets > 0;

@@ -90,7 +90,7 @@ impl AlternateRoute {
                 held_rate: Rate(0),
             },
             share_ppm: hold_buffer.share_ppm,
-            buffer: Size(hold_buffer.limit_bytes.unwrap_or(u64::MAX)),
+            buffer: hold_buffer.limit_bytes.map(Size),
         };
         let cwnd_reduction = self.mitigation.as_ref().and_then(|mitigation| mitigation.cwnd_reduction.as_ref());
         AllowedMitigations {

@@ -100,7 +100,7 @@ fn hold(hold_ms: u64, buffer: u64) -> HoldConfig {
         line: Rate(1000 * MBIT),
         pacing: Pacing::default(),
         share_ppm: None,
-        buffer: Size(buffer),
+        buffer: Some(Size(buffer)),
     }
 }
 

@@ -36,7 +36,7 @@ fn allowed(hold_ms: u64, buffer: u64, trim_ms: Option<u64>) -> AllowedMitigation
         line: Rate(2_488_000_000),
         pacing: Pacing::default(),
         share_ppm: None,
-        buffer: Size(buffer),
+        buffer: Some(Size(buffer)),
     };
     AllowedMitigations {
         delay_difference: Span::from_millis(40),
