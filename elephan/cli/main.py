@@ -134,4 +134,6 @@ def wrong_arguments(error: TyperException) -> int:
         return 2
     message = error.format_message()
     now = OPTIONS.get(getattr(error, "option_name", ""))
-    return failed(message if now is None else f"{message.rstrip('.')}. It is called {now} now.", 2)
+    context = getattr(error, "ctx", None)
+    known = [option for parameter in context.command.params for option in parameter.opts] if context else []
+    return failed(f"{message.rstrip('.')}. It is called {now} now." if now in known else message, 2)
