@@ -9,6 +9,7 @@ the same run.
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from typing import Any
 
@@ -29,7 +30,7 @@ def digest_of(spec: dict[str, Any]) -> str:
 
 def as_text(value: Any) -> str:
     """Return a value as the digest sees it."""
-    if value is None or value != value:
+    if value is None:
         return "-"
     if isinstance(value, dict):
         return "{" + "".join(f"{name}={as_text(value[name])}," for name in sorted(value)) + "}"
@@ -38,7 +39,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + "".join(f"{as_text(item)}," for item in value) + "]"
     if isinstance(value, float):
-        return "x" + struct.pack(">d", value).hex()
+        return "-" if math.isnan(value) else "x" + struct.pack(">d", value).hex()
     if isinstance(value, str):
         return f"{len(value.encode())}:{value}"
     assert isinstance(value, int), type(value)
