@@ -77,8 +77,8 @@ def section(found: Found) -> Section:
             )
     heads = ["", "payload alone, MB/s", "frame p99 alone, ms", "sent again alone", "a reno neighbour keeps", "harm"]
     text = f"""iFCP pairs share a path of 1 Gbit/s and 25 ms with a queue of one bandwidth-delay product; then a reno
-flow comes beside them. Four pairs with 2GFC ports offer more than the path carries; one pair with a 1GFC port offers 90 %
-of the port's rate, which is 79 % of the path's. As in `elephan compare`, the neighbour keeps its goodput over its
+flow comes beside them. Four pairs with 2GFC ports offer more than the path carries; one pair with a 1GFC port offers
+90 % of the port's rate, which is 79 % of the path's. As in `elephan compare`, the neighbour keeps its goodput over its
 goodput beside the same pairs under reno; harm is one less that (Ware et al., HotNets 2019). Means of three seeds, 95 %
 intervals.
 
