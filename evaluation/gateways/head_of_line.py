@@ -64,9 +64,9 @@ falls with the number of connections, and a pair with a connection of its own th
 
 Times are from a frame's generation to its last bit at the far port; mean of three seeds. They are of all frames: the
 lost ones themselves are one in 5,000 at a loss of 1e-4. Of those that wait behind them, the pairs that lost nothing
-have 31 of 32 in a tunnel of one connection, 7 of 8 with 4, and half with 16, so that the columns are what such a pair
-sees, or little more. With iFCP none of its frames wait: the last columns are of connections that lost nothing. The
-congestion control keeps its window at a loss (storage-friendly, both), so that nothing waits for a window.
+have 31 of 32 in a tunnel of one connection, 7 of 8 with 4, and half with 16: the columns are what such a pair sees,
+with 16 connections at most. With iFCP none of its frames wait: the last columns are of connections that lost nothing.
+The congestion control keeps its window at a loss (storage-friendly, both), so that nothing waits for a window.
 
 {table(heads, rows)}
 """
