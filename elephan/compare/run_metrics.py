@@ -167,8 +167,9 @@ def offered_share(record: Record) -> float | None:
     offered = record.metrics.get("offered_bytes")
     if not offered:
         return None
+    delivered = record.metrics.get("fc_bytes", record.metrics.get("delivered_bytes")) or 0
     on_its_way = 2 * (record.metrics.get("rtt_mean_s") or 0.0) * (record.metrics.get("goodput_bps") or 0.0) / 8
-    return min(1.0, ((record.metrics.get("delivered_bytes") or 0) + on_its_way) / offered)
+    return min(1.0, (delivered + on_its_way) / offered)
 
 
 def load_share(record: Record) -> float | None:

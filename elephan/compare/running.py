@@ -176,10 +176,11 @@ class _Planned:
 
     def require(self, by: str) -> None:
         """Raise `InputError` if no flow of the scenario has the key of the rank."""
-        wanted = {"lag": "replicate", "latency": "constant_rate"}.get(by)
+        wanted = {"lag": ("replicate",), "latency": ("constant_rate", "fc")}.get(by)
         kinds = {flow["workload"]["kind"] for flow in self.runs[0][2].spec["flows"]}
-        if wanted is not None and wanted not in kinds:
-            raise InputError(f'--by {by}: no flow of {self.base.file} has a workload of kind "{wanted}"')
+        if wanted is not None and kinds.isdisjoint(wanted):
+            named = " or ".join(f'"{kind}"' for kind in wanted)
+            raise InputError(f"--by {by}: no flow of {self.base.file} has a workload of kind {named}")
 
     def repetition(self, number: int) -> list[Job]:
         """Return the jobs of a repetition, in the order of `runs`."""

@@ -62,10 +62,11 @@ back every later frame of its TCP connection until it is sent again, a round tri
 the frames of all pairs that share the connection; with iFCP they are the pair's own. So the share of frames that wait
 falls with the number of connections, and a pair with a connection of its own that loses nothing waits for nobody.
 
-Times are from a frame's generation to its last bit at the far port; mean of three seeds. The lost frames themselves are
-one in 5,000 at a loss of 1e-4, and change no percentile up to p99: in a tunnel the columns are what a pair sees that
-lost nothing. With iFCP such pairs are the last two columns. The congestion control keeps its window at a loss
-(storage-friendly, both), so that nothing waits for a window.
+Times are from a frame's generation to its last bit at the far port; mean of three seeds. They are of all frames: the
+lost ones themselves are one in 5,000 at a loss of 1e-4. Of those that wait behind them, the pairs that lost nothing
+have 31 of 32 in a tunnel of one connection, 7 of 8 with 4, and half with 16: the columns are what such a pair sees,
+with 16 connections at most. With iFCP none of its frames wait: the last columns are of connections that lost nothing.
+The congestion control keeps its window at a loss (storage-friendly, both), so that nothing waits for a window.
 
 {table(heads, rows)}
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from elephan.papers.evaluation import megabytes_per_s
 from elephan.record import Record
+from elephan.run_spec.types import FcWorkloadSpec
 
 FRAME_BYTES = 2112
 """Payload of a frame, FC's longest."""
@@ -25,14 +26,21 @@ def stream(record: Record) -> float:
     return megabytes_per_s(record.metrics.get("goodput_bps"))
 
 
+def workload(record: Record) -> FcWorkloadSpec:
+    """Return the workload of a record's gateways."""
+    found = record.spec["flows"][0]["workload"]
+    assert found["kind"] == "fc", "the scenarios of whole gateways have no other"
+    return found
+
+
 def pairs(record: Record) -> int:
     """Return the number of pairs of N_Ports."""
-    return int(record.spec["flows"][0]["workload"]["pairs"])
+    return workload(record)["pairs"]
 
 
 def offered(record: Record) -> float:
     """Return the payload that the generators of all pairs offer, MB/s."""
-    return pairs(record) * megabytes_per_s(record.spec["flows"][0]["workload"]["load"]["rate_bps"])
+    return pairs(record) * megabytes_per_s(workload(record)["load"]["rate_bps"])
 
 
 def stalled_share(record: Record) -> float:
