@@ -1,9 +1,9 @@
 """Runs every check of the repository and adds up what they report.
 
-Checks run in two phases, each of two lanes side by side: set-up and the lints of Python beside all that cargo compiles,
-then the tests of Python beside those of Rust. So one lane computes while another waits: for one long function of the
+Checks run in phases, the first two in two lanes side by side: set-up beside compiling the tests of Rust, then the tests
+of Python beside those of Rust and the lints. So one lane computes while another waits: for one long function of the
 linker, for a lock, for a timer of the kernel. Tests that touch the running kernel run one at a time, across both lanes,
-at the usual priority; all else runs below it, so that it takes no processor from them.
+at the usual priority; all else runs below it. In the last phase the tests that measure time run alone.
 
 Each lint counts as one check; cargo's and pytest's tests count one by one. The last line on standard output is
 ``N passed, N failed, N skipped``, the exit status is 1 when anything failed, and the same line is left in
@@ -28,11 +28,12 @@ import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -90,9 +91,14 @@ class Commands:
         self._ended = False
 
     def run(
-        self, command: Sequence[str | Path], folder: Path = ROOT, niceness: int = LOWERED, bound_s: float = BOUND_S
+        self,
+        command: Sequence[str | Path],
+        folder: Path = ROOT,
+        niceness: int = LOWERED,
+        bound_s: float = BOUND_S,
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[int, str]:
-        """Run a command; return its exit code, and what it wrote to standard output and error.
+        """Run a command with `more` in its environment; return its exit code, and what it wrote to output and error.
 
         After `bound_s` its process group is killed; its output says so, and the exit code is not 0.
         """
@@ -103,6 +109,7 @@ class Commands:
             "ELEPHAN_USUAL_NICENESS": str(os.nice(0)),
             # One thread is the main one, which does not bear the name of the test that it runs.
             "RUST_TEST_THREADS": str(max(2, CORES)),
+            **more,
         }
         self._outputs.mkdir(parents=True, exist_ok=True)
         with self._lock:
@@ -183,10 +190,14 @@ class Binary:
 class RustTests:
     """All Rust tests but the Python face's, which has none and would need a shared libpython to link."""
 
-    COMPILE = ["cargo", "test", "--workspace", "--exclude", "elephan-python", "--no-run"]
+    PACKAGES = ["--workspace", "--exclude", "elephan-python"]
+    # Of the examples only the one that tests/determinism and tests/soak run.
+    COMPILE = ["cargo", "test", *PACKAGES, "--lib", "--tests", "--example", "digest", "--no-run"]
 
     def __init__(self) -> None:
         self.binaries: list[Binary] = []
+        self.digest: Path | None = None
+        """The example that prints the digest of a run."""
 
     def compile(self) -> tuple[Count, str]:
         """Compile the tests, which is no check of its own."""
@@ -197,9 +208,13 @@ class RustTests:
                 said.append(line)
                 continue
             message = json.loads(line)
-            if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
-                folder = Path(message["manifest_path"]).parent
-                self.binaries.append(Binary(message["target"]["name"], Path(message["executable"]), folder))
+            if message["reason"] != "compiler-artifact" or not message["executable"]:
+                continue
+            name, program = message["target"]["name"], Path(message["executable"])
+            if message["profile"]["test"]:
+                self.binaries.append(Binary(name, program, Path(message["manifest_path"]).parent))
+            elif name == "digest":
+                self.digest = program
         return Count(failed=int(status != 0)), "" if status == 0 else "\n".join(said)
 
     def run(self) -> tuple[Count, str]:
@@ -225,6 +240,9 @@ class RustTests:
         return count, "\n".join(lines)
 
 
+RUST = RustTests()
+
+
 @contextmanager
 def kernel_alone() -> Iterator[None]:
     """Keep the tests of Python that touch the running kernel waiting (tests/conftest.py)."""
@@ -233,17 +251,13 @@ def kernel_alone() -> Iterator[None]:
         yield
 
 
-def pytest() -> tuple[Count, str]:
-    """Run all tests of Python, one worker more than cores: the one of the kernel's tests waits most of its time.
-
-    A file's tests stay together because they share its fixtures.
-    """
-    report = ROOT / "target" / "pytest.xml"
+def pytest(report: Path, *options: str, niceness: int = LOWERED) -> tuple[Count, str]:
+    """Run tests of Python that options choose; pytest writes `report` for this."""
     report.unlink(missing_ok=True)
-    workers = ["-n", str(CORES + 1), "--dist", "loadfile"]
-    status, output = COMMANDS.run(
-        [sys.executable, "-m", "pytest", "-q", "--durations=15", *workers, f"--junit-xml={report}"]
-    )
+    # A test of the soak would call cargo for it, which waits while clippy holds the lock.
+    environment = {} if RUST.digest is None else {"ELEPHAN_DIGEST": str(RUST.digest)}
+    command = [sys.executable, "-m", "pytest", "-q", "--durations=15", f"--junit-xml={report}", *options]
+    status, output = COMMANDS.run(command, niceness=niceness, more=environment)
     if not report.exists():
         return Count(failed=1), output
     count = Count()
@@ -256,7 +270,21 @@ def pytest() -> tuple[Count, str]:
     return count, output
 
 
-RUST = RustTests()
+def python_tests() -> tuple[Count, str]:
+    """Run all tests of Python but those that measure time.
+
+    There is one worker more than cores: the one that has the kernel's tests waits most of its time. A file's tests stay
+    together because they share its fixtures.
+    """
+    workers = ["-n", str(CORES + 1), "--dist", "loadfile"]
+    return pytest(ROOT / "target" / "pytest.xml", *workers, "-m", "not measures_time")
+
+
+def timed_tests() -> tuple[Count, str]:
+    """Run the tests of Python that measure time."""
+    return pytest(ROOT / "target" / "pytest-timed.xml", "-m", "measures_time", niceness=0)
+
+
 SET_UP = Check("set-up", whole("make", "setup", passed=0), needed=True)
 COMPILE = Check("compile", RUST.compile, needed=True)
 LINTS = [
@@ -267,13 +295,14 @@ LINTS = [
     Check("run spec", whole(sys.executable, "scripts/run_spec_types.py")),
 ]
 CLIPPY = Check("clippy", whole("cargo", "clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"))
-TESTS = [[Check("cargo test", RUST.run)], [Check("pytest", pytest)]]
+RUST_TESTS, PYTHON_TESTS = Check("cargo test", RUST.run), Check("pytest", python_tests)
+TIMED_TESTS = Check("pytest alone", timed_tests)
 
 Lane = list[Check]
 PHASES: dict[str, list[list[Lane]]] = {
-    "all": [[[SET_UP, *LINTS], [COMPILE, CLIPPY]], TESTS],
+    "all": [[[SET_UP], [COMPILE]], [[RUST_TESTS, *LINTS, CLIPPY], [PYTHON_TESTS]], [[TIMED_TESTS]]],
     "lint": [[LINTS, [CLIPPY]]],
-    "test": [[[SET_UP], [COMPILE]], TESTS],
+    "test": [[[SET_UP], [COMPILE]], [[RUST_TESTS], [PYTHON_TESTS]], [[TIMED_TESTS]]],
 }
 """Lanes that run side by side, one set of them after another, by what was asked for."""
 
@@ -322,7 +351,7 @@ def main() -> int:
         if any(check.needed and count.failed for check, count, _ in done):
             break
     total = sum((count for _, count, _ in done), Count())
-    print("==", *(f"{check.name:<12}{count}  ({took_s:.0f} s)" for check, count, took_s in done), total, sep="\n")
+    print("==", *(f"{check.name:<14}{count}  ({took_s:.0f} s)" for check, count, took_s in done), total, sep="\n")
     SUMMARY.write_text(f"{total}\n", encoding="utf-8")
     return 0 if total.failed == 0 and total.passed > 0 else 1
 

@@ -20,7 +20,10 @@ from elephan.path import testbed
 from elephan.scenario import load
 
 PROBLEM = testbed.missing()
-pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the emulator {PROBLEM}")
+pytestmark = [
+    pytest.mark.skipif(PROBLEM is not None, reason=f"the emulator {PROBLEM}"),
+    pytest.mark.measures_time,
+]
 
 MS = 1_000_000
 PORT = 10_000

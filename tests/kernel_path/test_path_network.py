@@ -19,7 +19,10 @@ import pytest
 from elephan.path import testbed
 
 PROBLEM = testbed.missing()
-pytestmark = pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}")
+pytestmark = [
+    pytest.mark.skipif(PROBLEM is not None, reason=f"the path {PROBLEM}"),
+    pytest.mark.measures_time,
+]
 
 HERE = Path(__file__).parent
 MS = 1_000_000
