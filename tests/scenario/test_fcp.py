@@ -9,6 +9,7 @@ import pytest
 
 from elephan.api import load
 from elephan.backends.inputs import paths_of
+from elephan.run_spec.types import RunSpec
 from elephan.scenario import ScenarioError
 from tests.scenario.conftest import Load
 
@@ -46,9 +47,14 @@ ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "examples" / "traces" / "tpcc-small.trace"
 
 
-def spec(scenario: Load, *overrides: str) -> dict[str, Any]:
+def spec(scenario: Load, *overrides: str) -> RunSpec:
     """Return the specification of the only point."""
     return scenario(SANS, *overrides).points()[0].to_spec()
+
+
+def workload_of(found: RunSpec) -> dict[str, Any]:
+    """Return the workload of the first flow."""
+    return {**found["flows"][0]["workload"]}
 
 
 def test_what_is_left_out_is_a_pair_over_ifcp_without_acceleration(scenario: Load) -> None:
@@ -86,14 +92,14 @@ def test_requests_and_disk_are_those_of_a_session(scenario: Load) -> None:
     changes = (source, "flow.workload.disk=cheetah-9lp", "flow.workload.disks=2", "flow.workload.scheduler=sptf")
     found = spec(scenario, *changes)
     over_iscsi = spec(scenario, *changes, "flow.workload.kind=iscsi")
-    for key in ("source", "disk", "queue_depth"):
-        assert found["flows"][0]["workload"][key] == over_iscsi["flows"][0]["workload"][key], key
+    over_fc, session = workload_of(found), workload_of(over_iscsi)
+    assert all(over_fc[key] == session[key] for key in ("source", "disk", "queue_depth"))
     assert list(paths_of(found)) == list(paths_of(over_iscsi)) == [(str(TRACE), False)]
 
 
 def test_the_example_differs_by_protocol_alone() -> None:
     points = load(ROOT / "examples" / "san-protocols.toml", []).points()
-    workloads = [point.to_spec()["flows"][0]["workload"] for point in points]
+    workloads = [workload_of(point.to_spec()) for point in points]
     assert [workload["kind"] for workload in workloads] == ["fcp", "fcp", "fcp", "iscsi"]
     for key in ("source", "disk", "queue_depth", "max_burst_bytes"):
         assert all(workload[key] == workloads[0][key] for workload in workloads), key
