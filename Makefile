@@ -47,7 +47,7 @@ lint: setup ## formatting and lints only
 	@$(BIN)/python scripts/check.py --only lint
 
 .PHONY: golden
-golden: setup ## digests of 12 golden records: optimised, with debug assertions, and on aarch64 under qemu-user
+golden: setup ## digests of 13 golden records: optimised, with debug assertions, and on aarch64 under qemu-user
 	scripts/packages.sh cross
 	$(BIN)/python -m tests.determinism.golden
 

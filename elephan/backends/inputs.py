@@ -21,7 +21,7 @@ def paths_of(spec: RunSpec) -> Iterator[tuple[str, bool]]:
         workload = flow["workload"]
         if workload["kind"] == "replicate" and "trace" in workload:
             yield workload["trace"]["path"], False
-        if workload["kind"] == "iscsi":
+        if workload["kind"] == "iscsi" or workload["kind"] == "fcp":
             if workload["source"]["kind"] == "trace":
                 yield workload["source"]["trace"]["path"], False
             model = workload["disk"]["model"]

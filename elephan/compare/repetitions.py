@@ -42,7 +42,9 @@ def chance_in(spec: Mapping[str, Any]) -> bool:
         or any(source["on_off_ns"] is not None for source in spec["background"])
         or bool(spec.get("short_flows"))
         or spec.get("manager") is not None
-        or any(flow["workload"]["kind"] == "iscsi" or _draws_frames(flow["workload"]) for flow in spec["flows"])
+        or any(
+            flow["workload"]["kind"] in ("iscsi", "fcp") or _draws_frames(flow["workload"]) for flow in spec["flows"]
+        )
     )
 
 

@@ -264,7 +264,7 @@ def _time_figures(tracks: Sequence[_Track], colours: Colours) -> tuple[TimeFigur
         )
     )
     # Flows without data that way have zeros there.
-    both = [track for track in tracks if track.record.flows[track.rows[0]].get("workload") == "iscsi"]
+    both = [track for track in tracks if track.record.flows[track.rows[0]].get("workload") in ("iscsi", "fcp")]
     found.append(
         _figure(
             "goodput-back",

@@ -1,4 +1,4 @@
-"""Load curves of workload `iscsi`: runs that differ in queue depth and connections alone, and each curve's knee."""
+"""Load curves of requests: runs that differ in queue depth and connections alone, and each curve's knee."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from elephan.units import duration
 
 DEPTH, CONNECTIONS = "queue_depth", "connections"
 """Last parts of the parameters that are a load."""
+
+VOLUMES = ("iscsi", "fcp")
+"""Workloads whose load is a queue depth."""
 
 CAPTION = f"knee: {METHOD}"
 
@@ -69,8 +72,8 @@ def _is_load(key: str, record: Record) -> bool:
     session that the key names.
     """
     *path, last = key.split(".")
-    sessions = {str(flow["name"]).split(".")[0] for flow in record.flows if flow.get("workload") == "iscsi"}
-    others = [flow for flow in record.flows if flow.get("workload") != "iscsi"]
+    sessions = {str(flow["name"]).split(".")[0] for flow in record.flows if flow.get("workload") in VOLUMES}
+    others = [flow for flow in record.flows if flow.get("workload") not in VOLUMES]
     if last == DEPTH:
         return bool(sessions)
     return last == CONNECTIONS and bool(sessions) and (not others or any(part in sessions for part in path))

@@ -322,7 +322,7 @@ def _of_the_start_up() -> tuple[Metric, ...]:
 
 
 def _of_frames() -> tuple[Metric, ...]:
-    """Return the metrics of workload `fc` beside those that messages have: Fibre Channel frames over gateways."""
+    """Return the metrics of workloads `fc` and `fcp` beside those that messages have: frames over gateways."""
     count, time, size = units.count, units.duration, units.size
     waits = "Waits of {} for a buffer-to-buffer credit, with a frame to send and the line free."
     spent = "Time of those waits, of all ports together."
@@ -342,12 +342,52 @@ def _of_frames() -> tuple[Metric, ...]:
         Metric("credit_stall_s", "credit stall time", "s", time, "lower", spent),
         Metric("gateway_credit_stalls", "gateway stalls", "", count, "lower", waits.format("gateways")),
         Metric("gateway_credit_stall_s", "gateway stall time", "s", time, "lower", spent),
+        *_of_exchanges(),
+    )
+
+
+def _of_exchanges() -> tuple[Metric, ...]:
+    """Return the metrics of workload `fcp` beside those that frames and requests have."""
+    count = units.count
+    text = "Exchanges that FCP initiators began: one a command, one more each time that it is sent again."
+    return (
+        Metric("fc_exchanges", "exchanges", "", count, "neither", text),
+        Metric("fc_exchanges_unfinished", "open exchanges", "", count, "neither", "Those open when the run ended."),
+        Metric("fc_aborts", "aborts", "", count, "lower", "Aborts (ABTS) that FCP initiators sent."),
+        Metric(
+            "fc_retries", "retries", "", count, "lower", "SCSI commands sent again, after an abort or a lost login."
+        ),
+        Metric(
+            "fc_discarded_frames",
+            "discarded frames",
+            "",
+            count,
+            "lower",
+            "Frames that gateways discarded: under way for more than half of R_A_TOV, or data that a target wants no "
+            "more.",
+        ),
+        Metric(
+            "fc_stale_frames",
+            "stale frames",
+            "",
+            count,
+            "lower",
+            "Frames that reached their N_Port for an exchange that had ended there.",
+        ),
+        Metric(
+            "fc_frames_unfinished",
+            "frames under way",
+            "",
+            count,
+            "neither",
+            "Frames on their way when the run ended: `messages` without `fc_frames` and `fc_discarded_frames`.",
+        ),
     )
 
 
 def _of_requests() -> tuple[Metric, ...]:
-    """Return the metrics of workload `iscsi`: block requests done after the warm-up; of a run those of all its
-    sessions.
+    """Return the metrics of workloads `iscsi` and `fcp`: block requests done after the warm-up; of a run those of all
+    its volumes.
     """
     count, time, size, speed = units.count, units.duration, units.size, units.byte_rate
     since = "from when the application has the request to its status at the initiator"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any
 
 from elephan.record import Record, canonical_json
 from elephan.report.statistics import Estimate, estimate
+from elephan.scenario.toml import format_value
 
 MOST_ENTRIES = 100
 """Flow entries of a run that tables list: a reader looks at no more, and each costs a row of every table."""
@@ -129,16 +131,28 @@ def points_of(records: Sequence[Record]) -> list[Point]:
     for record, cc in zip(records, congestion_controls, strict=True):
         identity = [record.backend, cc, *(record.parameters.get(key) for key in varied)]
         groups.setdefault(canonical_json(identity), []).append(record)
+    columns = [told_apart([group[0].parameters.get(key) for group in groups.values()]) for key in keys]
     return [
         Point(
             records=tuple(group),
-            varied={key: group[0].parameters.get(key) for key in keys},
+            varied={key: column[number] for key, column in zip(keys, columns, strict=True)},
             cc=cc_of(group[0]),
             names_cc=names_cc,
             backend=group[0].backend if several_backends else "",
         )
-        for group in groups.values()
+        for number, group in enumerate(groups.values())
     ]
+
+
+def told_apart(values: Sequence[Any]) -> list[Any]:
+    """Return inline tables without the entries that all of them have, and other values as they are."""
+    if not all(isinstance(value, str) and value.startswith("{") for value in values):
+        return list(values)
+    tables = [tomllib.loads(f"value = {value}")["value"] for value in values]
+    first = tables[0] if tables else {}
+    common = {key for key, value in first.items() if all(table.get(key) == value for table in tables)}
+    own = [{key: value for key, value in table.items() if key not in common} for table in tables]
+    return [", ".join(f"{key} = {format_value(value)}" for key, value in table.items()) or "{}" for table in own]
 
 
 def varied_keys(records: Sequence[Record]) -> list[str]:

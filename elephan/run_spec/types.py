@@ -822,7 +822,31 @@ class FcWorkloadSpec(TypedDict):
     """Protocol between the gateways."""
 
 
-WorkloadSpec: TypeAlias = BulkSpec | ConstantRateSpec | ProgramSpec | ReplicateSpec | IscsiWorkloadSpec | FcWorkloadSpec
+class FcpWorkloadSpec(TypedDict):
+    """The same, with SCSI initiators and targets."""
+
+    disk: DiskSpec
+    """The disk behind each target."""
+    frame_bytes: int
+    """Longest payload of a frame that a port takes, bytes: 256 to 2112, a multiple of 4."""
+    kind: Literal["fcp"]
+    max_burst_bytes: int
+    """Data that one FCP_XFER_RDY asks for, bytes: at least 512."""
+    pairs: int
+    """Pairs of N_Ports of the group: as many as its connections with iFCP, at least as many with FCIP."""
+    protocol: FcProtocolSpec
+    """Protocol between the gateways."""
+    queue_depth: int
+    """Requests in flight of each initiator's host; at least 1."""
+    source: SourceSpec
+    """Source of each initiator's requests."""
+    write_acceleration: bool
+    """The gateway at the initiator answers a write with FCP_XFER_RDY in the target's name."""
+
+
+WorkloadSpec: TypeAlias = (
+    BulkSpec | ConstantRateSpec | ProgramSpec | ReplicateSpec | IscsiWorkloadSpec | FcWorkloadSpec | FcpWorkloadSpec
+)
 """Workload of a flow."""
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import WithJsonSchema, model_validator
 
+from elephan.scenario.fcp import Fcp
 from elephan.scenario.flow import Flow, FlowSettings
 from elephan.scenario.gateway import Fc
 from elephan.scenario.hybrid import Lightpath, Manager
@@ -139,10 +140,10 @@ class Document(Table):
     def _gateways(self) -> None:
         for index, flow in enumerate(self.flow):
             workload = flow.workload
-            if not isinstance(workload, Fc):
+            if not isinstance(workload, Fc | Fcp):
                 continue
             if self.path is not None:
-                what = 'another workload: "fc" is for [[node]] of kind "gateway" and [[link]]'
+                what = f'another workload: "{workload.kind}" is for [[node]] of kind "gateway" and [[link]]'
                 raise wrong(what, "flow", index, "workload", "kind")
             pairs = flow.connections if workload.pairs is None else workload.pairs
             if workload.protocol == "ifcp" and pairs != flow.connections:

@@ -8,6 +8,7 @@ from pydantic import PlainValidator, WithJsonSchema, model_validator
 
 from elephan.run_spec.defaults import TRANSPORT
 from elephan.run_spec.types import RecoverySpec
+from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
@@ -89,7 +90,7 @@ class FlowSettings(Table):
     stop: Span | None = setting(None, examples=["25s"])
     """The application stops writing. When absent: the end of its workload."""
     connections: Annotated[int, Whole(1, 100_000)] = setting(1, examples=[4])
-    """Parallel connections; of workload `iscsi`: those of its one session; of `fc`: between the gateways."""
+    """Parallel connections; of workload `iscsi`: those of its one session; of `fc` and `fcp`: between the gateways."""
     distribution: Literal["striped", "each"] = setting("striped", examples=["each"])
     """"striped": connections share the workload (see Several connections). "each": every one carries all of it."""
     stagger: Span = setting("0s", examples=["100ms"])
@@ -162,7 +163,7 @@ class FlowSettings(Table):
             raise wrong("either stop or workload.duration, not both", "stop")
         if isinstance(self.workload, Iscsi) and self.distribution == "each":
             raise wrong("absent: the connections of a session share its requests", "distribution")
-        if isinstance(self.workload, Fc):
+        if isinstance(self.workload, Fc | Fcp):
             if self.distribution == "each":
                 raise wrong("absent: workload.pairs says how many pairs there are", "distribution")
             if self.stagger and self.workload.protocol == "fcip":

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import model_validator
 
 from elephan.run_spec.types import ProgramName, TraceFormatSpec
+from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
 from elephan.scenario.problem import wrong
@@ -134,7 +135,7 @@ class ShortFlows(Table):
 
 
 Workload = Annotated[
-    Bulk | ConstantRate | Replicate | Program | Iscsi | Fc | ShortFlows,
+    Bulk | ConstantRate | Replicate | Program | Iscsi | Fc | Fcp | ShortFlows,
     Tagged(
         (
             ("bulk", Bulk),
@@ -143,12 +144,13 @@ Workload = Annotated[
             ("program", Program),
             ("iscsi", Iscsi),
             ("fc", Fc),
+            ("fcp", Fcp),
             ("short_flows", ShortFlows),
         ),
         key="kind",
         default=None,
         short="kind",
         expected='"bulk", or a table whose kind is "bulk", "constant_rate", "replicate", "program", "iscsi", '
-        '"fc" or "short_flows"',
+        '"fc", "fcp" or "short_flows"',
     ),
 ]

@@ -123,7 +123,7 @@ ONE_KEY = [
     (
         "flow.workload=bluk",
         'flow.backup.workload = "bluk": one of "bulk", "constant_rate", "replicate", "program", "iscsi", "fc", '
-        '"short_flows"',
+        '"fcp", "short_flows"',
     ),
     ("flow.workload=constant_rate", 'flow.backup.workload = "constant_rate": a table; it also needs load'),
     (

@@ -13,9 +13,9 @@ from elephan.record_upgrade import ABSENT_IN_TRANSPORT, from_format_1
 from elephan.renamed import COMMANDS, KEYS, KINDS, OPTIONS, new_key
 from elephan.scenario.flow import FlowSettings
 from elephan.scenario.hybrid import Manager
-from elephan.scenario.iscsi import TraceSource
 from elephan.scenario.mitigation import CwndReduction
 from elephan.scenario.run import Event
+from elephan.scenario.volume import TraceSource
 from elephan.scenario.workload import Replicate, ShortFlows
 
 TABLES = (FlowSettings, Manager, TraceSource, CwndReduction, Event, Replicate, ShortFlows)

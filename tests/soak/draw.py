@@ -214,7 +214,17 @@ def between_gateways(rng: random.Random, made: Table) -> Table:
         return made
     connections = made.get("connections", 1)
     protocol = rng.choice(["ifcp", "fcip"])
-    workload = {
+    workload = scsi(rng, protocol) if rng.random() < 0.5 else frames(rng, protocol)
+    if protocol == "fcip":
+        workload["pairs"] = connections + rng.randint(0, 3)
+    return {key: value for key, value in made.items() if key not in ("distribution", "stagger")} | {
+        "workload": workload
+    }
+
+
+def frames(rng: random.Random, protocol: str) -> Table:
+    """Return a load of frames as a workload."""
+    return {
         "kind": "fc",
         "protocol": protocol,
         "load": rng.choice(["5%", "60%", "3MB/s"]),
@@ -222,10 +232,19 @@ def between_gateways(rng: random.Random, made: Table) -> Table:
         "arrivals": rng.choice(["constant", "poisson"]),
         "queue": rng.choice([1, 64]),
     }
-    if protocol == "fcip":
-        workload["pairs"] = connections + rng.randint(0, 3)
-    return {key: value for key, value in made.items() if key not in ("distribution", "stagger")} | {
-        "workload": workload
+
+
+def scsi(rng: random.Random, protocol: str) -> Table:
+    """Return initiators and targets as a workload."""
+    return {
+        "kind": "fcp",
+        "protocol": protocol,
+        "queue_depth": rng.choice([1, 8, 64]),
+        "disk": rng.choice(["none", "nvme", "cheetah-9lp"]),
+        "frame": rng.choice(["2048B", "256B"]),
+        "max_burst": rng.choice(["256KiB", "4KiB"]),
+        "write_acceleration": rng.random() < 0.5,
+        "source": {"kind": "mix", "reads": f"{rng.randint(0, 100)}%", "size": rng.choice(["512B", "8KiB", "1MiB"])},
     }
 
 

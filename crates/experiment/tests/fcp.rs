@@ -88,8 +88,8 @@ impl Sans {
     }
 }
 
-/// Time of frames with these payloads from one N_Port to the other, ns: a line, a path and a line in turn, each of which
-/// carries them one after the other.
+/// Time of frames with these payloads from one N_Port to the other, ns: a line, a path and a line in turn, each of
+/// which carries them one after the other.
 fn one_way(payloads: &[u64]) -> f64 {
     let mut free = [0.0f64; 3];
     for payload in payloads {
@@ -323,7 +323,10 @@ fn a_path_that_is_down_for_long_ages_frames_and_commands_are_sent_again() {
     for (protocol, acceleration) in [("ifcp", false), ("fcip", false), ("ifcp", true)] {
         let mut sans = Sans::new(protocol, 8, disk(Value::Null), requests(500_000, 65_536, 4000));
         sans.workload["write_acceleration"] = json!(acceleration);
-        let event = |at: u64, kind: &str, link: usize| json!({"when": {"kind": "at", "time_ns": at}, "action": {"kind": kind, "link": link}});
+        let event = |at: u64, kind: &str, link: usize| {
+            let action = json!({"kind": kind, "link": link});
+            json!({"when": {"kind": "at", "time_ns": at}, "action": action})
+        };
         sans.run.events = vec![
             event(S, "link_down", 0),
             event(S, "link_down", 1),

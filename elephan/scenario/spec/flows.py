@@ -14,6 +14,7 @@ from elephan.run_spec.types import (
     WorkloadSpec,
 )
 from elephan.scenario.document import Document
+from elephan.scenario.fcp import Fcp
 from elephan.scenario.flow import WINDOW_FIELD_MAX, WINDOW_MAX, WINDOW_MAX_UNBOUND, Flow
 from elephan.scenario.gateway import Fc
 from elephan.scenario.iscsi import Iscsi
@@ -21,6 +22,7 @@ from elephan.scenario.problem import Problem
 from elephan.scenario.quantity import U64_MAX, bits_per_second
 from elephan.scenario.spec import transport as congestion_controls
 from elephan.scenario.spec.changes import actions
+from elephan.scenario.spec.fcp import volumes_spec
 from elephan.scenario.spec.gateways import pairs_spec
 from elephan.scenario.spec.iscsi import session
 from elephan.scenario.spec.network import Network
@@ -276,6 +278,8 @@ def _workload(document: Document, flow: Flow, base: Path, group: int, slowest_bp
             }
         case Fc():
             return pairs_spec(document, workload, group)
+        case Fcp():
+            return volumes_spec(document, workload, base, group)
         case Iscsi():
             return session(workload, base, ("flow", group, "workload"))
     raise AssertionError(f"a workload without a case: {workload!r}")

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from elephan.run_spec.types import FcWorkloadSpec, GatewaySpec
 from elephan.scenario.document import Document
+from elephan.scenario.fcp import Fcp
 from elephan.scenario.gateway import Fc, Gateway
 from elephan.scenario.problem import Problem
 from elephan.scenario.quantity import Share
@@ -31,19 +32,27 @@ def gateway_specs(document: Document, network: Network) -> list[GatewaySpec]:
     ]
 
 
-def pairs_spec(document: Document, workload: Fc, group: int) -> FcWorkloadSpec:
-    """Return the pairs of a flow entry. Raises `Problem` for an end that is no gateway."""
+def ends_of(document: Document, workload: Fc | Fcp, group: int) -> tuple[Gateway, Gateway]:
+    """Return the gateways at a flow entry's ends. Raises `Problem` for an end that is none."""
     flow = document.flow[group]
     gateways = {node.name: node for node in document.node if isinstance(node, Gateway)}
     for key, name in (("from", flow.from_), ("to", flow.to)):
         if name not in gateways:
-            raise Problem(("flow", group, key), 'a node of kind "gateway", because workload.kind is "fc"')
+            expected = f'a node of kind "gateway", because workload.kind is "{workload.kind}"'
+            raise Problem(("flow", group, key), expected)
+    return gateways[str(flow.from_)], gateways[str(flow.to)]
+
+
+def pairs_spec(document: Document, workload: Fc, group: int) -> FcWorkloadSpec:
+    """Return the pairs of a flow entry. Raises `Problem` for an end that is no gateway."""
+    near, _ = ends_of(document, workload, group)
+    flow = document.flow[group]
     return {
         "kind": "fc",
         "protocol": workload.protocol,
         "pairs": flow.connections if workload.pairs is None else workload.pairs,
         "load": {
-            "rate_bps": _payload_bps(workload, gateways[str(flow.from_)].rate),
+            "rate_bps": _payload_bps(workload, near.rate),
             "sizes": sizes_spec(workload.frame),
             "arrivals": arrivals_spec(workload.arrivals),
             "queue_frames": workload.queue,

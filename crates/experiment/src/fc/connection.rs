@@ -1,6 +1,6 @@
 //! A TCP connection between two gateways, and what they send each other over it.
 
-use super::pair::Carried;
+use super::carried::Carried;
 use crate::fc_counters::FcCounters;
 use crate::framed_stream::FramedStream;
 use bytes::BytesMut;

@@ -1,8 +1,8 @@
 //! Two gateways: what their connections and the N_Ports behind them do for each other.
 
 use super::agenda::Agenda;
+use super::carried::Carried;
 use super::connection::{Connection, Phase, Unit, UnitBytes};
-use super::pair::Carried;
 use super::ports::Ports;
 use crate::fc_counters::FcCounters;
 use crate::fcp_counters::FcpCounters;

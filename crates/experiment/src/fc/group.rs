@@ -1,8 +1,8 @@
 //! The gateways of a group of flows, whatever the ports behind them do.
 
+use super::carried::Carried;
 use super::connection::{Connection, UnitBytes};
 use super::gateways::Gateways;
-use super::pair::Carried;
 use super::ports::Ports;
 use crate::validate::ValidSimulation;
 use spec::{FcProtocolSpec, GatewaySpec};

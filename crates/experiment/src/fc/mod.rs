@@ -8,6 +8,7 @@
 
 mod agenda;
 mod build;
+mod carried;
 mod connection;
 pub mod fcp;
 mod gateways;

@@ -1,31 +1,16 @@
 //! A pair of N_Ports: their links to the gateways, and the generator of the first.
 
+use super::carried::{Carried, GATEWAY, PORT};
 use super::ports::Ports;
 use crate::fc_counters::FcCounters;
 use crate::fcp_counters::FcpCounters;
 use crate::node::NodeCounters;
 use crate::side::Side;
 use crate::workload::Generator;
-use storage::fc::link::{End, Link};
+use storage::fc::link::Link;
 use units::Time;
 use wire::fc::{Frame, FrameHeader, FrameType};
 use wire::iscsi::Payload;
-
-/// The end of a link at an N_Port; the gateway has the other.
-pub const PORT: End = End::A;
-/// The end of a link at a gateway.
-pub const GATEWAY: End = End::B;
-
-/// A frame on its way.
-#[derive(Clone)]
-pub struct Carried {
-    /// Time of its generation.
-    pub issued: Time,
-    /// Time at which it entered the gateways, as its time stamp says (RFC 3643, section 4).
-    pub entered: Time,
-    /// The frame.
-    pub frame: Frame,
-}
 
 /// Two N_Ports of which the first sends frames of a generator to the second.
 pub struct Pair {

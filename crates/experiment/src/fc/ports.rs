@@ -1,6 +1,6 @@
 //! Two N_Ports behind two gateways, as the gateways see them.
 
-use super::pair::Carried;
+use super::carried::Carried;
 use crate::fc_counters::FcCounters;
 use crate::fcp_counters::FcpCounters;
 use crate::node::NodeCounters;

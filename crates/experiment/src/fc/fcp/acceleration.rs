@@ -8,7 +8,7 @@
 //! exchange.** Both gateways know how much the target asks for at once. Writes are granted one after the other, so that
 //! the data that a target needs first is first on the connection, and data that is held never waits for data behind it.
 
-use crate::fc::pair::Carried;
+use crate::fc::carried::Carried;
 use std::collections::{BTreeMap, VecDeque};
 use wire::fc::els;
 use wire::fc::fcp::{Command, TransferReady};

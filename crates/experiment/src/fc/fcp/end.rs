@@ -1,7 +1,7 @@
 //! An N_Port with SCSI, its link, and the fabric that its gateway is to it.
 
 use super::acceleration::Acceleration;
-use crate::fc::pair::{Carried, GATEWAY, PORT};
+use crate::fc::carried::{Carried, GATEWAY, PORT};
 use crate::fc_counters::FcCounters;
 use std::collections::VecDeque;
 use storage::fc::fabric::{Assignments, Entry, Fabric, Location, Output, PortKey, Settings as FabricSettings};
@@ -42,8 +42,8 @@ pub struct End {
 }
 
 impl End {
-    /// `port` before its login, which gives it the address of `own`; the gateway has room for `buffer_frames` frames for
-    /// it, one at least.
+    /// `port` before its login, which gives it the address of `own`; the gateway has room for `buffer_frames` frames
+    /// for it, one at least.
     pub fn new(port: Port, link: Link<Carried>, own: Names, buffer_frames: usize, acceleration: Acceleration) -> End {
         const GATEWAY_NAME: u64 = 0x1000_0000_0000_fa00;
         let domain = own.id.domain();
@@ -60,8 +60,8 @@ impl End {
         self.fabric.present_at(other.id, Entry { types, ..Entry::new(Location::Remote, other.port, other.node) });
     }
 
-    /// Does what is due by `now` on the link and in the port. Frames that leave the port are shown to `leaving`. Returns
-    /// true if anything moved.
+    /// Does what is due by `now` on the link and in the port. Frames that leave the port are shown to `leaving`.
+    /// Returns true if anything moved.
     pub fn carry(&mut self, now: Time, counters: &mut FcCounters, mut leaving: impl FnMut(&Port, &Frame)) -> bool {
         let mut moved = false;
         self.link.handle_timeout(now.0);

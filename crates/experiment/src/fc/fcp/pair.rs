@@ -3,7 +3,7 @@
 use super::end::{End, Names};
 use super::host::Host;
 use crate::block::Backing;
-use crate::fc::pair::Carried;
+use crate::fc::carried::Carried;
 use crate::fc::ports::Ports;
 use crate::fc_counters::FcCounters;
 use crate::fcp_counters::{ExchangeCounters, FcpCounters};

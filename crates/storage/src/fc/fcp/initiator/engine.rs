@@ -154,8 +154,8 @@ impl Initiator {
         self.asked.pop_front()
     }
 
-    /// The next frame that leaves at `now_ns`: aborts first, then commands, then data. A command that waited for all data
-    /// that may leave would leave the path idle for a round trip.
+    /// The next frame that leaves at `now_ns`: aborts first, then commands, then data. A command that waited for all
+    /// data that may leave would leave the path idle for a round trip.
     pub fn poll_frame(&mut self, now_ns: u64) -> Option<Frame> {
         if let Some(frame) = self.control.pop_front() {
             return Some(frame);
