@@ -33,6 +33,7 @@ MODULES = {
     "disk": "disk",
     "iscsi": "iscsi",
     "gateway": "gateway",
+    "fc": "fc",
 }
 """The module of `elephan.cli` that has a command, in the order of the help: loaded for that command alone."""
 

@@ -7,6 +7,9 @@ import struct
 import time
 import zlib
 from collections.abc import Callable
+from pathlib import Path
+
+from elephan.network_namespace import within
 
 FIP, FCOE = 0x8914, 0x8906
 ALL_FCFS = bytes.fromhex("011018010002")
@@ -15,7 +18,9 @@ PATIENCE_S = 20
 FABRIC_PORT, DIRECTORY = 0xFFFFFE, 0xFFFFFC
 SOF_I3, SOF_N3, EOF_T = 0x2E, 0x36, 0x42
 FLOGI, PLOGI, LS_ACC = 0x04, 0x03, 0x02
-ELS_REQUEST, DATA = 0x22, 0x01
+ELS_REQUEST, ELS_REPLY, DATA, COMMAND, RESPONSE = 0x22, 0x23, 0x01, 0x06, 0x07
+REQUEST, ANSWER = 0x290000, 0x990000
+"""F_CTL: the first sequence, whose receiver goes on, or the responder's last one."""
 FPMA = 0x8000
 PACKET_HOST_ALL = 0x0003
 
@@ -58,6 +63,23 @@ class Node:
     def send_data(self, to: int, payload: bytes) -> None:
         """Send a frame of SCSI data to another port."""
         self.send_fc(_header(DATA, to, self.id, 8) + payload)
+
+    def log_in_to_port(self, other: Node) -> None:
+        """Send PLOGI to another node, which accepts it."""
+        self.send_fc(_header(ELS_REQUEST, other.id, self.id, 1) + self._parameters(PLOGI))
+        asked = other.receive_fc()
+        assert (asked[0], asked[24]) == (ELS_REQUEST, PLOGI), asked.hex()
+        other.send_fc(_header(ELS_REPLY, self.id, other.id, 1, ANSWER) + other._parameters(LS_ACC))
+        frame = self.receive_fc()
+        assert (frame[0], frame[24]) == (ELS_REPLY, LS_ACC), frame.hex()
+
+    def send_command(self, to: int, command: bytes) -> None:
+        """Send a command of SCSI (FCP_CMND)."""
+        self.send_fc(_header(COMMAND, to, self.id, 8) + command)
+
+    def send_response(self, to: int, response: bytes) -> None:
+        """Send the end of a command of SCSI (FCP_RSP)."""
+        self.send_fc(_header(RESPONSE, to, self.id, 8, ANSWER) + response)
 
     def send_fc(self, frame: bytes) -> None:
         """Send an FC frame: header and payload."""
@@ -105,8 +127,12 @@ class Node:
         return bytes([command, 0, 0, 0]) + common + self.name + node + bytes(32) + class3 + bytes(32)
 
 
-def _header(r_ctl: int, to: int, source: int, kind: int) -> bytes:
-    control = 0x290000
+def within_namespace(name: str, act: Callable[[], Node]) -> Node:
+    """Return a node that `act` makes in a network namespace."""
+    return within(Path("/run/netns") / name, act)
+
+
+def _header(r_ctl: int, to: int, source: int, kind: int, control: int = REQUEST) -> bytes:
     return struct.pack(">IIIIHHI", r_ctl << 24 | to, source, kind << 24 | control, 0, 7, 0xFFFF, 0)
 
 

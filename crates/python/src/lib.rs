@@ -10,6 +10,7 @@ mod detection;
 mod disk;
 mod emulator;
 mod error;
+mod fc_port;
 mod gateway;
 mod iscsi;
 mod on_kernel;
@@ -28,6 +29,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     disk::register(module)?;
     emulator::register(module)?;
     error::register(module)?;
+    fc_port::register(module)?;
     gateway::register(module)?;
     on_kernel::register(module)?;
     parity::register(module)?;

@@ -1,7 +1,8 @@
 //! Storage protocols on real sockets: the edge around the cores of `storage`.
 //!
 //! The crate serves files as an iSCSI target ([`Server`]), with one thread per connection and I/O threads per LUN, puts
-//! a load on a target ([`bench`]), and runs a Fibre Channel gateway ([`gateway`]). It moves bytes between sockets, the
+//! a load on a target ([`bench`]), runs a Fibre Channel gateway ([`gateway`]), and has a port of its own on a fabric
+//! ([`fc_port`]). It moves bytes between sockets, the
 //! core and the file; the core takes all protocol decisions.
 //!
 //! **Invariant: an event on a connection ends or delays that connection alone. Exceptions: operations in progress on
@@ -15,6 +16,7 @@ mod buffer_pool;
 mod clock;
 mod connection;
 mod ethernet;
+pub mod fc_port;
 mod file;
 pub mod gateway;
 mod group_sync;

@@ -1,17 +1,17 @@
 //! A way to nodes, opened again where it went away, with the frames that wait for it.
 
+use super::batch::{Room, FRAMES};
 use super::config::AttachmentConfig;
 use super::datagram_socket::DatagramSocket;
 use super::mac::Mac;
 use super::packet_socket::{Interface, PacketSocket};
 use bytes::Bytes;
+use rustix::event::PollFlags;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// Longest frame that is taken, bytes: the largest FCoE frame has 2176 with a tag.
-const FRAME_BYTES_MAX: usize = 4096;
 /// Frames that may wait for a way before nothing more is read from the SAN.
 const QUEUE_MAX: usize = 256;
 /// Time after which frames for a node that takes none are discarded, ns: E_D_TOV. Their sequences have failed by then.
@@ -48,8 +48,12 @@ pub(crate) struct Attachment {
     queue: VecDeque<Bytes>,
     /// Time at which the way last took a frame, or had none to take.
     progress_ns: u64,
+    /// The way took no more frame when it was last tried.
+    is_full: bool,
     losses: Losses,
-    buffer: Box<[u8]>,
+    /// Frames that have come and wait to be taken.
+    inbox: VecDeque<Bytes>,
+    room: Room,
 }
 
 impl Attachment {
@@ -68,17 +72,23 @@ impl Attachment {
             reopen_ns: 0,
             queue: VecDeque::new(),
             progress_ns: now_ns,
+            is_full: false,
             losses: Losses::default(),
-            buffer: vec![0; FRAME_BYTES_MAX].into_boxed_slice(),
+            inbox: VecDeque::new(),
+            room: Room::new(),
         })
     }
 
-    /// The descriptor to wait for; None while the way is gone.
-    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.socket.as_ref().map(|socket| match socket {
-            Socket::Packet(socket) => socket.fd().as_fd(),
-            Socket::Datagram(socket) => socket.fd().as_fd(),
-        })
+    /// Descriptors with what to wait for: frames, if they are taken now, and room, if a frame waits for it.
+    pub fn waits_for(&self, reads: bool) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let (receiver, sender) = match &self.socket {
+            None => (None, None),
+            Some(Socket::Packet(socket)) => (Some(socket.fd().as_fd()), Some(socket.fd().as_fd())),
+            Some(Socket::Datagram(socket)) => (Some(socket.receiver().as_fd()), Some(socket.sender().as_fd())),
+        };
+        let receiver = receiver.map(|fd| (fd, if reads { PollFlags::IN } else { PollFlags::empty() }));
+        let sender = sender.filter(|_| self.is_blocked()).map(|fd| (fd, PollFlags::OUT));
+        receiver.into_iter().chain(sender)
     }
 
     /// True while a frame waits.
@@ -86,30 +96,44 @@ impl Attachment {
         !self.queue.is_empty()
     }
 
+    /// True while the way takes no frame: what is sent now would wait.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
     /// True while fewer frames wait than may.
     pub fn has_room(&self) -> bool {
         self.queue.len() < QUEUE_MAX
-    }
-
-    /// True where poll(2) tells that a frame can be sent. A datagram socket's peer is another's, and cannot be waited
-    /// for.
-    pub fn tells_room(&self) -> bool {
-        matches!(self.socket, Some(Socket::Packet(_)))
     }
 
     pub fn losses(&self) -> Losses {
         self.losses
     }
 
+    /// Has an interface take frames for a further address.
+    pub fn add_address(&mut self, address: Mac) -> io::Result<()> {
+        if self.addresses.contains(&address) {
+            return Ok(());
+        }
+        self.addresses.push(address);
+        match &self.socket {
+            Some(Socket::Packet(socket)) => socket.add_address(address),
+            Some(Socket::Datagram(_)) | None => Ok(()),
+        }
+    }
+
     /// The next frame. An error is a way that went away: it is opened again later.
     pub fn receive(&mut self, now_ns: u64) -> io::Result<Option<Bytes>> {
+        if let Some(frame) = self.inbox.pop_front() {
+            return Ok(Some(frame));
+        }
         let got = match &self.socket {
             None => return Ok(None),
-            Some(Socket::Packet(socket)) => socket.receive(&mut self.buffer),
-            Some(Socket::Datagram(socket)) => socket.receive(&mut self.buffer),
+            Some(Socket::Packet(socket)) => socket.receive(&mut self.room, &mut self.inbox),
+            Some(Socket::Datagram(socket)) => socket.receive(&mut self.room, &mut self.inbox),
         };
         match got {
-            Ok(frame) => Ok(Some(frame)),
+            Ok(()) => Ok(self.inbox.pop_front()),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
             Err(error) => {
                 self.close(now_ns);
@@ -118,35 +142,48 @@ impl Attachment {
         }
     }
 
-    /// Sends a frame, after those that wait.
+    /// True while a frame that has come waits to be taken: no descriptor tells of it.
+    pub fn has_frames(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
+    /// Takes a frame to be sent, after those that wait. It leaves with [`Attachment::flush`], or with the others of a
+    /// full batch.
     pub fn send(&mut self, frame: Bytes, now_ns: u64) {
         if self.queue.is_empty() {
             self.progress_ns = now_ns;
         }
         self.queue.push_back(frame);
-        self.flush(now_ns);
+        if self.queue.len() >= FRAMES && !self.is_full {
+            self.flush(now_ns);
+        }
     }
 
     /// Sends what waits, as far as the way takes it.
     pub fn flush(&mut self, now_ns: u64) {
-        while let Some(frame) = self.queue.front() {
+        self.is_full = false;
+        while !self.queue.is_empty() {
             let sent = match &self.socket {
                 None => Err(ErrorKind::NotFound.into()),
-                Some(Socket::Packet(socket)) => socket.send(frame),
-                Some(Socket::Datagram(socket)) => socket.send(frame),
+                Some(Socket::Packet(socket)) => socket.send(self.queue.iter()),
+                Some(Socket::Datagram(socket)) => socket.send(self.queue.iter()),
             };
-            match sent {
-                Ok(()) => {}
+            let done = match sent {
+                Ok(frames) => frames,
                 Err(error) if is_full(&error) => {
                     if now_ns >= self.progress_ns + HOLD_NS {
                         self.losses.held_too_long += self.queue.len() as u64;
                         self.queue.clear();
                     }
+                    self.is_full = !self.queue.is_empty();
                     return;
                 }
-                Err(_) => self.losses.unreachable += 1,
-            }
-            self.queue.pop_front();
+                Err(_) => {
+                    self.losses.unreachable += 1;
+                    1
+                }
+            };
+            self.queue.drain(..done);
             self.progress_ns = now_ns;
         }
     }
@@ -181,6 +218,7 @@ impl Attachment {
         self.reopen_ns = now_ns + REOPEN_NS;
         self.losses.unreachable += self.queue.len() as u64;
         self.queue.clear();
+        self.inbox.clear();
     }
 }
 

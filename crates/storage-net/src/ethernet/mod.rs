@@ -1,6 +1,7 @@
 //! Ways to Ethernet: an interface, or a UNIX datagram socket on which each datagram is a frame.
 
 mod attachment;
+mod batch;
 mod config;
 mod datagram_socket;
 mod mac;

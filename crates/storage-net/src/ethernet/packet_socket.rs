@@ -1,9 +1,11 @@
 //! Frames of an Ethernet interface (packet(7)).
 
+use super::batch::{self, Room};
 use super::mac::Mac;
 use super::packet_filter;
 use crate::socket_option::set;
 use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -14,8 +16,6 @@ const RECEIVE_BYTES: libc::c_int = 64 << 20;
 const ADDRESSES_BYTES: usize = 12;
 const TAG_BYTES: usize = 4;
 const ETHERTYPE_VLAN: [u8; 2] = [0x81, 0x00];
-/// Room for one control message with the auxiliary data.
-const CONTROL_BYTES: usize = 64;
 
 /// An interface's properties.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,40 +123,27 @@ impl PacketSocket {
         &self.fd
     }
 
-    /// The next frame, with its tag; `WouldBlock` when there is none. One that is longer than `buffer` is cut off.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Bytes> {
-        // Of an alignment that control messages need.
-        let mut control = [0_u64; CONTROL_BYTES / 8];
-        let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        // SAFETY: the structure has no invalid bit pattern.
-        let mut message: libc::msghdr = unsafe { zeroed() };
-        message.msg_iov = &mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = CONTROL_BYTES as _;
-        // SAFETY: the kernel writes into the two buffers, no further than their lengths, which live until it returns.
-        let got = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) };
-        if got < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let frame = &buffer[..(got as usize).min(buffer.len())];
-        Ok(match tag_of(&message) {
-            Some(tag) if frame.len() >= ADDRESSES_BYTES => {
-                let mut whole = BytesMut::with_capacity(frame.len() + TAG_BYTES);
-                whole.extend_from_slice(&frame[..ADDRESSES_BYTES]);
-                whole.extend_from_slice(&ETHERTYPE_VLAN);
-                whole.extend_from_slice(&tag.to_be_bytes());
-                whole.extend_from_slice(&frame[ADDRESSES_BYTES..]);
-                whole.freeze()
-            }
-            _ => Bytes::copy_from_slice(frame),
-        })
+    /// Takes the frames that have come, with their tags; `WouldBlock` when there is none.
+    pub fn receive(&self, room: &mut Room, into: &mut VecDeque<Bytes>) -> io::Result<()> {
+        room.receive(&self.fd, |frame, message| {
+            into.push_back(match tag_of(message) {
+                Some(tag) if frame.len() >= ADDRESSES_BYTES => {
+                    let mut whole = BytesMut::with_capacity(frame.len() + TAG_BYTES);
+                    whole.extend_from_slice(&frame[..ADDRESSES_BYTES]);
+                    whole.extend_from_slice(&ETHERTYPE_VLAN);
+                    whole.extend_from_slice(&tag.to_be_bytes());
+                    whole.extend_from_slice(&frame[ADDRESSES_BYTES..]);
+                    whole.freeze()
+                }
+                _ => Bytes::copy_from_slice(frame),
+            });
+        })?;
+        Ok(())
     }
 
-    /// Sends a frame; `WouldBlock` when the interface's queue is full.
-    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
-        rustix::net::send(&self.fd, frame, rustix::net::SendFlags::DONTWAIT)?;
-        Ok(())
+    /// Sends the first of the frames, and returns their number; `WouldBlock` when the interface's queue is full.
+    pub fn send<'a>(&self, frames: impl Iterator<Item = &'a Bytes>) -> io::Result<usize> {
+        batch::send(&self.fd, frames)
     }
 
     /// Frames that the kernel dropped for want of room since the last call.

@@ -104,12 +104,8 @@ impl Engine {
 
     /// Descriptors with what to wait for.
     pub fn waits_for(&self) -> Vec<(Waiting, RawFd, PollFlags)> {
-        let attachments = self.segment.descriptors().map(|(index, fd, writes)| {
-            let mut events = PollFlags::empty();
-            events.set(PollFlags::IN, self.takes_from(index));
-            events.set(PollFlags::OUT, writes);
-            (Waiting::Attachment, fd.as_raw_fd(), events)
-        });
+        let attachments = self.segment.waits_for(|index| self.takes_from(index));
+        let attachments = attachments.map(|(fd, events)| (Waiting::Attachment, fd.as_raw_fd(), events));
         let ip = self.ip.iter().flat_map(|ip| ip.waits_for(self.takes_from_peers()));
         attachments.chain(ip.map(|(key, fd, events)| (Waiting::Ip(key), fd.as_raw_fd(), events))).collect()
     }
@@ -137,12 +133,15 @@ impl Engine {
         for index in 0..self.segment.len() {
             more |= self.read_attachment(index, now_ns);
         }
+        self.segment.flush(now_ns);
         let reads = self.takes_from_peers();
         if let Some(ip) = &mut self.ip {
             more |= ip.round(reads, now_ns);
             self.send_all(now_ns);
         }
-        more
+        self.segment.flush(now_ns);
+        // Room that came with the last flush lets frames in again for which no descriptor speaks.
+        more || (0..self.segment.len()).any(|index| self.segment.has_frames(index) && self.takes_from(index))
     }
 
     /// Reads from an attachment. Returns whether it may have more.
@@ -181,6 +180,7 @@ impl Engine {
         if let Some(mut ip) = self.ip.take() {
             ip.close(now_ns);
         }
+        self.segment.flush(now_ns);
         self.write_addresses();
     }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use units::Span;
 
-/// Time between attempts to send to a node whose socket is full: no call waits for room in another's socket.
+/// Time between attempts to send the last frames when a gateway stops.
 const RETRY: Span = Span::from_micros(200);
 /// Time for the last frames to leave when a gateway stops.
 const DRAIN: Span = Span::from_secs(1);
@@ -116,10 +116,7 @@ fn keep_log(shared: &Shared, engine: &mut Engine) {
 /// Waits for something to do; others may ask meanwhile.
 fn wait(shared: &Shared, engine: MutexGuard<'_, Engine>) {
     let waited = engine.waits_for();
-    let mut timeout = Span(engine.poll_timeout().saturating_sub(clock::now().0));
-    if engine.segment.must_retry() {
-        timeout = timeout.min(RETRY);
-    }
+    let timeout = Span(engine.poll_timeout().saturating_sub(clock::now().0));
     drop(engine);
     let mut fds: Vec<PollFd<'_>> = waited
         .iter()

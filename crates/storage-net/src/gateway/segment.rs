@@ -2,6 +2,7 @@
 
 use crate::ethernet::{Attachment, Losses, Mac};
 use bytes::Bytes;
+use rustix::event::PollFlags;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -22,10 +23,14 @@ impl Segment {
         Segment { attachments, behind: BTreeMap::new() }
     }
 
-    /// Descriptors to wait for, with the numbers of their attachments and whether room to send is waited for.
-    pub fn descriptors(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>, bool)> {
-        let attachments = self.attachments.iter().enumerate();
-        attachments.filter_map(|(index, one)| Some((index, one.fd()?, one.is_blocked() && one.tells_room())))
+    /// Descriptors with what to wait for; `reads`: frames of the attachment with a number are taken now.
+    pub fn waits_for(&self, reads: impl Fn(usize) -> bool) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        self.attachments.iter().enumerate().flat_map(move |(index, one)| one.waits_for(reads(index)))
+    }
+
+    /// True while a frame that has come at an attachment waits to be taken.
+    pub fn has_frames(&self, index: usize) -> bool {
+        self.attachments[index].has_frames()
     }
 
     /// True unless an address is known to be behind another attachment.
@@ -36,11 +41,6 @@ impl Segment {
     /// True while all queues have room.
     pub fn has_room(&self) -> bool {
         self.attachments.iter().all(Attachment::has_room)
-    }
-
-    /// True while a frame waits for an attachment that does not tell when it has room.
-    pub fn must_retry(&self) -> bool {
-        self.attachments.iter().any(|one| one.is_blocked() && !one.tells_room())
     }
 
     /// True while a frame waits.
@@ -64,7 +64,7 @@ impl Segment {
         Ok(frame)
     }
 
-    /// Sends a frame to where its receiver is, or everywhere.
+    /// Takes a frame to be sent to where its receiver is, or everywhere; it leaves with [`Segment::flush`] at the latest.
     pub fn send(&mut self, frame: Bytes, now_ns: u64) {
         let one = if let [_] = self.attachments[..] {
             Some(0)

@@ -1,0 +1,68 @@
+"""Round trips to another port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from elephan.fc.end import End, Told, as_run_error, found, opened
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a ping."""
+
+    rtt_ns: int
+    """Time to it, ns."""
+    is_reject: bool
+    """The port rejected the link service: it is there all the same."""
+
+
+@dataclass(frozen=True)
+class Pinged:
+    """All pings to a port."""
+
+    id: str
+    port: str
+    """Name that it told at the login."""
+    service: str
+    """"ECHO" or "ADISC"."""
+    answers: tuple[Answer | None, ...]
+    """In order; None: no answer."""
+
+    def rtts_ns(self) -> list[int]:
+        """Return the times to the answers, ns."""
+        return [answer.rtt_ns for answer in self.answers if answer is not None]
+
+
+def ping(
+    end: End,
+    to: str,
+    *,
+    count: int,
+    interval_ns: int,
+    echo_bytes: int | None,
+    told: Told,
+    say: Callable[[str], None],
+    tell: Callable[[int, Answer | None], None],
+) -> Pinged:
+    """Log in to a port, and send it `count` ECHOs of so many bytes, or ADISC (None); `tell` takes each answer.
+
+    Ends early after a signal. Raises `InputError`, `RunError`, and InterruptedError before the first ping.
+    """
+    with opened(end, told, say) as port:
+        address, name = found(port, to, end)
+        answers: list[Answer | None] = []
+        try:
+            for number in range(count):
+                with as_run_error():
+                    if number:
+                        port.serve(interval_ns)
+                    got = port.ping(address, echo_bytes)
+                answer = None if got is None else Answer(*got)
+                answers.append(answer)
+                tell(number, answer)
+        except InterruptedError:
+            if not answers:
+                raise
+        return Pinged(f"{address:06x}", name, "ADISC" if echo_bytes is None else "ECHO", tuple(answers))
