@@ -54,6 +54,13 @@ def _keep_alive(value: Any) -> int:
     return ms
 
 
+def _drain(value: Any) -> int:
+    span_ns: int = parse_span(value)
+    if span_ns > 300 * 10**9:
+        raise wrong('a time from "0s" to "5min"')
+    return span_ns
+
+
 def _interface(value: Any) -> str:
     if not isinstance(value, str) or not value or len(value.encode()) > INTERFACE_CHARACTERS:
         raise wrong('the name of an Ethernet interface, such as "eth1"')
@@ -111,6 +118,8 @@ class Fabric(Table):
     """Rank among forwarders on one Ethernet; nodes prefer the lowest number."""
     keep_alive: Annotated[int, PlainValidator(_keep_alive)] = setting("8s", examples=["8s"])
     """Time between advertisements and between a node's keep-alives."""
+    drain_timeout: Annotated[int, PlainValidator(_drain)] = setting("10s", examples=["10s"])
+    """Longest wait for exchanges under way when the gateway is told to stop. None begins meanwhile."""
 
 
 class Ethernet(Table):

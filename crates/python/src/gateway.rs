@@ -8,6 +8,7 @@ use storage::fc::fabric::{Entry, Location};
 use storage::fc::ifcp::RemotePort;
 use storage_net::gateway::{Gateway, GatewayConfig, IpConfig, PeerConfig, Status};
 use storage_net::AttachmentConfig;
+use units::Span;
 use wire::fc::name_server::TypeMap;
 use wire::fc::{FcId, FrameType, Wwn};
 use wire::ifcp::AddressMode;
@@ -31,7 +32,9 @@ impl FcGateway {
     /// OSError names what cannot be opened.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (fabric, domain, addresses, interface, sockets, vlan, priority, fc_map, keep_alive_ms, ip=None))]
+    #[pyo3(signature = (
+        fabric, domain, addresses, interface, sockets, vlan, priority, fc_map, keep_alive_ms, drain_ns, ip=None
+    ))]
     fn new(
         py: Python<'_>,
         fabric: u64,
@@ -43,6 +46,7 @@ impl FcGateway {
         priority: u8,
         fc_map: u32,
         keep_alive_ms: u32,
+        drain_ns: u64,
         ip: Option<Ip>,
     ) -> PyResult<FcGateway> {
         let mut attachments: Vec<AttachmentConfig> = interface.into_iter().map(AttachmentConfig::Interface).collect();
@@ -52,6 +56,7 @@ impl FcGateway {
             priority,
             fc_map,
             keep_alive_ms,
+            drain: Span(drain_ns),
             ip: ip.map(ip_config).transpose()?,
             ..GatewayConfig::new(attachments, Wwn(fabric), domain, addresses)
         };
@@ -63,7 +68,7 @@ impl FcGateway {
         self.0.drain_log()
     }
 
-    /// False when the gateway ended on its own.
+    /// False when the gateway has ended.
     fn is_running(&self) -> bool {
         self.0.is_running()
     }
@@ -107,7 +112,17 @@ impl FcGateway {
             .collect()
     }
 
-    /// Ends all logins, and closes everything.
+    /// Exchanges between ports that are under way.
+    fn exchanges(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.status()).exchanges
+    }
+
+    /// Begins to stop: exchanges under way may end. `is_running` is false when it is done.
+    fn begin_stop(&self) {
+        self.0.begin_stop();
+    }
+
+    /// Stops, and waits until that is done.
     fn stop(&mut self, py: Python<'_>) {
         py.detach(|| self.0.stop());
     }
@@ -153,6 +168,7 @@ fn counters<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict
         ("unknown_destination_frames", fabric.unknown_destination),
         ("other_class_frames", fabric.other_class),
         ("switch_frames", fabric.switch_traffic),
+        ("refused_exchange_frames", fabric.refused_exchanges),
         ("refused_nodes", forwarder.too_many_nodes),
         ("expired_logins", forwarder.expired),
         ("ifcp_sent_frames", ifcp.sent_frames),

@@ -200,13 +200,21 @@ impl IpSide {
         }
     }
 
-    /// Ends all sessions: peers withdraw the ports of this side.
-    pub fn close(&mut self, now_ns: u64) {
-        for key in std::mem::take(&mut self.peers).into_keys() {
-            self.gateway.remove_peer(key, now_ns);
-        }
+    /// Ends all sessions by UNBIND.
+    pub fn stop(&mut self, now_ns: u64) {
+        self.gateway.stop(now_ns);
         self.pump(now_ns);
-        self.links.clear();
+    }
+
+    /// True when peers have answered all UNBINDs.
+    pub fn is_unbound(&self) -> bool {
+        !self.gateway.is_unbinding()
+    }
+
+    /// True while nothing waits for a connection.
+    pub fn is_idle(&self) -> bool {
+        let waits = |link: &TcpLink| link.is_up && !link.output.is_empty();
+        self.gateway.sessions().all(|view| view.queued_bytes == 0) && !self.links.values().any(waits)
     }
 
     /// Lines for the operator since the last call.
