@@ -442,7 +442,9 @@ def disk_validate(trace: str, disk_text: str) -> _Validation: ...
 # Fibre Channel on real sockets.
 
 _Port: TypeAlias = tuple[int | None, int, int, int]
-_Ip: TypeAlias = tuple[str, str | None, bool, Sequence[tuple[str, str, Sequence[_Port]]]]
+_Ip: TypeAlias = tuple[
+    str, str | None, bool, tuple[str, str, str] | None, Sequence[tuple[str, str, Sequence[_Port]]]
+]
 
 @final
 class FcGateway:

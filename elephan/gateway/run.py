@@ -90,17 +90,22 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
             say(line)
 
 
-def _ip(file: Path, config: Config) -> tuple[str, str | None, bool, list[tuple[str, str, list[_Port]]]] | None:
+_Ip = tuple[str, str | None, bool, tuple[str, str, str] | None, list[tuple[str, str, list[_Port]]]]
+"""Address, congestion control, whether addresses are transparent, files of TLS, peers."""
+
+
+def _ip(file: Path, config: Config) -> _Ip | None:
     """Return the way to other gateways as the core takes it. Raises `InputError` for a congestion control that is not
     in this kernel."""
     ip = config.ip
     if ip is None:
         return None
-    named = ip.congestion_control
+    named, tls, here = ip.congestion_control, config.tls, file.parent
     return (
         address_text(ip.listen),
         None if named is None else control(named, f"{file}: ip.congestion_control:"),
         ip.mode == "transparent",
+        None if tls is None else (str(here / tls.certificate), str(here / tls.key), str(here / tls.authority)),
         [
             (
                 peer.name,

@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use storage::fc::fabric::{Entry, Location};
 use storage::fc::ifcp::RemotePort;
-use storage_net::gateway::{Gateway, GatewayConfig, IpConfig, PeerConfig, Status};
+use storage_net::gateway::{Gateway, GatewayConfig, IpConfig, PeerConfig, Status, TlsConfig};
 use storage_net::AttachmentConfig;
 use units::Span;
 use wire::fc::name_server::TypeMap;
@@ -17,8 +17,11 @@ use wire::ifcp::AddressMode;
 type Port = (Option<u32>, u64, u64, u8);
 /// A peer: name, ADDRESS:PORT, ports.
 type Peer = (String, String, Vec<Port>);
-/// The way to peers: ADDRESS:PORT, congestion control by the kernel's name, whether addresses are transparent, peers.
-type Ip = (String, Option<String>, bool, Vec<Peer>);
+/// Files of TLS: certificate, key, authority.
+type Files = (PathBuf, PathBuf, PathBuf);
+/// The way to peers: ADDRESS:PORT, congestion control by the kernel's name, whether addresses are transparent, files of
+/// TLS, peers.
+type Ip = (String, Option<String>, bool, Option<Files>, Vec<Peer>);
 /// A session: peer, local port, remote port, whether it is open, bytes that wait, frames and bytes sent and received.
 type Session = (String, String, String, bool, usize, u64, u64, u64, u64);
 
@@ -128,7 +131,7 @@ impl FcGateway {
     }
 }
 
-fn ip_config((listen, congestion_control, transparent, peers): Ip) -> PyResult<IpConfig> {
+fn ip_config((listen, congestion_control, transparent, tls, peers): Ip) -> PyResult<IpConfig> {
     let address = |text: &str| text.parse().map_err(|_| error::value(format_args!("{text:?}: ADDRESS:PORT is needed")));
     let port = |(id, port, node, features): Port| {
         let mut entry = Entry::new(Location::Remote, Wwn(port), Wwn(node));
@@ -143,6 +146,7 @@ fn ip_config((listen, congestion_control, transparent, peers): Ip) -> PyResult<I
         listen: address(&listen)?,
         congestion_control,
         mode: if transparent { AddressMode::Transparent } else { AddressMode::Translation },
+        tls: tls.map(|(certificate, key, authority)| TlsConfig { certificate, key, authority }),
         peers: peers.collect::<PyResult<_>>()?,
     })
 }

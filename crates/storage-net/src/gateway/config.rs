@@ -73,6 +73,19 @@ pub struct IpConfig {
     pub congestion_control: Option<String>,
     /// Treatment of the addresses of ports.
     pub mode: AddressMode,
+    /// Certificates; None: connections are neither encrypted nor authenticated but by IP addresses.
+    pub tls: Option<TlsConfig>,
     /// The other gateways.
     pub peers: Vec<PeerConfig>,
+}
+
+/// Files of TLS, PEM.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsConfig {
+    /// This gateway's certificate, for its IP address, with those between it and the authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Certificate of the authority that signs those of all gateways.
+    pub authority: PathBuf,
 }

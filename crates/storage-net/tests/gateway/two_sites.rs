@@ -69,6 +69,7 @@ impl Sites {
             listen: self.address(site),
             congestion_control: Some("reno".to_owned()),
             mode: AddressMode::Translation,
+            tls: None,
             peers: vec![peer],
         };
         // Both sites have one domain: addresses of the same number stay apart.
