@@ -248,9 +248,11 @@ def _summary(rtts_ns: list[int]) -> dict[str, float]:
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """End as a program that a signal stopped; the port has logged out by then."""
+    from elephan.core import native
+
     try:
         yield
-    except InterruptedError:
+    except native.Stopped:
         say("stopped")
         raise typer.Exit(130) from None
 

@@ -71,7 +71,7 @@ def told_to_end() -> Iterator[Told]:
 def opened(end: End, told: Told, say: Callable[[str], None]) -> Iterator[native.FcPort]:
     """Log a port in to its fabric, and log it out at the end.
 
-    Raises `RunError` where there is no way or no fabric, InterruptedError after a signal.
+    Raises `RunError` where there is no way or no fabric, `native.Stopped` after a signal.
     """
     tag = None if end.vlan is None else PRIORITY << 13 | end.vlan
     try:
@@ -90,11 +90,9 @@ def opened(end: End, told: Told, say: Callable[[str], None]) -> Iterator[native.
 
 @contextmanager
 def as_run_error() -> Iterator[None]:
-    """Turn the core's errors into `RunError`; a signal's InterruptedError stays as it is."""
+    """Turn the core's errors into `RunError`; `native.Stopped`, after a signal, stays as it is."""
     try:
         yield
-    except InterruptedError:
-        raise
     except OSError as error:
         raise RunError(str(error)) from error
 

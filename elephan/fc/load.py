@@ -55,7 +55,7 @@ class Measured:
     id: str
     name: str
     sent: Mapping[str, Any] | None
-    """What left, with the receiver's `result`; None: no load was sent."""
+    """The own load, with the receiver's `result`; None: none was sent."""
     received: Sequence[Mapping[str, Any]]
     """Loads that came, by sender."""
     ended: str | None
@@ -81,7 +81,7 @@ def put(end: End, load: Load | None, duration_ns: int | None, *, told: Told, say
     """Log in, send a load if there is one, and count the loads of others.
 
     Without a load of its own the port counts for `duration_ns`, or until a signal. Raises `InputError`, `RunError`, and
-    InterruptedError before the load begins.
+    `native.Stopped` before the load begins.
     """
     if load is not None:
         load.check()
@@ -97,7 +97,7 @@ def put(end: End, load: Load | None, duration_ns: int | None, *, told: Told, say
         try:
             with as_run_error():
                 _serve(port, load is not None, duration_ns)
-        except InterruptedError:
+        except native.Stopped:
             ended = None if load is None else "told to stop"
         except RunError as error:
             ended = str(error)
@@ -117,7 +117,7 @@ def _serve(port: native.FcPort, sends: bool, duration_ns: int | None) -> None:
         late_s = time.monotonic() + RESULT_S
         while any(sent is None for _, _, sent, _ in port.received()) and time.monotonic() < late_s:
             port.serve(SLICE_NS)
-    except InterruptedError:
+    except native.Stopped:
         port.end_load()
         raise
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from elephan.core import native
 from elephan.fc.end import End, Told, as_run_error, found, opened
 
 
@@ -48,7 +49,7 @@ def ping(
 ) -> Pinged:
     """Log in to a port, and send it `count` ECHOs of so many bytes, or ADISC (None); `tell` takes each answer.
 
-    Ends early after a signal. Raises `InputError`, `RunError`, and InterruptedError before the first ping.
+    Ends early after a signal. Raises `InputError`, `RunError`, and `native.Stopped` before the first ping.
     """
     with opened(end, told, say) as port:
         address, name = found(port, to, end)
@@ -62,7 +63,7 @@ def ping(
                 answer = None if got is None else Answer(*got)
                 answers.append(answer)
                 tell(number, answer)
-        except InterruptedError:
+        except native.Stopped:
             if not answers:
                 raise
         return Pinged(f"{address:06x}", name, "ADISC" if echo_bytes is None else "ECHO", tuple(answers))

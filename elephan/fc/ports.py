@@ -22,7 +22,7 @@ class Port:
 
 
 def ports(end: End, told: Told, say: Callable[[str], None]) -> list[Port]:
-    """Log in, and return the fabric's ports in order of addresses. Raises `RunError`, InterruptedError."""
+    """Log in, and return the fabric's ports in order of addresses. Raises `RunError`, `native.Stopped`."""
     with opened(end, told, say) as port, as_run_error():
         own = port.id()
         return [Port(id_, name, node, tuple(roles), id_ == own) for id_, name, node, roles in port.ports(end.within_ns)]

@@ -54,6 +54,13 @@ def _keep_alive(value: Any) -> int:
     return ms
 
 
+def _drain(value: Any) -> int:
+    span_ns: int = parse_span(value)
+    if span_ns > 300 * 10**9:
+        raise wrong('a time from "0s" to "5min"')
+    return span_ns
+
+
 def _interface(value: Any) -> str:
     if not isinstance(value, str) or not value or len(value.encode()) > INTERFACE_CHARACTERS:
         raise wrong('the name of an Ethernet interface, such as "eth1"')
@@ -111,6 +118,8 @@ class Fabric(Table):
     """Rank among forwarders on one Ethernet; nodes prefer the lowest number."""
     keep_alive: Annotated[int, PlainValidator(_keep_alive)] = setting("8s", examples=["8s"])
     """Time between advertisements and between a node's keep-alives."""
+    drain_timeout: Annotated[int, PlainValidator(_drain)] = setting("10s", examples=["10s"])
+    """Longest wait for exchanges under way when the gateway is told to stop. None begins meanwhile."""
 
 
 class Ethernet(Table):
@@ -144,6 +153,18 @@ class Ip(Table):
     namespace's default."""
     plaintext: bool = setting(False, examples=[True])
     """Allows connections beyond this machine, which are neither encrypted nor authenticated but by IP addresses."""
+
+
+class Tls(Table):
+    """Certificates of both sides, PEM: TLS 1.3 between elephan's own gateways; the standard's way is IPsec (RFC 3723).
+    """
+
+    certificate: Annotated[str, PlainValidator(_path)] = setting(examples=["room-a.crt"])
+    """This gateway's certificate: it names the address of `listen` (subjectAltName, IP)."""
+    key: Annotated[str, PlainValidator(_path)] = setting(examples=["room-a.key"])
+    """Its private key."""
+    authority: Annotated[str, PlainValidator(_path)] = setting(examples=["gateways.crt"])
+    """Certificate of the authority that signs those of all gateways, and no others'."""
 
 
 class PeerPort(Table):
@@ -188,6 +209,7 @@ class Config(Table):
     ethernet: Ethernet | None = setting(None, examples=[{"interface": "eth1"}])
     socket: list[Socket] = setting([], examples=[[{"local": "a.gateway", "remote": "a.node"}]])
     ip: Ip | None = setting(None, examples=[{"listen": "10.0.0.1:3420"}])
+    tls: Tls | None = setting(None, examples=[{"certificate": "a.crt", "key": "a.key", "authority": "ca.crt"}])
     peer: list[Peer] = setting([], examples=[[{"name": "room-b", "address": "10.0.0.2:3420"}]])
     statistics: Statistics = setting({}, examples=[{"prometheus": "127.0.0.1:9325"}])
 
@@ -206,19 +228,22 @@ class Config(Table):
     @model_validator(mode="after")
     def _peers(self) -> Config:
         if self.ip is None:
-            if self.peer:
-                raise wrong("[ip] with listen is needed beside [[peer]]")
+            if self.peer or self.tls is not None:
+                raise wrong("[ip] with listen is needed beside [[peer]] and [tls]")
             return self
+        if self.ip.plaintext and self.tls is not None:
+            raise wrong("one of [tls] and plaintext", "ip", "plaintext")
+        is_open = not self.ip.plaintext and self.tls is None
         refused = (
-            "plaintext = true in [ip] where a closed network or IPsec protects the frames (RFC 3723): this gateway has "
-            "no TLS, and an address beyond this machine needs one of them"
+            "[tls] with certificates, or plaintext = true in [ip] where a closed network or IPsec protects the frames "
+            "(RFC 3723): an address beyond this machine needs one of them"
         )
-        if not self.ip.plaintext and not self.ip.listen[0].is_loopback:
+        if is_open and not self.ip.listen[0].is_loopback:
             raise wrong(refused, "ip", "listen")
         names: set[str] = set()
         ports: set[int] = set()
         for number, peer in enumerate(self.peer):
-            if not self.ip.plaintext and not peer.address[0].is_loopback:
+            if is_open and not peer.address[0].is_loopback:
                 raise wrong(refused, "peer", number, "address")
             if peer.name in names:
                 raise wrong("a name that no other peer has", "peer", number, "name")

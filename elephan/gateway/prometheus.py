@@ -17,7 +17,7 @@ PREFIX = "elephan_gateway_"
 
 
 class Gateway(Collector):
-    """Ports, peers, sessions and counters of a gateway, read when they are asked for."""
+    """Ports, peers, sessions, exchanges and counters of a gateway, read when they are asked for."""
 
     def __init__(self, gateway: native.FcGateway) -> None:
         self._gateway = gateway
@@ -26,6 +26,7 @@ class Gateway(Collector):
         """Return the present values."""
         yield GaugeMetricFamily(f"{PREFIX}ports", "N_Ports, those behind peers included.", len(self._gateway.ports()))
         yield GaugeMetricFamily(f"{PREFIX}sessions", "iFCP sessions.", len(self._gateway.sessions()))
+        yield GaugeMetricFamily(f"{PREFIX}exchanges", "Exchanges under way.", self._gateway.exchanges())
         up = GaugeMetricFamily(f"{PREFIX}peer_up", "1 while a peer can be reached.", labels=["peer"])
         for name, is_up in self._gateway.peers():
             up.add_metric([name], int(is_up))

@@ -17,6 +17,8 @@ from elephan.signals import termination_requested
 
 LOOK_S = 0.2
 """Interval between reports of what happened, s."""
+STOP_LOOK_S = 0.02
+"""Interval between looks at a gateway that stops, s."""
 STATUS_S = 1.0
 """Interval between lines of statistics, s."""
 SESSION = (
@@ -37,8 +39,9 @@ _Port = tuple[int | None, int, int, int]
 
 
 def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callable[[str], None] | None = None) -> None:
-    """Run a gateway until SIGINT, SIGTERM or SIGHUP. `say` takes what happened, `emit` a line of statistics a second.
+    """Run a gateway until SIGINT, SIGTERM or SIGHUP, and let exchanges under way end then.
 
+    `say` takes what happened, `emit` a line of statistics a second.
     Raises `RunError` where an interface, socket or file cannot be opened.
     """
     here = file.parent
@@ -55,6 +58,7 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
                 fabric.priority,
                 fabric.fc_map,
                 fabric.keep_alive,
+                fabric.drain_timeout,
                 _ip(file, config),
             )
         except OSError as error:
@@ -76,22 +80,32 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
             if emit is not None and time.monotonic() >= due_s:
                 due_s += STATUS_S
                 emit(status(gateway))
+        gateway.begin_stop()
+        while gateway.is_running():
+            time.sleep(STOP_LOOK_S)
+            for line in gateway.drain_log():
+                say(line)
         gateway.stop()
         for line in gateway.drain_log():
             say(line)
 
 
-def _ip(file: Path, config: Config) -> tuple[str, str | None, bool, list[tuple[str, str, list[_Port]]]] | None:
+_Ip = tuple[str, str | None, bool, tuple[str, str, str] | None, list[tuple[str, str, list[_Port]]]]
+"""Address, congestion control, whether addresses are transparent, files of TLS, peers."""
+
+
+def _ip(file: Path, config: Config) -> _Ip | None:
     """Return the way to other gateways as the core takes it. Raises `InputError` for a congestion control that is not
     in this kernel."""
     ip = config.ip
     if ip is None:
         return None
-    named = ip.congestion_control
+    named, tls, here = ip.congestion_control, config.tls, file.parent
     return (
         address_text(ip.listen),
         None if named is None else control(named, f"{file}: ip.congestion_control:"),
         ip.mode == "transparent",
+        None if tls is None else (str(here / tls.certificate), str(here / tls.key), str(here / tls.authority)),
         [
             (
                 peer.name,
@@ -109,4 +123,7 @@ def status(gateway: native.FcGateway) -> str:
     ports = [dict(zip(keys, port, strict=True)) for port in gateway.ports()]
     peers = [{"name": name, "up": up} for name, up in gateway.peers()]
     sessions = [dict(zip(SESSION, session, strict=True)) for session in gateway.sessions()]
-    return json.dumps({"ports": ports, "peers": peers, "sessions": sessions, "counters": gateway.counters()})
+    exchanges = gateway.exchanges()
+    return json.dumps(
+        {"ports": ports, "peers": peers, "sessions": sessions, "exchanges": exchanges, "counters": gateway.counters()}
+    )

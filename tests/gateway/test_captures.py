@@ -79,7 +79,6 @@ def read(capture: Path, *arguments: str) -> list[str]:
 def test_both_sides_of_a_live_run_decode_without_an_error(namespace: str, tmp_path: Path) -> None:
     before = ["ip", "netns", "exec", namespace]
     capture = tmp_path / "run.pcapng"
-    # Where another user may not write.
     shown = ["dumpcap", "-q", "-i", "host1", "-i", "host2", "-i", "lo", "-w", str(capture)]
     capturing = subprocess.Popen([*before, *shown], stderr=subprocess.PIPE, text=True)
     started = [Running("gateway", "run", str(gateway_file(tmp_path, site)), before=before) for site in (1, 2)]

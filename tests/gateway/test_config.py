@@ -101,6 +101,9 @@ role = "target"
 """
 
 
+TLS = '[tls]\ncertificate = "a.crt"\nkey = "a.key"\nauthority = "gateways.crt"\n'
+
+
 def test_peers_and_their_ports_are_read(tmp_path: Path) -> None:
     config = load(written(tmp_path, GOOD + IP))
     assert config.ip is not None and config.ip.mode == "transparent"
@@ -113,8 +116,10 @@ def test_peers_and_their_ports_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('"127.0.0.1:3420"', '"10.0.0.1:3420"', ':7: ip.listen = "10.0.0.1:3420": plaintext = true in [ip] where a'),
-        ('"127.0.0.2:3420"', '"10.0.0.2:3420"', ':11: peer.0.address = "10.0.0.2:3420": plaintext = true in [ip]'),
+        ('"127.0.0.1:3420"', '"10.0.0.1:3420"', ':7: ip.listen = "10.0.0.1:3420": [tls] with certificates, or'),
+        ('"127.0.0.2:3420"', '"10.0.0.2:3420"', ':11: peer.0.address = "10.0.0.2:3420": [tls] with certificates, or'),
+        ("[[peer]]", f"plaintext = true\n{TLS}[[peer]]", ":9: ip.plaintext = true: one of [tls] and plaintext"),
+        ("[[peer]]", '[tls]\ncertificate = "a.crt"\n[[peer]]', ":9: tls.key: missing"),
         ('"127.0.0.2:3420"', '"room-b:3420"', ':11: peer.0.address = "room-b:3420": an IP address with a port'),
         ('id = "020100"\n', "", ":13: peer.0.port.0.id: missing; mode transparent needs the address"),
         ('"020100"', '"010100"', ':15: peer.0.port.0.id = "010100": an address of another domain than this'),
@@ -138,6 +143,19 @@ def test_a_fault_of_peers_is_named_with_its_place(tmp_path: Path, old: str, new:
 def test_addresses_beyond_this_machine_need_the_users_word(tmp_path: Path) -> None:
     text = GOOD + IP.replace("127.0.0.", "10.0.0.").replace("[[peer]]", "plaintext = true\n[[peer]]")
     assert load(written(tmp_path, text)).peer[0].address[1] == 3420
+    with_tls = GOOD + TLS + IP.replace("127.0.0.", "10.0.0.")
+    tls = load(written(tmp_path, with_tls)).tls
+    assert tls is not None and (tls.certificate, tls.key, tls.authority) == ("a.crt", "a.key", "gateways.crt")
+
+
+def test_the_wait_for_exchanges_has_a_unit_and_a_bound(tmp_path: Path) -> None:
+    own = "[fabric]\n"
+    assert own in GOOD and load(written(tmp_path, GOOD)).fabric.drain_timeout == 10 * 10**9
+    text = GOOD.replace(own, f'{own}drain_timeout = "500ms"\n')
+    assert load(written(tmp_path, text)).fabric.drain_timeout == 500 * 10**6
+    for wrong in ("10", '"10"', '"1h"'):
+        with pytest.raises(InputError, match="drain_timeout"):
+            load(written(tmp_path, GOOD.replace(own, f"{own}drain_timeout = {wrong}\n")))
 
 
 def test_a_congestion_control_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

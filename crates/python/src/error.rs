@@ -14,6 +14,7 @@ use pyo3::types::{PyDict, PyList};
 use std::fmt::Display;
 use std::io;
 use storage::disk::ReplayError;
+use storage_net::fc_port::FcPortError;
 
 create_exception!(_native, Stopped, PyException, "The progress callback asked the run to stop.");
 create_exception!(_native, CompileError, PyValueError, "A user's own algorithm does not compile or does not load.");
@@ -47,6 +48,15 @@ pub(crate) fn start(error: io::Error) -> PyErr {
     match error.kind() {
         io::ErrorKind::WouldBlock => PyBlockingIOError::new_err(error.to_string()),
         _ => machine(error),
+    }
+}
+
+/// A Fibre Channel port's error.
+pub(crate) fn fc_port(error: FcPortError) -> PyErr {
+    match error {
+        FcPortError::Stopped => Stopped::new_err(error.to_string()),
+        FcPortError::WrongLoad(wrong) => value(wrong),
+        other => machine(other),
     }
 }
 

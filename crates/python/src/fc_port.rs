@@ -1,6 +1,6 @@
 //! A Fibre Channel port of a program's own as a Python object.
 
-use pyo3::exceptions::{PyInterruptedError, PyOSError, PyValueError};
+use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use wire::fc::{FcId, Wwn};
 /// Time for the fabric's accept of a logout.
 const LOG_OUT: Span = Span::from_secs(1);
 
-/// A port. Each call raises InterruptedError when `told`, a wait for signals of so many seconds, says that one came,
+/// A port. Each call raises `Stopped` when `told`, a wait for signals of so many seconds, says that one came,
 /// and OSError with the reason where it cannot do what it was asked for.
 #[pyclass(module = "elephan._native")]
 struct FcPort {
@@ -36,9 +36,9 @@ impl FcPort {
         let attachment = match (interface, socket) {
             (Some(name), None) => AttachmentConfig::Interface(name),
             (None, Some((local, remote))) => AttachmentConfig::Socket { local, remote },
-            _ => return Err(PyValueError::new_err("an interface or a socket is needed")),
+            _ => return Err(error::value("an interface or a socket is needed")),
         };
-        let port = Port::open(FcPortConfig { attachment, port: name.map(Wwn), vlan }).map_err(raised)?;
+        let port = Port::open(FcPortConfig { attachment, port: name.map(Wwn), vlan }).map_err(error::fc_port)?;
         Ok(FcPort { port, told })
     }
 
@@ -107,7 +107,7 @@ impl FcPort {
         let sizes = sizes.into_iter().map(|(payload_bytes, weight)| Size { payload_bytes, weight }).collect();
         let duration = Span(duration_ns);
         let config = LoadConfig { rate: Rate(rate), share_per_mille, sizes, duration, number };
-        self.port.start_load(FcId::new(id), config).map_err(raised)
+        self.port.start_load(FcId::new(id), config).map_err(error::fc_port)
     }
 
     /// Ends the load that is sent; the receiver is still asked for its result.
@@ -159,22 +159,14 @@ impl FcPort {
             work(port, &mut || {
                 Python::attach(|py| match told.call1(py, (0,)).and_then(|said| said.is_truthy(py)) {
                     Ok(said) => said,
-                    Err(error) => {
-                        failed = Some(error);
+                    Err(raised) => {
+                        failed = Some(raised);
                         true
                     }
                 })
             })
         });
-        failed.map_or_else(|| done.map_err(raised), Err)
-    }
-}
-
-fn raised(error: FcPortError) -> PyErr {
-    match error {
-        FcPortError::Stopped => PyInterruptedError::new_err(error.to_string()),
-        FcPortError::WrongLoad(wrong) => PyValueError::new_err(wrong.to_string()),
-        other => PyOSError::new_err(other.to_string()),
+        failed.map_or_else(|| done.map_err(error::fc_port), Err)
     }
 }
 

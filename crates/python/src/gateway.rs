@@ -6,8 +6,9 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use storage::fc::fabric::{Entry, Location};
 use storage::fc::ifcp::RemotePort;
-use storage_net::gateway::{Gateway, GatewayConfig, IpConfig, PeerConfig, Status};
+use storage_net::gateway::{Gateway, GatewayConfig, IpConfig, PeerConfig, Status, TlsConfig};
 use storage_net::AttachmentConfig;
+use units::Span;
 use wire::fc::name_server::TypeMap;
 use wire::fc::{FcId, FrameType, Wwn};
 use wire::ifcp::AddressMode;
@@ -16,8 +17,11 @@ use wire::ifcp::AddressMode;
 type Port = (Option<u32>, u64, u64, u8);
 /// A peer: name, ADDRESS:PORT, ports.
 type Peer = (String, String, Vec<Port>);
-/// The way to peers: ADDRESS:PORT, congestion control by the kernel's name, whether addresses are transparent, peers.
-type Ip = (String, Option<String>, bool, Vec<Peer>);
+/// Files of TLS: certificate, key, authority.
+type Files = (PathBuf, PathBuf, PathBuf);
+/// The way to peers: ADDRESS:PORT, congestion control by the kernel's name, whether addresses are transparent, files of
+/// TLS, peers.
+type Ip = (String, Option<String>, bool, Option<Files>, Vec<Peer>);
 /// A session: peer, local port, remote port, whether it is open, bytes that wait, frames and bytes sent and received.
 type Session = (String, String, String, bool, usize, u64, u64, u64, u64);
 
@@ -31,7 +35,9 @@ impl FcGateway {
     /// OSError names what cannot be opened.
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (fabric, domain, addresses, interface, sockets, vlan, priority, fc_map, keep_alive_ms, ip=None))]
+    #[pyo3(signature = (
+        fabric, domain, addresses, interface, sockets, vlan, priority, fc_map, keep_alive_ms, drain_ns, ip=None
+    ))]
     fn new(
         py: Python<'_>,
         fabric: u64,
@@ -43,6 +49,7 @@ impl FcGateway {
         priority: u8,
         fc_map: u32,
         keep_alive_ms: u32,
+        drain_ns: u64,
         ip: Option<Ip>,
     ) -> PyResult<FcGateway> {
         let mut attachments: Vec<AttachmentConfig> = interface.into_iter().map(AttachmentConfig::Interface).collect();
@@ -52,6 +59,7 @@ impl FcGateway {
             priority,
             fc_map,
             keep_alive_ms,
+            drain: Span(drain_ns),
             ip: ip.map(ip_config).transpose()?,
             ..GatewayConfig::new(attachments, Wwn(fabric), domain, addresses)
         };
@@ -63,7 +71,7 @@ impl FcGateway {
         self.0.drain_log()
     }
 
-    /// False when the gateway ended on its own.
+    /// False when the gateway has ended.
     fn is_running(&self) -> bool {
         self.0.is_running()
     }
@@ -107,13 +115,23 @@ impl FcGateway {
             .collect()
     }
 
-    /// Ends all logins, and closes everything.
+    /// Exchanges between ports that are under way.
+    fn exchanges(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.status()).exchanges
+    }
+
+    /// Begins to stop: exchanges under way may end. `is_running` is false when it is done.
+    fn begin_stop(&self) {
+        self.0.begin_stop();
+    }
+
+    /// Stops, and waits until that is done.
     fn stop(&mut self, py: Python<'_>) {
         py.detach(|| self.0.stop());
     }
 }
 
-fn ip_config((listen, congestion_control, transparent, peers): Ip) -> PyResult<IpConfig> {
+fn ip_config((listen, congestion_control, transparent, tls, peers): Ip) -> PyResult<IpConfig> {
     let address = |text: &str| text.parse().map_err(|_| error::value(format_args!("{text:?}: ADDRESS:PORT is needed")));
     let port = |(id, port, node, features): Port| {
         let mut entry = Entry::new(Location::Remote, Wwn(port), Wwn(node));
@@ -128,6 +146,7 @@ fn ip_config((listen, congestion_control, transparent, peers): Ip) -> PyResult<I
         listen: address(&listen)?,
         congestion_control,
         mode: if transparent { AddressMode::Transparent } else { AddressMode::Translation },
+        tls: tls.map(|(certificate, key, authority)| TlsConfig { certificate, key, authority }),
         peers: peers.collect::<PyResult<_>>()?,
     })
 }
@@ -153,6 +172,7 @@ fn counters<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict
         ("unknown_destination_frames", fabric.unknown_destination),
         ("other_class_frames", fabric.other_class),
         ("switch_frames", fabric.switch_traffic),
+        ("refused_exchange_frames", fabric.refused_exchanges),
         ("refused_nodes", forwarder.too_many_nodes),
         ("expired_logins", forwarder.expired),
         ("ifcp_sent_frames", ifcp.sent_frames),

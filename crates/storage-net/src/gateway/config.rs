@@ -4,6 +4,7 @@ use crate::ethernet::AttachmentConfig;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use storage::fc::ifcp::RemotePort;
+use units::Span;
 use wire::fc::Wwn;
 use wire::fcoe::DEFAULT_FC_MAP;
 use wire::fip::DEFAULT_KEEP_ALIVE_MS;
@@ -26,6 +27,8 @@ pub struct GatewayConfig {
     pub fc_map: u32,
     /// Time between advertisements and between a node's keep-alives, ms.
     pub keep_alive_ms: u32,
+    /// Longest wait for exchanges under way when the gateway stops.
+    pub drain: Span,
     /// File of the addresses that ports have had.
     pub addresses: PathBuf,
     /// The way to other gateways; None: the fabric is this one's alone.
@@ -43,6 +46,7 @@ impl GatewayConfig {
             priority: 128,
             fc_map: DEFAULT_FC_MAP,
             keep_alive_ms: DEFAULT_KEEP_ALIVE_MS,
+            drain: Span::from_secs(10),
             addresses,
             ip: None,
         }
@@ -69,6 +73,19 @@ pub struct IpConfig {
     pub congestion_control: Option<String>,
     /// Treatment of the addresses of ports.
     pub mode: AddressMode,
+    /// Certificates; None: connections are neither encrypted nor authenticated but by IP addresses.
+    pub tls: Option<TlsConfig>,
     /// The other gateways.
     pub peers: Vec<PeerConfig>,
+}
+
+/// Files of TLS, PEM.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsConfig {
+    /// This gateway's certificate, for its IP address, with those between it and the authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Certificate of the authority that signs those of all gateways.
+    pub authority: PathBuf,
 }

@@ -173,13 +173,42 @@ impl Engine {
         self.forwarder.poll_timeout().min(self.next_check_ns).min(ip)
     }
 
-    /// Ends all logins and sessions; nodes and peers are told.
+    /// Lets no exchange between ports begin.
+    pub fn begin_drain(&mut self) {
+        self.forwarder.fabric_mut().drain();
+        let exchanges = self.forwarder.fabric().exchanges();
+        self.log.push(format!("stops; exchanges under way: {exchanges}"));
+    }
+
+    /// True when no exchange is under way, and no frame waits.
+    pub fn is_drained(&self) -> bool {
+        let is_idle = self.ip.as_ref().is_none_or(IpSide::is_idle);
+        self.forwarder.fabric().exchanges() == 0 && is_idle && !self.segment.is_blocked()
+    }
+
+    /// Ends all sessions by UNBIND.
+    pub fn unbind(&mut self, now_ns: u64) {
+        let left = self.forwarder.fabric().exchanges();
+        if left > 0 {
+            self.log.push(format!("exchanges that did not end in time: {left}"));
+        }
+        if let Some(ip) = &mut self.ip {
+            ip.stop(now_ns);
+        }
+        self.send_all(now_ns);
+    }
+
+    /// True when peers have answered all UNBINDs.
+    pub fn is_unbound(&self) -> bool {
+        self.ip.as_ref().is_none_or(|ip| ip.is_unbound() && ip.is_idle())
+    }
+
+    /// Ends all logins and connections; nodes are told.
     pub fn clear_all(&mut self, now_ns: u64) {
         self.forwarder.clear_all(now_ns);
         self.send_all(now_ns);
-        if let Some(mut ip) = self.ip.take() {
-            ip.close(now_ns);
-        }
+        // Its connections close.
+        self.ip = None;
         self.segment.flush(now_ns);
         self.write_addresses();
     }
@@ -212,6 +241,7 @@ impl Engine {
             kernel_drops: losses.kernel_drops,
             held_too_long: losses.held_too_long,
             unreachable: losses.unreachable,
+            exchanges: self.forwarder.fabric().exchanges(),
             forwarder: self.forwarder.counters(),
             fabric: self.forwarder.fabric().counters(),
             ..self.status.clone()

@@ -2,6 +2,7 @@
 
 use super::config::{IpConfig, PeerConfig};
 use super::tcp_link::{TcpLink, WRITE_BYTES};
+use super::tls::Tls;
 use crate::clock;
 use crate::log::Log;
 use crate::socket::set_congestion;
@@ -22,6 +23,9 @@ use wire::fc::{FcId, Frame};
 const READS_MAX: usize = 8;
 /// Time between two looks at the clock of the day: NTP moves it against the running one.
 const CLOCK_NS: u64 = 1_000_000_000;
+/// Longest time for a peer's handshake, ns, and handshakes at once.
+const HANDSHAKE_NS: u64 = 3_000_000_000;
+const HANDSHAKES_MAX: usize = 64;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
@@ -31,6 +35,9 @@ pub(super) struct IpSide {
     listener: TcpListener,
     own: IpAddr,
     congestion_control: Option<String>,
+    tls: Option<Tls>,
+    /// Connections that were accepted and whose peer has not shown yet who it is, with the time of their end.
+    handshakes: Vec<(TcpLink, PeerKey, u64)>,
     peers: BTreeMap<PeerKey, PeerConfig>,
     links: BTreeMap<ConnectionKey, TcpLink>,
     /// Links with something to read or write.
@@ -51,6 +58,7 @@ impl IpSide {
         let invalid = |text: String| io::Error::new(ErrorKind::InvalidInput, text);
         let listener = listener(config.listen, config.congestion_control.as_deref())
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", config.listen)))?;
+        let tls = config.tls.as_ref().map(Tls::open).transpose()?;
         let mut gateway =
             Gateway::new(Settings::new(config.mode, time_base())).map_err(|error| invalid(error.to_string()))?;
         let mut peers = BTreeMap::new();
@@ -65,6 +73,8 @@ impl IpSide {
             gateway,
             own: config.listen.ip(),
             congestion_control: config.congestion_control,
+            tls,
+            handshakes: Vec::new(),
             listener,
             peers,
             links: BTreeMap::new(),
@@ -94,13 +104,18 @@ impl IpSide {
         &self.full
     }
 
-    /// Descriptors with what to wait for; `reads`: frames of peers are taken now. The listener comes first.
+    /// Descriptors with what to wait for; `reads`: frames of peers are taken now. The listener, and connections whose
+    /// handshake goes on, have no key.
     pub fn waits_for(&self, reads: bool) -> impl Iterator<Item = (Option<ConnectionKey>, BorrowedFd<'_>, PollFlags)> {
         let links = self.links.iter().map(move |(key, link)| {
             let (fd, events) = link.waits_for(reads);
             (Some(*key), fd, events)
         });
-        std::iter::once((None, self.listener.as_fd(), PollFlags::IN)).chain(links)
+        let handshakes = self.handshakes.iter().map(|(link, _, _)| {
+            let (fd, events) = link.waits_for(true);
+            (None, fd, events)
+        });
+        std::iter::once((None, self.listener.as_fd(), PollFlags::IN)).chain(handshakes).chain(links)
     }
 
     /// Notes that a descriptor of [`IpSide::waits_for`] has something.
@@ -115,7 +130,8 @@ impl IpSide {
 
     /// Time at which [`IpSide::round`] has something to do, ns.
     pub fn poll_timeout(&self) -> u64 {
-        self.gateway.poll_timeout().map_or(self.next_clock_ns, |next| next.min(self.next_clock_ns))
+        let handshakes = self.handshakes.iter().map(|(_, _, end_ns)| *end_ns).min();
+        [self.gateway.poll_timeout(), handshakes].into_iter().flatten().fold(self.next_clock_ns, u64::min)
     }
 
     /// Takes a change of the fabric's logins.
@@ -149,12 +165,20 @@ impl IpSide {
         self.gateway.handle_timeout(now_ns);
         if std::mem::take(&mut self.accepts) {
             self.accept(now_ns);
+            self.shake_hands(now_ns);
+        }
+        let handshakes = std::mem::take(&mut self.handshakes).into_iter();
+        let (under_way, late): (Vec<_>, Vec<_>) = handshakes.partition(|(_, _, end_ns)| *end_ns > now_ns);
+        self.handshakes = under_way;
+        for (_, peer, _) in late {
+            let line = format!("{}: refused: no TLS handshake in time", self.name_of(peer));
+            self.log.connection(clock::now(), line);
         }
         let mut more = false;
         for key in std::mem::take(&mut self.active) {
             match self.serve_link(key, reads, now_ns) {
                 Ok(is_more) => {
-                    if is_more {
+                    if is_more || self.links.get(&key).is_some_and(TcpLink::has_input) {
                         self.active.insert(key);
                         more = true;
                     }
@@ -200,13 +224,21 @@ impl IpSide {
         }
     }
 
-    /// Ends all sessions: peers withdraw the ports of this side.
-    pub fn close(&mut self, now_ns: u64) {
-        for key in std::mem::take(&mut self.peers).into_keys() {
-            self.gateway.remove_peer(key, now_ns);
-        }
+    /// Ends all sessions by UNBIND.
+    pub fn stop(&mut self, now_ns: u64) {
+        self.gateway.stop(now_ns);
         self.pump(now_ns);
-        self.links.clear();
+    }
+
+    /// True when peers have answered all UNBINDs.
+    pub fn is_unbound(&self) -> bool {
+        !self.gateway.is_unbinding()
+    }
+
+    /// True while nothing waits for a connection.
+    pub fn is_idle(&self) -> bool {
+        let waits = |link: &TcpLink| link.is_up && link.has_output();
+        self.gateway.sessions().all(|view| view.queued_bytes == 0) && !self.links.values().any(waits)
     }
 
     /// Lines for the operator since the last call.
@@ -248,7 +280,8 @@ impl IpSide {
         let Some(config) = self.peers.get(&peer) else { return };
         // So that the peer knows who it is; a wildcard address is none.
         let from = Some(self.own).filter(|own| !own.is_unspecified());
-        match TcpLink::open(config.address, from, self.congestion_control.as_deref()) {
+        let tls = self.tls.as_ref().map(|tls| tls.client(config.address.ip())).transpose();
+        match tls.and_then(|tls| TcpLink::open(config.address, from, self.congestion_control.as_deref(), tls)) {
             Ok(link) => {
                 self.links.insert(key, link);
             }
@@ -266,15 +299,37 @@ impl IpSide {
                 self.log.connection(clock::now(), format!("{from}: refused: the address is no peer's"));
                 continue;
             };
-            match TcpLink::accepted(stream) {
-                Ok(link) => {
-                    if let Some(key) = self.gateway.handle_accepted(peer, now_ns) {
-                        self.links.insert(key, link);
-                        self.active.insert(key);
-                    }
+            let tls = self.tls.as_ref().map(|tls| tls.server(from.ip())).transpose();
+            match tls.and_then(|tls| TcpLink::accepted(stream, tls)) {
+                Ok(link) if link.is_up => self.take(link, peer, now_ns),
+                Ok(_) if self.handshakes.len() >= HANDSHAKES_MAX => {
+                    self.log.connection(clock::now(), format!("{from}: refused: too many handshakes at once"));
                 }
+                Ok(link) => self.handshakes.push((link, peer, now_ns + HANDSHAKE_NS)),
                 Err(error) => self.log.connection(clock::now(), format!("{from}: {error}")),
             }
+        }
+    }
+
+    /// Goes on with the handshakes of accepted connections.
+    fn shake_hands(&mut self, now_ns: u64) {
+        for (mut link, peer, end_ns) in std::mem::take(&mut self.handshakes) {
+            match link.finish_connect() {
+                Ok(true) => self.take(link, peer, now_ns),
+                Ok(false) => self.handshakes.push((link, peer, end_ns)),
+                Err(error) => {
+                    let line = format!("{}: refused: {error}", self.name_of(peer));
+                    self.log.connection(clock::now(), line);
+                }
+            }
+        }
+    }
+
+    /// Takes a connection of a peer.
+    fn take(&mut self, link: TcpLink, peer: PeerKey, now_ns: u64) {
+        if let Some(key) = self.gateway.handle_accepted(peer, now_ns) {
+            self.links.insert(key, link);
+            self.active.insert(key);
         }
     }
 
@@ -284,6 +339,9 @@ impl IpSide {
         if !link.is_up {
             if link.finish_connect()? {
                 self.gateway.handle_connected(key, now_ns);
+                // TLS may have read beyond its handshake, and no descriptor tells of that.
+                self.active.insert(key);
+                return Ok(true);
             }
             return Ok(false);
         }

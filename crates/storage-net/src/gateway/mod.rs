@@ -12,7 +12,8 @@ mod run;
 mod segment;
 mod status;
 mod tcp_link;
+mod tls;
 
-pub use config::{GatewayConfig, IpConfig, PeerConfig};
+pub use config::{GatewayConfig, IpConfig, PeerConfig, TlsConfig};
 pub use run::Gateway;
 pub use status::{PeerStatus, PortStatus, SessionStatus, Status};

@@ -12,12 +12,12 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use units::Span;
+use units::{Span, Time};
 
 /// Time between attempts to send the last frames when a gateway stops.
 const RETRY: Span = Span::from_micros(200);
-/// Time for the last frames to leave when a gateway stops.
-const DRAIN: Span = Span::from_secs(1);
+/// Time for peers to answer UNBIND, and for the last frames to leave, when a gateway stops.
+const LAST_FRAMES: Span = Span::from_secs(1);
 
 /// State that the thread shares.
 struct Shared {
@@ -39,6 +39,7 @@ impl Gateway {
     /// # Errors
     /// An interface, socket or file that cannot be opened, with the reason.
     pub fn start(config: GatewayConfig) -> io::Result<Gateway> {
+        let drain = config.drain;
         let shared = Arc::new(Shared {
             engine: Mutex::new(Engine::open(config, clock::now().0)?),
             log: Mutex::default(),
@@ -46,7 +47,7 @@ impl Gateway {
             stop: AtomicBool::new(false),
         });
         let own = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("gateway".to_owned()).spawn(move || run(&own))?;
+        let thread = std::thread::Builder::new().name("gateway".to_owned()).spawn(move || run(&own, drain))?;
         Ok(Gateway { shared, thread: Some(thread) })
     }
 
@@ -60,15 +61,21 @@ impl Gateway {
         locked(&self.shared.engine).status()
     }
 
-    /// False when the thread ended on its own, which is a fault.
+    /// False when the thread has ended: it was told to stop, or there is a fault.
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Sends what waits, ends all logins, and closes everything.
-    pub fn stop(&mut self) {
+    /// Begins to stop: the gateway lets no exchange begin, lets those under way end within [`GatewayConfig::drain`],
+    /// unbinds its sessions, ends all logins, and closes everything. [`Gateway::is_running`] is false then.
+    pub fn begin_stop(&self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.waker.wake();
+    }
+
+    /// Stops, and waits until that is done.
+    pub fn stop(&mut self) {
+        self.begin_stop();
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has nothing left to close.
             let _ = thread.join();
@@ -86,25 +93,37 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn run(shared: &Shared) {
-    while !shared.stop.load(Ordering::Relaxed) {
-        let mut engine = locked(&shared.engine);
-        let is_busy = engine.round(clock::now().0);
-        keep_log(shared, &mut engine);
-        if !is_busy {
-            wait(shared, engine);
-        }
-    }
+fn run(shared: &Shared, drain: Span) {
+    serve(shared, None, |_| shared.stop.load(Ordering::Relaxed));
+    locked(&shared.engine).begin_drain();
+    serve(shared, Some(clock::now() + drain), Engine::is_drained);
+    locked(&shared.engine).unbind(clock::now().0);
+    serve(shared, Some(clock::now() + LAST_FRAMES), Engine::is_unbound);
     let mut engine = locked(&shared.engine);
-    let now = clock::now();
-    engine.clear_all(now.0);
-    let end = now + DRAIN;
+    engine.clear_all(clock::now().0);
+    let end = clock::now() + LAST_FRAMES;
     while engine.segment.is_blocked() && clock::now() < end {
         shared.waker.wait_all(&mut Vec::new(), RETRY);
         engine.segment.flush(clock::now().0);
     }
     engine.segment.shut();
     keep_log(shared, &mut engine);
+}
+
+/// Serves until something is done, or a time.
+fn serve(shared: &Shared, end: Option<Time>, is_done: impl Fn(&Engine) -> bool) {
+    loop {
+        let mut engine = locked(&shared.engine);
+        let now = clock::now();
+        let is_busy = engine.round(now.0);
+        keep_log(shared, &mut engine);
+        if is_done(&engine) || end.is_some_and(|end| now >= end) {
+            return;
+        }
+        if !is_busy {
+            wait(shared, engine, end);
+        }
+    }
 }
 
 fn keep_log(shared: &Shared, engine: &mut Engine) {
@@ -114,9 +133,10 @@ fn keep_log(shared: &Shared, engine: &mut Engine) {
 }
 
 /// Waits for something to do; others may ask meanwhile.
-fn wait(shared: &Shared, engine: MutexGuard<'_, Engine>) {
+fn wait(shared: &Shared, engine: MutexGuard<'_, Engine>, end: Option<Time>) {
     let waited = engine.waits_for();
-    let timeout = Span(engine.poll_timeout().saturating_sub(clock::now().0));
+    let next_ns = engine.poll_timeout().min(end.map_or(u64::MAX, |end| end.0));
+    let timeout = Span(next_ns.saturating_sub(clock::now().0));
     drop(engine);
     let mut fds: Vec<PollFd<'_>> = waited
         .iter()

@@ -64,7 +64,8 @@ impl Segment {
         Ok(frame)
     }
 
-    /// Takes a frame to be sent to where its receiver is, or everywhere; it leaves with [`Segment::flush`] at the latest.
+    /// Takes a frame to be sent to where its receiver is, or everywhere. It leaves with [`Segment::flush`] at the
+    /// latest.
     pub fn send(&mut self, frame: Bytes, now_ns: u64) {
         let one = if let [_] = self.attachments[..] {
             Some(0)

@@ -55,6 +55,8 @@ impl From<(&str, SessionView)> for SessionStatus {
 pub struct Status {
     /// Ports, in order of addresses.
     pub ports: Vec<PortStatus>,
+    /// Exchanges between ports that are under way.
+    pub exchanges: usize,
     /// Ethernet frames that came, and their bytes.
     pub received_frames: u64,
     /// Bytes of them.

@@ -1,5 +1,6 @@
-//! A TCP connection to another gateway: bytes in and out, without blocking.
+//! A connection to another gateway, TCP alone or TLS on it: bytes in and out, without blocking.
 
+use super::tls::Session;
 use crate::socket::{receive, set_congestion};
 use crate::socket_option;
 use bytes::{Buf, BytesMut};
@@ -27,6 +28,9 @@ const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(3), Duration::
 #[derive(Debug)]
 pub(super) struct TcpLink {
     stream: TcpStream,
+    tls: Option<Session>,
+    is_connected: bool,
+    /// Connected, and TLS has shown who the peer is.
     pub is_up: bool,
     pub input: BytesMut,
     pub output: BytesMut,
@@ -34,7 +38,12 @@ pub(super) struct TcpLink {
 
 impl TcpLink {
     /// Begins a connection, from an address of this machine where one is given.
-    pub fn open(to: SocketAddr, from: Option<IpAddr>, congestion_control: Option<&str>) -> io::Result<TcpLink> {
+    pub fn open(
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        congestion_control: Option<&str>,
+        tls: Option<Session>,
+    ) -> io::Result<TcpLink> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let stream = TcpStream::from(socket_with(family, SocketType::STREAM, flags, None)?);
@@ -44,40 +53,58 @@ impl TcpLink {
         set_congestion(&stream, congestion_control)?;
         set_options(&stream)?;
         match connect(&stream, &to) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(TcpLink::new(stream, false)),
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(TcpLink::new(stream, tls, false)),
             Err(error) => Err(error.into()),
         }
     }
 
     /// Takes a connection that was accepted.
-    pub fn accepted(stream: TcpStream) -> io::Result<TcpLink> {
+    pub fn accepted(stream: TcpStream, tls: Option<Session>) -> io::Result<TcpLink> {
         stream.set_nonblocking(true)?;
         set_options(&stream)?;
-        Ok(TcpLink::new(stream, true))
+        Ok(TcpLink::new(stream, tls, true))
     }
 
-    fn new(stream: TcpStream, is_up: bool) -> TcpLink {
-        TcpLink { stream, is_up, input: BytesMut::new(), output: BytesMut::new() }
+    fn new(stream: TcpStream, tls: Option<Session>, is_connected: bool) -> TcpLink {
+        let is_up = is_connected && tls.is_none();
+        TcpLink { stream, tls, is_connected, is_up, input: BytesMut::new(), output: BytesMut::new() }
+    }
+
+    /// True while something that came may wait to be read, of which the descriptor does not tell.
+    pub fn has_input(&self) -> bool {
+        self.tls.as_ref().is_some_and(Session::has_input)
+    }
+
+    /// True while something waits to be written.
+    pub fn has_output(&self) -> bool {
+        !self.output.is_empty() || self.tls.as_ref().is_some_and(Session::wants_write)
     }
 
     /// The descriptor, and the changes to wait for; `reads`: bytes are taken now.
     pub fn waits_for(&self, reads: bool) -> (BorrowedFd<'_>, PollFlags) {
+        let has_records = self.tls.as_ref().is_some_and(Session::wants_write);
         let mut events = PollFlags::empty();
-        events.set(PollFlags::IN, self.is_up && reads);
-        events.set(PollFlags::OUT, !self.is_up || !self.output.is_empty());
+        // A handshake goes on whatever waits for the SAN.
+        events.set(PollFlags::IN, self.is_connected && (reads || !self.is_up));
+        events.set(PollFlags::OUT, !self.is_connected || has_records || self.is_up && !self.output.is_empty());
         (self.stream.as_fd(), events)
     }
 
-    /// True once the connection is made; an error when it cannot be.
+    /// Goes on to make the connection, with its handshake. True once it is there; an error when it cannot be.
     pub fn finish_connect(&mut self) -> io::Result<bool> {
         if let Some(error) = self.stream.take_error()? {
             return Err(error);
         }
         match self.stream.peer_addr() {
-            Ok(_) => self.is_up = true,
+            Ok(_) => self.is_connected = true,
             Err(error) if error.kind() == ErrorKind::NotConnected => {}
             Err(error) => return Err(error),
         }
+        self.is_up = self.is_connected
+            && match &mut self.tls {
+                None => true,
+                Some(tls) => tls.handshake(&self.stream)?,
+            };
         Ok(self.is_up)
     }
 
@@ -86,6 +113,9 @@ impl TcpLink {
     /// # Errors
     /// The connection is gone, or the peer has closed it.
     pub fn read(&mut self) -> io::Result<bool> {
+        if let Some(tls) = &mut self.tls {
+            return tls.read(&self.stream, &mut self.input);
+        }
         self.input.reserve(READ_BYTES);
         match receive(&self.stream, &mut self.input) {
             Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "the peer closed the connection")),
@@ -97,6 +127,9 @@ impl TcpLink {
 
     /// Writes from `output` as far as there is room. True when all is written.
     pub fn write(&mut self) -> io::Result<bool> {
+        if let Some(tls) = &mut self.tls {
+            return tls.write(&self.stream, &mut self.output);
+        }
         while !self.output.is_empty() {
             match (&self.stream).write(&self.output) {
                 Ok(bytes) => self.output.advance(bytes),

@@ -2,4 +2,5 @@
 
 mod node;
 mod one_site;
+mod stopping;
 mod two_sites;

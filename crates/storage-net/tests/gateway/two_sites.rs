@@ -10,6 +10,7 @@ use storage::fc::fabric::{Entry, Location};
 use storage::fc::ifcp::RemotePort;
 use storage_net::gateway::{Gateway, GatewayConfig, IpConfig, PeerConfig, Status};
 use storage_net::AttachmentConfig;
+use units::Span;
 use wire::fc::els::Command;
 use wire::fc::name_server::TypeMap;
 use wire::fc::{FcId, FrameType, Wwn};
@@ -22,13 +23,13 @@ const LOOK: Duration = Duration::from_millis(20);
 const LOOKS: usize = 1500;
 
 /// Two sites: a folder that goes with the test, and the port on which both listen, each at its own address.
-struct Sites {
+pub struct Sites {
     folder: PathBuf,
     port: u16,
 }
 
 impl Sites {
-    fn new(name: &str) -> Sites {
+    pub fn new(name: &str) -> Sites {
         let folder = std::env::temp_dir().join(format!("elephan-{name}-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -43,12 +44,17 @@ impl Sites {
         self.folder.join(format!("{site}.{ending}"))
     }
 
-    fn node(&self, site: u8) -> Node {
+    pub fn node(&self, site: u8) -> Node {
         Node::new(&self.path(site, "node"), &self.path(site, "gateway"), site)
     }
 
     /// The gateway of site 1 or 2, whose peer is the other.
-    fn gateway(&self, site: u8) -> Gateway {
+    pub fn gateway(&self, site: u8) -> Gateway {
+        self.gateway_with(site, Span::from_secs(10))
+    }
+
+    /// The same, with a bound for exchanges under way when it stops.
+    pub fn gateway_with(&self, site: u8, drain: Span) -> Gateway {
         let other = 3 - site;
         let socket = AttachmentConfig::Socket { local: self.path(site, "gateway"), remote: self.path(site, "node") };
         let name = |prefix: u64| Wwn(prefix << 48 | u64::from(other));
@@ -63,12 +69,13 @@ impl Sites {
             listen: self.address(site),
             congestion_control: Some("reno".to_owned()),
             mode: AddressMode::Translation,
+            tls: None,
             peers: vec![peer],
         };
         // Both sites have one domain: addresses of the same number stay apart.
         let fabric = Wwn(0x1000_0000_0000_0f00 | u64::from(site));
         let config = GatewayConfig::new(vec![socket], fabric, 5, self.path(site, "addresses"));
-        Gateway::start(GatewayConfig { ip: Some(ip), ..config }).unwrap()
+        Gateway::start(GatewayConfig { ip: Some(ip), drain, ..config }).unwrap()
     }
 }
 
@@ -96,7 +103,7 @@ fn alias(gateway: &Gateway) -> FcId {
 }
 
 /// Logs two nodes in to their fabrics and the first in to the second; returns their addresses for each other.
-fn joined(gateways: [&Gateway; 2], nodes: [&mut Node; 2]) -> (FcId, FcId) {
+pub fn joined(gateways: [&Gateway; 2], nodes: [&mut Node; 2]) -> (FcId, FcId) {
     let [first, second] = nodes;
     first.log_in();
     second.log_in();

@@ -6,4 +6,5 @@ mod hostile;
 mod losses;
 mod net;
 mod sessions;
+mod stopping;
 mod three_sites;

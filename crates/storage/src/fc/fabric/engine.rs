@@ -2,6 +2,7 @@
 
 use super::addresses::Assignments;
 use super::directory::{Directory, Entry, Location};
+use super::exchanges::Exchanges;
 use super::login::Logins;
 use super::output::{Counters, Event, Output, PortKey};
 use super::settings::Settings;
@@ -31,6 +32,7 @@ pub struct Fabric {
     logins: Logins,
     directory: Directory,
     collector: Collector,
+    exchanges: Exchanges,
     /// Changes that listeners have not been told yet.
     changes: BTreeMap<FcId, BTreeSet<FcId>>,
     output: VecDeque<Output>,
@@ -49,6 +51,7 @@ impl Fabric {
             logins: Logins::default(),
             directory: Directory::default(),
             collector: Collector::new(REQUESTS),
+            exchanges: Exchanges::default(),
             changes: BTreeMap::new(),
             output: VecDeque::new(),
             events: VecDeque::new(),
@@ -142,8 +145,21 @@ impl Fabric {
     pub fn withdraw(&mut self, id: FcId) {
         if self.directory.get(id).is_some_and(|entry| entry.location == Location::Remote) {
             self.directory.remove(id);
+            self.exchanges.forget(id);
             self.tell(id);
         }
+    }
+
+    /// Lets ports begin no exchange with each other from now on, but logouts: link services are rejected as "busy",
+    /// other frames dropped. Those under way go on.
+    pub fn drain(&mut self) {
+        self.exchanges.drain();
+    }
+
+    /// Number of exchanges between ports that are under way, as far as the frames that pass tell: one whose last frame
+    /// was lost counts until a port of it is gone.
+    pub fn exchanges(&self) -> usize {
+        self.exchanges.len()
     }
 
     /// Ends all logins of a link that is gone.
@@ -158,6 +174,7 @@ impl Fabric {
         let Some(holder) = self.logins.remove(id) else { return };
         self.directory.remove(id);
         self.collector.forget(id);
+        self.exchanges.forget(id);
         self.changes.remove(&id);
         self.events.push_back(Event::LoggedOut { port: holder.port, id, name: holder.name });
         self.tell(id);
@@ -197,6 +214,26 @@ impl Fabric {
     }
 
     fn forward(&mut self, frame: Frame) {
+        if is_logout(&frame) {
+            // It ends all exchanges of the two, and nobody waits for its own end.
+            self.exchanges.forget_pair(frame.header.s_id, frame.header.d_id);
+        } else if !self.exchanges.note(&frame) {
+            return self.refuse_exchange(&frame.header);
+        }
+        self.pass_on(frame);
+    }
+
+    /// Rejects a link service that would begin an exchange, in its receiver's name. There is no reject of other frames
+    /// in class 3: their sender finds its login ended soon.
+    fn refuse_exchange(&mut self, header: &FrameHeader) {
+        self.counters.refused_exchanges += 1;
+        if is_els_request(header) {
+            let reject = Reject { reason: Reject::LOGICAL_BUSY, explanation: Reject::NO_EXPLANATION };
+            self.pass_on(Frame::class3(answer(header, header.s_id, routing::ELS_REPLY), reject.to_bytes()));
+        }
+    }
+
+    fn pass_on(&mut self, frame: Frame) {
         let to = frame.header.d_id;
         let output = match (self.logins.holder(to), self.directory.get(to)) {
             (Some(holder), _) => Output::Attached(holder.port, frame),
@@ -409,6 +446,10 @@ impl Fabric {
 
 fn is_els_request(header: &FrameHeader) -> bool {
     header.kind == FrameType::ELS && header.r_ctl == routing::ELS_REQUEST
+}
+
+fn is_logout(frame: &Frame) -> bool {
+    is_els_request(&frame.header) && Command::of(&frame.payload.to_bytes()) == Ok(Command::LOGO)
 }
 
 /// The header of an answer: the exchange's responder, its last sequence.

@@ -10,6 +10,7 @@
 mod addresses;
 mod directory;
 mod engine;
+mod exchanges;
 mod login;
 mod output;
 mod settings;

@@ -58,4 +58,6 @@ pub struct Counters {
     pub switch_traffic: u64,
     /// Damaged, or not as a link service or request has to be.
     pub malformed: u64,
+    /// Would begin an exchange while none may: link services were rejected, other frames dropped.
+    pub refused_exchanges: u64,
 }

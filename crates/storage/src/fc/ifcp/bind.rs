@@ -54,7 +54,7 @@ impl Gateway {
         }
         let Some(peer) = self.owners.get(&pair.remote).copied() else { return };
         let pooled = self.unbound_to(peer).next();
-        let room = self.sessions.len() < self.settings.sessions_max;
+        let room = !self.is_stopped && self.sessions.len() < self.settings.sessions_max;
         let connection = pooled.filter(|_| room).or_else(|| if room { self.connect(peer, now_ns) } else { None });
         let Some(connection) = connection else {
             self.deliver(rejected(&login, refused(Reject::INSUFFICIENT_RESOURCES)));
@@ -190,7 +190,9 @@ impl Gateway {
         match self.by_pair.get(&pair) {
             Some(key) if self.is_binding(*key) && bind.source < bind.destination => refused(BindStatus::SessionExists),
             Some(_) => Ok(()),
-            None if self.sessions.len() >= self.settings.sessions_max => refused(BindStatus::LackOfResources),
+            None if self.is_stopped || self.sessions.len() >= self.settings.sessions_max => {
+                refused(BindStatus::LackOfResources)
+            }
             None => Ok(()),
         }
     }

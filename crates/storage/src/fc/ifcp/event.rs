@@ -44,6 +44,8 @@ pub enum EndReason {
     Unsynchronized,
     /// The peer was removed.
     PeerRemoved,
+    /// The gateway stops.
+    Stopped,
 }
 
 impl fmt::Display for EndReason {
@@ -66,6 +68,7 @@ impl fmt::Display for EndReason {
             EndReason::ProtocolError => "the peer broke the protocol of session messages",
             EndReason::Unsynchronized => "this gateway's clock is not synchronised",
             EndReason::PeerRemoved => "the peer was removed",
+            EndReason::Stopped => "this gateway stops",
         })
     }
 }

@@ -2,7 +2,8 @@
 //! for each pair.
 //!
 //! Four kinds of methods ([`Gateway`]):
-//! - commands: [`Gateway::add_peer`], [`Gateway::set_ports`], [`Gateway::remove_peer`], [`Gateway::set_clock`];
+//! - commands: [`Gateway::add_peer`], [`Gateway::set_ports`], [`Gateway::remove_peer`], [`Gateway::set_clock`],
+//!   [`Gateway::stop`];
 //! - inputs of the fabric: [`Gateway::handle_fabric_event`], [`Gateway::handle_frame`] (a frame of
 //!   [`super::fabric::Output::Remote`]), [`Gateway::handle_presented`]; of the network: [`Gateway::handle_connected`],
 //!   [`Gateway::handle_accepted`], [`Gateway::handle_closed`], [`Gateway::handle_message`] or
@@ -90,6 +91,8 @@ pub struct Gateway {
     next_connection: u64,
     next_handle: u16,
     next_exchange: u16,
+    /// No session may begin.
+    is_stopped: bool,
 }
 
 impl Gateway {
@@ -124,6 +127,7 @@ impl Gateway {
             next_connection: 0,
             next_handle: 0,
             next_exchange: 0,
+            is_stopped: false,
         })
     }
 
@@ -153,6 +157,17 @@ impl Gateway {
         if clock == Clock::Unsynchronized {
             self.end_sessions(EndReason::Unsynchronized, now_ns, |_| true);
         }
+    }
+
+    /// Ends all sessions by UNBIND, and lets none begin. The gateway can go when [`Gateway::is_unbinding`] is false.
+    pub fn stop(&mut self, now_ns: u64) {
+        self.is_stopped = true;
+        self.end_sessions(EndReason::Stopped, now_ns, |_| true);
+    }
+
+    /// True while a peer has not answered an UNBIND.
+    pub fn is_unbinding(&self) -> bool {
+        self.connections.values().any(|own| own.phase == Phase::Unbinding || !own.control.is_empty())
     }
 
     /// Takes bytes of a connection: all whole messages in front of `stream`, and leaves the rest there.
