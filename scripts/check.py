@@ -1,9 +1,10 @@
 """Runs every check of the repository and adds up what they report.
 
-Checks run in phases, the first two in two lanes side by side: set-up beside compiling the tests of Rust, then the tests
-of Python beside those of Rust and the lints. So one lane computes while another waits: for one long function of the
-linker, for a lock, for a timer of the kernel. Tests that touch the running kernel run one at a time, across both lanes,
-at the usual priority; all else runs below it. In the last phase the tests that measure time run alone.
+Checks run in phases, the first two in two lanes side by side: set-up beside compiling the tests of Rust and the lints
+that need no set-up, then the tests of Python beside those of Rust and the other lints. So one lane computes while
+another waits: for one long function of the linker, for a lock, for a timer of the kernel. Tests that touch the running
+kernel run one at a time, across both lanes, at the usual priority; all else runs below it. In the last phase the tests
+that measure time run alone.
 
 Each lint counts as one check; cargo's and pytest's tests count one by one. The last line on standard output is
 ``N passed, N failed, N skipped``, the exit status is 1 when anything failed, and the same line is left in
@@ -297,21 +298,28 @@ def timed_tests() -> tuple[Count, str]:
 
 SET_UP = Check("set-up", whole("make", "setup", passed=0), needed=True)
 COMPILE = Check("compile", RUST.compile, needed=True)
-LINTS = [
+LINTS_BY_CARGO = [
     Check("cargo fmt", whole("cargo", "fmt", "--all", "--check")),
+    Check("clippy", whole("cargo", "clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings")),
+]
+LINTS_AFTER_SET_UP = [
     Check("ruff", whole(sys.executable, "-m", "ruff", "check", ".")),
     Check("mypy", whole(sys.executable, "-m", "mypy")),
     Check("stubtest", whole(sys.executable, "-m", *STUBTEST)),
     Check("run spec", whole(sys.executable, "scripts/run_spec_types.py")),
 ]
-CLIPPY = Check("clippy", whole("cargo", "clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"))
+"""Lints that need the native module, or packages that set-up brings."""
 RUST_TESTS, PYTHON_TESTS = Check("cargo test", RUST.run), Check("pytest", python_tests)
 TIMED_TESTS = Check("pytest alone", timed_tests)
 
 Lane = list[Check]
 PHASES: dict[str, list[list[Lane]]] = {
-    "all": [[[SET_UP], [COMPILE]], [[RUST_TESTS, *LINTS, CLIPPY], [PYTHON_TESTS]], [[TIMED_TESTS]]],
-    "lint": [[LINTS, [CLIPPY]]],
+    "all": [
+        [[SET_UP], [COMPILE, *LINTS_BY_CARGO]],
+        [[RUST_TESTS, *LINTS_AFTER_SET_UP], [PYTHON_TESTS]],
+        [[TIMED_TESTS]],
+    ],
+    "lint": [[LINTS_AFTER_SET_UP, LINTS_BY_CARGO]],
     "test": [[[SET_UP], [COMPILE]], [[RUST_TESTS], [PYTHON_TESTS]], [[TIMED_TESTS]]],
 }
 """Lanes that run side by side, one set of them after another, by what was asked for."""
