@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,11 +46,17 @@ class Running:
     def until_said(self, part: str) -> str:
         """Read what it says up to a line with a text, and return the line."""
         assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.said.append(line.strip())
-            if part in line:
-                return line.strip()
-        raise AssertionError(f"it ended: {self.said}")
+        # What never says it is ended, so that the read ends too.
+        bound = threading.Timer(PATIENCE_S, self.process.kill)
+        bound.start()
+        try:
+            for line in self.process.stderr:
+                self.said.append(line.strip())
+                if part in line:
+                    return line.strip()
+        finally:
+            bound.cancel()
+        raise AssertionError(f"it ended, or {PATIENCE_S} s were over: {self.said}")
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """End it by a signal; return its exit code and its output."""

@@ -13,8 +13,8 @@ pub(crate) struct Log {
     lines: Vec<String>,
     /// When the last line about a connection was kept.
     last: Option<Time>,
-    /// Lines suppressed since.
-    suppressed: u64,
+    /// Number of lines suppressed since, and the latest of them.
+    suppressed: (u64, String),
 }
 
 impl Log {
@@ -22,14 +22,12 @@ impl Log {
     pub fn connection(&mut self, now: Time, line: String) {
         let is_early = self.last.is_some_and(|last| now.since(last) < MIN_INTERVAL);
         if is_early || self.lines.len() >= MAX_LINES {
-            self.suppressed += 1;
+            self.suppressed = (self.suppressed.0 + 1, line);
             return;
         }
         self.last = Some(now);
-        self.lines.push(match std::mem::take(&mut self.suppressed) {
-            0 => line,
-            count => format!("{line} ({count} more lines before it were left out)"),
-        });
+        let (count, _) = std::mem::take(&mut self.suppressed);
+        self.lines.push(after(count, line));
     }
 
     /// Logs a line that no peer can cause at will.
@@ -39,14 +37,25 @@ impl Log {
         }
     }
 
-    /// The lines since the last call. `is_end`: reports suppressed lines at once, since no line follows.
+    /// The lines since the last call. `is_end`: reports suppressed lines at once, since no line follows. Of those the
+    /// latest is shown: lines of two kinds that take turns would otherwise hide one kind for good.
     pub fn drain(&mut self, now: Time, is_end: bool) -> Vec<String> {
         let is_due = self.last.is_none_or(|last| now.since(last) >= MIN_INTERVAL);
-        if self.suppressed > 0 && (is_due || is_end) {
-            self.lines.push(format!("{} more lines were left out", std::mem::take(&mut self.suppressed)));
+        if self.suppressed.0 > 0 && (is_due || is_end) {
+            let (count, line) = std::mem::take(&mut self.suppressed);
+            self.lines.push(after(count - 1, line));
             self.last = Some(now);
         }
         std::mem::take(&mut self.lines)
+    }
+}
+
+/// A line with the number of those before it that were left out.
+fn after(count: u64, line: String) -> String {
+    match count {
+        0 => line,
+        1 => format!("{line} (1 more line before it was left out)"),
+        count => format!("{line} ({count} more lines before it were left out)"),
     }
 }
 
@@ -67,9 +76,10 @@ mod tests {
         assert_eq!(log.drain(at(1000), false), ["later (499 more lines before it were left out)"]);
         log.connection(at(1100), "soon".to_owned());
         assert!(log.drain(at(1900), false).is_empty());
-        assert_eq!(log.drain(at(2000), false), ["1 more lines were left out"]);
+        assert_eq!(log.drain(at(2000), false), ["soon"]);
+        log.connection(at(2100), "first".to_owned());
         log.connection(at(2100), "at the end".to_owned());
-        assert_eq!(log.drain(at(2100), true), ["1 more lines were left out"]);
+        assert_eq!(log.drain(at(2100), true), ["at the end (1 more line before it was left out)"]);
         assert!(log.drain(at(9000), true).is_empty());
     }
 }
