@@ -67,10 +67,14 @@ class Series:
         return bool(self.flow.num_rows or self.link.num_rows)
 
     def digest(self) -> str:
-        """Return the SHA-256 over names, types and bytes of all columns: equal series, equal digest."""
+        """Return the SHA-256 over names, types and bytes of all columns: equal series, equal digest.
+
+        Columns count in the form in which 0.1 wrote them, so that a run keeps its digest.
+        """
         total = hashlib.sha256()
         for kind in KINDS:
-            for name, column in zip(getattr(self, kind).column_names, getattr(self, kind).columns, strict=True):
+            hashed = _as_hashed(getattr(self, kind))
+            for name, column in zip(hashed.column_names, hashed.columns, strict=True):
                 total.update(f"{kind}.{name}:{column.type}:{len(column)}\n".encode())
                 for part in _values(column):
                     total.update(part)
@@ -90,6 +94,16 @@ class Series:
 
 INFINITE_SSTHRESH = 2**31 - 1
 """Linux's number for no threshold yet, in series written before 0.2."""
+
+
+def _as_hashed(data: pa.Table) -> pa.Table:
+    """Return a table with the numbers that 0.1 wrote for "none yet": `_present` the other way round."""
+    for name, number, kind in (("ssthresh_packets", INFINITE_SSTHRESH, np.uint32), ("srtt_s", 0, np.float64)):
+        if name in data.column_names and pa.types.is_floating(data.schema.field(name).type):
+            values = data.column(name).to_numpy()
+            values = np.where(np.isnan(values), number, values).astype(kind)
+            data = data.set_column(data.column_names.index(name), name, _column(values))
+    return data
 
 
 def _present(data: pa.Table) -> pa.Table:
