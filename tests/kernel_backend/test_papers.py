@@ -47,7 +47,7 @@ def test_a_claim_that_the_kernel_cannot_follow_says_why_in_one_line() -> None:
     lines = on_kernel.column(paper, [paper.claim(f"dsan.{name}") for name in ("fig3", "fig9", "ifcp")], []).lines
     assert [line.split(": ")[0] for line in lines] == ["dsan.fig3", "dsan.fig9", "dsan.ifcp"]
     assert all(": not on the kernel: " in line and "\n" not in line for line in lines)
-    assert "recovery = " in lines[1] and "not modelled" in lines[2]
+    assert "recovery = " in lines[1] and "no run measures it" in lines[2]
 
 
 def test_every_claim_with_a_kernel_form_can_be_read() -> None:
