@@ -23,7 +23,7 @@ __all__ = [
     "NoClang",
     "QUANTILES_PER_MILLE",
     "RunResult",
-    "SEEN_BYTES",
+    "HOOK_CALL_BYTES",
     "Stopped",
     "builtin_object",
     "builtin_objects_compiler",
@@ -62,7 +62,7 @@ version: str
 FC_NS_PER_KM: int
 HOOKS: list[str]
 QUANTILES_PER_MILLE: list[int]
-SEEN_BYTES: int
+HOOK_CALL_BYTES: int
 
 _Column: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.int32] | npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 _Metrics: TypeAlias = dict[str, int | float | str | list[float]]
@@ -481,7 +481,7 @@ class FcPort:
         socket: tuple[str, str] | None,
         vlan: int | None,
         name: int | None,
-        told: Callable[[float | None], bool],
+        wait_for_termination: Callable[[float | None], bool],
     ) -> Self: ...
     def name(self) -> str: ...
     def id(self) -> str: ...
@@ -549,7 +549,7 @@ def iscsi_bench(
     duration_ns: int,
     seed: int,
     congestion_control: str | None = None,
-    told: Callable[[float], object] | None = None,
+    wait_for_termination: Callable[[float], object] | None = None,
 ) -> _Bench: ...
 
 # Quantities.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from elephan.report.html import Tell, Written
+    from elephan.report.html import OnProgress, Written
     from elephan.report.table import Table
     from elephan.scenario import Scenario
     from elephan.scenario.load import Point
@@ -104,13 +104,13 @@ class Results(Sequence[Record]):
 
         return table_of(self._records)
 
-    def report(self, folder: str | Path, tell: Tell | None = None) -> Written:
-        """Write report.html and its PNGs into `folder`; `tell` hears how many are drawn. Raises `StoreError`."""
+    def report(self, folder: str | Path, on_progress: OnProgress | None = None) -> Written:
+        """Write report.html and its PNGs into `folder`; `on_progress` gets the numbers. Raises `StoreError`."""
         from elephan.report.html import write_report
 
         if not self._records:
             raise InputError("there is no run to report")
-        return write_report(self._records, self.series_of, Path(folder), tell)
+        return write_report(self._records, self.series_of, Path(folder), on_progress)
 
     def _repr_html_(self) -> str:
         from elephan.report.notebook import as_html

@@ -94,7 +94,7 @@ def termination_requested(numbers: Sequence[int] = END_SIGNALS) -> Iterator[Call
     """
     ear, mouth = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
-    def tell(*_: object) -> None:
+    def note(*_: object) -> None:
         # A full pipe already holds enough.
         with suppress(BlockingIOError):
             os.write(mouth, b"!")
@@ -105,7 +105,7 @@ def termination_requested(numbers: Sequence[int] = END_SIGNALS) -> Iterator[Call
     before = {}
     try:
         for number in (one for one in numbers if signal.getsignal(one) != signal.SIG_IGN):
-            before[number] = signal.signal(number, tell)
+            before[number] = signal.signal(number, note)
         yield wait
     finally:
         for number, handler in before.items():

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * A sender that is told from outside to reduce its window, before its packets change to a shorter way: as
+ * Reduces the window of a sender by command from outside, before its packets change to a shorter path: as
  * crates/tcp/src/endpoint/path_change_hint.rs does it.
  *
  * Linux has no call for that. TCP_BPF_SNDCWND_CLAMP sets the threshold along with the bound of the window, so that
- * whoever takes the bound away again has the sender in slow start; and no option tells an algorithm that its window was
- * reduced, without which CUBIC is back on its curve within a round trip. An algorithm of struct_ops may write both, and
- * is asked on each ACK: before a sender that has filled its window can send anything more. So it looks into a map then.
+ * a sender whose bound is lifted again is in slow start. No option informs an algorithm that its window was reduced;
+ * without that CUBIC is back on its curve within a round trip. An algorithm of struct_ops may write both. The kernel
+ * calls it on each ACK, before a sender that has filled its window can send more; so it looks into a map then.
  *
- * The manager writes an command to cc_commands, by the ends of the flow; each connection answers once per command in
+ * The manager writes a command to cc_commands, by the ends of the flow; each connection answers once per command in
  * cc_answers. All of it is left out by the verifier, as dead code, unless the loader sets cc_listens.
  */
 #ifndef ELEPHAN_CC_BPF_CWND_REDUCTION_H
@@ -16,7 +16,7 @@
 
 #define CC_HASH_ 1	  /* BPF_MAP_TYPE_HASH */
 #define CC_NO_PREALLOC_ 1 /* BPF_F_NO_PREALLOC: most runs need none of it */
-#define CC_COMMANDS_ 4096	  /* flows that can be told in one run: the buckets of both maps are 128 kB */
+#define CC_COMMANDS_ 4096	  /* flows that can get a command in one run: the buckets of both maps are 128 kB */
 
 #define CC_LEAST_ 2	    /* segments that are left, as after a loss (RFC 5681, 3.1, equation 4) */
 #define CC_PPM_ 1000000 /* parts of one */
@@ -32,7 +32,7 @@ struct cc_ends {
 
 struct cc_command {
 	u64 at_ns;	/* when it was given, CLOCK_MONOTONIC */
-	u64 shorter_us; /* by how much the way will be shorter */
+	u64 shorter_us; /* by how much the RTT will be shorter */
 	u32 number;	/* 1 and up: no two of a run are the same */
 	u32 keep_ppm;	/* part of the window that is kept; 0: (RTT - shorter) / RTT */
 	u32 restores;	/* not 0: to give back what it took on this number */

@@ -12,6 +12,8 @@
 #ifndef ELEPHAN_CC_BPF_ENV_H
 #define ELEPHAN_CC_BPF_ENV_H
 
+#include "../definitions.h"
+
 #define CC_SECTION(name) __attribute__((section(name), used))
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * With -DCC_RECORD: each hook tells a ring buffer what the algorithm sees of the sender before it is called and after.
+ * With -DCC_RECORD: each hook writes into a ring buffer what the algorithm sees of the sender, before and after its
+ * call.
  *
  * Read through cc.h's own accessors, so that a field that env.h took from the wrong place is recorded as the algorithm
  * sees it. The algorithm's code is compiled as without: CC_FENCE_ keeps the compiler from carrying anything over from
@@ -29,7 +30,7 @@ struct {
 /* Records that found no room. */
 u64 cc_missed;
 
-static inline void cc_see_sock_(struct cc_sock *to, const struct tcp_sock *sk)
+static inline void cc_record_sock_(struct cc_sock *to, const struct tcp_sock *sk)
 {
 	u64 now_us = cc_now_us(sk);
 
@@ -68,14 +69,14 @@ static inline void cc_see_sock_(struct cc_sock *to, const struct tcp_sock *sk)
 		to->private[i] = sk->inet_conn.icsk_ca_priv[i];
 }
 
-static inline void cc_see_ack_(struct cc_ack_sample *to, const struct ack_sample *sample)
+static inline void cc_record_ack_(struct cc_ack_sample *to, const struct ack_sample *sample)
 {
 	to->pkts_acked = cc_sample_pkts_acked(sample);
 	to->rtt_us = cc_sample_rtt_us(sample);
 	to->in_flight = cc_sample_in_flight(sample);
 }
 
-static inline void cc_see_rate_(struct cc_rate_sample *to, const struct rate_sample *rs)
+static inline void cc_record_rate_(struct cc_rate_sample *to, const struct rate_sample *rs)
 {
 	to->prior_mstamp_us = cc_rs_prior_mstamp_us(rs);
 	to->prior_delivered = cc_rs_prior_delivered(rs);
@@ -97,42 +98,42 @@ static inline void cc_see_rate_(struct cc_rate_sample *to, const struct rate_sam
 
 /* Inlined by force: a function of BPF takes five arguments. */
 static inline __attribute__((always_inline)) void
-cc_see_(const struct tcp_sock *sk, u32 hook, u32 after, u64 first, u64 second, u64 result,
+cc_record_(const struct tcp_sock *sk, u32 hook, u32 after, u64 first, u64 second, u64 result,
 	const struct ack_sample *ack, const struct rate_sample *rate)
 {
 	void *(*const reserve)(void *ring, u64 bytes, u64 flags) = (void *(*)(void *, u64, u64))131;
 	void (*const submit)(void *record, u64 flags) = (void (*)(void *, u64))132;
 	u64 (*const jiffies64)(void) = (u64(*)(void))118;
-	struct cc_seen *seen = reserve(&cc_ring, sizeof(*seen), 0);
+	struct cc_hook_call *record = reserve(&cc_ring, sizeof(*record), 0);
 
-	if (!seen) {
+	if (!record) {
 		__sync_fetch_and_add(&cc_missed, 1);
 		return;
 	}
-	*seen = (struct cc_seen){ .hook = hook, .after = after, .connection = (u64)sk, .result = (u32)result };
-	seen->ticks = (u32)jiffies64();
-	seen->args[0] = (u32)first;
-	seen->args[1] = (u32)second;
+	*record = (struct cc_hook_call){ .hook = hook, .after = after, .connection = (u64)sk, .result = (u32)result };
+	record->ticks = (u32)jiffies64();
+	record->args[0] = (u32)first;
+	record->args[1] = (u32)second;
 	if (ack)
-		cc_see_ack_(&seen->ack, ack);
+		cc_record_ack_(&record->ack, ack);
 	if (rate)
-		cc_see_rate_(&seen->rate, rate);
-	cc_see_sock_(&seen->sock, sk);
-	submit(seen, CC_NO_WAKEUP_);
+		cc_record_rate_(&record->rate, rate);
+	cc_record_sock_(&record->sock, sk);
+	submit(record, CC_NO_WAKEUP_);
 }
 
 #define CC_FENCE_() __asm__ volatile("" : "+r"(args) : : "memory")
-#define CC_SEE_AS_(hook, after, first, second, result, ack, rate)                                                \
+#define CC_RECORD_AS_(hook, after, first, second, result, ack, rate)                                                \
 	do {                                                                                                    \
 		CC_FENCE_();                                                                                    \
-		cc_see_(CC_ARG_SOCK_, hook, after, first, second, result, ack, rate);                           \
+		cc_record_(CC_ARG_SOCK_, hook, after, first, second, result, ack, rate);                           \
 		CC_FENCE_();                                                                                    \
 	} while (0)
 
-#define CC_BEFORE_(hook, first, second) CC_SEE_AS_(hook, 0, first, second, 0, 0, 0)
-#define CC_BEFORE_ACK_(hook) CC_SEE_AS_(hook, 0, 0, 0, 0, (const struct ack_sample *)args[1], 0)
-#define CC_BEFORE_RATE_(hook) CC_SEE_AS_(hook, 0, args[1], args[2], 0, 0, (const struct rate_sample *)args[3])
-#define CC_AFTER_(hook, result) CC_SEE_AS_(hook, 1, 0, 0, result, 0, 0)
+#define CC_BEFORE_(hook, first, second) CC_RECORD_AS_(hook, 0, first, second, 0, 0, 0)
+#define CC_BEFORE_ACK_(hook) CC_RECORD_AS_(hook, 0, 0, 0, 0, (const struct ack_sample *)args[1], 0)
+#define CC_BEFORE_RATE_(hook) CC_RECORD_AS_(hook, 0, args[1], args[2], 0, 0, (const struct rate_sample *)args[3])
+#define CC_AFTER_(hook, result) CC_RECORD_AS_(hook, 1, 0, 0, result, 0, 0)
 
 #pragma pop_macro("cc_sock")
 #pragma pop_macro("cc_ack_sample")

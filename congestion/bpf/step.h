@@ -19,7 +19,7 @@
 #endif
 
 /* The call to make: what it is given and, afterwards, what it left. */
-struct cc_seen cc_step;
+struct cc_hook_call cc_step;
 
 /* Values come with the sender, so that a description has no use here. */
 #undef CC_PARAMS

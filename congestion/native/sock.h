@@ -8,6 +8,8 @@
 #ifndef ELEPHAN_CC_SOCK_H
 #define ELEPHAN_CC_SOCK_H
 
+#include "../definitions.h"
+
 struct cc_ack_sample {
 	u32 pkts_acked;
 	s32 rtt_us;
@@ -72,9 +74,9 @@ struct cc_sock {
 
 /*
  * One call of a hook, before or after: the sender as the algorithm sees it, and what the call was given or gave.
- * bpf/record.c writes them in the kernel, crates/congestion/src/parity compares.
+ * bpf/record.h writes them in the kernel, crates/congestion/src/parity compares.
  */
-struct cc_seen {
+struct cc_hook_call {
 	u32 hook;	/* CC_HOOK_* */
 	u32 after;	/* 0: before the call, 1: after it */
 	u64 connection; /* one number per connection; never 0 */

@@ -43,7 +43,7 @@ def build_record(
     to what is said of every host, `reductions` are the senders' answers to commands where the core does not know.
     """
     reductions = list(result.cwnd_reductions) if reductions is None else reductions
-    numbers, quantiles = told_apart(result.metrics)
+    numbers, quantiles = split_quantiles(result.metrics)
     # Each look at a list of the core's makes it anew.
     flows, entries = result.flows, result.flow_groups
     labels: dict[int, str] = {}
@@ -79,7 +79,7 @@ def build_record(
     return record, series
 
 
-def told_apart(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[float]]]:
+def split_quantiles(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[float]]]:
     """Return the core's metrics without tables of quantiles, and those, with the places of their values in front."""
     tables = {
         name.replace("_quantiles_s", "_s"): list(value) for name, value in metrics.items() if isinstance(value, list)
@@ -90,7 +90,7 @@ def told_apart(metrics: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[
 
 def _bounded(flow: dict[str, Any], flows: int) -> dict[str, Any]:
     """Return the metrics of a connection, without tables where there are too many connections to draw them."""
-    return flow if flows <= MOST_WITH_TABLES else told_apart(flow)[0]
+    return flow if flows <= MOST_WITH_TABLES else split_quantiles(flow)[0]
 
 
 def not_reduced(reductions: list[dict[str, Any]]) -> list[str]:

@@ -91,8 +91,8 @@ def show(
     if not text:
         from elephan.loss_response.curves import simulate
 
-        with counted(f"simulating {cc.name}") as tell:
-            curves = simulate(cc, tell, set_ or [])
+        with counted(f"simulating {cc.name}") as on_progress:
+            curves = simulate(cc, on_progress, set_ or [])
     use = [] if text else _deployment(cc, set_ or [], needs)
     if json:
         emit(cc_text.as_json([cc_text.described(cc, curves) | {"in_use": use}]))

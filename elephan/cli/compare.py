@@ -95,7 +95,7 @@ def compare(
             again=again,
             watcher=Bars(),
             budget=budget,
-            tell=None if json else say,
+            say=None if json else say,
         )
         rows += as_rows(done)
         if not json:
@@ -115,8 +115,8 @@ def _write(done: Comparison, folder: Path) -> None:
     from elephan.compare.page import write
     from elephan.units import pluralize
 
-    with counted("drawing") as tell:
-        page, images = write(done, folder, tell)
+    with counted("drawing") as on_progress:
+        page, images = write(done, folder, on_progress)
     say(f"report: {page} ({pluralize(len(images), 'plot')} beside it)")
 
 
@@ -206,11 +206,11 @@ def _cell(text: str, spread: str, style: str) -> Text:
 def faults(done: Comparison) -> list[str]:
     """Return a line about runs whose network or senders did not follow the scenario, if there were any."""
     records = [*done.alone.records, *done.beside.records]
-    told = [note for record in records for note in record.notes if note.startswith(("EMULATOR:", "TRAFFIC:"))]
-    if not told:
+    warnings = [note for record in records for note in record.notes if note.startswith(("EMULATOR:", "TRAFFIC:"))]
+    if not warnings:
         return []
-    bad = sum(any(note in told for note in record.notes) for record in records)
-    return [f"{bad} of {len(records)} runs are not to be trusted, such as: {told[0]}"]
+    bad = sum(any(note in warnings for note in record.notes) for record in records)
+    return [f"{bad} of {len(records)} runs are not to be trusted, such as: {warnings[0]}"]
 
 
 def _print_bars(done: Comparison, console: Console) -> None:

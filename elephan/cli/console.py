@@ -71,7 +71,7 @@ def counted(title: str) -> Iterator[Callable[[int, int], None]]:
     began_s = time.monotonic()
     bar: Progress | None = None
 
-    def tell(done: int, total: int) -> None:
+    def on_progress(done: int, total: int) -> None:
         nonlocal bar
         if bar is None and sys.stderr.isatty() and time.monotonic() - began_s > 1.0:
             from rich.console import Console
@@ -84,7 +84,7 @@ def counted(title: str) -> Iterator[Callable[[int, int], None]]:
             bar.update(bar.task_ids[0], completed=done)
 
     try:
-        yield tell
+        yield on_progress
     finally:
         if bar is not None:
             bar.stop()

@@ -65,11 +65,11 @@ def ports(
 ) -> None:
     """Log in to the fabric, and list the ports that its name server shows."""
     from elephan.fc import ports as list_ports
-    from elephan.fc import told_to_end
+    from elephan.signals import termination_requested
 
     end = _end(interface, socket, vlan, name, within)
-    with _interruptible(), told_to_end() as told:
-        found = list_ports(end, told, say)
+    with _interruptible(), termination_requested() as wait_for_termination:
+        found = list_ports(end, wait_for_termination, say)
     if json_:
         emit(json.dumps([asdict(port) for port in found], indent=1))
         return
@@ -103,7 +103,7 @@ def ping(
     A reject counts as an answer: the port is there. Exit code 1 where an answer is missing.
     """
     from elephan.fc import ping as send
-    from elephan.fc import told_to_end
+    from elephan.signals import termination_requested
 
     if number < 1:
         raise InputError(f"--count {number}: 1 or more is needed")
@@ -111,22 +111,22 @@ def ping(
         raise InputError(f"--size {size}: 1 to {ECHO_BYTES_MAX} bytes are needed")
     service = "ADISC" if adisc else "ECHO"
 
-    def tell(which: int, answer: Answer | None) -> None:
+    def on_answer(which: int, answer: Answer | None) -> None:
         if not json_:
             text = "no answer" if answer is None else duration(answer.rtt_ns / 1e9)
             emit(f"{service} {which + 1}: {text}{', rejected' if answer is not None and answer.is_reject else ''}")
 
     end = _end(interface, socket, vlan, name, within)
-    with _interruptible(), told_to_end() as told:
+    with _interruptible(), termination_requested() as wait_for_termination:
         done = send(
             end,
             port,
             count=number,
             interval_ns=_span("--interval", interval),
             echo_bytes=None if adisc else size,
-            told=told,
+            wait_for_termination=wait_for_termination,
             say=say,
-            tell=tell,
+            on_answer=on_answer,
         )
     rtts_ns = done.rtts_ns()
     if json_:
@@ -179,7 +179,8 @@ def load(
     The latency of one way is by the clock of the day of both machines: on one machine, or with clocks as near as the
     latency is to be exact. Exit code 1 where frames are lost.
     """
-    from elephan.fc import Load, put, told_to_end
+    from elephan.fc import Load, put
+    from elephan.signals import termination_requested
 
     asked = None
     if port is not None:
@@ -187,8 +188,8 @@ def load(
         asked.check()
     own_ns = None if length is None else _span("--duration", length)
     end = _end(interface, socket, vlan, name, within)
-    with _interruptible(), told_to_end() as told:
-        done = put(end, asked, own_ns, told=told, say=say)
+    with _interruptible(), termination_requested() as wait_for_termination:
+        done = put(end, asked, own_ns, wait_for_termination=wait_for_termination, say=say)
     if json_:
         emit(json.dumps(done.as_json(), indent=1))
     else:
@@ -207,7 +208,7 @@ def load(
     if done.ended is not None:
         raise RunError(f"it was over before its time: {done.ended}")
     if done.sent is not None and done.sent["result"] is None:
-        raise RunError(f"{port}: the receiver told no result: is it elephan fc load?")
+        raise RunError(f"{port}: the receiver gave no result: is it elephan fc load?")
     if done.lost():
         raise RunError(f"{pluralize(done.lost(), 'frame')} lost")
 

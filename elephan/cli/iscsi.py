@@ -117,7 +117,7 @@ def bench(
 
     Reads alone unless --reads and --overwrite say otherwise.
     """
-    from elephan.iscsi import TOLD, Load, Measured, Url, sweep
+    from elephan.iscsi import INTERRUPTED, Load, Measured, Url, sweep
 
     if reads < 100 and not overwrite:
         raise InputError(f"--reads {reads}: writes destroy what is on the unit; add --overwrite if that may be")
@@ -135,17 +135,17 @@ def bench(
     )
     place = Url.parse(url)
 
-    def tell(point: Measured, number: int, of: int) -> None:
+    def on_progress(point: Measured, number: int, of: int) -> None:
         say(f"{number} of {of}: depth {point.depth}, connections {point.connections}: {point.result.rate()}")
 
-    done = sweep(place, load, depths, counts, tell if len(depths) * len(counts) > 1 else None)
+    done = sweep(place, load, depths, counts, on_progress if len(depths) * len(counts) > 1 else None)
     if json_:
         emit(json.dumps(done.as_json(), indent=1))
     elif len(done.points) == 1:
         emit("\n".join([done.points[0].result.text(), *(f"note: {note}" for note in done.notes)]))
     else:
         _show(done)
-    if done.ended == TOLD:
+    if done.ended == INTERRUPTED:
         say("stopped before its time")
         raise typer.Exit(130)
     if done.ended is not None:

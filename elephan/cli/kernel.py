@@ -32,12 +32,12 @@ def load(
     from elephan.congestion_control import find
 
     name, text = kernel.load(what, set_ or [], restricted)
-    told: set[int | None] = set()
+    warned: set[int | None] = set()
     for warning in find(file := what.partition("=")[0]).warnings:
-        if warning["line"] not in told:
+        if warning["line"] not in warned:
             hint = f". {warning['hint']}" if warning["hint"] else ""
             say(f"warning: {file}:{warning['line']}: {warning['what'].rstrip('.')}{hint}")
-        told.add(warning["line"])
+        warned.add(warning["line"])
     emit(f"{name}: {text}")
 
 
@@ -60,7 +60,7 @@ def parity(
 
     cc = find(name)
     values = values_of(name, set_ or [])
-    outcome = compare(cc, values, tell=say)
+    outcome = compare(cc, values, say=say)
     for line in parity_text.lines(outcome):
         emit(line)
     if not outcome.same:
@@ -168,7 +168,7 @@ def enable(
 
 @app.command()
 def disable(
-    what: Annotated[str, typer.Argument(metavar="NAME[=variant]", help="As `enable` was told, or as `list` says.")],
+    what: Annotated[str, typer.Argument(metavar="NAME[=variant]", help="As in `enable`, or as `list` shows it.")],
     root: Root = None,
 ) -> None:
     """Remove what `enable` wrote, and unload it; connections that use it keep it to their end."""

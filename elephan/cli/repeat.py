@@ -44,7 +44,7 @@ def all_same(ids: Sequence[str], location: str | None) -> bool:
             del then["notes"], now["notes"]
             now = without_new(then, now, added)
         differences = list(different(then, now))
-        emit(verdict(record, differences, len(added)))
+        emit(outcome_of(record, differences, len(added)))
         same = same and not differences
     return same
 
@@ -54,7 +54,7 @@ def another_build(record: Record) -> bool:
     return record.version != version() or record.host.get("build") != build_digest()
 
 
-def verdict(record: Record, differences: Sequence[str], added: int = 0) -> str:
+def outcome_of(record: Record, differences: Sequence[str], added: int = 0) -> str:
     """Return the line for a record, or lines; `added` values were compared with nothing, since it lacks them."""
     size = len(canonical_json(comparable(record)).encode())
     rows = record.series.flow_rows + record.series.link_rows if record.series else 0

@@ -92,8 +92,8 @@ def show(results: Results) -> None:
 
 def write(results: Results, folder: Path) -> None:
     """Write the report and print its path."""
-    with counted("drawing") as tell:
-        written = results.report(folder, tell)
+    with counted("drawing") as on_progress:
+        written = results.report(folder, on_progress)
     say(f"report: {written.html} ({pluralize(len(written.images), 'plot')} beside it)")
 
 

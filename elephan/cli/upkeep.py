@@ -26,8 +26,8 @@ def all_whole(ids: Sequence[str], location: str | None) -> bool:
     store = existing(location)
     chosen = [store.id_of(prefix) for prefix in ids] or [one.id for one in store.summaries()]
     summary = Checked()
-    with counted("checking") as tell:
-        for damaged in check(store, chosen, summary, tell):
+    with counted("checking") as on_progress:
+        for damaged in check(store, chosen, summary, on_progress):
             failed(str(damaged), 1)
     emit(f"{pluralize(summary.runs, 'run')} checked, {summary.damaged} damaged")
     if summary.without_digest:
@@ -71,17 +71,17 @@ def prune(location: str | None, rule: Rule, which: Filter, with_files: bool, dry
         _remove(store, chosen, files)
 
 
-def _list(chosen: Sequence[Summary], files: Sequence[Path], tell: object = say, most: int | None = None) -> None:
-    assert callable(tell)
+def _list(chosen: Sequence[Summary], files: Sequence[Path], on_progress: object = say, most: int | None = None) -> None:
+    assert callable(on_progress)
     for one in chosen[:most]:
         date = one.created.replace("T", " ").rstrip("Z")
         line = f"{one.id[:SHORT_ID]}  {date}  {one.scenario}, {one.backend}, seed {one.seed}, elephan {one.version}"
-        tell(printable(line))
+        on_progress(printable(line))
     for path in files[:most]:
-        tell(str(path))
+        on_progress(str(path))
     for number, noun in ((len(chosen), "run"), (len(files), "file")):
         if most is not None and number > most:
-            tell(f"and {pluralize(number - most, 'more ' + noun)}")
+            on_progress(f"and {pluralize(number - most, 'more ' + noun)}")
 
 
 def _agreed(chosen: Sequence[Summary], files: Sequence[Path], yes: bool) -> bool:

@@ -14,7 +14,7 @@ from elephan.report import draw, html_table
 from elephan.report.cdf import distribution_panels
 from elephan.report.figures import MOST_CURVES, Colours, panels_of
 from elephan.report.html import PAGE as REPORT_PAGE
-from elephan.report.html import Tell, facts_of, scenarios_of
+from elephan.report.html import OnProgress, facts_of, scenarios_of
 from elephan.report.html_table import Cell, Head, Line
 from elephan.report.points import points_of
 from elephan.store.files import write_atomically
@@ -36,7 +36,7 @@ def _template() -> Template:
     return environment.get_template("compare.html.j2")
 
 
-def write(done: Comparison, folder: Path, tell: Tell | None = None) -> tuple[Path, list[Path]]:
+def write(done: Comparison, folder: Path, on_progress: OnProgress | None = None) -> tuple[Path, list[Path]]:
     """Write compare.html and its PNGs into `folder`; return their paths. Raises `StoreError`.
 
     Over time the best are drawn, as many as there are colours that can be told apart.
@@ -51,13 +51,13 @@ def write(done: Comparison, folder: Path, tell: Tell | None = None) -> tuple[Pat
     figures = [figure for _, panels in parts for panel in panels for figure in panel.figures]
     total = 1 + len(figures)
     images = [folder / "trade.png"]
-    if tell is not None:
-        tell(0, total)
+    if on_progress is not None:
+        on_progress(0, total)
     write_atomically(images[0], trade.png(done))
     svgs: dict[str, str] = {}
     for number, figure in enumerate(figures, 1):
-        if tell is not None:
-            tell(number, total)
+        if on_progress is not None:
+            on_progress(number, total)
         images.append(folder / f"{figure.key}.png")
         write_atomically(images[-1], draw.png(figure))
         svgs[figure.key] = draw.svg(figure, f"f{number}")

@@ -70,7 +70,7 @@ def compare(
     again: bool = False,
     watcher: Watcher | None = None,
     budget: str | None = None,
-    tell: Callable[[str], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Rank congestion controls on the path of a scenario.
 
@@ -78,7 +78,7 @@ def compare(
     flow on the first flow's route from its start to the end. All of it is repeated with other seeds where something is
     drawn by
     chance: as the scenario's `run.repetitions` says, else as often as the losses need, within `budget`, a time such as
-    "10min". `tell` is told what is planned. `on` is one backend; on kernel one run goes at a time, unless `workers`
+    "10min". `say` receives what is planned. `on` is one backend; on kernel one run goes at a time, unless `workers`
     says otherwise. `by` is a key of `rank.KEYS`, by default what the workload is about. Raises what `elephan.run` does.
     """
     planned = _Planned(Path(file), congestion_controls, set, seed, on)
@@ -99,8 +99,8 @@ def compare(
     if planned.exact or planned.asked is not None:
         plan = Plan(planned.asked or 1, exact=planned.exact)
         return _judged(planned, executed(0, plan.repetitions), plan, by, keep)
-    if tell is not None:
-        tell(announcement(planned.count, len(planned.runs), planned.backend, budget_s))
+    if say is not None:
+        say(announcement(planned.count, len(planned.runs), planned.backend, budget_s))
     outcomes = executed(0, 1)
     plan = plan_of(
         [item.record for item in planned.part(outcomes[0], "alone")],
@@ -108,8 +108,8 @@ def compare(
         budget_s,
         min(MOST, U64_MAX - planned.seed + 1),
     )
-    if tell is not None:
-        tell(plan.text)
+    if say is not None:
+        say(plan.text)
     if plan.repetitions > 1:
         outcomes += executed(1, plan.repetitions)
     return _judged(planned, outcomes, plan, by, keep)

@@ -11,7 +11,7 @@ from elephan.compare.run_metrics import Measured, number_of
 from elephan.compare.running import NEIGHBOUR_CC, Comparison
 from elephan.report.chance import few_by_chance, few_losses
 from elephan.report.limits import limits
-from elephan.report.notes import told_together
+from elephan.report.notes import grouped_notes
 from elephan.report.statistics import Estimate
 
 DIGITS = 5e-4
@@ -145,13 +145,13 @@ def notes(done: Comparison) -> list[str]:
         of = f"{units.pluralize(each, 'repetition')} of {plan.wanted}"
         found.append(f"{of}, as the budget allows: --budget 1h, or --set run.repetitions=N")
     chance = [(row.cc, few_losses(done.records_of(row)) or few_by_chance(done.records_of(row))) for row in done.rows]
-    told = [(name, note) for name, note in chance if note is not None]
+    noted = [(name, note) for name, note in chance if note is not None]
     own = [(row.cc, note) for row in done.rows for record in done.records_of(row) for note in limits(record)]
     for note in dict.fromkeys(note for _, note in own):
         names = dict.fromkeys(name for name, text in own if text == note)
-        found += told_together([("", note)] if len(names) == len(done.rows) else [(name, note) for name in names])
-    everywhere = len(told) == len(done.rows) and len({note for _, note in told}) == 1
-    found += told_together(("" if everywhere else name, note) for name, note in told)
+        found += grouped_notes([("", note)] if len(names) == len(done.rows) else [(name, note) for name in names])
+    everywhere = len(noted) == len(done.rows) and len({note for _, note in noted}) == 1
+    found += grouped_notes(("" if everywhere else name, note) for name, note in noted)
     return found
 
 

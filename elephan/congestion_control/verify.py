@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elephan.congestion_control.catalogue import CongestionControl
-from elephan.congestion_control.verdict import explained
+from elephan.congestion_control.verifier_messages import explained
 from elephan.core import native
 from elephan.units import count, pluralize
 

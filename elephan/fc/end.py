@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
-from elephan.signals import termination_requested
 
 PRIORITY = 3
 """Priority of FCoE's and FIP's tags (802.1p)."""
-Told = Callable[[float | None], bool]
+WaitForTermination = Callable[[float | None], bool]
 """Wait for signals that end a program (elephan.signals)."""
 
 
@@ -61,21 +60,14 @@ def wwn(option: str, text: str) -> int:
 
 
 @contextmanager
-def told_to_end() -> Iterator[Told]:
-    """Take the signals that end a program over; yield a wait for them."""
-    with termination_requested() as told:
-        yield told
-
-
-@contextmanager
-def opened(end: End, told: Told, say: Callable[[str], None]) -> Iterator[native.FcPort]:
+def opened(end: End, wait_for_termination: WaitForTermination, say: Callable[[str], None]) -> Iterator[native.FcPort]:
     """Log a port in to its fabric, and log it out at the end.
 
     Raises `RunError` where there is no way or no fabric, `native.Stopped` after a signal.
     """
     tag = None if end.vlan is None else PRIORITY << 13 | end.vlan
     try:
-        port = native.FcPort(end.interface, end.socket, tag, end.name, told)
+        port = native.FcPort(end.interface, end.socket, tag, end.name, wait_for_termination)
     except OSError as error:
         raise RunError(f"the port cannot start: {error}") from error
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from elephan.core import native
 from elephan.errors import InputError, RunError
-from elephan.fc.end import End, Told, as_run_error, found, opened
+from elephan.fc.end import End, WaitForTermination, as_run_error, found, opened
 
 PAYLOAD_BYTES = (24, 2112)
 """Sizes of a frame's payload: a number and a time at least; FC's largest frame at most."""
@@ -77,7 +77,14 @@ class Measured:
         return sum(int(one["lost"]) for one in [*results, *self.received])
 
 
-def put(end: End, load: Load | None, duration_ns: int | None, *, told: Told, say: Callable[[str], None]) -> Measured:
+def put(
+    end: End,
+    load: Load | None,
+    duration_ns: int | None,
+    *,
+    wait_for_termination: WaitForTermination,
+    say: Callable[[str], None],
+) -> Measured:
     """Log in, send a load if there is one, and count the loads of others.
 
     Without a load of its own the port counts for `duration_ns`, or until a signal. Raises `InputError`, `RunError`, and
@@ -85,7 +92,7 @@ def put(end: End, load: Load | None, duration_ns: int | None, *, told: Told, say
     """
     if load is not None:
         load.check()
-    with opened(end, told, say) as port:
+    with opened(end, wait_for_termination, say) as port:
         if load is not None:
             address, _ = found(port, load.to, end)
             # The number tells this load from an earlier one of the same port.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from elephan.core import native
-from elephan.fc.end import End, Told, as_run_error, found, opened
+from elephan.fc.end import End, WaitForTermination, as_run_error, found, opened
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Pinged:
 
     id: str
     port: str
-    """Name that it told at the login."""
+    """Name that it gave at the login."""
     service: str
     """"ECHO" or "ADISC"."""
     answers: tuple[Answer | None, ...]
@@ -43,15 +43,15 @@ def ping(
     count: int,
     interval_ns: int,
     echo_bytes: int | None,
-    told: Told,
+    wait_for_termination: WaitForTermination,
     say: Callable[[str], None],
-    tell: Callable[[int, Answer | None], None],
+    on_answer: Callable[[int, Answer | None], None],
 ) -> Pinged:
-    """Log in to a port, and send it `count` ECHOs of so many bytes, or ADISC (None); `tell` takes each answer.
+    """Log in to a port, and send it `count` ECHOs of so many bytes, or ADISC (None); `on_answer` takes each answer.
 
     Ends early after a signal. Raises `InputError`, `RunError`, and `native.Stopped` before the first ping.
     """
-    with opened(end, told, say) as port:
+    with opened(end, wait_for_termination, say) as port:
         address, name = found(port, to, end)
         answers: list[Answer | None] = []
         try:
@@ -62,7 +62,7 @@ def ping(
                     got = port.ping(address, echo_bytes)
                 answer = None if got is None else Answer(*got)
                 answers.append(answer)
-                tell(number, answer)
+                on_answer(number, answer)
         except native.Stopped:
             if not answers:
                 raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from elephan.fc.end import End, Told, as_run_error, opened
+from elephan.fc.end import End, WaitForTermination, as_run_error, opened
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Port:
     """It is the one that asks."""
 
 
-def ports(end: End, told: Told, say: Callable[[str], None]) -> list[Port]:
+def ports(end: End, wait_for_termination: WaitForTermination, say: Callable[[str], None]) -> list[Port]:
     """Log in, and return the fabric's ports in order of addresses. Raises `RunError`, `native.Stopped`."""
-    with opened(end, told, say) as port, as_run_error():
+    with opened(end, wait_for_termination, say) as port, as_run_error():
         own = port.id()
         return [Port(id_, name, node, tuple(roles), id_ == own) for id_, name, node, roles in port.ports(end.within_ns)]

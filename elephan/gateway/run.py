@@ -46,7 +46,7 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
     """
     here = file.parent
     fabric, ethernet = config.fabric, config.ethernet
-    with termination_requested() as told, ExitStack() as stack:
+    with termination_requested() as wait_for_termination, ExitStack() as stack:
         try:
             gateway = native.FcGateway(
                 fabric.name,
@@ -72,7 +72,7 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
         ways = [one.local for one in config.socket] if ethernet is None else [ethernet.interface]
         say(f"fabric at {', '.join(ways)}")
         due_s = time.monotonic()
-        while not told(LOOK_S):
+        while not wait_for_termination(LOOK_S):
             for line in gateway.drain_log():
                 say(line)
             if not gateway.is_running():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 IO_BYTES_MAX = 16 << 20
 DEPTH_MAX = 65536
 CONNECTIONS_MAX = 256
-TOLD = "told to stop"
+INTERRUPTED = "told to stop"
 """The core's reason for the end of a load after a signal."""
 RATES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 KINDS = ("reads", "writes")
@@ -138,8 +138,8 @@ class Result:
         return lines
 
 
-def measure(url: Url, load: Load, told: Callable[[float | None], bool] | None = None) -> Result:
-    """Put a load on a unit, until `told`, a wait for signals, says that one came: the result says so.
+def measure(url: Url, load: Load, wait_for_termination: Callable[[float | None], bool] | None = None) -> Result:
+    """Put a load on a unit, until `wait_for_termination` says that a signal came: the result says so.
 
     Raises `InputError` for what is wrong, `RunError` for what the target refuses before the first command.
     """
@@ -161,10 +161,10 @@ def measure(url: Url, load: Load, told: Callable[[float | None], bool] | None = 
             load.duration_ns,
             load.seed,
             None if load.congestion_control is None else control(load.congestion_control),
-            told,
+            wait_for_termination,
         )
     except OSError as error:
-        if told is not None and told(0):
+        if wait_for_termination is not None and wait_for_termination(0):
             raise KeyboardInterrupt from error
         raise RunError(f"{url.place()}: {error}") from error
     return Result(core)

@@ -64,7 +64,7 @@ def serve(
         raise InputError("--mutual-chap needs --chap: the target shows itself to initiators that showed themselves")
     whole = [_whole_bytes(lun, read_only, block_bytes) for lun in luns]
     congestion = None if congestion_control is None else control(congestion_control)
-    with termination_requested() as told:
+    with termination_requested() as wait_for_termination:
         files = [(str(lun), read_only, shared, block_bytes) for lun in luns]
         addresses = [portal(text) for text in portals]
         try:
@@ -95,7 +95,7 @@ def serve(
             )
         for address in where:
             say(f"iscsi://{address}/{name}/0")
-        while not told(LOOK_S):
+        while not wait_for_termination(LOOK_S):
             _report(server, say)
         server.request_logout(LOGOUT_S)
         waited = 0.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from elephan.errors import RunError
-from elephan.iscsi.load import CONNECTIONS_MAX, TOLD, Load, Result, measure
+from elephan.iscsi.load import CONNECTIONS_MAX, INTERRUPTED, Load, Result, measure
 from elephan.iscsi.url import Url
 from elephan.report.knee import Knee, LoadPoint, knee_of
 from elephan.signals import termination_requested
@@ -56,13 +56,13 @@ def sweep(
     load: Load,
     depths: Sequence[int],
     connections: Sequence[int],
-    tell: Callable[[Measured, int, int], None] | None = None,
+    on_progress: Callable[[Measured, int, int], None] | None = None,
 ) -> Sweep:
     """Put `load` on a unit with each number of connections and each depth, until a signal comes or the session ends.
 
     A number of connections that the target does not allow (MaxConnections) is measured as the most that it allows, and
-    once. `tell` is told each point with its number and how many there are. Raises `InputError` for what is wrong, all
-    of it before the first command, and `RunError` for what the target refuses before that.
+    once. `on_progress` receives each point, its number and how many there are. Raises `InputError` for what is wrong,
+    all of it before the first command, and `RunError` for what the target refuses before that.
     """
     wanted = [(count, depth) for count in sorted(set(connections)) for depth in sorted(set(depths))]
     for count, depth in wanted:
@@ -72,25 +72,25 @@ def sweep(
     done: dict[tuple[int, int], Measured] = {}
     most = CONNECTIONS_MAX
     ended: str | None = None
-    with termination_requested() if is_main else nullcontext() as told:
+    with termination_requested() if is_main else nullcontext() as wait_for_termination:
         for number, (asked, depth) in enumerate(wanted, 1):
             count = min(asked, most)
             if (count, depth) in done:
                 continue
             try:
-                result = measure(url, replace(load, depth=depth, connections=count), told)
+                result = measure(url, replace(load, depth=depth, connections=count), wait_for_termination)
             except (KeyboardInterrupt, RunError) as error:
                 # Points that were measured are not lost for one that was not.
                 if not done:
                     raise
-                ended = TOLD if isinstance(error, KeyboardInterrupt) else str(error)
+                ended = INTERRUPTED if isinstance(error, KeyboardInterrupt) else str(error)
                 break
             if result.connections < count:
                 most = result.connections
             point = Measured(depth, result.connections, result)
             is_new = done.setdefault((point.connections, depth), point) is point
-            if tell is not None and is_new:
-                tell(point, number, len(wanted))
+            if on_progress is not None and is_new:
+                on_progress(point, number, len(wanted))
             if result.ended is not None:
                 ended = result.ended
                 break

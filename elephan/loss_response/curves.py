@@ -21,7 +21,7 @@ from elephan.scenario.toml import format_value
 from elephan.sweep.executor import Outcome, execute
 from elephan.sweep.progress import NoProgress
 
-Tell = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Called with the numbers of ended and of all runs."""
 
 WINDOW = 500
@@ -156,7 +156,7 @@ class Curves:
         return ", ".join(self.settings) or "default parameters"
 
 
-def simulate(cc: CongestionControl, tell: Tell | None = None, settings: Sequence[str] = ()) -> Curves:
+def simulate(cc: CongestionControl, on_progress: OnProgress | None = None, settings: Sequence[str] = ()) -> Curves:
     """Run a congestion control over both kinds of path: a second or so. `settings` are parameters as "reduction=1/2".
 
     Raises `InputError` for a parameter that it does not have, or a value that it does not take.
@@ -177,7 +177,7 @@ def simulate(cc: CongestionControl, tell: Tell | None = None, settings: Sequence
         (job,) = jobs_of(scenario)
         job.index = number
         jobs.append(job)
-    outcomes = execute(jobs, watcher=_Counted(tell, len(jobs)) if tell else None)
+    outcomes = execute(jobs, watcher=_Counted(on_progress, len(jobs)) if on_progress else None)
     formula = None if cc.path or settings else RESPONSES.get(cc.name)
     rows = tuple(_response(formula, loss, outcome) for loss, outcome in zip(LOSSES, outcomes[1:], strict=True))
     return Curves(_after_loss(outcomes[0]), rows, tuple(setting.strip() for setting in settings))
@@ -238,8 +238,8 @@ def mean_window(time_s: Sequence[float] | Floats, rate_bps: Sequence[float] | Fl
 class _Counted(NoProgress):
     """Reports the number of runs that have ended."""
 
-    def __init__(self, tell: Tell, total: int) -> None:
-        self._tell, self._total, self._done = tell, total, 0
+    def __init__(self, on_progress: OnProgress, total: int) -> None:
+        self._tell, self._total, self._done = on_progress, total, 0
 
     def ended(self, number: int) -> None:
         """See `elephan.sweep.progress.Watcher`."""

@@ -79,10 +79,10 @@ def check(
     cc: CongestionControl,
     values: Mapping[str, int] | None = None,
     cases: Sequence[Case] = CASES,
-    tell: Callable[[str], None] = lambda text: None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
     """Compare the BPF build of a congestion control, in this kernel, with the native one. `values`: parameters that are
-    not at their defaults; with them only these are compared. `tell` hears what is going on.
+    not at their defaults; with them only these are compared. `say` receives a line on each step.
 
     Raises `InputError` where the machine can run nothing of it, or the kernel refuses the congestion control.
     """
@@ -92,12 +92,12 @@ def check(
     try:
         # First, because a division by zero ends this process, and nothing is registered yet.
         for about, chosen in parameter_sets(cc, values):
-            tell(f"synthetic calls, {about}")
+            say(f"synthetic calls, {about}")
             runs.append(Run("synthetic", about, synthetic(cc, chosen)))
         lacking = testbed.missing() or ""
         if not lacking:
             for case in (*cases, case_of()):
-                tell(f"connection over a path: {case.name}")
+                say(f"connection over a path: {case.name}")
                 (recording,) = record([(cc, values or {})], [case])
                 runs.append(Run("recorded", case.name, replayed(cc, values or {}, recording.calls), recording.missed))
             windows = compare_windows(cc, values or {}, recording)

@@ -58,7 +58,7 @@ def run_flows(case: Case, names: Sequence[str]) -> dict[str, bytes]:
     text = SCENARIO.format(path=path) + (f"\n{events}\n" if events else "")
     before = os.environ.get("PYTHONPATH")
     with tempfile.TemporaryDirectory(prefix="elephan-parity-") as folder:
-        file, told = Path(folder) / "path.toml", Path(folder) / "told.json"
+        file, tcp_info = Path(folder) / "path.toml", Path(folder) / "tcp_info.json"
         file.write_text(text, encoding="utf-8")
         wanted = {
             "names": list(names),
@@ -66,7 +66,7 @@ def run_flows(case: Case, names: Sequence[str]) -> dict[str, bytes]:
             "ecn": case.ecn,
             "buffer_bytes": case.buffer_bytes,
             "outside": namespace(),
-            "told": str(told),
+            "tcp_info": str(tcp_info),
         }
         # The program in the namespace is this package, from where this process has it.
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
@@ -79,4 +79,4 @@ def run_flows(case: Case, names: Sequence[str]) -> dict[str, bytes]:
                 os.environ["PYTHONPATH"] = before
         if code:
             raise RunError(f"the connections over the path {case.name!r} failed (exit code {code})")
-        return {name: bytes.fromhex(info) for name, info in json.loads(told.read_text(encoding="utf-8")).items()}
+        return {name: bytes.fromhex(info) for name, info in json.loads(tcp_info.read_text(encoding="utf-8")).items()}

@@ -33,7 +33,7 @@ class Recording:
     """Each before and after, as `native.replay_calls` takes them."""
     missed: int
     """Records for which the ring buffer had no room."""
-    told: bytes | None
+    tcp_info: bytes | None
     """TCP_INFO of the connection at its end."""
 
 
@@ -103,8 +103,8 @@ def record(
             recorders.append(one)
         for case in cases:
             with _looked_into(recorders):
-                told = run_flows(case, [one.name for one in recorders])
+                tcp_info = run_flows(case, [one.name for one in recorders])
             for one in recorders:
                 calls, missed = one.taken()
-                recordings.append(Recording(case, one.cc, one.values, calls, missed, told.get(one.name)))
+                recordings.append(Recording(case, one.cc, one.values, calls, missed, tcp_info.get(one.name)))
     return recordings

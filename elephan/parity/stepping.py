@@ -10,12 +10,12 @@ from elephan.errors import InputError, RunError
 from elephan.parity.refusal import refused
 
 AFTER = 1
-"""Of `struct cc_seen`, congestion/native/sock.h: the second number."""
+"""Of `struct cc_hook_call`, congestion/native/sock.h: the second number."""
 
 
 def answered(cc: CongestionControl, calls: bytes) -> bytes:
     """Put each call (of `native.synthetic_calls`) to the kernel; return them as a recording, each with its answer."""
-    size = native.SEEN_BYTES
+    size = native.HOOK_CALL_BYTES
     file = cc.path or f"{cc.name}.c"
     compiled, _, _ = native.compile_bpf(file, cc.code, None, "step")
     try:

@@ -69,8 +69,8 @@ def take(wanted: dict[str, Any]) -> None:
     sys.stdin.read()
 
 
-def send(name: str, wanted: dict[str, Any], told: dict[str, str], failed: list[str]) -> None:
-    """Carry one connection under `name`; `told` receives TCP_INFO once all has arrived."""
+def send(name: str, wanted: dict[str, Any], tcp_info: dict[str, str], failed: list[str]) -> None:
+    """Carry one connection under `name`; `tcp_info` receives TCP_INFO once all has arrived."""
     with socket.socket() as own:
         own.settimeout(PATIENCE_S)
         own.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
@@ -86,7 +86,7 @@ def send(name: str, wanted: dict[str, Any], told: dict[str, str], failed: list[s
                 time.sleep(BETWEEN_S)
             fill(own, 0)
             time.sleep(REST_S)
-            told[name] = own.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256).hex()
+            tcp_info[name] = own.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256).hex()
             own.shutdown(socket.SHUT_WR)
             own.recv(1)
         except TimeoutError:
@@ -119,9 +119,9 @@ def give(wanted: dict[str, Any]) -> None:
     assert taker.stdin is not None and taker.stdout is not None
     if taker.stdout.readline() != "ready\n":
         raise SystemExit("the receiver did not start")
-    told: dict[str, str] = {}
+    tcp_info: dict[str, str] = {}
     failed: list[str] = []
-    threads = [threading.Thread(target=send, args=(name, wanted, told, failed)) for name in wanted["names"]]
+    threads = [threading.Thread(target=send, args=(name, wanted, tcp_info, failed)) for name in wanted["names"]]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -130,7 +130,7 @@ def give(wanted: dict[str, Any]) -> None:
     taker.wait()
     if failed:
         raise SystemExit("; ".join(failed))
-    Path(wanted["told"]).write_text(json.dumps(told), encoding="utf-8")
+    Path(wanted["tcp_info"]).write_text(json.dumps(tcp_info), encoding="utf-8")
 
 
 def main() -> None:

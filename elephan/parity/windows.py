@@ -96,7 +96,7 @@ def simulated(cc: CongestionControl, values: Mapping[str, int]) -> tuple[np.ndar
 
 def of_recording(recording: Recording) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return times since connect(2), windows and thresholds of the kernel."""
-    size, hooks = native.SEEN_BYTES, native.HOOKS
+    size, hooks = native.HOOK_CALL_BYTES, native.HOOKS
     calls = recording.calls
     rows = []
     begin_us = None

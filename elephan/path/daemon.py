@@ -71,19 +71,19 @@ def up(file: Path, overrides: Sequence[str] = ()) -> Shown:
     with process.stdin as answers, process.stdout as says:
         line = says.readline()
         try:
-            told: dict[str, Any] = json.loads(line)
+            answer: dict[str, Any] = json.loads(line)
         except ValueError:
             raise RunError(f"the path's process ended with {process.wait()} before the path was up") from None
-        if "error" in told:
+        if "error" in answer:
             process.wait()
-            raise (InputError if told["exit_code"] == InputError.exit_code else RunError)(told["error"])
-        found = next((path for path in show() if path.id == told["id"]), None)
+            raise (InputError if answer["exit_code"] == InputError.exit_code else RunError)(answer["error"])
+        found = next((path for path in show() if path.id == answer["id"]), None)
         # Not through the file's buffer, which would be written again when it is closed.
         with suppress(BrokenPipeError):
             os.write(answers.fileno(), STAY)
             if found is not None:
                 return found
-    raise RunError(f"the path {told['id']} was up and has been taken down already")
+    raise RunError(f"the path {answer['id']} was up and has been taken down already")
 
 
 def show() -> list[Shown]:
@@ -146,7 +146,7 @@ def _keep(file: Path, overrides: Sequence[str]) -> None:
     """Be the process that holds the path."""
     spec, remark = spec_of(file, overrides)
     with (
-        termination_requested() as told,
+        termination_requested() as answer,
         open_path(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path,
         congestion.as_default(path.place, spec) as control,
     ):
@@ -158,7 +158,7 @@ def _keep(file: Path, overrides: Sequence[str]) -> None:
         nobody = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for stream in (sys.stdin, sys.stdout):
             os.dup2(nobody, stream.fileno())
-        told(None)
+        answer(None)
         path.place.tell({"report": path.stop(spec).text()})
 
 

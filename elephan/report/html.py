@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
-Tell = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Called with the numbers of done and all."""
 
 PAGE = Path(__file__).parent / "page"
@@ -80,10 +80,12 @@ def breakable(label: str) -> Markup:
     return Markup(re.sub(r"([(_,])", r"\1<wbr>", str(escape(label))))
 
 
-def write_report(records: Sequence[Record], load: Loader, folder: Path, tell: Tell | None = None) -> Written:
+def write_report(
+    records: Sequence[Record], load: Loader, folder: Path, on_progress: OnProgress | None = None
+) -> Written:
     """Write report.html and the PNGs into `folder`. Raises `StoreError` when it cannot be written.
 
-    `tell` is told how many of how many figures are drawn.
+    `on_progress` receives how many of how many figures are drawn.
     """
     points = points_of(records)
     colours = Colours()
@@ -101,8 +103,8 @@ def write_report(records: Sequence[Record], load: Loader, folder: Path, tell: Te
     images = []
     drawn: dict[int, str] = {}
     for number, (name, item) in enumerate(figures.items()):
-        if tell is not None:
-            tell(number, len(figures))
+        if on_progress is not None:
+            on_progress(number, len(figures))
         images.append(_write_image(folder / f"{name}.png", draw.png(item)))
         drawn[id(item)] = draw.svg(item, f"f{number}")
     managed = managed_of(records, load)

@@ -95,7 +95,7 @@ def _style(name: str, columns: int, lying_px: float, upright_px: float) -> str:
         f"{table} :is(td,th){{border:0;padding:2px 10px 2px 0;text-align:left;white-space:normal;"
         f"overflow-wrap:anywhere}}{table} th[scope=row]{{text-align:left;order:-1}}{table} th.long{{grid-column:1/-1}}"
         f"{table} td:empty{{display:none}}"
-        f"{table} tr.told{{border:0;padding-bottom:0}}{table} tr.below{{padding-top:0}}"
+        f"{table} tr.followed{{border:0;padding-bottom:0}}{table} tr.below{{padding-top:0}}"
         f"{table} [data-title]::before{{content:attr(data-title);display:block;color:var(--muted);font-size:11.5px;"
         f"font-weight:400}}{table} .below td{{grid-column:1/-1}}{table} .below td::before{{content:none}}}}"
     )
@@ -114,7 +114,7 @@ def _row(line: Line, heads: Sequence[Head], long: Sequence[bool]) -> str:
         else:
             cells += f"<td{_class([cell.kind] if cell.kind else [])}{inside}</td>"
     below = f'<tr class="below"><td colspan="{len(heads)}">{escape(line.below)}</td></tr>' if line.below else ""
-    classes = [name for name in (line.kind, "told" if line.below else "") if name]
+    classes = [name for name in (line.kind, "followed" if line.below else "") if name]
     return f"<tr{_class(classes)}>{cells}</tr>{below}"
 
 

@@ -39,7 +39,7 @@ def few_events(records: Sequence[Record]) -> list[str]:
     return notes
 
 
-def told_together(notes: Iterable[tuple[str, str]]) -> list[str]:
+def grouped_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
     """Return (point, note) pairs as lines: one for notes that differ in one number alone, with its range."""
     groups: dict[str, dict[str, list[str]]] = {}
     for label, note in notes:
@@ -47,8 +47,8 @@ def told_together(notes: Iterable[tuple[str, str]]) -> list[str]:
     lines = []
     for texts in groups.values():
         one = _with_range(list(texts))
-        told = texts if one is None else {one: [label for labels in texts.values() for label in labels]}
-        lines += [f"{_listed(labels)}{text}" for text, labels in told.items()]
+        labels_of = texts if one is None else {one: [label for labels in texts.values() for label in labels]}
+        lines += [f"{_listed(labels)}{text}" for text, labels in labels_of.items()]
     return lines
 
 

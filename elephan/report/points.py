@@ -124,14 +124,14 @@ def points_of(records: Sequence[Record]) -> list[Point]:
     varied = varied_keys(records)
     congestion_controls = [cc_of(record) for record in records]
     names_cc = len(set(congestion_controls)) > 1
-    told = told_by_cc(records) if names_cc else frozenset()
-    keys = [key for key in varied if key not in told]
+    in_name = keys_in_cc_name(records) if names_cc else frozenset()
+    keys = [key for key in varied if key not in in_name]
     several_backends = len({record.backend for record in records}) > 1
     groups: dict[str, list[Record]] = {}
     for record, cc in zip(records, congestion_controls, strict=True):
         identity = [record.backend, cc, *(record.parameters.get(key) for key in varied)]
         groups.setdefault(canonical_json(identity), []).append(record)
-    columns = [told_apart([group[0].parameters.get(key) for group in groups.values()]) for key in keys]
+    columns = [distinct_texts([group[0].parameters.get(key) for group in groups.values()]) for key in keys]
     return [
         Point(
             records=tuple(group),
@@ -144,7 +144,7 @@ def points_of(records: Sequence[Record]) -> list[Point]:
     ]
 
 
-def told_apart(values: Sequence[Any]) -> list[Any]:
+def distinct_texts(values: Sequence[Any]) -> list[Any]:
     """Return inline tables without the entries that all of them have, and other values as they are."""
     if not all(isinstance(value, str) and value.startswith("{") for value in values):
         return list(values)
@@ -171,7 +171,7 @@ def cc_of(record: Record) -> str:
     return " + ".join(dict.fromkeys(str(flow["congestion_control"]) for flow in record.flows)) or "no flow"
 
 
-def told_by_cc(records: Sequence[Record]) -> frozenset[str]:
+def keys_in_cc_name(records: Sequence[Record]) -> frozenset[str]:
     """Return the parameters that a congestion control's label contains already: its name and its algorithm's own
     parameters.
     """

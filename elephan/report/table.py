@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from elephan.report import load_curve
 from elephan.report.metrics import Metric
-from elephan.report.notes import derived, told_together
+from elephan.report.notes import derived, grouped_notes
 from elephan.report.points import MOST_ENTRIES, Point
 from elephan.units import pluralize
 
@@ -140,8 +140,8 @@ def notes_of(points: Sequence[Point]) -> tuple[str, ...]:
     def name(point: Point) -> str:
         return "" if len(points) == 1 else shortened(point.label)
 
-    own = told_together((name(point), note) for point in points for record in point.records for note in record.notes)
-    followed = told_together((name(point), note) for point in points for note in derived(point.records))
+    own = grouped_notes((name(point), note) for point in points for record in point.records for note in record.notes)
+    followed = grouped_notes((name(point), note) for point in points for note in derived(point.records))
     lines = [*own, *followed]
     if len(lines) > MOST_NOTES:
         more = pluralize(len(lines) - MOST_NOTES, "more note")

@@ -24,7 +24,7 @@ from elephan.scenario.spec.transport import label
 from elephan.scenario.sweep import Axis, Mode, parse_axes, parse_max_runs
 from elephan.scenario.toml import DEPTH_MAX, NotToml, flaw_of, format_value, key_lines, parse, parse_value
 
-Tell = Callable[["Scenario", int], None]
+OnProgress = Callable[["Scenario", int], None]
 """Called, while a scenario is validated, with the number of combinations of its sweep that were checked."""
 
 Value = bool | int | float | str
@@ -51,8 +51,8 @@ class Point:
         result = {key: _flat(key, value) for key, value in self.swept.items()}
         covered = [location for location in places if places[location] in self.swept]
         for location, value in keys.flatten(raw).items():
-            told = location[0] in ("name", "title", "description") or location[-1:] == ("name",)
-            if not told and not any(location[: len(place)] == place for place in covered):
+            is_label = location[0] in ("name", "title", "description") or location[-1:] == ("name",)
+            if not is_label and not any(location[: len(place)] == place for place in covered):
                 result[keys.dotted(location, raw)] = _flat(str(location[-1]), value)
         return result
 
@@ -107,7 +107,9 @@ class Scenario:
     `file` is the path as given, `text` the TOML as it is, `overrides` what the command line changed.
     """
 
-    def __init__(self, file: Path, text: str, overrides: Sequence[str] = (), tell: Tell | None = None) -> None:
+    def __init__(
+        self, file: Path, text: str, overrides: Sequence[str] = (), on_progress: OnProgress | None = None
+    ) -> None:
         self.file = file
         self.text = text
         self.overrides = tuple(overrides)
@@ -139,7 +141,7 @@ class Scenario:
         """Numbers of the combinations that were validated: all, unless the sweep is very large."""
         self._documents: dict[int, Document] = {}
         """Of a sweep that was validated whole, by combination."""
-        self._look(tell)
+        self._look(on_progress)
 
     # Properties
 
@@ -265,11 +267,11 @@ class Scenario:
             raise self._at(place, ".".join(place), ABSENT, expected)
         return runs
 
-    def _look(self, tell: Tell | None) -> None:
+    def _look(self, on_progress: OnProgress | None) -> None:
         """Validate the points of `looked_at`."""
         for number, combination in enumerate(self.looked_at):
-            if tell is not None:
-                tell(self, number)
+            if on_progress is not None:
+                on_progress(self, number)
             document = self._validated(self.runs.values(combination))
             if self.is_looked_at_whole:
                 self._documents[combination] = document
@@ -364,8 +366,8 @@ class Scenario:
         return None
 
 
-def load(file: Path | str, overrides: Sequence[str] = (), tell: Tell | None = None) -> Scenario:
-    """Read and validate a scenario; `tell` receives the progress.
+def load(file: Path | str, overrides: Sequence[str] = (), on_progress: OnProgress | None = None) -> Scenario:
+    """Read and validate a scenario; `on_progress` receives each variant with its number.
 
     `overrides` are `key=value` texts, as after `--set`: the key is dotted, the value TOML or a bare text; a swept key
     that is overridden is no longer swept. Relative paths in them, too, start from the scenario file's folder. Raises
@@ -382,7 +384,7 @@ def load(file: Path | str, overrides: Sequence[str] = (), tell: Tell | None = No
     except ValueError as error:
         raise ScenarioError(path, None, None, f"not the name of a file: {error}") from None
     try:
-        return Scenario(path, text, overrides, tell)
+        return Scenario(path, text, overrides, on_progress)
     except ScenarioError as error:
         if overrides and error.change is None and _is_valid(path, text):
             # The file alone would run: it is a change elsewhere in it that does not go with this key.

@@ -21,9 +21,9 @@ class Checked:
 
 
 def check(
-    store: Store, ids: Sequence[str], summary: Checked, tell: Callable[[int, int], None] | None = None
+    store: Store, ids: Sequence[str], summary: Checked, on_progress: Callable[[int, int], None] | None = None
 ) -> Iterator[Damaged]:
-    """Yield the faults of these runs, and count in `summary`; `tell` receives the numbers of done and all.
+    """Yield the faults of these runs, and count in `summary`; `on_progress` receives the numbers of done and all.
 
     Raises `StoreError` when the database itself cannot be read.
     """
@@ -37,8 +37,8 @@ def check(
             summary.damaged += reason is not None
             if reason is not None:
                 yield Damaged(run_id, reason)
-        if tell is not None:
-            tell(number + 1, len(ids))
+        if on_progress is not None:
+            on_progress(number + 1, len(ids))
 
 
 def _wrong(store: Store, stored: Stored) -> str | None:

@@ -100,7 +100,7 @@ def _as_hashed(data: pa.Table) -> pa.Table:
     """Return a table with the numbers that 0.1 wrote for "none yet": `_present` the other way round."""
     for name, number, kind in (("ssthresh_packets", INFINITE_SSTHRESH, np.uint32), ("srtt_s", 0, np.float64)):
         if name in data.column_names and pa.types.is_floating(data.schema.field(name).type):
-            values = data.column(name).to_numpy()
+            values = np.frombuffer(b"".join(_values(data.column(name))), np.float64)
             values = np.where(np.isnan(values), number, values).astype(kind)
             data = data.set_column(data.column_names.index(name), name, _column(values))
     return data

@@ -261,29 +261,29 @@ def _termination_requested(stop: Flag) -> Iterator[Callable[[], bool]]:
     The second one is as it was. Outside the main thread (a notebook's server, a web request) signals cannot be taken
     over and stay as they are; so do those that are ignored, as SIGHUP under nohup.
     """
-    told = False
+    is_requested = False
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: told
+        yield lambda: is_requested
         return
 
     before = {number: signal.getsignal(number) for number in END_SIGNALS}
 
     def handler(number: int, frame: Any) -> None:
-        nonlocal told
+        nonlocal is_requested
         previous = before[signal.Signals(number)]
-        if told and callable(previous):
+        if is_requested and callable(previous):
             previous(number, frame)
-        elif told:
+        elif is_requested:
             signal.signal(number, previous)
             signal.raise_signal(number)
-        told = True
+        is_requested = True
         stop.set()
 
     for number, previous in before.items():
         if previous != signal.SIG_IGN:
             signal.signal(number, handler)
     try:
-        yield lambda: told
+        yield lambda: is_requested
     finally:
         for number, previous in before.items():
             signal.signal(number, previous)

@@ -30,11 +30,11 @@ series = false
 """
 
 PLAIN = "import elephan.cli; elephan.cli.main()"
-TOLD = PLAIN.replace(";", "; print('loading', flush=True);")
+ANNOUNCED = PLAIN.replace(";", "; print('loading', flush=True);")
 """The command, which tells when Python itself has been loaded: the traceback of before is Python's."""
 
 
-def started(folder: Path, *arguments: str, code: str = TOLD, **streams: object) -> subprocess.Popen[str]:
+def started(folder: Path, *arguments: str, code: str = ANNOUNCED, **streams: object) -> subprocess.Popen[str]:
     """Start the command."""
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONDONTWRITEBYTECODE": "1"}
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams

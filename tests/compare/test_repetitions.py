@@ -44,8 +44,8 @@ def file(tmp_path: Path) -> Path:
 def compared(
     file: Path, *, congestion_controls: str = CCS, said: list[str] | None = None, **options: Any
 ) -> Comparison:
-    tell = None if said is None else said.append
-    return compare(file, congestion_controls, store="none", tell=tell, **options)
+    say = None if said is None else said.append
+    return compare(file, congestion_controls, store="none", say=say, **options)
 
 
 def reasons(done: Comparison) -> dict[str, list[str]]:

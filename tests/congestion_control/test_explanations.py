@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from elephan.congestion_control import congestion_controls, header
-from elephan.congestion_control.verdict import explained
+from elephan.congestion_control.verifier_messages import explained
 from elephan.loss_response.curves import after_loss, mean_window
 from elephan.loss_response.published import RESPONSES
 from elephan.report import textplot

@@ -46,7 +46,7 @@ class Running:
     def until_said(self, part: str) -> str:
         """Read what it says up to a line with a text, and return the line."""
         assert self.process.stderr is not None
-        # What never says it is ended, so that the read ends too.
+        # Ends a process that does not say it, so that the read ends too.
         bound = threading.Timer(PATIENCE_S, self.process.kill)
         bound.start()
         try:

@@ -13,10 +13,27 @@ import pytest
 from elephan.cli.main import call
 from evaluation.performance.iscsi_memory import BURDENS, Stopped, resident, standing
 from tests.iscsi.conftest import Target
+from tests.processes import until
 
 MEMORY = 160 << 20
 SLACK = 24 << 20
 """Threads' congestion controls and the allocator's reserve."""
+
+SETTLED_S = 1.0
+"""Time for which memory stays the same when all that stalled initiators may claim is claimed, s."""
+
+
+class Settled:
+    """A condition: the memory of a process has stayed the same for `SETTLED_S`."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid, self.bytes, self.since_s = pid, -1, 0.0
+
+    def __call__(self) -> bool:
+        now, now_s = resident(self.pid), time.monotonic()
+        if now != self.bytes:
+            self.bytes, self.since_s = now, now_s
+        return now_s - self.since_s >= SETTLED_S
 
 
 @pytest.mark.parametrize("burden", BURDENS)
@@ -30,7 +47,7 @@ def test_initiators_that_stand_still_take_no_more_than_the_bound_and_hold_up_nob
     try:
         before = resident(target.process.pid)
         with standing(target.url, burden, 8):
-            time.sleep(3)
+            until(Settled(target.process.pid), 60)
             load = ["--duration", "2s", "--size", "512KiB", "--depth", "32", "--connections", "1", "--json"]
             assert call(["iscsi", "bench", target.url, *load]) == 0
             taken = resident(target.process.pid) - before

@@ -86,8 +86,14 @@ def test_killed_at_any_time_nothing_is_hidden_and_clean_takes_it(
     work.mkdir()
     environment = ENVIRONMENT | {"TMPDIR": str(work)}
     # A user's own file is compiled twice first, the longest part; a built-in control is loaded at once.
-    for number, (what, wait_s) in enumerate(
-        (what, wait_s) for what in (file, "bbr") for wait_s in (0.05, 0.3, 0.5, 0.7, 0.9, 1.2, 1.8)
+    whole_s = {}
+    for what in (file, "bbr"):
+        began_s = time.monotonic()
+        subprocess.run([*COMMAND, "load", f"{what}=qk_all"], env=environment, check=True, stdout=subprocess.DEVNULL)
+        whole_s[what] = time.monotonic() - began_s
+        unload("qk_all")
+    for number, (what, share) in enumerate(
+        (what, share) for what in (file, "bbr") for share in (0.03, 0.2, 0.35, 0.5, 0.65, 0.8, 1.1)
     ):
         child = subprocess.Popen(
             [*COMMAND, "load", f"{what}=qk{number}"],
@@ -96,7 +102,7 @@ def test_killed_at_any_time_nothing_is_hidden_and_clean_takes_it(
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        time.sleep(wait_s)
+        time.sleep(share * whole_s[what])
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()

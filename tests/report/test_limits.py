@@ -10,7 +10,7 @@ import pytest
 import elephan
 from elephan.errors import InputError
 from elephan.report.limits import limits
-from elephan.report.notes import derived, told_together
+from elephan.report.notes import derived, grouped_notes
 from elephan.report.point_table import table_of
 
 Notes = Callable[..., list[str]]
@@ -108,14 +108,14 @@ def test_few_messages_say_little_of_percentiles(tmp_path: Path) -> None:
 
 
 def test_notes_that_differ_in_a_number_are_told_once() -> None:
-    assert told_together([("reno", "only 10 losses: x"), ("cubic", "only 1,700 losses: x"), ("bic", "y")]) == [
+    assert grouped_notes([("reno", "only 10 losses: x"), ("cubic", "only 1,700 losses: x"), ("bic", "y")]) == [
         "reno | cubic: only 10 to 1,700 losses: x",
         "bic: y",
     ]
-    assert told_together([("a", "3 of 4 came"), ("b", "2 of 4 came")]) == ["a | b: 2 to 3 of 4 came"]
-    assert told_together([("a", "3 of 4 came"), ("b", "2 of 5 came")]) == ["a: 3 of 4 came", "b: 2 of 5 came"]
-    assert told_together([(f"p{n}", "z") for n in range(9)]) == ["p0 | p1 | p2 | p3 | p4 | p5 | 3 others: z"]
-    assert told_together([("", "only 1 loss: z")]) == ["only 1 loss: z"]
+    assert grouped_notes([("a", "3 of 4 came"), ("b", "2 of 4 came")]) == ["a | b: 2 to 3 of 4 came"]
+    assert grouped_notes([("a", "3 of 4 came"), ("b", "2 of 5 came")]) == ["a: 3 of 4 came", "b: 2 of 5 came"]
+    assert grouped_notes([(f"p{n}", "z") for n in range(9)]) == ["p0 | p1 | p2 | p3 | p4 | p5 | 3 others: z"]
+    assert grouped_notes([("", "only 1 loss: z")]) == ["only 1 loss: z"]
 
 
 LOOP = """

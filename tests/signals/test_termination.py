@@ -30,11 +30,11 @@ def test_no_signal_ever_stops_the_wait_that_it_came_into() -> None:
 
 
 def test_a_wait_ends_with_the_signal_and_so_do_all_after_it() -> None:
-    with termination_requested([signal.SIGUSR1]) as told:
-        assert not told(0)
+    with termination_requested([signal.SIGUSR1]) as wait_for_termination:
+        assert not wait_for_termination(0)
         os.kill(os.getpid(), signal.SIGUSR1)
-        assert told(None)
-        assert told(0)
+        assert wait_for_termination(None)
+        assert wait_for_termination(0)
 
 
 def test_handlers_are_as_they_were_afterwards_and_what_is_ignored_stays_so() -> None:
@@ -43,10 +43,10 @@ def test_handlers_are_as_they_were_afterwards_and_what_is_ignored_stays_so() -> 
 
     before = signal.signal(signal.SIGUSR1, own), signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     try:
-        with termination_requested([signal.SIGUSR1, signal.SIGUSR2]) as told:
+        with termination_requested([signal.SIGUSR1, signal.SIGUSR2]) as wait_for_termination:
             os.kill(os.getpid(), signal.SIGUSR2)
             began = time.monotonic()
-            assert not told(0.05)
+            assert not wait_for_termination(0.05)
             assert time.monotonic() - began >= 0.05
         assert signal.getsignal(signal.SIGUSR1) is own
         assert signal.getsignal(signal.SIGUSR2) == signal.SIG_IGN

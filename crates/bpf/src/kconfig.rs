@@ -2,7 +2,7 @@
 //! had.
 //!
 //! libbpf reads it from a file and refuses an object where there is none, also one that could do without, as in a
-//! container of a distribution that keeps it under /boot alone. libbpf does not look for what it is told at opening.
+//! container of a distribution that keeps it under /boot alone. libbpf does not look for what it gets at opening.
 
 use std::ffi::CString;
 use std::fs;
@@ -14,9 +14,9 @@ const RATES: [u64; 4] = [100, 250, 300, 1000];
 /// Between two looks at the number of ticks: 20 or more of them.
 const LOOK_NS: u64 = 200_000_000;
 
-/// Configuration that libbpf is to be told; `None` where it finds it itself.
-pub(crate) fn told() -> Option<CString> {
-    told_of(&places(), Path::new("/proc/timer_list"))
+/// The kernel's configuration for libbpf; `None` where libbpf finds it itself.
+pub(crate) fn text_for_libbpf() -> Option<CString> {
+    text_of(&places(), Path::new("/proc/timer_list"))
 }
 
 /// Files in which libbpf looks. By uname(2), as libbpf has it: /proc may show processes alone.
@@ -30,7 +30,7 @@ fn places() -> [PathBuf; 2] {
     [format!("/boot/config-{release}").into(), "/proc/config.gz".into()]
 }
 
-fn told_of(places: &[PathBuf], timers: &Path) -> Option<CString> {
+fn text_of(places: &[PathBuf], timers: &Path) -> Option<CString> {
     if places.iter().any(|place| place.exists()) {
         return None;
     }
@@ -76,10 +76,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libbpf_is_told_only_what_it_cannot_find() {
+    fn libbpf_gets_only_what_it_cannot_find() {
         let [none, here] = [PathBuf::from("no such file"), PathBuf::from(env!("CARGO_MANIFEST_DIR"))];
-        assert_eq!(told_of(&[none.clone(), here], &none), None);
-        assert_eq!(told_of(std::slice::from_ref(&none), &none).as_deref(), Some(c"CONFIG_HZ=0\n"));
+        assert_eq!(text_of(&[none.clone(), here], &none), None);
+        assert_eq!(text_of(std::slice::from_ref(&none), &none).as_deref(), Some(c"CONFIG_HZ=0\n"));
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn ticks_are_as_the_kernel_was_built() {
         let counted = ticks_per_s(Path::new("/proc/timer_list"));
-        // A user who may not read that file is told nothing.
+        // A user who may not read that file gives libbpf nothing.
         assert_eq!(counted != 0, ticks(Path::new("/proc/timer_list")).is_some());
         let [plain, packed] = places();
         let command = std::process::Command::new("zcat").arg("-f").args([plain, packed]).output();

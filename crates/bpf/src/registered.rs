@@ -74,8 +74,9 @@ pub fn registered(mark: &str) -> Result<Vec<Registered>> {
                     Some(known) => known,
                     none => none.insert(Layout::of_kernel()?),
                 };
-                let told = value_of(&map).and_then(|value| layout.read(&value));
-                let Some((name, state)) = told.filter(|(name, state)| name.starts_with(mark) && *state != 0) else {
+                let described = value_of(&map).and_then(|value| layout.read(&value));
+                let Some((name, state)) = described.filter(|(name, state)| name.starts_with(mark) && *state != 0)
+                else {
                     continue;
                 };
                 let (label, parameters, hashes) = (String::new(), vec![], BTreeMap::new());
@@ -211,9 +212,9 @@ mod tests {
 
     #[test]
     fn a_tag_is_told_member_by_member_and_its_text_may_hold_anything() {
-        let told = declared("elephan:param unit=ms;default=-3;min=-9;max=9;scale=1;doc=at a=1; or later");
-        assert_eq!(told["default"], "-3");
-        assert_eq!(told["doc"], "at a=1; or later");
+        let described = declared("elephan:param unit=ms;default=-3;min=-9;max=9;scale=1;doc=at a=1; or later");
+        assert_eq!(described["default"], "-3");
+        assert_eq!(described["doc"], "at a=1; or later");
         assert!(declared("somebody else's").is_empty());
     }
 }

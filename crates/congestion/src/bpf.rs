@@ -15,7 +15,7 @@ include!(concat!(env!("OUT_DIR"), "/builtin_bpf.rs"));
 pub enum BpfBuild {
     /// To carry connections.
     Kernel,
-    /// The same, and every hook tells what it was given and what it left (bpf/record.h).
+    /// The same, and every hook records its arguments and what it left (bpf/record.h).
     Record,
     /// No congestion control: each hook a program of its own, over a sender in memory (bpf/step.h).
     Step,

@@ -57,7 +57,7 @@ pub enum CompileError {
         error: io::Error,
     },
     /// The compiler refuses it.
-    #[error("{}: does not compile:\n{}", path.display(), told(path, problems, text))]
+    #[error("{}: does not compile:\n{}", path.display(), describe(path, problems, text))]
     Compiler {
         /// The file.
         path: PathBuf,
@@ -94,7 +94,7 @@ impl CompileError {
     }
 }
 
-fn told(path: &Path, problems: &[Problem], text: &str) -> String {
+fn describe(path: &Path, problems: &[Problem], text: &str) -> String {
     match problems {
         [] => text.to_owned(),
         _ => Listed { file: &path.display().to_string(), problems }.to_string(),

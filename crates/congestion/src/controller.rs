@@ -114,16 +114,16 @@ impl Controller {
         }
     }
 
-    /// Recovery changes to `state`: the algorithm is told first, then it holds, as in Linux's tcp_set_ca_state.
+    /// Recovery changes to `state`: the algorithm hears of it first, then it holds, as in Linux's tcp_set_ca_state.
     #[inline]
     pub fn set_state(&mut self, state: CaState) {
-        self.tell_state(state as u8);
+        self.call_set_state(state as u8);
         self.sock.ca_state = state as u8;
     }
 
     /// The hook alone, with any number.
     #[inline]
-    pub(crate) fn tell_state(&mut self, state: u8) {
+    pub(crate) fn call_set_state(&mut self, state: u8) {
         if let Some(hook) = self.hooks.set_state {
             // SAFETY: see `init`.
             unsafe { hook(&mut self.sock, state) }
@@ -133,12 +133,12 @@ impl Controller {
     /// Something happened to the window.
     #[inline]
     pub fn cwnd_event(&mut self, event: CaEvent) {
-        self.tell_event(event as u32);
+        self.call_cwnd_event(event as u32);
     }
 
     /// The same, with any number.
     #[inline]
-    pub(crate) fn tell_event(&mut self, event: u32) {
+    pub(crate) fn call_cwnd_event(&mut self, event: u32) {
         if let Some(hook) = self.hooks.cwnd_event {
             // SAFETY: see `init`.
             unsafe { hook(&mut self.sock, event) }

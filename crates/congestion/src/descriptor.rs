@@ -7,10 +7,10 @@ use std::fmt;
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// `CC_ABI_VERSION` of cc.h.
+/// `CC_ABI_VERSION` of definitions.h.
 const ABI_VERSION: u32 = 3;
 
-/// `CC_NEEDS_ECN` of cc.h.
+/// `CC_NEEDS_ECN` of definitions.h.
 const NEEDS_ECN: u32 = 2;
 
 type Hook = unsafe extern "C" fn(*mut CcSock);

@@ -1,7 +1,7 @@
 //! Rust's shared structures against the C compiler's own account of them (`layout.c`).
 
 use crate::descriptor::{RawAlgorithm, RawParam};
-use crate::parity::Seen;
+use crate::parity::HookCall;
 use crate::sock::{AckSample, CcSock, RateSample};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, CStr};
@@ -97,7 +97,7 @@ fn as_rust_has_it() -> Layout {
         gso_max_bytes,
         pad
     );
-    lay_out!(to, Seen = "cc_seen", hook, after, connection, args, result, ticks, rate, ack, pad, sock);
+    lay_out!(to, HookCall = "cc_hook_call", hook, after, connection, args, result, ticks, rate, ack, pad, sock);
     lay_out!(to, AckSample = "cc_ack_sample", pkts_acked, rtt_us, in_flight);
     lay_out!(
         to,
@@ -156,7 +156,7 @@ fn rust_and_c_agree_on_every_field() {
 fn no_field_is_forgotten() {
     // The fields that C lists fill each structure, but for the padding at the end of AckSample's peers: none has any.
     let c = as_c_has_it();
-    for whole in ["cc_sock", "cc_seen", "cc_ack_sample", "cc_rate_sample", "cc_param", "cc_algorithm"] {
+    for whole in ["cc_sock", "cc_hook_call", "cc_ack_sample", "cc_rate_sample", "cc_param", "cc_algorithm"] {
         let sum: usize =
             c.iter().filter(|((of, field), _)| of == whole && !field.is_empty()).map(|(_, (_, s))| s).sum();
         let total = c[&(whole.to_owned(), String::new())].1;

@@ -20,7 +20,7 @@ pub(crate) fn load(object: &Path, code: String, path: &Path, divisions: &[usize]
             .map_err(|_| "it has no CC_ALGORITHM(...)".to_owned())?;
         Algorithm::read(raw, code, Some(library))?
     };
-    crate::trap::tell(path, divisions);
+    crate::trap::name_divisions(path, divisions);
     Ok(algorithm)
 }
 

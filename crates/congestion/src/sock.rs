@@ -25,7 +25,7 @@ pub enum CaState {
     Loss = 4,
 }
 
-/// Events told to `cwnd_event` (Linux's `enum tcp_ca_event`).
+/// Events of `cwnd_event` (Linux's `enum tcp_ca_event`).
 #[repr(u8)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CaEvent {

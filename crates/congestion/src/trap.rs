@@ -34,8 +34,8 @@ struct Loaded {
 /// By their whole path: a file may be named in several ways.
 static FILES: Mutex<BTreeMap<PathBuf, Loaded>> = Mutex::new(BTreeMap::new());
 
-/// From now on a division by zero is told, with these `lines` of the file as where to look.
-pub(crate) fn tell(path: &Path, lines: &[usize]) {
+/// From now on a division by zero is reported, with these `lines` of the file as where to look.
+pub(crate) fn name_divisions(path: &Path, lines: &[usize]) {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let file = files.entry(whole).or_insert_with(|| Loaded { name: path.display().to_string(), lines: vec![] });

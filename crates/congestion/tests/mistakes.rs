@@ -1,4 +1,4 @@
-//! The usual mistakes: each is told with its line and with what would be right, by either compiler.
+//! The usual mistakes: each is reported with its line and with what would be right, by either compiler.
 
 use congestion::{compile, compile_and_warn, compile_bpf, CompileError, Problem};
 use std::fs;
@@ -49,7 +49,7 @@ fn natively<T>(name: &str, code: &str, compiled: impl Fn(&std::path::Path) -> T)
 }
 
 /// The first problem of a file, as the native compiler and as clang for BPF tell it.
-fn told(name: &str, code: &str) -> Vec<(Problem, String)> {
+fn first_problems(name: &str, code: &str) -> Vec<(Problem, String)> {
     let first = |error: CompileError| {
         let problem = error.problems().into_iter().next();
         (problem.unwrap_or_else(|| panic!("{name}: nothing was made out of:\n{error}")), error.to_string())
@@ -67,7 +67,7 @@ fn told(name: &str, code: &str) -> Vec<(Problem, String)> {
 
 #[track_caller]
 fn expect(name: &str, code: &str, line: usize, what: &str, hint: &str) {
-    for (problem, text) in told(name, code) {
+    for (problem, text) in first_problems(name, code) {
         assert_eq!(problem.line, Some(line), "{name}: {text}");
         assert!(text.contains(&format!("mine.c:{line}: ")), "{name}: {text}");
         assert!(problem.what.contains(what), "{name}: no {what:?} in {problem:?}");
@@ -99,13 +99,13 @@ fn another_header_and_the_library_are_named() {
 fn a_missing_semicolon_or_brace_is_called_that() {
     expect("semicolon", &changed("(void)ack;", "(void)ack"), 17, "expected ';'", "A semicolon is missing");
     expect("last", &changed("acked);\n}", "acked)\n}"), 19, "expected ';'", "A semicolon is missing");
-    for (problem, _) in told("brace", &changed("acked);\n}", "acked);\n")) {
+    for (problem, _) in first_problems("brace", &changed("acked);\n}", "acked);\n")) {
         assert!(problem.hint.is_some_and(|hint| hint.contains("brace } is missing")) || problem.line == Some(22));
     }
 }
 
 #[test]
-fn an_unknown_parameter_is_told_with_those_there_are() {
+fn an_unknown_parameter_is_reported_with_those_there_are() {
     let code = changed("cc_param(sk, keep)", "cc_param(sk, kep)");
     expect("parameter", &code, 12, "no parameter is called kep", "CC_PARAMS declares keep.");
     let code = changed("500, 1, 999", "1500, 1, 999");
@@ -115,14 +115,14 @@ fn an_unknown_parameter_is_told_with_those_there_are() {
 }
 
 #[test]
-fn a_state_too_large_is_told_with_the_limit() {
+fn a_state_too_large_is_reported_with_the_limit() {
     let code = changed("u64 acks;", "u64 acks; u64 more[13];");
     expect("fat", &code, 8, "at most 104 bytes", "u32 for windows");
     expect("no_state", &changed("CC_STATE(struct mine);", ""), 18, "no function is called cc_state", "CC_STATE(struct");
 }
 
 #[test]
-fn a_hook_that_is_missing_unknown_or_of_another_form_is_told() {
+fn a_hook_that_is_missing_unknown_or_of_another_form_is_reported() {
     let natively_only = |name: &str, code: &str, line: usize, parts: [&str; 2]| {
         let text = natively(name, code, compile).expect_err("not a usable algorithm").to_string();
         assert!(text.contains(&format!("mine.c:{line}: ")), "{text}");

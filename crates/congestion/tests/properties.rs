@@ -15,7 +15,7 @@ enum Event {
     Reduce { state: CaState },
     Recovered { state: CaState },
     Undo,
-    Tell { event: CaEvent, idle_us: u64 },
+    Cwnd { event: CaEvent, idle_us: u64 },
     Clamp { segments: u32 },
     Pace { status: u8, rate: u64 },
 }
@@ -51,7 +51,7 @@ fn event() -> impl Strategy<Value = Event> {
     let rtt = prop_oneof![Just(-1), 0..1_000_000_i32, 0..i32::MAX];
     let state = prop_oneof![Just(CaState::Cwr), Just(CaState::Recovery), Just(CaState::Loss)];
     let calm = prop_oneof![Just(CaState::Open), Just(CaState::Disorder)];
-    let told = prop_oneof![
+    let event = prop_oneof![
         Just(CaEvent::TxStart),
         Just(CaEvent::CwndRestart),
         Just(CaEvent::CompleteCwr),
@@ -65,7 +65,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => state.prop_map(|state| Event::Reduce { state }),
         1 => calm.prop_map(|state| Event::Recovered { state }),
         1 => Just(Event::Undo),
-        1 => (told, time).prop_map(|(event, idle_us)| Event::Tell { event, idle_us }),
+        1 => (event, time).prop_map(|(event, idle_us)| Event::Cwnd { event, idle_us }),
         1 => count.prop_map(|segments| Event::Clamp { segments }),
         1 => (0..2_u8, any::<u64>()).prop_map(|(status, rate)| Event::Pace { status, rate }),
     ]
@@ -123,7 +123,7 @@ fn step(control: &mut Controller, event: &Event) {
             let before = control.sock().snd_cwnd;
             let threshold = control.ssthresh();
             assert!(threshold >= 2, "{before} to {threshold}");
-            // One with its own window control is only told of the loss here.
+            // One with its own window control only learns of the loss here.
             assert!(threshold <= before.max(2) || control.has_cong_control(), "{before} to {threshold}");
             assert_eq!(control.sock().snd_cwnd, before, "TCP, not the algorithm, lowers the window");
             control.sock_mut().snd_ssthresh = threshold;
@@ -139,7 +139,7 @@ fn step(control: &mut Controller, event: &Event) {
             assert!(window == all || control.has_cong_control() && window == sock.snd_cwnd, "{window} of {all}");
             control.sock_mut().snd_cwnd = window;
         }
-        Event::Tell { event, idle_us } => {
+        Event::Cwnd { event, idle_us } => {
             let sock = control.sock_mut();
             sock.lsndtime_us = sock.tcp_mstamp_us;
             sock.tcp_mstamp_us += idle_us;

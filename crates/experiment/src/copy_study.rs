@@ -25,14 +25,14 @@ pub struct CopyStudy {
     last: FlowObservation,
     /// Packets after which the next study of the series is due.
     next_packets: u64,
-    found: Option<CopyVerdict>,
+    found: Option<CopyResult>,
     /// Time of the next observation.
     next: Time,
 }
 
 /// The study's result.
 #[derive(Clone, Debug)]
-pub enum CopyVerdict {
+pub enum CopyResult {
     /// It is steady.
     Steady(Steady),
     /// It was simulated as far as it may, and cannot be extrapolated: why.
@@ -132,7 +132,7 @@ impl CopyStudy {
     }
 
     /// Returns the result; None if the copy ended before it.
-    pub fn into_found(self) -> Option<CopyVerdict> {
+    pub fn into_found(self) -> Option<CopyResult> {
         self.found
     }
 
@@ -146,9 +146,9 @@ impl CopyStudy {
         self.next_packets = (2 * self.next_packets).min(self.spec.most_packets);
         match self.steady(now) {
             Ok(steady) if is_last || steady.half_width * 1e6 <= f64::from(self.spec.error_ppm) => {
-                self.found = Some(CopyVerdict::Steady(steady));
+                self.found = Some(CopyResult::Steady(steady));
             }
-            Err(why) if is_last => self.found = Some(CopyVerdict::Refused(why)),
+            Err(why) if is_last => self.found = Some(CopyResult::Refused(why)),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A count that a backend cannot know is None, and its metric is absent.
 
-use crate::copy_study::CopyVerdict;
+use crate::copy_study::CopyResult;
 use crate::manager::ManagerOutcome;
 use crate::metric::Metrics;
 use crate::sender_command::MoveId;
@@ -140,7 +140,7 @@ pub struct NetworkCounters {
     pub managed: Option<ManagerOutcome>,
 }
 
-/// A sender that was told to reduce its window.
+/// A sender that got a command to reduce its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowReduction {
     /// For which move.
@@ -186,7 +186,7 @@ pub struct MeasuredRun {
     /// Of each entry of short flows.
     pub short_flows: Vec<ShortFlowsSummary>,
     /// Result of the copy study, if one was asked for and the copy had not ended before it.
-    pub copy: Option<CopyVerdict>,
+    pub copy: Option<CopyResult>,
     /// Notes that a reader of the metrics needs.
     pub notes: Vec<String>,
 }

@@ -22,8 +22,8 @@ pub trait Senders<P> {
     /// Returns the routes of a flow's packets, from its sender and from its receiver; None if this machine does not run
     /// the flow.
     fn routes(&self, flow: usize) -> Option<[RouteId; 2]>;
-    /// Tells a sender.
-    fn tell(&mut self, now: Time, told: &AddressedCommand, net: &mut Network<P>);
+    /// Hands a command to its sender.
+    fn command(&mut self, now: Time, addressed: &AddressedCommand, net: &mut Network<P>);
 }
 
 /// First numbers of background sources and of timers. Timers of events are 0 and up.
@@ -151,9 +151,9 @@ impl Environment {
         net: &mut Network<P>,
     ) {
         match self.events[timer as usize].handle_timer(now, |flow| senders.delivered_bytes(flow)) {
-            EventStep::Tell(commands, again) => {
-                for told in &commands {
-                    senders.tell(now, told, net);
+            EventStep::Command(commands, again) => {
+                for addressed in &commands {
+                    senders.command(now, addressed, net);
                 }
                 if let Some(again) = again {
                     net.set_timer(timer, again);
@@ -190,8 +190,8 @@ impl Environment {
         let Some(management) = &mut self.management else { return };
         management.handle_timer(now, |flow| senders.routes(flow).map(|sides| sides[0]), net);
         net.set_timer(timer, management.poll_timeout());
-        while let Some(told) = management.poll_command() {
-            senders.tell(now, &told, net);
+        while let Some(addressed) = management.poll_command() {
+            senders.command(now, &addressed, net);
         }
     }
 

@@ -24,16 +24,16 @@ pub struct ScheduledEvent {
     begin: Time,
     /// Bytes that the watched flow had delivered when the averaging window began.
     received_before: u64,
-    /// True if senders have been told of the move.
-    told: bool,
+    /// True if senders have got their commands for the move.
+    has_commanded: bool,
     /// Time at which the reduced windows are restored.
     restore_at: Option<Time>,
 }
 
 /// Result of a step of an event.
 pub enum EventStep {
-    /// Tell senders now; the next step is due at the time, if any.
-    Tell(Vec<AddressedCommand>, Option<Time>),
+    /// Give senders their commands now; the next step is due at the time, if any.
+    Command(Vec<AddressedCommand>, Option<Time>),
     /// The action happens now; the next step is due at the time, if any.
     Now(ActionSpec, Option<Time>),
     /// The next step is due at this time.
@@ -49,10 +49,12 @@ impl ScheduledEvent {
         let mut events = vec![];
         for (index, event) in run.events.iter().enumerate() {
             let mut spec = event.clone();
-            if let (ActionSpec::Move { route: Some(route), .. } | ActionSpec::MoveBackground { route, .. }, Some(way)) =
-                (&mut spec.action, routes::of_event(run.spec(), index))
+            if let (
+                ActionSpec::Move { route: Some(route), .. } | ActionSpec::MoveBackground { route, .. },
+                Some(elements),
+            ) = (&mut spec.action, routes::of_event(run.spec(), index))
             {
-                *route = way;
+                *route = elements;
             }
             events.push(ScheduledEvent {
                 spec,
@@ -60,7 +62,7 @@ impl ScheduledEvent {
                 happened: None,
                 begin,
                 received_before: 0,
-                told: false,
+                has_commanded: false,
                 restore_at: None,
             });
         }
@@ -96,12 +98,12 @@ impl ScheduledEvent {
         if self.happened.is_some() {
             return match (self.restore_at.take_if(|at| *at <= now), &self.spec.action) {
                 (Some(_), ActionSpec::Move { flows, .. }) => {
-                    EventStep::Tell(self.commands(flows, &SenderCommand::Restore), None)
+                    EventStep::Command(self.commands(flows, &SenderCommand::Restore), None)
                 }
                 _ => EventStep::Done,
             };
         }
-        if self.told {
+        if self.has_commanded {
             return self.act(now);
         }
         if let WhenSpec::FlowReaches { flow, rate_bps, window_ns } = self.spec.when {
@@ -115,8 +117,8 @@ impl ScheduledEvent {
         }
         if let Some((flows, preparation, lead)) = preparation(&self.spec.action) {
             let commands = self.commands(flows, &SenderCommand::Prepare(preparation));
-            self.told = true;
-            return EventStep::Tell(commands, Some(now + lead));
+            self.has_commanded = true;
+            return EventStep::Command(commands, Some(now + lead));
         }
         self.act(now)
     }

@@ -57,7 +57,7 @@ pub use applications::Applications;
 pub use background::BackgroundPacket;
 pub use build::{check_trace, Parts};
 pub use capture::Capture;
-pub use copy_study::{CopyVerdict, Steady};
+pub use copy_study::{CopyResult, Steady};
 pub use counters::{
     BackgroundCounters, FlowCounters, HoldBufferCounters, MeasuredFlow, MeasuredRun, NetworkCounters, ReverseCounters,
     Rtt, ShortFlowsSummary, WindowReduction,

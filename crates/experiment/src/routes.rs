@@ -1,5 +1,5 @@
 //! The alternate routes that events may give packets, made known to the network before it runs: links that packets may
-//! come to leave by another way are then no longer handed packets ahead of time.
+//! come to leave by another elements are then no longer handed packets ahead of time.
 //!
 //! A move whose mitigation keeps packets back has a hold buffer: a link of its own after those of the specification, at
 //! the router where the new route parts from the others of what is moved.
@@ -23,7 +23,7 @@ pub fn hold_buffers(run: &RunSpec) -> impl Iterator<Item = (usize, &HoldBufferSp
 
 /// The route of event `event`'s data with its hold buffer in it; None if it moves none.
 pub fn of_event(run: &RunSpec, event: usize) -> Option<Vec<usize>> {
-    let (mut way, firsts): (_, Vec<&Vec<usize>>) = match &run.events[event].action {
+    let (mut elements, firsts): (_, Vec<&Vec<usize>>) = match &run.events[event].action {
         ActionSpec::Move { flows, route, .. } => {
             (route.clone()?, flows.iter().map(|&flow| &run.flows[flow].route).collect())
         }
@@ -40,12 +40,12 @@ pub fn of_event(run: &RunSpec, event: usize) -> Option<Vec<usize>> {
             ActionSpec::MoveBackground { route, .. } => Some(route),
             _ => None,
         });
-        let common = |other: &Vec<usize>| way.iter().zip(other).take_while(|(a, b)| a == b).count();
-        let ends = |other: &&Vec<usize>| other.first() == way.first() && **other != way;
+        let common = |other: &Vec<usize>| elements.iter().zip(other).take_while(|(a, b)| a == b).count();
+        let ends = |other: &&Vec<usize>| other.first() == elements.first() && **other != elements;
         let at = firsts.into_iter().chain(others).filter(ends).map(common).min().unwrap_or(0);
-        way.insert(at, run.links.len() + hold_buffer);
+        elements.insert(at, run.links.len() + hold_buffer);
     }
-    Some(way)
+    Some(elements)
 }
 
 /// The ways of `flow` from `side`, in the order of the events that lead there; its first is not among them.

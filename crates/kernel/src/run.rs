@@ -90,10 +90,10 @@ pub fn run(
     carrier.start(run, plan, clock, Arc::clone(&progress))?;
     let ran = carry(traffic, clock, Time(spec.duration_ns), carrier, &progress, report_progress);
     let mut report = carrier.stop().unwrap_or_default();
-    let (tally, counters) = ran?;
-    report.traffic_cpu_ns = tally.cpu_ns;
+    let (measured, counters) = ran?;
+    report.traffic_cpu_ns = measured.cpu_ns;
     let counters = counters.unwrap_or_else(|| report.counters.clone());
-    let outcome = outcome(spec, tally, counters, &mut report);
+    let outcome = outcome(spec, measured, counters, &mut report);
     Ok((outcome, report))
 }
 
@@ -102,8 +102,8 @@ fn check(spec: &RunSpec, plan: &HostPlan) -> Result<(), KernelError> {
     if plan.flows.len() != spec.flows.len() {
         return wrong(format!("the plan has {} flows, the spec {}", plan.flows.len(), spec.flows.len()));
     }
-    if let Some(crowd) = spec.short_flows.first() {
-        return wrong(format!("short flows {}: the simulator alone carries them", crowd.name));
+    if let Some(entry) = spec.short_flows.first() {
+        return wrong(format!("short flows {}: the simulator alone carries them", entry.name));
     }
     if let Some(gateway) = spec.gateways.first() {
         return wrong(format!("node {}: the simulator alone has gateways", spec.nodes[gateway.node]));
@@ -133,18 +133,18 @@ fn carry(
     report_progress: &mut dyn FnMut(Time, Time) -> ControlFlow<()>,
 ) -> Result<(MeasuredTraffic, Option<CarrierCounters>), KernelError> {
     let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
-    let (tell, told) = channel();
+    let (reports, received) = channel();
     std::thread::scope(|scope| {
         let (stop, over) = (&stop, &over);
         scope.spawn(move || {
             let mut counters = None;
             let ran = traffic.run(clock, progress, stop, over, |_| counters = carrier.snapshot());
             // The receiver is gone if a report of progress panicked.
-            let _ = tell.send(ran.map(|tally| (tally, counters)));
+            let _ = reports.send(ran.map(|measured| (measured, counters)));
         });
         let ends = EndsIt(stop);
         let result = loop {
-            match told.recv_timeout(REPORT_INTERVAL) {
+            match received.recv_timeout(REPORT_INTERVAL) {
                 Ok(result) => break result,
                 Err(RecvTimeoutError::Disconnected) => {
                     break Err(KernelError::machine("the traffic's thread", std::io::Error::other("it panicked")));

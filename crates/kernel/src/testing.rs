@@ -23,12 +23,12 @@ pub(crate) struct Namespace {
 impl Namespace {
     pub fn new() -> Namespace {
         let (commands, received) = mpsc::channel::<(String, mpsc::Sender<()>)>();
-        let (tell, told) = mpsc::channel();
+        let (ids, its_id) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             // SAFETY: plain system calls on this thread, which ends with the namespace.
             let (made, id) = unsafe { (libc::unshare(libc::CLONE_NEWNET), libc::gettid()) };
             assert_eq!(made, 0, "unshare: {}", std::io::Error::last_os_error());
-            tell.send(id).unwrap();
+            ids.send(id).unwrap();
             for (arguments, done) in received {
                 // A child begins in the namespace of the thread that started it.
                 let output = Command::new("ip").args(arguments.split_whitespace()).output().expect("ip runs");
@@ -36,7 +36,7 @@ impl Namespace {
                 done.send(()).unwrap();
             }
         });
-        let id = told.recv().expect("the thread has its namespace");
+        let id = its_id.recv().expect("the thread has its namespace");
         Namespace { path: format!("/proc/self/task/{id}/ns/net"), commands: Some(commands), thread: Some(thread) }
     }
 

@@ -13,25 +13,25 @@ use wire::fc::{FcId, Wwn};
 /// Time for the fabric's accept of a logout.
 const LOG_OUT: Span = Span::from_secs(1);
 
-/// A port. Each call raises `Stopped` when `told`, a wait for signals of so many seconds, says that one came,
-/// and OSError with the reason where it cannot do what it was asked for.
+/// A port. `wait_for_termination` waits so many seconds for a signal and returns true if one came; each call then
+/// raises `Stopped`. OSError gives the reason where a call cannot do what it was asked for.
 #[pyclass(module = "elephan._native")]
 struct FcPort {
     port: Port,
-    told: Py<PyAny>,
+    wait_for_termination: Py<PyAny>,
 }
 
 #[pymethods]
 impl FcPort {
     /// Opens an interface, or a socket (local path, remote path), for a port with a name.
     #[new]
-    #[pyo3(signature = (interface, socket, vlan, name, told))]
+    #[pyo3(signature = (interface, socket, vlan, name, wait_for_termination))]
     fn new(
         interface: Option<String>,
         socket: Option<(PathBuf, PathBuf)>,
         vlan: Option<u16>,
         name: Option<u64>,
-        told: Py<PyAny>,
+        wait_for_termination: Py<PyAny>,
     ) -> PyResult<FcPort> {
         let attachment = match (interface, socket) {
             (Some(name), None) => AttachmentConfig::Interface(name),
@@ -39,7 +39,7 @@ impl FcPort {
             _ => return Err(error::value("an interface or a socket is needed")),
         };
         let port = Port::open(FcPortConfig { attachment, port: name.map(Wwn), vlan }).map_err(error::fc_port)?;
-        Ok(FcPort { port, told })
+        Ok(FcPort { port, wait_for_termination })
     }
 
     /// The port's name.
@@ -153,11 +153,11 @@ impl FcPort {
         py: Python<'_>,
         work: impl FnOnce(&mut Port, &mut dyn FnMut() -> bool) -> Result<T, FcPortError> + Send,
     ) -> PyResult<T> {
-        let FcPort { port, told } = self;
+        let FcPort { port, wait_for_termination } = self;
         let mut failed = None;
         let done = py.detach(|| {
             work(port, &mut || {
-                Python::attach(|py| match told.call1(py, (0,)).and_then(|said| said.is_truthy(py)) {
+                Python::attach(|py| match wait_for_termination.call1(py, (0,)).and_then(|said| said.is_truthy(py)) {
                     Ok(said) => said,
                     Err(raised) => {
                         failed = Some(raised);

@@ -138,19 +138,21 @@ fn iscsi_memory(
     Ok((least, first_burst, wanted))
 }
 
-/// Does what may take long in a thread of its own, while this one looks for signals: by `told`, a wait of so many
-/// seconds that says whether one came, or by what Python's handlers raise.
+/// Does what may take long in a thread of its own, while this one looks for signals: by `wait_for_termination`, which
+/// waits so many seconds and returns true if one came, or by what Python's handlers raise.
 fn watched<T: Send>(
     py: Python<'_>,
-    told: Option<&Py<PyAny>>,
+    wait_for_termination: Option<&Py<PyAny>>,
     work: impl FnOnce(&AtomicBool) -> std::io::Result<T> + Send,
 ) -> PyResult<T> {
     let stop = AtomicBool::new(false);
     let done = std::thread::scope(|scope| {
         let worker = scope.spawn(|| work(&stop));
         while !worker.is_finished() {
-            let looked = match told {
-                Some(told) => told.call1(py, (LOOK_S,)).and_then(|said| said.is_truthy(py)),
+            let looked = match wait_for_termination {
+                Some(wait_for_termination) => {
+                    wait_for_termination.call1(py, (LOOK_S,)).and_then(|said| said.is_truthy(py))
+                }
                 None => {
                     py.detach(|| std::thread::park_timeout(Duration::from_secs_f64(LOOK_S)));
                     py.check_signals().map(|()| false)
@@ -189,12 +191,12 @@ fn initiator(name: &str, target: Option<&str>) -> InitiatorConfig {
     }
 }
 
-/// Puts a load on a unit; returns its result as a dict. OSError names the refusal of the target or the network. `told`
-/// is a wait for signals that are to end it.
+/// Puts a load on a unit; returns its result as a dict. OSError names the refusal of the target or the network.
+/// `wait_for_termination` waits for signals that are to end it.
 #[pyfunction]
 #[pyo3(signature = (
     address_text, name, target, lun, chap, mutual, own, connections, read_percent, io_bytes, depth, random, duration_ns,
-    seed, congestion_control=None, told=None
+    seed, congestion_control=None, wait_for_termination=None
 ))]
 #[allow(clippy::too_many_arguments)]
 fn iscsi_bench(
@@ -214,7 +216,7 @@ fn iscsi_bench(
     duration_ns: u64,
     seed: u64,
     congestion_control: Option<String>,
-    told: Option<Py<PyAny>>,
+    wait_for_termination: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyDict>> {
     let mut config = initiator(name, Some(target));
     config.settings = settings(own)?;
@@ -232,7 +234,7 @@ fn iscsi_bench(
         duration: Span(duration_ns),
         seed,
     };
-    let report = watched(py, told.as_ref(), |stop| storage_net::bench(&config, stop))?;
+    let report = watched(py, wait_for_termination.as_ref(), |stop| storage_net::bench(&config, stop))?;
     let dict = PyDict::new(py);
     for (name, kind) in [("reads", &report.reads), ("writes", &report.writes)] {
         dict.set_item(name, as_dict(py, kind)?)?;

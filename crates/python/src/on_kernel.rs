@@ -41,7 +41,7 @@ fn run_on_kernel<'py>(
     let mut go = |carrier: &mut (dyn Carrier + Send)| {
         py.detach(|| {
             kernel::run(&spec, &plan, carrier, &mut |now, end| match progress.hear_signals() {
-                ControlFlow::Continue(()) => progress.tell(now.0, end.0),
+                ControlFlow::Continue(()) => progress.report(now.0, end.0),
                 stop => stop,
             })
         })
@@ -89,11 +89,11 @@ impl Carrier for Counted {
             });
             stats.collect::<PyResult<Vec<_>>>()
         });
-        let told = links.map(|links| CarrierCounters {
+        let counters = links.map(|links| CarrierCounters {
             network: NetworkCounters { links, ..NetworkCounters::default() },
             ..CarrierCounters::default()
         });
-        told.map_err(|error| *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error)).ok()
+        counters.map_err(|error| *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error)).ok()
     }
 
     fn has_failed(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Calls of a BPF build, made again natively.
 
 use crate::error;
-use congestion::parity::{replay, synthetic, Comparison, HOOKS, SEEN_BYTES};
+use congestion::parity::{replay, synthetic, Comparison, HOOKS, HOOK_CALL_BYTES};
 use congestion::Algorithm;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -76,7 +76,7 @@ fn as_dict<'py>(py: Python<'py>, found: &Comparison) -> PyResult<Bound<'py, PyDi
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("HOOKS", HOOKS)?;
-    module.add("SEEN_BYTES", SEEN_BYTES)?;
+    module.add("HOOK_CALL_BYTES", HOOK_CALL_BYTES)?;
     module.add_function(wrap_pyfunction!(replay_calls, module)?)?;
     module.add_function(wrap_pyfunction!(synthetic_calls, module)?)
 }

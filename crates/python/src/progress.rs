@@ -23,7 +23,7 @@ impl Progress {
     }
 
     /// Calls it when its time has come. Whatever it raises is kept for [`Progress::check`].
-    pub fn tell(&mut self, now_ns: u64, end_ns: u64) -> ControlFlow<()> {
+    pub fn report(&mut self, now_ns: u64, end_ns: u64) -> ControlFlow<()> {
         let Some(callable) = &self.callable else { return ControlFlow::Continue(()) };
         if self.last.elapsed() < self.interval {
             return ControlFlow::Continue(());

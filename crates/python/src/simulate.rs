@@ -35,7 +35,7 @@ pub(crate) struct RunResult {
     /// Time of each event, s since the run began; None: it did not happen.
     #[pyo3(get)]
     event_times_s: Vec<Option<f64>>,
-    /// Of each sender that was told to reduce its window.
+    /// Of each sender that got a command to reduce its window.
     #[pyo3(get)]
     cwnd_reductions: Vec<Py<PyDict>>,
     #[pyo3(get)]
@@ -65,13 +65,13 @@ fn simulate(
 ) -> PyResult<RunResult> {
     let spec: RunSpec = serde_json::from_str(spec_json).map_err(error::json("the run's spec"))?;
     let mut progress = Progress::new(progress, progress_interval_s);
-    let outcome = py.detach(|| experiment::simulate(&spec, &mut |at| progress.tell(at.now.0, at.end.0)));
+    let outcome = py.detach(|| experiment::simulate(&spec, &mut |at| progress.report(at.now.0, at.end.0)));
     progress.check()?;
     let outcome = outcome.map_err(error::run)?;
     convert(py, outcome)
 }
 
-/// Reads the trace at `path` and returns its summary, by name (`format` "auto": told by the content). ValueError names
+/// Reads the trace at `path` and returns its summary, by name (`format` "auto": found by its content). ValueError names
 /// file and place.
 #[pyfunction]
 fn check_trace<'py>(py: Python<'py>, path: &str, format: &str) -> PyResult<Bound<'py, PyDict>> {

@@ -270,8 +270,8 @@ fn case() -> impl Strategy<Value = Case> {
     let routes = prop::sample::subsequence(PATHS[..7].iter().map(|r| r.to_vec()).collect::<Vec<_>>(), 1..=3);
     routes.prop_flat_map(|routes| {
         let send = (0u64..200_000, 0..routes.len(), 40u32..1500);
-        let way = prop::sample::select(PATHS.map(|w| w.to_vec()).to_vec());
-        let moved = (0u64..250_000, 0..routes.len(), way);
+        let path = prop::sample::select(PATHS.map(|w| w.to_vec()).to_vec());
+        let moved = (0u64..250_000, 0..routes.len(), path);
         (
             prop::collection::vec(link_config(), 6),
             Just(routes),

@@ -49,7 +49,7 @@ pub struct QueueDelaySpec {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CwndReductionSpec {
-    /// Difference of the two paths' delays as the sender is told, ns.
+    /// Difference of the two paths' delays as the sender gets it, ns.
     pub delay_ns: u64,
     /// Part of the window that remains, parts per million; null = (RTT - delay) / RTT by the sender's own RTT.
     pub cwnd_fraction_ppm: Option<u32>,

@@ -302,7 +302,7 @@ fn describe(reply: &Completion) -> String {
     }
 }
 
-/// Runs a load. `stop` ends it early; what was measured until then is told, as when the target goes for good.
+/// Runs a load. `stop` ends it early; the report has what was measured until then, as when the target goes for good.
 ///
 /// # Errors
 /// The target cannot be reached or refuses, the unit is not there or too small; interrupted by `stop` before the first

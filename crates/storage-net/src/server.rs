@@ -50,7 +50,7 @@ pub struct ServerConfig {
 /// The memory budget of a target.
 fn memory(max_connections: usize, limit_bytes: u64) -> MemoryConfig {
     MemoryConfig {
-        limit_bytes: limit_bytes.saturating_sub(POOL_BYTES as u64),
+        limit_bytes: Some(limit_bytes.saturating_sub(POOL_BYTES as u64)),
         connections: max_open_connections(max_connections) as u64,
         buffer_bytes: BUFFER_BYTES as u64,
         // FirstBurstLength of initiators that do not negotiate it (RFC 7143, 13.14).
@@ -118,12 +118,12 @@ impl Server {
             listeners.push((listener.local_addr()?, listener));
         }
         let memory = memory(config.max_connections, config.memory_bytes);
-        if memory.limit_bytes < memory.least_bytes() {
+        if memory.limit_bytes.is_some_and(|limit| limit < memory.least_bytes()) {
             let least = memory.least_bytes() + POOL_BYTES as u64;
             let text = format!("{} bytes of memory: at least {least} are needed", config.memory_bytes);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let target = TargetConfig { max_connections: config.max_connections, memory, ..config.target };
+        let target = TargetConfig { max_connections: Some(config.max_connections), memory, ..config.target };
         let shared = Shared::new(Target::new(target, Device::new(luns)), media);
         let mut server = Server { shared, addresses: Vec::new(), threads: Vec::new() };
         for (address, listener) in listeners {

@@ -32,7 +32,7 @@ impl Rig {
     }
 
     /// WCE of the caching page: now, at the start, and whether it can be changed.
-    fn told(&mut self) -> [bool; 3] {
+    fn write_cache_bits(&mut self) -> [bool; 3] {
         [0, 2, 1].map(|control: u8| {
             // DBD: no block descriptor.
             let Step::Done(reply) = self.begin(&[0x1a, 0x08, control << 6 | CACHING, 0, 255], Vec::new()) else {
@@ -57,7 +57,7 @@ impl Rig {
 #[test]
 fn with_the_cache_on_only_fua_makes_a_write_durable() {
     let mut rig = Rig::new(true);
-    assert_eq!(rig.told(), [true, true, true]);
+    assert_eq!(rig.write_cache_bits(), [true, true, true]);
     assert!(!rig.is_durable(false));
     assert!(rig.is_durable(true));
 }
@@ -70,7 +70,7 @@ fn with_the_cache_off_every_write_is_durable() {
     // The content of the cache goes to the medium first.
     let Step::Work(Op::Flush, then) = rig.begin(&[0x15, 0x10, 0, 0, 24], list) else { panic!("no flush") };
     assert_eq!(rig.device.finish(0, then, Outcome::Done).status, status::GOOD);
-    assert_eq!(rig.told(), [false, true, true]);
+    assert_eq!(rig.write_cache_bits(), [false, true, true]);
     assert!(rig.is_durable(false));
     assert!(rig.is_durable(true));
 }
@@ -78,6 +78,6 @@ fn with_the_cache_off_every_write_is_durable() {
 #[test]
 fn a_unit_without_cache_reports_it() {
     let mut rig = Rig::new(false);
-    assert_eq!(rig.told(), [false, false, true]);
+    assert_eq!(rig.write_cache_bits(), [false, false, true]);
     assert!(rig.is_durable(false));
 }

@@ -199,8 +199,8 @@ mod tests {
                 let mut fresh = Vec::new();
                 let (low, high) = set.insert(start, end, &mut fresh);
                 let new: Vec<u64> = (start..end).filter(|&n| !held[n as usize]).collect();
-                let told: Vec<u64> = fresh.iter().flat_map(|&(a, b)| a..b).collect();
-                assert_eq!(new, told);
+                let numbers: Vec<u64> = fresh.iter().flat_map(|&(a, b)| a..b).collect();
+                assert_eq!(new, numbers);
                 held[start as usize..end as usize].fill(true);
                 assert!(held[low as usize..high as usize].iter().all(|&h| h));
                 assert!(low == 0 || !held[low as usize - 1]);

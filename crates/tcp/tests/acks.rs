@@ -188,26 +188,26 @@ fn reported_blocks(cfg: Config, rate: u64, rtt: Span, count: u64, lost: impl Fn(
 #[test]
 fn after_three_duplicate_acks_one_is_sent_per_millisecond() {
     // A segment in 0.1 ms: 79 come after the one that is lost.
-    let told = reported_blocks(Config::default(), 120_000_000, ms(100), 100, |n| n == 21);
-    let gaps: Vec<u64> = told.windows(2).map(|pair| pair[1].at.since(pair[0].at).as_micros()).collect();
+    let acks = reported_blocks(Config::default(), 120_000_000, ms(100), 100, |n| n == 21);
+    let gaps: Vec<u64> = acks.windows(2).map(|pair| pair[1].at.since(pair[0].at).as_micros()).collect();
     assert_eq!(gaps[..2], [100, 100], "three at once");
     assert!(gaps[2..].iter().all(|gap| (1_090..=1_110).contains(gap)), "1 ms from the next segment on: {gaps:?}");
-    assert_eq!(told.len(), 3 + 7);
-    let last = told.last().expect("some").seg.sacks[0];
+    assert_eq!(acks.len(), 3 + 7);
+    let last = acks.last().expect("some").seg.sacks[0];
     assert_eq!(last, SackBlock { start: 1 + 23 * MSS, end: 1 + 102 * MSS }, "nothing is forgotten");
 }
 
 #[test]
 fn a_compressed_ack_waits_no_longer_than_a_20th_of_the_rtt() {
-    let told = reported_blocks(Config::default(), 1_200_000_000, ms(4), 200, |n| n == 21);
-    let gaps: Vec<u64> = told.windows(2).map(|pair| pair[1].at.since(pair[0].at).as_micros()).collect();
+    let acks = reported_blocks(Config::default(), 1_200_000_000, ms(4), 200, |n| n == 21);
+    let gaps: Vec<u64> = acks.windows(2).map(|pair| pair[1].at.since(pair[0].at).as_micros()).collect();
     assert!(gaps[2..].iter().all(|gap| (205..=215).contains(gap)), "0.2 ms from the next segment on: {gaps:?}");
 }
 
 #[test]
 fn one_ack_compresses_45_at_most() {
-    let told = reported_blocks(Config::default(), 120_000_000_000, ms(100), 1_000, |n| n == 21);
-    let segments: Vec<u64> = told.windows(2).map(|p| (p[1].seg.sacks[0].end - p[0].seg.sacks[0].end) / MSS).collect();
+    let acks = reported_blocks(Config::default(), 120_000_000_000, ms(100), 1_000, |n| n == 21);
+    let segments: Vec<u64> = acks.windows(2).map(|p| (p[1].seg.sacks[0].end - p[0].seg.sacks[0].end) / MSS).collect();
     assert_eq!(segments[..2], [1, 1]);
     let (last, most) = segments[2..].split_last().expect("some");
     assert!(most.iter().all(|&n| n == 45) && *last <= 45, "{segments:?}");
@@ -226,11 +226,11 @@ fn no_ack_is_compressed_where_that_is_off_or_the_recovery_has_none() {
 
 #[test]
 fn every_block_is_reported_despite_ack_compression() {
-    let told = reported_blocks(Config::default(), 120_000_000, ms(100), 200, |n| n > 20 && n % 2 == 1);
+    let acks = reported_blocks(Config::default(), 120_000_000, ms(100), 200, |n| n > 20 && n % 2 == 1);
     for n in (22..=200).step_by(2) {
         let start = 1 + (n + 1) * MSS;
         let block = SackBlock { start, end: start + MSS };
-        assert!(told.iter().any(|ack| ack.seg.sacks[..usize::from(ack.seg.sack_count)].contains(&block)), "{n}");
+        assert!(acks.iter().any(|ack| ack.seg.sacks[..usize::from(ack.seg.sack_count)].contains(&block)), "{n}");
     }
-    assert!(told.len() < 90, "some were held back: {}", told.len());
+    assert!(acks.len() < 90, "some were held back: {}", acks.len());
 }

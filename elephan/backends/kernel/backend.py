@@ -67,11 +67,13 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
     inputs = job.inputs
     # Of this run's threads: others may go on beside it.
     began_s = time.thread_time()
-    result, done, told, cpu_ns = _run(job, layout, progress)
+    result, done, reductions, cpu_ns = _run(job, layout, progress)
     cpu_s = time.thread_time() - began_s + cpu_ns / 1e9
     notes = [*(FAULT + fault for fault in done.faults()), *done.notes(), *layout.notes, *result.notes]
     numbers = {**done.metrics(), "cpu_s": cpu_s}
-    record, series = build_record(BACKEND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec), told)
+    record, series = build_record(
+        BACKEND, job, inputs, job.spec, result, numbers, notes, _programs_of(job.spec), reductions
+    )
     record.links = [done.counted(link) for link in record.links]
     return record, series
 
@@ -100,9 +102,9 @@ def _run(
             raise InputError(one_line(error)) from error
         except (OSError, RuntimeError) as error:
             raise RunError(one_line(error)) from error
-        told = cwnd_reductions.told(job.spec, layout, emulator["commands"], listening)
+        reductions = cwnd_reductions.collect_answers(job.spec, layout, emulator["commands"], listening)
         cpu_ns = emulator["cpu_ns"] + emulator["traffic_cpu_ns"]
-        return result, path.report(job.spec, emulator), told, cpu_ns
+        return result, path.report(job.spec, emulator), reductions, cpu_ns
 
 
 def _programs(spec: RunSpec, layout: Layout, place: testbed.Site, names: list[str]) -> dict[int, dict[str, Any]]:

@@ -60,7 +60,9 @@ def listening(layout: Layout, names: Sequence[str]) -> Iterator[Listening]:
         )
 
 
-def told(spec: RunSpec, layout: Layout, given: Sequence[Mapping[str, Any]], maps_of: Listening) -> list[dict[str, Any]]:
+def collect_answers(
+    spec: RunSpec, layout: Layout, given: Sequence[Mapping[str, Any]], maps_of: Listening
+) -> list[dict[str, Any]]:
     """Return the answer to each command, in the form of the record's `cwnd_reductions`."""
     answers = {
         number: {ENDS.unpack(key): ANSWER.unpack(value) for key, value in answered.entries().items()}

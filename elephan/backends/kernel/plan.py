@@ -30,7 +30,7 @@ FIRST_PORT = 10_000
 MOST_FLOWS = 50_000
 """One port each."""
 
-MOST_TOLD = 4096
+MAX_REDUCED_FLOWS = 4096
 """CC_COMMANDS_ of congestion/bpf/cwnd_reduction.h."""
 
 
@@ -126,18 +126,19 @@ def _reduced(spec: RunSpec) -> set[int]:
     mitigations = spec["manager"].get("mitigations", []) if "manager" in spec else []
     ways = [way["route"] for way in mitigations if way["mitigation"]["cwnd_reduction"] is not None]
     found.update(number for number, flow in enumerate(spec["flows"]) if flow["route"] in ways)
-    if len(found) > MOST_TOLD:
+    if len(found) > MAX_REDUCED_FLOWS:
         raise InputError(
-            f'mitigation "cwnd_reduction": {len(found)} flows; the backend kernel can tell at most {MOST_TOLD} in a run'
+            f'mitigation "cwnd_reduction": {len(found)} flows; '
+            f"the backend kernel can reduce at most {MAX_REDUCED_FLOWS} in a run"
         )
     return found
 
 
-def _listening(flows: Sequence[FlowSpec], control_of: Sequence[int], told: set[int]) -> frozenset[int]:
+def _listening(flows: Sequence[FlowSpec], control_of: Sequence[int], reduced: set[int]) -> frozenset[int]:
     """Return the controls that can follow commands: not those that set the window on every ACK, as in the simulator."""
     return frozenset(
         control_of[number]
-        for number in told
+        for number in reduced
         if "cong_avoid" in find(flows[number]["transport"]["congestion_control"]).hooks
     )
 
@@ -167,7 +168,7 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
     controls: dict[Control, int] = {}
     ends, control_of = [], []
     notes: dict[str, None] = {}
-    patient, told = _patient(spec["events"]), _reduced(spec)
+    patient, reduced = _patient(spec["events"]), _reduced(spec)
     for number, flow in enumerate(flows):
         if flow["workload"]["kind"] == "iscsi":
             raise InputError(
@@ -218,6 +219,6 @@ def layout_of(spec: RunSpec, machine: Machine) -> Layout:
         tuple(ends),
         tuple(controls),
         tuple(control_of),
-        _listening(flows, control_of, told),
+        _listening(flows, control_of, reduced),
         tuple(notes),
     )

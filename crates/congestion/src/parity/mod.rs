@@ -1,21 +1,21 @@
 //! One source, two builds: calls that a BPF build answered, made again natively and compared, one by one.
 //!
-//! A recording is a sequence of [`Seen`], each call once before and once after. It comes from the running kernel
+//! A recording is a sequence of [`HookCall`], each call once before and once after. It comes from the running kernel
 //! (congestion/bpf/record.h), or its inputs from [`synthetic`] and its answers from BPF programs that are run one at a
 //! time (congestion/bpf/step.h). Each call is replayed from the recorded state, so that one difference does not hide
 //! the next; that the algorithm's own state is the same before a call as after the one before it is checked apart, and
 //! with both the whole sequence is the same.
 
-mod seen;
+mod hook_call;
 mod synthetic;
 
-pub use seen::{Seen, HOOKS, SEEN_BYTES};
+pub use hook_call::{HookCall, HOOKS, HOOK_CALL_BYTES};
 pub use synthetic::synthetic;
 
 use crate::controller::{Controller, ParamError};
 use crate::descriptor::Algorithm;
 use crate::sock::{MAX_PARAMS, PRIVATE_BYTES};
-use seen::{call, SSTHRESH};
+use hook_call::{call, SSTHRESH};
 use std::collections::BTreeMap;
 
 /// Differences that are kept in full; the rest are counted.
@@ -59,7 +59,7 @@ pub struct Comparison {
     pub steps: u64,
     /// Calls compared, by hook; in the order of [`HOOKS`].
     pub by_hook: [u64; HOOKS.len()],
-    /// Connections seen.
+    /// Connections one.
     pub connections: u64,
     /// Records without their other half: the ring buffer was full.
     pub unpaired: u64,
@@ -81,7 +81,7 @@ pub struct Comparison {
 struct Connection {
     number: u64,
     /// A call that has begun.
-    begun: Option<Seen>,
+    begun: Option<HookCall>,
     /// The algorithm's state after the last call, unless one is missing.
     state: Option<[u64; PRIVATE_BYTES / 8]>,
 }
@@ -99,21 +99,21 @@ pub fn replay(
     let params = control.sock().params;
     let mut found = Comparison::default();
     let mut connections: BTreeMap<u64, Connection> = BTreeMap::new();
-    for seen in recording.chunks_exact(SEEN_BYTES).map(Seen::read) {
+    for one in recording.chunks_exact(HOOK_CALL_BYTES).map(HookCall::read) {
         let next = connections.len() as u64 + 1;
         let connection =
-            connections.entry(seen.connection).or_insert(Connection { number: next, begun: None, state: None });
-        if seen.after == 0 {
-            if connection.begun.replace(seen).is_some() {
+            connections.entry(one.connection).or_insert(Connection { number: next, begun: None, state: None });
+        if one.after == 0 {
+            if connection.begun.replace(one).is_some() {
                 found.unpaired += 1;
                 connection.state = None;
             }
             continue;
         }
         match connection.begun.take() {
-            Some(before) if before.hook == seen.hook => {
-                found.compare(&mut control, &params, connection, &before, &seen);
-                connection.state = Some(seen.sock.private);
+            Some(before) if before.hook == one.hook => {
+                found.compare(&mut control, &params, connection, &before, &one);
+                connection.state = Some(one.sock.private);
             }
             other => {
                 found.unpaired += 1 + u64::from(other.is_some());
@@ -132,8 +132,8 @@ impl Comparison {
         control: &mut Controller,
         params: &[i64; MAX_PARAMS],
         connection: &Connection,
-        before: &Seen,
-        after: &Seen,
+        before: &HookCall,
+        after: &HookCall,
     ) {
         self.steps += 1;
         if let Some(count) = self.by_hook.get_mut(before.hook as usize) {
@@ -182,9 +182,9 @@ impl Comparison {
 fn differing(
     control: &mut Controller,
     params: &[i64; MAX_PARAMS],
-    before: &Seen,
+    before: &HookCall,
     lsndtime_us: u64,
-    after: &Seen,
+    after: &HookCall,
 ) -> Vec<(String, u64, u64)> {
     *control.sock_mut() = before.sock.clone();
     control.sock_mut().params = *params;

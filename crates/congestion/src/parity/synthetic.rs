@@ -3,9 +3,9 @@
 //! The order of calls is Linux's; the numbers are drawn so that small, usual and extreme ones meet. A sequence is
 //! made natively, call by call, and only what each call was given is handed out.
 
-use super::seen::{
-    call, Seen, CONG_AVOID, CONG_CONTROL, CWND_EVENT, HOOKS, INIT, IN_ACK_EVENT, MIN_TSO_SEGS, PKTS_ACKED, RELEASE,
-    SEEN_BYTES, SET_STATE, SSTHRESH, UNDO_CWND,
+use super::hook_call::{
+    call, HookCall, CONG_AVOID, CONG_CONTROL, CWND_EVENT, HOOKS, HOOK_CALL_BYTES, INIT, IN_ACK_EVENT, MIN_TSO_SEGS,
+    PKTS_ACKED, RELEASE, SET_STATE, SSTHRESH, UNDO_CWND,
 };
 use crate::controller::{Controller, ParamError};
 use crate::descriptor::Algorithm;
@@ -60,7 +60,7 @@ impl Draw {
     }
 }
 
-/// `count` calls under `algorithm` with the parameters `values`, as the first halves ([`Seen::after`] = 0) of a
+/// `count` calls under `algorithm` with the parameters `values`, as the first halves ([`HookCall::after`] = 0) of a
 /// recording. Each call begins where the native build left the one before, but for what TCP changes in between.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ pub fn synthetic(
     let mut control = Controller::new(algorithm, values)?;
     let params = control.sock().params;
     let has: Vec<_> = HOOKS.iter().map(|hook| algorithm.hooks().contains(hook)).collect();
-    let mut bytes = Vec::with_capacity(count * SEEN_BYTES);
+    let mut bytes = Vec::with_capacity(count * HOOK_CALL_BYTES);
     let (mut made, mut connection) = (0, 0);
     while made < count {
         connection += 1;
@@ -96,11 +96,11 @@ pub fn synthetic(
             if hook == INIT {
                 control.sock_mut().private = Default::default();
             }
-            let seen = given(&mut draw, hook, connection, control.sock());
-            seen.write(&mut bytes);
+            let one = given(&mut draw, hook, connection, control.sock());
+            one.write(&mut bytes);
             made += 1;
-            let result = call(&mut control, &seen);
-            as_tcp_does(&mut draw, control.sock_mut(), &seen, result);
+            let result = call(&mut control, &one);
+            as_tcp_does(&mut draw, control.sock_mut(), &one, result);
         }
     }
     Ok(bytes)
@@ -182,7 +182,7 @@ fn between(draw: &mut Draw, sock: &mut CcSock) {
 }
 
 /// One call: the sender and what goes with it.
-fn given(draw: &mut Draw, hook: u32, connection: u64, sock: &CcSock) -> Seen {
+fn given(draw: &mut Draw, hook: u32, connection: u64, sock: &CcSock) -> HookCall {
     let acked = draw.number(WIDEST).max(1);
     let rtt_us = if draw.one_in(8) { -1 } else { draw.number(i32::MAX as u64) as i32 };
     let args = match hook {
@@ -219,19 +219,19 @@ fn given(draw: &mut Draw, hook: u32, connection: u64, sock: &CcSock) -> Seen {
             pad: 0,
         };
     }
-    Seen { hook, after: 0, connection, args, result: 0, ticks: 0, rate, ack, pad: 0, sock: sock.clone() }
+    HookCall { hook, after: 0, connection, args, result: 0, ticks: 0, rate, ack, pad: 0, sock: sock.clone() }
 }
 
 /// Applies a call's result as TCP does.
-fn as_tcp_does(draw: &mut Draw, sock: &mut CcSock, seen: &Seen, result: Option<u32>) {
-    match (seen.hook, result) {
+fn as_tcp_does(draw: &mut Draw, sock: &mut CcSock, one: &HookCall, result: Option<u32>) {
+    match (one.hook, result) {
         (SSTHRESH, Some(threshold)) => {
             sock.prior_cwnd = sock.snd_cwnd;
             sock.snd_ssthresh = threshold;
             sock.snd_cwnd = if draw.one_in(4) { 1 } else { threshold.max(1) };
         }
         (UNDO_CWND, Some(window)) => sock.snd_cwnd = window.max(1),
-        (SET_STATE, _) => sock.ca_state = (seen.args[0] as u8).min(CaState::Loss as u8),
+        (SET_STATE, _) => sock.ca_state = (one.args[0] as u8).min(CaState::Loss as u8),
         _ => {}
     }
 }

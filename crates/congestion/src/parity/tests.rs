@@ -4,23 +4,23 @@ use super::*;
 use crate::builtin::find;
 
 /// A recording whose answers are the native build's own, as BPF's would be if it did the same.
-fn answered(algorithm: &Algorithm, values: &BTreeMap<String, i64>, given: &[u8]) -> Vec<Seen> {
+fn answered(algorithm: &Algorithm, values: &BTreeMap<String, i64>, given: &[u8]) -> Vec<HookCall> {
     let mut control = Controller::new(algorithm, values).expect("values in range");
     let params = control.sock().params;
     let mut recording = vec![];
-    for before in given.chunks_exact(SEEN_BYTES).map(Seen::read) {
+    for before in given.chunks_exact(HOOK_CALL_BYTES).map(HookCall::read) {
         *control.sock_mut() = before.sock.clone();
         control.sock_mut().params = params;
         let result = call(&mut control, &before).unwrap_or(0);
-        let after = Seen { after: 1, result, sock: control.sock().clone(), ..before.clone() };
+        let after = HookCall { after: 1, result, sock: control.sock().clone(), ..before.clone() };
         recording.extend([before, after]);
     }
     recording
 }
 
-fn bytes(recording: &[Seen]) -> Vec<u8> {
+fn bytes(recording: &[HookCall]) -> Vec<u8> {
     let mut bytes = vec![];
-    recording.iter().for_each(|seen| seen.write(&mut bytes));
+    recording.iter().for_each(|one| one.write(&mut bytes));
     bytes
 }
 
@@ -28,7 +28,7 @@ fn none() -> BTreeMap<String, i64> {
     BTreeMap::new()
 }
 
-fn htcp() -> (Algorithm, Vec<Seen>) {
+fn htcp() -> (Algorithm, Vec<HookCall>) {
     let algorithm = find("htcp").expect("built in");
     let given = synthetic(&algorithm, &none(), 1, 3000).expect("no values");
     let recording = answered(&algorithm, &none(), &given);
@@ -53,16 +53,16 @@ fn the_same_answers_are_no_difference_and_every_hook_is_reached() {
 #[test]
 fn one_bit_in_any_field_is_found_with_its_step_hook_and_values() {
     let (algorithm, recording) = htcp();
-    let at = recording.iter().position(|seen| seen.hook == SSTHRESH && seen.after == 1).expect("a loss");
+    let at = recording.iter().position(|one| one.hook == SSTHRESH && one.after == 1).expect("a loss");
     let step = at as u64 / 2 + 1;
-    type Change = fn(&mut Seen);
+    type Change = fn(&mut HookCall);
     let changes: [(&str, Change); 6] = [
-        ("snd_cwnd", |seen| seen.sock.snd_cwnd ^= 1),
-        ("snd_cwnd_cnt", |seen| seen.sock.snd_cwnd_cnt ^= 1 << 31),
-        ("pacing_rate", |seen| seen.sock.pacing_rate ^= 1 << 63),
-        ("ecn_flags", |seen| seen.sock.ecn_flags ^= 4),
-        ("private[12]", |seen| seen.sock.private[12] ^= 1 << 40),
-        ("result", |seen| seen.result ^= 1),
+        ("snd_cwnd", |one| one.sock.snd_cwnd ^= 1),
+        ("snd_cwnd_cnt", |one| one.sock.snd_cwnd_cnt ^= 1 << 31),
+        ("pacing_rate", |one| one.sock.pacing_rate ^= 1 << 63),
+        ("ecn_flags", |one| one.sock.ecn_flags ^= 4),
+        ("private[12]", |one| one.sock.private[12] ^= 1 << 40),
+        ("result", |one| one.result ^= 1),
     ];
     for (field, change) in changes {
         let mut changed = recording.clone();

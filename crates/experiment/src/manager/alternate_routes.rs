@@ -12,12 +12,12 @@ use spec::{
 use te::{AllowedMitigations, HoldConfig, Pacing, Plan};
 use units::{Rate, Size, Span};
 
-/// The way of a flow's data over a lightpath.
+/// The route of a flow's data over a lightpath.
 pub struct AlternateRoute {
     /// Its links.
     pub links: Vec<usize>,
-    /// The same with the hold buffer before the lightpath, if it has one.
-    pub way: Vec<usize>,
+    /// Elements that a packet passes: the links, and the hold buffer before the lightpath, if there is one.
+    pub elements: Vec<usize>,
     hold_buffer: Option<usize>,
     /// Number of the line that paces its release.
     pub line: Option<usize>,
@@ -37,18 +37,18 @@ impl<'a> AlternateRoutes<'a> {
         AlternateRoutes { spec, next: run.links.len() + routes::hold_buffers(run).count(), lines: Lines::default() }
     }
 
-    /// The way of a flow of `route` over `lightpath`, which is `links` and leaves `route` at its link `parts`.
+    /// The alternate route of a flow of `route` over `lightpath`: `links`, which leave `route` at its link `parts`.
     pub fn over(&mut self, route: &[usize], lightpath: usize, links: Vec<usize>, parts: usize) -> AlternateRoute {
         let is_its = |of: &&PathMitigationSpec| of.lightpath == lightpath && of.route == route;
         let mitigation = self.spec.mitigations.iter().find(is_its).map(|of| of.mitigation.clone());
-        let mut way = links.clone();
+        let mut elements = links.clone();
         let spec = mitigation.as_ref().and_then(|mitigation: &MitigationSpec| mitigation.hold_buffer.as_ref());
         let (hold_buffer, line) = (spec.map(|_| self.next), spec.map(|hold_buffer| self.lines.number(hold_buffer)));
         if let Some(hold_buffer) = hold_buffer {
-            way.insert(parts, hold_buffer);
+            elements.insert(parts, hold_buffer);
             self.next += 1;
         }
-        AlternateRoute { links, way, hold_buffer, line, mitigation }
+        AlternateRoute { links, elements, hold_buffer, line, mitigation }
     }
 }
 

@@ -64,14 +64,14 @@ impl Mitigations {
             Some(cwnd_reduction) => {
                 let preparation =
                     Preparation { cwnd_reduction: Some(cwnd_reduction.clone()), reordering_tolerance: None };
-                self.tell_sender(pending.flow, pending.entry, SenderCommand::Prepare(preparation));
+                self.command_sender(pending.flow, pending.entry, SenderCommand::Prepare(preparation));
                 self.pending.push((now + Span(cwnd_reduction.lead_ns), Pending::Move(pending)));
             }
             None => self.carry_out(now, pending, of, route, net),
         }
     }
 
-    fn tell_sender(&mut self, flow: usize, entry: usize, command: SenderCommand) {
+    fn command_sender(&mut self, flow: usize, entry: usize, command: SenderCommand) {
         self.commands.push_back(AddressedCommand { flow, why: MoveId::Entry(entry), command });
     }
 
@@ -94,7 +94,7 @@ impl Mitigations {
             match pending {
                 Pending::Move(pending) => self.carry_out(now, pending, of, route(pending.flow), net),
                 Pending::Restore(PendingMove { flow, entry, .. }) => {
-                    self.tell_sender(flow, entry, SenderCommand::Restore)
+                    self.command_sender(flow, entry, SenderCommand::Restore)
                 }
             }
         }
@@ -114,11 +114,11 @@ impl Mitigations {
             self.earlier.extend(kept.filter(|kept| kept.packets > 0));
             self.holding.retain(|holding| holding.hold_buffer != hold_buffer);
             let dropped_before = net.links()[hold_buffer].stats().dropped();
-            if let Some((hold_buffer, hold)) = begin_hold(&over.way, over.mitigation.as_ref(), now, net) {
+            if let Some((hold_buffer, hold)) = begin_hold(&over.elements, over.mitigation.as_ref(), now, net) {
                 self.holding.push(Holding { entry: pending.entry, hold_buffer, hold, dropped_before });
             }
         }
-        net.set_path(route, &over.way);
+        net.set_path(route, &over.elements);
         let restore = over.cwnd_reduction(&pending.plan).and_then(|cwnd_reduction| cwnd_reduction.restore_ns);
         self.pending.extend(restore.map(|after| (now + Span(after), Pending::Restore(pending))));
     }

@@ -60,7 +60,7 @@ impl Management {
     /// Adds the alternate routes of flow `flow`'s data, whose first route is `route`.
     pub fn add_alternates(&self, flow: usize, route: RouteId, routes: &mut Routes) {
         for over in self.net.flows[flow].over.iter().flatten() {
-            routes.add_path(route, &over.way);
+            routes.add_path(route, &over.elements);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Extrapolation of a whole copy from its steady part.
 
 use super::interval::bottleneck;
-use crate::copy_study::{CopyVerdict, Steady};
+use crate::copy_study::{CopyResult, Steady};
 use crate::counters::{MeasuredFlow, MeasuredRun};
 use crate::metric::{Metric, Metrics};
 use spec::{RunSpec, WorkloadSpec};
@@ -9,7 +9,7 @@ use units::Time;
 
 /// Adds the extrapolated values to the metrics of the run and of its flow, and returns the method, or the reason that
 /// there are none. All other metrics stay those of the part that was simulated.
-pub fn apply(spec: &RunSpec, measured: &MeasuredRun, found: &CopyVerdict, all: [&mut Metrics; 2]) -> Metrics {
+pub fn apply(spec: &RunSpec, measured: &MeasuredRun, found: &CopyResult, all: [&mut Metrics; 2]) -> Metrics {
     let bytes = match spec.flows[0].workload {
         WorkloadSpec::Bulk { bytes: Some(bytes) } => bytes,
         _ => 0,
@@ -21,10 +21,10 @@ pub fn apply(spec: &RunSpec, measured: &MeasuredRun, found: &CopyVerdict, all: [
         ("simulated_s", Metric::Real(measured.end.as_secs_f64())),
     ]);
     match found {
-        CopyVerdict::Refused(why) => {
+        CopyResult::Refused(why) => {
             how.insert("refused", Metric::Text(why.clone()));
         }
-        CopyVerdict::Steady(steady) => {
+        CopyResult::Steady(steady) => {
             let whole = Whole::of(spec, measured, steady, bytes);
             for metrics in all {
                 whole.insert(metrics);

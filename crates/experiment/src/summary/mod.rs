@@ -43,7 +43,7 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// Time of each event, s since the run began; None: it did not happen.
     pub event_times_s: Vec<Option<f64>>,
-    /// Of each sender that was told to reduce its window.
+    /// Of each sender that got a command to reduce its window.
     pub window_reductions: Vec<Metrics>,
     /// Empty unless asked for.
     pub flow_series: FlowSeries,

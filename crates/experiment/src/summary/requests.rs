@@ -52,18 +52,18 @@ const LAYERS: [[&str; 2]; 3] =
     [["queue_mean_s", "queue_p99_s"], ["network_mean_s", "network_p99_s"], ["disk_mean_s", "disk_p99_s"]];
 
 /// Adds the metrics of requests that were done within `interval` s.
-pub fn insert_requests(metrics: &mut Metrics, tally: &RequestCounters, interval: f64) {
-    insert_kind(metrics, &tally.reads, &READS, interval);
-    insert_kind(metrics, &tally.writes, &WRITES, interval);
-    let done = tally.reads.done + tally.writes.done;
+pub fn insert_requests(metrics: &mut Metrics, counters: &RequestCounters, interval: f64) {
+    insert_kind(metrics, &counters.reads, &READS, interval);
+    insert_kind(metrics, &counters.writes, &WRITES, interval);
+    let done = counters.reads.done + counters.writes.done;
     metrics.insert("requests", Metric::Integer(done));
-    metrics.insert("requests_failed", Metric::Integer(tally.failed));
+    metrics.insert("requests_failed", Metric::Integer(counters.failed));
     if interval > 0.0 {
-        let bytes = tally.reads.bytes + tally.writes.bytes;
+        let bytes = counters.reads.bytes + counters.writes.bytes;
         metrics.insert("io_bytes_per_s", Metric::Real(bytes as f64 / interval));
         metrics.insert("iops", Metric::Real(done as f64 / interval));
     }
-    for (layer, names) in tally.layers.iter().zip(LAYERS) {
+    for (layer, names) in counters.layers.iter().zip(LAYERS) {
         insert_values(metrics, names.into_iter().zip([mean(layer), quantile(layer, 990)]));
     }
 }

@@ -21,7 +21,7 @@ pub struct Connections<T: Transport> {
     pub opened: Vec<bool>,
     pub timers: Timers,
     pub capture: Option<Capture>,
-    /// Senders that were told to reduce their windows.
+    /// Senders that got a command to reduce their windows.
     pub window_reductions: Vec<WindowReduction>,
     pool: T::Pool,
     /// Reused for every segment in and out: a segment with its SACK blocks is 104 bytes.
@@ -157,9 +157,9 @@ impl<T: Transport> Connections<T> {
         self.flows[index].sender.connect(now);
     }
 
-    /// Tells a sender; what short flows do with their windows is in no record.
-    pub fn tell(&mut self, now: Time, told: &AddressedCommand, net: &mut Network<Packet>) {
-        let &AddressedCommand { flow, why, ref command } = told;
+    /// Hands a command to its sender; reductions of short flows are in no record.
+    pub fn command(&mut self, now: Time, addressed: &AddressedCommand, net: &mut Network<Packet>) {
+        let &AddressedCommand { flow, why, ref command } = addressed;
         let sender = &mut self.flows[flow].sender;
         match command {
             SenderCommand::Prepare(preparation) => {

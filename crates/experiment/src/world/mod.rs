@@ -80,8 +80,8 @@ impl<T: Transport> Senders<Packet> for Connections<T> {
         Some(self.flows[flow].hops.map(RouteId))
     }
 
-    fn tell(&mut self, now: Time, told: &AddressedCommand, net: &mut Network<Packet>) {
-        Connections::tell(self, now, told, net);
+    fn command(&mut self, now: Time, addressed: &AddressedCommand, net: &mut Network<Packet>) {
+        Connections::command(self, now, addressed, net);
     }
 }
 

@@ -43,7 +43,7 @@ struct Running {
 }
 
 impl Running {
-    fn tell(&self, command: Command) {
+    fn send(&self, command: Command) {
         // A thread that has ended receives nothing: a caller that waits for an answer learns that from the closed
         // channel.
         let _ = self.commands.send(command);
@@ -156,7 +156,7 @@ impl Emulator {
 
     fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Option<T> {
         let (answer, answered) = channel();
-        self.running.as_ref()?.tell(command(answer));
+        self.running.as_ref()?.send(command(answer));
         answered.recv().ok()
     }
 
@@ -168,7 +168,7 @@ impl Emulator {
     /// Ends it and returns its report; None if it was not started. The devices stay until this is dropped.
     pub fn stop(&mut self) -> Option<EmulatorReport> {
         let running = self.running.take()?;
-        running.tell(Command::Stop);
+        running.send(Command::Stop);
         let panicked =
             |_| EmulatorReport { failure: Some("the emulator's thread panicked".into()), ..EmulatorReport::default() };
         Some(running.thread.join().unwrap_or_else(panicked))

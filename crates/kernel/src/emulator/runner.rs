@@ -44,7 +44,7 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// Carries packets until told to stop.
+    /// Carries packets until a command to stop.
     pub fn run(mut self) -> EmulatorReport {
         self.world.report.precedence = clock::precede();
         let (began, cpu) = (clock::monotonic_ns(), clock::thread_cpu_ns());

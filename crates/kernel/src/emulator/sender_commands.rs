@@ -90,16 +90,16 @@ impl CommandMaps {
     }
 
     /// Gives a command, which was due at `due`, `due_monotonic_ns` by the clock. `number`: its move, events first, then
-    /// the entries of the manager's log. None: there is nothing to tell.
+    /// the entries of the manager's log. None: the hosts need no command.
     pub fn give(
         &self,
-        told: &AddressedCommand,
+        addressed: &AddressedCommand,
         number: usize,
         due: Time,
         due_monotonic_ns: u64,
     ) -> Option<IssuedCommand> {
-        let command = match &told.command {
-            // Patience is the hosts' from the start.
+        let command = match &addressed.command {
+            // The hosts have their reordering tolerance from the start.
             SenderCommand::Prepare(Preparation { cwnd_reduction: None, .. }) => return None,
             SenderCommand::Prepare(Preparation { cwnd_reduction: Some(reduction), .. }) => Command {
                 at_ns: 0,
@@ -115,7 +115,7 @@ impl CommandMaps {
                 Command { at_ns: 0, shorter_us: 0, number: restores + 1, keep_ppm: 0, restores }
             }
         };
-        Some(self.write(number, told.flow, command, due, due_monotonic_ns))
+        Some(self.write(number, addressed.flow, command, due, due_monotonic_ns))
     }
 
     fn write(&self, event: usize, flow: usize, command: Command, due: Time, due_monotonic_ns: u64) -> IssuedCommand {
@@ -126,7 +126,7 @@ impl CommandMaps {
         let refused = match to {
             Some((Ok(map), ends)) => map.update(&ends.bytes(), &command.bytes()).err().map(|error| not_taken(&error)),
             Some((Err(error), _)) => Some(not_taken(error)),
-            None => Some("its congestion control sets the window on every ACK, and is told nothing".to_owned()),
+            None => Some("its congestion control sets the window on every ACK, and gets no command".to_owned()),
         };
         IssuedCommand { event, flow, number, due, due_monotonic_ns, given_monotonic_ns: now, refused }
     }

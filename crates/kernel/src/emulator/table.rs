@@ -1,4 +1,4 @@
-//! Routes of packets: by flow if a port tells the flow, else by pair of hosts.
+//! Routes of packets: by flow if a port identifies the flow, else by pair of hosts.
 
 use super::direction::Direction;
 use crate::plan::{FlowPlan, HostPlan};

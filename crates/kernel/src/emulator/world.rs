@@ -60,13 +60,13 @@ impl Senders<Token> for HostSenders {
         self.routes[flow]
     }
 
-    fn tell(&mut self, now: Time, told: &AddressedCommand, _net: &mut Network<Token>) {
-        let number = match told.why {
+    fn command(&mut self, now: Time, addressed: &AddressedCommand, _net: &mut Network<Token>) {
+        let number = match addressed.why {
             MoveId::Event(event) => event,
             MoveId::Entry(entry) => self.events + entry,
         };
         let (due, by_clock) = (Time(now.since(self.begin).0), self.clock.monotonic_ns_at(now));
-        self.issued.extend(self.maps.give(told, number, due, by_clock));
+        self.issued.extend(self.maps.give(addressed, number, due, by_clock));
     }
 }
 

@@ -220,17 +220,17 @@ fn the_pulse_stops_a_run_and_the_emulator_with_it() {
     let line = Line::new(50_000_000, 20 * MS, 1000 * S).flow(bulk(None));
     let plan = line.plan(hosts.specs.clone(), "reno");
     let began = crate::clock::monotonic_ns();
-    let mut told_at = 0;
+    let mut reported_at = 0;
     let ended = run(&line.spec(), &plan, &mut hosts.emulator, &mut |now, end| {
         assert_eq!(end, Time(1000 * S));
         if now < Time(200 * MS) {
             return ControlFlow::Continue(());
         }
-        told_at = crate::clock::monotonic_ns();
+        reported_at = crate::clock::monotonic_ns();
         ControlFlow::Break(())
     });
     assert!(matches!(ended, Err(KernelError::Stopped)), "{:?}", ended.err());
-    assert!(told_at > began && crate::clock::monotonic_ns() - told_at < S);
+    assert!(reported_at > began && crate::clock::monotonic_ns() - reported_at < S);
     assert!(hosts.emulator.stop().is_none(), "it was stopped");
 }
 

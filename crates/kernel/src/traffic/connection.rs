@@ -187,7 +187,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns the counters now; those that the kernel does not tell are absent, and all of them if there never was a
+    /// Returns the counters now; those that the kernel does not give are absent, and all of them if there never was a
     /// connection.
     pub fn counters(&mut self) -> io::Result<FlowCounters> {
         let mut counters = FlowCounters { received_bytes: self.received, ..FlowCounters::default() };

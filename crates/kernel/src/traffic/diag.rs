@@ -28,7 +28,7 @@ const PIECE: usize = 32 << 10;
 
 /// A connection at one time.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SocketEntry {
     /// The kernel's number of the socket, never used twice.
     pub cookie: u64,
     pub local_port: u16,
@@ -62,7 +62,7 @@ impl Diag {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn connections(&mut self) -> io::Result<Vec<Seen>> {
+    pub fn connections(&mut self) -> io::Result<Vec<SocketEntry>> {
         self.dump(TALKING)
     }
 
@@ -71,14 +71,14 @@ impl Diag {
     /// # Errors
     /// The kernel's.
     pub fn has_listener(&mut self, port: u16) -> io::Result<bool> {
-        Ok(self.dump(StateFlags::LISTEN)?.iter().any(|seen| seen.local_port == port))
+        Ok(self.dump(StateFlags::LISTEN)?.iter().any(|entry| entry.local_port == port))
     }
 
     /// Connections that have gone since the last call.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn gone(&mut self) -> io::Result<Vec<Seen>> {
+    pub fn gone(&mut self) -> io::Result<Vec<SocketEntry>> {
         let mut found = vec![];
         loop {
             match self.hears.recv(&mut &mut self.buffer[..], libc::MSG_DONTWAIT) {
@@ -91,7 +91,7 @@ impl Diag {
         }
     }
 
-    fn dump(&mut self, states: StateFlags) -> io::Result<Vec<Seen>> {
+    fn dump(&mut self, states: StateFlags) -> io::Result<Vec<SocketEntry>> {
         self.asks.send(&request(states), 0)?;
         let mut found = vec![];
         loop {
@@ -128,14 +128,14 @@ fn request(states: StateFlags) -> Vec<u8> {
 }
 
 /// Takes the messages of one read apart; true when the dump ends with them.
-fn parse(mut rest: &[u8], found: &mut Vec<Seen>) -> io::Result<bool> {
+fn parse(mut rest: &[u8], found: &mut Vec<SocketEntry>) -> io::Result<bool> {
     let invalid = |error: DecodeError| io::Error::new(io::ErrorKind::InvalidData, error);
     while !rest.is_empty() {
         let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest).map_err(invalid)?;
         match message.payload {
             NetlinkPayload::Done(_) => return Ok(true),
             NetlinkPayload::Error(error) => return Err(error.to_io()),
-            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => found.extend(seen(&response)),
+            NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(response)) => found.extend(entry_of(&response)),
             _ => {}
         }
         // Messages begin at multiples of four (NLMSG_ALIGN).
@@ -146,10 +146,10 @@ fn parse(mut rest: &[u8], found: &mut Vec<Seen>) -> io::Result<bool> {
 }
 
 /// One IPv4 socket; None where it has no counters.
-fn seen(response: &InetResponse) -> Option<Seen> {
+fn entry_of(response: &InetResponse) -> Option<SocketEntry> {
     let header = &response.header;
     let IpAddr::V4(remote) = header.socket_id.destination_address else { return None };
-    let mut one = Seen {
+    let mut one = SocketEntry {
         cookie: u64::from_ne_bytes(header.socket_id.cookie),
         local_port: header.socket_id.source_port,
         remote,
@@ -158,18 +158,18 @@ fn seen(response: &InetResponse) -> Option<Seen> {
         info: Info::default(),
         congestion_control: String::new(),
     };
-    let mut told = header.state == TCP_LISTEN;
+    let mut has_info = header.state == TCP_LISTEN;
     for attribute in response.nlas.iter() {
         match attribute {
             Nla::TcpInfo(bytes) => {
-                one.info = Info::told(bytes);
-                told = true;
+                one.info = Info::parse(bytes);
+                has_info = true;
             }
             Nla::Congestion(name) => one.congestion_control.clone_from(name),
             _ => {}
         }
     }
-    told.then_some(one)
+    has_info.then_some(one)
 }
 
 #[cfg(test)]
@@ -194,13 +194,13 @@ mod tests {
         let (far, _) = listener.accept().unwrap();
         io::Write::write_all(&mut near, &[0; 1000]).unwrap();
         let near_port = near.local_addr().unwrap().port();
-        let at = |seen: &[Seen], port| seen.iter().find(|s| s.local_port == port).cloned().unwrap();
+        let at = |entries: &[SocketEntry], port| entries.iter().find(|s| s.local_port == port).cloned().unwrap();
         let (mut sender, mut receiver) = (None, None);
         // The ACK of loopback comes at once, but not within the call.
         for _ in 0..1000 {
-            let seen = diag.connections().unwrap();
-            assert_eq!(seen.len(), 2, "{seen:?}");
-            (sender, receiver) = (Some(at(&seen, near_port)), Some(at(&seen, port)));
+            let entries = diag.connections().unwrap();
+            assert_eq!(entries.len(), 2, "{entries:?}");
+            (sender, receiver) = (Some(at(&entries, near_port)), Some(at(&entries, port)));
             if sender.as_ref().is_some_and(|s| s.info.raw().bytes_acked == 1001) {
                 break;
             }

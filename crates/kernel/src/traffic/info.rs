@@ -119,7 +119,7 @@ impl Info {
     }
 
     /// Returns the values of `bytes`, a `struct tcp_info` that the kernel gave by another way.
-    pub fn told(bytes: &[u8]) -> Info {
+    pub fn parse(bytes: &[u8]) -> Info {
         let mut raw = RawInfo::default();
         let length = bytes.len().min(std::mem::size_of::<RawInfo>());
         // SAFETY: both are valid for `length` bytes; the target is plain integers, for which every pattern is valid.

@@ -136,7 +136,7 @@ impl<'a> Traffic<'a> {
     }
 
     /// Runs everything from time zero of `clock` to the end of the run, and until the messages on their way have
-    /// arrived. `progress` is told per flow what was delivered. `at_end` is called when the run proper has ended,
+    /// arrived. `progress` receives what each flow has delivered. `at_end` is called when the run proper has ended,
     /// before that.
     ///
     /// # Errors
@@ -171,11 +171,17 @@ impl<'a> Traffic<'a> {
         while !(over.load(Ordering::Relaxed) || clock.now() >= limit || self.is_drained()) {
             self.turn(clock, limit, progress, stop, &mut events)?;
         }
-        let tally = self.tally(end, clock.now(), counters, notes);
-        Ok(MeasuredTraffic { cpu_ns: clock::thread_cpu_ns() - cpu, ..tally })
+        let measured = self.summarize(end, clock.now(), counters, notes);
+        Ok(MeasuredTraffic { cpu_ns: clock::thread_cpu_ns() - cpu, ..measured })
     }
 
-    fn tally(self, end: Time, drained_at: Time, counters: Vec<FlowCounters>, notes: Vec<String>) -> MeasuredTraffic {
+    fn summarize(
+        self,
+        end: Time,
+        drained_at: Time,
+        counters: Vec<FlowCounters>,
+        notes: Vec<String>,
+    ) -> MeasuredTraffic {
         let drained_at = if self.connections.iter().any(|c| self.has_messages(c)) { drained_at } else { end };
         let own = self.connections.into_iter().map(|c| (c.flow, c.received_at_warmup, c.workload));
         let programs = self.programs.into_iter().map(|p| (p.flow, p.received_at_warmup, p.into_workload()));
@@ -188,7 +194,7 @@ impl<'a> Traffic<'a> {
             })
             .collect();
         flows.sort_by_key(|(flow, _)| *flow);
-        let flows = flows.into_iter().map(|(_, tally)| tally).collect();
+        let flows = flows.into_iter().map(|(_, measured)| measured).collect();
         MeasuredTraffic { end, drained_at, flows, stripes: self.stripes, series: self.series, notes, cpu_ns: 0 }
     }
 

@@ -1,6 +1,6 @@
 //! A flow whose traffic is a real program's: started in its hosts' namespaces, and watched from outside.
 
-use super::diag::{Diag, Seen};
+use super::diag::{Diag, SocketEntry};
 use super::info::Info;
 use super::netstat::{Netstat, Recoveries};
 use super::process::Process;
@@ -17,7 +17,7 @@ use std::path::Path;
 use units::{Span, Time};
 
 /// Time for a server to begin to listen.
-const PATIENCE: Span = Span::from_secs(10);
+const CONNECT_TIMEOUT: Span = Span::from_secs(10);
 
 /// Time for connections to close after their program has ended, before their counters are taken as they are.
 const SETTLING: Span = Span::from_secs(2);
@@ -49,7 +49,7 @@ pub(crate) struct Program {
     sampled: (u64, Time),
     /// Smoothed round-trip times sampled: how many, and their sum, us.
     srtt: (u64, u64),
-    /// Most that was seen in flight, bytes.
+    /// Most that was entry in flight, bytes.
     most_in_flight: u64,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Program {
 struct End {
     diag: Diag,
     peer: Ipv4Addr,
-    all: BTreeMap<u64, (Seen, bool)>,
+    all: BTreeMap<u64, (SocketEntry, bool)>,
 }
 
 impl End {
@@ -72,21 +72,21 @@ impl End {
             *lives = false;
         }
         let gone = self.diag.gone()?;
-        for (seen, lives) in live.into_iter().map(|s| (s, true)).chain(gone.into_iter().map(|s| (s, false))) {
-            if seen.remote == self.peer {
-                self.all.insert(seen.cookie, (seen, lives));
+        for (entry, lives) in live.into_iter().map(|s| (s, true)).chain(gone.into_iter().map(|s| (s, false))) {
+            if entry.remote == self.peer {
+                self.all.insert(entry.cookie, (entry, lives));
             }
         }
         Ok(self.all.values().any(|(_, lives)| *lives))
     }
 
-    fn sum(&self, of: impl Fn(&Seen) -> u64) -> u64 {
-        self.all.values().map(|(seen, _)| of(seen)).sum()
+    fn sum(&self, of: impl Fn(&SocketEntry) -> u64) -> u64 {
+        self.all.values().map(|(entry, _)| of(entry)).sum()
     }
 
-    /// The same of what not every kernel tells: None when it does not.
+    /// The same where not every kernel counts it: None when this one does not.
     fn sum_told(&self, of: impl Fn(&Info) -> Option<u64>) -> Option<u64> {
-        self.all.values().map(|(seen, _)| of(&seen.info)).sum()
+        self.all.values().map(|(entry, _)| of(&entry.info)).sum()
     }
 }
 
@@ -108,14 +108,14 @@ impl Program {
         let netstat = Netstat::open(&from.namespace).and_then(|n| n.read().map(|now| (n, now)));
         let server = Process::start(&program.server, &to.namespace, Path::new(&program.folder), "server");
         let mut server = server.map_err(named(&program.server[0]))?;
-        let until = clock::monotonic_ns() + PATIENCE.0;
+        let until = clock::monotonic_ns() + CONNECT_TIMEOUT.0;
         while !far.diag.has_listener(planned.port).map_err(named("sock_diag"))? {
             let failed = |why: String| (format!("the server of {}", program.name), io::Error::other(why));
             if let Some(status) = server.ended().map_err(named("wait"))? {
                 return Err(failed(format!("{status}: {}", server.words())));
             }
             if clock::monotonic_ns() > until {
-                let within = PATIENCE.as_secs_f64();
+                let within = CONNECT_TIMEOUT.as_secs_f64();
                 return Err(failed(format!("it does not listen within {within} s: {}", server.words())));
             }
             clock::nap(Span::from_millis(5));
@@ -180,7 +180,7 @@ impl Program {
 
     /// Payload that the receiving program has read, bytes.
     pub fn received(&self) -> u64 {
-        self.far.sum(|seen| seen.info.raw().bytes_received.saturating_sub(seen.unread))
+        self.far.sum(|entry| entry.info.raw().bytes_received.saturating_sub(entry.unread))
     }
 
     /// Reads its connections again.
@@ -193,10 +193,10 @@ impl Program {
         let near = self.near.look().map_err(failed)?;
         let far = self.far.look().map_err(failed)?;
         let wanted = &self.congestion;
-        let other = |seen: &Seen| !seen.congestion_control.is_empty() && seen.congestion_control != *wanted;
-        if let Some((seen, _)) = self.near.all.values().find(|(seen, _)| other(seen)) {
+        let other = |entry: &SocketEntry| !entry.congestion_control.is_empty() && entry.congestion_control != *wanted;
+        if let Some((entry, _)) = self.near.all.values().find(|(entry, _)| other(entry)) {
             let text =
-                format!("the kernel gave it {} as its congestion control, not {wanted}", seen.congestion_control);
+                format!("the kernel gave it {} as its congestion control, not {wanted}", entry.congestion_control);
             return Err((self.plan.name.clone(), io::Error::other(text)));
         }
         let Some(ended) = self.ended.filter(|_| !self.settled) else { return Ok(()) };
@@ -216,9 +216,9 @@ impl Program {
 
     /// A sample of the connection that carries most; a row goes to `series` where there is one.
     pub fn sample(&mut self, now: Time, series: Option<&mut FlowSeries>) {
-        let most = |seen: &Seen| seen.info.raw().bytes_acked + seen.info.in_flight_bytes();
-        let live = self.near.all.values().filter(|(_, lives)| *lives).map(|(seen, _)| seen);
-        let Some(info) = live.max_by_key(|seen| most(seen)).map(|seen| seen.info) else { return };
+        let most = |entry: &SocketEntry| entry.info.raw().bytes_acked + entry.info.in_flight_bytes();
+        let live = self.near.all.values().filter(|(_, lives)| *lives).map(|(entry, _)| entry);
+        let Some(info) = live.max_by_key(|entry| most(entry)).map(|entry| entry.info) else { return };
         let raw = info.raw();
         if raw.rtt_us > 0 {
             self.srtt = (self.srtt.0 + 1, self.srtt.1 + u64::from(raw.rtt_us));
@@ -229,7 +229,7 @@ impl Program {
         let interval = now.since(since).as_secs_f64();
         let more = received.saturating_sub(before) as f64 * 8.0;
         let goodput = if interval > 0.0 { more / interval } else { 0.0 };
-        let again = self.near.sum(|seen| u64::from(seen.info.raw().total_retrans));
+        let again = self.near.sum(|entry| u64::from(entry.info.raw().total_retrans));
         series.push(info.row(now, self.flow, goodput, again, (Span::ZERO, 0)));
         self.sampled = (received, now);
     }
@@ -250,7 +250,7 @@ impl Program {
         counters.retransmitted_segments = Some(self.near.sum(|s| u64::from(s.info.raw().total_retrans)));
         counters.retransmitted_bytes = self.near.sum_told(Info::bytes_retrans);
         counters.timeouts = self.near.sum_told(Info::timeouts);
-        let empty = |s: &Seen| u64::from(s.info.raw().segs_out.saturating_sub(s.info.raw().data_segs_out));
+        let empty = |s: &SocketEntry| u64::from(s.info.raw().segs_out.saturating_sub(s.info.raw().data_segs_out));
         counters.acks = Some(self.far.sum(empty));
         let least = self.near.all.values().filter_map(|(s, _)| s.info.min_rtt_us()).min();
         counters.rtt = Rtt { mean: (self.srtt.0 > 0).then_some(self.srtt), min_us: least, max_us: None };

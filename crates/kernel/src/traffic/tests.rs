@@ -24,7 +24,7 @@ fn hosts(namespace: &Namespace) -> [HostSpec; 2] {
 }
 
 struct Run {
-    tally: MeasuredTraffic,
+    measured: MeasuredTraffic,
     progress: Arc<[AtomicU64]>,
 }
 
@@ -37,10 +37,10 @@ fn run(line: &Line, change: impl FnOnce(&mut HostPlan)) -> Result<Run, KernelErr
     let traffic = Traffic::open(ValidRun::new(&spec).unwrap(), &plan)?;
     let (clock, never) = (Clock::starting_in(Span::from_millis(10)), AtomicBool::new(false));
     // On a thread of its own: it takes precedence for good.
-    let tally = std::thread::scope(|scope| {
+    let measured = std::thread::scope(|scope| {
         scope.spawn(|| traffic.run(clock, &progress, &never, &never, |_| ())).join().expect("it does not panic")
     })?;
-    Ok(Run { tally, progress })
+    Ok(Run { measured, progress })
 }
 
 #[test]
@@ -51,14 +51,14 @@ fn all_bytes_of_a_finite_transfer_arrive_and_the_run_ends_with_them() {
     let bytes = 50_000_001;
     let line = Line::new(1_000_000_000, 0, 20 * S).flow(bulk(Some(bytes))).flow(bulk(Some(1)));
     let line = Line { stop_when_done: true, series_interval_ns: Some(MS), ..line };
-    let Run { tally, progress } = run(&line, |_| ()).unwrap();
-    let received: Vec<_> = tally.flows.iter().map(|f| f.counters.received_bytes).collect();
+    let Run { measured, progress } = run(&line, |_| ()).unwrap();
+    let received: Vec<_> = measured.flows.iter().map(|f| f.counters.received_bytes).collect();
     assert_eq!(received, [bytes, 1]);
     assert_eq!(progress[0].load(Ordering::Relaxed), bytes);
-    assert!(tally.end < Time(20 * S), "{:?}", tally.end);
-    assert!(tally.flows.iter().all(|f| f.workload.done_at.is_some()));
-    assert!(tally.notes.is_empty(), "{:?}", tally.notes);
-    assert!(tally.series.flow.contains(&0));
+    assert!(measured.end < Time(20 * S), "{:?}", measured.end);
+    assert!(measured.flows.iter().all(|f| f.workload.done_at.is_some()));
+    assert!(measured.notes.is_empty(), "{:?}", measured.notes);
+    assert!(measured.series.flow.contains(&0));
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn many_flows_are_many_descriptors_and_each_gets_its_turn() {
         return;
     }
     let line = (0..400).fold(Line::new(1_000_000_000, 0, 60 * S), |line, _| line.flow(bulk(Some(20_000))));
-    let Run { tally, .. } = run(&Line { stop_when_done: true, ..line }, |_| ()).unwrap();
-    assert!(tally.flows.iter().all(|flow| flow.counters.received_bytes == 20_000));
-    assert!(tally.end < Time(60 * S));
+    let Run { measured, .. } = run(&Line { stop_when_done: true, ..line }, |_| ()).unwrap();
+    assert!(measured.flows.iter().all(|flow| flow.counters.received_bytes == 20_000));
+    assert!(measured.end < Time(60 * S));
 }
 
 #[test]
@@ -163,13 +163,13 @@ fn a_connection_that_is_lost_is_a_note_and_the_others_go_on() {
     let before = traffic.connections[0].received;
     // As if the far host had gone: it answers with a reset.
     traffic.connections[0].receiver.as_ref().unwrap().abort();
-    let tally = std::thread::scope(|scope| {
+    let measured = std::thread::scope(|scope| {
         scope.spawn(|| traffic.run(clock, &progress, &never, &never, |_| ())).join().expect("it does not panic")
     });
-    let tally = tally.unwrap();
-    assert_eq!(tally.flows[0].counters.received_bytes, before);
-    assert!(tally.flows[1].counters.received_bytes > 0 && tally.end >= Time(300 * MS));
-    let [note] = &tally.notes[..] else { panic!("{:?}", tally.notes) };
+    let measured = measured.unwrap();
+    assert_eq!(measured.flows[0].counters.received_bytes, before);
+    assert!(measured.flows[1].counters.received_bytes > 0 && measured.end >= Time(300 * MS));
+    let [note] = &measured.notes[..] else { panic!("{:?}", measured.notes) };
     let wanted = format!("flow f0: the connection was lost after {before} bytes: ");
     assert!(note.starts_with(&wanted), "{note}");
 }
@@ -181,11 +181,11 @@ fn a_flow_that_stops_in_the_middle_ends_its_stream_and_all_that_was_written_arri
     }
     let mut line = Line::new(1_000_000_000, 0, 600 * MS).flow(bulk(None));
     line.flows[0]["stop_ns"] = json!(200 * MS);
-    let Run { tally, .. } = run(&line, |_| ()).unwrap();
-    let flow = &tally.flows[0];
+    let Run { measured, .. } = run(&line, |_| ()).unwrap();
+    let flow = &measured.flows[0];
     let (stopped, done) = (flow.workload.stopped_at.unwrap(), flow.workload.done_at.expect("the rest arrived"));
     assert_eq!(stopped, Time(200 * MS));
-    assert!(done < tally.end && flow.counters.received_bytes > 1_000_000, "{done:?}");
+    assert!(done < measured.end && flow.counters.received_bytes > 1_000_000, "{done:?}");
 }
 
 #[test]
@@ -196,8 +196,8 @@ fn frames_are_issued_at_their_rate_and_each_is_accounted_for() {
     // 80 Mbit/s of 1000 bytes: 10,000 a second.
     let frames = json!({"kind": "constant_rate", "frame_bytes": 1000, "rate_bps": 80_000_000, "credits": null});
     let line = Line::new(1_000_000_000, 0, 500 * MS).flow(frames);
-    let Run { tally, .. } = run(&line, |_| ()).unwrap();
-    let messages = tally.flows[0].workload.messages().unwrap();
+    let Run { measured, .. } = run(&line, |_| ()).unwrap();
+    let messages = measured.flows[0].workload.messages().unwrap();
     // One at time zero, and one each 0.1 ms up to the end, which may be seen a little late.
     assert!((5_001..5_100).contains(&messages.issued), "{}", messages.issued);
     assert_eq!(messages.in_transit(), 0);
@@ -211,16 +211,16 @@ fn a_copy_over_several_connections_is_sent_once_and_a_connection_that_comes_too_
     }
     let bytes = 50_000_001;
     let line = Line::new(1_000_000_000, 0, 20 * S).striped(3, 0, &bulk(Some(bytes)));
-    let Run { tally, .. } = run(&Line { stop_when_done: true, ..line }, |_| ()).unwrap();
-    let received: Vec<_> = tally.flows.iter().map(|f| f.counters.received_bytes).collect();
+    let Run { measured, .. } = run(&Line { stop_when_done: true, ..line }, |_| ()).unwrap();
+    let received: Vec<_> = measured.flows.iter().map(|f| f.counters.received_bytes).collect();
     assert_eq!(received.iter().sum::<u64>(), bytes);
     assert!(received.iter().all(|&part| part > bytes / 100), "{received:?}");
-    assert!(tally.end < Time(20 * S) && tally.notes.is_empty(), "{:?}", tally.notes);
+    assert!(measured.end < Time(20 * S) && measured.notes.is_empty(), "{:?}", measured.notes);
 
     let line = Line::new(1_000_000_000, 0, 20 * S).striped(2, 5 * S, &bulk(Some(bytes)));
-    let Run { tally, .. } = run(&Line { stop_when_done: true, ..line }, |_| ()).unwrap();
-    assert_eq!(tally.flows.iter().map(|f| f.counters.received_bytes).collect::<Vec<_>>(), [bytes, 0]);
-    assert!(tally.end < Time(5 * S), "{:?}", tally.end);
+    let Run { measured, .. } = run(&Line { stop_when_done: true, ..line }, |_| ()).unwrap();
+    assert_eq!(measured.flows.iter().map(|f| f.counters.received_bytes).collect::<Vec<_>>(), [bytes, 0]);
+    assert!(measured.end < Time(5 * S), "{:?}", measured.end);
 }
 
 #[test]
@@ -231,13 +231,13 @@ fn frames_over_several_connections_are_the_flows_and_each_is_accounted_for() {
     // 80 Mbit/s of 1000 bytes: 10,000 a second, over all connections.
     let frames = json!({"kind": "constant_rate", "frame_bytes": 1000, "rate_bps": 80_000_000, "credits": null});
     let line = Line::new(1_000_000_000, 0, 500 * MS).striped(4, 50 * MS, &frames);
-    let Run { tally, .. } = run(&Line { series_interval_ns: Some(MS), ..line }, |_| ()).unwrap();
-    let messages = tally.stripes[0].messages();
+    let Run { measured, .. } = run(&Line { series_interval_ns: Some(MS), ..line }, |_| ()).unwrap();
+    let messages = measured.stripes[0].messages();
     let issued: Vec<_> = (0..4).map(|lane| messages.issued(lane).0).collect();
     assert!((5_001..5_100).contains(&issued.iter().sum::<u64>()), "{issued:?}");
     assert!(issued.iter().all(|&n| n > 100), "{issued:?}");
     assert_eq!((messages.in_transit(), messages.times.measured.count()), (0, issued.iter().sum()));
-    assert!(tally.flows.iter().zip(&issued).all(|(flow, &n)| flow.counters.received_bytes <= n * 1000));
+    assert!(measured.flows.iter().zip(&issued).all(|(flow, &n)| flow.counters.received_bytes <= n * 1000));
 }
 
 #[test]
@@ -249,12 +249,12 @@ fn mirrored_writes_over_several_connections_all_count_as_applied() {
     let writes = json!({"kind": "replicate", "trace": {"path": trace, "format": "auto", "time_scale_e6": 4_000_000,
                         "looped": false, "header_bytes": 48}});
     let line = Line::new(1_000_000_000, 0, 500 * MS).striped(3, 0, &writes);
-    let Run { tally, .. } = run(&line, |_| ()).unwrap();
-    let messages = tally.stripes[0].messages();
+    let Run { measured, .. } = run(&line, |_| ()).unwrap();
+    let messages = measured.stripes[0].messages();
     let issued: u64 = (0..3).map(|lane| messages.issued(lane).0).sum();
     assert!(issued > 300, "{issued}");
     assert_eq!((messages.not_applied(), messages.lag_bytes(), messages.times.measured.count()), (0, 0, issued));
-    assert!(tally.stripes[0].at_risk.measured > 0);
+    assert!(measured.stripes[0].at_risk.measured > 0);
 }
 
 #[test]
@@ -288,8 +288,8 @@ fn a_run_is_summed_up_as_the_simulator_does() {
     }
     let line = Line::new(1_000_000_000, 0, 20 * S).flow(bulk(Some(1_000_000)));
     let line = Line { stop_when_done: true, ..line };
-    let Run { tally, .. } = run(&line, |_| ()).unwrap();
-    let MeasuredTraffic { end, drained_at, flows, stripes, series, notes, .. } = tally;
+    let Run { measured, .. } = run(&line, |_| ()).unwrap();
+    let MeasuredTraffic { end, drained_at, flows, stripes, series, notes, .. } = measured;
     let network = experiment::NetworkCounters {
         links: vec![link::Stats::default(); 2],
         ..experiment::NetworkCounters::default()

@@ -12,7 +12,7 @@ use wire::fcoe;
 use wire::fip::{flags, Descriptor, LinkService, Message, Operation, ALL_FCF_MACS};
 
 /// Longest wait for a frame.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A frame from the gateway.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Node {
     /// A node that has not logged in: `own` is its path, `gateway` the gateway's.
     pub fn new(own: &Path, gateway: &Path, number: u8) -> Node {
         let socket = UnixDatagram::bind(own).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         Node {
             socket,
             gateway: gateway.to_owned(),

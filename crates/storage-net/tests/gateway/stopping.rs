@@ -22,21 +22,21 @@ fn scsi(from: &Node, to: FcId, ox_id: u16, is_response: bool) -> Frame {
 }
 
 /// Waits for LOGO of the other site's port and then for the end of the virtual link, or for RSCN.
-fn told(node: &Node) -> Vec<&'static str> {
-    let mut told = Vec::new();
+fn notices(node: &Node) -> Vec<&'static str> {
+    let mut notices = Vec::new();
     loop {
         match node.receive() {
-            Received::Fip(message) if message.operation == Operation::ClearVirtualLinks => told.push("clear"),
+            Received::Fip(message) if message.operation == Operation::ClearVirtualLinks => notices.push("clear"),
             Received::Fip(_) => continue,
             Received::Fc(frame) if frame.header.kind == FrameType::FCP => panic!("{frame:?}"),
             Received::Fc(frame) => match Command::of(&frame.payload.to_bytes()) {
-                Ok(Command::LOGO) => told.push("logout"),
-                Ok(Command::RSCN) => told.push("state change"),
+                Ok(Command::LOGO) => notices.push("logout"),
+                Ok(Command::RSCN) => notices.push("state change"),
                 _ => continue,
             },
         }
-        if told.len() == 2 {
-            return told;
+        if notices.len() == 2 {
+            return notices;
         }
     }
 }
@@ -84,8 +84,8 @@ fn a_command_under_way_ends_before_the_gateway_does_and_none_begins() {
     let log = log_until_end(&here);
     assert!(log.contains("stops; exchanges under way: ") && !log.contains("did not end in time"), "{log}");
     assert!(log.contains("ended: this gateway stops"), "{log}");
-    assert_eq!(told(&first), ["logout", "clear"]);
-    assert_eq!(told(&second), ["logout", "state change"]);
+    assert_eq!(notices(&first), ["logout", "clear"]);
+    assert_eq!(notices(&second), ["logout", "state change"]);
     assert_eq!(there.status().ifcp.stale + there.status().ifcp.refused, 0);
 }
 
@@ -100,5 +100,5 @@ fn a_command_that_does_not_end_is_waited_for_no_longer_than_the_bound() {
     here.begin_stop();
     let log = log_until_end(&here);
     assert!(log.contains("exchanges that did not end in time: 1"), "{log}");
-    assert_eq!(told(&first), ["logout", "clear"]);
+    assert_eq!(notices(&first), ["logout", "clear"]);
 }

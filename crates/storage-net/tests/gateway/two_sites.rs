@@ -17,10 +17,10 @@ use wire::fc::{FcId, FrameType, Wwn};
 use wire::ifcp::AddressMode;
 
 /// Longest wait for a byte.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between two looks at a state, and their number: 30 s.
 const LOOK: Duration = Duration::from_millis(20);
-const LOOKS: usize = 1500;
+const MAX_POLLS: usize = 1500;
 
 /// Two sites: a folder that goes with the test, and the port on which both listen, each at its own address.
 pub struct Sites {
@@ -86,7 +86,7 @@ impl Drop for Sites {
 }
 
 fn until(gateway: &Gateway, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         let status = gateway.status();
         if wanted(&status) {
             return status;
@@ -203,11 +203,11 @@ fn a_connection_from_an_address_that_is_no_peers_is_closed() {
     let here = sites.gateway(1);
     // Its address is 127.0.0.1; the peer's is 127.0.0.2.
     let mut stranger = std::net::TcpStream::connect(sites.address(1)).unwrap();
-    stranger.set_read_timeout(Some(PATIENCE)).unwrap();
+    stranger.set_read_timeout(Some(TIMEOUT)).unwrap();
     assert_eq!(stranger.read(&mut [0; 16]).unwrap_or(0), 0);
     // The connection is closed a moment before its line is there to read.
     let mut said = String::new();
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         said += &here.drain_log().join("\n");
         if said.contains("refused: the address is no peer's") {
             return;

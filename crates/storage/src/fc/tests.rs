@@ -108,7 +108,7 @@ fn events(fabric: &mut Fabric) -> Vec<Event> {
 }
 
 /// Addresses that RSCNs name, by the link that they go to.
-fn told(fabric: &mut Fabric) -> Vec<(PortKey, Vec<FcId>)> {
+fn notifications(fabric: &mut Fabric) -> Vec<(PortKey, Vec<FcId>)> {
     let mut found = Vec::new();
     while let Some(output) = fabric.poll_output() {
         let Output::Attached(port, frame) = output else { continue };
@@ -154,20 +154,20 @@ fn a_change_is_told_once_to_all_others_who_asked() {
     let a = join(&mut fabric, A, 1);
     let silent = attach(&mut fabric, PortKey(7), 7);
     let id = attach(&mut fabric, B, 2);
-    assert_eq!(told(&mut fabric), []);
+    assert_eq!(notifications(&mut fabric), []);
     let types = Query::RegisterTypes(id, TypeMap::of(FrameType::FCP.0)).to_bytes();
     for _ in 0..2 {
         fabric.handle_frame(B, request(id, FcId::DIRECTORY_SERVER, FrameType::CT, types.clone()));
     }
-    assert_eq!(told(&mut fabric), [(A, vec![id])]);
+    assert_eq!(notifications(&mut fabric), [(A, vec![id])]);
     fabric.detach(B);
     fabric.detach(PortKey(7));
-    assert_eq!(told(&mut fabric), [(A, vec![silent, id])]);
+    assert_eq!(notifications(&mut fabric), [(A, vec![silent, id])]);
     let clear = Request::Register(ChangeRegistration::Clear);
     assert!(is_accept(&ask(&mut fabric, A, a, FcId::FABRIC_CONTROLLER, &clear)));
     attach(&mut fabric, B, 2);
     fabric.detach(B);
-    assert_eq!(told(&mut fabric), []);
+    assert_eq!(notifications(&mut fabric), []);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_list_longer_than_a_frame_comes_as_a_sequence() {
         entry.types = TypeMap::of(FrameType::FCP.0);
         fabric.present(entry).unwrap();
     }
-    let pages: Vec<FcId> = told(&mut fabric).into_iter().flat_map(|(_, ids)| ids).collect();
+    let pages: Vec<FcId> = notifications(&mut fabric).into_iter().flat_map(|(_, ids)| ids).collect();
     assert_eq!(pages.len(), 300, "each once");
     let ports = Query::PortsOfType { kind: FrameType::FCP.0, scope: QueryScope::default() };
     let (_, content) = query(&mut fabric, A, a, &ports);
@@ -311,7 +311,7 @@ fn a_presented_port_is_found_reached_and_withdrawn() {
     entry.types = TypeMap::of(FrameType::FCP.0);
     let id = fabric.present(entry.clone()).unwrap();
     assert_eq!(fabric.present(entry.clone()), Some(id), "presenting it again changes nothing");
-    assert_eq!(told(&mut fabric), [(A, vec![id])]);
+    assert_eq!(notifications(&mut fabric), [(A, vec![id])]);
     let out = request(a, id, FrameType::ELS, Request::Login(login(Command::PLOGI, 1)).to_bytes());
     fabric.handle_frame(A, out.clone());
     assert_eq!(fabric.poll_output(), Some(Output::Remote(out)));
@@ -319,7 +319,7 @@ fn a_presented_port_is_found_reached_and_withdrawn() {
     fabric.handle_remote(back.clone());
     assert_eq!(fabric.poll_output(), Some(Output::Attached(A, back.clone())));
     fabric.withdraw(id);
-    assert_eq!(told(&mut fabric), [(A, vec![id])]);
+    assert_eq!(notifications(&mut fabric), [(A, vec![id])]);
     fabric.handle_remote(back);
     assert_eq!(fabric.poll_output(), None);
     // An attached port's name cannot be presented, and a presented one's cannot log in.
@@ -328,7 +328,7 @@ fn a_presented_port_is_found_reached_and_withdrawn() {
     let mut other = Entry::new(Location::Remote, login(Command::FLOGI, 3).port, Wwn(1));
     other.types = TypeMap::of(8);
     fabric.present(other).unwrap();
-    told(&mut fabric);
+    notifications(&mut fabric);
     let reply = ask(&mut fabric, B, FcId::NONE, FcId::FABRIC_PORT, &Request::Login(login(Command::FLOGI, 3)));
     assert_eq!(Reject::parse(&reply.payload.to_bytes()).unwrap().explanation, Reject::INVALID_PORT_NAME);
 }
@@ -346,7 +346,7 @@ fn ten_thousand_logins_and_logouts_leave_nothing() {
             let logo = Request::Logout(Logout { id, port: login(Command::FLOGI, name).port });
             fabric.handle_frame(B, request(id, FcId::FABRIC_PORT, FrameType::ELS, logo.to_bytes()));
         }
-        told(&mut fabric);
+        notifications(&mut fabric);
         events(&mut fabric);
     }
     assert_eq!(fabric.entries().map(|(id, _)| id).collect::<Vec<_>>(), [watcher]);

@@ -37,7 +37,7 @@ enum DataMode {
 
 struct Pipe {
     /// Up (to the target), down; with the framing that the sender had.
-    ways: [VecDeque<(Pdu, Framing)>; 2],
+    directions: [VecDeque<(Pdu, Framing)>; 2],
     at_target: ConnectionId,
 }
 
@@ -93,7 +93,7 @@ impl Rig {
     fn step(&mut self) -> bool {
         if let Some(index) = self.initiator.poll_connect() {
             let at_target = self.target.open(self.now, "127.0.0.1:3260", [7; 17]);
-            self.pipes.insert(index, Pipe { ways: Default::default(), at_target });
+            self.pipes.insert(index, Pipe { directions: Default::default(), at_target });
             self.initiator.handle_connected(self.now, index);
             return true;
         }
@@ -118,18 +118,20 @@ impl Rig {
             }
             let Some(pipe) = self.pipes.get_mut(&index) else { continue };
             if let Some(out) = self.initiator.poll_pdu(index) {
-                pipe.ways[0].push_back((out.pdu, out.framing));
+                pipe.directions[0].push_back((out.pdu, out.framing));
             }
             if let Some(out) = self.target.poll_pdu(pipe.at_target) {
                 self.target.handle_sent(self.now, pipe.at_target, out.framing.length(&out.pdu) as u64);
-                pipe.ways[1].push_back((out.pdu, out.framing));
-            } else if self.target.poll_close(pipe.at_target).is_some() && pipe.ways[1].is_empty() {
+                pipe.directions[1].push_back((out.pdu, out.framing));
+            } else if self.target.poll_close(pipe.at_target).is_some() && pipe.directions[1].is_empty() {
                 self.cut(index);
                 return true;
             }
-            for way in 0..2 {
+            for direction in 0..2 {
                 let Some(pipe) = self.pipes.get_mut(&index) else { break };
-                let (at, Some((pdu, sent))) = (pipe.at_target, pipe.ways[way].pop_front()) else { continue };
+                let (at, Some((pdu, sent))) = (pipe.at_target, pipe.directions[direction].pop_front()) else {
+                    continue;
+                };
                 any = true;
                 self.seen.push((index, pdu.header.name()));
                 if let Some((broken, left)) = &mut self.breaks {
@@ -142,7 +144,7 @@ impl Rig {
                         *left -= 1;
                     }
                 }
-                if way == 0 {
+                if direction == 0 {
                     let pdu = self.carry(pdu, sent, self.target.framing(at));
                     self.target.handle_pdu(self.now, at, pdu);
                 } else {
@@ -276,7 +278,7 @@ fn max_outstanding_r2t_is_respected() {
 
 #[test]
 fn a_length_goes_the_same_way_as_bytes() {
-    let way = |carriage| {
+    let events_of = |carriage| {
         let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), carriage);
         let data = if carriage == DataMode::Bytes { pattern(1 << 20, 1) } else { Payload::Zeros(1 << 20) };
         rig.write(0, data);
@@ -285,7 +287,7 @@ fn a_length_goes_the_same_way_as_bytes() {
         assert_eq!(rig.initiator.outstanding(), 0);
         rig.seen
     };
-    assert_eq!(way(DataMode::Bytes), way(DataMode::Lengths));
+    assert_eq!(events_of(DataMode::Bytes), events_of(DataMode::Lengths));
 }
 
 #[test]

@@ -57,9 +57,9 @@ impl Device {
     }
 
     /// A unit attention for one initiator.
-    pub fn tell(&mut self, index: Option<usize>, nexus: &Nexus, code: (u8, u8)) {
+    pub fn raise_attention(&mut self, index: Option<usize>, nexus: &Nexus, code: (u8, u8)) {
         if let Some(lun) = index.and_then(|index| self.luns.get_mut(index)) {
-            lun.tell_one(nexus, code);
+            lun.raise_attention_for(nexus, code);
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) fn inquiry(config: &LunConfig, cdb: &Cdb) -> CommandResult {
         0x83 => identification(config),
         0xb0 => limits(config),
         0xb1 => {
-            // Not rotating (1), form factor not told.
+            // Not rotating (1), form factor not reported.
             let mut page = vec![0; 60];
             page[1] = 1;
             page

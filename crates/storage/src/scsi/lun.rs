@@ -1,4 +1,4 @@
-//! A logical unit: its state, and the initiators that are told of changes.
+//! A logical unit: its state, and the unit attentions of its initiators.
 
 use super::command::{Reply, Step};
 use super::nexus::Nexus;
@@ -52,8 +52,8 @@ impl Lun {
         self.reservations.forget_nexus(nexus);
     }
 
-    /// A reset: RESERVE's reservation and prevented removals go, and every initiator is told, the one that asked for
-    /// it too (SAM-5, 6.3.3: BUS DEVICE RESET FUNCTION OCCURRED).
+    /// A reset: RESERVE's reservation and prevented removals go, and every initiator gets a unit attention, the
+    /// one that asked for it too (SAM-5, 6.3.3: BUS DEVICE RESET FUNCTION OCCURRED).
     pub fn reset(&mut self) {
         self.reservations.forget_simple();
         self.modes = Modes { write_cache: self.config.write_cache, ..Modes::default() };
@@ -62,11 +62,11 @@ impl Lun {
             standing.prevents_removal = false;
             standing.attentions.clear();
         }
-        self.tell(None, (0x29, 0x03));
+        self.raise_attention(None, (0x29, 0x03));
     }
 
     /// A unit attention for everyone but `but`.
-    pub(super) fn tell(&mut self, but: Option<&Nexus>, code: (u8, u8)) {
+    pub(super) fn raise_attention(&mut self, but: Option<&Nexus>, code: (u8, u8)) {
         for (nexus, standing) in &mut self.standing {
             if Some(nexus) != but {
                 push(&mut standing.attentions, code);
@@ -75,7 +75,7 @@ impl Lun {
     }
 
     /// A unit attention for one.
-    pub(super) fn tell_one(&mut self, nexus: &Nexus, code: (u8, u8)) {
+    pub(super) fn raise_attention_for(&mut self, nexus: &Nexus, code: (u8, u8)) {
         if let Some(standing) = self.standing.get_mut(nexus) {
             push(&mut standing.attentions, code);
         }

@@ -137,7 +137,7 @@ pub(super) fn select(lun: &mut Lun, nexus: &Nexus, cdb: &Cdb, list: &[u8]) -> Re
     if modes != lun.modes {
         lun.modes = modes;
         // MODE PARAMETERS CHANGED.
-        lun.tell(Some(nexus), (0x2a, 0x01));
+        lun.raise_attention(Some(nexus), (0x2a, 0x01));
     }
     Ok(if emptied { Step::Work(Op::Flush, Continuation::Plain) } else { Lun::good() })
 }

@@ -51,7 +51,7 @@ pub(super) fn perform(lun: &mut Lun, nexus: &Nexus, cdb: &Cdb, list: &[u8]) -> R
             let others: Vec<Nexus> = lun.reservations.registrations.drain(..).map(|r| r.nexus).collect();
             lun.reservations.held = None;
             lun.reservations.generation = lun.reservations.generation.wrapping_add(1);
-            tell(lun, nexus, &others, RESERVATIONS_PREEMPTED);
+            raise_attention(lun, nexus, &others, RESERVATIONS_PREEMPTED);
             Ok(status::GOOD)
         }
         PREEMPT | PREEMPT_AND_ABORT => preempt(lun, nexus, action_key, wanted),
@@ -59,8 +59,8 @@ pub(super) fn perform(lun: &mut Lun, nexus: &Nexus, cdb: &Cdb, list: &[u8]) -> R
     }
 }
 
-fn tell(lun: &mut Lun, but: &Nexus, whom: &[Nexus], code: (u8, u8)) {
-    whom.iter().filter(|nexus| *nexus != but).for_each(|nexus| lun.tell_one(nexus, code));
+fn raise_attention(lun: &mut Lun, but: &Nexus, whom: &[Nexus], code: (u8, u8)) {
+    whom.iter().filter(|nexus| *nexus != but).for_each(|nexus| lun.raise_attention_for(nexus, code));
 }
 
 fn register(lun: &mut Lun, nexus: &Nexus, key: u64) -> Result<u8, Sense> {
@@ -91,7 +91,7 @@ fn unregister(lun: &mut Lun, nexus: &Nexus, at: usize) {
         reservations.held = None;
         if matches!(held.kind, kind::WRITE_EXCLUSIVE_REGISTRANTS | kind::EXCLUSIVE_ACCESS_REGISTRANTS) {
             let others: Vec<Nexus> = reservations.registrations.iter().map(|r| r.nexus.clone()).collect();
-            tell(lun, nexus, &others, RESERVATIONS_RELEASED);
+            raise_attention(lun, nexus, &others, RESERVATIONS_RELEASED);
         }
     }
 }
@@ -119,7 +119,7 @@ fn release(lun: &mut Lun, nexus: &Nexus, scope: u8, wanted: u8) -> Result<u8, Se
     reservations.held = None;
     if held.kind >= kind::WRITE_EXCLUSIVE_REGISTRANTS {
         let others: Vec<Nexus> = reservations.registrations.iter().map(|r| r.nexus.clone()).collect();
-        tell(lun, nexus, &others, RESERVATIONS_RELEASED);
+        raise_attention(lun, nexus, &others, RESERVATIONS_RELEASED);
     }
     Ok(status::GOOD)
 }
@@ -149,7 +149,7 @@ fn preempt(lun: &mut Lun, nexus: &Nexus, key: u64, wanted: u8) -> Result<u8, Sen
             left = reservations.registrations.iter().map(|r| r.nexus.clone()).collect();
         }
     }
-    tell(lun, nexus, &gone, REGISTRATIONS_PREEMPTED);
-    tell(lun, nexus, &left, RESERVATIONS_RELEASED);
+    raise_attention(lun, nexus, &gone, REGISTRATIONS_PREEMPTED);
+    raise_attention(lun, nexus, &left, RESERVATIONS_RELEASED);
     Ok(status::GOOD)
 }

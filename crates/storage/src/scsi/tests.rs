@@ -171,8 +171,8 @@ fn mode_select_changes_changeable_fields_and_notifies_other_initiators() {
     list[6] |= 0x04;
     rig.good("a", &[0x15, 0x10, 0, 0, list.len() as u8, 0], list.clone());
     assert_eq!(rig.run("a", &[0xff], vec![]).sense[0], 0x72, "descriptor sense");
-    let told = rig.run("b", &[0], vec![]);
-    assert_eq!(told.sense[1..4], [6, 0x2a, 1]);
+    let answer = rig.run("b", &[0], vec![]);
+    assert_eq!(answer.sense[1..4], [6, 0x2a, 1]);
     list[7] ^= 0x80;
     let reply = rig.run("a", &[0x15, 0x10, 0, 0, list.len() as u8, 0], list);
     assert_eq!(reply.sense[1..4], [5, 0x26, 0]);

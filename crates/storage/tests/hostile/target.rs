@@ -222,7 +222,7 @@ impl Rig {
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let memory = MemoryConfig {
-        limit_bytes: MEMORY,
+        limit_bytes: Some(MEMORY),
         connections: 5,
         buffer_bytes: 512,
         small_bytes: 1024,

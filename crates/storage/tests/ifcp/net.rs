@@ -279,22 +279,22 @@ impl Net {
             if self.down.contains(&(a, b)) || self.down.contains(&(b, a)) {
                 continue;
             }
-            full.extend((0..2).filter(|way| !line.directions[*way].under_way.is_empty()).map(|way| (*number, way)));
+            full.extend((0..2).filter(|side| !line.directions[*side].under_way.is_empty()).map(|side| (*number, side)));
         }
         if full.is_empty() {
             return false;
         }
-        let (number, way) = full[self.random.below(full.len())];
+        let (number, side) = full[self.random.below(full.len())];
         let line = self.lines.get_mut(&number).expect("a line");
-        let direction = &mut line.directions[way];
+        let direction = &mut line.directions[side];
         let bytes = direction.under_way.len().min(most).min(1 + self.random.below(20_000));
         let piece = direction.under_way.split_to(bytes);
         direction.came.extend_from_slice(&piece);
         let mut came = std::mem::take(&mut direction.came);
-        let (site, connection) = line.ends[1 - way];
+        let (site, connection) = line.ends[1 - side];
         self.sites[site].gateway.handle_bytes(connection, &mut came, self.now_ns);
         if let Some(line) = self.lines.get_mut(&number) {
-            line.directions[way].came = came;
+            line.directions[side].came = came;
         }
         self.drain(site);
         true

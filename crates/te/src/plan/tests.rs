@@ -29,7 +29,7 @@ fn paths(sender_load: u64, receiver_load: u64, queue_packets: u64) -> Paths {
     }
 }
 
-/// A router that believes the paths to differ by `hold_ms`, and a sender that is told `trim_ms`; they do by 40.
+/// A router that believes the paths to differ by `hold_ms`, and a sender whose command says `trim_ms`; they do by 40.
 fn allowed(hold_ms: u64, buffer: u64, trim_ms: Option<u64>) -> AllowedMitigations {
     let hold = HoldConfig {
         delay: Span::from_millis(hold_ms),
@@ -103,10 +103,13 @@ fn a_full_receiver_link_needs_a_cwnd_reduction() {
     // 5 MB do not fit the new path; 250 packets of 1500 B do fit the queue: (5,000,000 - 375,000) / 1500.
     assert_eq!(held.lost_packets, 3083);
     assert!(held.cost > Size(0) && held.min_rate_ppm <= 200_000, "{plan:?} {held:?}");
-    let (told, trimmed) = planned(GBIT, full, allowed(40, 10_000_000, Some(40)));
-    assert_eq!((told.mitigation, trimmed.cost, trimmed.lost_packets), (Mitigation::HoldAndReduceCwnd, Size(0), 0));
+    let (planned_with, trimmed) = planned(GBIT, full, allowed(40, 10_000_000, Some(40)));
+    assert_eq!(
+        (planned_with.mitigation, trimmed.cost, trimmed.lost_packets),
+        (Mitigation::HoldAndReduceCwnd, Size(0), 0)
+    );
     // 250 packets wait for 3 ms: 103 ms become 63.
-    assert_eq!(told.cwnd_fraction_ppm, 611_650);
+    assert_eq!(planned_with.cwnd_fraction_ppm, 611_650);
     // Without a buffer the pause alone keeps the order.
     let (alone, trimmed) = planned(GBIT, full, allowed(40, 1_000, Some(40)));
     assert_eq!((alone.mitigation, alone.buffer, trimmed.cost), (Mitigation::CwndReduction, Size(0), Size(0)));

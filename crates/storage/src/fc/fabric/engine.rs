@@ -33,7 +33,7 @@ pub struct Fabric {
     directory: Directory,
     collector: Collector,
     exchanges: Exchanges,
-    /// Changes that listeners have not been told yet.
+    /// Changes of which listeners have no notification yet.
     changes: BTreeMap<FcId, BTreeSet<FcId>>,
     output: VecDeque<Output>,
     events: VecDeque<Event>,
@@ -119,7 +119,7 @@ impl Fabric {
         let entry = Entry { location: Location::Remote, ..entry };
         if self.directory.get(id) != Some(&entry) {
             self.directory.insert(id, entry);
-            self.tell(id);
+            self.queue_notification(id);
         }
         Some(id)
     }
@@ -136,7 +136,7 @@ impl Fabric {
         let entry = Entry { location: Location::Remote, ..entry };
         if self.directory.get(id) != Some(&entry) {
             self.directory.insert(id, entry);
-            self.tell(id);
+            self.queue_notification(id);
         }
         true
     }
@@ -146,7 +146,7 @@ impl Fabric {
         if self.directory.get(id).is_some_and(|entry| entry.location == Location::Remote) {
             self.directory.remove(id);
             self.exchanges.forget(id);
-            self.tell(id);
+            self.queue_notification(id);
         }
     }
 
@@ -177,7 +177,7 @@ impl Fabric {
         self.exchanges.forget(id);
         self.changes.remove(&id);
         self.events.push_back(Event::LoggedOut { port: holder.port, id, name: holder.name });
-        self.tell(id);
+        self.queue_notification(id);
     }
 
     /// The next frame that leaves the fabric.
@@ -398,14 +398,14 @@ impl Fabric {
             self.events.push_back(Event::Registered { id });
             // Others ask for ports by type: only a change of types or features makes them look again.
             if matches!(query, Query::RegisterTypes(..) | Query::RegisterFeatures { .. }) {
-                self.tell(id);
+                self.queue_notification(id);
             }
         }
         answer.payload
     }
 
     /// Notes for all listeners but the port itself that a port changed.
-    fn tell(&mut self, changed: FcId) {
+    fn queue_notification(&mut self, changed: FcId) {
         let listeners: Vec<FcId> = self.logins.listeners().filter(|id| *id != changed).collect();
         for listener in listeners {
             self.changes.entry(listener).or_default().insert(changed);

@@ -5,7 +5,7 @@ use super::flows::{FlowKey, Flows, Place, Spread};
 use super::keep_alive::{self, KeepAlive};
 use super::output::{CloseReason, ConnectionKey, Counters, Event, Unsent, UnsentReason};
 use super::settings::Settings;
-use super::special::{check_echo, judge, Verdict};
+use super::special::{check_echo, reply_to, Reply};
 use bytes::BytesMut;
 use std::collections::{BTreeMap, VecDeque};
 use wire::encapsulation::{encapsulated_bytes, Discarded, TimeStamp};
@@ -127,7 +127,7 @@ impl Tunnel {
                 Ok(()) => self.open(connection, &echo, None, now_ns),
                 Err(reason) => self.close(connection, reason, now_ns),
             },
-            (State::WaitsForSpecial, Message::Special(special, _)) => self.judge(connection, special, now_ns),
+            (State::WaitsForSpecial, Message::Special(special, _)) => self.check_special(connection, special, now_ns),
             _ => self.close(connection, CloseReason::OutOfPlace, now_ns),
         }
     }
@@ -284,23 +284,23 @@ impl Tunnel {
     }
 
     /// Answers the special frame with which a peer opens a connection.
-    fn judge(&mut self, connection: ConnectionKey, special: SpecialFrame, now_ns: u64) {
+    fn check_special(&mut self, connection: ConnectionKey, special: SpecialFrame, now_ns: u64) {
         let entity = self.connections.values().filter(|state| state.is_open()).find_map(|state| state.entity);
-        let verdict = judge(&special, &self.settings, self.last_nonce, entity);
+        let reply = reply_to(&special, &self.settings, self.last_nonce, entity);
         self.last_nonce = Some(special.nonce);
         let time = self.stamp(now_ns);
         let Some(state) = self.connections.get_mut(&connection) else { return };
-        match verdict {
-            Verdict::Echo => {
+        match reply {
+            Reply::Echo => {
                 state.push(Message::Special(special, time), None, u64::MAX);
                 self.open(connection, &special, Some(special.entity), now_ns);
             }
-            Verdict::Correct(corrected, reason) => {
+            Reply::Correct(corrected, reason) => {
                 state.push(Message::Special(corrected, time), None, u64::MAX);
                 state.state = State::Closing;
                 self.events.push_back(Event::Close { connection, reason });
             }
-            Verdict::Refuse(reason) => self.close(connection, reason, now_ns),
+            Reply::Refuse(reason) => self.close(connection, reason, now_ns),
         }
     }
 

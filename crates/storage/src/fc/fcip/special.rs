@@ -5,9 +5,9 @@ use super::settings::Settings;
 use wire::fc::Wwn;
 use wire::fcip::SpecialFrame;
 
-/// Verdict on a special frame that a peer sent to open a connection.
+/// Reply to a special frame that a peer sent to open a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum Reply {
     /// It goes back as it came, and the connection is open.
     Echo,
     /// It goes back changed, and the connection is closed.
@@ -16,35 +16,35 @@ pub(super) enum Verdict {
     Refuse(CloseReason),
 }
 
-/// Judges the special frame of a peer. `last_nonce` is that of its last request, `entity` that of its open connections.
-pub(super) fn judge(
+/// Checks the special frame of a peer. `last_nonce` is that of its last request, `entity` that of its open connections.
+pub(super) fn reply_to(
     special: &SpecialFrame,
     settings: &Settings,
     last_nonce: Option<u64>,
     entity: Option<u64>,
-) -> Verdict {
+) -> Reply {
     if special.changed {
-        return Verdict::Refuse(CloseReason::OutOfPlace);
+        return Reply::Refuse(CloseReason::OutOfPlace);
     }
     if last_nonce == Some(special.nonce) {
-        return Verdict::Refuse(CloseReason::RepeatedNonce);
+        return Reply::Refuse(CloseReason::RepeatedNonce);
     }
     // The name of this end is for its peer alone.
     if special.source != settings.peer {
-        return Verdict::Refuse(CloseReason::WrongSource(special.source));
+        return Reply::Refuse(CloseReason::WrongSource(special.source));
     }
     if let Some(entity) = entity.filter(|entity| *entity != special.entity) {
-        return Verdict::Refuse(CloseReason::OtherEntity(entity));
+        return Reply::Refuse(CloseReason::OtherEntity(entity));
     }
     if special.destination != settings.own {
         let reason = CloseReason::WrongDestination(special.destination);
         if settings.tells_name {
             let corrected = SpecialFrame { destination: settings.own, changed: true, ..*special };
-            return Verdict::Correct(corrected, reason);
+            return Reply::Correct(corrected, reason);
         }
-        return Verdict::Refuse(reason);
+        return Reply::Refuse(reason);
     }
-    Verdict::Echo
+    Reply::Echo
 }
 
 /// Compares an echo with what was sent, words 7 to 17.

@@ -163,8 +163,8 @@ fn a_peer_that_asks_for_another_switch_is_cut_off_or_told_the_name() {
         pair.connect(ONE);
         pair.settle();
         assert_eq!(pair.closed(1), [CloseReason::WrongDestination(Wwn(7))]);
-        let told: Vec<CloseReason> = if tells_name { vec![CloseReason::OtherName(WEST)] } else { vec![] };
-        assert_eq!(pair.closed(0), told);
+        let reasons: Vec<CloseReason> = if tells_name { vec![CloseReason::OtherName(WEST)] } else { vec![] };
+        assert_eq!(pair.closed(0), reasons);
         assert_eq!(pair.ends[0].open_connections().count() + pair.ends[1].open_connections().count(), 0);
     }
 }

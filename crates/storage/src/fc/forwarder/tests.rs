@@ -252,15 +252,15 @@ fn a_forwarder_that_stops_tells_all_nodes() {
     join(&mut forwarder, HOST, 1, 0);
     join(&mut forwarder, OTHER, 2, 0);
     forwarder.clear_all(S);
-    let mut told: Vec<[u8; 6]> = left(&mut forwarder)
+    let mut notified: Vec<[u8; 6]> = left(&mut forwarder)
         .into_iter()
         .filter_map(|left| match left {
             Left::Fip(to, message, _) if message.operation == Operation::ClearVirtualLinks => Some(to),
             _ => None,
         })
         .collect();
-    told.sort_unstable();
-    assert_eq!((told, forwarder.fabric().logins()), (vec![HOST, OTHER], 0));
+    notified.sort_unstable();
+    assert_eq!((notified, forwarder.fabric().logins()), (vec![HOST, OTHER], 0));
 }
 
 #[test]

@@ -107,7 +107,7 @@ impl Gateway {
     /// Takes a CBIND.
     fn handle_bind(&mut self, connection: ConnectionKey, bind: &Bind, now_ns: u64) {
         let pair = Pair { local: bind.destination, remote: bind.source };
-        let status = match self.judge(connection, bind) {
+        let status = match self.check(connection, bind) {
             Ok(()) => BindStatus::Success,
             Err((status, refusal)) => {
                 self.refuse(connection, refusal);
@@ -162,7 +162,7 @@ impl Gateway {
     }
 
     /// Checks a CBIND (RFC 4172, 5.2.2.3 and 6.1).
-    fn judge(&self, connection: ConnectionKey, bind: &Bind) -> Result<(), (BindStatus, Refusal)> {
+    fn check(&self, connection: ConnectionKey, bind: &Bind) -> Result<(), (BindStatus, Refusal)> {
         let refused = |status| Err((status, Refusal::Bind(status)));
         let Some(own) = self.connections.get(&connection) else { return refused(BindStatus::Unspecified) };
         if own.phase != Phase::Unbound || own.session.is_some() {

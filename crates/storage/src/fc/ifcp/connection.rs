@@ -42,8 +42,8 @@ pub(super) struct Connection {
     pub frames: VecDeque<DeviceFrame>,
     /// Bytes of the frames as they will go.
     pub frame_bytes: usize,
-    /// The caller was told that there is something to send.
-    pub told: bool,
+    /// The caller knows that there is something to send.
+    pub is_announced: bool,
 }
 
 impl Connection {
@@ -57,7 +57,7 @@ impl Connection {
             control: VecDeque::new(),
             frames: VecDeque::new(),
             frame_bytes: 0,
-            told: false,
+            is_announced: false,
         }
     }
 

@@ -259,7 +259,7 @@ impl Gateway {
                 self.counters.expired += 1;
             }
         }
-        own.told = next.is_some();
+        own.is_announced = next.is_some();
         let session = own.session;
         if let (Some(Message::Device(device)), Some(session)) = (&next, session) {
             self.counters.sent_frames += 1;
@@ -368,8 +368,8 @@ impl Gateway {
     /// Tells the caller that a connection has something to send.
     fn announce(&mut self, connection: ConnectionKey) {
         if let Some(own) = self.connections.get_mut(&connection) {
-            if !own.told {
-                own.told = true;
+            if !own.is_announced {
+                own.is_announced = true;
                 self.ready.push_back(connection);
             }
         }

@@ -87,6 +87,6 @@ pub enum Closing {
 pub struct Flow {
     /// The local port.
     pub id: FcId,
-    /// It is to send no more until told: no credits, or a pause.
+    /// It is to send no more for now: no credits, or a pause.
     pub full: bool,
 }

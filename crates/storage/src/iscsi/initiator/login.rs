@@ -119,7 +119,7 @@ impl Initiator {
                 self.send_login(index, login, &offers, true);
                 return Ok(false);
             }
-            let last = matches!(login.proof, ChapState::Verdict(_));
+            let last = matches!(login.proof, ChapState::Responded(_));
             self.send_login(index, login, &answer, last);
             return Ok(false);
         }
@@ -166,10 +166,10 @@ impl Initiator {
                     answer.push("CHAP_I", &identifier.to_string());
                     answer.push("CHAP_C", &chap::to_text(challenge));
                 }
-                login.proof = ChapState::Verdict(algorithm);
+                login.proof = ChapState::Responded(algorithm);
                 Ok(false)
             }
-            ChapState::Verdict(algorithm) => {
+            ChapState::Responded(algorithm) => {
                 let Some(target) = &credentials.target else { return Ok(true) };
                 let own = algorithm.response(identifier, &target.secret, challenge);
                 let shown = text.get("CHAP_R").and_then(chap::from_text).unwrap_or_default();

@@ -9,7 +9,7 @@ use wire::iscsi::Text;
 pub(super) enum ChapState {
     Method,
     Challenge,
-    Verdict(Algorithm),
+    Responded(Algorithm),
 }
 
 /// A login under way.

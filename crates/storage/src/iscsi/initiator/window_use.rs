@@ -7,7 +7,7 @@ pub struct WindowUse {
     pub submitted: u64,
     /// Of them, those that had to wait until the window opened.
     pub waited: u64,
-    /// The widest that the target told.
+    /// The widest that the target has offered.
     pub width: u32,
 }
 

@@ -22,8 +22,8 @@ pub struct TargetConfig {
     pub window: u32,
     /// Sessions at a time, 1 to 65535.
     pub max_sessions: usize,
-    /// Connections in full feature phase at a time; a further login is refused.
-    pub max_connections: usize,
+    /// Connections in full feature phase at a time; a further login is refused. None: no bound.
+    pub max_connections: Option<usize>,
     /// Data of commands under way per connection, bytes; one command may go beyond it alone.
     pub max_data_bytes: u64,
     /// All memory that it takes for its peers.
@@ -47,7 +47,7 @@ impl TargetConfig {
             chap: None,
             window: 128,
             max_sessions: 256,
-            max_connections: usize::MAX,
+            max_connections: None,
             max_data_bytes: 64 << 20,
             memory: MemoryConfig::UNLIMITED,
             login_timeout: Span::from_secs(15),

@@ -157,7 +157,7 @@ impl Target {
                 for nexus in self.abort(id, tsih, header, |_, _, unit| unit == lun) {
                     // They hear of it, since TAS is 0 and no status comes (SAM-5, 5.14.2): COMMANDS CLEARED BY ANOTHER
                     // INITIATOR.
-                    self.device.tell(lun, &nexus, (0x2f, 0x00));
+                    self.device.raise_attention(lun, &nexus, (0x2f, 0x00));
                 }
             }
             task::LOGICAL_UNIT_RESET => {

@@ -336,7 +336,7 @@ impl Target {
     fn has_place(&self) -> Result<(), LoginFailure> {
         let full = |connection: &&Connection| matches!(connection.phase, Phase::Full { .. });
         let count = self.connections.values().filter(|c| c.closing.is_none()).filter(full).count();
-        if count >= self.config.max_connections {
+        if self.config.max_connections.is_some_and(|most| count >= most) {
             return refuse(login_status::OUT_OF_RESOURCES, format!("{count} connections are logged in"));
         }
         Ok(())

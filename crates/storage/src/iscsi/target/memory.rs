@@ -23,8 +23,8 @@ use units::{Span, Time};
 /// Limits of the memory budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryConfig {
-    /// All of it, bytes; [`MemoryConfig::UNLIMITED`] has no bound.
-    pub limit_bytes: u64,
+    /// All of it, bytes; None: no bound.
+    pub limit_bytes: Option<u64>,
     /// Most connections that may be open, in whatever phase.
     pub connections: u64,
     /// Buffers of a connection, bytes.
@@ -48,7 +48,7 @@ const MIN_UNSOLICITED: u64 = 4096;
 impl MemoryConfig {
     /// No bound: for the simulator, which moves no payload.
     pub const UNLIMITED: MemoryConfig = MemoryConfig {
-        limit_bytes: u64::MAX,
+        limit_bytes: None,
         connections: 0,
         buffer_bytes: 0,
         small_bytes: 0,
@@ -79,12 +79,17 @@ impl MemoryConfig {
     }
 
     fn is_unlimited(&self) -> bool {
-        self.limit_bytes == u64::MAX
+        self.limit_bytes.is_none()
+    }
+
+    /// The limit as a number to subtract from.
+    fn bound(&self) -> u64 {
+        self.limit_bytes.unwrap_or(u64::MAX)
     }
 
     /// Memory that all sessions together may reserve: half of the rest after connections.
     fn reservable(&self) -> u64 {
-        self.limit_bytes.saturating_sub(self.connections * self.connection_bytes()) / 2
+        self.bound().saturating_sub(self.connections * self.connection_bytes()) / 2
     }
 
     pub(super) fn size(&self, claim: u64) -> Size {
@@ -203,7 +208,7 @@ impl MemoryBudget {
     }
 
     fn room(&self) -> u64 {
-        self.config.limit_bytes.saturating_sub(self.taken())
+        self.config.bound().saturating_sub(self.taken())
     }
 
     /// Room for more claims of a size: large ones have half of what all may claim, and usual ones leave room for the

@@ -66,7 +66,7 @@ pub struct Target {
     memory: MemoryBudget,
     /// Connections whose waiting commands may find room.
     readmit: BTreeSet<ConnectionId>,
-    /// The latest time that was told.
+    /// The latest time of a call.
     now: Time,
     next_connection: ConnectionId,
     /// Numbers operations, tasks and transfer tags.

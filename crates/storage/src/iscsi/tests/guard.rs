@@ -49,7 +49,7 @@ fn keys_without_end_end_the_login() {
 }
 
 /// A session with a write whose data is asked for, and what the initiator does with one more PDU.
-fn told(write: bool, more: impl Fn(&mut Rig, u32)) -> Option<String> {
+fn refusal(write: bool, more: impl Fn(&mut Rig, u32)) -> Option<String> {
     let mut target = TargetConfig::new(NAME);
     (target.settings.initial_r2t, target.settings.immediate_data) = (true, false);
     let mut rig = Rig::new(initiator(), target, DataMode::Bytes);
@@ -71,7 +71,7 @@ fn told(write: bool, more: impl Fn(&mut Rig, u32)) -> Option<String> {
 #[test]
 fn a_target_that_does_not_read_is_disconnected() {
     let ask = |count: u32| {
-        told(true, |rig, itt| {
+        refusal(true, |rig, itt| {
             for r2t_sn in 0..count {
                 let r2t = ReadyToTransfer { itt, ttt: r2t_sn, r2t_sn, desired_length: 512, ..Default::default() };
                 rig.initiator.handle_pdu(rig.now, 0, Pdu::new(r2t));
@@ -82,7 +82,7 @@ fn a_target_that_does_not_read_is_disconnected() {
     assert_eq!(ask(8), None);
     assert!(ask(9).unwrap().contains("MaxOutstandingR2T=8"));
     let ping = |count: u32| {
-        told(false, |rig, _| {
+        refusal(false, |rig, _| {
             for ttt in 0..count {
                 rig.initiator.handle_pdu(rig.now, 0, Pdu::new(NopIn { itt: NO_TAG, ttt, ..Default::default() }));
             }
@@ -113,7 +113,7 @@ fn a_session_without_all_its_connections_fails() {
 
 #[test]
 fn logins_beyond_the_limit_are_refused_except_reinstatements() {
-    let config = TargetConfig { max_connections: 2, ..TargetConfig::new(NAME) };
+    let config = TargetConfig { max_connections: Some(2), ..TargetConfig::new(NAME) };
     let mut target = Target::new(config, device());
     let mut login = |who: &str| {
         let id = target.open(Time(0), "127.0.0.1:3260", [0; 17]);

@@ -52,7 +52,15 @@ pub(super) fn memory(limit_bytes: u64) -> MemoryConfig {
     let (buffer_bytes, small_bytes) = (4096, 16_384);
     let (usual_bytes, largest_bytes) = (128 << 10, 1 << 20);
     let stall = Span::from_secs(10);
-    MemoryConfig { limit_bytes, connections: 12, buffer_bytes, small_bytes, usual_bytes, largest_bytes, stall }
+    MemoryConfig {
+        limit_bytes: Some(limit_bytes),
+        connections: 12,
+        buffer_bytes,
+        small_bytes,
+        usual_bytes,
+        largest_bytes,
+        stall,
+    }
 }
 
 impl Peers {

@@ -115,7 +115,7 @@ impl Target {
             if function == TaskManagement::ClearTaskSet && of.0 != key.0 {
                 // They hear of it, since TAS is 0 and no status comes: COMMANDS CLEARED BY ANOTHER INITIATOR.
                 if let Some(port) = self.initiators.get(&of.0) {
-                    self.device.tell(unit, &port.nexus, (0x2f, 0x00));
+                    self.device.raise_attention(unit, &port.nexus, (0x2f, 0x00));
                 }
             }
             self.drop_exchange(of);

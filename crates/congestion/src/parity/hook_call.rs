@@ -31,10 +31,10 @@ pub(super) const CONG_CONTROL: u32 = 8;
 pub(super) const UNDO_CWND: u32 = 9;
 pub(super) const RELEASE: u32 = 10;
 
-/// One call of a hook, before or after: `struct cc_seen` of congestion/native/sock.h.
+/// One call of a hook, before or after: `struct cc_hook_call` of congestion/native/sock.h.
 #[repr(C, align(8))]
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct HookCall {
     /// Index into [`HOOKS`].
     pub hook: u32,
     /// 0: before the call, 1: after it.
@@ -57,19 +57,19 @@ pub struct Seen {
     pub sock: CcSock,
 }
 
-/// Bytes of one [`Seen`] in a recording.
-pub const SEEN_BYTES: usize = size_of::<Seen>();
+/// Bytes of one [`HookCall`] in a recording.
+pub const HOOK_CALL_BYTES: usize = size_of::<HookCall>();
 
-impl Seen {
-    pub(super) fn read(bytes: &[u8]) -> Seen {
-        assert_eq!(bytes.len(), SEEN_BYTES);
+impl HookCall {
+    pub(super) fn read(bytes: &[u8]) -> HookCall {
+        assert_eq!(bytes.len(), HOOK_CALL_BYTES);
         // SAFETY: so many bytes are there; every field is an integer, so that any bytes are a value.
         unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
     }
 
     pub(super) fn write(&self, to: &mut Vec<u8>) {
         // SAFETY: a structure of integers without padding between them (a test of the layout), read as bytes.
-        to.extend_from_slice(unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), SEEN_BYTES) });
+        to.extend_from_slice(unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), HOOK_CALL_BYTES) });
     }
 
     pub(super) fn hook_name(&self) -> &'static str {
@@ -78,18 +78,18 @@ impl Seen {
 }
 
 /// Makes one call as it was recorded, and returns its result, if it has one.
-pub(super) fn call(control: &mut Controller, seen: &Seen) -> Option<u32> {
-    let [first, second] = seen.args;
-    match seen.hook {
+pub(super) fn call(control: &mut Controller, one: &HookCall) -> Option<u32> {
+    let [first, second] = one.args;
+    match one.hook {
         INIT => control.init(),
         SSTHRESH => return Some(control.ssthresh()),
         CONG_AVOID => control.cong_avoid(first, second),
-        SET_STATE => control.tell_state(first as u8),
-        CWND_EVENT => control.tell_event(first),
+        SET_STATE => control.call_set_state(first as u8),
+        CWND_EVENT => control.call_cwnd_event(first),
         IN_ACK_EVENT => control.in_ack_event(first),
-        PKTS_ACKED => control.pkts_acked(&seen.ack),
+        PKTS_ACKED => control.pkts_acked(&one.ack),
         MIN_TSO_SEGS => return control.min_tso_segs(),
-        CONG_CONTROL => control.cong_control(first, second, &seen.rate),
+        CONG_CONTROL => control.cong_control(first, second, &one.rate),
         UNDO_CWND => return Some(control.undo_cwnd()),
         RELEASE => control.release(),
         _ => {}
