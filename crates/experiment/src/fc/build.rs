@@ -2,6 +2,7 @@
 
 use super::gateways::Gateways;
 use super::group::{link, Group};
+use super::names;
 use super::pair::Pair;
 use crate::applications::name;
 use crate::validate::ValidSimulation;
@@ -19,6 +20,7 @@ pub fn gateways(run: ValidSimulation<'_>, spec: &FcSpec, first: usize, count: us
     group.gateways(None, |number, connection| {
         let name = format!("{}/pair{}", name(&run.flows[first]), number + 1);
         let generator = Generator::RandomWrites(Box::new(RandomWrites::new(&writes, run.seed, &name)));
-        Pair::new(connection, [link(near, *queue_frames as usize), link(far, far_frames)], generator)
+        let addresses = names::of_pair(number).map(|names| names.id);
+        Pair::new(connection, addresses, [link(near, *queue_frames as usize), link(far, far_frames)], generator)
     })
 }

@@ -13,6 +13,7 @@ mod connection;
 pub mod fcp;
 mod gateways;
 mod group;
+mod names;
 mod pair;
 mod ports;
 

@@ -7,9 +7,10 @@ use crate::fcp_counters::FcpCounters;
 use crate::node::NodeCounters;
 use crate::side::Side;
 use crate::workload::Generator;
+use storage::fc::generator::load_header;
 use storage::fc::link::Link;
 use units::Time;
-use wire::fc::{Frame, FrameHeader, FrameType};
+use wire::fc::{FcId, Frame};
 use wire::iscsi::Payload;
 
 /// Two N_Ports of which the first sends frames of a generator to the second.
@@ -18,7 +19,11 @@ pub struct Pair {
     connection: usize,
     /// By side: the link between N_Port and gateway.
     links: [Link<Carried>; 2],
+    /// By side: addresses of the ports.
+    addresses: [FcId; 2],
     generator: Generator,
+    /// Frames that the generator has had.
+    generated: u64,
     /// The generator has a frame and no room for it.
     blocked: bool,
     running: bool,
@@ -29,8 +34,18 @@ pub struct Pair {
 
 impl Pair {
     /// At rest.
-    pub fn new(connection: usize, links: [Link<Carried>; 2], generator: Generator) -> Pair {
-        Pair { connection, links, generator, blocked: false, running: false, stopped: false, under_way: 0 }
+    pub fn new(connection: usize, addresses: [FcId; 2], links: [Link<Carried>; 2], generator: Generator) -> Pair {
+        Pair {
+            connection,
+            links,
+            addresses,
+            generator,
+            generated: 0,
+            blocked: false,
+            running: false,
+            stopped: false,
+            under_way: 0,
+        }
     }
 
     /// Puts the frames that the generator has by `now` on the first port's queue.
@@ -47,7 +62,9 @@ impl Pair {
             }
             // 1 to 2112 bytes in a valid run.
             let payload = Payload::Zeros(due.bytes as u32);
-            let frame = Frame::class3(FrameHeader { kind: FrameType::FCP, ..FrameHeader::default() }, payload);
+            let [from, to] = self.addresses;
+            let frame = Frame::class3(load_header(from, to, self.generated), payload);
+            self.generated += 1;
             let content = frame.content_bytes();
             let carried = Carried { issued: due.at, entered: now, frame };
             if link.handle_frame(PORT, carried, content, now.0).is_err() {

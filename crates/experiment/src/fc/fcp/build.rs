@@ -1,13 +1,14 @@
 //! From specs to gateways whose ports are SCSI initiators and targets.
 
 use super::acceleration::{Acceleration, Far, Near};
-use super::end::{End, Names};
+use super::end::End;
 use super::host::Host;
 use super::pair::FcpPair;
 use crate::block::{backing, unit, Sources, Volume};
 use crate::error::RunError;
 use crate::fc::gateways::Gateways;
 use crate::fc::group::{link, Group};
+use crate::fc::names::{self, Names};
 use crate::validate::ValidSimulation;
 use spec::{FcProtocolSpec, FcpSpec};
 use storage::fc::fcp::initiator::Settings as InitiatorSettings;
@@ -17,11 +18,9 @@ use storage::fc::ifcp::Clock;
 use storage::fc::nport::{Role, Settings};
 use units::Span;
 use wire::encapsulation::ENCAPSULATED_BYTES_MAX;
-use wire::fc::{FcId, Wwn};
+use wire::fc::Wwn;
 use wire::ifcp::AddressMode;
 
-/// Domains of the near and the far gateway.
-const DOMAINS: [u32; 2] = [1, 2];
 /// Frames that wait in a port behind the one on the line: the next one is cut from its data when that begins.
 const PORT_FRAMES: usize = 1;
 
@@ -43,7 +42,7 @@ pub fn gateways(
     let mut requests = requests.collect::<Result<Vec<_>, _>>()?.into_iter();
     let [near, far] = group.ends();
     Ok(group.gateways(Some(transit(spec.protocol)), |number, connection| {
-        let [own, theirs] = DOMAINS.map(|domain| names(domain, number));
+        let [own, theirs] = names::of_pair(number);
         let initiator = InitiatorSettings { queue_depth: spec.queue_depth as usize, ..InitiatorSettings::default() };
         let target = TargetSettings {
             burst_bytes: spec.max_burst_bytes,
@@ -70,17 +69,6 @@ pub fn gateways(
         let requests = requests.next().expect("as many sources as pairs");
         FcpPair::new(connection, ends, [own, theirs], Host::new(requests, spec.queue_depth as usize), disks.clone())
     }))
-}
-
-/// Names and address of a port of pair `number`, behind the gateway of `domain`.
-fn names(domain: u32, number: usize) -> Names {
-    /// Names of ports and of nodes: registered, of an organisation that is none.
-    const PORT: u64 = 0x2000_0000_0000_0000;
-    const NODE: u64 = 0x1000_0000_0000_0000;
-    // A fabric has 65,280 addresses of ports. Each pair is a zone of its own, so that it may share them with others.
-    let low = 0x100 + (number % 0xff00) as u32;
-    let own = u64::from(domain) << 32 | number as u64;
-    Names { port: Wwn(PORT | own), node: Wwn(NODE | own), id: FcId::new(domain << 16 | low) }
 }
 
 fn settings(spec: &FcpSpec, names: Names) -> Settings {

@@ -2,6 +2,7 @@
 
 use super::acceleration::Acceleration;
 use crate::fc::carried::{Carried, GATEWAY, PORT};
+use crate::fc::names::{self, Names};
 use crate::fc_counters::FcCounters;
 use std::collections::VecDeque;
 use storage::fc::fabric::{Assignments, Entry, Fabric, Location, Output, PortKey, Settings as FabricSettings};
@@ -9,21 +10,10 @@ use storage::fc::fcp::Port;
 use storage::fc::link::{End as LinkEnd, Link};
 use units::Time;
 use wire::fc::name_server::TypeMap;
-use wire::fc::{FcId, Frame, FrameType, Wwn};
+use wire::fc::{Frame, FrameType};
 
 /// The port's link to its fabric, which has one.
 const KEY: PortKey = PortKey(0);
-
-/// Names and address of an N_Port.
-#[derive(Clone, Copy, Debug)]
-pub struct Names {
-    /// Name of the port.
-    pub port: Wwn,
-    /// Name of its node.
-    pub node: Wwn,
-    /// Address, whose domain is that of the port's gateway.
-    pub id: FcId,
-}
 
 /// An N_Port and its side of a gateway.
 pub struct End {
@@ -45,9 +35,8 @@ impl End {
     /// `port` before its login, which gives it the address of `own`; the gateway has room for `buffer_frames` frames
     /// for it, one at least.
     pub fn new(port: Port, link: Link<Carried>, own: Names, buffer_frames: usize, acceleration: Acceleration) -> End {
-        const GATEWAY_NAME: u64 = 0x1000_0000_0000_fa00;
         let domain = own.id.domain();
-        let settings = FabricSettings::new(Wwn(GATEWAY_NAME | u64::from(domain)), domain);
+        let settings = FabricSettings::new(names::of_gateway(domain), domain);
         let settings = settings.expect("domains of gateways are those of switches");
         let fabric = Fabric::new(settings, Assignments::from_list([(own.port, own.id)]));
         let (inbound, outbound) = Default::default();

@@ -1,9 +1,10 @@
 //! An initiator behind one gateway, a target with a disk behind the other.
 
-use super::end::{End, Names};
+use super::end::End;
 use super::host::Host;
 use crate::block::Backing;
 use crate::fc::carried::Carried;
+use crate::fc::names::Names;
 use crate::fc::ports::Ports;
 use crate::fc_counters::FcCounters;
 use crate::fcp_counters::{ExchangeCounters, FcpCounters};

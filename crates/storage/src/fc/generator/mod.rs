@@ -18,4 +18,4 @@ pub use receiver::{Receiver, Report};
 pub use result::{EndOfLoad, LoadResult, RESULT_PER_MILLE};
 pub use schedule::{Due, Generator};
 pub use settings::{Settings, Size, WrongSettings};
-pub use stamp::{load_frame, stamp_of, Stamp, LOAD_TYPE, STAMP_BYTES};
+pub use stamp::{load_frame, load_header, stamp_of, Stamp, LOAD_TYPE, STAMP_BYTES};

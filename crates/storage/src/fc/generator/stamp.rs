@@ -31,18 +31,22 @@ pub fn load_frame(from: FcId, to: FcId, stamp: &Stamp, payload_bytes: u16) -> Fr
     payload.put_u64(stamp.sequence);
     payload.put_u64(stamp.sent_ns);
     payload.put_bytes(0, bytes - STAMP_BYTES);
-    let header = FrameHeader {
+    Frame::class3(load_header(from, to, stamp.sequence), payload.freeze())
+}
+
+/// The header of frame `sequence` of the load.
+pub fn load_header(from: FcId, to: FcId, sequence: u64) -> FrameHeader {
+    FrameHeader {
         r_ctl: routing::UNSOLICITED_DATA,
         d_id: to,
         s_id: from,
         kind: LOAD_TYPE,
         f_ctl: frame_control::FIRST_SEQUENCE | frame_control::LAST_SEQUENCE | frame_control::END_SEQUENCE,
-        seq_id: stamp.sequence as u8,
+        seq_id: sequence as u8,
         // All numbers but the one that means none.
-        ox_id: (stamp.sequence % u64::from(UNASSIGNED)) as u16,
+        ox_id: (sequence % u64::from(UNASSIGNED)) as u16,
         ..FrameHeader::default()
-    };
-    Frame::class3(header, payload.freeze())
+    }
 }
 
 /// The stamp of a frame; None when it is none of a load.
