@@ -61,7 +61,7 @@ pub fn build<M: TransportMaker, N: Node<M::Transport>>(
     let (links, pacers) = environment.links(*run, true);
     let mut net = Network::new(links, pacers, routes, timers.count(), environment.early_timers());
     let capture = match &spec.measure.pcap {
-        Some(path) => Some(Capture::create(path, spec.measure.pcap_node, spec.measure.pcap_packets)?),
+        Some(path) => Some(Capture::create(path, spec.measure.pcap_node, spec.measure.pcap_packets, &all)?),
         None => None,
     };
     let mut world = World {

@@ -1,11 +1,19 @@
 //! A capture of what one node sends and receives, as pcapng that Wireshark reads.
 //!
+//! Segments between Fibre Channel gateways are whole: the gateways hand over the bytes of their messages, and segments
+//! are cut from these, those that are sent again too. Other segments are headers alone.
+//!
 //! A file appears under its name only when it is whole: it is written beside, then renamed. What is no file (a pipe
 //! that Wireshark reads, /dev/stdout) is written to directly.
 
+use crate::captured_stream::CapturedStream;
 use crate::error::RunError;
+use bytes::BytesMut;
+use spec::{FcProtocolSpec, FlowSpec, WorkloadSpec};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
+use std::ops::Range;
 use tcp::segment::{flags, Segment, WindowScale};
 use units::Time;
 use wire::{Conversation, Ecn, SegmentFields};
@@ -19,6 +27,14 @@ pub struct Capture {
     writer: wire::pcapng::Writer<BufWriter<File>>,
     /// Addresses and agreed window scales, by connection.
     conversations: Vec<Conversation>,
+    /// By connection that hands over bytes: those of its sender and of its receiver.
+    streams: BTreeMap<usize, [CapturedStream; 2]>,
+    /// Reused for every message.
+    message: BytesMut,
+    /// Reused for every segment.
+    payload: Vec<u8>,
+    /// Reused for every packet with a payload.
+    packet: Vec<u8>,
     error: Option<io::Error>,
     captured: u64,
     skipped: u64,
@@ -52,11 +68,11 @@ impl Drop for Beside {
 }
 
 impl Capture {
-    /// Writes to `path` what node `node` sends and receives, at most `limit` packets.
+    /// Writes to `path` what node `node` sends and receives over `flows`, at most `limit` packets.
     ///
     /// # Errors
     /// [`RunError::Capture`]: the file cannot be made.
-    pub fn create(path: &str, node: usize, limit: Option<u64>) -> Result<Capture, RunError> {
+    pub fn create(path: &str, node: usize, limit: Option<u64>, flows: &[&FlowSpec]) -> Result<Capture, RunError> {
         let beside = Beside::of(path);
         let open = || {
             let file = File::create(beside.0.as_deref().unwrap_or(path))?;
@@ -70,7 +86,11 @@ impl Capture {
             node,
             left,
             writer,
-            conversations: Vec::new(),
+            conversations: flows.iter().zip(0..).map(|(flow, number)| conversation(flow, number)).collect(),
+            streams: BTreeMap::new(),
+            message: BytesMut::new(),
+            payload: Vec::new(),
+            packet: Vec::new(),
             error: None,
             captured: 0,
             skipped: 0,
@@ -81,6 +101,17 @@ impl Capture {
     #[inline]
     pub fn sees(&self, node: usize) -> bool {
         node == self.node
+    }
+
+    /// A message is handed to TCP by an end of connection `flow`. `encode` appends its bytes and returns the place of
+    /// zeros among them. A connection hands over all its messages or none.
+    pub fn add_message(&mut self, flow: usize, from_sender: bool, encode: impl FnOnce(&mut BytesMut) -> Range<usize>) {
+        if self.left == 0 || self.error.is_some() {
+            return;
+        }
+        self.message.clear();
+        let zeros = encode(&mut self.message);
+        self.streams.entry(flow).or_default()[usize::from(!from_sender)].push(&self.message, zeros);
     }
 
     /// Notes a segment of connection `flow`; `from_sender` tells the direction.
@@ -94,12 +125,35 @@ impl Capture {
         }
         self.left -= 1;
         self.captured += 1;
-        while self.conversations.len() <= flow {
-            self.conversations.push(Conversation::new(self.conversations.len() as u32));
+        self.cut_payload(now, flow, from_sender, segment);
+        let headers = self.conversations[flow].headers(from_sender, &fields(segment), &self.payload);
+        let mut packet = &*headers;
+        if !self.payload.is_empty() {
+            self.packet.clear();
+            self.packet.extend_from_slice(&headers);
+            self.packet.extend_from_slice(&self.payload);
+            packet = &self.packet;
         }
-        let headers = self.conversations[flow].headers(from_sender, &fields(segment));
-        if let Err(error) = self.writer.write_packet(now.0, &headers, segment.packet_bytes()) {
+        if let Err(error) = self.writer.write_packet(now.0, packet, segment.packet_bytes()) {
             self.error = Some(error);
+        }
+        if self.left == 0 {
+            self.streams.clear();
+        }
+    }
+
+    /// Makes `self.payload` the bytes of `segment`, or empty where its connection hands over none.
+    fn cut_payload(&mut self, now: Time, flow: usize, from_sender: bool, segment: &Segment) {
+        self.payload.clear();
+        let Some([client, server]) = self.streams.get_mut(&flow) else { return };
+        let (own, theirs) = if from_sender { (client, server) } else { (server, client) };
+        // A SYN has number 0, the first byte number 1.
+        if segment.has(flags::ACK) {
+            theirs.handle_ack(now, segment.ack.saturating_sub(1));
+        }
+        if segment.len > 0 {
+            let start = segment.seq - 1;
+            own.copy(start..start + u64::from(segment.len), &mut self.payload);
         }
     }
 
@@ -117,6 +171,20 @@ impl Capture {
         };
         written.map(|()| (captured, skipped)).map_err(|source| RunError::Capture { path, source })
     }
+}
+
+/// The addresses of connection `number`, at the port of its protocol where its bytes are captured.
+fn conversation(flow: &FlowSpec, number: u32) -> Conversation {
+    let conversation = Conversation::new(number);
+    let protocol = match &flow.workload {
+        WorkloadSpec::Fc(fc) => fc.protocol,
+        WorkloadSpec::Fcp(fcp) => fcp.protocol,
+        _ => return conversation,
+    };
+    conversation.to_port(match protocol {
+        FcProtocolSpec::Ifcp => wire::ifcp::PORT,
+        FcProtocolSpec::Fcip => wire::fcip::PORT,
+    })
 }
 
 /// The segment as `wire` takes it: flags in the header's 8 bits, ECN bits in the IP header.

@@ -13,6 +13,7 @@ mod block;
 mod build;
 mod built_in_node;
 mod capture;
+mod captured_stream;
 mod copy_study;
 mod counters;
 mod environment;

@@ -1,27 +1,44 @@
 //! Elements that end and begin flows: sessions at both ends of their connections, gateways and proxies in mid path.
 
+use crate::capture::Capture;
 use crate::fc_counters::FcCounters;
 use crate::fcp_counters::FcpCounters;
 use crate::flow::Flow;
 use crate::request_counters::RequestCounters;
 use crate::side::Side;
 use crate::transport::Transport;
+use bytes::BytesMut;
 use std::ops::Range;
 use units::Time;
 
 /// The ends of a run's flows, as a node reaches them.
-pub struct Ends<'a, T>(&'a mut [Flow<T>]);
+pub struct Ends<'a, T> {
+    flows: &'a mut [Flow<T>],
+    capture: Option<&'a mut Capture>,
+}
 
 impl<'a, T: Transport> Ends<'a, T> {
-    /// Those of `flows`.
-    pub(crate) fn new(flows: &'a mut [Flow<T>]) -> Ends<'a, T> {
-        Ends(flows)
+    /// Those of `flows`, of which `capture` has those at its node.
+    pub(crate) fn new(flows: &'a mut [Flow<T>], capture: Option<&'a mut Capture>) -> Ends<'a, T> {
+        Ends { flows, capture }
     }
 
     /// The end of `flow` at `side`.
     #[inline]
     pub fn end(&mut self, flow: usize, side: Side) -> &mut T {
-        self.0[flow].endpoint(side)
+        self.flows[flow].endpoint(side)
+    }
+
+    /// Hands a message to the capture, if there is one of `flow`: `side` writes it to its end. `encode` appends its bytes
+    /// and returns the place of zeros among them, which are not kept. A node does so for all messages of a flow, in
+    /// their order, or for none.
+    #[inline]
+    pub fn capture(&mut self, flow: usize, side: Side, encode: impl FnOnce(&mut BytesMut) -> Range<usize>) {
+        let Some(capture) = &mut self.capture else { return };
+        let spec = &self.flows[flow].spec;
+        if capture.sees(spec.source) || capture.sees(spec.destination) {
+            capture.add_message(flow, side == Side::Sender, encode);
+        }
     }
 }
 

@@ -15,6 +15,6 @@ pub struct MeasureSpec {
     pub pcap: Option<String>,
     /// Index of the node whose view the capture takes: packets it sends and receives.
     pub pcap_node: usize,
-    /// Packets captured at most (headers only are stored); null = no bound.
+    /// Packets captured at most (headers alone, but between Fibre Channel gateways); null = no bound.
     pub pcap_packets: Option<u64>,
 }

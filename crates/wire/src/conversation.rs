@@ -88,10 +88,16 @@ impl Conversation {
         }
     }
 
-    /// Headers of a segment that the client (or the server) sent. Segments must come in the order of sending at least
-    /// as far as SYNs go, since windows are scaled as these agreed: both offered a shift, or there is none (RFC 7323,
-    /// section 2.2).
-    pub fn headers(&mut self, from_client: bool, segment: &SegmentFields) -> Headers {
+    /// The same to port `port` of the server, by which a reader knows the protocol above.
+    #[must_use]
+    pub fn to_port(self, port: u16) -> Conversation {
+        Conversation { server: (self.server.0, port), ..self }
+    }
+
+    /// Headers of a segment that the client (or the server) sent, with `payload`; an empty one stands for zeros.
+    /// Segments must come in the order of sending at least as far as SYNs go, since windows are scaled as these agreed:
+    /// both offered a shift, or there is none (RFC 7323, section 2.2).
+    pub fn headers(&mut self, from_client: bool, segment: &SegmentFields, payload: &[u8]) -> Headers {
         let syn = segment.flags & tcp_flags::SYN != 0;
         let side = usize::from(!from_client);
         if syn {
@@ -133,12 +139,12 @@ impl Conversation {
             protocol: PROTOCOL_TCP,
         };
         // The length depends on the options and the checksum on the length: emitted twice, options are cheap.
-        let (_, tcp_len) = tcp.to_bytes(&ip(IPV4_HEADER_BYTES));
+        let (_, tcp_len) = tcp.to_bytes(&ip(IPV4_HEADER_BYTES), &[]);
         let len = IPV4_HEADER_BYTES + tcp_len;
         let ip = ip(len + segment.payload_bytes as usize);
         let mut bytes = [0; MAX_HEADER_BYTES];
         bytes[..IPV4_HEADER_BYTES].copy_from_slice(&ip.to_bytes());
-        bytes[IPV4_HEADER_BYTES..len].copy_from_slice(&tcp.to_bytes(&ip).0[..tcp_len]);
+        bytes[IPV4_HEADER_BYTES..len].copy_from_slice(&tcp.to_bytes(&ip, payload).0[..tcp_len]);
         Headers { bytes, len }
     }
 }
@@ -146,6 +152,7 @@ impl Conversation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checksum;
 
     fn parse(headers: &Headers) -> (Ipv4Header, TcpHeader) {
         let ip = Ipv4Header::parse(headers).unwrap();
@@ -172,15 +179,19 @@ mod tests {
     #[test]
     fn windows_are_scaled_once_both_have_agreed() {
         let mut both = Conversation::new(0);
-        assert_eq!(parse(&both.headers(true, &syn(Some(10)))).1.window, 65_535);
+        assert_eq!(parse(&both.headers(true, &syn(Some(10)), &[])).1.window, 65_535);
         let answer = SegmentFields { flags: tcp_flags::SYN | tcp_flags::ACK, ack: 1, ..syn(Some(3)) };
-        assert_eq!(parse(&both.headers(false, &answer)).1.window, 65_535);
-        assert_eq!(parse(&both.headers(true, &data())).1.window, 1024);
-        assert_eq!(parse(&both.headers(false, &data())).1.window, u16::MAX, "2^20 >> 3 is more than the field holds");
+        assert_eq!(parse(&both.headers(false, &answer, &[])).1.window, 65_535);
+        assert_eq!(parse(&both.headers(true, &data(), &[])).1.window, 1024);
+        assert_eq!(
+            parse(&both.headers(false, &data(), &[])).1.window,
+            u16::MAX,
+            "2^20 >> 3 is more than the field holds"
+        );
         let mut one = Conversation::new(0);
-        one.headers(true, &syn(Some(10)));
-        one.headers(false, &SegmentFields { window_scale: None, ..answer });
-        assert_eq!(parse(&one.headers(true, &data())).1.window, u16::MAX);
+        one.headers(true, &syn(Some(10)), &[]);
+        one.headers(false, &SegmentFields { window_scale: None, ..answer }, &[]);
+        assert_eq!(parse(&one.headers(true, &data(), &[])).1.window, u16::MAX);
     }
 
     #[test]
@@ -194,7 +205,7 @@ mod tests {
             sacks: [((1 << 32) + 9, (2 << 32) + 1), (0, 0), (0, 0), (0, 0)],
             ..data()
         };
-        let (_, tcp) = parse(&conversation.headers(true, &segment));
+        let (_, tcp) = parse(&conversation.headers(true, &segment, &[]));
         assert_eq!((tcp.sequence, tcp.acknowledgment), (0x100, 10));
         assert_eq!(tcp.sacks[0], SackRange { start: 16, end: 8 });
     }
@@ -203,9 +214,22 @@ mod tests {
     fn lengths_and_congestion_bits() {
         let mut conversation = Conversation::new(3);
         let segment = SegmentFields { timestamps: Some((1, 2)), ecn: Ecn::Ce, ..data() };
-        let (ip, tcp) = parse(&conversation.headers(true, &segment));
+        let (ip, tcp) = parse(&conversation.headers(true, &segment, &[]));
         assert_eq!((ip.total_bytes, ip.ecn), (1500, Ecn::Ce));
         assert_eq!((tcp.source_port, tcp.destination_port), (49_155, 5001));
+    }
+
+    #[test]
+    fn the_checksum_counts_the_payload() {
+        let mut conversation = Conversation::new(0).to_port(3420);
+        let payload = [1, 2, 3, 0xff, 0xfe];
+        let segment = SegmentFields { payload_bytes: payload.len() as u32, ..data() };
+        let headers = conversation.headers(true, &segment, &payload);
+        let (ip, tcp) = parse(&headers);
+        assert_eq!(tcp.destination_port, 3420);
+        let sum = ip.pseudo_sum() + checksum::sum(&headers[IPV4_HEADER_BYTES..]) + checksum::sum(&payload);
+        assert_eq!(checksum::fold(sum), 0);
+        assert_ne!(headers, conversation.headers(true, &segment, &[]), "zeros have another checksum");
     }
 
     #[test]

@@ -4,8 +4,7 @@
 //! [`TcpHeader`]), a conversation that turns a simulated segment's unbounded numbers into them ([`Conversation`]),
 //! pcapng files that Wireshark reads ([`pcapng`]), iSCSI PDUs ([`iscsi`]), and Fibre Channel ([`fc`]) with what carries
 //! it: Ethernet ([`fcoe`], [`fip`]) and TCP ([`encapsulation`], [`ifcp`], [`fcip`]), and the name service of gateways
-//! ([`isns`]). What it does not: payload bytes of simulated connections (there are none: they count as zeros),
-//! fragments, IPv6, files (any `std::io::Write` will do).
+//! ([`isns`]). What it does not: fragments, IPv6, files (any `std::io::Write` will do).
 //!
 //! **Invariant: what is emitted parses back to the same value, and its checksums are right.**
 

@@ -169,6 +169,7 @@ fn dissect(capture: &[u8], more: &[&str], fields: &[&str]) -> Vec<Vec<String>> {
     std::fs::write(&path, capture).unwrap();
     let mut command = Command::new("tshark");
     command.arg("-r").arg(&path).args(["-T", "fields", "-E", "separator=|", "-n"]).args(more);
+    command.args(["-o", "tcp.check_checksum:TRUE"]);
     for field in fields {
         command.args(["-e", field]);
     }
@@ -242,7 +243,7 @@ fn tcp_capture(messages: &[BytesMut]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new()).unwrap();
     let base = SegmentFields { flags: tcp_flags::ACK, window_bytes: 1 << 16, ..SegmentFields::default() };
     let mut put = |from_client: bool, segment: SegmentFields, data: &[u8]| {
-        let mut bytes = talk.headers(from_client, &segment).to_vec();
+        let mut bytes = talk.headers(from_client, &segment, data).to_vec();
         bytes.extend_from_slice(data);
         writer.write_packet(0, &bytes, bytes.len() as u32).unwrap();
     };

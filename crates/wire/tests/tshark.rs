@@ -16,7 +16,7 @@ fn capture() -> Vec<u8> {
     let mut now = 0;
     let mut put = |from_client: bool, segment: SegmentFields| {
         now += 10_000_123;
-        let headers = talk.headers(from_client, &segment);
+        let headers = talk.headers(from_client, &segment, &[]);
         let bytes = headers.len() as u32 + segment.payload_bytes;
         writer.write_packet(now, &headers, bytes).unwrap();
     };

@@ -1,25 +1,18 @@
 //! A TCP connection between two gateways, and what they send each other over it.
 
 use super::carried::Carried;
+use super::encoder::Encoder;
+use super::unit::Unit;
 use crate::fc_counters::FcCounters;
 use crate::framed_stream::FramedStream;
+use crate::node::Ends;
+use crate::side::Side;
+use crate::transport::Transport;
 use bytes::BytesMut;
 use spec::FcProtocolSpec;
 use std::collections::VecDeque;
 use units::Time;
-use wire::encapsulation::{encapsulated_bytes, TimeStamp};
-use wire::fc::Wwn;
-use wire::ifcp::{AddressMode, Bind, BindStatus, Message, SessionMessage, VERSION};
-
-/// Content of a connection.
-pub enum Unit {
-    /// The gateway that connected asks for the session: CBIND, or FCIP's special frame.
-    Open,
-    /// The other grants it: the response to CBIND, or the special frame's echo.
-    Opened,
-    /// A frame of a pair.
-    Frame(usize, Carried),
-}
+use wire::encapsulation::encapsulated_bytes;
 
 /// Phase of a connection at one of its ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,6 +32,11 @@ pub enum Phase {
 
 /// A connection.
 pub struct Connection {
+    /// Its flow.
+    flow: usize,
+    unit_bytes: UnitBytes,
+    /// For a capture.
+    encoder: Encoder,
     /// By side that sends.
     pub streams: [FramedStream<Unit>; 2],
     /// By side.
@@ -50,55 +48,52 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Before it is opened; frames are measured from `from` on.
-    pub fn new(from: Time) -> Connection {
+    /// Connection `number` of its group, of `flow`, before it is opened; frames are measured from `from` on.
+    pub fn new(protocol: FcProtocolSpec, number: usize, flow: usize, from: Time) -> Connection {
+        let mut encoder = Encoder::new(protocol, number);
         Connection {
+            flow,
+            unit_bytes: UnitBytes::of(&mut encoder),
+            encoder,
             streams: Default::default(),
             phase: Default::default(),
             staged: Default::default(),
             counters: FcCounters::new(from),
         }
     }
+
+    /// Bytes of `unit`.
+    pub fn length(&self, unit: &Unit) -> u64 {
+        self.unit_bytes.length(unit)
+    }
+
+    /// Puts `unit` behind what `side` sends.
+    pub fn push<T: Transport>(&mut self, now: Time, side: Side, unit: Unit, ends: &mut Ends<'_, T>) {
+        ends.capture(self.flow, side, |into| self.encoder.encode(now, side, &unit, into));
+        self.streams[side as usize].push(self.unit_bytes.length(&unit), unit);
+    }
 }
 
 /// Bytes of units on the wire.
 #[derive(Clone, Copy)]
-pub struct UnitBytes {
+struct UnitBytes {
     open: u64,
     opened: u64,
 }
 
 impl UnitBytes {
-    /// Those of `protocol`.
-    pub fn of(protocol: FcProtocolSpec) -> UnitBytes {
-        match protocol {
-            // The special frame comes back as it was (RFC 3821, 8.1.2.3).
-            FcProtocolSpec::Fcip => {
-                let bytes = wire::fcip::SPECIAL_FRAME_BYTES as u64;
-                UnitBytes { open: bytes, opened: bytes }
-            }
-            FcProtocolSpec::Ifcp => {
-                let bind = Bind {
-                    liveness_s: 0,
-                    mode: AddressMode::Translation,
-                    version: VERSION,
-                    user: 0,
-                    source: Wwn(0),
-                    destination: Wwn(0),
-                };
-                let response = SessionMessage::BindResponse { bind, status: BindStatus::Success, handle: 0 };
-                let [open, opened] = [SessionMessage::Bind(bind), response].map(|message| {
-                    let mut bytes = BytesMut::new();
-                    Message::Session(message, TimeStamp::NONE).encode(&mut bytes);
-                    bytes.len() as u64
-                });
-                UnitBytes { open, opened }
-            }
-        }
+    /// Those that `encoder` makes.
+    fn of(encoder: &mut Encoder) -> UnitBytes {
+        let [open, opened] = [Unit::Open, Unit::Opened].map(|unit| {
+            let mut bytes = BytesMut::new();
+            encoder.encode(Time::ZERO, Side::Sender, &unit, &mut bytes);
+            bytes.len() as u64
+        });
+        UnitBytes { open, opened }
     }
 
     /// Bytes of `unit`.
-    pub fn length(self, unit: &Unit) -> u64 {
+    fn length(self, unit: &Unit) -> u64 {
         match unit {
             Unit::Open => self.open,
             Unit::Opened => self.opened,
@@ -112,30 +107,38 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use wire::fc::{routing, Frame, FrameHeader, FrameType};
-    use wire::fcip::Message as FcipMessage;
-    use wire::ifcp::DeviceFrame;
     use wire::iscsi::Payload;
 
-    /// Frames of a command: command, transfer ready, data, an odd rest of it, response.
+    /// Frames of a command: command, transfer ready, data, odd rests of it, response.
     fn frames() -> impl Iterator<Item = Frame> {
         let header = FrameHeader { r_ctl: routing::SOLICITED_DATA, kind: FrameType::FCP, ..FrameHeader::default() };
-        let zeros = [32, 12, 2048, 2112, 33].map(Payload::Zeros);
+        let zeros = [32, 12, 2048, 2112, 33, 34, 35].map(Payload::Zeros);
         let bytes = Payload::Bytes(Bytes::from(vec![7; 24]));
         zeros.into_iter().chain([bytes]).map(move |payload| Frame::class3(header, payload))
     }
 
     #[test]
-    fn a_unit_is_as_long_as_its_bytes() {
-        for frame in frames() {
-            let (mut ifcp, mut fcip) = (BytesMut::new(), BytesMut::new());
-            let (frame_of, mode, time) = (frame.clone(), AddressMode::Transparent, TimeStamp::NONE);
-            let device = DeviceFrame { frame: frame_of, mode, special: false, accepted: None, time };
-            Message::Device(device).encode(&mut ifcp);
-            FcipMessage::Frame(frame.clone(), TimeStamp::NONE).encode(&mut fcip);
-            let carried = Carried { issued: Time::ZERO, entered: Time::ZERO, frame };
-            for (protocol, bytes) in [(FcProtocolSpec::Ifcp, ifcp), (FcProtocolSpec::Fcip, fcip)] {
-                let unit = Unit::Frame(0, carried.clone());
-                assert_eq!(UnitBytes::of(protocol).length(&unit), bytes.len() as u64, "{protocol:?}");
+    fn a_unit_is_as_long_as_its_bytes_and_has_zeros_where_its_payload_is() {
+        for protocol in [FcProtocolSpec::Ifcp, FcProtocolSpec::Fcip] {
+            let mut encoder = Encoder::new(protocol, 0);
+            let lengths = UnitBytes::of(&mut encoder);
+            let frames =
+                frames().map(|frame| Unit::Frame(0, Carried { issued: Time::ZERO, entered: Time::ZERO, frame }));
+            for unit in [Unit::Open, Unit::Opened].into_iter().chain(frames) {
+                let mut bytes = BytesMut::from(&[9][..]);
+                let zeros = encoder.encode(Time::ZERO, Side::Sender, &unit, &mut bytes);
+                let message = &bytes[1..];
+                assert_eq!(message.len() as u64, lengths.length(&unit), "{protocol:?}");
+                let payload = match &unit {
+                    Unit::Frame(_, Carried { frame: Frame { payload: Payload::Zeros(length), .. }, .. }) => *length,
+                    _ => 0,
+                };
+                assert_eq!(zeros.len(), payload as usize, "{protocol:?}");
+                assert!(message[zeros.clone()].iter().all(|&byte| byte == 0));
+                if payload > 0 {
+                    let before = wire::encapsulation::ENCAPSULATION_HEADER_BYTES + 4 + wire::fc::FRAME_HEADER_BYTES;
+                    assert_eq!(zeros.start, before, "{protocol:?}");
+                }
             }
         }
     }

@@ -2,8 +2,9 @@
 
 use super::agenda::Agenda;
 use super::carried::Carried;
-use super::connection::{Connection, Phase, Unit, UnitBytes};
+use super::connection::{Connection, Phase};
 use super::ports::Ports;
+use super::unit::Unit;
 use crate::fc_counters::FcCounters;
 use crate::fcp_counters::FcpCounters;
 use crate::node::{Ends, Node, NodeCounters};
@@ -20,7 +21,6 @@ pub struct Gateways<P> {
     first: usize,
     connections: Vec<Connection>,
     pairs: Vec<P>,
-    unit_bytes: UnitBytes,
     /// By side: bytes that TCP has not begun to send from which on frames stay in their ports' buffers.
     unsent_bytes: [u64; 2],
     /// Age of a frame at the other gateway, since it entered the first, above which it is discarded.
@@ -45,7 +45,6 @@ impl<P: Ports> Gateways<P> {
         first: usize,
         connections: Vec<Connection>,
         pairs: Vec<P>,
-        unit_bytes: UnitBytes,
         unsent_bytes: [u64; 2],
         transit: Option<Span>,
     ) -> Gateways<P> {
@@ -55,7 +54,6 @@ impl<P: Ports> Gateways<P> {
             agenda: Agenda::new(pairs.len()),
             over: vec![false; pairs.len()],
             pairs,
-            unit_bytes,
             unsent_bytes,
             transit,
             pumps: vec![],
@@ -111,40 +109,37 @@ impl<P: Ports> Gateways<P> {
 
     /// Hands frames at the gateway at `side` to TCP as long as there is room, and returns their ports' credits.
     fn fill<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
+        let flow = self.first + index;
         let connection = &mut self.connections[index];
-        let end = ends.end(self.first + index, side);
-        let stream = &mut connection.streams[side as usize];
         if connection.phase[side as usize] == Phase::Open {
-            let staged = &mut connection.staged[side as usize];
-            while stream.has_room(end, self.unsent_bytes[side as usize]) {
-                let Some((number, carried)) = staged.pop_front() else { break };
+            while connection.streams[side as usize].has_room(ends.end(flow, side), self.unsent_bytes[side as usize]) {
+                let Some((number, carried)) = connection.staged[side as usize].pop_front() else { break };
                 let pair = &mut self.pairs[number];
                 pair.release(now, side);
                 self.agenda.set(number, pair.poll_timeout());
-                let unit = Unit::Frame(number, carried);
-                stream.push(self.unit_bytes.length(&unit), unit);
+                connection.push(now, side, Unit::Frame(number, carried), ends);
             }
         }
-        if stream.write(now, end) {
-            self.pumps.push((self.first + index, side));
+        if connection.streams[side as usize].write(now, ends.end(flow, side)) {
+            self.pumps.push((flow, side));
         }
     }
 
     /// Reads what came whole to the gateway at `side`, as far as the links to its ports take frames.
     fn deliver<T: Transport>(&mut self, now: Time, index: usize, side: Side, ends: &mut Ends<'_, T>) {
         let connection = &mut self.connections[index];
-        let end = ends.end(self.first + index, side);
-        let received = end.bytes_received();
+        let flow = self.first + index;
+        let received = ends.end(flow, side).bytes_received();
         let (mut bytes, mut opened) = (0, false);
         while let Some(unit) = connection.streams[side.other() as usize].peek(received) {
             if matches!(unit, Unit::Frame(number, carried) if !self.pairs[*number].has_room(side, &carried.frame)) {
                 break;
             }
-            bytes += self.unit_bytes.length(unit);
+            bytes += connection.length(unit);
             match connection.streams[side.other() as usize].pop(received) {
                 Some(Unit::Open) => {
                     connection.phase[side as usize] = Phase::Open;
-                    connection.streams[side as usize].push(self.unit_bytes.length(&Unit::Opened), Unit::Opened);
+                    connection.push(now, side, Unit::Opened, ends);
                 }
                 Some(Unit::Opened) => {
                     connection.phase[side as usize] = Phase::Open;
@@ -164,8 +159,8 @@ impl<P: Ports> Gateways<P> {
         if bytes == 0 {
             return;
         }
-        end.read(now, bytes);
-        self.pumps.push((self.first + index, side));
+        ends.end(flow, side).read(now, bytes);
+        self.pumps.push((flow, side));
         for (number, pair) in self.pairs.iter_mut().enumerate().filter(|(_, pair)| opened && pair.connection() == index)
         {
             pair.open(now);
@@ -207,7 +202,7 @@ impl<T: Transport, P: Ports> Node<T> for Gateways<P> {
         let phase = &mut connection.phase[side as usize];
         if *phase == Phase::Connecting && ends.end(flow, side).was_established() {
             *phase = Phase::Opening;
-            connection.streams[side as usize].push(self.unit_bytes.length(&Unit::Open), Unit::Open);
+            connection.push(now, side, Unit::Open, ends);
         }
         self.fill(now, index, side, ends);
         self.deliver(now, index, side, ends);

@@ -1,7 +1,7 @@
 //! The gateways of a group of flows, whatever the ports behind them do.
 
 use super::carried::Carried;
-use super::connection::{Connection, UnitBytes};
+use super::connection::Connection;
 use super::gateways::Gateways;
 use super::ports::Ports;
 use crate::validate::ValidSimulation;
@@ -40,12 +40,13 @@ impl<'a> Group<'a> {
         let unsent = self.ends().map(|gateway| gateway.buffer_bytes);
         let mut made = vec![];
         for range in (0..self.count).step_by(each).map(|start| start..start + each) {
-            let connections = range.clone().map(|_| Connection::new(from)).collect();
+            let made_of = |number| Connection::new(self.protocol, number, self.first + number, from);
+            let connections = range.clone().map(made_of).collect();
             // A pair keeps to one connection, which keeps its frames in order.
             let numbers = (0..self.pairs).filter(|number| range.contains(&(number % self.count)));
             let pairs = numbers.map(|number| pair(number, number % self.count - range.start)).collect();
             let first = self.first + range.start;
-            made.push(Gateways::new(first, connections, pairs, UnitBytes::of(self.protocol), unsent, transit));
+            made.push(Gateways::new(first, connections, pairs, unsent, transit));
         }
         made
     }

@@ -10,12 +10,14 @@ mod agenda;
 mod build;
 mod carried;
 mod connection;
+mod encoder;
 pub mod fcp;
 mod gateways;
 mod group;
 mod names;
 mod pair;
 mod ports;
+mod unit;
 
 pub use build::gateways;
 pub use gateways::Gateways;

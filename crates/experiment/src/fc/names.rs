@@ -34,3 +34,8 @@ pub fn of_pair(number: usize) -> [Names; 2] {
 pub fn of_gateway(domain: u8) -> Wwn {
     Wwn(0x1000_0000_0000_fa00 | u64::from(domain))
 }
+
+/// Returns the names of the gateways, by side.
+pub fn of_gateways() -> [Wwn; 2] {
+    DOMAINS.map(of_gateway)
+}

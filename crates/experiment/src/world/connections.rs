@@ -4,6 +4,7 @@ use super::timers::Timers;
 use crate::capture::Capture;
 use crate::counters::WindowReduction;
 use crate::flow::Flow;
+use crate::node::Ends;
 use crate::packet::Packet;
 use crate::sender_command::{AddressedCommand, SenderCommand};
 use crate::side::Side;
@@ -71,6 +72,12 @@ impl<T: Transport> Connections<T> {
     #[inline]
     pub fn arrival(&mut self, index: usize) -> (&mut Flow<T>, &T::Segment) {
         (&mut self.flows[index], &self.scratch)
+    }
+
+    /// The ends of all flows, for a node.
+    #[inline]
+    pub fn ends(&mut self) -> Ends<'_, T> {
+        Ends::new(&mut self.flows, self.capture.as_mut())
     }
 
     /// Captures the segment that was unpacked last, at an end of flow `index`.

@@ -4,7 +4,7 @@
 //! displaces the packets' own from the instruction cache.
 
 use super::connections::Connections;
-use crate::node::{Ends, Node, NodeCounters};
+use crate::node::{Node, NodeCounters};
 use crate::node_number::NodeNumber;
 use crate::packet::Packet;
 use crate::side::Side;
@@ -41,7 +41,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
         of: &mut Connections<M::Transport>,
         net: &mut Network<Packet>,
     ) {
-        self.all[number.index()].handle_arrival(now, index, side, &mut Ends::new(&mut of.flows));
+        self.all[number.index()].handle_arrival(now, index, side, &mut of.ends());
         // Acknowledgments, whether the node has something to send or not.
         of.pump(now, index, side, net);
         self.settle(now, number, of, net);
@@ -57,7 +57,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
         of: &mut Connections<M::Transport>,
         net: &mut Network<Packet>,
     ) {
-        self.all[number.index()].handle_transport_timeout(now, index, &mut Ends::new(&mut of.flows));
+        self.all[number.index()].handle_transport_timeout(now, index, &mut of.ends());
         of.pump(now, index, side, net);
         self.settle(now, number, of, net);
     }
@@ -77,10 +77,10 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
             return;
         }
         if of.opened[index] {
-            node.handle_timeout(now, &mut Ends::new(&mut of.flows));
+            node.handle_timeout(now, &mut of.ends());
         } else {
             node.flows().for_each(|flow| of.opened[flow] = true);
-            node.start(now, &mut Ends::new(&mut of.flows));
+            node.start(now, &mut of.ends());
         }
         self.settle(now, number, of, net);
     }
@@ -114,7 +114,7 @@ impl<M: TransportMaker, N: Node<M::Transport>> Nodes<M, N> {
         while let Some((flow, side)) = node.poll_pump() {
             of.pump(now, flow, side, net);
             // Sending makes room.
-            node.handle_sent(now, flow, side, &mut Ends::new(&mut of.flows));
+            node.handle_sent(now, flow, side, &mut of.ends());
         }
         if let Some(due) = node.poll_timer() {
             net.set_timer(of.timers.application(node.flows().start), due);

@@ -41,6 +41,7 @@ pub use counters::Counters;
 pub use event::{EndReason, Event, Refusal};
 pub use output::{Closing, ConnectionKey, FabricOutput, Flow, Pair, PeerKey, RemotePort};
 pub use peer::InvalidPorts;
+pub use services::{has_special_accept, is_special};
 pub use session::{SessionCounters, SessionView};
 pub use settings::{Clock, InvalidSettings, Settings};
 

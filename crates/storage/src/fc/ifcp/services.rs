@@ -112,8 +112,13 @@ pub(super) fn policy(kind: FrameType, command: Command, mode: AddressMode) -> Po
     }
 }
 
+/// True when gateways act on a request: it goes with the SPC flag (RFC 4172, 7.1).
+pub fn is_special(kind: FrameType, command: Command, mode: AddressMode) -> bool {
+    policy(kind, command, mode) == Policy::Special
+}
+
 /// True when gateways act on the accept of a request, too.
-pub(super) fn has_special_accept(command: Command, mode: AddressMode) -> bool {
+pub fn has_special_accept(command: Command, mode: AddressMode) -> bool {
     match command {
         Command::PLOGI | Command::LOGO => true,
         Command::ADISC | Command::REC | Command::RES | Command::TPRLO => mode == AddressMode::Translation,
