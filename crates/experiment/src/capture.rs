@@ -1,7 +1,8 @@
 //! A capture of what one node sends and receives, as pcapng that Wireshark reads.
 //!
 //! Segments between Fibre Channel gateways are whole: the gateways hand over the bytes of their messages, and segments
-//! are cut from these, those that are sent again too. Other segments are headers alone.
+//! are cut from these, those that are sent again too. Other segments are headers alone. The frames on the links of the
+//! ports behind a gateway have an interface of their own.
 //!
 //! A file appears under its name only when it is whole: it is written beside, then renamed. What is no file (a pipe
 //! that Wireshark reads, /dev/stdout) is written to directly.
@@ -16,6 +17,8 @@ use std::io::{self, BufWriter};
 use std::ops::Range;
 use tcp::segment::{flags, Segment, WindowScale};
 use units::Time;
+use wire::fc::Frame;
+use wire::pcapng::Interface;
 use wire::{Conversation, Ecn, SegmentFields};
 
 /// An open capture file.
@@ -25,11 +28,13 @@ pub struct Capture {
     node: usize,
     left: u64,
     writer: wire::pcapng::Writer<BufWriter<File>>,
+    /// Fibre Channel, once there was a frame.
+    fibre_channel: Option<Interface>,
     /// Addresses and agreed window scales, by connection.
     conversations: Vec<Conversation>,
     /// By connection that hands over bytes: those of its sender and of its receiver.
     streams: BTreeMap<usize, [CapturedStream; 2]>,
-    /// Reused for every message.
+    /// Reused for every message and frame.
     message: BytesMut,
     /// Reused for every segment.
     payload: Vec<u8>,
@@ -86,6 +91,7 @@ impl Capture {
             node,
             left,
             writer,
+            fibre_channel: None,
             conversations: flows.iter().zip(0..).map(|(flow, number)| conversation(flow, number)).collect(),
             streams: BTreeMap::new(),
             message: BytesMut::new(),
@@ -114,17 +120,43 @@ impl Capture {
         self.streams.entry(flow).or_default()[usize::from(!from_sender)].push(&self.message, zeros);
     }
 
-    /// Notes a segment of connection `flow`; `from_sender` tells the direction.
-    pub fn record(&mut self, now: Time, flow: usize, from_sender: bool, segment: &Segment) {
+    /// Returns true if a further packet is to be written, and counts it.
+    fn has_room(&mut self) -> bool {
         if self.error.is_some() {
-            return;
+            return false;
         }
         if self.left == 0 {
             self.skipped += 1;
-            return;
+            return false;
         }
         self.left -= 1;
         self.captured += 1;
+        true
+    }
+
+    /// Notes a frame that came to one end of the link between an N_Port and its gateway.
+    pub fn record_frame(&mut self, now: Time, frame: &Frame) {
+        if !self.has_room() {
+            return;
+        }
+        self.message.clear();
+        frame.encode_delimited(&mut self.message);
+        let interface = match self.fibre_channel {
+            Some(interface) => Ok(interface),
+            None => self.writer.add_fibre_channel("fc"),
+        };
+        let written = interface.and_then(|interface| {
+            self.fibre_channel = Some(interface);
+            self.writer.write_packet_at(interface, now.0, &self.message, self.message.len() as u32)
+        });
+        self.error = written.err();
+    }
+
+    /// Notes a segment of connection `flow`; `from_sender` tells the direction.
+    pub fn record(&mut self, now: Time, flow: usize, from_sender: bool, segment: &Segment) {
+        if !self.has_room() {
+            return;
+        }
         self.cut_payload(now, flow, from_sender, segment);
         let headers = self.conversations[flow].headers(from_sender, &fields(segment), &self.payload);
         let mut packet = &*headers;

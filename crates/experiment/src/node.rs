@@ -10,6 +10,7 @@ use crate::transport::Transport;
 use bytes::BytesMut;
 use std::ops::Range;
 use units::Time;
+use wire::fc::Frame;
 
 /// The ends of a run's flows, as a node reaches them.
 pub struct Ends<'a, T> {
@@ -38,6 +39,17 @@ impl<'a, T: Transport> Ends<'a, T> {
         let spec = &self.flows[flow].spec;
         if capture.sees(spec.source) || capture.sees(spec.destination) {
             capture.add_message(flow, side == Side::Sender, encode);
+        }
+    }
+
+    /// Notes a frame on the Fibre Channel link of a port behind the gateway at `side` of `flow`, if it is captured.
+    #[inline]
+    pub fn capture_frame(&mut self, now: Time, flow: usize, side: Side, frame: &Frame) {
+        let Some(capture) = &mut self.capture else { return };
+        let spec = &self.flows[flow].spec;
+        let node = if side == Side::Sender { spec.source } else { spec.destination };
+        if capture.sees(node) {
+            capture.record_frame(now, frame);
         }
     }
 }

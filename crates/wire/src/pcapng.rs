@@ -1,5 +1,5 @@
-//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng): one section, one interface of raw IPv4 packets or of
-//! Ethernet frames, times in ns.
+//! Capture files in the pcapng format (draft-ietf-opsawg-pcapng): one section, an interface of raw IPv4 packets or of
+//! Ethernet frames, others of Fibre Channel frames beside it, times in ns.
 
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
@@ -15,7 +15,14 @@ use std::io::{self, Write};
 const NANOSECONDS: u8 = 9;
 
 /// Writes a capture, little-endian on every machine.
-pub struct Writer<W: Write>(PcapNgWriter<W>);
+pub struct Writer<W: Write> {
+    inner: PcapNgWriter<W>,
+    interfaces: u32,
+}
+
+/// An interface of a capture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interface(u32);
 
 impl<W: Write> Writer<W> {
     /// Begins a capture of IPv4 packets on `out`, best a buffered one.
@@ -40,18 +47,33 @@ impl<W: Write> Writer<W> {
             options: vec![SectionHeaderOption::UserApplication(Cow::Borrowed("elephan"))],
             ..SectionHeaderBlock::default()
         };
-        let interface = InterfaceDescriptionBlock {
+        let inner = PcapNgWriter::with_section_header(out, section).map_err(io_error)?;
+        let mut writer = Writer { inner, interfaces: 0 };
+        writer.add(linktype, "sim")?;
+        Ok(writer)
+    }
+
+    fn add(&mut self, linktype: DataLink, name: &str) -> io::Result<Interface> {
+        let description = InterfaceDescriptionBlock {
             linktype,
             // No limit on captured bytes.
             snaplen: 0,
             options: vec![
-                InterfaceDescriptionOption::IfName(Cow::Borrowed("sim")),
+                InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
                 InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
             ],
         };
-        let mut writer = PcapNgWriter::with_section_header(out, section).map_err(io_error)?;
-        writer.write_pcapng_block(interface).map_err(io_error)?;
-        Ok(Writer(writer))
+        self.inner.write_pcapng_block(description).map_err(io_error)?;
+        self.interfaces += 1;
+        Ok(Interface(self.interfaces - 1))
+    }
+
+    /// Adds an interface of Fibre Channel frames as [`crate::fc::Frame::encode_delimited`] writes them.
+    ///
+    /// # Errors
+    /// Those of the underlying writer.
+    pub fn add_fibre_channel(&mut self, name: &str) -> io::Result<Interface> {
+        self.add(DataLink::FC_2_WITH_FRAME_DELIMS, name)
     }
 
     /// Adds a packet of `original_bytes`, of which `captured` is the beginning, seen at `time_ns`.
@@ -59,14 +81,28 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Those of the underlying writer.
     pub fn write_packet(&mut self, time_ns: u64, captured: &[u8], original_bytes: u32) -> io::Result<()> {
+        self.write_packet_at(Interface(0), time_ns, captured, original_bytes)
+    }
+
+    /// Adds a packet as [`Writer::write_packet`] does, at `interface`.
+    ///
+    /// # Errors
+    /// Those of the underlying writer.
+    pub fn write_packet_at(
+        &mut self,
+        interface: Interface,
+        time_ns: u64,
+        captured: &[u8],
+        original_bytes: u32,
+    ) -> io::Result<()> {
         let packet = EnhancedPacketBlock {
-            interface_id: 0,
+            interface_id: interface.0,
             timestamp: Duration::from_nanos(time_ns),
             original_len: original_bytes.max(captured.len() as u32),
             data: Cow::Borrowed(captured),
             options: vec![],
         };
-        self.0.write_pcapng_block(packet).map(drop).map_err(io_error)
+        self.inner.write_pcapng_block(packet).map(drop).map_err(io_error)
     }
 
     /// Flushes, and gives the writer back.
@@ -74,7 +110,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Those of the underlying writer.
     pub fn finish(self) -> io::Result<W> {
-        let mut out = self.0.into_inner();
+        let mut out = self.inner.into_inner();
         out.flush()?;
         Ok(out)
     }

@@ -227,6 +227,25 @@ fn fcoe_and_fip_are_read_without_a_fault() {
     assert_no_fault(&rows, 3);
 }
 
+#[test]
+fn frames_with_delimiters_are_read_without_a_fault_beside_ip() {
+    if !has_tshark() {
+        return crate::skip::skipped("tshark is not installed (Debian package tshark)");
+    }
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    let link = writer.add_fibre_channel("fc").unwrap();
+    for (_, frame) in frames() {
+        let mut bytes = BytesMut::new();
+        frame.encode_delimited(&mut bytes);
+        writer.write_packet_at(link, 0, &bytes, bytes.len() as u32).unwrap();
+    }
+    let fields = ["_ws.col.Protocol", "frame.interface_name", "fc.crc.status", FAULTS[0], FAULTS[1]];
+    let rows = dissect(&writer.finish().unwrap(), &["-2"], &fields);
+    let expected: Vec<_> = frames().iter().map(|(protocol, _)| [*protocol, "fc", "1"]).collect();
+    assert_eq!(rows.iter().map(|row| [&*row[0], &*row[1], &*row[2]]).collect::<Vec<_>>(), expected);
+    assert_no_fault(&rows, 3);
+}
+
 /// The bytes of each message.
 fn encoded<M>(messages: &[M], encode: impl Fn(&M, &mut BytesMut)) -> Vec<BytesMut> {
     let of = |message| {

@@ -81,7 +81,8 @@ impl<P: Ports> Gateways<P> {
         let pair = &mut self.pairs[number];
         let index = pair.connection();
         let connection = &mut self.connections[index];
-        pair.work(now, &mut connection.counters);
+        let flow = self.first + index;
+        pair.work(now, &mut connection.counters, |side, frame| ends.capture_frame(now, flow, side, frame));
         for side in SIDES {
             while let Some(carried) = pair.poll_at_gateway(side) {
                 connection.staged[side as usize].push_back((number, Carried { entered: now, ..carried }));

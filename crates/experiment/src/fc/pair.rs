@@ -7,6 +7,7 @@ use crate::fcp_counters::FcpCounters;
 use crate::node::NodeCounters;
 use crate::side::Side;
 use crate::workload::Generator;
+use std::collections::VecDeque;
 use storage::fc::generator::load_header;
 use storage::fc::link::Link;
 use units::Time;
@@ -19,6 +20,8 @@ pub struct Pair {
     connection: usize,
     /// By side: the link between N_Port and gateway.
     links: [Link<Carried>; 2],
+    /// By side: frames for the other port, in this one's buffers at the gateway.
+    outbound: [VecDeque<Carried>; 2],
     /// By side: addresses of the ports.
     addresses: [FcId; 2],
     generator: Generator,
@@ -38,6 +41,7 @@ impl Pair {
         Pair {
             connection,
             links,
+            outbound: Default::default(),
             addresses,
             generator,
             generated: 0,
@@ -100,21 +104,26 @@ impl Ports for Pair {
         self.links.iter().filter_map(Link::poll_timeout).map(Time).fold(due, Time::min)
     }
 
-    fn work(&mut self, now: Time, counters: &mut FcCounters) {
+    fn work(&mut self, now: Time, counters: &mut FcCounters, mut arrived: impl FnMut(Side, &Frame)) {
         self.links.iter_mut().for_each(|link| link.handle_timeout(now.0));
         self.generate(now, counters);
-        for link in &mut self.links {
+        for (side, link) in [Side::Sender, Side::Receiver].into_iter().zip(&mut self.links) {
             // A port empties its buffers at once.
             while let Some(carried) = link.poll_frame(PORT) {
                 link.handle_release(PORT, now.0);
                 self.under_way -= 1;
+                arrived(side, &carried.frame);
                 counters.deliver(now, &carried.frame, carried.issued);
+            }
+            while let Some(carried) = link.poll_frame(GATEWAY) {
+                arrived(side, &carried.frame);
+                self.outbound[side as usize].push_back(carried);
             }
         }
     }
 
     fn poll_at_gateway(&mut self, side: Side) -> Option<Carried> {
-        self.links[side as usize].poll_frame(GATEWAY)
+        self.outbound[side as usize].pop_front()
     }
 
     fn release(&mut self, now: Time, side: Side) {

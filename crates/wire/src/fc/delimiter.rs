@@ -1,7 +1,10 @@
 //! Delimiters of frames: the ordered sets at begin and end, as one byte each (RFC 3643, tables 2 and 3; FC-BB-5 has the
-//! same codes).
+//! same codes), and as they are on the line.
 
 use crate::WireError;
+
+/// The special character that begins an ordered set, as captures write it.
+const K28_5: u8 = 0xbc;
 
 /// Class of service: what a fabric promises for a frame (FC-FS-2, clause 15).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +65,21 @@ impl Sof {
         self as u8
     }
 
+    /// The transmission word on the line, K28.5 first (FC-FS-2, ordered sets).
+    pub fn transmission_word(self) -> [u8; 4] {
+        let last = match self {
+            Sof::Fabric => 0x58,
+            Sof::Initiate4 => 0x59,
+            Sof::Initiate2 => 0x55,
+            Sof::Initiate3 => 0x56,
+            Sof::Normal4 => 0x39,
+            Sof::Normal2 => 0x35,
+            Sof::Normal3 => 0x36,
+            Sof::Connect4 => 0x19,
+        };
+        [K28_5, 0xb5, last, last]
+    }
+
     /// Class of service.
     pub fn class(self) -> ClassOfService {
         match self {
@@ -117,6 +135,21 @@ impl Eof {
     /// The code.
     pub fn code(self) -> u8 {
         self as u8
+    }
+
+    /// The transmission word on the line after negative running disparity, K28.5 first (FC-FS-2, ordered sets).
+    pub fn transmission_word(self) -> [u8; 4] {
+        let (second, last) = match self {
+            Eof::Normal => (0x95, 0xd5),
+            Eof::Terminate => (0x95, 0x75),
+            Eof::RemoveTerminate => (0x95, 0x99),
+            Eof::DeactivateTerminate => (0x95, 0x95),
+            Eof::NormalInvalid => (0x8a, 0xd5),
+            Eof::DeactivateTerminateInvalid => (0x8a, 0x95),
+            Eof::RemoveTerminateInvalid => (0x8a, 0x99),
+            Eof::Abort => (0x95, 0xf5),
+        };
+        [K28_5, second, last, last]
     }
 
     /// True unless the sender, or a switch, marked the frame as damaged or cut off.

@@ -57,6 +57,13 @@ impl Frame {
         into.extend_from_slice(&sum);
     }
 
+    /// Appends the frame with its delimiters as they are on the line: LINKTYPE_FC_2_WITH_FRAME_DELIMS of captures.
+    pub fn encode_delimited(&self, into: &mut BytesMut) {
+        into.extend_from_slice(&self.sof.transmission_word());
+        self.encode_content(into);
+        into.extend_from_slice(&self.eof.transmission_word());
+    }
+
     /// Reads what is between two delimiters. The payload shares the memory of `content`.
     ///
     /// # Errors

@@ -49,9 +49,15 @@ impl End {
         self.fabric.present_at(other.id, Entry { types, ..Entry::new(Location::Remote, other.port, other.node) });
     }
 
-    /// Does what is due by `now` on the link and in the port. Frames that leave the port are shown to `leaving`.
-    /// Returns true if anything moved.
-    pub fn carry(&mut self, now: Time, counters: &mut FcCounters, mut leaving: impl FnMut(&Port, &Frame)) -> bool {
+    /// Does what is due by `now` on the link and in the port. Frames that leave the port are shown to `leaving`, those
+    /// that come to either end of its link to `arrived`. Returns true if anything moved.
+    pub fn carry(
+        &mut self,
+        now: Time,
+        counters: &mut FcCounters,
+        mut leaving: impl FnMut(&Port, &Frame),
+        mut arrived: impl FnMut(&Frame),
+    ) -> bool {
         let mut moved = false;
         self.link.handle_timeout(now.0);
         if self.port.poll_timeout().is_some_and(|due| due <= now.0) {
@@ -60,6 +66,7 @@ impl End {
         }
         while let Some(carried) = self.link.poll_frame(PORT) {
             self.link.handle_release(PORT, now.0);
+            arrived(&carried.frame);
             if !carried.frame.header.s_id.is_well_known() {
                 counters.deliver(now, &carried.frame, carried.issued);
             }
@@ -78,6 +85,7 @@ impl End {
         }
         while let Some(carried) = self.link.poll_frame(GATEWAY) {
             moved = true;
+            arrived(&carried.frame);
             if carried.frame.header.d_id.is_well_known() {
                 self.link.handle_release(GATEWAY, now.0);
                 self.fabric.handle_frame(KEY, carried.frame);

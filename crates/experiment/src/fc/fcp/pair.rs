@@ -81,12 +81,13 @@ impl Ports for FcpPair {
         self.ends.iter().map(End::poll_timeout).fold(own, Time::min)
     }
 
-    fn work(&mut self, now: Time, counters: &mut FcCounters) {
+    fn work(&mut self, now: Time, counters: &mut FcCounters, mut arrived: impl FnMut(Side, &Frame)) {
         self.roused = Time::NEVER;
         loop {
             let [initiator, target] = &mut self.ends;
-            let mut moved = initiator.carry(now, counters, |port, frame| self.host.note_sent(now, port, frame));
-            moved |= target.carry(now, counters, |_, _| {});
+            let leaving = |port: &_, frame: &_| self.host.note_sent(now, port, frame);
+            let mut moved = initiator.carry(now, counters, leaving, |frame| arrived(Side::Sender, frame));
+            moved |= target.carry(now, counters, |_, _| {}, |frame| arrived(Side::Receiver, frame));
             moved |= self.perform(now);
             moved |= self.host.advance(now, &mut self.ends[Side::Sender as usize].port);
             if !moved {
