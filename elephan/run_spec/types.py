@@ -269,7 +269,7 @@ class MeasureSpec(TypedDict):
     pcap_node: int
     """Index of the node whose view the capture takes: packets it sends and receives."""
     pcap_packets: int | None
-    """Packets captured at most (headers only are stored); null = no bound."""
+    """Packets captured at most (headers alone, but between Fibre Channel gateways); null = no bound."""
     series_interval_ns: int | None
     """Interval of the series, ns; null = none."""
     warmup_ns: int

@@ -56,7 +56,7 @@ class Measure(Table):
     pcap_node: Name | None = setting(None, examples=["left"])
     """Node whose packets `--pcap FILE` takes. When absent: the first flow's sender."""
     pcap_packets: Annotated[int, Whole(1, U64_MAX)] | None = setting(None, examples=[100000])
-    """Packets captured. When absent: no bound."""
+    """Packets captured, headers alone but between Fibre Channel gateways. When absent: no bound."""
 
 
 def _packet(value: Any) -> int:

@@ -30,9 +30,9 @@ impl<'a, T: Transport> Ends<'a, T> {
         self.flows[flow].endpoint(side)
     }
 
-    /// Hands a message to the capture, if there is one of `flow`: `side` writes it to its end. `encode` appends its bytes
-    /// and returns the place of zeros among them, which are not kept. A node does so for all messages of a flow, in
-    /// their order, or for none.
+    /// Hands a message that `side` writes to its end of `flow` to the capture, if there is one of it. `encode` appends
+    /// its bytes and returns the place of zeros among them, which are not kept. A node does so for all messages of a
+    /// flow, in their order, or for none.
     #[inline]
     pub fn capture(&mut self, flow: usize, side: Side, encode: impl FnOnce(&mut BytesMut) -> Range<usize>) {
         let Some(capture) = &mut self.capture else { return };

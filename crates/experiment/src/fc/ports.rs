@@ -20,8 +20,8 @@ pub trait Ports {
     fn stop(&mut self);
     /// Returns the time of the next call of [`Ports::work`].
     fn poll_timeout(&self) -> Time;
-    /// Does what is due by `now` at ports and links, and counts the frames that ports send and receive. Frames that come
-    /// to an end of the port's link at a side are shown to `arrived`.
+    /// Does what is due by `now` at ports and links, and counts the frames that ports send and receive. `arrived` gets
+    /// the frames that come to either end of the port's link at a side.
     fn work(&mut self, now: Time, counters: &mut FcCounters, arrived: impl FnMut(Side, &Frame));
     /// The next frame that has come to the gateway at `side` for the other port; it stays in its port's buffer there
     /// until [`Ports::release`].
