@@ -35,7 +35,7 @@ fn a_cut_connection_logs_its_ports_out_and_leaves_the_others() {
 fn a_peer_that_falls_silent_is_withdrawn_in_time_and_returns() {
     let (mut net, [a, b]) = two_sites(usual(), usual());
     net.log_in(a, b);
-    net.sites.iter_mut().for_each(|site| site.told.clear());
+    net.sites.iter_mut().for_each(|site| site.state_changes.clear());
     let (alias, began_ns) = (net.alias(0, 2), net.now_ns);
     net.down.insert((0, 1));
     net.silent = true;
@@ -45,7 +45,11 @@ fn a_peer_that_falls_silent_is_withdrawn_in_time_and_returns() {
         assert!(!net.sites[site].gateway.is_up(PeerKey(1 - site as u32)));
         assert!(net.sites[site].gateway.connections() <= 1, "no more than the attempt to reach it");
     }
-    assert!(net.sites[0].told.contains(&alias), "the host was told by RSCN within {} s", (net.now_ns - began_ns) / S);
+    assert!(
+        net.sites[0].state_changes.contains(&alias),
+        "the host was state_changes by RSCN within {} s",
+        (net.now_ns - began_ns) / S
+    );
     assert_eq!(net.take(0, PortKey(1)).payload.to_bytes()[0], Command::LOGO.0);
     assert_eq!(net.take(1, PortKey(2)).payload.to_bytes()[0], Command::LOGO.0);
 
@@ -69,7 +73,7 @@ fn a_slow_connection_stops_its_port_within_the_bound() {
     while !net.sites[0].gateway.is_full(a.2) {
         net.send_frame(0, PortKey(1), data(a.2, alias, sent, 0, &[sent as u8; 1000]));
         sent += 1;
-        assert!(sent < 25, "the port is not told to stop");
+        assert!(sent < 25, "the port is not state_changes to stop");
     }
     assert_eq!(net.sites[0].flows, [Flow { id: a.2, full: true }]);
     // Frames beyond the last bound are dropped, with an event each.

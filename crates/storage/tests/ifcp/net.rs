@@ -61,7 +61,7 @@ pub struct Site {
     /// Frames that hosts got, in order, RSCNs left out.
     pub got: Vec<(PortKey, Frame)>,
     /// Addresses that RSCNs named.
-    pub told: Vec<FcId>,
+    pub state_changes: Vec<FcId>,
     pub events: Vec<Event>,
     /// Ports that were to stop or resume.
     pub flows: Vec<Flow>,
@@ -115,7 +115,7 @@ impl Net {
                 fabric: Fabric::new(fabric, Assignments::default()),
                 gateway: Gateway::new(settings).unwrap(),
                 got: Vec::new(),
-                told: Vec::new(),
+                state_changes: Vec::new(),
                 events: Vec::new(),
                 flows: Vec::new(),
                 writable: BTreeSet::new(),
@@ -333,7 +333,7 @@ impl Net {
                 match output {
                     Output::Remote(frame) => own.gateway.handle_frame(frame, now_ns),
                     Output::Attached(port, frame) => match state_change(&frame) {
-                        Some(ids) => own.told.extend(ids),
+                        Some(ids) => own.state_changes.extend(ids),
                         None => own.got.push((port, frame)),
                     },
                 }

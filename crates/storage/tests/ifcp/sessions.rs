@@ -140,6 +140,55 @@ fn a_refused_cbind_rejects_the_login_as_table_8_says() {
 }
 
 #[test]
+fn a_port_that_its_peer_lacks_is_withdrawn_until_it_is_there() {
+    for mode in [AddressMode::Translation, AddressMode::Transparent] {
+        let (mut net, [a, b]) = two_sites(settings(mode), settings(mode));
+        let plogi = |host| Request::Login(login(Command::PLOGI, host)).to_bytes();
+        let is_presented = |net: &Net| net.sites[0].fabric.entries().any(|(_, entry)| entry.port == name(2));
+        net.detach(1, 2);
+        // The times of its absence double.
+        for seconds in [1, 2] {
+            let alias = net.alias(0, 2);
+            net.sites[0].state_changes.clear();
+            net.send(0, PortKey(1), a.2, alias, plogi(1));
+            net.run();
+            net.wait(seconds * S - S / 10);
+            assert!(!is_presented(&net));
+            net.wait(S / 5);
+            assert!(is_presented(&net));
+            assert_eq!(net.alias(0, 2), alias, "it keeps its address");
+            assert_eq!(net.sites[0].state_changes.len(), 2, "hosts hear that it goes and comes");
+        }
+        let alias = net.alias(0, 2);
+        net.send(0, PortKey(1), a.2, alias, plogi(1));
+        net.run();
+        assert!(!is_presented(&net));
+        // Its own login shows that it is there.
+        assert_eq!(net.attach(1, 2), b.2);
+        let other = net.alias(1, 1);
+        net.send(1, PortKey(2), b.2, other, plogi(2));
+        net.run();
+        assert!(is_presented(&net));
+        net.sites.iter_mut().for_each(|site| site.got.clear());
+        net.log_in(a, b);
+        assert_eq!((net.open(0).len(), net.open(1).len()), (1, 1));
+    }
+}
+
+#[test]
+fn a_port_with_a_session_stays_when_its_peer_does_not_know_another_local_port() {
+    let mut net = Net::new(vec![settings(AddressMode::Translation), settings(AddressMode::Translation)]);
+    let hosts = [(0, 1, net.attach(0, 1)), (0, 3, net.attach(0, 3)), (1, 2, net.attach(1, 2))];
+    net.join(&[hosts[0], hosts[2]]);
+    net.log_in(hosts[0], hosts[2]);
+    let alias = net.alias(0, 2);
+    net.send(0, PortKey(3), hosts[1].2, alias, Request::Login(login(Command::PLOGI, 3)).to_bytes());
+    net.run();
+    assert_eq!(net.take(0, PortKey(3)).payload.to_bytes()[0], Command::LS_RJT.0);
+    assert_eq!((net.alias(0, 2), net.open(0).len()), (alias, 1));
+}
+
+#[test]
 fn a_login_that_the_port_rejects_leaves_no_session() {
     let (mut net, [a, b]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
     let alias = net.alias(0, 2);

@@ -107,6 +107,9 @@ impl Gateway {
     /// Takes a CBIND.
     fn handle_bind(&mut self, connection: ConnectionKey, bind: &Bind, now_ns: u64) {
         let pair = Pair { local: bind.destination, remote: bind.source };
+        // A port that binds is there, whatever its gateway said before. It has its address from the fabric by the time
+        // of its next attempt.
+        self.return_port(bind.source);
         let status = match self.check(connection, bind) {
             Ok(()) => BindStatus::Success,
             Err((status, refusal)) => {
@@ -240,7 +243,12 @@ impl Gateway {
                 self.timers.set(Timer::Awaited(key), now_ns + self.settings.setup_timeout_ns);
                 self.trim(connection);
             }
-            refused => self.end_session(key, EndReason::Refused(refused), now_ns),
+            refused => {
+                self.end_session(key, EndReason::Refused(refused), now_ns);
+                if refused == BindStatus::NoSuchDevice {
+                    self.miss_port(pair.remote, now_ns);
+                }
+            }
         }
     }
 
@@ -255,6 +263,9 @@ impl Gateway {
             own.handle = handle;
         }
         self.counters.sessions_opened += 1;
+        if let Some(port) = self.peers.get_mut(&peer).and_then(|peer| peer.ports.get_mut(&pair.remote)) {
+            port.misses = 0;
+        }
         self.event(Event::SessionOpened(peer, pair));
         self.begin_tests(key, asked_s, now_ns);
         for login in waiting {

@@ -197,6 +197,7 @@ impl Gateway {
                 Timer::Test(session) => self.send_test(session, now_ns),
                 Timer::Silence(session) => self.check_silence(session, now_ns),
                 Timer::Reconnect(peer) => self.reconnect(peer, now_ns),
+                Timer::Return(port) => self.return_port(port),
             }
         }
     }

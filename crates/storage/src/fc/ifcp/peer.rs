@@ -10,6 +10,8 @@ pub(super) struct Presented {
     pub port: RemotePort,
     /// Its address in this region, while the fabric presents it.
     pub id: Option<FcId>,
+    /// Number of times in a row that the peer has said it has no such port.
+    pub misses: u32,
 }
 
 /// A peer.

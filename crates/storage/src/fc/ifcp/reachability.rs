@@ -1,7 +1,9 @@
 //! Peers: their ports, and whether they can be reached.
 //!
 //! A peer is up while a TCP connection with it is. Its ports are presented to the fabric meanwhile, so that hosts hear
-//! of a peer that is gone, and of its return.
+//! of a peer that is gone, and of its return. A port that the peer says it does not have is withdrawn for a while.
+//! Otherwise hosts would spend their attempts to log in on a port that is not attached yet: Linux makes four within 6 s,
+//! and begins again only when its fabric says that the port went and came back.
 
 use super::connection::{Connection, Phase};
 use super::event::{EndReason, Event};
@@ -12,6 +14,9 @@ use super::Gateway;
 use std::collections::BTreeMap;
 use wire::fc::{FcId, Wwn};
 use wire::ifcp::AddressMode;
+
+/// Doublings of the time for which a port stays withdrawn.
+const MISSES_MAX: u32 = 5;
 
 impl Gateway {
     /// Adds a peer, and begins to reach it. One that is there already is left as it is.
@@ -30,6 +35,7 @@ impl Gateway {
             self.drop_connection(connection, EndReason::PeerRemoved, now_ns);
         }
         for (name, presented) in removed.ports {
+            self.timers.clear(Timer::Return(name));
             self.owners.remove(&name);
             self.withdraw(presented.id);
         }
@@ -67,6 +73,7 @@ impl Gateway {
         for (name, id) in gone {
             self.end_sessions(EndReason::RemotePortGone, now_ns, |session| session.pair.remote == name);
             self.withdraw(id);
+            self.timers.clear(Timer::Return(name));
             self.owners.remove(&name);
             if let Some(known) = self.peers.get_mut(&peer) {
                 known.ports.remove(&name);
@@ -75,9 +82,9 @@ impl Gateway {
         for (name, port) in list {
             self.owners.insert(name, peer);
             let Some(known) = self.peers.get_mut(&peer) else { continue };
-            let old = known.ports.insert(name, Presented { port: port.clone(), id: None });
+            let old = known.ports.insert(name, Presented { port: port.clone(), id: None, misses: 0 });
             if let (Some(old), Some(new)) = (&old, known.ports.get_mut(&name)) {
-                new.id = old.id;
+                (new.id, new.misses) = (old.id, old.misses);
             }
             if up && old.is_none_or(|old| old.port != port) {
                 self.to_fabric.push_back(FabricOutput::Present { at: self.place(&port), entry: port.entry });
@@ -108,6 +115,32 @@ impl Gateway {
             }
             None => self.event(Event::NotPresented(peer, name)),
         }
+    }
+
+    /// Withdraws a port that its peer does not have, for a time that doubles. While a session with it is there it stays:
+    /// the peer has it then, and refused a local port that is not in its own list.
+    pub(super) fn miss_port(&mut self, name: Wwn, now_ns: u64) {
+        if self.by_pair.keys().any(|pair| pair.remote == name) {
+            return;
+        }
+        let owner = self.owners.get(&name).and_then(|peer| self.peers.get_mut(peer));
+        let Some(port) = owner.and_then(|peer| peer.ports.get_mut(&name)) else { return };
+        let Some(id) = port.id.take() else { return };
+        let away_ns = self.settings.reconnect_ns << port.misses;
+        port.misses = (port.misses + 1).min(MISSES_MAX);
+        self.withdraw(Some(id));
+        self.timers.set(Timer::Return(name), now_ns + away_ns);
+    }
+
+    /// Presents a port again that [`Gateway::miss_port`] withdrew.
+    pub(super) fn return_port(&mut self, name: Wwn) {
+        self.timers.clear(Timer::Return(name));
+        let Some(peer) = self.owners.get(&name).and_then(|peer| self.peers.get(peer)) else { return };
+        let Some(port) = peer.ports.get(&name).filter(|port| peer.up && port.misses > 0 && port.id.is_none()) else {
+            return;
+        };
+        let port = port.port.clone();
+        self.to_fabric.push_back(FabricOutput::Present { at: self.place(&port), entry: port.entry });
     }
 
     fn withdraw(&mut self, id: Option<FcId>) {

@@ -3,6 +3,7 @@
 use super::output::{ConnectionKey, PeerKey};
 use super::session::SessionKey;
 use std::collections::{BTreeMap, BTreeSet};
+use wire::fc::Wwn;
 
 /// Purpose of a deadline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -17,6 +18,8 @@ pub(super) enum Timer {
     Silence(SessionKey),
     /// A peer that is down is to be tried again.
     Reconnect(PeerKey),
+    /// A port that its peer did not have is to be presented again.
+    Return(Wwn),
 }
 
 /// All deadlines. Each operation costs the logarithm of their number.
