@@ -193,7 +193,7 @@ def two_gateways(folder: Path, mode: str, rtt: str, loss: str) -> None:
         with step("each logs in to its own gateway, and the initiator finds the disk behind the other"):
             serve(target, [initiator, second], DISK_MIB)
             log_in(target)
-            there.wait_for(3)
+            there.wait_for_port(target.wwpn)
             log_in(initiator)
             find_disk(initiator)
         with step(f"{FILE_MIB} MiB written through a file system are read back equal"):

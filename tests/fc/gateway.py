@@ -8,11 +8,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 120
+TIMEOUT_S = 120
 
 
 class Gateway:
@@ -47,12 +47,20 @@ class Gateway:
 
     def wait_for(self, number: int) -> list[tuple[str, str]]:
         """Wait until so many ports are there, and return them. Raises TimeoutError."""
-        end = time.monotonic() + PATIENCE_S
-        while len(self.ports()) != number:
-            if time.monotonic() > end:
-                raise TimeoutError(f"{len(self.ports())} ports, not {number}: {self.ports()}")
-            time.sleep(0.2)
+        self._until(lambda: len(self.ports()) == number, f"{number} ports")
         return self.ports()
+
+    def wait_for_port(self, name: str) -> None:
+        """Wait until a port is there. Raises TimeoutError."""
+        self._until(lambda: any(port == name for _, port in self.ports()), name)
+
+    def _until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait until a condition holds. Raises TimeoutError."""
+        end = time.monotonic() + TIMEOUT_S
+        while not holds():
+            if time.monotonic() > end:
+                raise TimeoutError(f"{what}: not within {TIMEOUT_S} s: {self.ports()}")
+            time.sleep(0.2)
 
     def counter(self, name: str) -> int:
         """Return a counter's last value."""
@@ -61,7 +69,7 @@ class Gateway:
     def end(self) -> int:
         """End it by SIGTERM; return its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(PATIENCE_S)
+        code = self.process.wait(TIMEOUT_S)
         self._reader.join()
         return code
 
