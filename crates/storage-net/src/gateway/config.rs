@@ -4,6 +4,7 @@ use crate::ethernet::AttachmentConfig;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use storage::fc::ifcp::RemotePort;
+use storage::fc::isns::Source;
 use units::Span;
 use wire::fc::Wwn;
 use wire::fcoe::DEFAULT_FC_MAP;
@@ -77,6 +78,26 @@ pub struct IpConfig {
     pub tls: Option<TlsConfig>,
     /// The other gateways.
     pub peers: Vec<PeerConfig>,
+    /// A server that lists others; None: there are no others.
+    pub isns: Option<IsnsConfig>,
+}
+
+/// Configuration of the way to a name server (iSNS, RFC 4171).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IsnsConfig {
+    /// Address of the server.
+    pub server: SocketAddr,
+    /// Name under which the gateway registers (EID), which no other has.
+    pub entity: String,
+    /// Source of its requests.
+    pub source: Source,
+    /// TCP port at which the server connects to send notifications; None: any that is free.
+    pub scn_port: Option<u16>,
+    /// Time between two queries without a notification, of whole milliseconds.
+    pub refresh: Span,
+    /// Time without a request after which the server forgets this gateway, of whole seconds, and time without an answer
+    /// after which this gateway forgets what the server listed.
+    pub registration: Span,
 }
 
 /// Files of TLS, PEM.

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::ethernet::{EthernetHeader, ETHERTYPE_FCOE, ETHERTYPE_FIP};
-use wire::fc::els::{ChangeRegistration, Command, Request};
+use wire::fc::els::{ChangeRegistration, Command, Logout, Request};
 use wire::fc::{frame_control, routing, FcId, Frame, FrameHeader, FrameType, Login, Wwn};
 use wire::fcoe;
 use wire::fip::{flags, Descriptor, LinkService, Message, Operation, ALL_FCF_MACS};
@@ -76,6 +76,17 @@ impl Node {
         let header = self.header(self.id, FcId::DIRECTORY_SERVER, routing::ELS_REQUEST, FrameType::ELS);
         assert!(self.send(&Frame::class3(header, plogi)));
         assert_eq!(self.fc().header.s_id, FcId::DIRECTORY_SERVER);
+    }
+
+    /// Logs out of the fabric.
+    pub fn log_out(&mut self) {
+        let header = self.header(self.id, FcId::FABRIC_PORT, routing::ELS_REQUEST, FrameType::ELS);
+        let payload = Request::Logout(Logout { id: self.id, port: self.name() }).to_bytes();
+        let descriptors = vec![Descriptor::Logo(LinkService { header, payload }), Descriptor::Mac(self.granted)];
+        let flags = flags::FABRIC_PROVIDED_MACS;
+        self.send_fip(self.forwarder, &Message { operation: Operation::LinkServiceRequest, flags, descriptors });
+        self.fip(|message| message.operation == Operation::LinkServiceReply);
+        self.id = FcId::NONE;
     }
 
     fn login(&self, command: Command) -> Login {
