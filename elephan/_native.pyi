@@ -463,6 +463,7 @@ class FcGateway:
         interface: str | None,
         sockets: Sequence[tuple[str, str]],
         vlan: int | None,
+        sends_pause: bool,
         priority: int,
         fc_map: int,
         keep_alive_ms: int,

@@ -173,6 +173,9 @@ class Ethernet(Table):
     """Its name."""
     vlan: Annotated[int, Whole(1, 4094)] | None = setting(None, examples=[100])
     """Virtual LAN of FCoE and FIP; none: frames without a tag."""
+    pause: bool = setting(True, examples=[False])
+    """Sends PAUSE frames (IEEE 802.3x) while the gateway takes nothing, so that hosts wait and no frame is lost. They
+    hold everything that the other end of the link sends, other traffic too."""
 
 
 class Socket(Table):

@@ -57,6 +57,7 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
                 None if ethernet is None else ethernet.interface,
                 [(str(here / one.local), str(here / one.remote)) for one in config.socket],
                 config.vlan_tag(),
+                ethernet is not None and ethernet.pause,
                 fabric.priority,
                 fabric.fc_map,
                 fabric.keep_alive,

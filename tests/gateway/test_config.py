@@ -32,6 +32,9 @@ def test_a_short_file_has_the_usual_values(tmp_path: Path) -> None:
     assert (config.fabric.domain, config.fabric.fc_map, config.fabric.keep_alive) == (1, 0x0EFC00, 8000)
     assert config.vlan_tag() == 3 << 13 | 100
     assert config.statistics.prometheus is None
+    assert config.ethernet is not None and config.ethernet.pause
+    quiet = load(written(tmp_path, GOOD + "pause = false\n")).ethernet
+    assert quiet is not None and not quiet.pause
 
 
 @pytest.mark.parametrize(

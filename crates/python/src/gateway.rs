@@ -44,7 +44,8 @@ impl FcGateway {
     #[new]
     #[allow(clippy::too_many_arguments)]
     #[pyo3(signature = (
-        fabric, domain, addresses, interface, sockets, vlan, priority, fc_map, keep_alive_ms, drain_ns, ip=None
+        fabric, domain, addresses, interface, sockets, vlan, sends_pause, priority, fc_map, keep_alive_ms, drain_ns,
+        ip=None
     ))]
     fn new(
         py: Python<'_>,
@@ -54,6 +55,7 @@ impl FcGateway {
         interface: Option<String>,
         sockets: Vec<(PathBuf, PathBuf)>,
         vlan: Option<u16>,
+        sends_pause: bool,
         priority: u8,
         fc_map: u32,
         keep_alive_ms: u32,
@@ -64,6 +66,7 @@ impl FcGateway {
         attachments.extend(sockets.into_iter().map(|(local, remote)| AttachmentConfig::Socket { local, remote }));
         let config = GatewayConfig {
             vlan,
+            sends_pause,
             priority,
             fc_map,
             keep_alive_ms,
@@ -197,6 +200,7 @@ fn counters<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict
         ("unreachable_frames", status.unreachable),
         ("pauses", status.pauses),
         ("paused_ns", status.paused_ns),
+        ("pause_frames", status.pause_frames),
         ("forwarded_frames", fabric.forwarded),
         ("not_ours_frames", forwarder.not_ours),
         ("malformed_frames", forwarder.malformed + fabric.malformed),

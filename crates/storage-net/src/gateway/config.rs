@@ -26,6 +26,8 @@ pub struct GatewayConfig {
     pub priority: u8,
     /// Upper half of the Ethernet addresses that ports get, 24 bits.
     pub fc_map: u32,
+    /// PAUSE frames ask the other end of the interface's link to wait while the gateway takes nothing from it.
+    pub sends_pause: bool,
     /// Time between advertisements and between a node's keep-alives, ms.
     pub keep_alive_ms: u32,
     /// Longest wait for exchanges under way when the gateway stops.
@@ -46,6 +48,7 @@ impl GatewayConfig {
             vlan: None,
             priority: 128,
             fc_map: DEFAULT_FC_MAP,
+            sends_pause: true,
             keep_alive_ms: DEFAULT_KEEP_ALIVE_MS,
             drain: Span::from_secs(10),
             addresses,

@@ -5,6 +5,7 @@ use super::config::GatewayConfig;
 use super::ip_side::IpSide;
 use super::isns_side::IsnsSide;
 use super::learnt::gateways_of;
+use super::pause::Pause;
 use super::segment::Segment;
 use super::status::{PortStatus, SessionStatus, Status};
 use crate::ethernet::{Attachment, AttachmentConfig, Interface};
@@ -51,6 +52,8 @@ pub(super) struct Engine {
     refused: BTreeSet<String>,
     addresses: AddressFile,
     next_check_ns: u64,
+    /// Of an interface.
+    pause: Option<Pause>,
     /// Since when nothing is read, ns.
     paused_since_ns: Option<u64>,
     status: Status,
@@ -67,6 +70,10 @@ impl Engine {
             fabric::Settings::new(config.fabric, config.domain).map_err(|error| invalid(error.to_string()))?;
         settings.receive_bytes = payload;
         let fabric_port = settings.port;
+        let pause = match &config.attachments[..] {
+            [AttachmentConfig::Interface(name)] if config.sends_pause => Some(Pause::of(name, mac)),
+            _ => None,
+        };
         let attachments = config.attachments.into_iter().map(|one| Attachment::open(one, vec![ALL_FCF_MACS], now_ns));
         let segment = Segment::new(attachments.collect::<io::Result<_>>()?);
         let settings_of_forwarder = forwarder::Settings {
@@ -92,6 +99,7 @@ impl Engine {
             refused: BTreeSet::new(),
             addresses,
             next_check_ns: now_ns,
+            pause,
             paused_since_ns: None,
             status: Status { address, ..Status::default() },
             log: Vec::new(),
@@ -162,6 +170,7 @@ impl Engine {
             more |= ip.round(reads, now_ns);
             self.send_all(now_ns);
         }
+        self.send_pause(now_ns);
         self.segment.flush(now_ns);
         // Room that came with the last flush lets frames in again for which no descriptor speaks.
         more || (0..self.segment.len()).any(|index| self.segment.has_frames(index) && self.takes_from(index))
@@ -217,7 +226,8 @@ impl Engine {
         let ip = self.ip.as_ref().map_or(u64::MAX, IpSide::poll_timeout);
         let isns =
             self.isns.as_ref().map_or(u64::MAX, |isns| if self.has_new_logins { 0 } else { isns.poll_timeout() });
-        self.forwarder.poll_timeout().min(self.next_check_ns).min(ip).min(isns)
+        let pause = self.pause.as_ref().map_or(u64::MAX, Pause::poll_timeout);
+        self.forwarder.poll_timeout().min(self.next_check_ns).min(ip).min(isns).min(pause)
     }
 
     /// Lets no exchange between ports begin.
@@ -261,6 +271,7 @@ impl Engine {
         // Their connections close.
         self.ip = None;
         self.isns = None;
+        self.send_pause(now_ns);
         self.segment.flush(now_ns);
         self.write_addresses();
     }
@@ -362,6 +373,17 @@ impl Engine {
         if let Err(error) = self.addresses.write(self.forwarder.fabric().assignments()) {
             // The logins go on: addresses may differ after a restart, and virtual links are cleared at its start.
             self.log.push(format!("the addresses cannot be written: {error}"));
+        }
+    }
+
+    /// Asks the SAN to wait while nothing is read, and to go on after it.
+    fn send_pause(&mut self, now_ns: u64) {
+        // Behind frames that wait, a PAUSE would come too late, and be out of date.
+        let takes = self.takes_all();
+        let is_blocked = self.segment.is_blocked();
+        if let Some(frame) = self.pause.as_mut().filter(|_| !is_blocked).and_then(|pause| pause.frame(takes, now_ns)) {
+            self.status.pause_frames += 1;
+            self.segment.send(frame, now_ns);
         }
     }
 

@@ -10,6 +10,7 @@ mod engine;
 mod ip_side;
 mod isns_side;
 mod learnt;
+mod pause;
 mod run;
 mod segment;
 mod status;

@@ -88,6 +88,8 @@ pub struct Status {
     pub unreachable: u64,
     /// Times that reading stopped because a queue was full.
     pub pauses: u64,
+    /// PAUSE frames that asked the SAN to wait, or to go on.
+    pub pause_frames: u64,
     /// Time for which reading stood still, ns.
     pub paused_ns: u64,
     /// The forwarder's counters.
