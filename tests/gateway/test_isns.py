@@ -33,7 +33,8 @@ def name_server(folder: Path) -> Iterator[int]:
     file = folder / "isnsd.conf"
     file.write_text(
         f"HostName = localhost\nSourceName = iqn.2026-11.example:server\nDatabase = {folder}/database\n"
-        f"PIDFile = {folder}/pid\nBindAddress = 127.0.0.1:{port}\nSecurity = 0\nSLPRegister = 0\n"
+        f"PIDFile = {folder}/pid\nControlSocket = {folder}/control\n"
+        f"BindAddress = 127.0.0.1:{port}\nSecurity = 0\nSLPRegister = 0\n"
     )
     (folder / "database").mkdir()
     with (folder / "log").open("w") as log:

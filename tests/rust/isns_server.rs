@@ -26,7 +26,7 @@ impl IsnsServer {
         let configuration = folder.join("isnsd.conf");
         let text = format!(
             "HostName = localhost\nSourceName = iqn.2026-11.example:server\n\
-             Database = {0}/database\nPIDFile = {0}/pid\n\
+             Database = {0}/database\nPIDFile = {0}/pid\nControlSocket = {0}/control\n\
              BindAddress = {address}\nDefaultDiscoveryDomain = 1\nSecurity = 0\nSLPRegister = 0\nESIMinInterval = 1s\n",
             folder.display()
         );
