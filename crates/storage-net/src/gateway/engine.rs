@@ -182,6 +182,9 @@ impl Engine {
         if std::mem::take(&mut self.has_new_logins) {
             isns.set_local(self.forwarder.fabric(), now_ns);
         }
+        if ip.take_stranger() {
+            isns.ask(now_ns);
+        }
         isns.round(now_ns);
         let is_stale = isns.is_stale(now_ns);
         if !(isns.take_news() || is_stale && is_check) {

@@ -58,6 +58,8 @@ pub(super) struct IpSide {
     /// Links with something to read or write.
     active: BTreeSet<ConnectionKey>,
     accepts: bool,
+    /// Somebody connected whose address is no peer's.
+    has_stranger: bool,
     /// Local ports that are to send no more.
     full: BTreeSet<FcId>,
     next_clock_ns: u64,
@@ -99,6 +101,7 @@ impl IpSide {
             links: BTreeMap::new(),
             active: BTreeSet::new(),
             accepts: false,
+            has_stranger: false,
             full: BTreeSet::new(),
             next_clock_ns: now_ns,
             log: Log::default(),
@@ -284,6 +287,11 @@ impl IpSide {
         })
     }
 
+    /// True once after somebody connected whose address is no peer's.
+    pub fn take_stranger(&mut self) -> bool {
+        std::mem::take(&mut self.has_stranger)
+    }
+
     /// Treatment of the addresses of ports.
     pub fn mode(&self) -> AddressMode {
         self.mode
@@ -405,6 +413,7 @@ impl IpSide {
         while let Ok((stream, from)) = self.listener.accept() {
             let known = self.peers.iter().find(|(_, peer)| peer.config.address.ip() == from.ip()).map(|(key, _)| *key);
             let Some(peer) = known else {
+                self.has_stranger = true;
                 self.log.connection(clock::now(), format!("{from}: refused: the address is no peer's"));
                 continue;
             };

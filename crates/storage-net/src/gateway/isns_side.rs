@@ -38,6 +38,8 @@ pub(super) struct IsnsSide {
     /// Time at which an attempt to connect has failed, ns.
     connect_end_ns: Option<u64>,
     next_inbound: u32,
+    /// Earliest time of the next query that a gateway that is not known causes, ns.
+    next_ask_ns: u64,
     /// A descriptor has something.
     is_ready: bool,
     local: BTreeMap<Wwn, LocalPort>,
@@ -81,6 +83,7 @@ impl IsnsSide {
             links: BTreeMap::new(),
             connect_end_ns: None,
             next_inbound: 0,
+            next_ask_ns: 0,
             is_ready: false,
             local: BTreeMap::new(),
             has_news: false,
@@ -150,6 +153,14 @@ impl IsnsSide {
         if is_stale != self.was_stale {
             self.was_stale = is_stale;
             self.has_news = true;
+        }
+    }
+
+    /// Asks the server soon, at most once a second: a gateway connected that it has not listed yet.
+    pub fn ask(&mut self, now_ns: u64) {
+        if now_ns >= self.next_ask_ns {
+            self.next_ask_ns = now_ns + NS_PER_S;
+            self.client.ask(now_ns);
         }
     }
 

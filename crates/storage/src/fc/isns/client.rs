@@ -205,6 +205,12 @@ impl Client {
         self.advance(now_ns);
     }
 
+    /// Asks for remote ports soon: something points to a change.
+    pub fn ask(&mut self, now_ns: u64) {
+        let soon_ns = now_ns.saturating_add(self.settings.gather_ms * NS_PER_MS);
+        self.query_ns = self.query_ns.map(|query_ns| query_ns.min(soon_ns));
+    }
+
     /// Takes the gateway away from the server, with all of its ports. [`Client::is_stopped`] tells when that is done.
     pub fn stop(&mut self, now_ns: u64) {
         self.is_stopped = true;
@@ -487,8 +493,7 @@ impl Client {
             Function::CHANGE => {
                 let destination = message.attributes.first().cloned().into_iter().collect();
                 self.send(connection, &message.response(flags::CLIENT, Status::SUCCESS, destination), now_ns);
-                let soon_ns = now_ns.saturating_add(self.settings.gather_ms * NS_PER_MS);
-                self.query_ns = self.query_ns.map(|query_ns| query_ns.min(soon_ns));
+                self.ask(now_ns);
             }
             Function::STATUS_INQUIRY => {
                 let ours = |attribute: &Attribute| {
