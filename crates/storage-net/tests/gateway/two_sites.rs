@@ -116,7 +116,7 @@ pub fn until(gateway: &Gateway, what: &str, wanted: impl Fn(&Status) -> bool) ->
 }
 
 /// Address here of the port behind the peer.
-fn alias(gateway: &Gateway) -> FcId {
+pub fn alias(gateway: &Gateway) -> FcId {
     let status = until(gateway, "no remote port", |status| status.ports.iter().any(|port| port.is_remote));
     status.ports.iter().find(|port| port.is_remote).unwrap().id
 }
