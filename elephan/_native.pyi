@@ -442,8 +442,15 @@ def disk_validate(trace: str, disk_text: str) -> _Validation: ...
 # Fibre Channel on real sockets.
 
 _Port: TypeAlias = tuple[int | None, int, int, int]
+# Server, entity, control node's name, port for notifications, refresh and registration period in ns.
+_Isns: TypeAlias = tuple[str, str, str | None, int | None, int, int]
 _Ip: TypeAlias = tuple[
-    str, str | None, bool, tuple[str, str, str] | None, Sequence[tuple[str, str, Sequence[_Port]]]
+    str,
+    str | None,
+    bool,
+    tuple[str, str, str] | None,
+    Sequence[tuple[str, str, Sequence[_Port]]],
+    _Isns | None,
 ]
 
 @final
@@ -456,6 +463,7 @@ class FcGateway:
         interface: str | None,
         sockets: Sequence[tuple[str, str]],
         vlan: int | None,
+        sends_pause: bool,
         priority: int,
         fc_map: int,
         keep_alive_ms: int,
@@ -467,7 +475,8 @@ class FcGateway:
     def counters(self) -> dict[str, int]: ...
     def ports(self) -> list[tuple[str, str, str, bool, bool]]: ...
     def address(self) -> str | None: ...
-    def peers(self) -> list[tuple[str, bool]]: ...
+    def peers(self) -> list[tuple[str, bool, bool]]: ...
+    def isns(self) -> tuple[str, str, bool, int, int, int | None, int] | None: ...
     def sessions(self) -> list[tuple[str, str, str, bool, int, int, int, int, int]]: ...
     def exchanges(self) -> int: ...
     def begin_stop(self) -> None: ...

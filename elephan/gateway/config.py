@@ -19,12 +19,17 @@ from elephan.scenario.toml import NotToml, flaw_of, key_lines, parse
 PRIORITY = 3
 """Priority of FCoE's and FIP's tags (802.1p), as Linux's fcoeadm and switches have it."""
 NS_PER_MS = 10**6
+NS_PER_S = 10**9
 SOCKET_PATH_BYTES = 107
 """Longest path of a socket (unix(7))."""
 Address = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
 """IP address and port."""
 INTERFACE_CHARACTERS = 15
 """Longest name of an interface (IFNAMSIZ)."""
+ISNS_PORT = 3205
+"""TCP port that IANA gave iSNS."""
+ENTITY_BYTES = 255
+"""Longest name of an entity (RFC 4171, 6.2.1), bytes."""
 
 
 def _wwn(value: Any) -> int:
@@ -34,6 +39,11 @@ def _wwn(value: Any) -> int:
         except ValueError:
             pass
     raise wrong('a world wide name of 16 hexadecimal digits, such as "10:00:00:1b:32:0a:0b:0c"')
+
+
+def wwn_text(name: int) -> str:
+    """Return a world wide name as eight bytes with colons."""
+    return name.to_bytes(8, "big").hex(":")
 
 
 def _fc_map(value: Any) -> int:
@@ -84,7 +94,7 @@ def _address_of(value: Any, expected: str) -> Address:
 
 
 def _address(value: Any) -> Address:
-    """IP address and port: peers are known by their addresses, so that no name server can change who they are."""
+    """IP address and port: peers are known by their addresses, so that no DNS server can change who they are."""
     return _address_of(value, 'an IP address with a port, such as "10.0.0.2:3420" or "[2001:db8::2]:3420"')
 
 
@@ -95,6 +105,40 @@ def _loopback(value: Any) -> Address:
     if not address[0].is_loopback:
         raise wrong(expected)
     return address
+
+
+def _server(value: Any) -> Address:
+    """IP address of a name server, with a port or without."""
+    expected = 'an IP address, or one with a port, such as "10.0.0.9" or "10.0.0.9:3205"'
+    has_port = isinstance(value, str) and re.search(r"\]:|^[^:]*:[^:]*$", value)
+    if isinstance(value, str) and not has_port:
+        is_bare_ipv6 = ":" in value and not value.startswith("[")
+        value = f"[{value}]:{ISNS_PORT}" if is_bare_ipv6 else f"{value}:{ISNS_PORT}"
+    address = _address_of(value, expected)
+    if address[1] == 0 or address[0].is_unspecified:
+        raise wrong(expected)
+    return address
+
+
+def _entity(value: Any) -> str:
+    is_text = isinstance(value, str) and value.isprintable() and value.strip() == value
+    if not is_text or not 1 <= len(value.encode()) <= ENTITY_BYTES:
+        raise wrong(f'a name of 1 to {ENTITY_BYTES} bytes, such as "room-a.example.com"')
+    return str(value)
+
+
+def _refresh(value: Any) -> int:
+    span_ns: int = parse_span(value)
+    if span_ns % NS_PER_MS or not 1 * NS_PER_S <= span_ns <= 3600 * NS_PER_S:
+        raise wrong('a time of whole milliseconds from "1s" to "60min"')
+    return span_ns
+
+
+def _registration_period(value: Any) -> int:
+    span_ns: int = parse_span(value)
+    if span_ns % NS_PER_S or not 2 * NS_PER_S <= span_ns <= 86_400 * NS_PER_S:
+        raise wrong('a time of whole seconds from "2s" to "1440min"')
+    return span_ns
 
 
 def _fc_id(value: Any) -> int:
@@ -129,6 +173,9 @@ class Ethernet(Table):
     """Its name."""
     vlan: Annotated[int, Whole(1, 4094)] | None = setting(None, examples=[100])
     """Virtual LAN of FCoE and FIP; none: frames without a tag."""
+    pause: bool = setting(True, examples=[False])
+    """Sends PAUSE frames (IEEE 802.3x) while the gateway takes nothing, so that hosts wait and no frame is lost. They
+    hold everything that the other end of the link sends, other traffic too."""
 
 
 class Socket(Table):
@@ -156,8 +203,7 @@ class Ip(Table):
 
 
 class Tls(Table):
-    """Certificates of both sides, PEM: TLS 1.3 between elephan's own gateways; the standard's way is IPsec (RFC 3723).
-    """
+    """Certificates of both sides, PEM: TLS 1.3 between elephan's own gateways; the standard has IPsec (RFC 3723)."""
 
     certificate: Annotated[str, PlainValidator(_path)] = setting(examples=["room-a.crt"])
     """This gateway's certificate: it names the address of `listen` (subjectAltName, IP)."""
@@ -195,6 +241,25 @@ class Peer(Table):
     """The ports behind it."""
 
 
+class Isns(Table):
+    """A name server that lists other gateways and their ports (iSNS, RFC 4171), and where this gateway registers."""
+
+    server: Annotated[Address, PlainValidator(_server)] = setting(examples=["10.0.0.9"])
+    """Its IP address, with a port where that is not 3205."""
+    entity: Annotated[str, PlainValidator(_entity)] | None = setting(None, examples=["room-a.example.com"])
+    """Name of this gateway at the server, which no other has; default: that of the fabric."""
+    source: Literal["control_node", "ports"] = setting("control_node", examples=["control_node"])
+    """Source of requests: `control_node`, the gateway, which sees all ports; `ports`, each of its ports, which sees
+    those of its discovery domains. open-isns 0.101 takes the first alone."""
+    scn_port: Annotated[int, Whole(1, 65535)] | None = setting(None, examples=[3206])
+    """TCP port at `listen` at which the server connects to send notifications; none: any that is free."""
+    refresh: Annotated[int, PlainValidator(_refresh)] = setting("15s", examples=["15s"])
+    """Time between two queries without a notification."""
+    registration_period: Annotated[int, PlainValidator(_registration_period)] = setting("5min", examples=["5min"])
+    """Time after which the server forgets a gateway that does not ask, and a gateway what a silent server listed; at
+    least twice `refresh`."""
+
+
 class Statistics(Table):
     """Ways to read the counters."""
 
@@ -211,6 +276,7 @@ class Config(Table):
     ip: Ip | None = setting(None, examples=[{"listen": "10.0.0.1:3420"}])
     tls: Tls | None = setting(None, examples=[{"certificate": "a.crt", "key": "a.key", "authority": "ca.crt"}])
     peer: list[Peer] = setting([], examples=[[{"name": "room-b", "address": "10.0.0.2:3420"}]])
+    isns: Isns | None = setting(None, examples=[{"server": "10.0.0.9"}])
     statistics: Statistics = setting({}, examples=[{"prometheus": "127.0.0.1:9325"}])
 
     @model_validator(mode="after")
@@ -228,8 +294,8 @@ class Config(Table):
     @model_validator(mode="after")
     def _peers(self) -> Config:
         if self.ip is None:
-            if self.peer or self.tls is not None:
-                raise wrong("[ip] with listen is needed beside [[peer]] and [tls]")
+            if self.peer or self.tls is not None or self.isns is not None:
+                raise wrong("[ip] with listen is needed beside [[peer]], [isns] and [tls]")
             return self
         if self.ip.plaintext and self.tls is not None:
             raise wrong("one of [tls] and plaintext", "ip", "plaintext")
@@ -240,6 +306,8 @@ class Config(Table):
         )
         if is_open and not self.ip.listen[0].is_loopback:
             raise wrong(refused, "ip", "listen")
+        if self.isns is not None:
+            self._check_isns(self.ip, self.isns, refused if is_open else None)
         names: set[str] = set()
         ports: set[int] = set()
         for number, peer in enumerate(self.peer):
@@ -258,6 +326,16 @@ class Config(Table):
                 if port.id is not None and port.id >> 16 == self.fabric.domain:
                     raise wrong(f"an address of another domain than this fabric's, {self.fabric.domain}", *at, "id")
         return self
+
+    @staticmethod
+    def _check_isns(ip: Ip, isns: Isns, refused: str | None) -> None:
+        """Check [isns] against [ip]; `refused` says why addresses beyond this machine are refused, or is None."""
+        if refused is not None and not isns.server[0].is_loopback:
+            raise wrong(refused, "isns", "server")
+        if ip.listen[0].is_unspecified:
+            raise wrong("an address at which others reach this gateway: [isns] registers it", "ip", "listen")
+        if isns.registration_period < 2 * isns.refresh:
+            raise wrong("a time of at least twice refresh", "isns", "registration_period")
 
     def vlan_tag(self) -> int | None:
         """Return the tag of frames, with its priority; None where they have none."""

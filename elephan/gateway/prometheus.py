@@ -28,14 +28,30 @@ class Gateway(Collector):
         yield GaugeMetricFamily(f"{PREFIX}sessions", "iFCP sessions.", len(self._gateway.sessions()))
         yield GaugeMetricFamily(f"{PREFIX}exchanges", "Exchanges under way.", self._gateway.exchanges())
         up = GaugeMetricFamily(f"{PREFIX}peer_up", "1 while a peer can be reached.", labels=["peer"])
-        for name, is_up in self._gateway.peers():
+        for name, is_up, _ in self._gateway.peers():
             up.add_metric([name], int(is_up))
         yield up
+        yield from self._isns()
         for name, value in self._gateway.counters().items():
             # Base units: seconds.
             seconds = name.endswith("_ns")
             full = f"{PREFIX}{name.removesuffix('_ns')}{'_seconds' if seconds else ''}"
             yield CounterMetricFamily(full, "See docs/howto/stretch-a-san.md.", value / 1e9 if seconds else value)
+
+    def _isns(self) -> Iterator[Metric]:
+        """Return the state of the way to a name server."""
+        isns = self._gateway.isns()
+        if isns is None:
+            return
+        _, _, is_registered, local, remote, age_ns, failures = isns
+        yield GaugeMetricFamily(f"{PREFIX}isns_registered", "1 while the iSNS server has the gateway.", is_registered)
+        yield GaugeMetricFamily(f"{PREFIX}isns_local_ports", "Attached ports, which are registered.", local)
+        yield GaugeMetricFamily(f"{PREFIX}isns_remote_ports", "Ports of others that the server listed.", remote)
+        if age_ns is not None:
+            yield GaugeMetricFamily(
+                f"{PREFIX}isns_answer_age_seconds", "Time since the server's last answer.", age_ns / 1e9
+            )
+        yield CounterMetricFamily(f"{PREFIX}isns_failures", "Connections and requests that failed.", failures)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from elephan.core import native
 from elephan.errors import RunError
 from elephan.gateway import prometheus
-from elephan.gateway.config import Config, address_text
+from elephan.gateway.config import Config, address_text, wwn_text
 from elephan.iscsi.control import control
 from elephan.signals import termination_requested
 
@@ -33,6 +33,8 @@ SESSION = (
     "received_bytes",
 )
 """Keys of a session, in the core's order."""
+ISNS = ("server", "entity", "registered", "local_ports", "remote_ports", "answer_age_ns", "failures")
+"""Keys of the way to a name server, in the core's order."""
 
 _Port = tuple[int | None, int, int, int]
 """Address, name, node, features."""
@@ -55,6 +57,7 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
                 None if ethernet is None else ethernet.interface,
                 [(str(here / one.local), str(here / one.remote)) for one in config.socket],
                 config.vlan_tag(),
+                ethernet is not None and ethernet.pause,
                 fabric.priority,
                 fabric.fc_map,
                 fabric.keep_alive,
@@ -90,8 +93,10 @@ def run(file: Path, config: Config, *, say: Callable[[str], None], emit: Callabl
             say(line)
 
 
-_Ip = tuple[str, str | None, bool, tuple[str, str, str] | None, list[tuple[str, str, list[_Port]]]]
-"""Address, congestion control, whether addresses are transparent, files of TLS, peers."""
+_Isns = tuple[str, str, str | None, int | None, int, int]
+"""Server, entity, control node, port for notifications, refresh and registration period in ns."""
+_Ip = tuple[str, str | None, bool, tuple[str, str, str] | None, list[tuple[str, str, list[_Port]]], _Isns | None]
+"""Address, congestion control, whether addresses are transparent, files of TLS, peers, name server."""
 
 
 def _ip(file: Path, config: Config) -> _Ip | None:
@@ -114,6 +119,23 @@ def _ip(file: Path, config: Config) -> _Ip | None:
             )
             for peer in config.peer
         ],
+        _isns(config),
+    )
+
+
+def _isns(config: Config) -> _Isns | None:
+    """Return the way to a name server as the core takes it."""
+    isns, fabric = config.isns, config.fabric.name
+    if isns is None:
+        return None
+    return (
+        address_text(isns.server),
+        wwn_text(fabric) if isns.entity is None else isns.entity,
+        # RFC 3980: an iSCSI name made of a world wide name.
+        f"naa.{fabric:016x}" if isns.source == "control_node" else None,
+        isns.scn_port,
+        isns.refresh,
+        isns.registration_period,
     )
 
 
@@ -121,9 +143,17 @@ def status(gateway: native.FcGateway) -> str:
     """Return the state of a gateway as a line of JSON."""
     keys = ("id", "port", "node", "remote", "scsi")
     ports = [dict(zip(keys, port, strict=True)) for port in gateway.ports()]
-    peers = [{"name": name, "up": up} for name, up in gateway.peers()]
+    peers = [{"name": name, "up": up, "isns": is_learnt} for name, up, is_learnt in gateway.peers()]
+    isns = gateway.isns()
     sessions = [dict(zip(SESSION, session, strict=True)) for session in gateway.sessions()]
     exchanges = gateway.exchanges()
     return json.dumps(
-        {"ports": ports, "peers": peers, "sessions": sessions, "exchanges": exchanges, "counters": gateway.counters()}
+        {
+            "ports": ports,
+            "peers": peers,
+            "isns": None if isns is None else dict(zip(ISNS, isns, strict=True)),
+            "sessions": sessions,
+            "exchanges": exchanges,
+            "counters": gateway.counters(),
+        }
     )

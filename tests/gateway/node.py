@@ -64,6 +64,12 @@ class Node:
         """Send a frame of SCSI data to another port."""
         self.send_fc(_header(DATA, to, self.id, 8) + payload)
 
+    def ask_for_login(self, to: int) -> None:
+        """Send PLOGI to a port, and wait for its accept."""
+        self.send_fc(_header(ELS_REQUEST, to, self.id, 1) + self._parameters(PLOGI))
+        frame = self.receive_fc()
+        assert (frame[0], frame[24]) == (ELS_REPLY, LS_ACC), frame.hex()
+
     def log_in_to_port(self, other: Node) -> None:
         """Send PLOGI to another node, which accepts it."""
         self.send_fc(_header(ELS_REQUEST, other.id, self.id, 1) + self._parameters(PLOGI))

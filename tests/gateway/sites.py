@@ -76,19 +76,27 @@ class Running:
 class Sites:
     """Gateways 1 and 2, whose domains are their numbers, and a port behind each."""
 
-    def __init__(self, folder: Path, *, keys: str = "", tables: Callable[[int], str] = lambda site: "") -> None:
-        """Write their files and start them; `keys` join [ip], `tables` of a site's number its file."""
+    def __init__(
+        self, folder: Path, *, keys: str = "", tables: Callable[[int], str] = lambda site: "", has_peers: bool = True
+    ) -> None:
+        """Write their files and start them; `keys` join [ip], `tables` of a site's number its file.
+
+        Each has the other as a peer in its file, unless a name server is to list them.
+        """
         self.folder = folder
         self.port = port = free_port()
         self.gateways: dict[int, Running] = {}
         for site in (1, 2):
             other = 3 - site
+            peer = (
+                f'[[peer]]\nname = "site-{other}"\naddress = "127.0.0.{other}:{port}"\n'
+                f'[[peer.port]]\nname = "{name_of(other)}"\nid = "{id_of(other)}"\nrole = "target"\n'
+            )
             (folder / f"{site}.toml").write_text(
                 f'[fabric]\nname = "10:00:00:00:00:00:00:{site:02x}"\ndomain = {site}\n'
                 f'[[socket]]\nlocal = "{site}.gateway"\nremote = "{site}.node"\n'
                 f'[ip]\nlisten = "127.0.0.{site}:{port}"\n{keys}\n'
-                f'[[peer]]\nname = "site-{other}"\naddress = "127.0.0.{other}:{port}"\n'
-                f'[[peer.port]]\nname = "{name_of(other)}"\nid = "{id_of(other)}"\nrole = "target"\n{tables(site)}'
+                f"{peer if has_peers else ''}{tables(site)}"
             )
             self.start(site)
 

@@ -32,6 +32,9 @@ def test_a_short_file_has_the_usual_values(tmp_path: Path) -> None:
     assert (config.fabric.domain, config.fabric.fc_map, config.fabric.keep_alive) == (1, 0x0EFC00, 8000)
     assert config.vlan_tag() == 3 << 13 | 100
     assert config.statistics.prometheus is None
+    assert config.ethernet is not None and config.ethernet.pause
+    quiet = load(written(tmp_path, GOOD + "pause = false\n")).ethernet
+    assert quiet is not None and not quiet.pause
 
 
 @pytest.mark.parametrize(
@@ -146,6 +149,61 @@ def test_addresses_beyond_this_machine_need_the_users_word(tmp_path: Path) -> No
     with_tls = GOOD + TLS + IP.replace("127.0.0.", "10.0.0.")
     tls = load(written(tmp_path, with_tls)).tls
     assert tls is not None and (tls.certificate, tls.key, tls.authority) == ("a.crt", "a.key", "gateways.crt")
+
+
+ISNS = '[isns]\nserver = "127.0.0.9"\n'
+
+
+def test_a_name_server_is_read(tmp_path: Path) -> None:
+    isns = load(written(tmp_path, GOOD + IP + ISNS)).isns
+    assert isns is not None and address_text(isns.server) == "127.0.0.9:3205"
+    assert (isns.entity, isns.source, isns.scn_port) == (None, "control_node", None)
+    assert (isns.refresh, isns.registration_period) == (15 * 10**9, 300 * 10**9)
+    for server, expected in (("::1", "[::1]:3205"), ("[::1]", "[::1]:3205"), ("[::1]:99", "[::1]:99")):
+        isns = load(written(tmp_path, GOOD + IP + ISNS.replace("127.0.0.9", server))).isns
+        assert isns is not None and address_text(isns.server) == expected
+    # Without [[peer]]: all of them come from the server.
+    assert not load(written(tmp_path, GOOD + IP.partition("[[peer]]")[0] + ISNS)).peer
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('"127.0.0.9"', '"names.example"', ':18: isns.server = "names.example": an IP address, or one with a port'),
+        ('"127.0.0.9"', '"127.0.0.9:0"', ':18: isns.server = "127.0.0.9:0": an IP address, or one with a port'),
+        ('"127.0.0.9"', '"127.0.0.9:70000"', ':18: isns.server = "127.0.0.9:70000": an IP address, or one with'),
+        ('"127.0.0.9"', '"0.0.0.0"', ':18: isns.server = "0.0.0.0": an IP address, or one with a port'),
+        ('"127.0.0.9"', '"10.0.0.9"', ':18: isns.server = "10.0.0.9": [tls] with certificates, or plaintext'),
+        ('"127.0.0.9"', "9", ":18: isns.server = 9: an IP address, or one with a port"),
+        ('server = "127.0.0.9"', "", ":17: isns.server: missing"),
+        ('"127.0.0.9"', '"127.0.0.9"\nentity = ""', ':19: isns.entity = "": a name of 1 to 255 bytes'),
+        ('"127.0.0.9"', '"127.0.0.9"\nsource = "port"', ':19: isns.source = "port": one of "control_node", "ports"'),
+        ('"127.0.0.9"', '"127.0.0.9"\nscn_port = 0', ":19: isns.scn_port = 0: a whole number from 1 to 65535"),
+        ('"127.0.0.9"', '"127.0.0.9"\nrefresh = "10ms"', ':19: isns.refresh = "10ms": a time of whole milliseconds'),
+        (
+            '"127.0.0.9"',
+            '"127.0.0.9"\nregistration_period = "20s"',
+            ':19: isns.registration_period = "20s": a time of at least twice refresh',
+        ),
+        ('"127.0.0.9"', '"127.0.0.9"\nport = 3205', ":19: isns.port = 3205: unknown key"),
+    ],
+)
+def test_a_fault_of_the_name_server_is_named_with_its_place(
+    tmp_path: Path, old: str, new: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert old in ISNS
+    file = written(tmp_path, GOOD + IP + ISNS.replace(old, new, 1))
+    assert call(["gateway", "run", str(file)]) == 2
+    error = capsys.readouterr().err
+    assert f"{file}{expected}" in error and error.count("\n") == 1, error
+
+
+def test_a_name_server_needs_an_address_that_others_reach(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="beside \\[\\[peer\\]\\], \\[isns\\] and \\[tls\\]"):
+        load(written(tmp_path, GOOD + ISNS))
+    own = IP.replace('"127.0.0.1:3420"', '"0.0.0.0:3420"\nplaintext = true')
+    with pytest.raises(InputError, match="ip.listen.*at which others reach this gateway"):
+        load(written(tmp_path, GOOD + own + ISNS))
 
 
 def test_the_wait_for_exchanges_has_a_unit_and_a_bound(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import pytest
 
 from elephan.network_namespace import within
 from tests.gateway.node import FIP, Node
+from tests.gateway.sites import Running, id_of, name_of
 
 pytestmark = pytest.mark.looks_at_kernel
 
@@ -25,6 +27,7 @@ if os.geteuid() != 0 or shutil.which("ip") is None:
     pytest.skip("network namespaces need root and ip (iproute2)", allow_module_level=True)
 
 MTU = 2500
+MAC_CONTROL = 0x8808
 PATIENCE_S = 30
 
 
@@ -176,3 +179,70 @@ def test_counters_are_where_prometheus_looks(namespace: str, file: Path) -> None
     finally:
         gateway.process.kill()
         one.close()
+
+
+def test_a_path_that_stalls_pauses_the_san_and_no_frame_is_lost(namespace: str, file: Path, tmp_path: Path) -> None:
+    subprocess.run(["ip", "-n", namespace, "link", "set", "lo", "up"], check=True)
+    # An exchange of data frames alone never ends.
+    short = "drain_timeout = '100ms'\n"
+    file.write_text(
+        f"{file.read_text().replace('[ethernet]', f'{short}[ethernet]')}"
+        "[ip]\nlisten = '127.0.0.1:3420'\n[[peer]]\nname = 'far'\naddress = '127.0.0.2:3420'\n"
+        f"[[peer.port]]\nname = '{name_of(2)}'\nid = '{id_of(2)}'\n"
+    )
+    far_file = tmp_path / "far.toml"
+    far_file.write_text(
+        f"[fabric]\nname = '10:00:00:00:00:00:00:02'\ndomain = 2\n{short}"
+        "[[socket]]\nlocal = '2.gateway'\nremote = '2.node'\n"
+        "[ip]\nlisten = '127.0.0.2:3420'\n[[peer]]\nname = 'near'\naddress = '127.0.0.1:3420'\n"
+        "[[peer.port]]\nname = '20:00:52:54:00:00:00:01'\nid = '070100'\n"
+    )
+    near, far = Gateway(namespace, file), Gateway(namespace, far_file)
+    paths = ":".join(str(tmp_path / f"2.{end}") for end in ("node", "gateway"))
+    listener = Running("fc", "load", "--json", "--socket", paths, "--name", name_of(2))
+    one = node(namespace, 1)
+    pauses = within(Path("/run/netns") / namespace, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
+    try:
+        pauses.bind(("host", MAC_CONTROL))
+        pauses.settimeout(0)
+        listener.until_said("listens at ")
+        near.until(lambda status: any(port["remote"] for port in status["ports"]))
+        one.log_in()
+        one.log_in_to_name_server()
+        one.ask_for_login(int(id_of(2), 16))
+        far.process.send_signal(signal.SIGSTOP)
+        asked: list[bytes] = []
+        # More than TCP and the session hold of a peer that reads nothing.
+        for _ in range(16_384):
+            one.send_data(int(id_of(2), 16), bytes(2048))
+            asked += waiting(pauses)
+            if len(asked) > 2:
+                break
+        # To the group of the link's other end, the longest time, and again before it is over.
+        assert len(asked) > 2, "nothing asked the SAN to wait"
+        for frame in asked:
+            assert frame[:6] == bytes.fromhex("0180c2000001") and frame[12:18] == bytes.fromhex("88080001ffff")
+        far.process.send_signal(signal.SIGCONT)
+        end = time.monotonic() + PATIENCE_S
+        while asked[-1][16:18] != bytes(2):
+            assert time.monotonic() < end, "nothing let the SAN go on"
+            asked += waiting(pauses)
+            time.sleep(0.001)
+        counters = near.until(lambda status: status["counters"]["pause_frames"] > 3)["counters"]
+        assert counters["kernel_drops"] == counters["ifcp_queue_full_frames"] == counters["ifcp_expired_frames"] == 0
+        assert far.end() == 0 and near.end() == 0
+    finally:
+        for process in (near.process, far.process, listener.process):
+            process.kill()
+        one.close()
+        pauses.close()
+
+
+def waiting(one: socket.socket) -> list[bytes]:
+    """Return the frames that have come."""
+    frames = []
+    while True:
+        try:
+            frames.append(one.recv(4096))
+        except BlockingIOError:
+            return frames

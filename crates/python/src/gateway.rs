@@ -3,10 +3,12 @@
 use crate::error;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use storage::fc::fabric::{Entry, Location};
 use storage::fc::ifcp::RemotePort;
-use storage_net::gateway::{Gateway, GatewayConfig, IpConfig, PeerConfig, Status, TlsConfig};
+use storage::fc::isns::Source;
+use storage_net::gateway::{Gateway, GatewayConfig, IpConfig, IsnsConfig, PeerConfig, Status, TlsConfig};
 use storage_net::AttachmentConfig;
 use units::Span;
 use wire::fc::name_server::TypeMap;
@@ -19,9 +21,15 @@ type Port = (Option<u32>, u64, u64, u8);
 type Peer = (String, String, Vec<Port>);
 /// Files of TLS: certificate, key, authority.
 type Files = (PathBuf, PathBuf, PathBuf);
+/// The way to a name server: ADDRESS:PORT, name of the gateway, iSCSI name of its control node or none where its ports
+/// speak, port for notifications, time between queries and registration period in ns.
+type Isns = (String, String, Option<String>, Option<u16>, u64, u64);
 /// The way to peers: ADDRESS:PORT, congestion control by the kernel's name, whether addresses are transparent, files of
-/// TLS, peers.
-type Ip = (String, Option<String>, bool, Option<Files>, Vec<Peer>);
+/// TLS, peers, name server.
+type Ip = (String, Option<String>, bool, Option<Files>, Vec<Peer>, Option<Isns>);
+/// State of the way to a name server: its ADDRESS:PORT, the gateway's name, whether it is registered, attached ports,
+/// ports of others, ns since the last answer, failures.
+type IsnsState = (String, String, bool, usize, usize, Option<u64>, u64);
 /// A session: peer, local port, remote port, whether it is open, bytes that wait, frames and bytes sent and received.
 type Session = (String, String, String, bool, usize, u64, u64, u64, u64);
 
@@ -36,7 +44,8 @@ impl FcGateway {
     #[new]
     #[allow(clippy::too_many_arguments)]
     #[pyo3(signature = (
-        fabric, domain, addresses, interface, sockets, vlan, priority, fc_map, keep_alive_ms, drain_ns, ip=None
+        fabric, domain, addresses, interface, sockets, vlan, sends_pause, priority, fc_map, keep_alive_ms, drain_ns,
+        ip=None
     ))]
     fn new(
         py: Python<'_>,
@@ -46,6 +55,7 @@ impl FcGateway {
         interface: Option<String>,
         sockets: Vec<(PathBuf, PathBuf)>,
         vlan: Option<u16>,
+        sends_pause: bool,
         priority: u8,
         fc_map: u32,
         keep_alive_ms: u32,
@@ -56,6 +66,7 @@ impl FcGateway {
         attachments.extend(sockets.into_iter().map(|(local, remote)| AttachmentConfig::Socket { local, remote }));
         let config = GatewayConfig {
             vlan,
+            sends_pause,
             priority,
             fc_map,
             keep_alive_ms,
@@ -96,9 +107,19 @@ impl FcGateway {
         py.detach(|| self.0.status()).address.map(|address| address.to_string())
     }
 
-    /// The other gateways, and whether each can be reached.
-    fn peers(&self, py: Python<'_>) -> Vec<(String, bool)> {
-        py.detach(|| self.0.status()).peers.into_iter().map(|peer| (peer.name, peer.is_up)).collect()
+    /// The other gateways: name, whether it can be reached, whether it is there because the name server lists it.
+    fn peers(&self, py: Python<'_>) -> Vec<(String, bool, bool)> {
+        let peers = py.detach(|| self.0.status()).peers.into_iter();
+        peers.map(|peer| (peer.name, peer.is_up, peer.is_learnt)).collect()
+    }
+
+    /// The way to the name server; None without one.
+    fn isns(&self, py: Python<'_>) -> Option<IsnsState> {
+        py.detach(|| self.0.status()).isns.map(|isns| {
+            let ports = (isns.local_ports, isns.remote_ports);
+            let server = isns.server.to_string();
+            (server, isns.entity, isns.is_registered, ports.0, ports.1, isns.age_ns, isns.failures)
+        })
     }
 
     /// The sessions with ports behind others, in the order in which they began.
@@ -131,8 +152,22 @@ impl FcGateway {
     }
 }
 
-fn ip_config((listen, congestion_control, transparent, tls, peers): Ip) -> PyResult<IpConfig> {
-    let address = |text: &str| text.parse().map_err(|_| error::value(format_args!("{text:?}: ADDRESS:PORT is needed")));
+fn address(text: &str) -> PyResult<SocketAddr> {
+    text.parse().map_err(|_| error::value(format_args!("{text:?}: ADDRESS:PORT is needed")))
+}
+
+fn isns_config((server, entity, node, scn_port, refresh_ns, registration_ns): Isns) -> PyResult<IsnsConfig> {
+    Ok(IsnsConfig {
+        server: address(&server)?,
+        entity,
+        source: node.map_or(Source::Ports, Source::ControlNode),
+        scn_port,
+        refresh: Span(refresh_ns),
+        registration: Span(registration_ns),
+    })
+}
+
+fn ip_config((listen, congestion_control, transparent, tls, peers, isns): Ip) -> PyResult<IpConfig> {
     let port = |(id, port, node, features): Port| {
         let mut entry = Entry::new(Location::Remote, Wwn(port), Wwn(node));
         entry.types = TypeMap::of(FrameType::FCP.0);
@@ -148,6 +183,7 @@ fn ip_config((listen, congestion_control, transparent, tls, peers): Ip) -> PyRes
         mode: if transparent { AddressMode::Transparent } else { AddressMode::Translation },
         tls: tls.map(|(certificate, key, authority)| TlsConfig { certificate, key, authority }),
         peers: peers.collect::<PyResult<_>>()?,
+        isns: isns.map(isns_config).transpose()?,
     })
 }
 
@@ -164,6 +200,7 @@ fn counters<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict
         ("unreachable_frames", status.unreachable),
         ("pauses", status.pauses),
         ("paused_ns", status.paused_ns),
+        ("pause_frames", status.pause_frames),
         ("forwarded_frames", fabric.forwarded),
         ("not_ours_frames", forwarder.not_ours),
         ("malformed_frames", forwarder.malformed + fabric.malformed),

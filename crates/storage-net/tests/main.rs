@@ -2,5 +2,9 @@
 
 mod common;
 mod gateway;
+#[path = "../../../tests/rust/isns_server.rs"]
+mod isns_server;
 mod lost;
+#[path = "../../../tests/rust/skip.rs"]
+mod skip;
 mod sockets;

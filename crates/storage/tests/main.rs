@@ -3,6 +3,8 @@
 mod drives;
 mod hostile;
 mod ifcp;
+#[path = "../../../tests/rust/isns_server.rs"]
+mod isns_server;
 mod open_isns;
 mod order;
 mod real_traces;

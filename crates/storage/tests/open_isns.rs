@@ -2,10 +2,10 @@
 //!
 //! The virtual time of the clients goes on by [`PAUSE`] with each look at their sockets, which takes as long.
 
+use crate::isns_server::IsnsServer;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 use storage::fc::isns::{Client, Connection, Event, LocalPort, RemotePort, Settings, Source};
@@ -22,53 +22,6 @@ const WEST: [Wwn; 2] = [Wwn(0x2000_0000_0000_00f1), Wwn(0x2000_0000_0000_00f2)];
 fn pause() {
     let (_sender, receiver) = mpsc::channel::<()>();
     let _ = receiver.recv_timeout(PAUSE);
-}
-
-/// A server, ended when it is dropped.
-struct Server {
-    process: Child,
-    address: SocketAddr,
-}
-
-impl Server {
-    /// Starts a server whose database is in `folder`; None when none is installed.
-    fn start(folder: &Path, address: SocketAddr) -> Option<Server> {
-        // Debian installs it where only root's PATH looks.
-        let is_there = |program: &&str| Command::new(program).arg("--help").output().is_ok();
-        let program = ["isnsd", "/usr/sbin/isnsd"].into_iter().find(is_there)?;
-        std::fs::create_dir_all(folder).unwrap();
-        let configuration = folder.join("isnsd.conf");
-        let text = format!(
-            "HostName = localhost\nSourceName = iqn.2026-11.example:server\n\
-             Database = {0}/database\nPIDFile = {0}/pid\n\
-             BindAddress = {address}\nDefaultDiscoveryDomain = 1\nSecurity = 0\nSLPRegister = 0\nESIMinInterval = 1s\n",
-            folder.display()
-        );
-        std::fs::create_dir_all(folder.join("database")).unwrap();
-        std::fs::write(&configuration, text).unwrap();
-        let process = Command::new(program)
-            .args(["-f", "-4", "-c"])
-            .arg(&configuration)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(folder.join("log")).unwrap())
-            .spawn()
-            .unwrap();
-        let server = Server { process, address };
-        let up = (0..LOOKS_MAX).any(|_| {
-            pause();
-            TcpStream::connect(server.address).is_ok()
-        });
-        assert!(up, "{}", std::fs::read_to_string(folder.join("log")).unwrap_or_default());
-        Some(server)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// A client with its sockets.
@@ -238,7 +191,7 @@ fn two_gateways_find_each_others_ports_at_open_isns() {
     let folder = Folder(std::env::temp_dir().join(format!("elephan-isns-{}", std::process::id())));
     // The server takes the port after it was free a moment before.
     let address = loopback().local_addr().unwrap();
-    let Some(server) = Server::start(&folder.0.join("first"), address) else {
+    let Some(server) = IsnsServer::start(&folder.0.join("first"), address) else {
         return crate::skip::skipped("isnsd is not installed (Debian package open-isns-server)");
     };
     let (mut east, mut west) =
@@ -279,7 +232,7 @@ fn two_gateways_find_each_others_ports_at_open_isns() {
     let lost = |gateway: &Gateway| gateway.link.is_none();
     until(&mut east, &mut west, "lost", |east, west| lost(east) && lost(west));
     let events = (east.events.len(), west.events.len());
-    let _server = Server::start(&folder.0.join("second"), address);
+    let _server = IsnsServer::start(&folder.0.join("second"), address);
     until(&mut east, &mut west, "registered again", |east, west| {
         let again = |gateway: &Gateway, from: usize| gateway.events[from..].contains(&Event::Registered);
         again(east, events.0) && again(west, events.1) && east.remote() == [WEST[1]] && west.remote() == EAST

@@ -4,6 +4,7 @@ use crate::ethernet::AttachmentConfig;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use storage::fc::ifcp::RemotePort;
+use storage::fc::isns::Source;
 use units::Span;
 use wire::fc::Wwn;
 use wire::fcoe::DEFAULT_FC_MAP;
@@ -25,6 +26,8 @@ pub struct GatewayConfig {
     pub priority: u8,
     /// Upper half of the Ethernet addresses that ports get, 24 bits.
     pub fc_map: u32,
+    /// PAUSE frames ask the other end of the interface's link to wait while the gateway takes nothing from it.
+    pub sends_pause: bool,
     /// Time between advertisements and between a node's keep-alives, ms.
     pub keep_alive_ms: u32,
     /// Longest wait for exchanges under way when the gateway stops.
@@ -45,6 +48,7 @@ impl GatewayConfig {
             vlan: None,
             priority: 128,
             fc_map: DEFAULT_FC_MAP,
+            sends_pause: true,
             keep_alive_ms: DEFAULT_KEEP_ALIVE_MS,
             drain: Span::from_secs(10),
             addresses,
@@ -77,6 +81,26 @@ pub struct IpConfig {
     pub tls: Option<TlsConfig>,
     /// The other gateways.
     pub peers: Vec<PeerConfig>,
+    /// A server that lists others; None: there are no others.
+    pub isns: Option<IsnsConfig>,
+}
+
+/// Configuration of the way to a name server (iSNS, RFC 4171).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IsnsConfig {
+    /// Address of the server.
+    pub server: SocketAddr,
+    /// Name under which the gateway registers (EID), which no other has.
+    pub entity: String,
+    /// Source of its requests.
+    pub source: Source,
+    /// TCP port at which the server connects to send notifications; None: any that is free.
+    pub scn_port: Option<u16>,
+    /// Time between two queries without a notification, of whole milliseconds.
+    pub refresh: Span,
+    /// Time without a request after which the server forgets this gateway, of whole seconds, and time without an answer
+    /// after which this gateway forgets what the server listed.
+    pub registration: Span,
 }
 
 /// Files of TLS, PEM.

@@ -3,10 +3,14 @@
 use super::address_file::AddressFile;
 use super::config::GatewayConfig;
 use super::ip_side::IpSide;
+use super::isns_side::IsnsSide;
+use super::learnt::gateways_of;
+use super::pause::Pause;
 use super::segment::Segment;
-use super::status::{PeerStatus, PortStatus, SessionStatus, Status};
+use super::status::{PortStatus, SessionStatus, Status};
 use crate::ethernet::{Attachment, AttachmentConfig, Interface};
 use rustix::event::PollFlags;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use storage::fc::fabric::{self, Event, Fabric, Location};
@@ -31,6 +35,8 @@ pub(super) enum Waiting {
     Attachment,
     /// A connection to another gateway, or the listener.
     Ip(Option<ConnectionKey>),
+    /// A connection with the name server, or its listener.
+    Isns,
 }
 
 /// A gateway's cores with its sockets.
@@ -39,8 +45,15 @@ pub(super) struct Engine {
     forwarder: Forwarder,
     fc_map: u32,
     ip: Option<IpSide>,
+    isns: Option<IsnsSide>,
+    /// The attached ports changed since the name server heard of them.
+    has_new_logins: bool,
+    /// Lines on what the name server lists and cannot be used.
+    refused: BTreeSet<String>,
     addresses: AddressFile,
     next_check_ns: u64,
+    /// Of an interface.
+    pause: Option<Pause>,
     /// Since when nothing is read, ns.
     paused_since_ns: Option<u64>,
     status: Status,
@@ -56,6 +69,11 @@ impl Engine {
         let mut settings =
             fabric::Settings::new(config.fabric, config.domain).map_err(|error| invalid(error.to_string()))?;
         settings.receive_bytes = payload;
+        let fabric_port = settings.port;
+        let pause = match &config.attachments[..] {
+            [AttachmentConfig::Interface(name)] if config.sends_pause => Some(Pause::of(name, mac)),
+            _ => None,
+        };
         let attachments = config.attachments.into_iter().map(|one| Attachment::open(one, vec![ALL_FCF_MACS], now_ns));
         let segment = Segment::new(attachments.collect::<io::Result<_>>()?);
         let settings_of_forwarder = forwarder::Settings {
@@ -67,15 +85,21 @@ impl Engine {
         };
         let forwarder = Forwarder::new(settings_of_forwarder, Fabric::new(settings, assignments), now_ns)
             .map_err(|error| invalid(error.to_string()))?;
+        let isns = config.ip.as_ref().and_then(|ip| ip.isns.clone());
         let ip = config.ip.map(|ip| IpSide::open(ip, now_ns)).transpose()?;
         let address = ip.as_ref().map(IpSide::address).transpose()?;
+        let isns = isns.zip(address).map(|(isns, portal)| IsnsSide::open(isns, portal, fabric_port)).transpose()?;
         Ok(Engine {
             segment,
             forwarder,
             fc_map: config.fc_map,
             ip,
+            isns,
+            has_new_logins: false,
+            refused: BTreeSet::new(),
             addresses,
             next_check_ns: now_ns,
+            pause,
             paused_since_ns: None,
             status: Status { address, ..Status::default() },
             log: Vec::new(),
@@ -107,23 +131,30 @@ impl Engine {
         let attachments = self.segment.waits_for(|index| self.takes_from(index));
         let attachments = attachments.map(|(fd, events)| (Waiting::Attachment, fd.as_raw_fd(), events));
         let ip = self.ip.iter().flat_map(|ip| ip.waits_for(self.takes_from_peers()));
-        attachments.chain(ip.map(|(key, fd, events)| (Waiting::Ip(key), fd.as_raw_fd(), events))).collect()
+        let ip = ip.map(|(key, fd, events)| (Waiting::Ip(key), fd.as_raw_fd(), events));
+        let isns = self.isns.iter().flat_map(IsnsSide::waits_for);
+        let isns = isns.map(|(fd, events)| (Waiting::Isns, fd.as_raw_fd(), events));
+        attachments.chain(ip).chain(isns).collect()
     }
 
     /// Notes that a descriptor of [`Engine::waits_for`] has something.
     pub fn note_ready(&mut self, waiting: Waiting) {
-        if let (Waiting::Ip(key), Some(ip)) = (waiting, &mut self.ip) {
-            ip.note_ready(key);
+        match (waiting, &mut self.ip, &mut self.isns) {
+            (Waiting::Ip(key), Some(ip), _) => ip.note_ready(key),
+            (Waiting::Isns, _, Some(isns)) => isns.note_ready(),
+            _ => {}
         }
     }
 
     /// Does all that can be done now. Returns whether more may be waiting to be read.
     pub fn round(&mut self, now_ns: u64) -> bool {
         self.segment.flush(now_ns);
-        if now_ns >= self.next_check_ns {
+        let is_check = now_ns >= self.next_check_ns;
+        if is_check {
             self.next_check_ns = now_ns + NS_PER_S;
             self.log.extend(self.segment.handle_timeout(now_ns));
         }
+        self.serve_isns(is_check, now_ns);
         if now_ns >= self.forwarder.poll_timeout() {
             self.forwarder.handle_timeout(now_ns);
             self.send_all(now_ns);
@@ -139,9 +170,35 @@ impl Engine {
             more |= ip.round(reads, now_ns);
             self.send_all(now_ns);
         }
+        self.send_pause(now_ns);
         self.segment.flush(now_ns);
         // Room that came with the last flush lets frames in again for which no descriptor speaks.
         more || (0..self.segment.len()).any(|index| self.segment.has_frames(index) && self.takes_from(index))
+    }
+
+    /// Registers what is attached with the name server, and takes what it lists. `is_check`: once a second.
+    fn serve_isns(&mut self, is_check: bool, now_ns: u64) {
+        let (Some(isns), Some(ip)) = (&mut self.isns, &mut self.ip) else { return };
+        if std::mem::take(&mut self.has_new_logins) {
+            isns.set_local(self.forwarder.fabric(), now_ns);
+        }
+        if ip.take_stranger() {
+            isns.ask(now_ns);
+        }
+        isns.round(now_ns);
+        let is_stale = isns.is_stale(now_ns);
+        if !(isns.take_news() || is_stale && is_check) {
+            return;
+        }
+        let (mut gateways, mut refused) = gateways_of(isns.remote_ports(), ip.mode());
+        if is_stale {
+            // A session in use says more of its gateway than a server that is silent.
+            gateways.retain(|gateway| ip.has_session_with(gateway.address.ip()));
+        }
+        refused.extend(ip.set_learnt(gateways, now_ns));
+        isns.note_refused(refused.difference(&self.refused).cloned());
+        self.refused = refused;
+        self.send_all(now_ns);
     }
 
     /// Reads from an attachment. Returns whether it may have more.
@@ -170,7 +227,10 @@ impl Engine {
     /// Time at which [`Engine::round`] has something to do, ns.
     pub fn poll_timeout(&self) -> u64 {
         let ip = self.ip.as_ref().map_or(u64::MAX, IpSide::poll_timeout);
-        self.forwarder.poll_timeout().min(self.next_check_ns).min(ip)
+        let isns =
+            self.isns.as_ref().map_or(u64::MAX, |isns| if self.has_new_logins { 0 } else { isns.poll_timeout() });
+        let pause = self.pause.as_ref().map_or(u64::MAX, Pause::poll_timeout);
+        self.forwarder.poll_timeout().min(self.next_check_ns).min(ip).min(isns).min(pause)
     }
 
     /// Lets no exchange between ports begin.
@@ -195,20 +255,26 @@ impl Engine {
         if let Some(ip) = &mut self.ip {
             ip.stop(now_ns);
         }
+        if let Some(isns) = &mut self.isns {
+            isns.stop(now_ns);
+        }
         self.send_all(now_ns);
     }
 
-    /// True when peers have answered all UNBINDs.
+    /// True when peers have answered all UNBINDs, and the name server that the gateway goes.
     pub fn is_unbound(&self) -> bool {
-        self.ip.as_ref().is_none_or(|ip| ip.is_unbound() && ip.is_idle())
+        let is_stopped = self.isns.as_ref().is_none_or(IsnsSide::is_stopped);
+        is_stopped && self.ip.as_ref().is_none_or(|ip| ip.is_unbound() && ip.is_idle())
     }
 
     /// Ends all logins and connections; nodes are told.
     pub fn clear_all(&mut self, now_ns: u64) {
         self.forwarder.clear_all(now_ns);
         self.send_all(now_ns);
-        // Its connections close.
+        // Their connections close.
         self.ip = None;
+        self.isns = None;
+        self.send_pause(now_ns);
         self.segment.flush(now_ns);
         self.write_addresses();
     }
@@ -218,11 +284,14 @@ impl Engine {
         if let Some(ip) = &mut self.ip {
             self.log.extend(ip.take_log());
         }
+        if let Some(isns) = &mut self.isns {
+            self.log.extend(isns.take_log());
+        }
         std::mem::take(&mut self.log)
     }
 
     /// The state now.
-    pub fn status(&self) -> Status {
+    pub fn status(&self, now_ns: u64) -> Status {
         let losses = self.segment.losses();
         let entries = self.forwarder.fabric().entries();
         Status {
@@ -235,7 +304,8 @@ impl Engine {
                     has_scsi: entry.types.has(FrameType::FCP.0),
                 })
                 .collect(),
-            peers: self.ip.iter().flat_map(IpSide::peers).map(PeerStatus::from).collect(),
+            peers: self.ip.iter().flat_map(IpSide::peers).collect(),
+            isns: self.isns.as_ref().map(|isns| isns.status(now_ns)),
             sessions: self.ip.iter().flat_map(IpSide::sessions).map(SessionStatus::from).collect(),
             ifcp: self.ip.as_ref().map(IpSide::counters).unwrap_or_default(),
             kernel_drops: losses.kernel_drops,
@@ -256,6 +326,7 @@ impl Engine {
             while let Some(event) = self.forwarder.poll_event() {
                 is_done = false;
                 is_new |= self.note(&event);
+                self.has_new_logins = true;
                 if let Some(ip) = &mut self.ip {
                     ip.handle_fabric_event(&event, now_ns);
                 }
@@ -305,6 +376,17 @@ impl Engine {
         if let Err(error) = self.addresses.write(self.forwarder.fabric().assignments()) {
             // The logins go on: addresses may differ after a restart, and virtual links are cleared at its start.
             self.log.push(format!("the addresses cannot be written: {error}"));
+        }
+    }
+
+    /// Asks the SAN to wait while nothing is read, and to go on after it.
+    fn send_pause(&mut self, now_ns: u64) {
+        // Behind frames that wait, a PAUSE would come too late, and be out of date.
+        let takes = self.takes_all();
+        let is_blocked = self.segment.is_blocked();
+        if let Some(frame) = self.pause.as_mut().filter(|_| !is_blocked).and_then(|pause| pause.frame(takes, now_ns)) {
+            self.status.pause_frames += 1;
+            self.segment.send(frame, now_ns);
         }
     }
 

@@ -1,6 +1,8 @@
 //! The way to other gateways: iFCP over TCP connections, one for each pair of ports.
 
 use super::config::{IpConfig, PeerConfig};
+use super::learnt::LearntGateway;
+use super::status::PeerStatus;
 use super::tcp_link::{TcpLink, WRITE_BYTES};
 use super::tls::Tls;
 use crate::clock;
@@ -15,9 +17,10 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use storage::fc::fabric::{Event as FabricEvent, Fabric};
 use storage::fc::ifcp::{Clock, Closing, ConnectionKey, Event, Flow, Gateway, PeerKey, Settings};
-use storage::fc::ifcp::{Counters, SessionView};
+use storage::fc::ifcp::{Counters, RemotePort, SessionView};
 use wire::fc::Wwn;
 use wire::fc::{FcId, Frame};
+use wire::ifcp::AddressMode;
 
 /// Reads of one connection in a round, so that none waits long for another.
 const READS_MAX: usize = 8;
@@ -29,6 +32,16 @@ const HANDSHAKES_MAX: usize = 64;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
+/// Another gateway.
+struct Peer {
+    /// Its name, address and, where it is in the configuration, its ports there.
+    config: PeerConfig,
+    /// It is there because the name server lists it.
+    is_learnt: bool,
+    /// Its ports now.
+    ports: BTreeSet<Wwn>,
+}
+
 /// Part of a gateway that speaks to others.
 pub(super) struct IpSide {
     gateway: Gateway,
@@ -38,11 +51,15 @@ pub(super) struct IpSide {
     tls: Option<Tls>,
     /// Connections that were accepted and whose peer has not shown yet who it is, with the time of their end.
     handshakes: Vec<(TcpLink, PeerKey, u64)>,
-    peers: BTreeMap<PeerKey, PeerConfig>,
+    mode: AddressMode,
+    peers: BTreeMap<PeerKey, Peer>,
+    next_peer: u32,
     links: BTreeMap<ConnectionKey, TcpLink>,
     /// Links with something to read or write.
     active: BTreeSet<ConnectionKey>,
     accepts: bool,
+    /// Somebody connected whose address is no peer's.
+    has_stranger: bool,
     /// Local ports that are to send no more.
     full: BTreeSet<FcId>,
     next_clock_ns: u64,
@@ -62,12 +79,14 @@ impl IpSide {
         let mut gateway =
             Gateway::new(Settings::new(config.mode, time_base())).map_err(|error| invalid(error.to_string()))?;
         let mut peers = BTreeMap::new();
-        for (number, mut peer) in config.peers.into_iter().enumerate() {
+        for (number, peer) in config.peers.into_iter().enumerate() {
             let key = PeerKey(number as u32);
             gateway.add_peer(key, now_ns);
-            let ports = std::mem::take(&mut peer.ports);
-            gateway.set_ports(key, ports, now_ns).map_err(|error| invalid(format!("{}: {error}", peer.name)))?;
-            peers.insert(key, peer);
+            gateway
+                .set_ports(key, peer.ports.clone(), now_ns)
+                .map_err(|error| invalid(format!("{}: {error}", peer.name)))?;
+            let ports = names_of(&peer.ports);
+            peers.insert(key, Peer { config: peer, is_learnt: false, ports });
         }
         let mut side = IpSide {
             gateway,
@@ -76,10 +95,13 @@ impl IpSide {
             tls,
             handshakes: Vec::new(),
             listener,
+            mode: config.mode,
+            next_peer: peers.len() as u32,
             peers,
             links: BTreeMap::new(),
             active: BTreeSet::new(),
             accepts: false,
+            has_stranger: false,
             full: BTreeSet::new(),
             next_clock_ns: now_ns,
             log: Log::default(),
@@ -256,13 +278,108 @@ impl IpSide {
         self.gateway.sessions().map(|view| (self.name_of(view.peer), view))
     }
 
-    /// The peers' names, and whether they can be reached.
-    pub fn peers(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.peers.iter().map(|(key, peer)| (peer.name.as_str(), self.gateway.is_up(*key)))
+    /// The peers.
+    pub fn peers(&self) -> impl Iterator<Item = PeerStatus> + '_ {
+        self.peers.iter().map(|(key, peer)| PeerStatus {
+            name: peer.config.name.clone(),
+            is_up: self.gateway.is_up(*key),
+            is_learnt: peer.is_learnt,
+        })
+    }
+
+    /// True once after somebody connected whose address is no peer's.
+    pub fn take_stranger(&mut self) -> bool {
+        std::mem::take(&mut self.has_stranger)
+    }
+
+    /// Treatment of the addresses of ports.
+    pub fn mode(&self) -> AddressMode {
+        self.mode
+    }
+
+    /// True while there is a session with a port behind a gateway that has an address.
+    pub fn has_session_with(&self, address: IpAddr) -> bool {
+        let is_there = |key: PeerKey| self.peers.get(&key).is_some_and(|peer| peer.config.address.ip() == address);
+        self.gateway.sessions().any(|view| is_there(view.peer))
+    }
+
+    /// Takes the gateways that a name server lists, in place of those that it listed before. Ports of a peer of the
+    /// configuration join those that it has there. Returns a line for each gateway that cannot be a peer, with the
+    /// reason.
+    pub fn set_learnt(&mut self, gateways: Vec<LearntGateway>, now_ns: u64) -> BTreeSet<String> {
+        let is_listed =
+            |peer: &Peer| gateways.iter().any(|one| one.name == peer.config.name && one.address == peer.config.address);
+        let is_gone = |peer: &Peer| peer.is_learnt && !is_listed(peer);
+        let gone: Vec<PeerKey> = self.peers.iter().filter(|(_, peer)| is_gone(peer)).map(|(key, _)| *key).collect();
+        for key in gone {
+            self.gateway.remove_peer(key, now_ns);
+            // Its last events need its name.
+            self.pump(now_ns);
+            self.peers.remove(&key);
+        }
+        let configured = self.peers.iter().filter(|(_, peer)| !peer.is_learnt);
+        let mut lists: BTreeMap<PeerKey, Vec<RemotePort>> =
+            configured.map(|(key, peer)| (*key, peer.config.ports.clone())).collect();
+        let taken: BTreeSet<Wwn> = lists.values().flat_map(|ports| names_of(ports)).collect();
+        let mut refused = BTreeSet::new();
+        for LearntGateway { name, address, ports } in gateways {
+            match self.peer_for(&name, address, now_ns) {
+                Ok(key) => {
+                    let ports = ports.into_iter().filter(|port| !taken.contains(&port.entry.port));
+                    lists.entry(key).or_default().extend(ports);
+                }
+                Err(reason) => {
+                    refused.insert(format!("{name}: refused: {reason}"));
+                }
+            }
+        }
+        // A port that moves from one gateway to another leaves the first before it joins the second.
+        for (key, ports) in &lists {
+            let Some(peer) = self.peers.get(key) else { continue };
+            let staying = ports.iter().filter(|port| peer.ports.contains(&port.entry.port)).cloned().collect();
+            self.set_ports(*key, staying, now_ns);
+        }
+        for (key, ports) in lists {
+            self.set_ports(key, ports, now_ns);
+        }
+        refused
+    }
+
+    /// The peer for a gateway that the name server lists, new if need be; an error says why it cannot be one. Who
+    /// connects is known by the IP address alone, so that no two peers may have the same.
+    fn peer_for(&mut self, name: &str, address: SocketAddr, now_ns: u64) -> Result<PeerKey, String> {
+        let ip = address.ip();
+        if ip == self.own || ip.is_unspecified() || ip.is_multicast() {
+            return Err(format!("{ip} is no address of another gateway"));
+        }
+        if let Some((key, known)) = self.peers.iter().find(|(_, peer)| peer.config.address.ip() == ip) {
+            if known.is_learnt && known.config.name != name {
+                return Err(format!("{ip} is the address of {}", known.config.name));
+            }
+            return Ok(*key);
+        }
+        if self.peers.values().any(|peer| peer.config.name == name) {
+            return Err("another peer has its name".to_owned());
+        }
+        let key = PeerKey(self.next_peer);
+        self.next_peer += 1;
+        self.gateway.add_peer(key, now_ns);
+        let config = PeerConfig { name: name.to_owned(), address, ports: Vec::new() };
+        self.peers.insert(key, Peer { config, is_learnt: true, ports: BTreeSet::new() });
+        Ok(key)
+    }
+
+    fn set_ports(&mut self, key: PeerKey, ports: Vec<RemotePort>, now_ns: u64) {
+        let Some(peer) = self.peers.get_mut(&key) else { return };
+        let names = names_of(&ports);
+        match self.gateway.set_ports(key, ports, now_ns) {
+            Ok(()) => peer.ports = names,
+            Err(error) => self.log.connection(clock::now(), format!("{}: {error}", peer.config.name)),
+        }
     }
 
     fn name_of(&self, key: PeerKey) -> &str {
-        self.peers.get(&key).map_or("a peer that is gone", |peer| &peer.name)
+        self.peers.get(&key).map_or("a peer that is gone", |peer| &peer.config.name)
     }
 
     /// An event in words, with the peer's name in place of its number.
@@ -270,14 +387,14 @@ impl IpSide {
         let text = event.to_string();
         for (PeerKey(number), peer) in &self.peers {
             if let Some(rest) = text.strip_prefix(&format!("peer {number}: ")) {
-                return format!("{}: {rest}", peer.name);
+                return format!("{}: {rest}", peer.config.name);
             }
         }
         text
     }
 
     fn connect(&mut self, key: ConnectionKey, peer: PeerKey, now_ns: u64) {
-        let Some(config) = self.peers.get(&peer) else { return };
+        let Some(Peer { config, .. }) = self.peers.get(&peer) else { return };
         // So that the peer knows who it is; a wildcard address is none.
         let from = Some(self.own).filter(|own| !own.is_unspecified());
         let tls = self.tls.as_ref().map(|tls| tls.client(config.address.ip())).transpose();
@@ -294,8 +411,9 @@ impl IpSide {
 
     fn accept(&mut self, now_ns: u64) {
         while let Ok((stream, from)) = self.listener.accept() {
-            let known = self.peers.iter().find(|(_, peer)| peer.address.ip() == from.ip()).map(|(key, _)| *key);
+            let known = self.peers.iter().find(|(_, peer)| peer.config.address.ip() == from.ip()).map(|(key, _)| *key);
             let Some(peer) = known else {
+                self.has_stranger = true;
                 self.log.connection(clock::now(), format!("{from}: refused: the address is no peer's"));
                 continue;
             };
@@ -375,6 +493,10 @@ impl IpSide {
         }
         self.gateway.handle_closed(key, now_ns);
     }
+}
+
+fn names_of(ports: &[RemotePort]) -> BTreeSet<Wwn> {
+    ports.iter().map(|port| port.entry.port).collect()
 }
 
 /// The gateway's time base: the clock of the day at the running clock's zero.

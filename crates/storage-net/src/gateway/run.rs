@@ -58,7 +58,7 @@ impl Gateway {
 
     /// Returns the state now.
     pub fn status(&self) -> Status {
-        locked(&self.shared.engine).status()
+        locked(&self.shared.engine).status(clock::now().0)
     }
 
     /// False when the thread has ended: it was told to stop, or there is a fault.

@@ -27,12 +27,27 @@ pub struct PeerStatus {
     pub name: String,
     /// It can be reached.
     pub is_up: bool,
+    /// It is there because the name server lists it.
+    pub is_learnt: bool,
 }
 
-impl From<(&str, bool)> for PeerStatus {
-    fn from((name, is_up): (&str, bool)) -> PeerStatus {
-        PeerStatus { name: name.to_owned(), is_up }
-    }
+/// The way to a name server (iSNS).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IsnsStatus {
+    /// Address of the server.
+    pub server: SocketAddr,
+    /// Name of the gateway there.
+    pub entity: String,
+    /// There is a connection, on which the server took the gateway and its ports.
+    pub is_registered: bool,
+    /// Attached ports, which are registered.
+    pub local_ports: usize,
+    /// Ports of other gateways that the server listed last.
+    pub remote_ports: usize,
+    /// Time since the server's last answer, ns; None before the first.
+    pub age_ns: Option<u64>,
+    /// Connections and requests that failed.
+    pub failures: u64,
 }
 
 /// A session with a port behind another gateway.
@@ -73,6 +88,8 @@ pub struct Status {
     pub unreachable: u64,
     /// Times that reading stopped because a queue was full.
     pub pauses: u64,
+    /// PAUSE frames that asked the SAN to wait, or to go on.
+    pub pause_frames: u64,
     /// Time for which reading stood still, ns.
     pub paused_ns: u64,
     /// The forwarder's counters.
@@ -83,6 +100,8 @@ pub struct Status {
     pub address: Option<SocketAddr>,
     /// The other gateways.
     pub peers: Vec<PeerStatus>,
+    /// The way to a name server.
+    pub isns: Option<IsnsStatus>,
     /// Sessions, in the order in which they began.
     pub sessions: Vec<SessionStatus>,
     /// Counters of iFCP.

@@ -1,5 +1,6 @@
 //! Gateways with nodes on UNIX datagram sockets.
 
+mod isns;
 mod node;
 mod one_site;
 mod stopping;

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wire::ethernet::{EthernetHeader, ETHERTYPE_FCOE, ETHERTYPE_FIP};
-use wire::fc::els::{ChangeRegistration, Command, Request};
+use wire::fc::els::{ChangeRegistration, Command, Logout, Request};
 use wire::fc::{frame_control, routing, FcId, Frame, FrameHeader, FrameType, Login, Wwn};
 use wire::fcoe;
 use wire::fip::{flags, Descriptor, LinkService, Message, Operation, ALL_FCF_MACS};
@@ -78,6 +78,17 @@ impl Node {
         assert_eq!(self.fc().header.s_id, FcId::DIRECTORY_SERVER);
     }
 
+    /// Logs out of the fabric.
+    pub fn log_out(&mut self) {
+        let header = self.header(self.id, FcId::FABRIC_PORT, routing::ELS_REQUEST, FrameType::ELS);
+        let payload = Request::Logout(Logout { id: self.id, port: self.name() }).to_bytes();
+        let descriptors = vec![Descriptor::Logo(LinkService { header, payload }), Descriptor::Mac(self.granted)];
+        let flags = flags::FABRIC_PROVIDED_MACS;
+        self.send_fip(self.forwarder, &Message { operation: Operation::LinkServiceRequest, flags, descriptors });
+        self.fip(|message| message.operation == Operation::LinkServiceReply);
+        self.id = FcId::NONE;
+    }
+
     fn login(&self, command: Command) -> Login {
         Login {
             command: command.0,
@@ -107,7 +118,25 @@ impl Node {
 
     /// Waits for PLOGI, accepts it, and returns its sender.
     pub fn accept_login(&self) -> FcId {
-        let asked = self.els(Command::PLOGI);
+        self.accept(&self.els(Command::PLOGI))
+    }
+
+    /// The same, for a time without frames at most; None when no PLOGI came.
+    pub fn accept_login_within(&self, silence: Duration) -> Option<FcId> {
+        self.socket.set_read_timeout(Some(silence)).unwrap();
+        let is_login = |received: &Received| match received {
+            Received::Fc(frame) => frame.payload.to_bytes().first() == Some(&Command::PLOGI.0),
+            Received::Fip(_) => false,
+        };
+        let asked = std::iter::from_fn(|| self.receive_in_time()).find(is_login);
+        self.socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+        match asked {
+            Some(Received::Fc(frame)) => Some(self.accept(&frame)),
+            _ => None,
+        }
+    }
+
+    fn accept(&self, asked: &Frame) -> FcId {
         let f_ctl = frame_control::EXCHANGE_RESPONDER | frame_control::LAST_SEQUENCE | frame_control::END_SEQUENCE;
         let header = FrameHeader {
             f_ctl,
@@ -180,12 +209,20 @@ impl Node {
 
     /// The next frame.
     pub fn receive(&self) -> Received {
+        self.receive_in_time().unwrap_or_else(|| panic!("no frame in {TIMEOUT:?}"))
+    }
+
+    /// The next frame; None when none comes in the socket's time.
+    fn receive_in_time(&self) -> Option<Received> {
         let mut buffer = [0; 4096];
-        let bytes = self.socket.recv(&mut buffer).unwrap();
+        let bytes = match self.socket.recv(&mut buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+            received => received.unwrap(),
+        };
         let (_, kind, content) = EthernetHeader::decode(&Bytes::copy_from_slice(&buffer[..bytes])).unwrap();
         match kind {
-            ETHERTYPE_FIP => Received::Fip(Message::decode(&content).unwrap()),
-            ETHERTYPE_FCOE => Received::Fc(fcoe::decode(&content).unwrap()),
+            ETHERTYPE_FIP => Some(Received::Fip(Message::decode(&content).unwrap())),
+            ETHERTYPE_FCOE => Some(Received::Fc(fcoe::decode(&content).unwrap())),
             other => panic!("{other:#x}"),
         }
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use storage::fc::fabric::{Entry, Location};
 use storage::fc::ifcp::RemotePort;
-use storage_net::gateway::{Gateway, GatewayConfig, IpConfig, PeerConfig, Status};
+use storage_net::gateway::{Gateway, GatewayConfig, IpConfig, IsnsConfig, PeerConfig, Status};
 use storage_net::AttachmentConfig;
 use units::Span;
 use wire::fc::els::Command;
@@ -36,8 +36,13 @@ impl Sites {
         Sites { folder, port }
     }
 
-    fn address(&self, site: u8) -> SocketAddr {
+    pub fn address(&self, site: u8) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, site], self.port))
+    }
+
+    /// A folder for files of a name server.
+    pub fn folder(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
     }
 
     fn path(&self, site: u8, ending: &str) -> PathBuf {
@@ -55,22 +60,36 @@ impl Sites {
 
     /// The same, with a bound for exchanges under way when it stops.
     pub fn gateway_with(&self, site: u8, drain: Span) -> Gateway {
+        self.start(site, drain, vec![self.peer_of(site)], None)
+    }
+
+    /// The gateway of site 1 or 2 whose peers are those that it is given and those that a name server lists.
+    pub fn gateway_with_isns(&self, site: u8, peers: Vec<PeerConfig>, isns: IsnsConfig) -> Gateway {
+        self.start(site, Span::from_millis(100), peers, Some(isns))
+    }
+
+    /// The other site, as a peer of site 1 or 2, with its port.
+    pub fn peer_of(&self, site: u8) -> PeerConfig {
         let other = 3 - site;
-        let socket = AttachmentConfig::Socket { local: self.path(site, "gateway"), remote: self.path(site, "node") };
         let name = |prefix: u64| Wwn(prefix << 48 | u64::from(other));
         let mut entry = Entry::new(Location::Remote, name(0x2000), name(0x1000));
         entry.types = TypeMap::of(FrameType::FCP.0);
-        let peer = PeerConfig {
+        PeerConfig {
             name: format!("site {other}"),
             address: self.address(other),
             ports: vec![RemotePort { id: None, entry }],
-        };
+        }
+    }
+
+    fn start(&self, site: u8, drain: Span, peers: Vec<PeerConfig>, isns: Option<IsnsConfig>) -> Gateway {
+        let socket = AttachmentConfig::Socket { local: self.path(site, "gateway"), remote: self.path(site, "node") };
         let ip = IpConfig {
             listen: self.address(site),
             congestion_control: Some("reno".to_owned()),
             mode: AddressMode::Translation,
             tls: None,
-            peers: vec![peer],
+            peers,
+            isns,
         };
         // Both sites have one domain: addresses of the same number stay apart.
         let fabric = Wwn(0x1000_0000_0000_0f00 | u64::from(site));
@@ -85,7 +104,7 @@ impl Drop for Sites {
     }
 }
 
-fn until(gateway: &Gateway, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
+pub fn until(gateway: &Gateway, what: &str, wanted: impl Fn(&Status) -> bool) -> Status {
     for _ in 0..MAX_POLLS {
         let status = gateway.status();
         if wanted(&status) {
@@ -97,7 +116,7 @@ fn until(gateway: &Gateway, what: &str, wanted: impl Fn(&Status) -> bool) -> Sta
 }
 
 /// Address here of the port behind the peer.
-fn alias(gateway: &Gateway) -> FcId {
+pub fn alias(gateway: &Gateway) -> FcId {
     let status = until(gateway, "no remote port", |status| status.ports.iter().any(|port| port.is_remote));
     status.ports.iter().find(|port| port.is_remote).unwrap().id
 }
@@ -120,11 +139,11 @@ fn numbered(number: u32) -> Bytes {
     Bytes::from(payload)
 }
 
-fn number_of(payload: &[u8]) -> u32 {
+pub fn number_of(payload: &[u8]) -> u32 {
     u32::from_be_bytes(payload[..4].try_into().unwrap())
 }
 
-fn send(node: &Node, to: FcId, number: u32) {
+pub fn send(node: &Node, to: FcId, number: u32) {
     while !node.send(&node.data(to, numbered(number))) {
         std::thread::park_timeout(Duration::from_micros(100));
     }

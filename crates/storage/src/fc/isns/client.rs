@@ -47,15 +47,19 @@ pub enum Event {
 }
 
 /// Reason to close a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CloseReason {
     /// The bytes are none of iSNS.
+    #[error("the bytes are no iSNS: {0}")]
     Malformed(WireError),
     /// No response came in time.
+    #[error("no response came in time")]
     NoResponse,
     /// A response to no request came.
+    #[error("a response to no request came, or the server does not know this gateway")]
     Unexpected,
     /// Too many connections, or too many messages that the peer takes no answers of.
+    #[error("too many connections, or too many messages whose sender takes no answers")]
     TooMany,
 }
 
@@ -63,6 +67,8 @@ pub enum CloseReason {
 /// None, the control node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Job {
+    /// Takes the gateway away with all of its ports.
+    DeregisterGateway,
     /// Registers the gateway with its first ports.
     RegisterGateway,
     /// Takes a port away.
@@ -117,15 +123,25 @@ pub struct Client {
     query_ns: Option<u64>,
     /// The server has not confirmed all that was registered.
     owes_registered: bool,
+    /// It confirmed that once on this connection.
+    is_registered: bool,
+    /// Time before the next lost connection is made again, ms.
+    retry_ms: u64,
+    /// Time of the last complete answer about remote ports.
+    listed_ns: Option<u64>,
+    /// The gateway is taken away, and registers nothing any more.
+    is_stopped: bool,
     streams: BTreeMap<Connection, Assembler>,
     transmit: VecDeque<(Connection, Bytes)>,
     events: VecDeque<Event>,
 }
 
 impl Client {
-    /// A client without ports. It connects when it has the first.
+    /// A client without ports. A control node connects at once; ports that speak for themselves
+    /// ([`Source::Ports`]) connect when there is the first.
     pub fn new(settings: Settings) -> Client {
         Client {
+            retry_ms: settings.retry_ms,
             settings,
             link: Link::Down { retry_ns: 0 },
             local: BTreeMap::new(),
@@ -139,6 +155,9 @@ impl Client {
             next_transaction: 0,
             query_ns: None,
             owes_registered: false,
+            is_registered: false,
+            listed_ns: None,
+            is_stopped: false,
             streams: BTreeMap::new(),
             transmit: VecDeque::new(),
             events: VecDeque::new(),
@@ -153,10 +172,10 @@ impl Client {
         }
         let name = port.name;
         self.jobs.remove(&Job::Deregister(name));
-        let first = self.local.is_empty();
+        let could_speak = self.can_speak();
         self.local.insert(name, port);
-        if self.link == Link::Up {
-            if first {
+        if self.link == Link::Up && self.can_speak() {
+            if !could_speak {
                 self.begin(now_ns);
             } else {
                 self.owes_registered = true;
@@ -180,10 +199,32 @@ impl Client {
         for of_port in [Job::RegisterChanges, Job::Query, Job::QueryPortals] {
             self.jobs.remove(&of_port(Some(name)));
         }
-        if self.link == Link::Up {
+        if self.link == Link::Up && !self.is_stopped {
             self.jobs.insert(Job::Deregister(name));
         }
         self.advance(now_ns);
+    }
+
+    /// Asks for remote ports soon: something points to a change.
+    pub fn ask(&mut self, now_ns: u64) {
+        let soon_ns = now_ns.saturating_add(self.settings.gather_ms * NS_PER_MS);
+        self.query_ns = self.query_ns.map(|query_ns| query_ns.min(soon_ns));
+    }
+
+    /// Takes the gateway away from the server, with all of its ports. [`Client::is_stopped`] tells when that is done.
+    pub fn stop(&mut self, now_ns: u64) {
+        self.is_stopped = true;
+        self.owes_registered = false;
+        self.jobs.clear();
+        if self.link == Link::Up {
+            self.jobs.insert(Job::DeregisterGateway);
+        }
+        self.advance(now_ns);
+    }
+
+    /// True when a client that was stopped has nothing to ask any more.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped && (self.link != Link::Up || self.jobs.is_empty() && self.request.is_none())
     }
 
     /// Begins to speak through a connection that the caller made to the server.
@@ -210,8 +251,10 @@ impl Client {
         self.streams.remove(&connection);
         self.transmit.retain(|(other, _)| *other != connection);
         if connection == Connection::Server {
-            self.link = Link::Down { retry_ns: now_ns.saturating_add(self.settings.retry_ms * NS_PER_MS) };
+            self.link = Link::Down { retry_ns: now_ns.saturating_add(self.retry_ms * NS_PER_MS) };
+            self.retry_ms = self.retry_ms.saturating_mul(2).min(self.settings.retry_max_ms).max(self.settings.retry_ms);
             self.request = None;
+            self.is_registered = false;
             self.jobs.clear();
             self.found.clear();
             self.query_ns = None;
@@ -235,7 +278,7 @@ impl Client {
     /// Does what is due.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         match self.link {
-            Link::Down { retry_ns } if retry_ns <= now_ns && !self.local.is_empty() => {
+            Link::Down { retry_ns } if retry_ns <= now_ns && self.can_speak() => {
                 self.link = Link::Connecting;
                 self.events.push_back(Event::Connect);
             }
@@ -250,9 +293,9 @@ impl Client {
     /// Time at which [`Client::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Option<u64> {
         match self.link {
-            Link::Down { retry_ns } => (!self.local.is_empty()).then_some(retry_ns),
+            Link::Down { retry_ns } => self.can_speak().then_some(retry_ns),
             Link::Connecting => None,
-            Link::Up => self.request.map(|request| request.deadline_ns).or(self.query_ns),
+            Link::Up => self.request.map(|request| request.deadline_ns).or(self.query_ns.filter(|_| self.can_speak())),
         }
     }
 
@@ -271,9 +314,25 @@ impl Client {
         self.remote.values()
     }
 
+    /// Time of the last complete answer about remote ports, ns; None before the first.
+    pub fn listed_ns(&self) -> Option<u64> {
+        self.listed_ns
+    }
+
+    /// True while there is a connection to the server on which it took the gateway and its ports.
+    pub fn is_registered(&self) -> bool {
+        self.is_registered
+    }
+
     #[cfg(test)]
     pub(super) fn settings_mut(&mut self) -> &mut Settings {
         &mut self.settings
+    }
+
+    /// True while there is a source of requests.
+    fn can_speak(&self) -> bool {
+        let is_node = matches!(self.settings.source, Source::ControlNode(_));
+        !self.is_stopped && (is_node || !self.local.is_empty())
     }
 
     /// Registers everything anew.
@@ -281,7 +340,7 @@ impl Client {
         self.jobs.clear();
         self.found.clear();
         self.query_ns = None;
-        if self.local.is_empty() {
+        if !self.can_speak() {
             return;
         }
         self.owes_registered = true;
@@ -325,11 +384,12 @@ impl Client {
             return;
         }
         let round_due = self.query_ns.is_some_and(|query_ns| query_ns <= now_ns);
-        if round_due && !self.round_is_open() && !self.local.is_empty() {
+        if round_due && !self.round_is_open() && self.can_speak() {
             self.begin_round(now_ns);
         }
         if self.owes_registered && self.jobs.first().is_none_or(|job| *job >= Job::RegisterChanges(None)) {
             self.owes_registered = false;
+            self.is_registered = true;
             self.events.push_back(Event::Registered);
         }
         while let Some(job) = self.jobs.pop_first() {
@@ -349,13 +409,19 @@ impl Client {
             (Source::Ports, None) => self.local.keys().next().map(|name| Attribute::wwn(Tag::PORT_NAME, *name)),
         };
         let with_node = self.settings.source == Source::Ports;
-        let source = source_of(None)?;
+        let last = |job| match job {
+            // The last port of all speaks for itself as it goes.
+            Job::Deregister(name) => Some(Attribute::wwn(Tag::PORT_NAME, name)),
+            _ => None,
+        };
+        let source = source_of(None).or_else(|| last(job))?;
         let entity = Attribute::text(Tag::ENTITY, &self.settings.entity);
         self.next_transaction = self.next_transaction.wrapping_add(1);
         let transaction = self.next_transaction;
         let request =
             |function, source, keys, operating| Message::request(function, transaction, source, keys, operating);
         Some(match job {
+            Job::DeregisterGateway => request(Function::DEREGISTER, source, vec![], vec![entity]),
             Job::RegisterGateway => {
                 let mut operating = self.gateway();
                 for port in self.local.values().take(PORTS_WITH_GATEWAY) {
@@ -427,8 +493,7 @@ impl Client {
             Function::CHANGE => {
                 let destination = message.attributes.first().cloned().into_iter().collect();
                 self.send(connection, &message.response(flags::CLIENT, Status::SUCCESS, destination), now_ns);
-                let soon_ns = now_ns.saturating_add(self.settings.gather_ms * NS_PER_MS);
-                self.query_ns = self.query_ns.map(|query_ns| query_ns.min(soon_ns));
+                self.ask(now_ns);
             }
             Function::STATUS_INQUIRY => {
                 let ours = |attribute: &Attribute| {
@@ -468,8 +533,8 @@ impl Client {
                 } else if done {
                     self.found_portals = parse_portals(message.operating());
                 }
-                if !self.round_is_open() {
-                    self.end_round();
+                if !self.round_is_open() && !self.is_stopped {
+                    self.end_round(now_ns);
                 }
             }
             Job::RegisterGateway | Job::Register(_) if !done => self.owes_registered = false,
@@ -505,7 +570,11 @@ impl Client {
     }
 
     /// Compares what was found with what was known.
-    fn end_round(&mut self) {
+    fn end_round(&mut self, now_ns: u64) {
+        if !self.failed {
+            self.listed_ns = Some(now_ns);
+            self.retry_ms = self.settings.retry_ms;
+        }
         let mut found = std::mem::take(&mut self.found);
         for port in found.values_mut() {
             port.portal = port.portal.or_else(|| self.found_portals.get(&port.entity).copied());

@@ -35,8 +35,11 @@ pub struct Settings {
     pub gather_ms: u64,
     /// Time for a response, ms; the connection is closed after it.
     pub response_ms: u64,
-    /// Time before a lost connection is made again, ms, and before a refused request is.
+    /// Time before a lost connection is made again, ms, and before a refused request is: the first time. It doubles
+    /// until the server answers a whole round of queries.
     pub retry_ms: u64,
+    /// Longest of these times, ms.
+    pub retry_max_ms: u64,
     /// Most N_Ports of this gateway.
     pub local_ports_max: usize,
     /// Most N_Ports of others.
@@ -60,6 +63,7 @@ impl Settings {
             gather_ms: 100,
             response_ms: 10_000,
             retry_ms: 5_000,
+            retry_max_ms: 60_000,
             local_ports_max: 4_096,
             remote_ports_max: 4_096,
             inbound_max: 4,

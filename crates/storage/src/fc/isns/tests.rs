@@ -158,6 +158,102 @@ fn a_control_node_speaks_for_a_gateway_where_that_is_wanted() {
     assert_eq!(names(&client), [0x21]);
 }
 
+fn control_node() -> Client {
+    Client::new(Settings { source: Source::ControlNode("naa.1000000000000001".to_string()), ..settings() })
+}
+
+#[test]
+fn a_control_node_registers_its_gateway_without_ports() {
+    let mut client = control_node();
+    assert_eq!(client.poll_timeout(), Some(0));
+    client.handle_timeout(0);
+    client.handle_connected(0);
+    let mut server = Server::new(&[0x21]);
+    server.serve(&mut client, 0);
+    assert!(client.is_registered());
+    assert_eq!(names(&client), [0x21]);
+    assert!(!server.requests[0].operating().iter().any(|attribute| attribute.tag == Tag::PORT_NAME));
+    // A port that comes is registered, and goes with a registration without ports.
+    client.register(port(0x11), MS);
+    server.serve(&mut client, MS);
+    server.requests.clear();
+    server.refuses = Some((Function::DEREGISTER, Status(22)));
+    client.deregister(Wwn(0x11), 2 * MS);
+    server.serve(&mut client, 2 * MS);
+    let again = &server.requests[1];
+    assert_eq!(again.function, Function::REGISTER);
+    assert!(!again.operating().iter().any(|attribute| attribute.tag == Tag::PORT_NAME));
+    assert_eq!(names(&client), [0x21]);
+}
+
+#[test]
+fn the_last_port_that_speaks_for_itself_takes_itself_away_and_the_client_rests() {
+    let (mut client, mut server) = connected(&[]);
+    server.requests.clear();
+    client.deregister(Wwn(0x11), MS);
+    client.deregister(Wwn(0x12), MS);
+    server.serve(&mut client, MS);
+    let sources: Vec<&Attribute> = server.requests.iter().map(|request| &request.keys()[0]).collect();
+    assert_eq!(*sources[sources.len() - 1], Attribute::wwn(Tag::PORT_NAME, Wwn(0x12)));
+    // Nothing is due, although the time of the next query comes.
+    assert_eq!(client.poll_timeout(), None);
+    client.handle_timeout(120_000 * MS);
+    assert!(sent(&mut client, Connection::Server).is_empty());
+}
+
+#[test]
+fn a_client_that_is_stopped_takes_its_gateway_away_and_speaks_no_more() {
+    let (mut client, mut server) = connected(&[0x21]);
+    server.requests.clear();
+    client.stop(MS);
+    assert!(!client.is_stopped());
+    server.serve(&mut client, MS);
+    assert!(client.is_stopped());
+    let [request] = &server.requests[..] else { panic!("{:?}", server.requests) };
+    assert_eq!(request.function, Function::DEREGISTER);
+    assert!(request.operating().contains(&Attribute::text(Tag::ENTITY, "here")));
+    client.register(port(0x13), 2 * MS);
+    client.deregister(Wwn(0x11), 2 * MS);
+    assert!(sent(&mut client, Connection::Server).is_empty());
+    client.handle_closed(Connection::Server, 3 * MS);
+    assert_eq!(client.poll_timeout(), None);
+    // One that is not connected has nothing to take away.
+    let mut lonely = control_node();
+    lonely.stop(0);
+    assert!(lonely.is_stopped() && lonely.poll_timeout().is_none());
+}
+
+#[test]
+fn the_wait_for_a_lost_server_doubles_up_to_a_bound_until_it_answers() {
+    let (mut client, mut server) = connected(&[0x21]);
+    assert_eq!(client.listed_ns(), Some(0));
+    let mut now_ns = 0;
+    client.handle_closed(Connection::Server, now_ns);
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        let due_ns = client.poll_timeout().unwrap();
+        waits.push((due_ns - now_ns) / MS / 1000);
+        now_ns = due_ns;
+        client.handle_timeout(now_ns);
+        client.handle_closed(Connection::Server, now_ns);
+        assert!(!client.is_registered());
+    }
+    assert_eq!(waits, [5, 10, 20, 40, 60, 60]);
+    now_ns = client.poll_timeout().unwrap();
+    client.handle_timeout(now_ns);
+    // A connection alone proves nothing.
+    client.handle_connected(now_ns);
+    client.handle_closed(Connection::Server, now_ns);
+    assert_eq!(client.poll_timeout(), Some(now_ns + 60_000 * MS));
+    now_ns += 60_000 * MS;
+    client.handle_timeout(now_ns);
+    client.handle_connected(now_ns);
+    server.serve(&mut client, now_ns);
+    assert_eq!((client.is_registered(), client.listed_ns()), (true, Some(now_ns)));
+    client.handle_closed(Connection::Server, now_ns);
+    assert_eq!(client.poll_timeout(), Some(now_ns + 5_000 * MS));
+}
+
 #[test]
 fn a_notification_is_answered_and_followed_by_one_query_for_many() {
     let (mut client, mut server) = connected(&[0x21]);
