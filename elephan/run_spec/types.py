@@ -116,7 +116,7 @@ class CwndReductionSpec(TypedDict):
     cwnd_fraction_ppm: int | None
     """Part of the window that remains, parts per million; null = (RTT - delay) / RTT by the sender's own RTT."""
     delay_ns: int
-    """Difference of the two paths' delays as the sender is told, ns."""
+    """Difference of the two paths' delays as the sender gets it, ns."""
     lead_ns: int
     """Time from the sender's notice to the move, ns."""
     restore_ns: int | None

@@ -2,8 +2,8 @@
 //!
 //! A peer is up while a TCP connection with it is. Its ports are presented to the fabric meanwhile, so that hosts hear
 //! of a peer that is gone, and of its return. A port that the peer says it does not have is withdrawn for a while.
-//! Otherwise hosts would spend their attempts to log in on a port that is not attached yet: Linux makes four within 6 s,
-//! and begins again only when its fabric says that the port went and came back.
+//! Otherwise hosts would spend their attempts to log in on a port that is not attached yet: Linux makes four within
+//! 6 s, and begins again only when its fabric says that the port went and came back.
 
 use super::connection::{Connection, Phase};
 use super::event::{EndReason, Event};
@@ -117,8 +117,8 @@ impl Gateway {
         }
     }
 
-    /// Withdraws a port that its peer does not have, for a time that doubles. While a session with it is there it stays:
-    /// the peer has it then, and refused a local port that is not in its own list.
+    /// Withdraws a port that its peer does not have, for a time that doubles. It stays while there is a session with
+    /// it: the peer has it then, and refused a local port that is not in its own list.
     pub(super) fn miss_port(&mut self, name: Wwn, now_ns: u64) {
         if self.by_pair.keys().any(|pair| pair.remote == name) {
             return;
