@@ -62,6 +62,8 @@ def check_file(initiator: Machine) -> None:
 def check_same(initiator: Machine, second: Machine) -> None:
     """Compare the written file's source with what another machine reads. Raises RuntimeError where bytes differ."""
     written = initiator.run("sha256sum </scratch/random")
+    # The partitions are known a few round trips after the disk.
+    second.until("ls /dev/sda1 2>&1", lambda output: output == "/dev/sda1")
     second.run("echo 3 >/proc/sys/vm/drop_caches && mount -t ext4 -o ro /dev/sda1 /volume")
     read = second.run("sha256sum </volume/random && umount /volume")
     if written != read:

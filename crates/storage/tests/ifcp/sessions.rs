@@ -166,12 +166,12 @@ fn a_port_that_its_peer_lacks_is_withdrawn_until_it_is_there() {
         // Its own login shows that it is there.
         assert_eq!(net.attach(1, 2), b.2);
         let other = net.alias(1, 1);
+        net.sites.iter_mut().for_each(|site| site.got.clear());
         net.send(1, PortKey(2), b.2, other, plogi(2));
         net.run();
         assert!(is_presented(&net));
-        net.sites.iter_mut().for_each(|site| site.got.clear());
-        net.log_in(a, b);
         assert_eq!((net.open(0).len(), net.open(1).len()), (1, 1));
+        assert_eq!(net.take(0, PortKey(1)).payload.to_bytes(), plogi(2));
     }
 }
 

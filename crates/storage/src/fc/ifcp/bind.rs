@@ -107,8 +107,7 @@ impl Gateway {
     /// Takes a CBIND.
     fn handle_bind(&mut self, connection: ConnectionKey, bind: &Bind, now_ns: u64) {
         let pair = Pair { local: bind.destination, remote: bind.source };
-        // A port that binds is there, whatever its gateway said before. It has its address from the fabric by the time
-        // of its next attempt.
+        // A port that binds is there, whatever its gateway said before.
         self.return_port(bind.source);
         let status = match self.check(connection, bind) {
             Ok(()) => BindStatus::Success,

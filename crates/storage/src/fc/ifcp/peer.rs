@@ -8,9 +8,11 @@ use wire::fc::{FcId, Wwn};
 #[derive(Clone, Debug)]
 pub(super) struct Presented {
     pub port: RemotePort,
-    /// Its address in this region, while the fabric presents it.
+    /// Its address in this region.
     pub id: Option<FcId>,
-    /// Number of times in a row that the peer has said it has no such port.
+    /// The fabric does not present it, since the peer has said it has no such port.
+    pub is_away: bool,
+    /// Number of times in a row that the peer has said so.
     pub misses: u32,
 }
 

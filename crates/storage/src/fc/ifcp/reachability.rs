@@ -37,7 +37,7 @@ impl Gateway {
         for (name, presented) in removed.ports {
             self.timers.clear(Timer::Return(name));
             self.owners.remove(&name);
-            self.withdraw(presented.id);
+            self.withdraw(presented.id, presented.is_away);
         }
         self.timers.clear(Timer::Reconnect(peer));
     }
@@ -64,15 +64,15 @@ impl Gateway {
             }
         }
         let up = known.up;
-        let gone: Vec<(Wwn, Option<FcId>)> = known
+        let gone: Vec<(Wwn, Option<FcId>, bool)> = known
             .ports
             .iter()
             .filter(|(name, old)| list.get(*name).is_none_or(|new| new.id != old.port.id))
-            .map(|(name, old)| (*name, old.id))
+            .map(|(name, old)| (*name, old.id, old.is_away))
             .collect();
-        for (name, id) in gone {
+        for (name, id, is_away) in gone {
             self.end_sessions(EndReason::RemotePortGone, now_ns, |session| session.pair.remote == name);
-            self.withdraw(id);
+            self.withdraw(id, is_away);
             self.timers.clear(Timer::Return(name));
             self.owners.remove(&name);
             if let Some(known) = self.peers.get_mut(&peer) {
@@ -82,11 +82,12 @@ impl Gateway {
         for (name, port) in list {
             self.owners.insert(name, peer);
             let Some(known) = self.peers.get_mut(&peer) else { continue };
-            let old = known.ports.insert(name, Presented { port: port.clone(), id: None, misses: 0 });
+            let new = Presented { port: port.clone(), id: None, is_away: false, misses: 0 };
+            let old = known.ports.insert(name, new);
             if let (Some(old), Some(new)) = (&old, known.ports.get_mut(&name)) {
-                (new.id, new.misses) = (old.id, old.misses);
+                (new.id, new.is_away, new.misses) = (old.id, old.is_away, old.misses);
             }
-            if up && old.is_none_or(|old| old.port != port) {
+            if up && old.is_none_or(|old| old.port != port && !old.is_away) {
                 self.to_fabric.push_back(FabricOutput::Present { at: self.place(&port), entry: port.entry });
             }
         }
@@ -125,27 +126,30 @@ impl Gateway {
         }
         let owner = self.owners.get(&name).and_then(|peer| self.peers.get_mut(peer));
         let Some(port) = owner.and_then(|peer| peer.ports.get_mut(&name)) else { return };
-        let Some(id) = port.id.take() else { return };
+        let Some(id) = port.id.filter(|_| !port.is_away) else { return };
         let away_ns = self.settings.reconnect_ns << port.misses;
+        port.is_away = true;
         port.misses = (port.misses + 1).min(MISSES_MAX);
-        self.withdraw(Some(id));
+        // The address stays the port's own: a session that it begins itself needs it at once.
+        self.to_fabric.push_back(FabricOutput::Withdraw(id));
         self.timers.set(Timer::Return(name), now_ns + away_ns);
     }
 
     /// Presents a port again that [`Gateway::miss_port`] withdrew.
     pub(super) fn return_port(&mut self, name: Wwn) {
         self.timers.clear(Timer::Return(name));
-        let Some(peer) = self.owners.get(&name).and_then(|peer| self.peers.get(peer)) else { return };
-        let Some(port) = peer.ports.get(&name).filter(|port| peer.up && port.misses > 0 && port.id.is_none()) else {
-            return;
-        };
+        let Some(peer) = self.owners.get(&name).and_then(|peer| self.peers.get_mut(peer)) else { return };
+        let Some(port) = peer.ports.get_mut(&name).filter(|port| port.is_away) else { return };
+        port.is_away = false;
         let port = port.port.clone();
         self.to_fabric.push_back(FabricOutput::Present { at: self.place(&port), entry: port.entry });
     }
 
-    fn withdraw(&mut self, id: Option<FcId>) {
-        if let Some(id) = id {
-            self.remote.remove(&id);
+    /// Takes a port's address back, and has the fabric withdraw the port unless it is away already.
+    fn withdraw(&mut self, id: Option<FcId>, is_away: bool) {
+        let Some(id) = id else { return };
+        self.remote.remove(&id);
+        if !is_away {
             self.to_fabric.push_back(FabricOutput::Withdraw(id));
         }
     }
@@ -315,9 +319,10 @@ impl Gateway {
             return;
         }
         own.up = false;
-        let gone: Vec<FcId> = own.ports.values_mut().filter_map(|port| port.id.take()).collect();
-        for id in gone {
-            self.withdraw(Some(id));
+        let gone: Vec<(Option<FcId>, bool)> =
+            own.ports.values_mut().map(|port| (port.id.take(), std::mem::take(&mut port.is_away))).collect();
+        for (id, is_away) in gone {
+            self.withdraw(id, is_away);
         }
         self.event(Event::PeerDown(peer));
     }
