@@ -146,7 +146,7 @@ def _keep(file: Path, overrides: Sequence[str]) -> None:
     """Be the process that holds the path."""
     spec, remark = spec_of(file, overrides)
     with (
-        termination_requested() as answer,
+        termination_requested() as wait_for_termination,
         open_path(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path,
         congestion.as_default(path.place, spec) as control,
     ):
@@ -158,7 +158,7 @@ def _keep(file: Path, overrides: Sequence[str]) -> None:
         nobody = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for stream in (sys.stdin, sys.stdout):
             os.dup2(nobody, stream.fileno())
-        answer(None)
+        wait_for_termination(None)
         path.place.tell({"report": path.stop(spec).text()})
 
 

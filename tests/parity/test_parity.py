@@ -101,7 +101,7 @@ def test_init_finds_the_state_that_cc_h_promises(paths: None) -> None:
     # The kernel processes the handshake's ACK before init. bbr, whose state was all zero then, took its least RTT for
     # out of date and went into PROBE_RTT, which init did not undo: every connection began there.
     (recording,) = record([(find("bbr"), {})], SHORT[:1])
-    size, hooks = native.SEEN_BYTES, native.HOOKS
+    size, hooks = native.HOOK_CALL_BYTES, native.HOOKS
     seen = [recording.calls[at : at + size] for at in range(0, len(recording.calls), size)]
     order = [hooks[struct.unpack_from("=I", one)[0]] for one in seen[::2]]
     first = order.index("init")
@@ -131,7 +131,7 @@ def test_a_parameter_set_before_loading_is_what_the_kernel_does(paths: None) -> 
 
 def window_after_recovery(recording: Recording) -> int:
     """Return the window at the first call in the state Open after the first reduction."""
-    size = native.SEEN_BYTES
+    size = native.HOOK_CALL_BYTES
     reduced = False
     for at in range(0, len(recording.calls), size):
         hook, after = struct.unpack_from("=2I", recording.calls, at)
@@ -175,17 +175,17 @@ def test_the_accessors_read_what_the_kernel_says_of_the_connection(paths: None) 
     # A field taken from the wrong place would be recorded and replayed alike: the kernel's own word is another source.
     for case in SHORT[1:2]:
         (recording,) = record([(find("bbr"), {})], [case])
-        assert recording.told is not None
-        size = native.SEEN_BYTES
+        assert recording.tcp_info is not None
+        size = native.HOOK_CALL_BYTES
         # bbr hears of every ACK after all else. The last of data is found by what had been delivered; a FIN's follows.
         ends = [recording.calls[at : at + size] for at in range(0, len(recording.calls), size)]
         acks = [fields(end) for end in ends if native.HOOKS[struct.unpack_from("=I", end)[0]] == "cong_control"]
-        (delivered,) = struct.unpack_from("=I", recording.told, TCP_INFO["delivered"][1])
+        (delivered,) = struct.unpack_from("=I", recording.tcp_info, TCP_INFO["delivered"][1])
         last = next(ack for ack in reversed(acks) if ack["delivered"] == delivered)
         for field, (kind, at) in TCP_INFO.items():
-            (said,) = struct.unpack_from(f"={kind}", recording.told, at)
+            (said,) = struct.unpack_from(f"={kind}", recording.tcp_info, at)
             assert last[field] == said, (case.name, field)
-        (rtt_us,) = struct.unpack_from("=I", recording.told, 68)
+        (rtt_us,) = struct.unpack_from("=I", recording.tcp_info, 68)
         assert last["srtt_us"] >> 3 == rtt_us
         assert last["delivered"] > 100 and (last["delivered_ce"] > 0) == case.ecn
         assert last["ecn_flags"] & 1 == case.ecn

@@ -59,7 +59,7 @@ pub struct Comparison {
     pub steps: u64,
     /// Calls compared, by hook; in the order of [`HOOKS`].
     pub by_hook: [u64; HOOKS.len()],
-    /// Connections one.
+    /// Connections in the recording.
     pub connections: u64,
     /// Records without their other half: the ring buffer was full.
     pub unpaired: u64,

@@ -49,7 +49,7 @@ pub(crate) struct Program {
     sampled: (u64, Time),
     /// Smoothed round-trip times sampled: how many, and their sum, us.
     srtt: (u64, u64),
-    /// Most that was entry in flight, bytes.
+    /// Most that was found in flight, bytes.
     most_in_flight: u64,
 }
 
