@@ -19,6 +19,7 @@ use storage::fc::ifcp::ConnectionKey;
 use wire::fc::{FrameType, Wwn};
 use wire::fcoe::{fabric_provided_mac, FCOE_HEADER_BYTES, FCOE_TRAILER_BYTES};
 use wire::fip::ALL_FCF_MACS;
+use wire::ifcp::AddressMode;
 
 const NS_PER_S: u64 = 1_000_000_000;
 /// Frames of one attachment in a round, so that none waits long for another.
@@ -170,6 +171,8 @@ impl Engine {
             more |= ip.round(reads, now_ns);
             self.send_all(now_ns);
         }
+        // A PAUSE does not wait for frames that only wait for their batch.
+        self.segment.flush(now_ns);
         self.send_pause(now_ns);
         self.segment.flush(now_ns);
         // Room that came with the last flush lets frames in again for which no descriptor speaks.
@@ -229,7 +232,8 @@ impl Engine {
         let ip = self.ip.as_ref().map_or(u64::MAX, IpSide::poll_timeout);
         let isns =
             self.isns.as_ref().map_or(u64::MAX, |isns| if self.has_new_logins { 0 } else { isns.poll_timeout() });
-        let pause = self.pause.as_ref().map_or(u64::MAX, Pause::poll_timeout);
+        // While frames wait none is sent: the descriptor says when they have gone.
+        let pause = self.pause.as_ref().filter(|_| !self.segment.is_blocked()).map_or(u64::MAX, Pause::poll_timeout);
         self.forwarder.poll_timeout().min(self.next_check_ns).min(ip).min(isns).min(pause)
     }
 
@@ -274,6 +278,7 @@ impl Engine {
         // Their connections close.
         self.ip = None;
         self.isns = None;
+        self.segment.flush(now_ns);
         self.send_pause(now_ns);
         self.segment.flush(now_ns);
         self.write_addresses();
@@ -339,7 +344,9 @@ impl Engine {
             }
             if let Some(ip) = &mut self.ip {
                 let presented = ip.serve_fabric(self.forwarder.fabric_mut(), now_ns);
-                is_new |= presented.iter().any(|(name, id)| !self.addresses.has(*name, *id));
+                // The addresses of transparent mode are the peers' own.
+                let is_given = ip.mode() == AddressMode::Translation;
+                is_new |= is_given && presented.iter().any(|(name, id)| !self.addresses.has(*name, *id));
                 self.forwarder.flush(now_ns);
                 ip.pump(now_ns);
             }

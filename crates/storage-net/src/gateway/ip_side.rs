@@ -349,7 +349,8 @@ impl IpSide {
     /// connects is known by the IP address alone, so that no two peers may have the same.
     fn peer_for(&mut self, name: &str, address: SocketAddr, now_ns: u64) -> Result<PeerKey, String> {
         let ip = address.ip();
-        if ip == self.own || ip.is_unspecified() || ip.is_multicast() {
+        let is_other_family = ip.is_ipv4() != self.own.is_ipv4();
+        if ip == self.own || is_other_family || ip.is_unspecified() || ip.is_multicast() {
             return Err(format!("{ip} is no address of another gateway"));
         }
         if let Some((key, known)) = self.peers.iter().find(|(_, peer)| peer.config.address.ip() == ip) {

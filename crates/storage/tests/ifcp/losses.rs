@@ -47,7 +47,7 @@ fn a_peer_that_falls_silent_is_withdrawn_in_time_and_returns() {
     }
     assert!(
         net.sites[0].state_changes.contains(&alias),
-        "the host was state_changes by RSCN within {} s",
+        "the host heard of it by RSCN within {} s",
         (net.now_ns - began_ns) / S
     );
     assert_eq!(net.take(0, PortKey(1)).payload.to_bytes()[0], Command::LOGO.0);
@@ -73,7 +73,7 @@ fn a_slow_connection_stops_its_port_within_the_bound() {
     while !net.sites[0].gateway.is_full(a.2) {
         net.send_frame(0, PortKey(1), data(a.2, alias, sent, 0, &[sent as u8; 1000]));
         sent += 1;
-        assert!(sent < 25, "the port is not state_changes to stop");
+        assert!(sent < 25, "the port has no flow to stop");
     }
     assert_eq!(net.sites[0].flows, [Flow { id: a.2, full: true }]);
     // Frames beyond the last bound are dropped, with an event each.
@@ -88,6 +88,21 @@ fn a_slow_connection_stops_its_port_within_the_bound() {
     assert_eq!(net.sites[0].flows, [Flow { id: a.2, full: true }, Flow { id: a.2, full: false }]);
     let came = net.sites[1].got.iter().map(|(_, frame)| frame.header.ox_id).filter(|ox_id| *ox_id < 1000);
     assert!(came.eq(0..sent));
+}
+
+#[test]
+fn a_port_that_leaves_while_its_session_is_full_no_longer_stops_its_way() {
+    let bounds = Settings { full_bytes: 20_000, resume_bytes: 10_000, queue_bytes_max: 40_000, ..usual() };
+    let (mut net, [a, b]) = two_sites(bounds, usual());
+    net.log_in(a, b);
+    let alias = net.alias(0, 2);
+    net.sites[0].stuck = true;
+    for sent in 0..25 {
+        net.send_frame(0, PortKey(1), data(a.2, alias, sent, 0, &[0; 1000]));
+    }
+    net.detach(0, 1);
+    assert_eq!(net.sites[0].flows, [Flow { id: a.2, full: true }, Flow { id: a.2, full: false }]);
+    assert!(!net.sites[0].gateway.is_full(a.2));
 }
 
 #[test]

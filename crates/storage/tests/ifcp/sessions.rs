@@ -2,7 +2,7 @@
 
 use super::net::{els_request, login, name, settings, two_sites, Net, S};
 use bytes::Bytes;
-use storage::fc::fabric::PortKey;
+use storage::fc::fabric::{Location, PortKey};
 use storage::fc::ifcp::{Clock, Pair, Settings};
 use wire::fc::els::{self, Command, Logout, Reject, Request};
 use wire::ifcp::AddressMode;
@@ -173,6 +173,26 @@ fn a_port_that_its_peer_lacks_is_withdrawn_until_it_is_there() {
         assert_eq!((net.open(0).len(), net.open(1).len()), (1, 1));
         assert_eq!(net.take(0, PortKey(1)).payload.to_bytes(), plogi(2));
     }
+}
+
+#[test]
+fn a_port_that_moved_here_and_back_is_presented_again() {
+    let (mut net, [a, _]) = two_sites(settings(AddressMode::Translation), settings(AddressMode::Translation));
+    net.detach(1, 2);
+    let alias = net.alias(0, 2);
+    net.send(0, PortKey(1), a.2, alias, Request::Login(login(Command::PLOGI, 1)).to_bytes());
+    net.run();
+    let is_remote = |net: &Net| {
+        let mut entries = net.sites[0].fabric.entries();
+        entries.any(|(_, entry)| entry.port == name(2) && entry.location == Location::Remote)
+    };
+    // While it is away its name may log in here.
+    net.attach(0, 2);
+    net.wait(2 * S);
+    assert!(!is_remote(&net));
+    net.detach(0, 2);
+    net.wait(33 * S);
+    assert!(is_remote(&net));
 }
 
 #[test]

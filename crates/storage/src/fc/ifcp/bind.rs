@@ -108,7 +108,10 @@ impl Gateway {
     fn handle_bind(&mut self, connection: ConnectionKey, bind: &Bind, now_ns: u64) {
         let pair = Pair { local: bind.destination, remote: bind.source };
         // A port that binds is there, whatever its gateway said before.
-        self.return_port(bind.source);
+        let peer = self.connections.get(&connection).map(|own| own.peer);
+        if self.owners.get(&bind.source).copied() == peer {
+            self.return_port(bind.source);
+        }
         let status = match self.check(connection, bind) {
             Ok(()) => BindStatus::Success,
             Err((status, refusal)) => {

@@ -148,7 +148,6 @@ impl Gateway {
     fn detach(&mut self, name: Wwn, now_ns: u64) {
         let Some(id) = self.local_ids.remove(&name) else { return };
         self.local.remove(&id);
-        self.full.remove(&id);
         self.end_sessions(EndReason::LocalPortGone, now_ns, |session| session.pair.local == name);
     }
 

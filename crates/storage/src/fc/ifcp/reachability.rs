@@ -106,7 +106,10 @@ impl Gateway {
         let old = std::mem::replace(&mut port.id, id);
         if old != id {
             if let Some(old) = old {
-                self.remote.remove(&old);
+                // A port that is away keeps no address in the fabric: another may have it now.
+                if self.remote.get(&old) == Some(&name) {
+                    self.remote.remove(&old);
+                }
                 self.end_sessions(EndReason::RemotePortGone, now_ns, |session| session.pair.remote == name);
             }
         }
@@ -114,12 +117,16 @@ impl Gateway {
             Some(id) => {
                 self.remote.insert(id, name);
             }
-            None => self.event(Event::NotPresented(peer, name)),
+            None => {
+                // Its name may be logged in here for now: it moved.
+                self.put_away(name, now_ns);
+                self.event(Event::NotPresented(peer, name));
+            }
         }
     }
 
-    /// Withdraws a port that its peer does not have, for a time that doubles. It stays while there is a session with
-    /// it: the peer has it then, and refused a local port that is not in its own list.
+    /// Withdraws a port that its peer does not have, for a time that doubles. It stays while another local port has a
+    /// session with it or begins one: the peer may have refused the one that is not in its own list.
     pub(super) fn miss_port(&mut self, name: Wwn, now_ns: u64) {
         if self.by_pair.keys().any(|pair| pair.remote == name) {
             return;
@@ -135,7 +142,15 @@ impl Gateway {
         self.timers.set(Timer::Return(name), now_ns + away_ns);
     }
 
-    /// Presents a port again that [`Gateway::miss_port`] withdrew.
+    /// Notes that the fabric does not present a port, and tries again after the longest absence.
+    fn put_away(&mut self, name: Wwn, now_ns: u64) {
+        let owner = self.owners.get(&name).and_then(|peer| self.peers.get_mut(peer));
+        let Some(port) = owner.and_then(|peer| peer.ports.get_mut(&name)) else { return };
+        port.is_away = true;
+        self.timers.set(Timer::Return(name), now_ns + (self.settings.reconnect_ns << MISSES_MAX));
+    }
+
+    /// Presents a port again that is away.
     pub(super) fn return_port(&mut self, name: Wwn) {
         self.timers.clear(Timer::Return(name));
         let Some(peer) = self.owners.get(&name).and_then(|peer| self.peers.get_mut(peer)) else { return };
@@ -319,8 +334,11 @@ impl Gateway {
             return;
         }
         own.up = false;
-        let gone: Vec<(Option<FcId>, bool)> =
-            own.ports.values_mut().map(|port| (port.id.take(), std::mem::take(&mut port.is_away))).collect();
+        let mut gone = Vec::new();
+        for port in own.ports.values_mut() {
+            gone.push((port.id.take(), port.is_away));
+            (port.is_away, port.misses) = (false, 0);
+        }
         for (id, is_away) in gone {
             self.withdraw(id, is_away);
         }

@@ -539,7 +539,7 @@ impl Client {
             }
             Job::RegisterGateway | Job::Register(_) if !done => self.owes_registered = false,
             // open-isns takes no single port away: the gateway is registered anew with those that it has.
-            Job::Deregister(_) if !done => self.begin(now_ns),
+            Job::Deregister(_) if !done && !self.is_stopped => self.begin(now_ns),
             _ => {}
         }
         // A server that began anew, or forgot this gateway, does not know the source.
