@@ -150,6 +150,9 @@ impl Capture {
             self.writer.write_packet_at(interface, now.0, &self.message, self.message.len() as u32)
         });
         self.error = written.err();
+        if self.left == 0 {
+            self.streams.clear();
+        }
     }
 
     /// Notes a segment of connection `flow`; `from_sender` tells the direction.

@@ -1,5 +1,5 @@
 //! The alternate routes that events may give packets, made known to the network before it runs: links that packets may
-//! come to leave by another elements are then no longer handed packets ahead of time.
+//! come to leave by another route are then no longer handed packets ahead of time.
 //!
 //! A move whose mitigation keeps packets back has a hold buffer: a link of its own after those of the specification, at
 //! the router where the new route parts from the others of what is moved.
