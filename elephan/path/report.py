@@ -158,7 +158,7 @@ class NetemReport:
         return "\n".join(lines)
 
 
-Told = Report | NetemReport
+AnyReport = Report | NetemReport
 
 
 def of(names: Sequence[str], core: Mapping[str, Any], counters: list[dict[str, Any]]) -> Report:

@@ -22,7 +22,7 @@ from elephan.signals import END_SIGNALS
 
 def run(
     file: Path, command: Sequence[str], overrides: Sequence[str] = (), tell: Callable[[str], None] | None = None
-) -> tuple[int, report.Told]:
+) -> tuple[int, report.AnyReport]:
     """Bring the path of a scenario up, run `command` at its sender (a shell without one), take the path down.
 
     The first flow's congestion control is the default at both ends; `tell` is told which that is. Returns the command's

@@ -80,7 +80,7 @@ def run(job: Job, progress: Progress | None = None) -> tuple[Record, Series]:
 
 def _run(
     job: Job, layout: Layout, progress: Progress | None
-) -> tuple[RunResult, report.Told, list[dict[str, Any]], int]:
+) -> tuple[RunResult, report.AnyReport, list[dict[str, Any]], int]:
     """Return the core's result, the carrier's report, the senders' commands and answers, and the CPU time of the core's
     threads.
     """

@@ -362,6 +362,19 @@ fn discovery_returns_name_and_address() {
 }
 
 #[test]
+fn an_initiator_that_has_its_answer_to_a_logout_finds_its_session_gone() {
+    let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), DataMode::Bytes);
+    rig.run(SECOND);
+    assert_eq!((rig.target.session_count(), rig.target.connection_count()), (1, 1));
+    rig.initiator.logout();
+    while rig.count("LogoutResponse") == 0 {
+        assert!(rig.step());
+    }
+    // The connection is still to be closed.
+    assert_eq!((rig.target.session_count(), rig.target.connection_count()), (0, 1));
+}
+
+#[test]
 fn silence_causes_pings_and_then_a_close() {
     let mut rig = Rig::new(initiator(), TargetConfig::new(NAME), DataMode::Bytes);
     rig.run(Span::from_secs(100));

@@ -24,6 +24,7 @@ impl Target {
         if let Some(mut pdu) = connection.ready.pop_front() {
             let login_done = matches!(&pdu.header, Header::LoginResponse(r) if r.transit && r.nsg == 3);
             self.number(id, &mut pdu.header);
+            self.end_before_answer(id, &pdu.header);
             let connection = self.connections.get_mut(&id)?;
             connection.polled += framing.length(&pdu) as u64;
             if login_done {
@@ -75,6 +76,15 @@ impl Target {
         self.number(id, &mut pdu.header);
         self.settle();
         Some(Outbound { pdu, framing })
+    }
+
+    /// Takes a connection that logs out from its session before the answer goes. The answer says that its commands have
+    /// ended (RFC 7143, 11.15): whoever has it may count on a reservation's end.
+    fn end_before_answer(&mut self, id: ConnectionId, header: &Header) {
+        let is_closing = self.connections.get(&id).is_some_and(|connection| connection.closing.is_some());
+        if let (true, Header::LogoutResponse(_), Some(tsih)) = (is_closing, header, self.tsih_of(id)) {
+            self.leave_session(tsih, id);
+        }
     }
 
     /// Fills in StatSN, ExpCmdSN and MaxCmdSN.
