@@ -15,6 +15,7 @@ import pytest
 
 from elephan import run_lock
 from elephan.errors import InputError
+from elephan.kernel.run_controls import unload_stale
 from elephan.path import daemon, testbed
 
 PROBLEM = testbed.missing()
@@ -97,6 +98,7 @@ def test_clean_removes_what_a_kill_has_left(path: daemon.Shown) -> None:
     assert testbed.namespaces_of(path.id) and (run_lock.LOCKS / path.id).exists()
     testbed.clean()
     assert not testbed.namespaces_of(path.id) and not (run_lock.LOCKS / path.id).exists()
+    assert any(name.startswith(f"elephan_k{path.id[:4]}") for name in unload_stale())
 
 
 def test_what_cannot_come_up_is_said_in_one_line_and_leaves_nothing(file: Path) -> None:

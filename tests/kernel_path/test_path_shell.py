@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from elephan import run_lock
+from elephan.kernel.run_controls import unload_stale
 from elephan.path import testbed
 from tests.processes import runs
 
@@ -229,6 +230,7 @@ def test_clean_removes_what_a_killed_path_has_left_and_nothing_that_lives(comman
         left = testbed.processes([namespace])
         assert left
         testbed.clean()
+        assert any(name.startswith(f"elephan_k{dead[:4]}") for name in unload_stale())
         assert dead not in testbed.ip("netns") and living in testbed.ip("netns")
         assert not (run_lock.LOCKS / dead).exists()
         deadline_s = time.monotonic() + 5
