@@ -59,8 +59,9 @@ soak: setup ## scenarios drawn at random, each run in four ways that have to agr
 
 .PHONY: wheel
 wheel: $(VENV)/.stamp-tools setup ## a manylinux wheel in out/wheel, and README's commands from it where no compiler is
+	scripts/packages.sh wheel
 	rm -rf out/wheel
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) CLANG="$(CLANG)" $(BIN)/maturin build --quiet --release \
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) CLANG="$(CLANG)" $(BIN)/maturin build --quiet --release --features vendored \
 		--compatibility $(MANYLINUX) --out out/wheel
 	$(BIN)/python -m tests.wheel out/wheel/elephan-*.whl
 

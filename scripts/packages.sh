@@ -5,6 +5,7 @@
 #   packages.sh test    what some tests need beside that: each of them says so and is skipped where it is missing
 #   packages.sh peers   the other simulators, for `make bench` and `make fidelity`
 #   packages.sh netem   a virtual machine, for `make netem`
+#   packages.sh wheel   what builds the libraries that a wheel brings along, for `make wheel`
 #   packages.sh wasm    what builds the crates without I/O for WebAssembly, for `make wasm`
 #   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden`
 #
@@ -12,16 +13,18 @@
 set -euo pipefail
 
 case "${1:-}" in
-    # From make on: what builds libbpf, libelf and zlib, which are linked into the native module (NOTICE).
-    build) packages=(gcc libc6-dev python3-venv make pkg-config autoconf automake autopoint flex bison gawk) ;;
+    # From make on: what builds libbpf, which is linked into the native module, and what that needs.
+    build) packages=(gcc libc6-dev python3-venv make pkg-config libelf-dev zlib1g-dev) ;;
     test)  packages=(clang-16 tshark iproute2 iputils-ping iperf3 libiscsi-bin
            qemu-utils qemu-block-extra tgt curl openssh-client openssh-server vsftpd ns2
            postgresql mariadb-server-core mariadb-client-core chromium open-isns-server) ;;
     peers) packages=(ns2 libns3-dev g++ pkg-config) ;;
     netem) packages=(qemu-system-x86 qemu-system-common busybox-static kmod cpio) ;;
+    # They build libelf from sources, which a wheel has linked in (NOTICE).
+    wheel) packages=(autoconf automake autopoint flex bison gawk) ;;
     cross) packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static) ;;
     wasm)  packages=(clang-16) ;;
-    *) echo "usage: $0 build|test|peers|netem|wasm|cross" >&2; exit 2 ;;
+    *) echo "usage: $0 build|test|peers|netem|wheel|wasm|cross" >&2; exit 2 ;;
 esac
 act=$1
 
@@ -33,9 +36,9 @@ met() {
         gcc|libc6-dev)
             command -v cc >/dev/null && echo 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null ;;
         python3-venv) "${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null ;;
-        make|pkg-config|autopoint|flex|bison|gawk) command -v "$1" >/dev/null ;;
-        autoconf) command -v autoreconf >/dev/null ;;
-        automake) command -v aclocal >/dev/null ;;
+        make|pkg-config) command -v "$1" >/dev/null ;;
+        libelf-dev) [[ -e $(cc -print-file-name=libelf.so) ]] ;;
+        zlib1g-dev) [[ -e $(cc -print-file-name=libz.so) ]] ;;
         *) command -v dpkg-query >/dev/null && installed "$1" ;;
     esac
 }

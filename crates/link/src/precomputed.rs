@@ -121,7 +121,8 @@ impl<P: Packet> PrecomputedLink<P> {
     ///
     /// # Errors
     /// Why the link drops the packet; it is not reported again.
-    #[inline]
+    // Once per packet and hop; as a call it takes a tenth more instructions (callgrind).
+    #[inline(always)]
     pub fn admit(&mut self, now: Time, at: Time, packet: &P) -> Result<Time, DropReason> {
         let (now, at) = (now.0, at.0);
         let bytes = packet.bytes();

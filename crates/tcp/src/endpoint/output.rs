@@ -10,6 +10,8 @@ use crate::segment::{flags, Segment};
 use congestion::{CaEvent, CaState};
 
 impl Endpoint {
+    // Once per segment.
+    #[inline(always)]
     pub(super) fn transmit_open(&mut self, seg: &mut Segment, max_segments: u32) -> Train {
         if self.rx.ack_first {
             self.rx.ack_first = false;
