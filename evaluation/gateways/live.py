@@ -33,11 +33,13 @@ SYSCTLS = (
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 OVERHEAD_BYTES = 24 + 4 + 8 + 24
 """Header, CRC, delimiters, six fill words: a frame's time on the line beside its payload."""
-PATIENCE_S = 60
+PORT_BPS = 2_000_000_000
+"""Rate of the ports: twice the most that is offered, so that a generator that the scheduler held up can catch up."""
+TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)
-class Way:
+class PathSettings:
     """The path between the two gateways."""
 
     rtt_ms: float = 25
@@ -47,12 +49,13 @@ class Way:
 
 
 @contextmanager
-def path(folder: Path, way: Way) -> Iterator[tuple[str, str, int]]:
+def path(folder: Path, settings: PathSettings) -> Iterator[tuple[str, str, int]]:
     """Bring the path up; yield the namespaces of its ends, and its process."""
     file = folder / "path.toml"
     file.write_text(
-        f'[run]\nduration = "1h"\n[path]\nbandwidth = "{way.bandwidth}"\nrtt = "{way.rtt_ms}ms"\nloss = "{way.loss}"\n'
-        f'mtu = "9000B"\nqueue = "2bdp"\n[[flow]]\ncongestion_control = "{way.congestion_control}"\n'
+        f'[run]\nduration = "1h"\n[path]\nbandwidth = "{settings.bandwidth}"\nrtt = "{settings.rtt_ms}ms"\n'
+        f'loss = "{settings.loss}"\n'
+        f'mtu = "9000B"\nqueue = "2bdp"\n[[flow]]\ncongestion_control = "{settings.congestion_control}"\n'
     )
     shown = daemon.up(file, [])
     try:
@@ -80,7 +83,7 @@ def name_of(site: int) -> str:
     return f"20:00:52:54:00:00:00:{site:02x}"
 
 
-def gateway_file(folder: Path, site: int, way: Way) -> Path:
+def gateway_file(folder: Path, site: int, settings: PathSettings) -> Path:
     """Write the file of the gateway of a site."""
     other = 3 - site
     own, there = (NEAR, FAR) if site == 1 else (FAR, NEAR)
@@ -88,7 +91,7 @@ def gateway_file(folder: Path, site: int, way: Way) -> Path:
     file.write_text(
         f'[fabric]\nname = "10:00:00:00:00:00:00:{site:02x}"\ndomain = {site}\n'
         f'[[socket]]\nlocal = "{site}.gateway"\nremote = "{site}.node"\n'
-        f'[ip]\nlisten = "{own}:3420"\nplaintext = true\ncongestion_control = "{way.congestion_control}"\n'
+        f'[ip]\nlisten = "{own}:3420"\nplaintext = true\ncongestion_control = "{settings.congestion_control}"\n'
         f'[[peer]]\nname = "site-{other}"\naddress = "{there}:3420"\n'
         f'[[peer.port]]\nname = "{name_of(other)}"\nid = "{other:02x}0100"\n'
     )
@@ -113,14 +116,14 @@ def cpu_s(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
-def measure(way: Way, payload_bps: float, size: int, duration_s: float) -> dict[str, Any]:
-    """Put one load on the way between two gateways; return the result and the share of a core that each part took."""
+def measure(settings: PathSettings, payload_bps: float, size: int, duration_s: float) -> dict[str, Any]:
+    """Put one load on the path between two gateways; return the result and each part's share of a core."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="elephan-live-")))
-        near, far, emulator = stack.enter_context(path(folder, way))
+        near, far, emulator = stack.enter_context(path(folder, settings))
         parts = {"emulator": emulator}
         for site, namespace in ((1, near), (2, far)):
-            file = gateway_file(folder, site, way)
+            file = gateway_file(folder, site, settings)
             parts[f"gateway {site}"] = started(stack, namespace, "gateway", "run", str(file), until="fabric at").pid
 
         def port(site: int) -> list[str]:
@@ -129,15 +132,15 @@ def measure(way: Way, payload_bps: float, size: int, duration_s: float) -> dict[
         receiver = started(stack, far, "fc", "load", *port(2), until="listens at")
         parts["receiver"] = receiver.pid
         before = {part: cpu_s(process) for part, process in parts.items()}
-        rate = round(payload_bps * (size + OVERHEAD_BYTES) / size)
-        load = ["fc", "load", name_of(2), "--rate", f"{rate}bit/s", "--share", "100%", "--size", str(size)]
+        share = payload_bps * (size + OVERHEAD_BYTES) / size / PORT_BPS
+        load = ["fc", "load", name_of(2), "--rate", f"{PORT_BPS}bit/s", "--share", f"{share:.1%}", "--size", str(size)]
         children = os.times()
         sender = subprocess.run(
             ["ip", "netns", "exec", near, *ELEPHAN, *load, "--duration", f"{duration_s}s", *port(1)],
             capture_output=True,
             text=True,
             check=False,
-            timeout=duration_s + PATIENCE_S,
+            timeout=duration_s + TIMEOUT_S,
         )
         if sender.returncode > 1:
             raise RuntimeError(sender.stderr)
@@ -145,17 +148,16 @@ def measure(way: Way, payload_bps: float, size: int, duration_s: float) -> dict[
         used = {part: cpu_s(process) - before[part] for part, process in parts.items()}
         used["sender"] = after.children_user + after.children_system - children.children_user - children.children_system
         receiver.send_signal(signal.SIGTERM)
-        receiver.communicate(timeout=PATIENCE_S)
+        receiver.communicate(timeout=TIMEOUT_S)
         return {**json.loads(sender.stdout)["sent"], "cpu": {part: used[part] / duration_s for part in used}}
 
 
-def row(way: Way, payload_bps: float, done: dict[str, Any]) -> list[str]:
+def row(settings: PathSettings, payload_bps: float, done: dict[str, Any]) -> list[str]:
     """Return the table's row of a measurement."""
     result = done["result"] or {}
     seconds = done["span_ns"] / 1e9
-    beyond = [
-        f"{result.get(f'latency_{which}_ns', 0) / 1e6 - way.rtt_ms / 2:.1f}" for which in ("mean", "p50", "p99", "max")
-    ]
+    latencies_ns = (result.get(f"latency_{which}_ns", 0) for which in ("mean", "p50", "p99", "max"))
+    beyond = [f"{latency_ns / 1e6 - settings.rtt_ms / 2:.1f}" for latency_ns in latencies_ns]
     parts = ("sender", "gateway 1", "emulator", "gateway 2", "receiver")
     return [
         f"{payload_bps / 1e6:.0f}",
@@ -173,17 +175,17 @@ def main() -> int:
     parser.add_argument("--payload", default="100,250,500,1000", help="offered payload, Mbit/s: a list")
     parser.add_argument("--size", type=int, default=2048, help="payload of a frame, bytes")
     parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--rtt-ms", type=float, default=Way.rtt_ms)
-    parser.add_argument("--loss", default=Way.loss)
-    parser.add_argument("--bandwidth", default=Way.bandwidth)
-    parser.add_argument("--congestion-control", default=Way.congestion_control)
+    parser.add_argument("--rtt-ms", type=float, default=PathSettings.rtt_ms)
+    parser.add_argument("--loss", default=PathSettings.loss)
+    parser.add_argument("--bandwidth", default=PathSettings.bandwidth)
+    parser.add_argument("--congestion-control", default=PathSettings.congestion_control)
     options = parser.parse_args()
-    way = Way(options.rtt_ms, options.bandwidth, options.loss, options.congestion_control)
+    settings = PathSettings(options.rtt_ms, options.bandwidth, options.loss, options.congestion_control)
     rows = []
     for text in options.payload.split(","):
         rate_bps = float(text) * 1e6
-        done = measure(way, rate_bps, options.size, options.seconds)
-        rows.append(row(way, rate_bps, done))
+        done = measure(settings, rate_bps, options.size, options.seconds)
+        rows.append(row(settings, rate_bps, done))
         print(f"{text}: {rows[-1]}", file=sys.stderr)
     heads = ["offered, Mbit/s", "carried", "lost", "held back", "beyond half an RTT: mean, ms", "p50", "p99", "max"]
     heads += ["CPU: sender", "gateway 1", "emulator", "gateway 2", "receiver"]

@@ -6,6 +6,8 @@ use storage::fc::generator::{stamp_of, EndOfLoad, Generator, LoadResult, Receive
 use units::{Rate, Span};
 use wire::fc::{FcId, Frame};
 
+/// Time that a sender may catch up: so long a scheduler keeps a process from a processor that others use.
+const CATCH_UP_NS: u64 = 20_000_000;
 /// Time between two questions for the result, ns, and the longest wait for it.
 const ASK_NS: u64 = 1_000_000_000;
 const ASKS_MAX: u32 = 10;
@@ -77,6 +79,7 @@ impl Sender {
             load: config.number,
             sizes: config.sizes,
             seed: u64::from(config.number),
+            catch_up_ns: CATCH_UP_NS,
             ..Settings::of(config.rate, config.share_per_mille, 0)
         };
         Ok(Sender {
