@@ -150,7 +150,7 @@ def _keep(file: Path, overrides: Sequence[str]) -> None:
         open_path(ends_of(spec), spec, {"what": WHAT, "of": str(file.resolve())}) as path,
         congestion.as_default(path.place, spec) as control,
     ):
-        path.place.tell({"remarks": [line for line in (control, remark) if line]})
+        path.place.note_facts({"remarks": [line for line in (control, remark) if line]})
         path.start(spec)
         print(json.dumps({"id": path.place.id}), flush=True)
         if os.read(sys.stdin.fileno(), len(STAY)) != STAY:
@@ -159,7 +159,7 @@ def _keep(file: Path, overrides: Sequence[str]) -> None:
         for stream in (sys.stdin, sys.stdout):
             os.dup2(nobody, stream.fileno())
         wait_for_termination(None)
-        path.place.tell({"report": path.stop(spec).text()})
+        path.place.note_facts({"report": path.stop(spec).text()})
 
 
 def main(arguments: Sequence[str]) -> int:

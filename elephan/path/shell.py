@@ -21,13 +21,13 @@ from elephan.signals import END_SIGNALS
 
 
 def run(
-    file: Path, command: Sequence[str], overrides: Sequence[str] = (), tell: Callable[[str], None] | None = None
+    file: Path, command: Sequence[str], overrides: Sequence[str] = (), say: Callable[[str], None] | None = None
 ) -> tuple[int, report.AnyReport]:
     """Bring the path of a scenario up, run `command` at its sender (a shell without one), take the path down.
 
-    The first flow's congestion control is the default at both ends; `tell` is told which that is. Returns the command's
-    exit code (128 + n when signal n ended it) and what the path did. Raises `InputError` when the scenario is not one
-    for this or the machine lacks something.
+    The first flow's congestion control is the default at both ends; `say` is called with which that is. Returns the
+    command's exit code (128 + n when signal n ended it) and what the path did. Raises `InputError` when the scenario is
+    not one for this or the machine lacks something.
     """
     problem = testbed.missing()
     if problem is not None:
@@ -37,19 +37,19 @@ def run(
     if shutil.which(words[0]) is None:
         raise InputError(f"{words[0]}: no program of this name can be run here")
     with (
-        _signals() as told,
+        _signals() as signalled,
         open_path(ends_of(spec), spec, {"what": "shell", "of": str(file)}) as path,
         congestion.as_default(path.place, spec) as control,
     ):
         for line in filter(None, (control, remark)):
-            if tell is not None:
-                tell(line)
+            if say is not None:
+                say(line)
         path.start(spec)
-        code = _run_there(path.place, words, told)
+        code = _run_there(path.place, words, signalled)
         return code, path.stop(spec)
 
 
-def _run_there(place: testbed.Site, words: list[str], told: _Told) -> int:
+def _run_there(place: testbed.Site, words: list[str], signalled: _Signalled) -> int:
     near, far = place.names
     own, other = testbed.ADDRESSES
     environment = os.environ | {
@@ -59,21 +59,21 @@ def _run_there(place: testbed.Site, words: list[str], told: _Told) -> int:
         "ELEPHAN_PATH_NEAR_NETNS": near,
         "ELEPHAN_PATH_FAR_NETNS": far,
     }
-    if told.by is not None:
-        return 128 + told.by  # Before there was a program.
+    if signalled.by is not None:
+        return 128 + signalled.by  # Before there was a program.
     process = subprocess.Popen(["ip", "netns", "exec", near, *words], env=environment)
-    told.program = process.pid
-    if told.by is not None:
+    signalled.program = process.pid
+    if signalled.by is not None:
         # While there was one already, and not yet its number.
-        os.kill(process.pid, told.by)
+        os.kill(process.pid, signalled.by)
     code = process.wait()
     # Its number may be another one's from here on.
-    told.program = None
+    signalled.program = None
     return code if code >= 0 else 128 - code
 
 
 @dataclass
-class _Told:
+class _Signalled:
     """Signals to pass on, and those that came."""
 
     program: int | None = None
@@ -83,28 +83,28 @@ class _Told:
 
 
 @contextmanager
-def _signals() -> Iterator[_Told]:
+def _signals() -> Iterator[_Signalled]:
     """Signals that end elephan go to the program while it runs, so that the path is always taken down after it.
 
     A terminal gives Ctrl-C to the program itself; a shell that runs there must be able to live on.
     """
-    told = _Told()
+    signalled = _Signalled()
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        if told.program is None:
-            told.by = number
+        if signalled.program is None:
+            signalled.by = number
         elif number != signal.SIGINT or not _in_foreground():
             with suppress(ProcessLookupError):
-                os.kill(told.program, number)
+                os.kill(signalled.program, number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield told
+        yield signalled
         return
     # An ignored signal stays ignored, for the program too: SIGHUP under nohup.
     heard = [number for number in END_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, pass_on) for number in heard}
     try:
-        yield told
+        yield signalled
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -107,7 +107,7 @@ class Site:
         self.id, self._lock = run_lock.acquire()
         self._facts: dict[str, Any] = {"pid": os.getpid(), "since_s": time.time()}
         try:
-            self.tell({"addresses": [host.address for host in hosts], **(about or {})})
+            self.note_facts({"addresses": [host.address for host in hosts], **(about or {})})
         except RunError:
             self.remove()
             raise
@@ -127,7 +127,7 @@ class Site:
         """Their files."""
         return tuple(str(NAMESPACES / name) for name in self.names)
 
-    def tell(self, more: Mapping[str, Any]) -> None:
+    def note_facts(self, more: Mapping[str, Any]) -> None:
         """Add to the lock file's description of the run. Raises `RunError`."""
         self._facts |= more
         run_lock.write(self.id, self._lock, self._facts)

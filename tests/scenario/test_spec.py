@@ -287,6 +287,11 @@ def test_transport_parameters_become_the_integers_of_the_c_source(scenario: Load
     assert friendly["congestion_control"] == "storage_friendly"
     scale = 8 * friendly["parameters"]["reduction"]
     assert friendly["parameters"]["congestion_avoidance"] == 0
+    for text, value in (("on", 1), ("true", 1), ("off", 0), ("false", 0)):
+        switched = transport(
+            f"flow.congestion_control={{ name = 'storage_friendly', congestion_avoidance = '{text}' }}"
+        )
+        assert switched["parameters"] == {"congestion_avoidance": value}
     assert transport("flow.congestion_control=storage_friendly", "flow.congestion_control.reduction=0.5")[
         "parameters"
     ] == {"reduction": scale // 2}

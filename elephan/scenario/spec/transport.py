@@ -60,8 +60,9 @@ def _value(parameter: Parameter, value: Any, location: Location) -> int:
     if parameter.is_switch:
         if isinstance(value, bool) or value in (0, 1):
             return int(value)
-        if value in ("on", "off"):
-            return int(value == "on")
+        # As text from a command line.
+        if value in ("on", "off", "true", "false"):
+            return int(value in ("on", "true"))
         raise Problem(location, f"true or false: {parameter.doc}")
     unit = f" {parameter.unit_text}" if parameter.unit_text else ""
     expected = f"{'a number' if parameter.scale != 1 else 'a whole number'} from {low} to {high}{unit}: {parameter.doc}"
