@@ -33,8 +33,6 @@ SYSCTLS = (
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 OVERHEAD_BYTES = 24 + 4 + 8 + 24
 """Header, CRC, delimiters, six fill words: a frame's time on the line beside its payload."""
-PORT_BPS = 2_000_000_000
-"""Rate of the ports: twice the most that is offered, so that a generator that the scheduler held up can catch up."""
 TIMEOUT_S = 60
 
 
@@ -46,6 +44,8 @@ class PathSettings:
     bandwidth: str = "5Gbit/s"
     loss: str = "0"
     congestion_control: str = "cubic"
+    """In the kernel, loaded or its own."""
+    mtu_bytes: int = 9000
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def path(folder: Path, settings: PathSettings) -> Iterator[tuple[str, str, int]]
     file.write_text(
         f'[run]\nduration = "1h"\n[path]\nbandwidth = "{settings.bandwidth}"\nrtt = "{settings.rtt_ms}ms"\n'
         f'loss = "{settings.loss}"\n'
-        f'mtu = "9000B"\nqueue = "2bdp"\n[[flow]]\ncongestion_control = "{settings.congestion_control}"\n'
+        f'mtu = "{settings.mtu_bytes}B"\nqueue = "2bdp"\n[[flow]]\ncongestion_control = "cubic"\n'
     )
     shown = daemon.up(file, [])
     try:
@@ -132,8 +132,9 @@ def measure(settings: PathSettings, payload_bps: float, size: int, duration_s: f
         receiver = started(stack, far, "fc", "load", *port(2), until="listens at")
         parts["receiver"] = receiver.pid
         before = {part: cpu_s(process) for part, process in parts.items()}
-        share = payload_bps * (size + OVERHEAD_BYTES) / size / PORT_BPS
-        load = ["fc", "load", name_of(2), "--rate", f"{PORT_BPS}bit/s", "--share", f"{share:.1%}", "--size", str(size)]
+        # Half of a port's rate: a generator that the scheduler held up can catch up.
+        rate = round(2 * payload_bps * (size + OVERHEAD_BYTES) / size)
+        load = ["fc", "load", name_of(2), "--rate", f"{rate}bit/s", "--share", "50%", "--size", str(size)]
         children = os.times()
         sender = subprocess.run(
             ["ip", "netns", "exec", near, *ELEPHAN, *load, "--duration", f"{duration_s}s", *port(1)],
@@ -150,6 +151,11 @@ def measure(settings: PathSettings, payload_bps: float, size: int, duration_s: f
         receiver.send_signal(signal.SIGTERM)
         receiver.communicate(timeout=TIMEOUT_S)
         return {**json.loads(sender.stdout)["sent"], "cpu": {part: used[part] / duration_s for part in used}}
+
+
+HEADS = ["offered, Mbit/s", "carried", "lost", "held back", "beyond half an RTT: mean, ms", "p50", "p99", "max"]
+HEADS += ["CPU: sender", "gateway 1", "emulator", "gateway 2", "receiver"]
+"""Of the table whose rows `row` gives."""
 
 
 def row(settings: PathSettings, payload_bps: float, done: dict[str, Any]) -> list[str]:
@@ -179,17 +185,16 @@ def main() -> int:
     parser.add_argument("--loss", default=PathSettings.loss)
     parser.add_argument("--bandwidth", default=PathSettings.bandwidth)
     parser.add_argument("--congestion-control", default=PathSettings.congestion_control)
+    parser.add_argument("--mtu", type=int, default=PathSettings.mtu_bytes)
     options = parser.parse_args()
-    settings = PathSettings(options.rtt_ms, options.bandwidth, options.loss, options.congestion_control)
+    settings = PathSettings(options.rtt_ms, options.bandwidth, options.loss, options.congestion_control, options.mtu)
     rows = []
     for text in options.payload.split(","):
         rate_bps = float(text) * 1e6
         done = measure(settings, rate_bps, options.size, options.seconds)
         rows.append(row(settings, rate_bps, done))
         print(f"{text}: {rows[-1]}", file=sys.stderr)
-    heads = ["offered, Mbit/s", "carried", "lost", "held back", "beyond half an RTT: mean, ms", "p50", "p99", "max"]
-    heads += ["CPU: sender", "gateway 1", "emulator", "gateway 2", "receiver"]
-    print(table(heads, rows))
+    print(table(HEADS, rows))
     return 0
 
 
