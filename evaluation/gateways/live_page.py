@@ -77,7 +77,7 @@ than a core together. "Held back" is the time of the schedule for which the gene
 def carried_bps(done: dict[str, Any]) -> float:
     """Return the payload that arrived, bit/s."""
     result = done["result"] or {}
-    return result.get("payload_bytes", 0) * 8e9 / (result.get("span_ns", 0) or 1)
+    return float(result.get("payload_bytes", 0) * 8e9 / (result.get("span_ns", 0) or 1))
 
 
 def name_of(parameters: dict[str, Any]) -> str:

@@ -83,6 +83,18 @@ class Installed:
         self.call("elephan", *words, status=status, says=says)
 
 
+def brings_its_libraries(installed: Installed) -> None:
+    """Demand that the native module takes no library of BPF from the machine. Raises SystemExit."""
+    where = "import elephan._native as native; print(native.__file__)"
+    python = installed.folder / "venv" / "bin" / "python"
+    command = [python, "-c", where]
+    module = subprocess.check_output(command, cwd=installed.folder, env=installed.environment, text=True).strip()
+    needed = subprocess.check_output(["ldd", module], text=True)
+    if "libc." not in needed or re.search(r"lib(bpf|elf|z|zstd)\.", needed):
+        sys.exit(f"{module} needs a library that the wheel ought to bring:\n{needed}")
+    print("ok: the native module brings libbpf, libelf and zlib along", flush=True)
+
+
 def everywhere(installed: Installed) -> None:
     """Run the commands that need no privilege."""
     elephan = installed.elephan
@@ -120,6 +132,7 @@ def main() -> int:
         return 2
     with tempfile.TemporaryDirectory(prefix="elephan-") as folder:
         installed = Installed(Path(sys.argv[1]).resolve(), Path(folder))
+        brings_its_libraries(installed)
         everywhere(installed)
         if os.geteuid() == 0 and Path("/sys/kernel/btf/vmlinux").exists():
             # The lock of the tests that touch the kernel (tests/conftest.py).
