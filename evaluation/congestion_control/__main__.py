@@ -15,8 +15,8 @@ from typing import Any
 from elephan.core import version
 from evaluation.congestion_control import cases, judge, measuring, models, page, sheet
 from evaluation.fidelity.formulas import OTT_FACTOR
+from evaluation.markdown import table as markdown_table
 from evaluation.performance.dumbbell import LARGEST_WINDOW_BYTES, PACKET_BYTES, PAYLOAD_BYTES
-from evaluation.performance.markdown import table as markdown_table
 from evaluation.runner import Runner, add_options
 
 

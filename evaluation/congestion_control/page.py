@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation import markdown
 from evaluation.congestion_control.judge import Point, Sharing
-from evaluation.performance import markdown
-from evaluation.performance.markdown import fill, filled, table
+from evaluation.markdown import fill, filled, table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "results" / "congestion-control.md"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.detection.cells import Cell, rate_error
-from evaluation.performance.markdown import filled
+from evaluation.markdown import filled
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "results" / "detection.md"

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation import markdown
 from evaluation.fidelity.judge import Price, Row
-from evaluation.performance import markdown
-from evaluation.performance.markdown import fill, filled, table
+from evaluation.markdown import fill, filled, table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "results" / "fidelity.md"

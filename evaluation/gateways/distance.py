@@ -9,7 +9,7 @@ from typing import Any
 from elephan.record import Record
 from elephan.report.draw import Ink, frame
 from evaluation.gateways.section import Picture, Section, jobs, payload
-from evaluation.performance.markdown import table
+from evaluation.markdown import table
 from evaluation.runner import Runner
 
 PORT_BPS = 850_000_000

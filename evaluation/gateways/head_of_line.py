@@ -9,7 +9,7 @@ from elephan.record import Record
 from elephan.report.draw import Ink, frame
 from elephan.run_spec.quantities import loss_rate
 from evaluation.gateways.section import Picture, Section, jobs, mean
-from evaluation.performance.markdown import table
+from evaluation.markdown import table
 from evaluation.runner import Runner
 
 FILE = "head-of-line.toml"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from elephan.path import daemon
-from evaluation.performance.markdown import table
+from evaluation.markdown import table
 
 ELEPHAN = [sys.executable, "-c", "from elephan.cli import main; main()"]
 NEAR, FAR = "198.18.0.1", "198.18.0.2"

@@ -20,7 +20,7 @@ from elephan.core import version
 from elephan.record import Record
 from evaluation.gateways.live import ELEPHAN, HEADS, PathSettings, measure, row
 from evaluation.gateways.section import jobs
-from evaluation.performance.markdown import filled, table
+from evaluation.markdown import filled, table
 from evaluation.runner import ROOT, Runner, add_options
 
 PAGE = ROOT / "docs" / "results" / "gateways-live.md"

@@ -8,7 +8,7 @@ from elephan.compare import Comparison, compare
 from elephan.compare.rank import Row
 from elephan.report.draw import Ink, frame
 from evaluation.gateways.section import FOLDER, Picture, Section, mean
-from evaluation.performance.markdown import table
+from evaluation.markdown import table
 from evaluation.runner import OUT
 
 CONTROLS = (

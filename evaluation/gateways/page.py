@@ -8,7 +8,7 @@ from elephan.report.draw import Ink, rendered
 from elephan.store.files import write_atomically
 from evaluation.fidelity.backend.picture import small
 from evaluation.gateways.section import Picture, Section
-from evaluation.performance.markdown import filled
+from evaluation.markdown import filled
 from evaluation.runner import ROOT
 
 PAGE = ROOT / "docs" / "results" / "gateways.md"

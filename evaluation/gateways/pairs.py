@@ -8,7 +8,7 @@ from elephan import units
 from elephan.record import Record
 from elephan.report.draw import Ink, frame
 from evaluation.gateways.section import Picture, Section, jobs, number, payload
-from evaluation.performance.markdown import table
+from evaluation.markdown import table
 from evaluation.runner import Runner
 
 FILE = "pairs.toml"

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from evaluation.performance.markdown import table
+from evaluation.markdown import table
 
 FILE_BYTES = 256 << 20
 NAME = "iqn.2026-01.example:bench"

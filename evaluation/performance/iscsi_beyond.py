@@ -16,8 +16,8 @@ from elephan.papers.drawing import framed
 from elephan.record import Record
 from elephan.report.draw import Ink, rendered
 from elephan.run_spec.types import IscsiWorkloadSpec
+from evaluation.markdown import table
 from evaluation.papers.iscsi.session import cc_of, connections_of, throughput
-from evaluation.performance.markdown import table
 from evaluation.runner import ROOT, Runner, add_options
 
 PICTURE = ROOT / "docs" / "img" / "iscsi.png"

@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from evaluation.markdown import table
 from evaluation.performance.iscsi import Peer, elephan, own_load
-from evaluation.performance.markdown import table
 
 READ_16 = 0x88
 WRITE_16 = 0x8A

@@ -25,8 +25,8 @@ from elephan.kernel.run_controls import in_kernel
 from elephan.papers.catalogue import folder
 from elephan.path.session import Opened, ends_of, open_path, spec_of
 from elephan.path.testbed import ADDRESSES
+from evaluation.markdown import table
 from evaluation.performance.iscsi import NAME, end
-from evaluation.performance.markdown import table
 
 CCS = ("reno", "fast", "bic", "htcp")
 CONNECTIONS = (1, 2, 3, 4, 5, 6, 8, 10)

@@ -10,7 +10,7 @@ from evaluation.fidelity.backend import measured
 from evaluation.fidelity.backend.judge import Beside
 from evaluation.fidelity.backend.script import Difference, lost
 from evaluation.fidelity.judge import Row
-from evaluation.performance.markdown import fill, table
+from evaluation.markdown import fill, table
 
 PICTURE = "![cwnd over time, Linux and the simulator, one plot per congestion control](../img/backend-windows.png)"
 
