@@ -1,5 +1,5 @@
 """`python -m evaluation.performance.connections`: CPU time and memory of `elephan run`, whole, with many connections,
-and of `check`.
+and of `check`. Writes the table of docs/results/connections.md.
 
 Each row is a process of its own: file read, network set up, one second simulated, record stored, report written.
 """
@@ -12,6 +12,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluation.markdown import fill, table
+
+PAGE = "connections.md"
+COMMAND = "python -m evaluation.performance.connections"
 PATH = '[run]\nduration = "1s"\n[path]\nbandwidth = "10Gbit/s"\nrtt = "20ms"\n'
 SWEEP = """
 [sweep]
@@ -29,11 +33,17 @@ class Case:
     text: str
 
 
+FEW, MANY = 1_000, 100_000
+"""Connections of two cases, whose difference is the cost of a connection."""
+
+
+def of_one_flow(count: int) -> Case:
+    """Return a run of so many connections of one flow."""
+    return Case(f"run, {count:,} connections of one flow", "run", f"{PATH}[[flow]]\nconnections = {count}\n")
+
+
 CASES = (
-    *(
-        Case(f"run, {n:,} connections of one flow", "run", f"{PATH}[[flow]]\nconnections = {n}\n")
-        for n in (1_000, 20_000, 100_000)
-    ),
+    *(of_one_flow(count) for count in (FEW, 20_000, MANY)),
     *(Case(f"run, {n:,} flows of one connection", "run", PATH + "[[flow]]\n" * n) for n in (1_000, 20_000)),
     Case("check, a sweep of 1,000,000 points", "check", f"{PATH}[[flow]]\n{SWEEP}"),
 )
@@ -57,15 +67,31 @@ def measured(case: Case, folder: Path) -> tuple[float, float]:
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6
 
 
+def text_of(found: dict[Case, tuple[float, float]]) -> str:
+    """Return the part of the page: CPU seconds and memory in MB of each case, and a connection's share of both."""
+    rows = [[case.title, f"{cpu_s:.1f}", f"{memory_mb:,.0f}"] for case, (cpu_s, memory_mb) in found.items()]
+    (few_s, few_mb), (many_s, many_mb) = found[of_one_flow(FEW)], found[of_one_flow(MANY)]
+    more = MANY - FEW
+    sentence = (
+        f"From {FEW:,} to {MANY:,} connections of one flow each takes {(many_s - few_s) / more * 1e3:.2f} ms of CPU "
+        f"time and {(many_mb - few_mb) / more * 1e3:.1f} kB."
+    )
+    return f"{fill(sentence)}\n\n{table(['command', 'CPU, s', 'memory, MB'], rows)}"
+
+
 def main() -> None:
-    """Print a table."""
-    print("| command | CPU, s | memory, MB |\n| --- | ---: | ---: |")
+    """Measure all cases, then write."""
+    found = {}
     with tempfile.TemporaryDirectory(prefix="elephan-") as folder:
         # The first command makes the store.
         measured(CASES[0], Path(folder))
         for case in CASES:
-            cpu_s, memory_mb = measured(case, Path(folder))
-            print(f"| {case.title} | {cpu_s:.1f} | {memory_mb:,.0f} |", flush=True)
+            found[case] = measured(case, Path(folder))
+            print(f"{case.title}: {found[case][0]:.1f} s, {found[case][1]:,.0f} MB", file=sys.stderr)
+    # A child's ru_maxrss is at least what its parent had when it started it: the core is imported after all of them.
+    from evaluation.parts import write_parts
+
+    write_parts(PAGE, COMMAND, {"cost": text_of(found)})
 
 
 if __name__ == "__main__":
