@@ -1,5 +1,5 @@
-"""The target against tgtd, over loopback: `python -m evaluation.performance.iscsi`. Prints a table of
-docs/results/iscsi.md.
+"""The target against tgtd, over loopback: `python -m evaluation.performance.iscsi`, as root. Writes a part of
+docs/results/iscsi.md; with an option it prints it.
 
 Both serve a file of their own in memory (/dev/shm), so that no drive is measured. Rounds alternate, the median
 counts. Two generators, so that neither is what is measured: elephan's load, and libiscsi's iscsi-perf, which reads.
@@ -20,14 +20,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 
-from evaluation.markdown import table
+from elephan.errors import RunError
+from evaluation.markdown import fill, table
+from evaluation.parts import write_parts
+from evaluation.requirements import exit_code, require
 
+PAGE = "iscsi.md"
+COMMAND = "python -m evaluation.performance.iscsi"
+DEFAULT_CC = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 FILE_BYTES = 256 << 20
 NAME = "iqn.2026-01.example:bench"
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -35,8 +42,8 @@ SIZES = {"64 KiB": 65536, "4 KiB": 4096}
 DEPTHS = (1, 32)
 
 
-class Missing(Exception):
-    """A tool that is not installed."""
+class Missing(RunError):
+    """A tool that is not installed, or a target or load that failed."""
 
 
 @dataclass(frozen=True)
@@ -195,10 +202,39 @@ def rounds(peers: list[Peer], load: Callable[[Peer], Load], size: int, count: in
     ]
 
 
-def measure(seconds: float, count: int, cc: str | None) -> str:
-    """Return the table."""
+@dataclass(frozen=True)
+class Compared:
+    """Both targets under one load."""
+
+    title: str
+    size: int
+    own: Measured
+    other: Measured
+
+    @property
+    def ratio(self) -> float:
+        """Commands per second of elephan's target over those of tgtd."""
+        return self.own.per_s / self.other.per_s
+
+    def row(self) -> list[str]:
+        """Return the row of the table."""
+        rates = [f"{measured.per_s * self.size / 1e6:,.0f}" for measured in (self.own, self.other)]
+        return [self.title, *rates, f"{self.ratio:.2f}", *(f"{m.cpu_s_per_gb:.2f}" for m in (self.own, self.other))]
+
+
+def loads_of(size: int, depth: int, seconds: float, cc: str | None) -> dict[str, Callable[[Peer], Load]]:
+    """Return the loads of one size and depth by their names."""
+    found: dict[str, Callable[[Peer], Load]] = {
+        what: partial(own_load, size=size, depth=depth, seconds=seconds, reads=reads, cc=cc)
+        for what, reads in (("reads", 100), ("writes", 0))
+    }
+    return {**found, "reads, iscsi-perf": partial(iscsi_perf, size=size, depth=depth, seconds=seconds)}
+
+
+def measure(seconds: float, count: int, cc: str | None) -> list[Compared]:
+    """Put each load on both targets, in rounds."""
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
-    rows = []
+    found = []
     with tempfile.TemporaryDirectory(prefix="elephan-bench-", dir=folder) as place:
         images = [Path(place, name) for name in ("own.img", "tgtd.img")]
         for image in images:
@@ -206,46 +242,41 @@ def measure(seconds: float, count: int, cc: str | None) -> str:
             image.write_bytes(os.urandom(1 << 20) * (FILE_BYTES >> 20))
         options = ["--cc", cc] if cc else []
         with elephan(images[0], *options) as ours, tgtd(images[1]) as theirs:
-            for title, size in SIZES.items():
-                for depth in DEPTHS:
-                    loads: list[tuple[str, Callable[[Peer], Load]]] = []
-                    for what, reads in (("reads", 100), ("writes", 0)):
-                        loads.append(
-                            (what, partial(own_load, size=size, depth=depth, seconds=seconds, reads=reads, cc=cc))
-                        )
-                    if shutil.which("iscsi-perf"):
-                        loads.append(
-                            ("reads, iscsi-perf", partial(iscsi_perf, size=size, depth=depth, seconds=seconds))
-                        )
-                    for what, load in loads:
-                        own, other = rounds([ours, theirs], load, size, count)
-                        rows.append(
-                            [
-                                f"{title}, depth {depth}, {what}",
-                                f"{own.per_s * size / 1e6:,.0f}",
-                                f"{other.per_s * size / 1e6:,.0f}",
-                                f"{own.per_s / other.per_s:.2f}",
-                                f"{own.cpu_s_per_gb:.2f}",
-                                f"{other.cpu_s_per_gb:.2f}",
-                            ]
-                        )
-                        print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
-    head = ["", "elephan, MB/s", "tgtd, MB/s", "ratio", "elephan, CPU s/GB", "tgtd, CPU s/GB"]
-    return table(head, rows)
+            for (title, size), depth in product(SIZES.items(), DEPTHS):
+                for what, load in loads_of(size, depth, seconds, cc).items():
+                    own, other = rounds([ours, theirs], load, size, count)
+                    found.append(Compared(f"{title}, depth {depth}, {what}", size, own, other))
+                    print(" | ".join(found[-1].row()), file=sys.stderr, flush=True)
+    return found
+
+
+def text_of(found: Sequence[Compared], seconds: float, count: int, cc: str) -> str:
+    """Return the part of the page."""
+    ratios = [compared.ratio for compared in found]
+    sentence = (
+        f"The target is {min(ratios):.1f} to {max(ratios):.1f} times as fast as tgtd. Medians of {count} rounds of "
+        f"{seconds:g} s; {cc} over loopback."
+    )
+    heads = ["", "elephan, MB/s", "tgtd, MB/s", "ratio", "elephan, CPU s/GB", "tgtd, CPU s/GB"]
+    return f"{fill(sentence)}\n\n{table(heads, [compared.row() for compared in found])}"
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, then write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round (default: 2)")
     parser.add_argument("--rounds", type=int, default=5, help="of each (default: 5)")
     parser.add_argument("--cc", help="congestion control of elephan's target and load (default: the kernel's)")
     arguments = parser.parse_args()
-    try:
-        print(measure(arguments.seconds, arguments.rounds, arguments.cc))
-    except Missing as why:
-        sys.exit(f"bench.iscsi: {why}")
+    require({"tgtd": "tgt", "tgtadm": "tgt", "iscsi-perf": "libiscsi-bin"}, root=True)
+    found = measure(arguments.seconds, arguments.rounds, arguments.cc)
+    cc = arguments.cc or DEFAULT_CC.read_text().strip()
+    text = text_of(found, arguments.seconds, arguments.rounds, cc)
+    if arguments == parser.parse_args([]):
+        write_parts(PAGE, COMMAND, {"tgtd": text})
+    else:
+        print(text)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code("evaluation.performance.iscsi", main))

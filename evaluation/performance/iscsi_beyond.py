@@ -1,5 +1,5 @@
-"""Extend the iSCSI paper's questions: `python -m evaluation.performance.iscsi_beyond` prints the tables of
-docs/results/iscsi.md.
+"""Extend the iSCSI paper's questions: `python -m evaluation.performance.iscsi_beyond` writes four parts of
+docs/results/iscsi.md, and docs/img/iscsi.png.
 
 Number of connections for a path, cost of a write's settings in round trips, queue depth against latency, and the
 paper's session on today's congestion controls: examples/iscsi-{connections,write,depth,today}.toml, in the simulator.
@@ -15,13 +15,20 @@ from elephan.api import jobs_of, load
 from elephan.papers.drawing import framed
 from elephan.record import Record
 from elephan.report.draw import Ink, rendered
+from elephan.report.knee import METHOD, LoadPoint, knee_of
 from elephan.run_spec.types import IscsiWorkloadSpec
-from evaluation.markdown import table
+from evaluation.markdown import fill, table
 from evaluation.papers.iscsi.session import cc_of, connections_of, throughput
+from evaluation.parts import write_parts
 from evaluation.runner import ROOT, Runner, add_options
 
+PAGE = "iscsi.md"
+COMMAND = "python -m evaluation.performance.iscsi_beyond"
 PICTURE = ROOT / "docs" / "img" / "iscsi.png"
 LATENCIES = {"p50": "read_latency_p50_s", "p99": "read_latency_p99_s"}
+
+KEYS = ["InitialR2T", "ImmediateData", "FirstBurst", "MaxBurst"]
+ANY = "any"
 
 Curves = dict[str, dict[int, float]]
 Rows = list[list[str]]
@@ -73,26 +80,78 @@ def yes(on: bool) -> str:
     return "Yes" if on else "No"
 
 
+def joined(rows: Rows) -> Rows:
+    """Return the rows of settings with those joined that differ in one key and not in round trips.
+
+    A cell of MaxBurst holds its values, and a cell of round trips the number for each of them, once if they agree.
+    """
+    keys = len(KEYS)
+    by_burst: dict[tuple[str, ...], Rows] = {}
+    for row in rows:
+        by_burst.setdefault(tuple(row[: keys - 1]), []).append(row[keys - 1 :])
+    found = []
+    for key, ends in by_burst.items():
+        cells = [list(dict.fromkeys(column)) for column in zip(*ends, strict=True)]
+        found.append([*key, *map(", ".join, cells)])
+    # The data's own order of keys: FirstBurst first, since what it is does not matter with InitialR2T=Yes.
+    for column in reversed(range(keys - 1)):
+        found = _without(column, found)
+    return found
+
+
+def _without(column: int, rows: Rows) -> Rows:
+    """Join rows that are equal but for one column and together have all its values."""
+    values = {row[column] for row in rows} - {ANY}
+    groups: dict[tuple[str, ...], Rows] = {}
+    for row in rows:
+        groups.setdefault((*row[:column], *row[column + 1 :]), []).append(row)
+    found = []
+    for alike in groups.values():
+        if {row[column] for row in alike} == values and len(values) > 1:
+            alike = [[*alike[0][:column], ANY, *alike[0][column + 1 :]]]
+        found += alike
+    return found
+
+
+def table_of(curves: Curves) -> str:
+    """Return the table of MB/s by congestion control and connections."""
+    heads = ["MB/s, by connections", *map(str, next(iter(curves.values())))]
+    return table(heads, [[cc, *(f"{value:.1f}" for value in values.values())] for cc, values in curves.items()])
+
+
+def text_of_depths(found: dict[int, Record]) -> str:
+    """Return throughput and latency by queue depth, and the knee."""
+    rows = [["MB/s", *(f"{throughput(record):.1f}" for record in found.values())]]
+    for name, key in LATENCIES.items():
+        rows.append([f"{name}, ms", *(f"{seconds(record, key) * 1e3:.0f}" for record in found.values())])
+    knee = knee_of(
+        [
+            LoadPoint(depth, 1, throughput(record), seconds(record, "read_latency_mean_s"))
+            for depth, record in found.items()
+        ]
+    )
+    assert knee is not None, "several depths"
+    sentence = f"The knee is at a depth of {list(found)[knee.index]}: {METHOD}."
+    return f"{fill(sentence)}\n\n{table(['queue depth', *map(str, found)], rows)}"
+
+
 def main() -> None:
-    """Run, print, draw."""
+    """Run, write, draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
     runner = Runner.of(parser.parse_args())
     connections, today = by_cc(records(runner, "connections")), by_cc(records(runner, "today"))
     writes = settings_of_writes(records(runner, "write"))
     depth = {workload(record)["queue_depth"]: record for record in records(runner, "depth")}
-    for curves in (connections, today):
-        heads = ["MB/s, by connections", *map(str, next(iter(curves.values())))]
-        print(table(heads, [[cc, *(f"{v:.1f}" for v in values.values())] for cc, values in curves.items()]), "\n")
-    heads = ["InitialR2T", "ImmediateData", "FirstBurst", "MaxBurst", "8 KiB", "64 KiB", "256 KiB"]
-    print(table(heads, writes), "\n")
-    heads = ["queue depth", *map(str, depth)]
-    rows = [["MB/s", *(f"{throughput(record):.1f}" for record in depth.values())]]
-    for name, key in LATENCIES.items():
-        rows.append([f"{name}, ms", *(f"{seconds(record, key) * 1e3:.0f}" for record in depth.values())])
-    print(table(heads, rows))
     ink = Ink(themed=False)
     picture = rendered(lambda all_: draw(all_, ink, connections, today, writes, depth), ink, "png", (7.4, 6.4))
+    texts = {
+        "connections": table_of(connections),
+        "writes": table([*KEYS, "8 KiB", "64 KiB", "256 KiB"], joined(writes)),
+        "depth": text_of_depths(depth),
+        "today": table_of(today),
+    }
+    write_parts(PAGE, COMMAND, texts)
     PICTURE.write_bytes(picture)
 
 

@@ -1,8 +1,8 @@
 """A target's memory beside initiators that ask for much and stand still: `python -m
 evaluation.performance.iscsi_memory`.
 
-Prints a table for docs/results/iscsi.md: the most memory that the target's process had (VmHWM), and the rate of a load
-beside.
+Writes a part of docs/results/iscsi.md: the most memory that the target's process had (VmHWM), with its bound and with
+one that is never reached, and the rate of a load beside.
 What the initiators send are bytes on sockets, because no initiator of the project would do it.
 """
 
@@ -13,6 +13,7 @@ import os
 import re
 import socket
 import struct
+import sys
 import tempfile
 import threading
 import time
@@ -20,8 +21,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from evaluation.markdown import table
-from evaluation.performance.iscsi import Peer, elephan, own_load
+from evaluation.parts import write_parts
+from evaluation.performance.iscsi import PAGE, Peer, elephan, own_load
+from evaluation.requirements import exit_code
 
+COMMAND = "python -m evaluation.performance.iscsi_memory"
+FEW, MANY = 8, 64
+"""Sessions that stand still."""
+STANDING_S = 6
+"""Time for them to have claimed what they get, s."""
+UNREACHED = "1TiB"
+"""A bound for memory that no burden here reaches."""
 READ_16 = 0x88
 WRITE_16 = 0x8A
 BLOCKS = 32_768
@@ -175,29 +185,38 @@ def resident(pid: int) -> int:
     return int(found[1]) * 1024
 
 
-def measure(peer: Peer, burden: Callable[[Stopped], None], count: int) -> list[str]:
-    """Return a row: what burdened the target, its memory, and a load of 1 MiB reads beside."""
+def measure(peer: Peer, burden: Callable[[Stopped], None], count: int) -> tuple[float, float]:
+    """Return the memory of a burdened target and the rate of a load of 1 MiB reads beside, MB and MB/s."""
     with standing(peer.url, burden, count):
-        time.sleep(6)
+        time.sleep(STANDING_S)
         load = own_load(peer, 1 << 20, 8, 2, 100, None)
-        doc = (burden.__doc__ or "").strip().rstrip(".")
-        mb = load.per_s * (1 << 20) / 1e6
-        return [f"{count} sessions: {doc[0].lower()}{doc[1:]}", f"{resident(peer.pid) / 1e6:,.0f}", f"{mb:,.0f}"]
+        return resident(peer.pid) / 1e6, load.per_s * (1 << 20) / 1e6
+
+
+def row(image: Path, burden: Callable[[Stopped], None], count: int) -> list[str]:
+    """Measure with the bound and without; return what burdened the target, its memory in both, the rate with it."""
+    doc = (burden.__doc__ or "").strip().rstrip(".")
+    with elephan(image) as peer:
+        bounded_mb, rate = measure(peer, burden, count)
+    with elephan(image, "--memory", UNREACHED) as peer:
+        unbounded_mb, _ = measure(peer, burden, count)
+    return [f"{count} sessions: {doc[0].lower()}{doc[1:]}", *(f"{x:,.0f}" for x in (bounded_mb, unbounded_mb, rate))]
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure all, then write."""
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
     rows = []
     with tempfile.TemporaryDirectory(prefix="elephan-bench-", dir=folder) as place:
         image = Path(place, "own.img")
         image.touch()
         os.truncate(image, FILE_BYTES)
-        for burden, count in [*((burden, 8) for burden in BURDENS), (unasked, 64)]:
-            with elephan(image) as peer:
-                rows.append(measure(peer, burden, count))
-    print(table(["", "target's memory, MB", "reads beside, MB/s"], rows))
+        for burden, count in [*((burden, FEW) for burden in BURDENS), (unasked, MANY)]:
+            rows.append(row(image, burden, count))
+            print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
+    heads = ["", "target's memory, MB", "without the bound", "reads beside, MB/s"]
+    write_parts(PAGE, COMMAND, {"memory": table(heads, rows)})
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code("evaluation.performance.iscsi_memory", main))

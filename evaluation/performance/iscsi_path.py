@@ -43,11 +43,11 @@ BURSTS_KIB = (4, 16, 64, 256, 1024, 4096)
 
 
 @contextmanager
-def target(path: Opened, image: Path, transport: str) -> Iterator[str]:
+def target(path: Opened, image: Path, *options: str) -> Iterator[str]:
     """Serve `image` at the path's far end; give its URL."""
     where = ("ip", "netns", "exec", path.place.names[1])
-    options = ("--lun", str(image), "--portal", ADDRESSES[1], "--name", NAME, "--cc", transport)
-    process = subprocess.Popen([*where, *MAIN, "target", *options], stderr=subprocess.PIPE, text=True)
+    own = ("--lun", str(image), "--portal", ADDRESSES[1], "--name", NAME)
+    process = subprocess.Popen([*where, *MAIN, "target", *own, *options], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         url = next((line.strip() for line in process.stderr if line.startswith("iscsi://")), "")
@@ -73,7 +73,7 @@ def point(transport: str, connections: int, seconds: int, requests: tuple[str, .
             file.truncate(FILE_BYTES)
         assert isinstance(path, Opened), "elephan's own emulator carries it"
         path.start(spec)
-        with target(path, image, name) as url:
+        with target(path, image, "--cc", name) as url:
             where = ("ip", "netns", "exec", path.place.names[0])
             options = (
                 "--cc",
