@@ -6,6 +6,7 @@ Each row is a process of its own: file read, network set up, one second simulate
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -81,6 +82,7 @@ def text_of(found: dict[Case, tuple[float, float]]) -> str:
 
 def main() -> None:
     """Measure all cases, then write."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     found = {}
     with tempfile.TemporaryDirectory(prefix="elephan-") as folder:
         # The first command makes the store.

@@ -6,6 +6,7 @@ compute. Writes a part of docs/results/emulator.md.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -142,6 +143,7 @@ HEADS += ["not honoured"]
 
 def main() -> None:
     """Measure all, then write."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     require({"iperf3": "iperf3", "ss": "iproute2"}, path=True)
     rows, (stolen, whole) = [], processor_ticks()
     for processes in (0, BUSY_PER_CORE * (os.cpu_count() or 1)):

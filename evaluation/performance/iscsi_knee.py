@@ -6,6 +6,7 @@ The target serves a file in memory, so that no drive is measured. Writes a part 
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -94,6 +95,7 @@ def text_of(result: Mapping[str, Any], faults: Sequence[str]) -> str:
 
 def main() -> None:
     """Measure, then write."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     require({}, path=True)
     write_parts(PAGE, COMMAND, {"knee": text_of(*measure())})
 

@@ -8,6 +8,7 @@ What the initiators send are bytes on sockets, because no initiator of the proje
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import re
@@ -205,6 +206,7 @@ def row(image: Path, burden: Callable[[Stopped], None], count: int) -> list[str]
 
 def main() -> None:
     """Measure all, then write."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
     rows = []
     with tempfile.TemporaryDirectory(prefix="elephan-bench-", dir=folder) as place:
