@@ -22,6 +22,11 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
 
 
+def spread(values: Sequence[float], form: str) -> str:
+    """Return the least and the most of values, once where both read the same."""
+    return " to ".join(dict.fromkeys(format(end, form) for end in (min(values), max(values))))
+
+
 class Judged(Protocol):
     """A row that is judged by a tolerance, with its text."""
 
