@@ -1,0 +1,25 @@
+"""The command of a program of this folder: it measures everything, then writes its parts of docs/results/moves.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+
+from elephan.errors import ElephanError
+from evaluation.parts import write_parts
+from evaluation.runner import Runner, add_options
+
+PAGE = "moves.md"
+
+
+def main(command: str, description: str | None, measure: Callable[[Runner], Mapping[str, str]]) -> int:
+    """Write what `measure` returns, the text of each part by its name. An error ends the program in one line."""
+    parser = argparse.ArgumentParser(prog=command, description=description)
+    add_options(parser)
+    options = parser.parse_args()
+    try:
+        write_parts(PAGE, command, measure(Runner.of(options)))
+    except ElephanError as why:
+        sys.exit(f"{command}: {why}")
+    return 0
