@@ -1,7 +1,6 @@
 """The simulator's TCP and this kernel's under the same losses: thresholds and windows, with the difference.
 
-Losses by number strike the same segment in both. `python -m elephan.parity.windows` prints a table of
-docs/results/parity.md.
+Losses by number strike the same segment in both.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from elephan.congestion_control import CongestionControl, congestion_controls
+from elephan.congestion_control import CongestionControl
 from elephan.core import native
 from elephan.parity.paths import Case
-from elephan.parity.recording import Recording, record
+from elephan.parity.recording import Recording
 from elephan.record import canonical_json
 from elephan.scenario import load
 
@@ -121,21 +120,3 @@ def _changes(threshold: np.ndarray) -> tuple[int, ...]:
     known = threshold[threshold < INFINITE_SSTHRESH].astype(np.int64)
     changed = np.flatnonzero(np.diff(known, prepend=0))
     return tuple(int(known[at]) for at in changed)
-
-
-def table() -> str:
-    """Return one row per built-in congestion control."""
-    lines = [
-        "| congestion control | thresholds, simulator | thresholds, kernel | window: median | p90 |",
-        "|---|---|---|---|---|",
-    ]
-    for cc in congestion_controls():
-        (recording,) = record([(cc, {})], [case_of()])
-        found = compare_windows(cc, {}, recording)
-        ours, theirs = (", ".join(map(str, values)) or "none" for values in (found.simulated, found.recorded))
-        lines.append(f"| {cc.name} | {ours} | {theirs} | {found.median:.1%} | {found.p90:.1%} |")
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(table())

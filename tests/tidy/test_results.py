@@ -12,7 +12,7 @@ from evaluation.parts import RESULTS, Part, parts_of, replaced
 from tests.tidy.test_tidy import ROOT
 
 PAGES = sorted(RESULTS.glob("*.md"))
-BY_HAND = {"moves", "parity"}
+BY_HAND = {"moves"}
 """Pages whose tables are still copied by hand."""
 WHOLE = re.compile(r"Written by `make|Written by `python -m|[Gg]enerated")
 """A page that a program writes from its first line to its last says so at its top."""
