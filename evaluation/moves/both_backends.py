@@ -19,7 +19,7 @@ from evaluation.runner import Runner
 
 WANTED = 2
 """Runs of a point that count."""
-TRIES = 4
+TRIES = 6
 """Most runs of a point: a virtual machine is held up by its host in some of them."""
 FRESH = timedelta(hours=12)
 """Age up to which a stored run over this machine's TCP counts, so that a program that was stopped goes on."""

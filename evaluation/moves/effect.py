@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elephan.report.moves import Course
+from elephan.report.timeline import Floats
 from evaluation.moves.both_backends import Run
 
 
@@ -23,8 +24,10 @@ class Effect:
     """Least mean over a second since."""
     retransmitted_segments: int
     dropped_packets: int
+    """Those that found a hold buffer full included."""
     first_drop_s: float | None
-    """Since the move, as far as the series' interval tells; None: nothing was dropped."""
+    """Since the move, as far as the series' interval tells; None: nothing was dropped. Series count the drops of links:
+    where a hold buffer alone dropped, that is when the first segment was sent again."""
 
     @classmethod
     def of(cls, run: Run) -> Effect:
@@ -37,7 +40,10 @@ class Effect:
         course = Course.of(run.series, range(len(run.record.flows)), at_s)
         means, _ = course.seconds()
         rest_s = float(course.since_s[-1])
-        since = np.flatnonzero((course.lost_s > at_s) & (course.lost_packets > course.lost_before()))
+        dropped = int(run.record.metrics["dropped_packets"] or 0) - course.lost_before()
+        first_s = _first(course.lost_s, course.lost_packets, at_s)
+        if dropped and first_s is None:
+            first_s = _first(course.time_s, course.counters["retransmitted_segments"], at_s)
         least = float(means.min())
         return cls(
             moved_at_s=at_s,
@@ -45,9 +51,15 @@ class Effect:
             dip=max(0.0, 1 - least / course.before_bps(1.0)),
             least_bps=least,
             retransmitted_segments=course.counted("retransmitted_segments", rest_s) or 0,
-            dropped_packets=course.lost(rest_s),
-            first_drop_s=float(course.lost_s[since[0]]) - at_s if len(since) else None,
+            dropped_packets=dropped,
+            first_drop_s=None if first_s is None else first_s - at_s,
         )
+
+
+def _first(time_s: Floats, counter: Floats, at_s: float) -> float | None:
+    """Return when a counter first grew after `at_s`; None where it did not."""
+    grown = np.flatnonzero((np.diff(counter, prepend=counter[:1]) > 0) & (time_s > at_s))
+    return float(time_s[grown[0]]) if len(grown) else None
 
 
 def kept_back(run: Run) -> str:

@@ -33,7 +33,9 @@ def row(run: Run, effect: Effect) -> list[str]:
     rtt_s = float(np.nanmean(run.series.flow.column("srtt_s").to_numpy()[since]))
     first = "-" if effect.first_drop_s is None else f"{effect.first_drop_s:.1f} s"
     rates = [f"{effect.rate_bps / 1e6:.0f}", f"{move.least_bps / 1e6:.0f}"]
-    return [mitigation(run), *rates, f"{move.retransmitted_segments:,}", first, f"{rtt_s * 1e3:.0f} ms"]
+    held = int(run.record.metrics.get("held_dropped_packets") or 0)
+    counts = [f"{number:,}" for number in (move.retransmitted_segments, effect.dropped_packets, held)]
+    return [mitigation(run), *rates, *counts, first, f"{rtt_s * 1e3:.0f} ms"]
 
 
 def text(runs: Sequence[Run]) -> str:
@@ -43,10 +45,10 @@ def text(runs: Sequence[Run]) -> str:
     rest = spread([float(run.record.metrics["simulated_s"] or 0) for run in runs], ".0f")
     said = fill(
         f"The flow reaches the line's rate and moves after {moved} s; the run ends after {rest} s. Rates in Mbit/s of "
-        "payload: from the move to the end, and of the least second within 10 s of it. Segments sent again within 10 "
-        "s. RTT: the mean of the smoothed one from the move on."
+        "payload: from the move to the end, and of the least second within 10 s of it. Segments sent again: within 10 "
+        "s. Dropped packets and RTT, the mean of the smoothed one: from the move to the end."
     )
-    heads = ["mitigation", "rate", "least second", "sent again", "first packet dropped after", "RTT"]
+    heads = ["mitigation", "rate", "least second", "sent again", "dropped", "in the hold buffer", "first after", "RTT"]
     return f"{said}\n\n{table(heads, [row(*pair) for pair in zip(runs, effects, strict=True)])}"
 
 

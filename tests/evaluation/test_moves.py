@@ -53,6 +53,18 @@ def test_drops_count_from_the_move_on_with_the_first_one() -> None:
     assert line.endswith("finds it after 0.3 ms; 1 of 4 Linux senders did not reduce.")
 
 
+def test_what_a_full_hold_buffer_drops_counts() -> None:
+    changes = {
+        "sweep": {"event.0.mitigation": [{"kind": "hold_buffer", "release": "bottleneck", "buffer": "100kB"}]},
+        "run.duration": "8s",
+    }
+    (run,) = both_backends.simulated(RUNNER, jobs_of(load(linux.RECEIVERS_LINE, changes)))
+    effect = Effect.of(run)
+    # 40 ms at 100 Mbit/s are 500 kB, of which a fifth is kept.
+    assert effect.dropped_packets == run.record.metrics["held_dropped_packets"] > 100
+    assert effect.first_drop_s is not None and effect.first_drop_s < 0.3
+
+
 def test_runs_whose_path_the_emulator_did_not_honour_are_made_again(
     senders_line: list[Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:

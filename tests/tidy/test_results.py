@@ -12,13 +12,11 @@ from evaluation.parts import RESULTS, Part, parts_of, replaced
 from tests.tidy.test_tidy import ROOT
 
 PAGES = sorted(RESULTS.glob("*.md"))
-BY_HAND = {"moves"}
-"""Pages whose tables are still copied by hand."""
 WHOLE = re.compile(r"Written by `make|Written by `python -m|[Gg]enerated")
 """A page that a program writes from its first line to its last says so at its top."""
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in BY_HAND], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_program_writes_every_table(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     parts = parts_of(text)
