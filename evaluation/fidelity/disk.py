@@ -48,7 +48,7 @@ class Validation:
     """Built in, or a file below the data's folder."""
     trace: str
     disksim_ms: float
-    """What DiskSim 4's own validation prints (its program `rms`)."""
+    """Figure that DiskSim 4's own validation prints (its program `rms`)."""
 
 
 VALIDATIONS = (

@@ -13,7 +13,7 @@ from evaluation.moves.both_backends import Run
 
 @dataclass(frozen=True)
 class Effect:
-    """What a move did."""
+    """Effect of a move."""
 
     moved_at_s: float
     rate_bps: float

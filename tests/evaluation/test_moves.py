@@ -1,4 +1,4 @@
-"""What programs of evaluation/moves read off runs, and which runs over the kernel's TCP count."""
+"""The numbers that programs of evaluation/moves read off runs, and the choice of the kernel's runs that count."""
 
 from __future__ import annotations
 
