@@ -19,7 +19,7 @@ from typing import Any
 
 from elephan.core import version
 from evaluation.gateways.live import ELEPHAN, HEADS, PathSettings, measure, row
-from evaluation.gateways.section import jobs
+from evaluation.gateways.section import jobs, number, payload
 from evaluation.markdown import filled, table
 from evaluation.runner import ROOT, Runner, add_options
 
@@ -99,12 +99,12 @@ def loss(runner: Runner) -> str:
     ]
     records = list(runner.run(jobs("live.toml")))
     rows, apart = [], []
-    for number, parameters in enumerate(settings):
+    for position, parameters in enumerate(settings):
         each = len(records) // len(settings)
-        simulated = records[number * each : (number + 1) * each]
+        simulated = records[position * each : (position + 1) * each]
         live = measured_live(parameters)
-        payloads = [float(record.metrics["fc_bytes_per_s"] or 0) * 8 / 1e6 for record in simulated]
-        latencies = [float(record.metrics["latency_mean_s"] or 0) * 1e3 for record in simulated]
+        payloads = [8 * payload(record) for record in simulated]
+        latencies = [1e3 * number(record, "latency_mean_s") for record in simulated]
         live_payloads = [carried_bps(done) / 1e6 for done in live]
         live_latencies = [latency_ms(done) for done in live]
         pairs = [(payloads, live_payloads), (latencies, live_latencies)]
@@ -135,8 +135,8 @@ def measured_live(parameters: dict[str, Any]) -> list[dict[str, Any]]:
     live: list[dict[str, Any]] = []
     with loaded(parameters) as control:
         path = PathSettings(loss="1e-3", congestion_control=control, mtu_bytes=1500)
-        for number in REPETITIONS:
-            while len(live) < number:
+        for runs in REPETITIONS:
+            while len(live) < runs:
                 live.append(measure(path, LOAD_BPS, FRAME_BYTES, LOSS_S))
             latencies = [latency_ms(done) for done in live]
             if standard_error(latencies) < STANDARD_ERROR * statistics.mean(latencies):

@@ -19,9 +19,9 @@ import sys
 import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
+from elephan.backends.host import cpu_model
 from evaluation.performance import engines
 from evaluation.performance.dumbbell import NS_PER_S, PAYLOAD_BYTES, Dumbbell, run_spec
 from evaluation.performance.engines import ROOT, Result, Unavailable
@@ -183,14 +183,12 @@ def summary(workload: Workload, results: dict[str, Result], in_flight: int | Non
 
 def circumstances() -> dict[str, Any]:
     """Return when, from which source and on what machine this was measured."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    model = next((text.split(":", 1)[1].strip() for text in lines if "model name" in text), platform.machine())
     sources = ("crates", "congestion", "Cargo.toml")
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": git("rev-parse", "--short=12", "HEAD"),
         "changed": bool(git("status", "--porcelain", "--untracked-files=no", "--", *sources)),
-        "cpu": model,
+        "cpu": cpu_model(),
         "cores": os.cpu_count(),
         # The suffix of a distributor does not matter here.
         "kernel": platform.release().partition("-")[0],
