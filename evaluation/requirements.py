@@ -27,11 +27,10 @@ def require(tools: Mapping[str, str], *, root: bool = False, path: bool = False)
         raise InputError("; ".join(lacking))
 
 
-def exit_code(program: str, main: Callable[[], None]) -> int:
-    """Run `main`; return the exit code, after one line about what a user can mend."""
+def exit_code(program: str, main: Callable[[], int | None]) -> int:
+    """Run `main`; return the exit code, that of an error after one line about what a user can mend."""
     try:
-        main()
+        return main() or 0
     except ElephanError as error:
         print(f"{program}: {error}", file=sys.stderr)
         return error.exit_code
-    return 0

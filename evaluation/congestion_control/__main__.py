@@ -17,6 +17,7 @@ from evaluation.congestion_control import cases, judge, measuring, models, page,
 from evaluation.fidelity.formulas import OTT_FACTOR
 from evaluation.markdown import table as markdown_table
 from evaluation.performance.dumbbell import LARGEST_WINDOW_BYTES, PACKET_BYTES, PAYLOAD_BYTES
+from evaluation.requirements import exit_code
 from evaluation.runner import Runner, add_options
 
 
@@ -200,4 +201,4 @@ def between(tolerance: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code("evaluation.congestion_control", main))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from elephan.core import version
 from evaluation.detection import cells, page
+from evaluation.requirements import exit_code
 from evaluation.runner import Runner
 
 
@@ -25,4 +26,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code("evaluation.detection", main))

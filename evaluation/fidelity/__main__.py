@@ -18,6 +18,7 @@ from evaluation.fidelity.backend import judge as backend_judge
 from evaluation.fidelity.backend import measured, picture, script
 from evaluation.fidelity.backend.page import section, write_cells, write_windows
 from evaluation.performance.engines import Unavailable, ns2_version
+from evaluation.requirements import exit_code
 from evaluation.runner import Runner, add_options
 
 Rows = TypeVar("Rows")
@@ -113,4 +114,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code("evaluation.fidelity", main))

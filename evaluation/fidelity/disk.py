@@ -19,10 +19,11 @@ from typing import Any
 
 from elephan import blocktrace
 from elephan.disks import describe, replay, validate
-from elephan.errors import ElephanError, InputError
+from elephan.errors import InputError
 from elephan.units import count
 from evaluation.markdown import fill, spread, table
 from evaluation.parts import write_parts
+from evaluation.requirements import exit_code
 from evaluation.runner import ROOT
 
 COMMAND = "python -m evaluation.fidelity.disk"
@@ -156,15 +157,11 @@ def measure(data: Path) -> Mapping[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and write."""
+    """Measure and write; return the exit code."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.add_argument("--data", type=Path, metavar="FOLDER", default=DATA, help=f"folder of the data ({DATA})")
     options = parser.parse_args(arguments)
-    try:
-        write_parts(PAGE, COMMAND, measure(options.data))
-    except ElephanError as why:
-        sys.exit(f"{COMMAND}: {why}")
-    return 0
+    return exit_code(COMMAND, lambda: write_parts(PAGE, COMMAND, measure(options.data)))
 
 
 if __name__ == "__main__":

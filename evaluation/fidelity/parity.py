@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from elephan.congestion_control import congestion_controls, verify
-from elephan.errors import ElephanError, InputError
+from elephan.errors import InputError
 from elephan.parity.recording import record
 from elephan.parity.windows import LOSSES, SECONDS, Windows, case_of, compare_windows
 from elephan.path import testbed
 from elephan.units import count, pluralize
 from evaluation.markdown import fill, spread, table
 from evaluation.parts import write_parts
+from evaluation.requirements import exit_code
 
 COMMAND = "python -m evaluation.fidelity.parity"
 PAGE = "parity.md"
@@ -105,13 +106,9 @@ def _differences(group: Sequence[Windows]) -> tuple[list[float], list[float]]:
 
 
 def main() -> int:
-    """Measure and write."""
+    """Measure and write; return the exit code."""
     argparse.ArgumentParser(prog=COMMAND, description=__doc__).parse_args()
-    try:
-        write_parts(PAGE, COMMAND, {"windows": text(measure())})
-    except ElephanError as why:
-        sys.exit(f"{COMMAND}: {why}")
-    return 0
+    return exit_code(COMMAND, lambda: write_parts(PAGE, COMMAND, {"windows": text(measure())}))
 
 
 if __name__ == "__main__":

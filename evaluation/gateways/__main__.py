@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from elephan.core import version
 from evaluation.gateways import distance, head_of_line, neighbours, page, pairs
+from evaluation.requirements import exit_code
 from evaluation.runner import Runner, add_options
 
 
@@ -28,4 +29,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code("evaluation.gateways", main))

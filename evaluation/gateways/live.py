@@ -20,6 +20,7 @@ from typing import Any
 
 from elephan.path import daemon
 from evaluation.markdown import table
+from evaluation.requirements import exit_code
 
 ELEPHAN = [sys.executable, "-c", "from elephan.cli import main; main()"]
 NEAR, FAR = "198.18.0.1", "198.18.0.2"
@@ -199,4 +200,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code("evaluation.gateways.live", main))

@@ -21,6 +21,7 @@ from elephan.core import version
 from evaluation.gateways.live import ELEPHAN, HEADS, PathSettings, measure, row
 from evaluation.gateways.section import jobs, number, payload
 from evaluation.markdown import filled, table
+from evaluation.requirements import exit_code
 from evaluation.runner import ROOT, Runner, add_options
 
 PAGE = ROOT / "docs" / "results" / "gateways-live.md"
@@ -187,4 +188,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code("evaluation.gateways.live_page", main))

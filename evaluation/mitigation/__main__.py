@@ -9,6 +9,7 @@ import sys
 
 from evaluation.mitigation import measuring, page
 from evaluation.mitigation.cells import FLOWS, RATES, RTTS_MS, SCENARIOS, Cell, cells
+from evaluation.requirements import exit_code
 from evaluation.runner import Runner, add_options
 
 
@@ -40,4 +41,4 @@ def _place(cell: Cell) -> tuple[str, str, int, int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code("evaluation.mitigation", main))

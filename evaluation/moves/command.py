@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping
 
-from elephan.errors import ElephanError
 from evaluation.parts import write_parts
+from evaluation.requirements import exit_code
 from evaluation.runner import Runner, add_options
 
 PAGE = "moves.md"
 
 
 def main(command: str, description: str | None, measure: Callable[[Runner], Mapping[str, str]]) -> int:
-    """Write what `measure` returns, the text of each part by its name. An error ends the program in one line."""
+    """Write what `measure` returns, the text of each part by its name. Return the exit code."""
     parser = argparse.ArgumentParser(prog=command, description=description)
     add_options(parser)
     options = parser.parse_args()
-    try:
-        write_parts(PAGE, command, measure(Runner.of(options)))
-    except ElephanError as why:
-        sys.exit(f"{command}: {why}")
-    return 0
+    return exit_code(command, lambda: write_parts(PAGE, command, measure(Runner.of(options))))

@@ -26,6 +26,7 @@ from evaluation.performance import engines
 from evaluation.performance.dumbbell import NS_PER_S, PAYLOAD_BYTES, Dumbbell, run_spec
 from evaluation.performance.engines import ROOT, Result, Unavailable
 from evaluation.performance.page import write_page
+from evaluation.requirements import exit_code
 
 HISTORY = ROOT / "evaluation" / "performance" / "history.jsonl"
 WORKLOADS = ROOT / "evaluation" / "performance" / "workloads.toml"
@@ -233,4 +234,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code("evaluation.performance", main))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.markdown import fill, table
+from evaluation.requirements import exit_code
 
 PAGE = "connections.md"
 COMMAND = "python -m evaluation.performance.connections"
@@ -97,4 +98,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code("evaluation.performance.connections", main))

@@ -8,6 +8,7 @@ paper's session on today's congestion controls: examples/iscsi-{connections,writ
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from elephan.run_spec.types import IscsiWorkloadSpec
 from evaluation.markdown import fill, table
 from evaluation.papers.iscsi.session import cc_of, connections_of, throughput
 from evaluation.parts import write_parts
+from evaluation.requirements import exit_code
 from evaluation.runner import ROOT, Runner, add_options
 
 PAGE = "iscsi.md"
@@ -205,4 +207,4 @@ def picked(writes: Rows) -> list[tuple[str, list[str]]]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code("evaluation.performance.iscsi_beyond", main))

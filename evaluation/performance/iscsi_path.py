@@ -27,6 +27,7 @@ from elephan.path.session import Opened, ends_of, open_path, spec_of
 from elephan.path.testbed import ADDRESSES
 from evaluation.markdown import table
 from evaluation.performance.iscsi import NAME, end
+from evaluation.requirements import exit_code
 
 CCS = ("reno", "fast", "bic", "htcp")
 CONNECTIONS = (1, 2, 3, 4, 5, 6, 8, 10)
@@ -104,14 +105,11 @@ def main() -> None:
     arguments = parser.parse_args()
     points = [(burst, 5, bursts_of(burst)) for burst in BURSTS_KIB] if arguments.bursts else FIGURE6
     found: dict[tuple[str, int], float] = {}
-    try:
-        # Congestion control by congestion control within a point, so that the machine's other load meets all of them.
-        for at, connections, requests in points:
-            for transport in CCS:
-                found[transport, at], faults = point(transport, connections, arguments.seconds, requests)
-                print(f"{transport}, {at}: {found[transport, at]:.2f} MB/s", *faults, sep="; ", file=sys.stderr)
-    except ElephanError as why:
-        sys.exit(f"bench.iscsi_path: {why}")
+    # Congestion control by congestion control within a point, so that the machine's other load meets all of them.
+    for at, connections, requests in points:
+        for transport in CCS:
+            found[transport, at], faults = point(transport, connections, arguments.seconds, requests)
+            print(f"{transport}, {at}: {found[transport, at]:.2f} MB/s", *faults, sep="; ", file=sys.stderr)
     places = [at for at, _, _ in points]
     rows = [[transport, *(f"{found[transport, at]:.2f}" for at in places)] for transport in CCS]
     print(table([f"MB/s, Linux {platform.release().split('-')[0]}", *map(str, places)], rows))
@@ -125,4 +123,4 @@ def bursts_of(kib: int) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(exit_code("evaluation.performance.iscsi_path", main))
