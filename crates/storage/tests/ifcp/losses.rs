@@ -1,6 +1,6 @@
 //! The loss of sessions and peers, and slow connections.
 
-use super::net::{data, settings, two_sites, Net, EPOCH_NS, S};
+use super::net::{data, remote_port, settings, two_sites, Net, EPOCH_NS, S};
 use storage::fc::fabric::PortKey;
 use storage::fc::ifcp::{Clock, Flow, PeerKey, Settings};
 use wire::fc::els::Command;
@@ -60,6 +60,66 @@ fn a_peer_that_falls_silent_is_withdrawn_in_time_and_returns() {
     assert!(net.sites[0].gateway.is_up(PeerKey(1)));
     assert_eq!(net.alias(0, 2), alias, "the port has its address again");
     net.log_in(a, b);
+}
+
+#[test]
+fn a_peer_that_does_not_know_this_gateway_is_tried_ever_more_rarely_and_not_presented() {
+    let mut net = Net::new(vec![usual(), usual()]);
+    let (a, b) = ((0, 1, net.attach(0, 1)), (1, 2, net.attach(1, 2)));
+    let now_ns = net.now_ns;
+    let first = &mut net.sites[0].gateway;
+    first.add_peer(PeerKey(1), now_ns);
+    first.set_ports(PeerKey(1), vec![remote_port(2, b.2)], now_ns).unwrap();
+    net.run();
+    let known = "peer 1: closes connections at once: is this gateway one of its peers?";
+    assert_eq!(net.lines_of(0), ["peer 1: up", known, "peer 1: down, its ports are withdrawn"]);
+    // After 1, 2, 4 and 8 s.
+    for (seconds, refused) in [(1, 2), (2, 3), (4, 4), (7, 4), (1, 5)] {
+        net.wait(seconds * S);
+        assert_eq!((net.refused, net.sites[0].gateway.is_up(PeerKey(1))), (refused, false));
+    }
+    assert!(net.lines_of(0).is_empty());
+    net.wait(1000 * S);
+    assert_eq!(net.refused, 5 + 1000 / 32, "every 32 s at the most");
+
+    let now_ns = net.now_ns;
+    net.sites[1].gateway.add_peer(PeerKey(0), now_ns);
+    net.sites[1].gateway.set_ports(PeerKey(0), vec![remote_port(1, a.2)], now_ns).unwrap();
+    net.run();
+    assert_eq!(net.lines_of(0), ["peer 1: up"], "at once when it connects itself");
+    net.log_in(a, b);
+}
+
+#[test]
+fn a_peer_that_refused_and_then_keeps_a_connection_is_presented() {
+    let mut net = Net::new(vec![usual(), usual()]);
+    let b = net.attach(1, 2);
+    let now_ns = net.now_ns;
+    net.sites[0].gateway.add_peer(PeerKey(1), now_ns);
+    net.sites[0].gateway.set_ports(PeerKey(1), vec![remote_port(2, b)], now_ns).unwrap();
+    net.run();
+    net.sites[1].gateway.add_peer(PeerKey(0), now_ns);
+    // It does not connect itself.
+    net.sites[1].gateway.poll_connect().unwrap();
+    net.wait(S);
+    assert!(!net.sites[0].gateway.is_up(PeerKey(1)), "it may still close the connection");
+    net.wait(S);
+    assert!(net.sites[0].gateway.is_up(PeerKey(1)));
+    net.alias(0, 2);
+}
+
+#[test]
+fn a_peer_that_removes_this_gateway_is_down_at_once() {
+    let (mut net, [a, b]) = two_sites(usual(), usual());
+    net.log_in(a, b);
+    net.wait(10 * S);
+    net.lines_of(0);
+    let now_ns = net.now_ns;
+    net.sites[1].gateway.remove_peer(PeerKey(0), now_ns);
+    net.run();
+    assert!(!net.sites[0].gateway.is_up(PeerKey(1)));
+    assert_eq!(net.refused, 1);
+    assert!(net.lines_of(0).iter().any(|line| line.contains("closes connections at once")));
 }
 
 #[test]

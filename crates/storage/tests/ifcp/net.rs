@@ -98,6 +98,8 @@ pub struct Net {
     pub down: BTreeSet<(usize, usize)>,
     /// Bytes of all lines are lost as the path is down: they only wait otherwise.
     pub silent: bool,
+    /// Connections that a site took and closed at once.
+    pub refused: usize,
 }
 
 pub fn settings(mode: AddressMode) -> Settings {
@@ -132,6 +134,7 @@ impl Net {
             random: Random(1),
             down: BTreeSet::new(),
             silent: false,
+            refused: 0,
         }
     }
 
@@ -390,6 +393,9 @@ impl Net {
         }
         let accepted = self.sites[peer].gateway.handle_accepted(PeerKey(site as u32), self.now_ns);
         let Some(accepted) = accepted else {
+            // A listener takes a connection before it knows from whom.
+            self.refused += 1;
+            self.sites[site].gateway.handle_connected(connection, self.now_ns);
             self.sites[site].gateway.handle_closed(connection, self.now_ns);
             return;
         };

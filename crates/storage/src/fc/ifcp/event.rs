@@ -177,6 +177,8 @@ pub enum Event {
     PeerUp(PeerKey),
     /// A peer cannot be reached: its ports are withdrawn.
     PeerDown(PeerKey),
+    /// A peer closes connections as soon as they are made.
+    PeerRefuses(PeerKey),
     /// The fabric has no place for a port, or has its name.
     NotPresented(PeerKey, Wwn),
     /// Frames may be sent.
@@ -194,6 +196,9 @@ impl fmt::Display for Event {
         match self {
             Event::PeerUp(PeerKey(peer)) => write!(f, "peer {peer}: up"),
             Event::PeerDown(PeerKey(peer)) => write!(f, "peer {peer}: down, its ports are withdrawn"),
+            Event::PeerRefuses(PeerKey(peer)) => {
+                write!(f, "peer {peer}: closes connections at once: is this gateway one of its peers?")
+            }
             Event::NotPresented(PeerKey(peer), name) => {
                 write!(f, "peer {peer}: the fabric cannot present port {name}: it has no address left, or has the name")
             }

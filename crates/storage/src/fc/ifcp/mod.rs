@@ -174,7 +174,10 @@ impl Gateway {
     pub fn handle_bytes(&mut self, connection: ConnectionKey, stream: &mut BytesMut, now_ns: u64) {
         while self.connections.contains_key(&connection) {
             match Message::decode(stream) {
-                Ok(Some(Ok(message))) => self.handle_message(connection, message, now_ns),
+                Ok(Some(Ok(message))) => {
+                    self.prove(connection);
+                    self.handle_message(connection, message, now_ns);
+                }
                 Ok(Some(Err(discarded))) => self.refuse(connection, Refusal::Malformed(discarded.reason)),
                 Ok(None) => return,
                 Err(error) => {
@@ -195,6 +198,7 @@ impl Gateway {
                 Timer::Awaited(session) => self.end_session(session, EndReason::NoAnswer, now_ns),
                 Timer::Test(session) => self.send_test(session, now_ns),
                 Timer::Silence(session) => self.check_silence(session, now_ns),
+                Timer::Proof(connection) => self.prove(connection),
                 Timer::Reconnect(peer) => self.reconnect(peer, now_ns),
                 Timer::Return(port) => self.return_port(port),
             }

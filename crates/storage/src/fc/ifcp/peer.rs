@@ -25,6 +25,10 @@ pub(super) struct Peer {
     pub up: bool,
     /// An attempt to connect failed since it was last connected.
     pub probed: bool,
+    /// It takes this gateway's connections: it sent something, made a connection itself, or left one open for a while.
+    pub is_proven: bool,
+    /// Connections in a row that it closed before that.
+    pub refusals: u32,
 }
 
 /// Reason for which a list of ports was not taken.

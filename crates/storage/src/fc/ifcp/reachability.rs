@@ -4,6 +4,9 @@
 //! of a peer that is gone, and of its return. A port that the peer says it does not have is withdrawn for a while.
 //! Otherwise hosts would spend their attempts to log in on a port that is not attached yet: Linux makes four within
 //! 6 s, and begins again only when its fabric says that the port went and came back.
+//!
+//! A peer that does not know this gateway takes a connection and closes it. It counts as down then, is tried again after
+//! a time that doubles, and is up again only when it has shown that it keeps one.
 
 use super::connection::{Connection, Phase};
 use super::event::{EndReason, Event};
@@ -15,7 +18,7 @@ use std::collections::BTreeMap;
 use wire::fc::{FcId, Wwn};
 use wire::ifcp::AddressMode;
 
-/// Doublings of the time for which a port stays withdrawn.
+/// Doublings of the time for which a port stays withdrawn, and of that between attempts at a peer that refuses.
 const MISSES_MAX: u32 = 5;
 
 impl Gateway {
@@ -178,7 +181,13 @@ impl Gateway {
         own.phase = Phase::Unbound;
         let (peer, session) = (own.peer, own.session);
         self.timers.clear(Timer::Setup(connection));
-        self.set_up(peer);
+        let known = self.peers.get(&peer);
+        if known.is_some_and(|peer| !peer.is_proven) {
+            self.timers.set(Timer::Proof(connection), now_ns + self.settings.reconnect_ns);
+        }
+        if known.is_some_and(|peer| peer.refusals == 0) {
+            self.set_up(peer);
+        }
         match session {
             Some(session) => self.send_bind(session, connection, now_ns),
             None => self.trim(connection),
@@ -188,8 +197,20 @@ impl Gateway {
     /// Takes a connection that a peer made; None when there is no such peer, or no room: the caller closes it.
     pub fn handle_accepted(&mut self, peer: PeerKey, _now_ns: u64) -> Option<ConnectionKey> {
         let connection = self.add_connection(peer, false)?;
+        self.prove(connection);
         self.set_up(peer);
         Some(connection)
+    }
+
+    /// Takes note that the peer of a connection takes this gateway's: one that refused before is up from now on.
+    pub(super) fn prove(&mut self, connection: ConnectionKey) {
+        let Some(peer) = self.connections.get(&connection).map(|own| own.peer) else { return };
+        let Some(own) = self.peers.get_mut(&peer).filter(|own| !own.is_proven) else { return };
+        (own.is_proven, own.refusals) = (true, 0);
+        for connection in &own.connections {
+            self.timers.clear(Timer::Proof(*connection));
+        }
+        self.set_up(peer);
     }
 
     /// Takes note that a connection is gone, or could not be made.
@@ -232,11 +253,19 @@ impl Gateway {
     pub(super) fn remove_connection(&mut self, connection: ConnectionKey, reason: EndReason, now_ns: u64) {
         let Some(own) = self.connections.remove(&connection) else { return };
         self.timers.clear(Timer::Setup(connection));
+        self.timers.clear(Timer::Proof(connection));
         self.counters.expired += own.frames.len() as u64;
         if let Some(peer) = self.peers.get_mut(&own.peer) {
             peer.connections.remove(&connection);
+            let is_refusal = own.is_up() && !peer.is_proven;
             // An attempt that failed is the one that `check_reachable` would make.
-            peer.probed |= !own.is_up();
+            peer.probed |= is_refusal || !own.is_up();
+            if is_refusal {
+                peer.refusals = (peer.refusals + 1).min(1 + MISSES_MAX);
+                if peer.refusals == 1 && reason == EndReason::ConnectionLost {
+                    self.event(Event::PeerRefuses(own.peer));
+                }
+            }
         }
         if let Some(session) = own.session {
             self.end_session(session, reason, now_ns);
@@ -256,6 +285,7 @@ impl Gateway {
             return;
         }
         self.connections.remove(&connection);
+        self.timers.clear(Timer::Proof(connection));
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.connections.remove(&connection);
         }
@@ -315,6 +345,7 @@ impl Gateway {
             // An attempt is under way.
             return;
         }
+        own.is_proven = false;
         if own.up && self.probe(peer, now_ns) {
             return;
         }
@@ -327,8 +358,9 @@ impl Gateway {
     }
 
     fn set_down(&mut self, peer: PeerKey, now_ns: u64) {
-        self.timers.set(Timer::Reconnect(peer), now_ns + self.settings.reconnect_ns);
         let Some(own) = self.peers.get_mut(&peer) else { return };
+        let wait_ns = self.settings.reconnect_ns << own.refusals.saturating_sub(1);
+        self.timers.set(Timer::Reconnect(peer), now_ns + wait_ns);
         own.probed = false;
         if !own.up {
             return;

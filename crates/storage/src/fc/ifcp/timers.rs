@@ -16,6 +16,8 @@ pub(super) enum Timer {
     Test(SessionKey),
     /// The peer may have been silent for too long.
     Silence(SessionKey),
+    /// The peer has left a connection open for a while.
+    Proof(ConnectionKey),
     /// A peer that is down is to be tried again.
     Reconnect(PeerKey),
     /// A port that its peer did not have is to be presented again.
