@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 from elephan.congestion_control import CongestionControl
 from elephan.core import native
@@ -13,11 +14,18 @@ AFTER = 1
 """Of `struct cc_hook_call`, congestion/native/sock.h: the second number."""
 
 
+@lru_cache(maxsize=1)
+def _compiled(file: str, code: str) -> bytes:
+    """Compile the programs that make single calls. Each set of parameters is put to the same ones."""
+    compiled, _, _ = native.compile_bpf(file, code, None, "step")
+    return compiled
+
+
 def answered(cc: CongestionControl, calls: bytes) -> bytes:
     """Put each call (of `native.synthetic_calls`) to the kernel; return them as a recording, each with its answer."""
     size = native.HOOK_CALL_BYTES
     file = cc.path or f"{cc.name}.c"
-    compiled, _, _ = native.compile_bpf(file, cc.code, None, "step")
+    compiled = _compiled(file, cc.code)
     try:
         loaded = native.BpfObject(compiled)
     except native.BpfError as error:

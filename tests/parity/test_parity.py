@@ -42,7 +42,7 @@ LOST = "{ packets = [200] }"
 """One packet on its way to the far end: the first is the SYN."""
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def kernel() -> None:
     """Skip where this machine runs no BPF."""
     if lacking := verify.lacks():
