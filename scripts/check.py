@@ -1,10 +1,9 @@
 """Runs every check of the repository and adds up what they report.
 
-Checks run in phases, the first two in two lanes side by side: set-up beside compiling the tests of Rust and the lints
-that need no set-up, then the tests of Python beside those of Rust and the other lints. So one lane computes while
-another waits: for one long function of the linker, for a lock, for a timer of the kernel. Tests that touch the running
-kernel run one at a time, across both lanes, at the usual priority; all else runs below it. In the last phase the tests
-that measure time run alone.
+Checks run in phases, the first two in two lanes side by side: set-up beside compiling the tests of Rust, then the
+tests of Python beside those of Rust and the lints. So one lane computes while another waits: for one long function of
+the linker, for a lock, for a timer of the kernel. Tests that touch the running kernel run one at a time, across both
+lanes, at the usual priority; all else runs below it. In the last phase the tests that measure time run alone.
 
 Each lint counts as one check; cargo's and pytest's tests count one by one. The last line on standard output is
 ``N passed, N failed, N skipped``, the exit status is 1 when anything failed, and the same line is left in
@@ -284,10 +283,10 @@ def pytest(report: Path, *options: str, niceness: int = LOWERED) -> tuple[Count,
 def python_tests() -> tuple[Count, str]:
     """Run all tests of Python but those that measure time.
 
-    There is one worker more than cores: the one that has the kernel's tests waits most of its time. A file's tests stay
-    together because they share its fixtures.
+    There are two workers more than cores: the one that has the kernel's tests waits most of its time, and the others
+    often, for disks, databases and locks. A file's tests stay together because they share its fixtures.
     """
-    workers = ["-n", str(CORES + 1), "--dist", "loadfile"]
+    workers = ["-n", str(CORES + 2), "--dist", "loadfile"]
     return pytest(ROOT / "target" / "pytest.xml", *workers, "-m", "not measures_time")
 
 
@@ -315,8 +314,8 @@ TIMED_TESTS = Check("pytest alone", timed_tests)
 Lane = list[Check]
 PHASES: dict[str, list[list[Lane]]] = {
     "all": [
-        [[SET_UP], [COMPILE, *LINTS_BY_CARGO]],
-        [[RUST_TESTS, *LINTS_AFTER_SET_UP], [PYTHON_TESTS]],
+        [[SET_UP], [COMPILE]],
+        [[RUST_TESTS, *LINTS_BY_CARGO, *LINTS_AFTER_SET_UP], [PYTHON_TESTS]],
         [[TIMED_TESTS]],
     ],
     "lint": [[LINTS_AFTER_SET_UP, LINTS_BY_CARGO]],
