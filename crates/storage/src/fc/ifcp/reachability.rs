@@ -5,8 +5,8 @@
 //! Otherwise hosts would spend their attempts to log in on a port that is not attached yet: Linux makes four within
 //! 6 s, and begins again only when its fabric says that the port went and came back.
 //!
-//! A peer that does not know this gateway takes a connection and closes it. It counts as down then, is tried again after
-//! a time that doubles, and is up again only when it has shown that it keeps one.
+//! A peer that does not know this gateway takes a connection and closes it. It counts as down then, is tried again
+//! after a time that doubles, and is up again only when it has shown that it keeps one.
 
 use super::connection::{Connection, Phase};
 use super::event::{EndReason, Event};
