@@ -19,9 +19,6 @@ export PYTHON
 export PIP_CONSTRAINT := $(CURDIR)/scripts/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CARGO_BUILD_JOBS := $(JOBS)
-# The oldest C library that a wheel of this machine's runs with: Debian 12, Ubuntu 22.04, RHEL 9. maturin refuses a
-# lower one.
-MANYLINUX ?= manylinux_2_34
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -64,12 +61,8 @@ soak: dev ## scenarios drawn at random, each run in four ways that have to agree
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 .PHONY: wheel
-wheel: $(VENV)/.stamp-tools setup ## a manylinux wheel in out/wheel, and README's commands from it where no compiler is
-	scripts/packages.sh wheel
-	rm -rf out/wheel
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) CLANG="$(CLANG)" $(BIN)/maturin build --quiet --release --features vendored \
-		--compatibility $(MANYLINUX) --out out/wheel
-	$(BIN)/python -m tests.wheel out/wheel/elephan-*.whl
+wheel: $(VENV)/.stamp-tools setup ## manylinux wheels in out/wheel, for aarch64 too, and README's commands from them
+	CLANG="$(CLANG)" scripts/wheel.sh
 
 # Crates without I/O: time, sockets and files are not there to be used.
 CORES := units congestion link tcp wire storage sim te spec

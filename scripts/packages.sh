@@ -7,7 +7,7 @@
 #   packages.sh netem   a virtual machine, for `make netem`
 #   packages.sh wheel   what builds the libraries that a wheel brings along, for `make wheel`
 #   packages.sh wasm    what builds the crates without I/O for WebAssembly, for `make wasm`
-#   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden`
+#   packages.sh cross   a C compiler, Rust's library and an emulator for aarch64, for `make golden` and `make wheel`
 #
 # Without root or sudo nothing is installed: the missing packages are named, and it fails only for `build`.
 set -euo pipefail
